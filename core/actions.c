@@ -1,0 +1,186 @@
+/* actions.c - see actions.h: one function a grammar rule. */
+#include "actions.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { MAX_WORD = 16, PART_COUNT = 2 };
+
+struct scanner {
+    const char *start, *at, *end;
+    bool old_dialect;
+    struct arena *arena;
+    const char **what;
+    size_t *where;
+};
+
+static bool fail_at(struct scanner *scanner, const char *at, const char *expected)
+{
+    int length = scanner->end - at > 32 ? 32 : (int)(scanner->end - at);
+    const char *what =
+        length ? arena_printf(scanner->arena, "found \"%.*s\", expected %s", length, at, expected)
+               : arena_printf(scanner->arena, "found the end, expected %s", expected);
+    *scanner->what = what ? what : "out of memory";
+    *scanner->where = (size_t)(at - scanner->start);
+    return false;
+}
+
+static bool accept(struct scanner *scanner, const char *wanted)
+{
+    size_t length = strlen(wanted);
+    if ((size_t)(scanner->end - scanner->at) < length || memcmp(scanner->at, wanted, length) != 0)
+        return false;
+    scanner->at += length;
+    return true;
+}
+
+static bool expect(struct scanner *scanner, const char *wanted, const char *expected)
+{
+    return accept(scanner, wanted) || fail_at(scanner, scanner->at, expected);
+}
+
+/* digit+, below `limit` */
+static bool parse_number(struct scanner *scanner, int limit, const char *expected, int *out)
+{
+    const char *start = scanner->at;
+    int value = 0;
+    while (scanner->at < scanner->end && isdigit((unsigned char)*scanner->at)) {
+        value = 10 * value + (*scanner->at++ - '0');
+        if (value >= limit)
+            return fail_at(scanner, start, expected);
+    }
+    if (scanner->at == start)
+        return fail_at(scanner, start, expected);
+    *out = value;
+    return true;
+}
+
+static bool find_kind(const char *word, enum action_kind *out)
+{
+    for (enum action_kind kind = 0; kind < ACTION_OVERLAP_F_B; kind++) {
+        if (strcmp(word, action_text(kind)) == 0) {
+            *out = kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_old_kind(const char *word, enum action_kind *out)
+{
+    if (strcmp(word, "B") == 0)
+        *out = ACTION_I;
+    else if (strcmp(word, "BW") == 0)
+        *out = ACTION_B;
+    else
+        return strcmp(word, "I") != 0 && find_kind(word, out);
+    return true;
+}
+
+/* operation := (upper | "_")+ */
+static bool parse_kind(struct scanner *scanner, enum action_kind *out)
+{
+    const char *start = scanner->at;
+    char word[MAX_WORD] = "";
+    size_t length = 0;
+    while (scanner->at < scanner->end && length + 1 < sizeof word &&
+           (isupper((unsigned char)*scanner->at) || *scanner->at == '_'))
+        word[length++] = *scanner->at++;
+    if (scanner->old_dialect)
+        return find_old_kind(word, out) ||
+               fail_at(scanner, start, "F, B, W, BW or another operation of the old dialect");
+    return find_kind(word, out) ||
+           fail_at(scanner, start,
+                   "F, I, W, B, UNSHARD, RESHARD, REDUCE_GRAD, SEND_F, RECV_F, SEND_B or RECV_B");
+}
+
+/* stage operation [ microbatch ] */
+static bool parse_simple(struct scanner *scanner, struct action *out)
+{
+    *out = (struct action){.microbatch = -1};
+    return parse_number(scanner, PLAN_MAX_MODEL_STAGES, "a stage from 0 to 65535", &out->stage) &&
+           parse_kind(scanner, &out->kind) &&
+           (!action_has_microbatch(out->kind) ||
+            parse_number(scanner, PLAN_MAX_MICROBATCHES, "a microbatch from 0 to 65535",
+                         &out->microbatch));
+}
+
+/* The parts of an overlap: a forward, then a backward. */
+static bool parse_part(struct scanner *scanner, bool forward, struct action *out)
+{
+    const char *start = scanner->at;
+    if (!parse_simple(scanner, out))
+        return false;
+    if (forward && out->kind != ACTION_F)
+        return fail_at(scanner, start, "a forward, such as 0F7");
+    if (!forward && out->kind != ACTION_B && out->kind != ACTION_I)
+        return fail_at(scanner, start, "a backward, such as 7B3");
+    return true;
+}
+
+/* "(" forward ";" backward ")" "OVERLAP_F_B", after the parenthesis */
+static bool parse_overlap(struct scanner *scanner, struct action *out)
+{
+    struct action *parts = ARENA_ARRAY(scanner->arena, PART_COUNT, struct action);
+    if (!parts) {
+        *scanner->what = "out of memory";
+        *scanner->where = 0;
+        return false;
+    }
+    *out = (struct action){
+        .kind = ACTION_OVERLAP_F_B, .microbatch = -1, .parts = parts, .part_count = PART_COUNT};
+    if (!parse_part(scanner, true, &parts[0]) || !expect(scanner, ";", "\";\"") ||
+        !parse_part(scanner, false, &parts[1]) || !expect(scanner, ")", "\")\""))
+        return false;
+    out->stage = parts[0].stage;
+    return expect(scanner, action_text(ACTION_OVERLAP_F_B), "OVERLAP_F_B");
+}
+
+bool action_parse(const char *text, size_t length, bool old_dialect, struct arena *arena,
+                  struct action *out, const char **what, size_t *where)
+{
+    struct scanner scanner = {text, text, text + length, old_dialect, arena, what, where};
+    struct action action;
+    bool ok =
+        accept(&scanner, "(") ? parse_overlap(&scanner, &action) : parse_simple(&scanner, &action);
+    if (!ok)
+        return false;
+    if (scanner.at != scanner.end)
+        return fail_at(&scanner, scanner.at, "the end of the action");
+    *out = action;
+    return true;
+}
+
+static size_t format_simple(const struct action *action, char *buf, size_t cap)
+{
+    const char *word = action_text(action->kind);
+    if (action->kind == ACTION_IDLE)
+        return (size_t)snprintf(buf, cap, "%s", word);
+    if (!action_has_microbatch(action->kind))
+        return (size_t)snprintf(buf, cap, "%d%s", action->stage, word);
+    return (size_t)snprintf(buf, cap, "%d%s%d", action->stage, word, action->microbatch);
+}
+
+size_t action_format(const struct action *action, char *buf, size_t cap)
+{
+    if (action->kind != ACTION_OVERLAP_F_B)
+        return format_simple(action, buf, cap);
+    size_t length = 0;
+    for (size_t i = 0; i < action->part_count; i++) {
+        char part[64];
+        format_simple(&action->parts[i], part, sizeof part);
+        bool room = length < cap;
+        length += (size_t)snprintf(room ? buf + length : NULL, room ? cap - length : 0, "%s%s",
+                                   i ? ";" : "(", part);
+    }
+    bool room = length < cap;
+    return length + (size_t)snprintf(room ? buf + length : NULL, room ? cap - length : 0, ")%s",
+                                     action_text(action->kind));
+}
+
+void action_print(const struct action *action, FILE *out)
+{
+    char text[160];
+    action_format(action, text, sizeof text);
+    fputs(text, out);
+}

@@ -1,0 +1,119 @@
+/* arena.c - see arena.h: a list of malloc'd blocks, bump allocation in the newest. */
+#include "arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 16 * 1024 };
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used, cap;
+    max_align_t data[];
+};
+
+void arena_init(struct arena *arena, size_t cap_bytes)
+{
+    *arena = (struct arena){.cap_bytes = cap_bytes};
+}
+
+void arena_fini(struct arena *arena)
+{
+    struct arena_block *block = arena->head;
+    while (block) {
+        struct arena_block *next = block->next;
+        free(block);
+        block = next;
+    }
+    *arena = (struct arena){0};
+}
+
+static struct arena_block *add_block(struct arena *arena, size_t bytes)
+{
+    size_t cap = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+    bool over_cap = arena->cap_bytes && arena->used_bytes + bytes > arena->cap_bytes;
+    struct arena_block *block = over_cap ? NULL : malloc(sizeof *block + cap);
+    if (!block) {
+        arena->failed = true;
+        return NULL;
+    }
+    block->used = 0;
+    block->cap = cap;
+    block->next = arena->head;
+    arena->head = block;
+    return block;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    const size_t align = _Alignof(max_align_t);
+    if (bytes > SIZE_MAX / 2) {
+        arena->failed = true;
+        return NULL;
+    }
+    bytes = (bytes + align - 1) / align * align;
+    struct arena_block *block = arena->head;
+    if (!block || block->cap - block->used < bytes)
+        block = add_block(arena, bytes);
+    if (!block)
+        return NULL;
+    void *memory = (char *)block->data + block->used;
+    block->used += bytes;
+    arena->used_bytes += bytes;
+    return memset(memory, 0, bytes);
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / 2 / size) {
+        arena->failed = true;
+        return NULL;
+    }
+    return arena_alloc(arena, count * size);
+}
+
+char *arena_strndup(struct arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc(arena, length + 1);
+    if (copy)
+        memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    return arena_strndup(arena, text, strlen(text));
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = length < 0 ? NULL : arena_alloc(arena, (size_t)length + 1);
+    if (!text)
+        return NULL;
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap)
+        return true;
+    size_t grown_cap = *cap ? 2 * *cap : 8;
+    void *grown = arena_array(arena, grown_cap, size);
+    if (!grown)
+        return false;
+    if (count)
+        memcpy(grown, *array, count * size);
+    *array = grown;
+    *cap = grown_cap;
+    return true;
+}

@@ -1,0 +1,42 @@
+/*
+ * arena.h - memory with one lifetime: allocate piecewise, free everything at once.
+ *
+ * Blocks are never moved, so pointers stay valid until arena_fini. An arena that could not get
+ * memory returns NULL and remembers it in `failed`; a builder may check once at its end. A cap
+ * protects against inputs that would make it huge.
+ */
+#ifndef SWSIM_ARENA_H
+#define SWSIM_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *head;
+    size_t used_bytes;
+    size_t cap_bytes; /* 0: no cap */
+    bool failed;
+};
+
+void arena_init(struct arena *arena, size_t cap_bytes);
+void arena_fini(struct arena *arena);
+
+/* Zeroed, aligned for any type. NULL when memory or the cap is exhausted. */
+void *arena_alloc(struct arena *arena, size_t bytes);
+/* `count` elements of `size` bytes; NULL also when the product overflows. */
+void *arena_array(struct arena *arena, size_t count, size_t size);
+char *arena_strdup(struct arena *arena, const char *text);
+char *arena_strndup(struct arena *arena, const char *text, size_t length);
+char *arena_printf(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Room for one more element in an arena-backed array: grows by doubling (the old copy stays in the
+   arena until its end). Returns false when memory is exhausted, the array then unchanged. */
+bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size);
+
+#define ARENA_NEW(arena, type)          ((type *)arena_alloc((arena), sizeof(type)))
+#define ARENA_ARRAY(arena, count, type) ((type *)arena_array((arena), (count), sizeof(type)))
+
+#endif

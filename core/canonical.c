@@ -1,0 +1,237 @@
+/*
+ * canonical.c - states with equal futures get equal memory.
+ *
+ * Two things make equal situations look different: iteration numbers that only grow, and counters
+ * of things long done. The first are shifted so that the oldest iteration of all ranks is never
+ * above program->history (before it, every iteration a rule can still ask about exists or does not
+ * exist in the same way). Arrays indexed by iteration mod n are rotated by the same shift, so that
+ * a number still finds its place. The second are counted from what is still open.
+ */
+#include <string.h>
+
+#include "machine_internal.h"
+
+/* Rotate `count` elements of `size` bytes so that element i moves to (i - by) mod count. */
+static void rotate(void *array, int count, size_t size, int by)
+{
+    char *bytes = array;
+    char saved[256];
+    by %= count;
+    if (by == 0 || size == 0)
+        return;
+    assert(size <= sizeof saved);
+    /* juggling: follow each cycle once */
+    int cycles = count, step = by;
+    while (step) {
+        int rest = cycles % step;
+        cycles = step;
+        step = rest;
+    }
+    for (int start = 0; start < cycles; start++) {
+        memcpy(saved, bytes + (size_t)start * size, size);
+        int to = start;
+        for (;;) {
+            int from = to + by < count ? to + by : to + by - count;
+            if (from == start)
+                break;
+            memcpy(bytes + (size_t)to * size, bytes + (size_t)from * size, size);
+            to = from;
+        }
+        memcpy(bytes + (size_t)to * size, saved, size);
+    }
+}
+
+static void rotate_rows(const struct program *p, int32_t *c, int first, int families, int count,
+                        int by)
+{
+    size_t words = (size_t)p->at.row_words;
+    for (int f = 0; words && f < families; f++)
+        for (size_t word = 0; word < words; word++) { /* one word of every row at a time */
+            uint64_t *rows = row(p, c, first + f * count);
+            uint64_t column[4096];
+            assert(count <= 4096);
+            for (int i = 0; i < count; i++)
+                column[i] = rows[(size_t)i * words + word];
+            rotate(column, count, sizeof *column, by);
+            for (int i = 0; i < count; i++)
+                rows[(size_t)i * words + word] = column[i];
+        }
+}
+
+/* Within every row, the bits of iteration i's buffers move to those of iteration i - by. */
+static void rotate_bits(const struct program *p, int32_t *c, int by)
+{
+    int period = p->period_records, base = p->shared_records, total = period * p->window;
+    if (p->at.row_words == 0 || period == 0)
+        return;
+    int shift = by % p->window * period;
+    for (int r = 0; r < p->at.rows; r++) {
+        uint64_t *bits = row(p, c, r);
+        bool any = false;
+        for (int i = 0; i < p->at.row_words; i++)
+            any |= bits[i] != 0;
+        if (!any)
+            continue;
+        uint64_t turned[p->at.row_words];
+        memset(turned, 0, sizeof turned);
+        for (int i = 0; i < base; i++)
+            turned[i / 64] |= bits[i / 64] & UINT64_C(1) << (i % 64);
+        for (int i = 0; i < total; i++) {
+            int from = base + i, to = base + (i - shift + total) % total;
+            if (bits[from / 64] >> (from % 64) & 1)
+                turned[to / 64] |= UINT64_C(1) << (to % 64);
+        }
+        memcpy(bits, turned, sizeof turned);
+    }
+}
+
+static void shift_rank(const struct program *p, int32_t *c, int rank, int by)
+{
+    int32_t *state = rank_cells(p, c, rank);
+    state[RANK_OLDEST] -= by;
+    state[RANK_ADMITTED] -= by;
+    if (p->driver == DRIVER_CLOCK)
+        state[RANK_PERIOD] -= by;
+    if (state[RANK_END] >= 0)
+        state[RANK_END] -= by;
+    int tickets = by * p->ordered_tasks[rank];
+    state[RANK_SERVED] -= tickets;
+    if (p->driver == DRIVER_CLOCK || p->plan->pipeline.ticket_at == TICKET_AT_FIRE)
+        state[RANK_NEXT_TICKET] -= tickets;
+    rotate(window_cells(p, c, rank, 0), p->window, WINDOW_CELLS * sizeof(int32_t), by);
+    for (int task = 0; task < p->tasks; task++)
+        rotate(fired_cell(p, c, rank, task, 0), p->window, sizeof(int32_t), by);
+}
+
+static void shift_thread(const struct program *p, int32_t *c, int thread, int by)
+{
+    int32_t *state = thread_cells(p, c, thread);
+    int rank = p->threads[thread].rank;
+    int tickets = by * p->ordered_tasks[rank];
+    bool busy = state[THREAD_BODY] >= 0;
+    bool ordered = busy && p->ticket_position[state[THREAD_BODY]] >= 0;
+    if (busy)
+        state[THREAD_ITER] -= by;
+    if (ordered)
+        state[THREAD_TICKET] -= tickets;
+    for (int k = 0; k < state[THREAD_COUNT]; k++) {
+        int32_t *entry = entry_cells(p, c, thread, k);
+        entry[ENTRY_ITER] -= by;
+        if (p->ticket_position[rank * p->tasks + entry[ENTRY_TASK]] >= 0)
+            entry[ENTRY_TICKET] -= tickets;
+    }
+}
+
+/* An owner nobody can ask about any more is as good as none. */
+static int32_t older(int32_t owner, int by)
+{
+    return owner < by ? -1 : owner - by;
+}
+
+static void shift_slots(const struct program *p, int32_t *c, int by)
+{
+    int families = p->ranks * p->tasks; /* beyond them are flags without iterations */
+    for (int f = 0; f < families; f++) {
+        for (int slot = 0; slot < p->slots; slot++) {
+            int32_t *event = event_cells(p, c, f * p->slots + slot);
+            int32_t *flag = flag_cells(p, c, f * p->slots + slot);
+            event[EVENT_OWNER] = older(event[EVENT_OWNER], by);
+            flag[FLAG_OWNER] = older(flag[FLAG_OWNER], by);
+        }
+        rotate(event_cells(p, c, f * p->slots), p->slots, EVENT_CELLS * sizeof(int32_t), by);
+        rotate(flag_cells(p, c, f * p->slots), p->slots, FLAG_CELLS * sizeof(int32_t), by);
+    }
+    rotate_rows(p, c, p->at.row_events, families, p->slots, by);
+    rotate_rows(p, c, p->at.row_flags, families, p->slots, by);
+    rotate_rows(p, c, p->at.row_done, p->ranks, p->window, by);
+    rotate_rows(p, c, p->at.row_admit, p->ranks, p->window, by);
+}
+
+/* An event keeps the place its record has: rotation moved the instances, items name them. */
+static void shift_items(const struct program *p, int32_t *c, int by)
+{
+    for (int s = 0; s < p->stream_count; s++)
+        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
+            int32_t *item = item_cells(p, c, s, k);
+            item[ITEM_ITER] -= by;
+            if (p->ops[item[ITEM_OP]].kind == OP_RECORD)
+                item[ITEM_A] = instance_of(p, &p->ops[item[ITEM_OP]], item[ITEM_ITER]);
+        }
+    for (int ch = 0; ch < p->channel_count; ch++) {
+        int32_t *channel = c + p->at.channels[ch];
+        int pending = channel[0] < 0 ? -channel[0] : channel[0];
+        for (int k = 0; k < pending; k++)
+            channel[1 + k * MESSAGE_CELLS + CHANNEL_ITER] -= by;
+    }
+}
+
+static void shift(const struct program *p, int32_t *c)
+{
+    int oldest = INT32_MAX;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        int32_t first = rank_cells(p, c, rank)[RANK_OLDEST];
+        oldest = first < oldest ? first : oldest;
+    }
+    int by = oldest - p->history;
+    if (by <= 0)
+        return;
+    c[0] = c[0] - by > 0 ? c[0] - by : 0;
+    for (int rank = 0; rank < p->ranks; rank++)
+        shift_rank(p, c, rank, by);
+    for (int t = 0; t < p->thread_count; t++)
+        if (p->threads[t].kind == THREAD_WORKER)
+            shift_thread(p, c, t, by);
+    shift_slots(p, c, by);
+    shift_items(p, c, by);
+    rotate_bits(p, c, by);
+}
+
+/* Positions in streams count from the head, issue numbers from what is finished or started. */
+static void renumber(const struct program *p, int32_t *c)
+{
+    for (int s = 0; s < p->stream_count; s++) {
+        int rank = p->streams[s].rank;
+        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
+            int32_t *item = item_cells(p, c, s, k);
+            const struct op *op = &p->ops[item[ITEM_OP]];
+            if (op->kind == OP_WAIT && item[ITEM_A] >= 0)
+                item[ITEM_B] -= stream_cells(p, c, item[ITEM_A])[STREAM_DONE];
+            if (op->comm >= 0) {
+                item[ITEM_A] -= member_cells(p, c, op)[MEMBER_FINISHED];
+                item[ITEM_C] -= rank_cells(p, c, rank)[RANK_COMM_STARTED];
+            }
+        }
+    }
+    for (int e = 0; e < p->event_families * p->slots; e++) {
+        int32_t *event = event_cells(p, c, e);
+        if (event[EVENT_STREAM] >= 0)
+            event[EVENT_POS] -= stream_cells(p, c, event[EVENT_STREAM])[STREAM_DONE];
+    }
+    for (int b = 0; b < p->buffer_count; b++) {
+        int32_t *buffer = c + p->at.buffers + b * BUFFER_CELLS;
+        if (buffer[BUFFER_STATE] == BUFFER_FREED && buffer[BUFFER_STREAM]) {
+            int32_t at =
+                buffer[BUFFER_FREED_AT] - stream_cells(p, c, buffer[BUFFER_STREAM] - 1)[STREAM_DONE];
+            buffer[BUFFER_FREED_AT] = at > 0 ? at : 0;
+        }
+    }
+    for (int m = 0; m < p->member_count; m++) {
+        int32_t *member = c + p->at.members + m * MEMBER_CELLS;
+        member[MEMBER_ISSUED] -= member[MEMBER_FINISHED];
+        member[MEMBER_FINISHED] = 0;
+    }
+    for (int rank = 0; rank < p->ranks; rank++) {
+        int32_t *state = rank_cells(p, c, rank);
+        state[RANK_COMM_ISSUED] -= state[RANK_COMM_STARTED];
+        state[RANK_COMM_STARTED] = 0;
+    }
+    for (int s = 0; s < p->stream_count; s++)
+        stream_cells(p, c, s)[STREAM_DONE] = 0;
+}
+
+void machine_canonical(const struct program *p, struct state *state)
+{
+    if (p->tasks)
+        shift(p, state->cells);
+    renumber(p, state->cells);
+}

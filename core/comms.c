@@ -1,0 +1,433 @@
+/*
+ * comms.c - see comms.h.
+ *
+ * comms_add makes pass after pass over the ranks in ascending order and tries to place the next
+ * action of each. A pass (F, I, B) can be placed when its input is here: sent by a RECV already in
+ * this list, or computed by an action already in it. Placing one whose result is needed on another
+ * rank appends the SEND here and the RECV there, at that moment. So all lists together are one
+ * linear order in which every RECV follows its SEND at once: free of deadlock even if every message
+ * is a rendezvous and a rank has a single queue for all of them. The price is that receives come
+ * early and may hold up the sends behind them. This is how PyTorch lowers its compute-only
+ * schedules.
+ */
+#include "comms.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+static int print_simple(const struct action *action, char *buf, size_t cap)
+{
+    if (action->microbatch >= 0)
+        return snprintf(buf, cap, "%d%s%d", action->stage, action_text(action->kind),
+                        action->microbatch);
+    return snprintf(buf, cap, "%d%s", action->stage, action_text(action->kind));
+}
+
+const char *comms_action_name(const struct action *action, char *buf, size_t cap)
+{
+    if (action->kind != ACTION_OVERLAP_F_B) {
+        print_simple(action, buf, cap);
+        return buf;
+    }
+    size_t used = (size_t)snprintf(buf, cap, "(");
+    for (size_t i = 0; i < action->part_count && used < cap; i++) {
+        if (i > 0)
+            used += (size_t)snprintf(buf + used, cap - used, ";");
+        if (used < cap)
+            used += (size_t)print_simple(&action->parts[i], buf + used, cap - used);
+    }
+    if (used < cap)
+        snprintf(buf + used, cap - used, ")%s", action_text(action->kind));
+    return buf;
+}
+
+size_t comms_parts(const struct action *action, const struct action **parts)
+{
+    if (action->kind == ACTION_OVERLAP_F_B) {
+        *parts = action->parts;
+        return action->part_count;
+    }
+    *parts = action;
+    return action->kind == ACTION_IDLE ? 0 : 1;
+}
+
+bool comms_is_message(const struct action *action)
+{
+    switch (action->kind) {
+    case ACTION_SEND_F:
+    case ACTION_RECV_F:
+    case ACTION_SEND_B:
+    case ACTION_RECV_B: return true;
+    default: return false;
+    }
+}
+
+bool comms_present(const struct rank_program *ranks, int rank_count)
+{
+    for (int rank = 0; rank < rank_count; rank++)
+        for (size_t i = 0; i < ranks[rank].count; i++)
+            if (comms_is_message(&ranks[rank].actions[i]))
+                return true;
+    return false;
+}
+
+/* ---- which rank holds which stage ------------------------------------------------------------ */
+
+int comms_partner(const struct action *action)
+{
+    bool up = action->kind == ACTION_SEND_F || action->kind == ACTION_RECV_B;
+    assert(comms_is_message(action));
+    return up ? action->stage + 1 : action->stage - 1;
+}
+
+int comms_rank_of(const struct stage_map *map, int stage)
+{
+    return stage >= 0 && stage < map->stages ? map->rank_of[stage] : -1;
+}
+
+static bool is_pass(const struct action *action)
+{
+    return action->kind == ACTION_F || action->kind == ACTION_I || action->kind == ACTION_W ||
+           action->kind == ACTION_B;
+}
+
+static enum status check_parts(const struct action *action, struct diag *diag)
+{
+    for (size_t i = 0; i < action->part_count; i++)
+        if (!is_pass(&action->parts[i]))
+            return diag_error_at(diag, NULL, NULL, action->mark,
+                                 "found %s in %s, expected only F, I, W or B",
+                                 action_text(action->parts[i].kind), action_text(action->kind));
+    return STATUS_OK;
+}
+
+static enum status claim_stage(struct stage_map *map, int rank, const struct action *part,
+                               struct diag *diag)
+{
+    char name[ACTION_NAME];
+    comms_action_name(part, name, sizeof name);
+    if (part->stage < 0 || part->stage > PLAN_MAX_STAGE)
+        return diag_error_at(diag, NULL, NULL, part->mark, "%s: found stage %d, expected 0 to %d",
+                             name, part->stage, PLAN_MAX_STAGE);
+    int highest = action_has_microbatch(part->kind) ? PLAN_MAX_MICROBATCHES - 1 : -1;
+    int lowest = action_has_microbatch(part->kind) ? 0 : -1;
+    if (part->microbatch < lowest || part->microbatch > highest)
+        return diag_error_at(diag, NULL, NULL, part->mark,
+                             "%s: found microbatch %d, expected %d to %d", name, part->microbatch,
+                             lowest, highest);
+    int holder = map->rank_of[part->stage];
+    if (holder >= 0 && holder != rank)
+        return diag_error_at(diag, NULL, NULL, part->mark,
+                             "found %s on rank %d, but stage %d is also on rank %d, expected every "
+                             "stage on one rank",
+                             name, rank, part->stage, holder);
+    map->rank_of[part->stage] = rank;
+    if (part->stage >= map->stages)
+        map->stages = part->stage + 1;
+    if (part->microbatch >= map->microbatches)
+        map->microbatches = part->microbatch + 1;
+    return STATUS_OK;
+}
+
+enum status comms_map_stages(struct arena *arena, const struct rank_program *ranks, int rank_count,
+                             struct stage_map *out, struct diag *diag)
+{
+    struct stage_map map = {.rank_of = ARENA_ARRAY(arena, PLAN_MAX_STAGE + 1, int)};
+    if (!map.rank_of)
+        return diag_no_memory(diag);
+    for (int stage = 0; stage <= PLAN_MAX_STAGE; stage++)
+        map.rank_of[stage] = -1;
+    for (int rank = 0; rank < rank_count; rank++)
+        for (size_t i = 0; i < ranks[rank].count; i++) {
+            const struct action *parts;
+            size_t count = comms_parts(&ranks[rank].actions[i], &parts);
+            enum status status = check_parts(&ranks[rank].actions[i], diag);
+            for (size_t k = 0; status == STATUS_OK && k < count; k++)
+                status = claim_stage(&map, rank, &parts[k], diag);
+            if (status != STATUS_OK)
+                return status;
+        }
+    *out = map;
+    return STATUS_OK;
+}
+
+/* ---- adding messages ------------------------------------------------------------------------- */
+
+/* What has been placed for a stage and microbatch. */
+enum { PLACED_F = 1, PLACED_B = 2, PLACED_RECV_F = 4, PLACED_RECV_B = 8 };
+
+struct adding {
+    const struct rank_program *in;
+    struct rank_program *out;
+    size_t *next; /* per rank: the action of `in` to place next */
+    int rank_count;
+    struct stage_map map;
+    uint8_t *placed; /* [stage * microbatches + microbatch] */
+};
+
+/* What a pass has to do with the stages beside its own. */
+struct flow {
+    int input_stage, output_stage; /* -1: none */
+    unsigned computed, received;   /* what must be placed: at the input's stage, or at its own */
+    enum action_kind send, recv;
+};
+
+static struct flow flow_of(const struct stage_map *map, const struct action *part)
+{
+    int above = part->stage + 1 < map->stages ? part->stage + 1 : -1;
+    switch (part->kind) {
+    case ACTION_F:
+        return (struct flow){part->stage - 1, above,         PLACED_F,
+                             PLACED_RECV_F,   ACTION_SEND_F, ACTION_RECV_F};
+    case ACTION_I:
+    case ACTION_B:
+        return (struct flow){above,         part->stage - 1, PLACED_B,
+                             PLACED_RECV_B, ACTION_SEND_B,   ACTION_RECV_B};
+    default: return (struct flow){.input_stage = -1, .output_stage = -1};
+    }
+}
+
+static uint8_t *placed_at(const struct adding *adding, int stage, int microbatch)
+{
+    return &adding->placed[(size_t)stage * (size_t)adding->map.microbatches + (size_t)microbatch];
+}
+
+/* The rank a pass's result must be sent to, -1: none. */
+static int receiver_of(const struct stage_map *map, const struct action *part)
+{
+    int to = comms_rank_of(map, flow_of(map, part).output_stage);
+    return to == comms_rank_of(map, part->stage) ? -1 : to;
+}
+
+static bool is_part_ready(const struct adding *adding, int rank, const struct action *part)
+{
+    struct flow flow = flow_of(&adding->map, part);
+    if (flow.input_stage < 0)
+        return true;
+    if (*placed_at(adding, part->stage, part->microbatch) & flow.received)
+        return true;
+    return comms_rank_of(&adding->map, flow.input_stage) == rank &&
+           (*placed_at(adding, flow.input_stage, part->microbatch) & flow.computed);
+}
+
+/* The part that keeps an action from being placed; NULL: none does. */
+static const struct action *blocking_part(const struct adding *adding, int rank,
+                                          const struct action *action)
+{
+    const struct action *parts;
+    size_t count = comms_parts(action, &parts);
+    for (size_t i = 0; i < count; i++)
+        if (!is_part_ready(adding, rank, &parts[i]))
+            return &parts[i];
+    return NULL;
+}
+
+static void append(struct rank_program *list, struct action action)
+{
+    list->actions[list->count++] = action;
+}
+
+/* The part's result is there: send it on if it is needed elsewhere. */
+static void place_part(struct adding *adding, int rank, const struct action *part)
+{
+    struct flow flow = flow_of(&adding->map, part);
+    if (flow.computed)
+        *placed_at(adding, part->stage, part->microbatch) |= (uint8_t)flow.computed;
+    int to = receiver_of(&adding->map, part);
+    if (to < 0)
+        return;
+    struct action message = {.kind = flow.send,
+                             .stage = part->stage,
+                             .microbatch = part->microbatch,
+                             .mark = part->mark};
+    append(&adding->out[rank], message);
+    message.kind = flow.recv;
+    message.stage = flow.output_stage;
+    append(&adding->out[to], message);
+    *placed_at(adding, flow.output_stage, part->microbatch) |= (uint8_t)flow.received;
+}
+
+/* The rank's next action that is not idle, NULL at the end of its list. */
+static const struct action *head_of(struct adding *adding, int rank)
+{
+    const struct rank_program *list = &adding->in[rank];
+    size_t *next = &adding->next[rank];
+    while (*next < list->count && list->actions[*next].kind == ACTION_IDLE)
+        ++*next;
+    return *next < list->count ? &list->actions[*next] : NULL;
+}
+
+static bool place_head(struct adding *adding, int rank)
+{
+    const struct action *head = head_of(adding, rank);
+    if (!head || blocking_part(adding, rank, head))
+        return false;
+    append(&adding->out[rank], *head);
+    const struct action *parts;
+    size_t count = comms_parts(head, &parts);
+    for (size_t i = 0; i < count; i++)
+        place_part(adding, rank, &parts[i]);
+    adding->next[rank]++;
+    return true;
+}
+
+/* Is the pass that `part` waits for still to come on the rank that holds its stage? */
+static bool is_input_to_come(const struct adding *adding, const struct action *part)
+{
+    struct flow flow = flow_of(&adding->map, part);
+    int from = comms_rank_of(&adding->map, flow.input_stage);
+    const struct rank_program *list = &adding->in[from];
+    for (size_t i = adding->next[from]; i < list->count; i++) {
+        const struct action *parts;
+        size_t count = comms_parts(&list->actions[i], &parts);
+        for (size_t k = 0; k < count; k++)
+            if (parts[k].stage == flow.input_stage && parts[k].microbatch == part->microbatch &&
+                flow_of(&adding->map, &parts[k]).computed == flow.computed)
+                return true;
+    }
+    return false;
+}
+
+static void note_head(struct adding *adding, int rank, const struct action *head, struct diag *diag)
+{
+    char name[ACTION_NAME];
+    comms_action_name(head, name, sizeof name);
+    const struct action *part = blocking_part(adding, rank, head);
+    int stage = flow_of(&adding->map, part).input_stage;
+    diag_note(diag, "rank %d is at %s, which waits for %d%s%d of rank %d%s", rank, name, stage,
+              part->kind == ACTION_F ? "F" : "B", part->microbatch,
+              comms_rank_of(&adding->map, stage),
+              is_input_to_come(adding, part) ? "" : ", which it never does");
+}
+
+static enum status refuse_malformed(struct adding *adding, struct diag *diag)
+{
+    const struct action *first = NULL;
+    for (int rank = 0; rank < adding->rank_count && !first; rank++)
+        first = head_of(adding, rank);
+    assert(first);
+    char name[ACTION_NAME];
+    enum status status =
+        diag_error_at(diag, NULL, NULL, first->mark,
+                      "malformed schedule: no rank can do its next action (this one is %s)",
+                      comms_action_name(first, name, sizeof name));
+    for (int rank = 0; rank < adding->rank_count; rank++) {
+        const struct action *head = head_of(adding, rank);
+        if (head)
+            note_head(adding, rank, head, diag);
+    }
+    return status;
+}
+
+/* A stage nobody holds would leave its neighbours waiting for ever. */
+static enum status check_stages(const struct stage_map *map, struct diag *diag)
+{
+    for (int stage = 0; stage < map->stages; stage++)
+        if (map->rank_of[stage] < 0)
+            return diag_error(
+                diag, STATUS_INPUT,
+                "found stages up to %d but none of the ranks names stage %d, expected "
+                "every stage on one rank",
+                map->stages - 1, stage);
+    return STATUS_OK;
+}
+
+/* Room for exactly the actions there will be. */
+static bool make_room(struct adding *adding, struct arena *arena)
+{
+    for (int rank = 0; rank < adding->rank_count; rank++)
+        for (size_t i = 0; i < adding->in[rank].count; i++) {
+            const struct action *parts;
+            size_t count = comms_parts(&adding->in[rank].actions[i], &parts);
+            adding->out[rank].count += count > 0;
+            for (size_t k = 0; k < count; k++) {
+                int to = receiver_of(&adding->map, &parts[k]);
+                if (to < 0)
+                    continue;
+                adding->out[rank].count++;
+                adding->out[to].count++;
+            }
+        }
+    for (int rank = 0; rank < adding->rank_count; rank++) {
+        adding->out[rank].actions = ARENA_ARRAY(arena, adding->out[rank].count, struct action);
+        if (!adding->out[rank].actions)
+            return false;
+        adding->out[rank].count = 0;
+    }
+    return true;
+}
+
+static enum status place_all(struct adding *adding, struct diag *diag)
+{
+    for (;;) {
+        bool progress = false, done = true;
+        for (int rank = 0; rank < adding->rank_count; rank++) {
+            progress |= place_head(adding, rank);
+            done &= head_of(adding, rank) == NULL;
+        }
+        if (done)
+            return STATUS_OK;
+        if (!progress)
+            return refuse_malformed(adding, diag);
+    }
+}
+
+enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count,
+                      struct diag *diag)
+{
+    assert(!comms_present(ranks, rank_count));
+    struct adding adding = {.in = ranks, .rank_count = rank_count};
+    enum status status = comms_map_stages(arena, ranks, rank_count, &adding.map, diag);
+    if (status == STATUS_OK)
+        status = check_stages(&adding.map, diag);
+    if (status != STATUS_OK)
+        return status;
+    size_t cells = (size_t)adding.map.stages * (size_t)adding.map.microbatches;
+    adding.placed = calloc(cells + 1, sizeof *adding.placed);
+    adding.next = calloc((size_t)rank_count, sizeof *adding.next);
+    adding.out = calloc((size_t)rank_count, sizeof *adding.out);
+    if (adding.placed && adding.next && adding.out && make_room(&adding, arena))
+        status = place_all(&adding, diag);
+    else
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK)
+        memcpy(ranks, adding.out, (size_t)rank_count * sizeof *ranks);
+    free(adding.placed);
+    free(adding.next);
+    free(adding.out);
+    return status;
+}
+
+/* ---- joining split backwards ----------------------------------------------------------------- */
+
+static bool is_weight_of(const struct action *weight, const struct action *input)
+{
+    return weight->kind == ACTION_W && input->kind == ACTION_I && weight->stage == input->stage &&
+           weight->microbatch == input->microbatch;
+}
+
+enum status comms_merge_bw(struct arena *arena, struct rank_program *ranks, int rank_count,
+                           struct diag *diag)
+{
+    for (int rank = 0; rank < rank_count; rank++) {
+        const struct rank_program *in = &ranks[rank];
+        struct rank_program out = {.actions = ARENA_ARRAY(arena, in->count, struct action)};
+        if (!out.actions)
+            return diag_no_memory(diag);
+        for (size_t i = 0; i < in->count; i++) {
+            const struct action *action = &in->actions[i];
+            if (action->kind == ACTION_IDLE)
+                continue;
+            if (out.count > 0 && is_weight_of(action, &out.actions[out.count - 1]))
+                out.actions[out.count - 1].kind = ACTION_B;
+            else
+                append(&out, *action);
+        }
+        ranks[rank] = out;
+    }
+    return STATUS_OK;
+}

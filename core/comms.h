@@ -1,0 +1,52 @@
+/*
+ * comms.h - from compute actions to compute and communication actions.
+ *
+ * A schedule says which passes a rank does in which order. Where a pass needs what another rank
+ * computed, a message is needed: comms_add puts SEND and RECV actions into the lists. Which rank
+ * holds which stage follows from the lists themselves. New lists are made in the caller's arena;
+ * the old ones are left as they are. Messages in diag carry the position of an action, but no file.
+ */
+#ifndef SWSIM_COMMS_H
+#define SWSIM_COMMS_H
+
+#include "plan.h"
+
+enum { ACTION_NAME = 160 };
+
+/* The text of an action, "0F3" or "(0F7;7B3)OVERLAP_F_B", cut to `cap`. Returns buf. */
+const char *comms_action_name(const struct action *action, char *buf, size_t cap);
+
+/* The passes an action consists of: the parts of a composite, else the action itself. */
+size_t comms_parts(const struct action *action, const struct action **parts);
+
+/* Is it a SEND or RECV? Do any of the lists hold one? */
+bool comms_is_message(const struct action *action);
+bool comms_present(const struct rank_program *ranks, int rank_count);
+
+/* Which rank holds which stage. */
+struct stage_map {
+    int *rank_of;     /* -1: no rank names this stage */
+    int stages;       /* 1 + the highest stage named */
+    int microbatches; /* 1 + the highest microbatch named */
+};
+
+/* Infer the map. Stages and microbatches out of range and a stage on two ranks are errors. */
+enum status comms_map_stages(struct arena *arena, const struct rank_program *ranks, int rank_count,
+                             struct stage_map *out, struct diag *diag);
+
+/* The stage at the other end of a SEND or RECV: may be outside the map. */
+int comms_partner(const struct action *action);
+/* The rank holding `stage`, -1 if there is none. */
+int comms_rank_of(const struct stage_map *map, int stage);
+
+/* Add the SEND and RECV actions to compute-only lists; idle cells are left out. A schedule in which
+   all ranks come to wait for each other is an error; notes say where each of them stands. */
+enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count,
+                      struct diag *diag);
+
+/* Join each I directly followed by the W of the same stage and microbatch to a B; idle cells are
+   left out. Delays the message of the I until the W is done. */
+enum status comms_merge_bw(struct arena *arena, struct rank_program *ranks, int rank_count,
+                           struct diag *diag);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * diag.h - messages to the person: what is wrong, where, what was found and what was expected.
+ *
+ * A `struct diag` collects messages; nothing below cmd/ prints. It owns copies of everything it is
+ * given. When memory runs out while a message is being added, the diag remembers that instead and
+ * diag_print says so: a failure is never silent.
+ */
+#ifndef SWSIM_DIAG_H
+#define SWSIM_DIAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "status.h"
+
+/* A position in an input file; line and column count from 1, 0 means unknown. */
+struct mark {
+    uint32_t line, col;
+};
+
+enum severity { SEVERITY_ERROR, SEVERITY_WARNING, SEVERITY_NOTE };
+
+struct diag_message {
+    enum severity severity;
+    char *file; /* NULL: not about a file */
+    struct mark mark;
+    char *text;   /* one sentence, no final newline */
+    char *source; /* the input line the mark points into, NULL if unknown */
+};
+
+struct diag {
+    struct diag_message *messages;
+    size_t count, cap;
+    size_t errors;
+    size_t limit; /* errors beyond this many are counted, not kept; 0: 20 */
+    bool out_of_memory;
+};
+
+void diag_init(struct diag *diag);
+void diag_fini(struct diag *diag);
+
+/* Add a message without position. Returns `status`, so that a caller can `return diag_error(...)`.
+ */
+enum status diag_error(struct diag *diag, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void diag_warn(struct diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void diag_note(struct diag *diag, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Add an error at a position; `source` is the whole text of the file (or NULL), from which the line
+   under the caret is taken. Returns STATUS_INPUT. */
+enum status diag_error_at(struct diag *diag, const char *file, const char *source, struct mark mark,
+                          const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Remember that memory ran out. Returns STATUS_SYSTEM. */
+enum status diag_no_memory(struct diag *diag);
+
+/* Print all messages, `program: file:line:col: error: text`, the source line and a caret. */
+void diag_print(const struct diag *diag, const char *program, bool color, FILE *out);
+
+#endif

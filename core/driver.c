@@ -1,0 +1,168 @@
+/* driver.c - what the clock-driven and the data-flow driver share; see driver.h. */
+#include "driver.h"
+
+#include "happens_before.h"
+
+bool driver_unfinished(const struct program *p, int32_t *c, int rank, int64_t iteration)
+{
+    const int32_t *window = window_cells(p, c, rank, iteration);
+    return window[WINDOW_SUBMIT_LEFT] > 0 || window[WINDOW_DEVICE_LEFT] > 0;
+}
+
+/* May the oldest iteration be retired, by the plan's rule? */
+bool machine_iteration_over(const struct program *p, int32_t *c, int rank, int64_t iteration)
+{
+    const int32_t *window = window_cells(p, c, rank, iteration);
+    switch (p->plan->pipeline.retire) {
+    case RETIRE_SUBMIT: return window[WINDOW_SUBMIT_LEFT] == 0;
+    case RETIRE_LAST_TASK: return window[WINDOW_LAST_LEFT] == 0;
+    case RETIRE_DEVICE: break;
+    }
+    return window[WINDOW_SUBMIT_LEFT] == 0 && window[WINDOW_DEVICE_LEFT] == 0;
+}
+
+bool driver_awaits_submission(const struct program *p)
+{
+    return p->plan->pipeline.retire != RETIRE_LAST_TASK;
+}
+
+bool driver_awaits_event(const struct program *p, int task)
+{
+    return p->plan->pipeline.retire == RETIRE_DEVICE ||
+           (p->plan->pipeline.retire == RETIRE_LAST_TASK && task == p->last_task);
+}
+
+/* More than `depth` iterations with unfinished work: memory is not bounded as the plan says. */
+static void check_bound(struct work_state *w, int rank, int64_t newest)
+{
+    int64_t in_flight = 0, first = newest - w->p->window + 1;
+    for (int64_t i = first > 0 ? first : 0; i <= newest; i++)
+        in_flight += driver_unfinished(w->p, w->c, rank, i);
+    if (in_flight <= w->p->depth)
+        return;
+    w->e->violated |= 1u << PROPERTY_BOUND;
+    w->e->wanted = w->p->depth;
+    w->e->found = in_flight;
+}
+
+void driver_arm_slot(struct work_state *w, int rank, int task, int64_t iteration)
+{
+    const struct program *p = w->p;
+    int instance = (rank * p->tasks + task) * p->slots + (int)(iteration % p->slots);
+    int32_t *event = event_cells(p, w->c, instance), *flag = flag_cells(p, w->c, instance);
+    event[EVENT_STREAM] = -1;
+    event[EVENT_POS] = 0;
+    event[EVENT_OWNER] = flag[FLAG_OWNER] = (int32_t)iteration;
+    flag[FLAG_SET] = 0;
+    hb_clear(w, p->at.row_events + instance);
+    hb_clear(w, p->at.row_flags + instance);
+}
+
+void driver_admit(struct work_state *w, int rank, int64_t iteration)
+{
+    const struct program *p = w->p;
+    int32_t *window = window_cells(p, w->c, rank, iteration);
+    window[WINDOW_SUBMIT_LEFT] = window[WINDOW_DEVICE_LEFT] = p->tasks;
+    window[WINDOW_LAST_LEFT] = 1;
+    for (int task = 0; task < p->tasks; task++) {
+        *fired_cell(p, w->c, rank, task, iteration) = 0;
+        if (p->plan->pipeline.slot_reset == SLOT_RESET_ADMIT)
+            driver_arm_slot(w, rank, task, iteration);
+    }
+    int at = rank * p->window + (int)(iteration % p->window);
+    hb_forget_iteration(w, rank, iteration);
+    hb_clear(w, p->at.row_done + at);
+    hb_copy(w, p->at.row_admit + at, p->at.row_threads + p->driver_thread[rank]);
+    rank_cells(p, w->c, rank)[RANK_ADMITTED] = (int32_t)iteration + 1;
+    check_bound(w, rank, iteration);
+}
+
+void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration, int64_t ticket)
+{
+    const struct program *p = w->p;
+    int worker = p->worker[rank * p->tasks + task];
+    int32_t *thread = thread_cells(p, w->c, worker);
+    int place = thread[THREAD_COUNT]++;
+    assert(place < p->threads[worker].queue_cap);
+    int32_t *entry = entry_cells(p, w->c, worker, place);
+    entry[ENTRY_TASK] = task;
+    entry[ENTRY_ITER] = (int32_t)iteration;
+    entry[ENTRY_TICKET] = (int32_t)ticket;
+    hb_copy(w, p->at.row_entries[worker] + place,
+            p->at.row_admit + rank * p->window + (int)(iteration % p->window));
+}
+
+/* The place in the window the next iteration needs must be free: the device lags that far at most.
+   So all instances in a worker's queue belong to one window, which is what its capacity is made
+   for. */
+static bool has_room(const struct program *p, int32_t *c, int rank)
+{
+    int64_t next = rank_cells(p, c, rank)[RANK_ADMITTED];
+    return next < p->window || !driver_unfinished(p, c, rank, next - p->window);
+}
+
+static bool is_dataflow(const struct program *p)
+{
+    return p->driver == DRIVER_DATAFLOW;
+}
+
+bool driver_asks_for_data(const struct program *p, int32_t *c, int rank)
+{
+    const int32_t *state = rank_cells(p, c, rank);
+    int phase = thread_cells(p, c, p->driver_thread[rank])[THREAD_PC];
+    if (phase != PHASE_ADMIT || state[RANK_END] >= 0)
+        return false;
+    int64_t next = is_dataflow(p) ? state[RANK_ADMITTED] : clock_newest(p, state);
+    return next >= c[0];
+}
+
+bool driver_can_step(const struct program *p, int32_t *c, int rank)
+{
+    const int32_t *state = rank_cells(p, c, rank);
+    switch (thread_cells(p, c, p->driver_thread[rank])[THREAD_PC]) {
+    case PHASE_ADMIT: return !driver_asks_for_data(p, c, rank) && has_room(p, c, rank);
+    case PHASE_RETIRE:
+        return state[RANK_OLDEST] < state[RANK_ADMITTED] &&
+               machine_iteration_over(p, c, rank, state[RANK_OLDEST]);
+    default: return false;
+    }
+}
+
+static void retire(struct work_state *w, int rank)
+{
+    const struct program *p = w->p;
+    int32_t *state = rank_cells(p, w->c, rank);
+    int driver = p->driver_thread[rank];
+    int64_t oldest = state[RANK_OLDEST]++;
+    hb_join(w, p->at.row_threads + driver,
+            p->at.row_done + rank * p->window + (int)(oldest % p->window));
+    w->e->iteration = oldest;
+    thread_cells(p, w->c, driver)[THREAD_PC] = PHASE_ADMIT;
+    if (is_dataflow(p))
+        dataflow_retired(w, rank);
+}
+
+void driver_step(struct work_state *w, int rank)
+{
+    if (thread_cells(w->p, w->c, w->p->driver_thread[rank])[THREAD_PC] == PHASE_RETIRE)
+        retire(w, rank);
+    else if (is_dataflow(w->p))
+        dataflow_admit(w, rank);
+    else
+        clock_enqueue(w, rank);
+    driver_settle(w->p, w->c, rank);
+}
+
+void driver_settle(const struct program *p, int32_t *c, int rank)
+{
+    const int32_t *state = rank_cells(p, c, rank);
+    int32_t *phase = &thread_cells(p, c, p->driver_thread[rank])[THREAD_PC];
+    int64_t end = state[RANK_END];
+    bool no_more = end >= 0 && state[RANK_ADMITTED] >= end;
+    bool filling = !is_dataflow(p) && state[RANK_PERIOD] < p->periods;
+    if (is_dataflow(p) && *phase == PHASE_ADMIT &&
+        (no_more || state[RANK_ADMITTED] - state[RANK_OLDEST] >= p->depth))
+        *phase = PHASE_RETIRE;
+    if (*phase != PHASE_END && no_more && !filling && state[RANK_OLDEST] >= end)
+        *phase = PHASE_END;
+}

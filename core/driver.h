@@ -1,0 +1,45 @@
+/*
+ * driver.h - the two drivers as policies of the machine (doc/semantics.md, section 4); private to
+ * it.
+ *
+ * A driver is a thread whose operations are ENQUEUE (clock) or ADMIT (data-flow), and RETIRE. What
+ * both share - admitting an iteration, handing an instance to its worker, retiring - is in
+ * driver.c; clock.c and dataflow.c say when.
+ */
+#ifndef SWSIM_DRIVER_H
+#define SWSIM_DRIVER_H
+
+#include "machine_internal.h"
+
+/* The driver's phases, kept in its THREAD_PC. */
+enum { PHASE_ADMIT, PHASE_RETIRE, PHASE_END };
+
+bool driver_can_step(const struct program *p, int32_t *c, int rank);
+void driver_step(struct work_state *w, int rank);
+/* Is the driver held up because the data loader has not said whether the next iteration exists? */
+bool driver_asks_for_data(const struct program *p, int32_t *c, int rank);
+/* Give iteration `iteration` its context: window entry, slots, buffers; checks the bound. */
+void driver_admit(struct work_state *w, int rank, int64_t iteration);
+/* Clear the CPU signal and the event of (task, iteration) and make their slot its own. */
+void driver_arm_slot(struct work_state *w, int rank, int task, int64_t iteration);
+/* Put (task, iteration) into its worker's queue. */
+void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration, int64_t ticket);
+/* After anything that may change the driver's phase without a step of its own. */
+void driver_settle(const struct program *p, int32_t *c, int rank);
+/* What retiring waits for by the plan's rule, and so what the driver knows afterwards: the end of
+   the submissions, the event of this task. */
+bool driver_awaits_submission(const struct program *p);
+bool driver_awaits_event(const struct program *p, int task);
+/* Has the device (or the host) still work of this iteration? */
+bool driver_unfinished(const struct program *p, int32_t *c, int rank, int64_t iteration);
+
+/* clock.c */
+void clock_enqueue(struct work_state *w, int rank);
+int64_t clock_newest(const struct program *p, const int32_t *rank_state);
+
+/* dataflow.c */
+void dataflow_admit(struct work_state *w, int rank);
+void dataflow_complete(struct work_state *w, int rank, int task, int64_t iteration);
+void dataflow_retired(struct work_state *w, int rank);
+
+#endif

@@ -1,0 +1,532 @@
+/*
+ * generate.c - see generate.h.
+ *
+ * Most schedules are one pattern with four numbers a rank (`struct pattern`): the order in which
+ * microbatches visit the chunks, how many forwards warm up, and whether the backward is split and
+ * how far its weight part lags:
+ *
+ *     F x warm, then pairs (F, backward) while forwards are left, then the other backwards
+ *
+ * GPipe is that pattern with nothing but warm-up. The looped breadth-first and the V-shaped
+ * schedules have lists of their own.
+ *
+ * Sources: PipeDream (1F1B); Megatron-LM's interleaved schedule; Lamy-Poirier 2022 (breadth-first);
+ * Qi et al. 2023 and 2024 (zero bubble, ZB-V); DeepSeek-AI 2024 (DualPipe); PyTorch's
+ * torch.distributed.pipelining for the exact order of ZB1P, ZB-V and DualPipeV.
+ */
+#include "generate.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* One rank's list in the making. */
+struct builder {
+    struct arena *arena;
+    int p, v, m, rank; /* ranks, chunks a rank, microbatches, whose list this is */
+    int group;
+    struct action *actions;
+    size_t count, cap;
+    struct mark mark;
+    bool failed; /* memory is exhausted */
+};
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static void push(struct builder *b, struct action action)
+{
+    assert(b->count < b->cap);
+    action.mark = b->mark;
+    b->actions[b->count++] = action;
+}
+
+static void push_compute(struct builder *b, enum action_kind kind, int stage, int microbatch)
+{
+    push(b, (struct action){.kind = kind, .stage = stage, .microbatch = microbatch});
+}
+
+/* ---- warm-up, steady pairs, cool-down -------------------------------------------------------- */
+
+struct pattern {
+    int warm;   /* forwards before the first backward */
+    int group;  /* microbatches that go through one chunk before the next chunk's turn */
+    bool split; /* the backward is I, with W following `lag` backwards later; else B */
+    int lag;
+};
+
+struct visit {
+    int chunk, microbatch;
+};
+
+/* The k-th forward of a rank: group after group; in a group chunk after chunk, each with all the
+   group's microbatches. The last group may be smaller. */
+static struct visit visit_at(const struct builder *b, int group, int k)
+{
+    int first = k / (group * b->v) * group;
+    int size = min_int(group, b->m - first);
+    int within = k % (group * b->v);
+    return (struct visit){.chunk = within / size, .microbatch = first + within % size};
+}
+
+static void push_visit(struct builder *b, enum action_kind kind, int group, int k)
+{
+    struct visit visit = visit_at(b, group, k);
+    int chunk = kind == ACTION_F ? visit.chunk : b->v - 1 - visit.chunk;
+    push_compute(b, kind, chunk * b->p + b->rank, visit.microbatch);
+}
+
+static void push_backward(struct builder *b, const struct pattern *pattern, int k)
+{
+    push_visit(b, pattern->split ? ACTION_I : ACTION_B, pattern->group, k);
+    if (pattern->split && k >= pattern->lag)
+        push_visit(b, ACTION_W, pattern->group, k - pattern->lag);
+}
+
+static void build_pattern(struct builder *b, struct pattern pattern)
+{
+    int total = b->v * b->m;
+    int warm = min_int(pattern.warm, total);
+    for (int k = 0; k < warm; k++)
+        push_visit(b, ACTION_F, pattern.group, k);
+    for (int k = 0; k < total; k++) {
+        if (warm + k < total)
+            push_visit(b, ACTION_F, pattern.group, warm + k);
+        push_backward(b, &pattern, k);
+    }
+    if (!pattern.split)
+        return;
+    for (int k = max_int(0, total - pattern.lag); k < total; k++)
+        push_visit(b, ACTION_W, pattern.group, k);
+}
+
+static void build_gpipe(struct builder *b)
+{
+    build_pattern(b, (struct pattern){.warm = b->m, .group = b->m});
+}
+
+static void build_1f1b(struct builder *b)
+{
+    build_pattern(b, (struct pattern){.warm = b->p - b->rank - 1, .group = b->m});
+}
+
+static void build_interleaved(struct builder *b)
+{
+    int warm = 2 * (b->p - b->rank - 1) + (b->v - 1) * b->group;
+    build_pattern(b, (struct pattern){.warm = warm, .group = b->group});
+}
+
+/* PyTorch cuts the microbatches into equal rounds of at least p. */
+static int zero_bubble_round(int ranks, int microbatches)
+{
+    return microbatches / max_int(1, microbatches / ranks);
+}
+
+static void build_interleaved_zero_bubble(struct builder *b)
+{
+    int group = zero_bubble_round(b->p, b->m);
+    int warm = (b->p - b->rank - 1) + (b->v - 1) * group;
+    build_pattern(b, (struct pattern){.warm = warm, .group = group, .split = true, .lag = b->rank});
+}
+
+static void build_zb_h1(struct builder *b)
+{
+    build_pattern(b, (struct pattern){
+                         .warm = b->p - b->rank - 1, .group = b->m, .split = true, .lag = b->rank});
+}
+
+static void build_zb_h2(struct builder *b)
+{
+    build_pattern(
+        b, (struct pattern){
+               .warm = 2 * (b->p - b->rank) - 2, .group = b->m, .split = true, .lag = 2 * b->rank});
+}
+
+/* ---- lists of their own ---------------------------------------------------------------------- */
+
+static void build_gpipe_reverse(struct builder *b)
+{
+    for (int i = 0; i < b->m; i++)
+        push_compute(b, ACTION_F, b->rank, i);
+    for (int i = b->m - 1; i >= 0; i--)
+        push_compute(b, ACTION_B, b->rank, i);
+}
+
+static void build_looped_bfs(struct builder *b)
+{
+    for (int chunk = 0; chunk < b->v; chunk++)
+        for (int i = 0; i < b->m; i++)
+            push_compute(b, ACTION_F, chunk * b->p + b->rank, i);
+    for (int chunk = b->v - 1; chunk >= 0; chunk--)
+        for (int i = b->m - 1; i >= 0; i--)
+            push_compute(b, ACTION_B, chunk * b->p + b->rank, i);
+}
+
+/* Two chunks a rank, going down the ranks and up again; each kind of pass takes the microbatches in
+   order. */
+struct vee {
+    struct builder *b;
+    int stage[2];
+    int forward[2], backward[2], weight[2]; /* next microbatch of each pass on each chunk */
+};
+
+static struct vee vee_begin(struct builder *b)
+{
+    return (struct vee){.b = b, .stage = {b->rank, 2 * b->p - 1 - b->rank}};
+}
+
+/* Passes beyond the last microbatch stand for idle time and are left out. */
+static void vee_push(struct vee *vee, enum action_kind kind, int chunk)
+{
+    int *next = kind == ACTION_F   ? &vee->forward[chunk]
+                : kind == ACTION_W ? &vee->weight[chunk]
+                                   : &vee->backward[chunk];
+    int microbatch = (*next)++;
+    if (microbatch < vee->b->m)
+        push_compute(vee->b, kind, vee->stage[chunk], microbatch);
+}
+
+static void vee_push_split(struct vee *vee, int chunk)
+{
+    vee_push(vee, ACTION_I, chunk);
+    vee_push(vee, ACTION_W, chunk);
+}
+
+static void build_zbv(struct builder *b)
+{
+    struct vee vee = vee_begin(b);
+    int n = max_int(2 * b->p - 1, b->m);
+    for (int i = 0; i < 2 * (b->p - b->rank) - 1; i++)
+        vee_push(&vee, ACTION_F, 0);
+    for (int i = 0; i < b->rank; i++) {
+        vee_push(&vee, ACTION_F, 1);
+        vee_push(&vee, ACTION_F, 0);
+    }
+    for (int i = 0; i < b->p - b->rank; i++) {
+        vee_push(&vee, ACTION_F, 1);
+        vee_push_split(&vee, 1);
+    }
+    while (vee.forward[1] < vee.forward[0] || vee.forward[0] < n) {
+        if (vee.forward[0] < n)
+            vee_push(&vee, ACTION_F, 0);
+        vee_push_split(&vee, 0);
+        vee_push(&vee, ACTION_F, 1);
+        vee_push_split(&vee, 1);
+    }
+    for (int i = 0; i < b->rank; i++) {
+        vee_push(&vee, ACTION_I, 0);
+        vee_push(&vee, ACTION_I, 1);
+    }
+    for (int i = 0; i < b->p - b->rank; i++)
+        vee_push_split(&vee, 0);
+    for (int chunk = 1; chunk >= 0; chunk--)
+        while (vee.weight[chunk] < b->m)
+            vee_push(&vee, ACTION_W, chunk);
+}
+
+/* A forward of one chunk and a full backward of the other, executed together. */
+static void vee_push_overlap(struct vee *vee, int forward_chunk)
+{
+    struct builder *b = vee->b;
+    int backward_chunk = 1 - forward_chunk;
+    struct action *parts = ARENA_ARRAY(b->arena, 2, struct action);
+    if (!parts) {
+        b->failed = true;
+        return;
+    }
+    parts[0] = (struct action){.kind = ACTION_F,
+                               .stage = vee->stage[forward_chunk],
+                               .microbatch = vee->forward[forward_chunk]++,
+                               .mark = b->mark};
+    parts[1] = (struct action){.kind = ACTION_B,
+                               .stage = vee->stage[backward_chunk],
+                               .microbatch = vee->backward[backward_chunk]++,
+                               .mark = b->mark};
+    push(b, (struct action){.kind = ACTION_OVERLAP_F_B,
+                            .stage = parts[0].stage,
+                            .microbatch = -1,
+                            .parts = parts,
+                            .part_count = 2});
+}
+
+/* Weight passes owed, oldest first. It is a queue over both chunks, unlike the counters of a vee.
+ */
+struct owed {
+    struct action *items;
+    size_t head, count;
+};
+
+static void owe_input(struct vee *vee, struct owed *owed, int chunk)
+{
+    owed->items[owed->count++] = (struct action){
+        .kind = ACTION_W, .stage = vee->stage[chunk], .microbatch = vee->backward[chunk]};
+    vee_push(vee, ACTION_I, chunk);
+}
+
+static void pay_weight(struct vee *vee, struct owed *owed)
+{
+    assert(owed->head < owed->count);
+    push(vee->b, owed->items[owed->head++]);
+}
+
+static void dualpipe_v_fill(struct vee *vee, struct owed *owed)
+{
+    struct builder *b = vee->b;
+    int below = b->p - b->rank - 1;
+    for (int i = 0; i < 2 * below; i++)
+        vee_push(vee, ACTION_F, 0);
+    for (int i = 0; i <= b->rank; i++) {
+        vee_push(vee, ACTION_F, 0);
+        vee_push(vee, ACTION_F, 1);
+    }
+    for (int i = 0; i < below; i++) {
+        owe_input(vee, owed, 1);
+        pay_weight(vee, owed);
+        vee_push(vee, ACTION_F, 1);
+    }
+}
+
+static void dualpipe_v_steady(struct vee *vee)
+{
+    struct builder *b = vee->b;
+    for (int i = 0; i < b->m - 2 * b->p + b->rank + 1; i++) {
+        if (i == 0 &&
+            b->rank == b->p - 1) { /* at the tip of the V overlapping would cost a bubble */
+            vee_push(vee, ACTION_F, 0);
+            vee_push(vee, ACTION_B, 1);
+        } else {
+            vee_push_overlap(vee, 0);
+        }
+        vee_push_overlap(vee, 1);
+    }
+    for (int i = 0; i < b->p - b->rank - 1; i++) {
+        vee_push(vee, ACTION_B, 1);
+        vee_push_overlap(vee, 1);
+    }
+}
+
+/* Backwards only; half-way through they are split, so that weight passes fill what follows. */
+static void dualpipe_v_drain(struct vee *vee, struct owed *owed)
+{
+    struct builder *b = vee->b;
+    int half = (b->rank + 1) / 2;
+    for (int i = 0; i <= b->rank; i++)
+        for (int chunk = 1; chunk >= 0; chunk--) {
+            bool split = i > half || (i == half && (b->rank % 2 == 1 || chunk == 0));
+            if (split)
+                owe_input(vee, owed, chunk);
+            else
+                vee_push(vee, ACTION_B, chunk);
+        }
+    for (int i = 0; i < b->p - b->rank - 1; i++) {
+        pay_weight(vee, owed);
+        owe_input(vee, owed, 0);
+    }
+    while (owed->head < owed->count)
+        pay_weight(vee, owed);
+}
+
+static void build_dualpipe_v(struct builder *b)
+{
+    struct vee vee = vee_begin(b);
+    struct owed owed = {.items = ARENA_ARRAY(b->arena, 2 * (size_t)b->m, struct action)};
+    if (!owed.items) {
+        b->failed = true;
+        return;
+    }
+    dualpipe_v_fill(&vee, &owed);
+    dualpipe_v_steady(&vee);
+    dualpipe_v_drain(&vee, &owed);
+}
+
+/* ---- which schedules there are, and what they ask for ---------------------------------------- */
+
+enum chunk_rule { ONE_CHUNK, ANY_CHUNKS, TWO_CHUNKS };
+
+/* The group a schedule without one given uses. */
+static int group_of(const struct generate_spec *spec)
+{
+    return spec->group ? spec->group : spec->ranks;
+}
+
+/* What a schedule asks of the number of microbatches: NULL if that holds, else in words. */
+typedef const char *microbatch_rule(const struct generate_spec *spec);
+
+static const char *rule_interleaved(const struct generate_spec *spec)
+{
+    int group = group_of(spec), left = spec->microbatches % group;
+    if (group < spec->ranks)
+        return "a group of at least `ranks` microbatches";
+    if (group > spec->microbatches)
+        return "at least one full group of microbatches (group: `ranks` unless given)";
+    if (left != 0 && left < spec->ranks)
+        return "microbatches divisible by the group (`ranks` unless given), or at least `ranks` of "
+               "them left over";
+    return NULL;
+}
+
+static const char *rule_rounds(const struct generate_spec *spec)
+{
+    int rounds = max_int(1, spec->microbatches / spec->ranks);
+    return spec->microbatches % rounds
+               ? "microbatches divisible by microbatches / ranks rounded down"
+               : NULL;
+}
+
+static const char *rule_dualpipe_v(const struct generate_spec *spec)
+{
+    return spec->microbatches < 2 * spec->ranks ? "at least 2 x ranks microbatches" : NULL;
+}
+
+static const struct generator {
+    const char *name, *about;
+    enum chunk_rule chunks;
+    bool grouped; /* takes `group` */
+    microbatch_rule *rule;
+    void (*build)(struct builder *b);
+} generators[] = {
+    {"gpipe", "all forwards, then all backwards in the same order", ONE_CHUNK, false, NULL,
+     build_gpipe},
+    {"gpipe_reverse", "all forwards, then all backwards, last microbatch first", ONE_CHUNK, false,
+     NULL, build_gpipe_reverse},
+    {"1f1b", "one forward, one backward (PipeDream-Flush)", ONE_CHUNK, false, NULL, build_1f1b},
+    {"interleaved_1f1b", "1F1B over several chunks a rank (Megatron-LM)", ANY_CHUNKS, true,
+     rule_interleaved, build_interleaved},
+    {"looped_bfs", "chunk by chunk, each with all microbatches", ANY_CHUNKS, false, NULL,
+     build_looped_bfs},
+    {"interleaved_zero_bubble", "interleaved with the weight gradients delayed (PyTorch's ZB1P)",
+     ANY_CHUNKS, false, rule_rounds, build_interleaved_zero_bubble},
+    {"zb_h1", "zero bubble with the memory of 1F1B", ONE_CHUNK, false, NULL, build_zb_h1},
+    {"zb_h2", "zero bubble with twice the memory of 1F1B", ONE_CHUNK, false, NULL, build_zb_h2},
+    {"zbv", "zero bubble on two chunks a rank in V shape", TWO_CHUNKS, false, NULL, build_zbv},
+    {"dualpipe_v", "overlapped forward and backward on two chunks a rank in V shape", TWO_CHUNKS,
+     false, rule_dualpipe_v, build_dualpipe_v},
+};
+
+enum { GENERATORS = sizeof generators / sizeof generators[0] };
+
+const char *generate_name(size_t index)
+{
+    return index < GENERATORS ? generators[index].name : NULL;
+}
+
+const char *generate_about(size_t index)
+{
+    return index < GENERATORS ? generators[index].about : NULL;
+}
+
+static enum status refuse_unknown(const struct generate_spec *spec, struct diag *diag)
+{
+    char known[512] = "";
+    for (size_t i = 0; i < GENERATORS; i++) {
+        strncat(known, i ? ", " : "", sizeof known - strlen(known) - 1);
+        strncat(known, generators[i].name, sizeof known - strlen(known) - 1);
+    }
+    return diag_error_at(diag, NULL, NULL, spec->mark, "found schedule %s, expected one of %s",
+                         spec->schedule ? spec->schedule : "(none)", known);
+}
+
+static enum status find_generator(const struct generate_spec *spec, const struct generator **out,
+                                  struct diag *diag)
+{
+    for (size_t i = 0; spec->schedule && i < GENERATORS; i++)
+        if (strcmp(generators[i].name, spec->schedule) == 0) {
+            *out = &generators[i];
+            return STATUS_OK;
+        }
+    return refuse_unknown(spec, diag);
+}
+
+static enum status check_range(const struct generate_spec *spec, const char *what, int found,
+                               int low, int high, struct diag *diag)
+{
+    if (found >= low && found <= high)
+        return STATUS_OK;
+    return diag_error_at(diag, NULL, NULL, spec->mark, "%s: found %d %s, expected %d to %d",
+                         spec->schedule, found, what, low, high);
+}
+
+static enum status check_chunks(const struct generate_spec *spec, enum chunk_rule rule,
+                                struct diag *diag)
+{
+    static const int low[] = {1, 1, 2}, high[] = {1, PLAN_MAX_STAGE + 1, 2};
+    return check_range(spec, "chunks", spec->chunks, low[rule], high[rule], diag);
+}
+
+/* Is everything about `spec` (chunks filled in) as the schedule wants it? */
+static enum status check_spec(const struct generate_spec *spec, const struct generator *generator,
+                              struct diag *diag)
+{
+    enum status status = check_range(spec, "ranks", spec->ranks, 1, PLAN_MAX_RANKS, diag);
+    if (status == STATUS_OK)
+        status =
+            check_range(spec, "microbatches", spec->microbatches, 1, PLAN_MAX_MICROBATCHES, diag);
+    if (status == STATUS_OK)
+        status = check_chunks(spec, generator->chunks, diag);
+    if (status == STATUS_OK)
+        status = check_range(spec, "stages (ranks x chunks)", spec->ranks * spec->chunks, 1,
+                             PLAN_MAX_STAGE + 1, diag);
+    if (status == STATUS_OK)
+        status =
+            check_range(spec, "passes (stages x microbatches)",
+                        spec->ranks * spec->chunks * spec->microbatches, 1, PLAN_MAX_OPS / 3, diag);
+    if (status == STATUS_OK && (spec->group < 0 || (spec->group && !generator->grouped)))
+        status = diag_error_at(diag, NULL, NULL, spec->mark, "%s: found a group of %d, expected %s",
+                               spec->schedule, spec->group,
+                               generator->grouped ? "a positive number" : "none: it has no groups");
+    const char *rule = status == STATUS_OK && generator->rule ? generator->rule(spec) : NULL;
+    if (rule)
+        status = diag_error_at(diag, NULL, NULL, spec->mark,
+                               "%s: found %d ranks and %d microbatches, expected %s",
+                               spec->schedule, spec->ranks, spec->microbatches, rule);
+    return status;
+}
+
+static bool build_rank(const struct generate_spec *spec, const struct generator *generator,
+                       int rank, struct arena *arena, struct rank_program *out)
+{
+    struct builder b = {.arena = arena,
+                        .p = spec->ranks,
+                        .v = spec->chunks,
+                        .m = spec->microbatches,
+                        .rank = rank,
+                        .group = group_of(spec),
+                        .cap = 3 * (size_t)spec->chunks * (size_t)spec->microbatches,
+                        .mark = spec->mark};
+    b.actions = ARENA_ARRAY(arena, b.cap, struct action);
+    if (!b.actions)
+        return false;
+    generator->build(&b);
+    *out = (struct rank_program){.actions = b.actions, .count = b.count};
+    return !b.failed;
+}
+
+enum status generate_program(const struct generate_spec *spec, struct arena *arena,
+                             struct rank_program **ranks, int *rank_count, struct diag *diag)
+{
+    const struct generator *generator = NULL;
+    enum status status = find_generator(spec, &generator, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct generate_spec filled = *spec;
+    if (filled.chunks == 0)
+        filled.chunks = generator->chunks == TWO_CHUNKS ? 2 : 1;
+    status = check_spec(&filled, generator, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct rank_program *made = ARENA_ARRAY(arena, (size_t)filled.ranks, struct rank_program);
+    if (!made)
+        return diag_no_memory(diag);
+    for (int rank = 0; rank < filled.ranks; rank++)
+        if (!build_rank(&filled, generator, rank, arena, &made[rank]))
+            return diag_no_memory(diag);
+    *ranks = made;
+    *rank_count = filled.ranks;
+    return STATUS_OK;
+}

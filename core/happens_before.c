@@ -1,0 +1,165 @@
+/* happens_before.c - see happens_before.h. */
+#include "happens_before.h"
+
+#include <string.h>
+
+static inline size_t row_bytes(const struct work_state *w)
+{
+    return (size_t)w->p->at.row_words * sizeof(uint64_t);
+}
+
+void hb_join(struct work_state *w, int to, int from)
+{
+    uint64_t *a = row(w->p, w->c, to);
+    const uint64_t *b = row(w->p, w->c, from);
+    for (int i = 0; i < w->p->at.row_words; i++)
+        a[i] |= b[i];
+}
+
+void hb_copy(struct work_state *w, int to, int from)
+{
+    if (w->p->at.row_words)
+        memcpy(row(w->p, w->c, to), row(w->p, w->c, from), row_bytes(w));
+}
+
+void hb_clear(struct work_state *w, int index)
+{
+    if (w->p->at.row_words)
+        memset(row(w->p, w->c, index), 0, row_bytes(w));
+}
+
+void hb_shift(struct work_state *w, int first, int count)
+{
+    if (!w->p->at.row_words || count == 0)
+        return;
+    memmove(row(w->p, w->c, first), row(w->p, w->c, first + 1), (size_t)(count - 1) * row_bytes(w));
+    hb_clear(w, first + count - 1);
+}
+
+static inline bool test(const uint64_t *bits, int bit)
+{
+    return bits[bit / 64] >> (bit % 64) & 1;
+}
+
+static inline void set(uint64_t *bits, int bit)
+{
+    bits[bit / 64] |= UINT64_C(1) << (bit % 64);
+}
+
+/* The first bit of a buffer's instance. */
+static int first_bit(const struct program *p, const struct buffer_desc *buffer, int64_t iteration)
+{
+    if (buffer->record_first < p->shared_records)
+        return buffer->record_first;
+    return buffer->record_first + (int)(iteration % p->window) * p->period_records;
+}
+
+/* A dead access is known to nobody, so that equal knowledge is equal memory. What a buffer was marked
+   with (the last rows) is no knowledge and stays. */
+static void forget(struct work_state *w, int bit)
+{
+    const struct layout *at = &w->p->at;
+    uint64_t *bits = row(w->p, w->c, 0) + bit / 64;
+    uint64_t mask = ~(UINT64_C(1) << (bit % 64));
+    for (int r = 0; r < at->row_marked; r++)
+        bits[(ptrdiff_t)r * at->row_words] &= mask;
+}
+
+static void report_race(struct work_state *w, int buffer, const struct record *other)
+{
+    if (w->e->violated & (1u << PROPERTY_RACE))
+        return;
+    w->e->violated |= 1u << PROPERTY_RACE;
+    w->e->buffer = buffer;
+    w->e->other_agent = other->agent;
+    w->e->other_write = other->write;
+}
+
+static void access_once(struct work_state *w, const struct access *access, int64_t iteration,
+                        int self, int agent)
+{
+    const struct program *p = w->p;
+    const struct buffer_desc *buffer = &p->buffers[access->buffer];
+    int base = first_bit(p, buffer, iteration);
+    uint64_t *live = row(p, w->c, p->at.row_live), *known = row(p, w->c, self);
+    int own = -1;
+    for (int k = 0; k < buffer->record_count; k++) {
+        const struct record *record = &p->records[buffer->record_first + k];
+        int bit = base + k;
+        if (record->agent == agent && record->write == access->write)
+            own = bit;
+        if (!test(live, bit) || !(record->write || access->write))
+            continue;
+        if (!test(known, bit))
+            report_race(w, access->buffer, record); /* and the other one stays live: either order
+                                                       leads to the same state */
+        else if (access->write)
+            forget(w, bit); /* whoever is ordered with this write is ordered with that access */
+    }
+    assert(own >= 0);
+    forget(w, own);
+    set(live, own);
+    set(known, own);
+}
+
+void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int self, int agent)
+{
+    if (!w->p->at.row_words)
+        return;
+    for (int pass = 0; pass < 2; pass++) /* an operation reads before it writes */
+        for (int k = 0; k < op->access_count; k++) {
+            const struct access *access = &w->p->accesses[op->access_first + k];
+            if (access->write == (pass == 1))
+                access_once(w, access, iteration, self, agent);
+        }
+}
+
+void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration)
+{
+    const struct program *p = w->p;
+    if (!p->at.row_words || !p->period_records)
+        return;
+    for (int b = 0; b < p->buffer_count; b++) {
+        const struct buffer_desc *buffer = &p->buffers[b];
+        if (buffer->rank != rank || buffer->record_first < p->shared_records)
+            continue;
+        int base = first_bit(p, buffer, iteration);
+        for (int k = 0; k < buffer->record_count; k++)
+            if (test(row(p, w->c, p->at.row_live), base + k))
+                forget(w, base + k);
+    }
+}
+
+bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, int agent,
+                       int *other)
+{
+    const struct program *p = w->p;
+    const struct buffer_desc *desc = &p->buffers[buffer];
+    for (int k = 0; k < desc->record_count; k++) {
+        int bit = desc->record_first + k;
+        if (test(row(p, w->c, p->at.row_live), bit) && !test(row(p, w->c, self), bit) &&
+            !test(row(p, w->c, except), bit) && p->records[bit].agent != agent) {
+            *other = p->records[bit].agent;
+            return true;
+        }
+    }
+    return false;
+}
+
+void hb_mark(struct work_state *w, int index, int buffer, int agent)
+{
+    const struct buffer_desc *desc = &w->p->buffers[buffer];
+    for (int k = 0; k < desc->record_count; k++)
+        if (w->p->records[desc->record_first + k].agent == agent)
+            set(row(w->p, w->c, index), desc->record_first + k);
+}
+
+bool hb_is_marked(struct work_state *w, int index, int buffer, int agent)
+{
+    const struct buffer_desc *desc = &w->p->buffers[buffer];
+    for (int k = 0; k < desc->record_count; k++)
+        if (w->p->records[desc->record_first + k].agent == agent &&
+            test(row(w->p, w->c, index), desc->record_first + k))
+            return true;
+    return false;
+}

@@ -1,0 +1,34 @@
+/*
+ * happens_before.h - knowledge of accesses, and the races it reveals; private to the machine.
+ *
+ * See machine_internal.h for what a row is. Every function does nothing when the plan declares no
+ * accesses (row_words is 0).
+ */
+#ifndef SWSIM_HAPPENS_BEFORE_H
+#define SWSIM_HAPPENS_BEFORE_H
+
+#include "machine_internal.h"
+
+/* to := to | from. */
+void hb_join(struct work_state *w, int to, int from);
+void hb_copy(struct work_state *w, int to, int from);
+void hb_clear(struct work_state *w, int index);
+/* Rows first .. first + count - 1 move one down; the last becomes zero. */
+void hb_shift(struct work_state *w, int first, int count);
+
+/* Make the accesses of `op` by `agent`, whose knowledge is row `self`: check and remember. */
+void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int self, int agent);
+
+/* Forget the accesses to the buffers of an iteration on a rank: its instances are new ones. */
+void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration);
+
+/* Accesses to `buffer` (by other agents than `agent`) that happened and are not known in row
+   `self`, those in row `except` left out: is there one? Its maker goes to *other. */
+bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, int agent,
+                       int *other);
+
+/* Set in row `index` the bits of all accesses to `buffer` by `agent`. */
+void hb_mark(struct work_state *w, int index, int buffer, int agent);
+bool hb_is_marked(struct work_state *w, int index, int buffer, int agent);
+
+#endif

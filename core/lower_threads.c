@@ -1,0 +1,325 @@
+/*
+ * lower_threads.c - host programs become one body a thread, almost operation by operation.
+ *
+ * What is not one to one: `host_time` of a push becomes a host operation before it, a pageable copy
+ * is followed by a stream synchronisation, a barrier becomes one flag a participant and use (set
+ * one's own, await the others'), a callback's body becomes the body of a callback thread.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower.h"
+
+static void emit_host_time(struct lowering *lowering, const struct host_op *from)
+{
+    if (from->kind == OP_HOST || from->host_time_ns == 0)
+        return;
+    struct op *op = lower_emit(lowering, OP_HOST, from->mark);
+    op->time_ns = from->host_time_ns;
+}
+
+/* How often `thread` comes to barrier `barrier`. */
+static int barrier_uses(const struct host_thread *thread, int barrier)
+{
+    int uses = 0;
+    for (size_t i = 0; i < thread->op_count; i++)
+        uses += thread->ops[i].kind == OP_BARRIER && thread->ops[i].object == barrier;
+    return uses;
+}
+
+static int barrier_flag(struct lowering *lowering, int barrier, int thread, int use)
+{
+    const struct host_thread *who = &lowering->plan->threads[thread];
+    return lower_flag(lowering,
+                      arena_printf(&lowering->program->arena, "arrival %d of r%d.%s at barrier %s",
+                                   use + 1, who->rank, who->name,
+                                   lowering->plan->barriers.items[barrier]));
+}
+
+static void emit_barrier(struct lowering *lowering, int thread, const struct host_op *from, int use)
+{
+    const struct plan *plan = lowering->plan;
+    struct op *op = lower_emit(lowering, OP_SIGNAL, from->mark);
+    op->object = barrier_flag(lowering, from->object, thread, use);
+    for (int other = 0; other < (int)plan->thread_count; other++) {
+        if (other == thread || barrier_uses(&plan->threads[other], from->object) == 0)
+            continue;
+        int flag = barrier_flag(lowering, from->object, other, use);
+        op = lower_emit(lowering, OP_AWAIT, from->mark);
+        op->object = flag;
+    }
+}
+
+static enum status add_parts(struct lowering *lowering, struct op *op, int rank,
+                             const struct host_op *from)
+{
+    struct program *program = lowering->program;
+    op->part_first = (int)program->part_count;
+    op->part_count = (int)from->part_count;
+    for (size_t i = 0; i < from->part_count; i++) {
+        const struct p2p_part *in = &from->parts[i];
+        if (in->peer == rank || lower_member(lowering, from->comm, in->peer) < 0)
+            return diag_error_at(
+                lowering->diag, lowering->plan->file, NULL, in->mark,
+                "found peer %d on rank %d, expected another member of communicator %s", in->peer,
+                rank, lowering->plan->comms[from->comm].name);
+        struct part part = {.send = in->send, .bytes = in->bytes};
+        part.tag = lower_name(lowering, in->tag);
+        part.channel = lower_channel(lowering, from->comm, in->send ? rank : in->peer,
+                                     in->send ? in->peer : rank);
+        if (!arena_grow(&program->arena, (void **)&program->parts, program->part_count,
+                        &program->part_cap, sizeof part))
+            return diag_no_memory(lowering->diag);
+        program->parts[program->part_count++] = part;
+    }
+    return STATUS_OK;
+}
+
+static enum status emit_comm_op(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    int member = lower_member(lowering, from->comm, rank);
+    if (member < 0)
+        return diag_error_at(
+            lowering->diag, lowering->plan->file, NULL, from->mark,
+            "found an operation of rank %d on communicator %s, expected one of its "
+            "members",
+            rank, lowering->plan->comms[from->comm].name);
+    if (from->kind == OP_COLLECTIVE)
+        lower_first_use(lowering, from->comm, rank, -1, from->mark);
+    for (size_t i = 0; i < from->part_count; i++)
+        lower_first_use(lowering, from->comm, rank, from->parts[i].peer, from->mark);
+    int stream = lower_stream(lowering, rank, from->stream);
+    struct op *op = lower_emit(lowering, from->kind, from->mark);
+    op->name = from->name ? lower_name(lowering, from->name) : -1;
+    op->stream = stream;
+    op->comm = from->comm;
+    op->member = member;
+    op->bytes = from->bytes;
+    op->time_ns = from->time_ns;
+    op->jitter = &from->jitter;
+    op->sm = from->sm;
+    op->work = &from->work;
+    lower_accesses(lowering, op, rank, &from->reads, &from->writes);
+    return from->kind == OP_GROUP ? add_parts(lowering, op, rank, from) : STATUS_OK;
+}
+
+static enum status emit_callback(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    int stream = lower_stream(lowering, rank, from->stream);
+    struct op *op = lower_emit(lowering, OP_CALLBACK, from->mark);
+    op->name = lower_name(lowering, from->name ? from->name : "callback");
+    op->stream = stream;
+    op->time_ns = from->time_ns;
+    op->jitter = &from->jitter;
+    op->callback = -1; /* its body is lowered after all threads, see lower_callbacks */
+    return STATUS_OK;
+}
+
+static void emit_simple(struct lowering *lowering, int rank, const struct host_op *from, int stream)
+{
+    struct op *op = lower_emit(lowering, from->kind, from->mark);
+    op->name = from->name ? lower_name(lowering, from->name) : -1;
+    op->stream = stream;
+    op->sync = from->sync;
+    op->ticket = from->ticket;
+    op->bytes = from->bytes;
+    op->time_ns = from->time_ns;
+    op->jitter = &from->jitter;
+    op->sm = from->sm;
+    op->work = &from->work;
+    const struct plan *plan = lowering->plan;
+    switch (from->kind) {
+    case OP_RECORD:
+    case OP_WAIT: op->object = rank * (int)plan->events.count + from->object; break;
+    case OP_SYNC:
+        op->object = from->sync == SYNC_EVENT ? rank * (int)plan->events.count + from->object : -1;
+        break;
+    case OP_LOCK:
+    case OP_UNLOCK: op->object = rank * ((int)plan->locks.count + 1) + from->object; break;
+    case OP_ALLOC:
+    case OP_FREE:
+    case OP_RECORD_STREAM: op->object = rank * (int)plan->buffer_count + from->object; break;
+    case OP_SIGNAL:
+    case OP_AWAIT: op->object = from->object; break; /* plan flags are the first families */
+    default: op->object = from->object; break;
+    }
+    lower_accesses(lowering, op, rank, &from->reads, &from->writes);
+}
+
+static bool names_a_stream(const struct host_op *from)
+{
+    switch (from->kind) {
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_RECORD:
+    case OP_WAIT:
+    case OP_ALLOC:
+    case OP_RECORD_STREAM: return true;
+    case OP_SYNC: return from->sync == SYNC_STREAM;
+    default: return false;
+    }
+}
+
+static enum status emit_op(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    emit_host_time(lowering, from);
+    if (from->kind == OP_COLLECTIVE || from->kind == OP_GROUP)
+        return emit_comm_op(lowering, rank, from);
+    if (from->kind == OP_CALLBACK)
+        return emit_callback(lowering, rank, from);
+    int stream = names_a_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;
+    bool loads = from->kind == OP_LAUNCH;
+    if (loads)
+        lower_load_begin(lowering, rank, lower_name(lowering, from->name), from->mark);
+    emit_simple(lowering, rank, from, stream);
+    if (loads)
+        lower_load_end(lowering, rank, from->mark);
+    if (from->kind == OP_COPY && from->pageable) {
+        struct op *op = lower_emit(lowering, OP_SYNC, from->mark);
+        op->sync = SYNC_STREAM;
+        op->stream = stream;
+    }
+    return STATUS_OK;
+}
+
+static enum status lower_thread_body(struct lowering *lowering, int index)
+{
+    const struct host_thread *thread = &lowering->plan->threads[index];
+    int body = lower_body_begin(lowering);
+    int *uses = calloc(lowering->plan->barriers.count + 1, sizeof *uses);
+    if (!uses)
+        return diag_no_memory(lowering->diag);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < thread->op_count; i++) {
+        const struct host_op *op = &thread->ops[i];
+        if (op->kind == OP_BARRIER)
+            emit_barrier(lowering, index, op, uses[op->object]++);
+        else
+            status = emit_op(lowering, thread->rank, op);
+    }
+    free(uses);
+    lower_body_end(lowering, body);
+    lower_thread(lowering, (struct thread_desc){.kind = THREAD_HOST,
+                                                .rank = thread->rank,
+                                                .name = thread->name,
+                                                .body = body,
+                                                .group = -1,
+                                                .stream = -1});
+    return status;
+}
+
+/* The callback thread of a stream; made when its first callback is lowered. */
+static int callback_thread(struct lowering *lowering, int rank, int stream)
+{
+    const struct program *program = lowering->program;
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].kind == THREAD_CALLBACK && program->threads[t].stream == stream)
+            return t;
+    const char *name =
+        arena_printf(&lowering->program->arena, "callback of %s", program->streams[stream].name);
+    return lower_thread(lowering, (struct thread_desc){.kind = THREAD_CALLBACK,
+                                                       .rank = rank,
+                                                       .name = name,
+                                                       .body = -1,
+                                                       .group = -1,
+                                                       .stream = stream});
+}
+
+/* Bodies of callbacks, in the order their operations were emitted; op->object is the body. */
+static enum status lower_callbacks(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    size_t at = 0;
+    for (size_t t = 0; t < plan->thread_count; t++) {
+        const struct host_thread *thread = &plan->threads[t];
+        for (size_t i = 0; i < thread->op_count; i++) {
+            if (thread->ops[i].kind != OP_CALLBACK)
+                continue;
+            while (program->ops[at].kind != OP_CALLBACK)
+                at++;
+            int body = lower_body_begin(lowering);
+            for (size_t k = 0; k < thread->ops[i].body_count; k++) {
+                enum status status = emit_op(lowering, thread->rank, &thread->ops[i].body[k]);
+                if (status != STATUS_OK)
+                    return status;
+            }
+            lower_body_end(lowering, body);
+            if (lowering->failed)
+                return diag_no_memory(lowering->diag);
+            program->ops[at].object = body;
+            program->ops[at].callback =
+                callback_thread(lowering, thread->rank, program->ops[at].stream);
+            at++;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Everything a finite program ever pushes fits, unless the plan limits the launch queue. */
+static enum status size_streams(struct lowering *lowering)
+{
+    static const bool pushes[] = {
+#define X(name, key, pushes_) pushes_,
+        OP_LIST(X)
+#undef X
+    };
+    struct program *program = lowering->program;
+    int limit = lowering->plan->machine.launch_queue;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (pushes[program->ops[i].kind])
+            program->streams[program->ops[i].stream].cap++;
+    for (int s = 0; s < program->stream_count; s++) {
+        struct stream_desc *stream = &program->streams[s];
+        if (stream->cap == 0)
+            stream->cap = 1;
+        if (limit && limit < stream->cap)
+            stream->cap = limit;
+    }
+    program->slots = 1;
+    program->window = 1;
+    program->history = 1;
+    program->slots_safe = true;
+    return STATUS_OK;
+}
+
+static enum status name_tables(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    size_t events = (size_t)program->ranks * plan->events.count;
+    program->event_families = (int)events;
+    program->event_names = ARENA_ARRAY(&program->arena, events, const char *);
+    program->queue_count = (int)plan->queue_count;
+    program->queue_names = ARENA_ARRAY(&program->arena, plan->queue_count, const char *);
+    program->queue_caps = ARENA_ARRAY(&program->arena, plan->queue_count, int);
+    if (!program->event_names || !program->queue_names || !program->queue_caps)
+        return diag_no_memory(lowering->diag);
+    for (size_t i = 0; i < events; i++) {
+        program->event_names[i] =
+            arena_printf(&program->arena, "event %s", plan->events.items[i % plan->events.count]);
+        if (!program->event_names[i])
+            return diag_no_memory(lowering->diag);
+    }
+    for (size_t i = 0; i < plan->queue_count; i++) {
+        program->queue_names[i] = plan->queues[i].name;
+        program->queue_caps[i] = plan->queues[i].capacity;
+    }
+    for (size_t i = 0; i < plan->flags.count; i++)
+        lower_flag(lowering, plan->flags.items[i]);
+    return STATUS_OK;
+}
+
+enum status lower_threads(struct lowering *lowering)
+{
+    enum status status = name_tables(lowering);
+    for (int t = 0; status == STATUS_OK && t < (int)lowering->plan->thread_count; t++)
+        status = lower_thread_body(lowering, t);
+    if (status == STATUS_OK && lowering->failed)
+        return diag_no_memory(lowering->diag);
+    if (status == STATUS_OK)
+        status = lower_callbacks(lowering);
+    if (status == STATUS_OK && lowering->failed)
+        return diag_no_memory(lowering->diag);
+    return status == STATUS_OK ? size_streams(lowering) : status;
+}

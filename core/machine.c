@@ -1,0 +1,1127 @@
+/*
+ * machine.c - what every operation does; see machine.h for the contract and machine_internal.h for
+ * the layout of a state.
+ *
+ * Reading order: thread_can_step and thread_step (host side), can_start, start and finish (device
+ * side), settle (what takes effect at once at the head of a stream), complete_collective.
+ */
+#include "machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "happens_before.h"
+
+/* ---- states
+ * -------------------------------------------------------------------------------------- */
+
+struct state *machine_state(const struct program *p)
+{
+    struct state *state = malloc(sizeof *state);
+    if (!state)
+        return NULL;
+    state->cells = malloc(p->at.bytes);
+    if (!state->cells) {
+        free(state);
+        return NULL;
+    }
+    machine_reset(p, state);
+    return state;
+}
+
+void machine_free(struct state *state)
+{
+    if (!state)
+        return;
+    free(state->cells);
+    free(state);
+}
+
+void machine_copy(const struct program *p, struct state *to, const struct state *from)
+{
+    memcpy(to->cells, from->cells, p->at.bytes);
+}
+
+void machine_reset(const struct program *p, struct state *state)
+{
+    int32_t *c = state->cells;
+    memset(c, 0, p->at.bytes);
+    for (int t = 0; t < p->thread_count; t++)
+        thread_cells(p, c, t)[THREAD_BODY] = p->threads[t].body;
+    for (int e = 0; e < p->event_families * p->slots; e++)
+        event_cells(p, c, e)[EVENT_STREAM] = -1;
+    if (p->tasks == 0)
+        return;
+    for (int e = 0; e < p->event_families * p->slots; e++)
+        event_cells(p, c, e)[EVENT_OWNER] = -1;
+    for (int f = 0; f < p->flag_families * p->slots; f++)
+        flag_cells(p, c, f)[FLAG_OWNER] = -1;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        rank_cells(p, c, rank)[RANK_END] = p->ends[rank] < 0 ? -1 : (int32_t)p->ends[rank];
+        driver_settle(p, c, rank);
+    }
+}
+
+/* ---- small helpers
+ * ------------------------------------------------------------------------------- */
+
+static const struct op *item_op(const struct program *p, int32_t *c, int stream, int k)
+{
+    return &p->ops[item_cells(p, c, stream, k)[ITEM_OP]];
+}
+
+/* Records, waits and allocations take effect at once; everything else runs. */
+static bool runs(enum op_kind kind)
+{
+    return kind != OP_RECORD && kind != OP_WAIT && kind != OP_ALLOC;
+}
+
+static bool uses_comm(const struct op *op)
+{
+    return op->kind == OP_COLLECTIVE || op->kind == OP_GROUP;
+}
+
+static int at_thread(const struct work_state *w, int thread)
+{
+    return w->p->at.row_threads + thread;
+}
+
+static int at_stream(const struct work_state *w, int stream)
+{
+    return w->p->at.row_streams + stream;
+}
+
+/* The first stream of a shared hardware queue must be this one. */
+static bool heads_hw_queue(const struct program *p, int32_t *c, int stream)
+{
+    int queue = p->streams[stream].hw_queue;
+    return queue < 0 || c[p->at.hw_queues[queue] + 1] == stream;
+}
+
+static void leave_hw_queue(const struct program *p, int32_t *c, int stream)
+{
+    int queue = p->streams[stream].hw_queue;
+    if (queue < 0)
+        return;
+    int32_t *cells = c + p->at.hw_queues[queue];
+    cells[0]--;
+    memmove(cells + 1, cells + 2, (size_t)cells[0] * sizeof *cells);
+    cells[1 + cells[0]] = 0;
+}
+
+static bool device_idle(const struct program *p, int32_t *c, int rank)
+{
+    for (int s = 0; s < p->stream_count; s++)
+        if (p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_COUNT] > 0)
+            return false;
+    return true;
+}
+
+bool machine_looks(const struct program *p, int32_t *c, int rank, const struct op *op,
+                   int64_t iteration)
+{
+    if (p->tasks == 0 || op->distance < 0)
+        return true;
+    int64_t wanted = iteration - op->distance;
+    if (wanted < 0)
+        return false;
+    return p->plan->pipeline.retired_dep == RETIRED_DEP_WAIT ||
+           wanted >= rank_cells(p, c, rank)[RANK_OLDEST];
+}
+
+/* Who skips a dependence because its iteration is retired has asked the driver, and now knows what
+   the driver knew when it retired it. */
+static void learn_of_retirement(struct work_state *w, int thread, const struct op *op,
+                                int64_t iteration)
+{
+    int rank = w->p->threads[thread].rank;
+    if (iteration >= op->distance)
+        hb_join(w, at_thread(w, thread), at_thread(w, w->p->driver_thread[rank]));
+}
+
+const struct op *machine_thread_op(const struct program *p, int32_t *c, int thread)
+{
+    const int32_t *state = thread_cells(p, c, thread);
+    if (p->threads[thread].kind == THREAD_DRIVER || state[THREAD_BODY] < 0)
+        return NULL;
+    const struct body *body = &p->bodies[state[THREAD_BODY]];
+    return state[THREAD_PC] < body->count ? &p->ops[body->first + state[THREAD_PC]] : NULL;
+}
+
+static void slot_hazard(struct work_state *w, int64_t wanted, int64_t found)
+{
+    if (w->e->violated & (1u << PROPERTY_SLOT))
+        return;
+    w->e->violated |= 1u << PROPERTY_SLOT;
+    w->e->wanted = wanted;
+    w->e->found = found;
+}
+
+static void check_owner(struct work_state *w, const struct op *op, int64_t iteration, int64_t owner)
+{
+    if (w->p->tasks && op->distance >= 0 && owner != iteration - op->distance)
+        slot_hazard(w, iteration - op->distance, owner);
+}
+
+/* ---- device: the head of a stream
+ * ---------------------------------------------------------------- */
+
+static void pop(struct work_state *w, int stream)
+{
+    const struct program *p = w->p;
+    int32_t *state = stream_cells(p, w->c, stream);
+    int32_t *first = item_cells(p, w->c, stream, 0);
+    int count = --state[STREAM_COUNT];
+    memmove(first, first + ITEM_CELLS, (size_t)count * ITEM_CELLS * sizeof *first);
+    memset(first + count * ITEM_CELLS, 0, ITEM_CELLS * sizeof *first);
+    hb_shift(w, p->at.row_items[stream], count + 1);
+    state[STREAM_RUNNING] = 0;
+    state[STREAM_DONE]++;
+}
+
+/* The event recorded at this position has happened: tell the event, if it still means this, and all
+   waits that do. */
+static void reach_record(struct work_state *w, int stream, const struct op *op)
+{
+    const struct program *p = w->p;
+    int rank = p->streams[stream].rank, position = stream_cells(p, w->c, stream)[STREAM_DONE];
+    const int32_t *item = item_cells(p, w->c, stream, 0);
+    int64_t iteration = item[ITEM_ITER];
+    int instance = item[ITEM_A];
+    int32_t *event = event_cells(p, w->c, instance);
+    if (event[EVENT_STREAM] == stream && event[EVENT_POS] == position) {
+        event[EVENT_STREAM] = -1;
+        event[EVENT_POS] = 0;
+        hb_copy(w, p->at.row_events + instance, at_stream(w, stream));
+    }
+    for (int s = 0; s < p->stream_count; s++) {
+        int count = p->streams[s].rank == rank ? stream_cells(p, w->c, s)[STREAM_COUNT] : 0;
+        for (int k = 0; k < count; k++) {
+            int32_t *other = item_cells(p, w->c, s, k);
+            if (p->ops[other[ITEM_OP]].kind == OP_WAIT && other[ITEM_A] == stream &&
+                other[ITEM_B] == position) {
+                other[ITEM_A] = -1;
+                other[ITEM_B] = 0;
+                hb_join(w, p->at.row_items[s] + k, at_stream(w, stream));
+            }
+        }
+    }
+    if (op->task < 0 || p->tasks == 0)
+        return;
+    int32_t *window = window_cells(p, w->c, rank, iteration);
+    window[WINDOW_DEVICE_LEFT]--;
+    if (op->task == p->last_task)
+        window[WINDOW_LAST_LEFT] = 0;
+    if (driver_awaits_event(p, op->task))
+        hb_join(w, p->at.row_done + rank * p->window + (int)(iteration % p->window),
+                at_stream(w, stream));
+}
+
+static bool accesses(const struct program *p, const struct op *op, int buffer)
+{
+    for (int k = 0; k < op->access_count; k++)
+        if (p->accesses[op->access_first + k].buffer == buffer)
+            return true;
+    return false;
+}
+
+/* Is an access to `buffer` still queued on another stream of the rank, one the allocator has not
+   been told of by record_stream? */
+static bool access_pending(struct work_state *w, int buffer, int stream, int *other)
+{
+    const struct program *p = w->p;
+    for (int s = 0; s < p->stream_count; s++) {
+        int agent = program_stream_agent(p, s);
+        int count = s != stream && p->streams[s].rank == p->streams[stream].rank
+                        ? stream_cells(p, w->c, s)[STREAM_COUNT]
+                        : 0;
+        for (int k = 0; k < count; k++)
+            if (accesses(p, item_op(p, w->c, s, k), buffer) &&
+                !hb_is_marked(w, p->at.row_marked + buffer, buffer, agent)) {
+                *other = agent;
+                return true;
+            }
+    }
+    return false;
+}
+
+/* The allocator has handed out memory to `stream`: any buffer of that stream which had been freed by
+   then may be what it handed out. */
+static void reuse_memory(struct work_state *w, int stream)
+{
+    const struct program *p = w->p;
+    int position = stream_cells(p, w->c, stream)[STREAM_DONE];
+    for (int b = 0; p->has_lifetimes && b < p->buffer_count; b++) {
+        const int32_t *buffer = w->c + p->at.buffers + b * BUFFER_CELLS;
+        int other = -1;
+        if (p->buffers[b].rank != p->streams[stream].rank || buffer[BUFFER_STATE] != BUFFER_FREED ||
+            buffer[BUFFER_STREAM] != stream + 1 || buffer[BUFFER_FREED_AT] > position)
+            continue;
+        bool in_use =
+            p->at.row_words && (hb_unknown_access(w, b, at_stream(w, stream), p->at.row_marked + b,
+                                                  program_stream_agent(p, stream), &other) ||
+                                access_pending(w, b, stream, &other));
+        if (!in_use || w->e->violated & (1u << PROPERTY_LIFETIME))
+            continue;
+        w->e->violated |= 1u << PROPERTY_LIFETIME;
+        w->e->buffer = b;
+        w->e->other_agent = other;
+    }
+}
+
+/* One thing at the head of `stream` that takes effect at once; false if there is none. */
+static bool settle_head(struct work_state *w, int stream)
+{
+    const struct program *p = w->p;
+    const int32_t *state = stream_cells(p, w->c, stream);
+    if (state[STREAM_COUNT] == 0 || state[STREAM_RUNNING] || !heads_hw_queue(p, w->c, stream))
+        return false;
+    const struct op *op = item_op(p, w->c, stream, 0);
+    if (runs(op->kind) || (op->kind == OP_WAIT && item_cells(p, w->c, stream, 0)[ITEM_A] >= 0))
+        return false;
+    hb_join(w, at_stream(w, stream), p->at.row_items[stream]);
+    if (op->kind == OP_RECORD)
+        reach_record(w, stream, op);
+    if (op->kind == OP_ALLOC)
+        reuse_memory(w, stream);
+    leave_hw_queue(p, w->c, stream);
+    pop(w, stream);
+    return true;
+}
+
+/* Until nothing takes effect any more; the result does not depend on the order. */
+static void settle(struct work_state *w, int rank)
+{
+    bool again = true;
+    while (again) {
+        again = false;
+        for (int s = 0; s < w->p->stream_count; s++)
+            if (w->p->streams[s].rank == rank)
+                while (settle_head(w, s))
+                    again = true;
+    }
+}
+
+/* ---- device: start
+ * ------------------------------------------------------------------------------- */
+
+static bool has_resources(const struct program *p, int32_t *c, int rank, const struct op *op)
+{
+    int slots = p->plan->machine.sm_slots;
+    return slots == 0 || op->sm == 0 || rank_cells(p, c, rank)[RANK_SM_USED] + op->sm <= slots;
+}
+
+bool machine_can_start(const struct program *p, int32_t *c, int stream)
+{
+    const int32_t *state = stream_cells(p, c, stream);
+    if (state[STREAM_COUNT] == 0 || state[STREAM_RUNNING])
+        return false;
+    const struct op *op = item_op(p, c, stream, 0);
+    const int32_t *item = item_cells(p, c, stream, 0);
+    int rank = p->streams[stream].rank;
+    if (!runs(op->kind) || !heads_hw_queue(p, c, stream) || !has_resources(p, c, rank, op))
+        return false;
+    if (!uses_comm(op))
+        return true;
+    if (p->plan->machine.launch_order_implicit &&
+        item[ITEM_C] != rank_cells(p, c, rank)[RANK_COMM_STARTED])
+        return false;
+    return item[ITEM_A] == member_cells(p, c, op)[MEMBER_FINISHED];
+}
+
+static void report_mismatch(struct work_state *w, int stream, const struct op *op,
+                            int64_t iteration)
+{
+    if (w->e->violated & (1u << PROPERTY_MISMATCH))
+        return;
+    w->e->violated |= 1u << PROPERTY_MISMATCH;
+    w->e->other_agent = stream < 0 ? -1 : program_stream_agent(w->p, stream);
+    w->e->other_op = (int)(op - w->p->ops);
+    w->e->other_iteration = iteration;
+}
+
+/* Would these two be one collective? */
+static bool same_collective(const struct op *a, int64_t iteration_a, const struct op *b,
+                            int64_t iteration_b)
+{
+    return a->name == b->name && iteration_a == iteration_b && a->bytes == b->bytes &&
+           a->work->collective == b->work->collective;
+}
+
+static void check_collective(struct work_state *w, const struct op *op, int64_t iteration)
+{
+    const struct program *p = w->p;
+    const struct comm_desc *comm = &p->comms[op->comm];
+    for (int m = 0; m < comm->count; m++) {
+        int active =
+            w->c[p->at.members + (comm->first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
+        if (m == op->member || active < 0)
+            continue;
+        const struct op *other = item_op(p, w->c, active, 0);
+        int64_t other_iteration = item_cells(p, w->c, active, 0)[ITEM_ITER];
+        if (other->kind == OP_COLLECTIVE && !same_collective(op, iteration, other, other_iteration))
+            report_mismatch(w, active, other, other_iteration);
+    }
+}
+
+/* The operation a part belongs to: parts of one operation are neighbours. */
+static const struct op *part_op(const struct program *p, int part)
+{
+    for (size_t i = 0; i < p->op_count; i++)
+        if (part >= p->ops[i].part_first && part < p->ops[i].part_first + p->ops[i].part_count)
+            return &p->ops[i];
+    return NULL;
+}
+
+static bool same_message(const struct part *a, int64_t iteration_a, const struct part *b,
+                         int64_t iteration_b)
+{
+    return a->tag == b->tag && iteration_a == iteration_b &&
+           (a->bytes == b->bytes || a->bytes == 0 || b->bytes == 0);
+}
+
+static int active_stream(const struct program *p, int32_t *c, int comm, int member)
+{
+    return c[p->at.members + (p->comms[comm].first_member + member) * MEMBER_CELLS +
+             MEMBER_ACTIVE] -
+           1;
+}
+
+/* The stream where the group of `rank` that a message belongs to runs. */
+static int running_group(const struct program *p, int32_t *c, int comm, int rank)
+{
+    const struct comm_desc *desc = &p->comms[comm];
+    for (int m = 0; m < desc->count; m++)
+        if (desc->members[m] == rank)
+            return active_stream(p, c, comm, m);
+    return -1;
+}
+
+/* A message matches: its receiver learns what the sender knew when its group started, and a sender
+   that waits for its receiver the reverse. `stream` runs the part that came last, whose knowledge
+   then is in its item; that of the part that came first is with the message. */
+static void tell_peer(struct work_state *w, int stream, const struct part *part)
+{
+    const struct program *p = w->p;
+    const struct channel *channel = &p->channels[part->channel];
+    const struct comm_desc *comm = &p->comms[channel->comm];
+    bool rendezvous = comm->eager_messages == 0 && comm->eager_bytes == 0;
+    if (!part->send || rendezvous)
+        hb_join(w, at_stream(w, stream), p->at.row_channels[part->channel]);
+    if (part->send || rendezvous) {
+        int peer = part->send ? channel->to : channel->from;
+        hb_join(w, at_stream(w, running_group(p, w->c, channel->comm, peer)),
+                p->at.row_items[stream]);
+    }
+}
+
+/* A channel holds unmatched sends (count > 0) or unmatched receives (count < 0), oldest first. */
+static void post_part(struct work_state *w, int stream, int index, int64_t iteration)
+{
+    const struct program *p = w->p;
+    const struct part *part = &p->parts[index];
+    int rows = p->at.row_channels[part->channel];
+    int32_t *channel = w->c + p->at.channels[part->channel];
+    int count = channel[0];
+    bool matches = part->send ? count < 0 : count > 0;
+    int pending = count < 0 ? -count : count;
+    int32_t *first = channel + 1;
+    channel[0] += part->send ? 1 : -1;
+    if (!matches) {
+        assert(pending < p->channels[part->channel].cap);
+        first[pending * MESSAGE_CELLS + CHANNEL_PART] = index;
+        first[pending * MESSAGE_CELLS + CHANNEL_ITER] = (int32_t)iteration;
+        hb_copy(w, rows + pending, p->at.row_items[stream]);
+        return;
+    }
+    tell_peer(w, stream, part);
+    hb_shift(w, rows, pending);
+    const struct part *other = &p->parts[first[CHANNEL_PART]];
+    if (!same_message(part, iteration, other, first[CHANNEL_ITER]))
+        report_mismatch(w, -1, part_op(p, first[CHANNEL_PART]), first[CHANNEL_ITER]);
+    memmove(first, first + MESSAGE_CELLS, (size_t)(pending - 1) * MESSAGE_CELLS * sizeof *first);
+    memset(first + (pending - 1) * MESSAGE_CELLS, 0, MESSAGE_CELLS * sizeof *first);
+}
+
+static void start_comm(struct work_state *w, int stream, const struct op *op, int64_t iteration)
+{
+    const struct program *p = w->p;
+    member_cells(p, w->c, op)[MEMBER_ACTIVE] = stream + 1;
+    if (p->plan->machine.launch_order_implicit)
+        rank_cells(p, w->c, p->streams[stream].rank)[RANK_COMM_STARTED]++;
+    if (op->kind == OP_COLLECTIVE)
+        check_collective(w, op, iteration);
+    hb_copy(w, p->at.row_items[stream], at_stream(w, stream));
+    for (int k = 0; k < op->part_count; k++)
+        post_part(w, stream, op->part_first + k, iteration);
+}
+
+static void start_callback(struct work_state *w, int stream, const struct op *op, int64_t iteration)
+{
+    int32_t *thread = thread_cells(w->p, w->c, op->callback);
+    thread[THREAD_PC] = 0;
+    thread[THREAD_ITER] = (int32_t)iteration;
+    thread[THREAD_BODY] = w->p->bodies[op->object].count ? op->object : -1;
+    hb_join(w, at_thread(w, op->callback), at_stream(w, stream));
+}
+
+static void start(struct work_state *w, int stream)
+{
+    const struct program *p = w->p;
+    const struct op *op = item_op(p, w->c, stream, 0);
+    int64_t iteration = item_cells(p, w->c, stream, 0)[ITEM_ITER];
+    stream_cells(p, w->c, stream)[STREAM_RUNNING] = 1;
+    leave_hw_queue(p, w->c, stream);
+    if (p->plan->machine.sm_slots)
+        rank_cells(p, w->c, p->streams[stream].rank)[RANK_SM_USED] += op->sm;
+    hb_join(w, at_stream(w, stream), p->at.row_items[stream]);
+    hb_access(w, op, iteration, at_stream(w, stream), program_stream_agent(p, stream));
+    if (uses_comm(op))
+        start_comm(w, stream, op, iteration);
+    if (op->kind == OP_CALLBACK)
+        start_callback(w, stream, op, iteration);
+    w->e->op = (int)(op - p->ops);
+    w->e->iteration = iteration;
+    w->e->kind = EFFECT_START;
+    settle(w, p->streams[stream].rank); /* a hardware queue may have moved on */
+}
+
+/* ---- device: finish
+ * ------------------------------------------------------------------------------ */
+
+/* Do the unmatched sends of a channel count as done: the first `messages`, or the first `bytes`? */
+static bool sends_are_eager(const struct program *p, const int32_t *channel,
+                            const struct comm_desc *comm)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < channel[0]; k++) {
+        bytes += p->parts[channel[1 + k * MESSAGE_CELLS + CHANNEL_PART]].bytes;
+        if (k >= comm->eager_messages && (comm->eager_bytes == 0 || bytes > comm->eager_bytes))
+            return false;
+    }
+    return true;
+}
+
+/* One group a rank and communicator is active, so its messages are the youngest of their channels.
+ */
+bool machine_group_matched(const struct program *p, int32_t *c, const struct op *op)
+{
+    for (int k = 0; k < op->part_count; k++) {
+        const struct part *part = &p->parts[op->part_first + k];
+        const int32_t *channel = c + p->at.channels[part->channel];
+        if (part->send ? !sends_are_eager(p, channel, &p->comms[op->comm]) : channel[0] < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool can_finish(const struct program *p, int32_t *c, int stream)
+{
+    if (!stream_cells(p, c, stream)[STREAM_RUNNING])
+        return false;
+    const struct op *op = item_op(p, c, stream, 0);
+    switch (op->kind) {
+    case OP_GROUP: return machine_group_matched(p, c, op);
+    case OP_COLLECTIVE: return false; /* the communicator's step */
+    case OP_CALLBACK: return thread_cells(p, c, op->callback)[THREAD_BODY] < 0;
+    default: return true;
+    }
+}
+
+static void finish(struct work_state *w, int stream)
+{
+    const struct program *p = w->p;
+    const struct op *op = item_op(p, w->c, stream, 0);
+    w->e->op = (int)(op - p->ops);
+    w->e->iteration = item_cells(p, w->c, stream, 0)[ITEM_ITER];
+    w->e->kind = EFFECT_FINISH;
+    if (p->plan->machine.sm_slots)
+        rank_cells(p, w->c, p->streams[stream].rank)[RANK_SM_USED] -= op->sm;
+    if (uses_comm(op)) {
+        member_cells(p, w->c, op)[MEMBER_ACTIVE] = 0;
+        member_cells(p, w->c, op)[MEMBER_FINISHED]++;
+    }
+    if (op->kind == OP_CALLBACK)
+        hb_join(w, at_stream(w, stream), at_thread(w, op->callback));
+    pop(w, stream);
+    settle(w, p->streams[stream].rank);
+}
+
+static bool can_complete(const struct program *p, int32_t *c, int comm)
+{
+    for (int m = 0; m < p->comms[comm].count; m++) {
+        int stream = active_stream(p, c, comm, m);
+        if (stream < 0 || item_op(p, c, stream, 0)->kind != OP_COLLECTIVE)
+            return false;
+    }
+    return true;
+}
+
+/* All members have started: each now knows what any of them knew. */
+static void complete_collective(struct work_state *w, int comm)
+{
+    const struct program *p = w->p;
+    int first = active_stream(p, w->c, comm, 0);
+    for (int m = 1; m < p->comms[comm].count; m++)
+        hb_join(w, at_stream(w, first), at_stream(w, active_stream(p, w->c, comm, m)));
+    for (int m = 1; m < p->comms[comm].count; m++)
+        hb_copy(w, at_stream(w, active_stream(p, w->c, comm, m)), at_stream(w, first));
+    for (int m = 0; m < p->comms[comm].count; m++)
+        finish(w, active_stream(p, w->c, comm, m));
+}
+
+/* ---- host threads
+ * -------------------------------------------------------------------------------- */
+
+static bool has_place(const struct program *p, int32_t *c, int stream)
+{
+    return stream_cells(p, c, stream)[STREAM_COUNT] < p->streams[stream].cap;
+}
+
+static bool can_sync(const struct program *p, int32_t *c, int rank, const struct op *op,
+                     int64_t iteration)
+{
+    switch (op->sync) {
+    case SYNC_STREAM: return stream_cells(p, c, op->stream)[STREAM_COUNT] == 0;
+    case SYNC_EVENT: return event_cells(p, c, instance_of(p, op, iteration))[EVENT_STREAM] < 0;
+    case SYNC_LOAD:
+        if (c[p->at.kernels + rank * p->kernel_count + op->object])
+            return true;
+        break;
+    case SYNC_DEVICE: break;
+    }
+    return device_idle(p, c, rank);
+}
+
+static int64_t ticket_of(const struct op *op, const int32_t *thread)
+{
+    return op->ticket >= 0 ? op->ticket : thread[THREAD_TICKET];
+}
+
+static bool op_can_step(const struct program *p, int32_t *c, int thread, const struct op *op)
+{
+    const int32_t *state = thread_cells(p, c, thread);
+    int rank = p->threads[thread].rank;
+    int64_t iteration = state[THREAD_ITER];
+    switch (op->kind) {
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP:
+    case OP_CALLBACK:
+    case OP_ALLOC:
+    case OP_RECORD: return has_place(p, c, op->stream);
+    case OP_WAIT: return !machine_looks(p, c, rank, op, iteration) || has_place(p, c, op->stream);
+    case OP_SYNC: return can_sync(p, c, rank, op, iteration);
+    case OP_AWAIT:
+        return !machine_looks(p, c, rank, op, iteration) ||
+               flag_cells(p, c, instance_of(p, op, iteration))[FLAG_SET];
+    case OP_PUT: return c[p->at.queues + op->object] < p->queue_caps[op->object];
+    case OP_GET: return c[p->at.queues + op->object] > 0;
+    case OP_LOCK: return c[p->at.locks + op->object] == 0;
+    case OP_TICKET: return rank_cells(p, c, rank)[RANK_SERVED] >= ticket_of(op, state);
+    default: return true;
+    }
+}
+
+static bool thread_can_step(const struct program *p, int32_t *c, int thread)
+{
+    if (p->threads[thread].kind == THREAD_DRIVER)
+        return driver_can_step(p, c, p->threads[thread].rank);
+    const struct op *op = machine_thread_op(p, c, thread);
+    if (op)
+        return op_can_step(p, c, thread, op);
+    return p->threads[thread].kind == THREAD_WORKER && thread_cells(p, c, thread)[THREAD_COUNT] > 0;
+}
+
+static int32_t *push(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    const struct program *p = w->p;
+    int32_t *state = stream_cells(p, w->c, op->stream);
+    int place = state[STREAM_COUNT]++;
+    int32_t *item = item_cells(p, w->c, op->stream, place);
+    item[ITEM_OP] = (int32_t)(op - p->ops);
+    item[ITEM_ITER] = (int32_t)iteration;
+    hb_copy(w, p->at.row_items[op->stream] + place, at_thread(w, thread));
+    int queue = p->streams[op->stream].hw_queue;
+    if (queue >= 0) {
+        int32_t *cells = w->c + p->at.hw_queues[queue];
+        cells[1 + cells[0]++] = op->stream;
+    }
+    return item;
+}
+
+/* Work that uses freed memory is wrong whatever the timing. */
+static void check_freed(struct work_state *w, const struct op *op)
+{
+    for (int k = 0; w->p->has_lifetimes && k < op->access_count; k++) {
+        int b = w->p->accesses[op->access_first + k].buffer;
+        if (w->c[w->p->at.buffers + b * BUFFER_CELLS + BUFFER_STATE] != BUFFER_FREED)
+            continue;
+        w->e->violated |= 1u << PROPERTY_LIFETIME;
+        w->e->buffer = b;
+        w->e->other_agent = -1;
+    }
+}
+
+static void push_work(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    int32_t *item = push(w, thread, op, iteration);
+    check_freed(w, op);
+    if (!uses_comm(op))
+        return;
+    item[ITEM_A] = member_cells(w->p, w->c, op)[MEMBER_ISSUED]++;
+    if (w->p->plan->machine.launch_order_implicit)
+        item[ITEM_C] = rank_cells(w->p, w->c, w->p->threads[thread].rank)[RANK_COMM_ISSUED]++;
+}
+
+static void record(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    const struct program *p = w->p;
+    int instance = instance_of(p, op, iteration);
+    int32_t *event = event_cells(p, w->c, instance);
+    const int32_t *stream = stream_cells(p, w->c, op->stream);
+    check_owner(w, op, iteration, event[EVENT_OWNER]);
+    event[EVENT_STREAM] = op->stream;
+    event[EVENT_POS] = stream[STREAM_DONE] + stream[STREAM_COUNT];
+    hb_clear(w, p->at.row_events + instance);
+    push(w, thread, op, iteration)[ITEM_A] = instance;
+}
+
+static void wait(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    const struct program *p = w->p;
+    if (!machine_looks(p, w->c, p->threads[thread].rank, op, iteration)) {
+        learn_of_retirement(w, thread, op, iteration);
+        return;
+    }
+    int instance = instance_of(p, op, iteration);
+    const int32_t *event = event_cells(p, w->c, instance);
+    check_owner(w, op, iteration, event[EVENT_OWNER]);
+    int place = stream_cells(p, w->c, op->stream)[STREAM_COUNT];
+    int32_t *item = push(w, thread, op, iteration);
+    item[ITEM_A] = event[EVENT_STREAM];
+    item[ITEM_B] = event[EVENT_POS];
+    hb_join(w, p->at.row_items[op->stream] + place, p->at.row_events + instance);
+}
+
+static void sync_done(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    const struct program *p = w->p;
+    int rank = p->threads[thread].rank, self = at_thread(w, thread);
+    if (op->sync == SYNC_EVENT) {
+        hb_join(w, self, p->at.row_events + instance_of(p, op, iteration));
+        return;
+    }
+    bool loaded =
+        op->sync == SYNC_LOAD && w->c[p->at.kernels + rank * p->kernel_count + op->object];
+    for (int s = 0; s < p->stream_count && !loaded; s++)
+        if (p->streams[s].rank == rank && (op->sync != SYNC_STREAM || s == op->stream))
+            hb_join(w, self, at_stream(w, s));
+    if (op->sync == SYNC_LOAD)
+        w->c[p->at.kernels + rank * p->kernel_count + op->object] = 1;
+}
+
+/* Only the first signal lets anybody pass, so only it carries knowledge: who passed may have passed
+   before a later one. */
+static void signal_flag(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    int instance = instance_of(w->p, op, iteration);
+    int32_t *flag = flag_cells(w->p, w->c, instance);
+    check_owner(w, op, iteration, flag[FLAG_OWNER]);
+    if (!flag[FLAG_SET])
+        hb_copy(w, w->p->at.row_flags + instance, at_thread(w, thread));
+    flag[FLAG_SET] = 1;
+}
+
+static void await_flag(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    if (!machine_looks(w->p, w->c, w->p->threads[thread].rank, op, iteration)) {
+        learn_of_retirement(w, thread, op, iteration);
+        return;
+    }
+    int instance = instance_of(w->p, op, iteration);
+    check_owner(w, op, iteration, flag_cells(w->p, w->c, instance)[FLAG_OWNER]);
+    hb_join(w, at_thread(w, thread), w->p->at.row_flags + instance);
+}
+
+/* A place of a bounded queue carries knowledge both ways: from put to get, and from the get that
+   freed it to the put that fills it again. */
+static void put(struct work_state *w, int thread, const struct op *op)
+{
+    int place = w->c[w->p->at.queues + op->object]++;
+    int at = w->p->at.row_queues[op->object] + place;
+    hb_join(w, at_thread(w, thread), at);
+    hb_copy(w, at, at_thread(w, thread));
+}
+
+static void get(struct work_state *w, int thread, const struct op *op)
+{
+    const struct program *p = w->p;
+    int at = p->at.row_queues[op->object];
+    w->c[p->at.queues + op->object]--;
+    hb_join(w, at_thread(w, thread), at);
+    hb_shift(w, at, p->queue_caps[op->object]);
+    hb_copy(w, at + p->queue_caps[op->object] - 1, at_thread(w, thread));
+}
+
+static void change_buffer(struct work_state *w, const struct op *op)
+{
+    const struct program *p = w->p;
+    int32_t *buffer = w->c + p->at.buffers + op->object * BUFFER_CELLS;
+    if (op->kind == OP_RECORD_STREAM) {
+        if (p->has_lifetimes && p->at.row_words)
+            hb_mark(w, p->at.row_marked + op->object, op->object,
+                    program_stream_agent(p, op->stream));
+        return;
+    }
+    if (op->kind == OP_FREE) {
+        if (buffer[BUFFER_STATE] == BUFFER_FREED) {
+            w->e->violated |= 1u << PROPERTY_LIFETIME;
+            w->e->buffer = op->object;
+            w->e->other_agent = -1;
+        }
+        const int32_t *stream =
+            buffer[BUFFER_STREAM] ? stream_cells(p, w->c, buffer[BUFFER_STREAM] - 1) : NULL;
+        buffer[BUFFER_STATE] = BUFFER_FREED;
+        buffer[BUFFER_FREED_AT] = stream ? stream[STREAM_DONE] + stream[STREAM_COUNT] : 0;
+        return;
+    }
+    buffer[BUFFER_STATE] = BUFFER_LIVE;
+    buffer[BUFFER_STREAM] = op->stream + 1;
+    if (p->has_lifetimes && p->at.row_words)
+        hb_clear(w, p->at.row_marked + op->object);
+}
+
+static void complete(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    int rank = w->p->threads[thread].rank;
+    window_cells(w->p, w->c, rank, iteration)[WINDOW_SUBMIT_LEFT]--;
+    if (driver_awaits_submission(w->p))
+        hb_join(w, w->p->at.row_done + rank * w->p->window + (int)(iteration % w->p->window),
+                at_thread(w, thread));
+    if (w->p->driver == DRIVER_DATAFLOW)
+        dataflow_complete(w, rank, op->task, iteration);
+}
+
+static void execute(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    const struct program *p = w->p;
+    int rank = p->threads[thread].rank, self = at_thread(w, thread);
+    switch (op->kind) {
+    case OP_HOST: hb_access(w, op, iteration, self, program_thread_agent(p, thread)); break;
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP:
+    case OP_CALLBACK: push_work(w, thread, op, iteration); break;
+    case OP_ALLOC:
+        change_buffer(w, op);
+        push(w, thread, op, iteration);
+        break;
+    case OP_RECORD: record(w, thread, op, iteration); break;
+    case OP_WAIT: wait(w, thread, op, iteration); break;
+    case OP_SYNC: sync_done(w, thread, op, iteration); break;
+    case OP_SIGNAL: signal_flag(w, thread, op, iteration); break;
+    case OP_AWAIT: await_flag(w, thread, op, iteration); break;
+    case OP_PUT: put(w, thread, op); break;
+    case OP_GET: get(w, thread, op); break;
+    case OP_LOCK:
+        w->c[p->at.locks + op->object] = thread + 1;
+        hb_join(w, self, p->at.row_locks + op->object);
+        break;
+    case OP_UNLOCK:
+        w->c[p->at.locks + op->object] = 0;
+        hb_copy(w, p->at.row_locks + op->object, self);
+        break;
+    case OP_TICKET: hb_join(w, self, p->at.row_tickets + rank); break;
+    case OP_SERVE:
+        rank_cells(p, w->c, rank)[RANK_SERVED]++;
+        hb_join(w, p->at.row_tickets + rank, self);
+        break;
+    case OP_FREE:
+    case OP_RECORD_STREAM: change_buffer(w, op); break;
+    case OP_COMPLETE: complete(w, thread, op, iteration); break;
+    default: assert(0 && "an operation no thread executes"); break;
+    }
+}
+
+/* A worker takes the oldest instance of its queue. */
+static void take(struct work_state *w, int thread)
+{
+    const struct program *p = w->p;
+    int32_t *state = thread_cells(p, w->c, thread), *first = entry_cells(p, w->c, thread, 0);
+    int rank = p->threads[thread].rank, task = first[ENTRY_TASK];
+    state[THREAD_BODY] = rank * p->tasks + task;
+    state[THREAD_PC] = 0;
+    state[THREAD_ITER] = first[ENTRY_ITER];
+    state[THREAD_TICKET] = first[ENTRY_TICKET];
+    hb_join(w, at_thread(w, thread), p->at.row_entries[thread]);
+    int count = --state[THREAD_COUNT];
+    memmove(first, first + ENTRY_CELLS, (size_t)count * ENTRY_CELLS * sizeof *first);
+    memset(first + count * ENTRY_CELLS, 0, ENTRY_CELLS * sizeof *first);
+    hb_shift(w, p->at.row_entries[thread], count + 1);
+    w->e->iteration = state[THREAD_ITER];
+    w->e->op = p->bodies[state[THREAD_BODY]].first;
+    if (p->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
+        driver_arm_slot(w, rank, task, state[THREAD_ITER]);
+}
+
+static void thread_step(struct work_state *w, int thread)
+{
+    const struct program *p = w->p;
+    int rank = p->threads[thread].rank;
+    w->e->kind = EFFECT_HOST;
+    if (p->threads[thread].kind == THREAD_DRIVER) {
+        driver_step(w, rank);
+        return;
+    }
+    const struct op *op = machine_thread_op(p, w->c, thread);
+    if (!op) {
+        take(w, thread);
+        return;
+    }
+    int32_t *state = thread_cells(p, w->c, thread);
+    w->e->op = (int)(op - p->ops);
+    w->e->iteration = state[THREAD_ITER];
+    execute(w, thread, op, state[THREAD_ITER]);
+    state[THREAD_PC]++;
+    if (p->threads[thread].kind != THREAD_HOST && !machine_thread_op(p, w->c, thread)) {
+        state[THREAD_PC] = state[THREAD_ITER] = state[THREAD_TICKET] = 0;
+        state[THREAD_BODY] = -1;
+    }
+    if (op->stream >= 0)
+        settle(w, rank);
+}
+
+/* ---- the data loader
+ * ----------------------------------------------------------------------------- */
+
+static bool someone_asks(const struct program *p, int32_t *c)
+{
+    for (int rank = 0; p->tasks && rank < p->ranks; rank++)
+        if (driver_asks_for_data(p, c, rank))
+            return true;
+    return false;
+}
+
+static void decide(struct work_state *w, int choice)
+{
+    const struct program *p = w->p;
+    w->e->iteration = w->c[0];
+    if (choice == 0) {
+        w->c[0]++;
+        return;
+    }
+    for (int rank = 0; rank < p->ranks; rank++)
+        if (rank_cells(p, w->c, rank)[RANK_END] < 0) {
+            rank_cells(p, w->c, rank)[RANK_END] = w->c[0];
+            driver_settle(p, w->c, rank);
+        }
+}
+
+/* ---- the contract
+ * -------------------------------------------------------------------------------- */
+
+int machine_agent_enabled(const struct program *p, const struct state *state, int agent)
+{
+    int32_t *c = state->cells;
+    const struct agent *who = &p->agents[agent];
+    switch (who->kind) {
+    case AGENT_DATA: return someone_asks(p, c) ? 2 : 0;
+    case AGENT_THREAD: return thread_can_step(p, c, who->index);
+    case AGENT_STREAM: return machine_can_start(p, c, who->index) || can_finish(p, c, who->index);
+    case AGENT_COMM: return can_complete(p, c, who->index);
+    }
+    return 0;
+}
+
+int machine_enabled(const struct program *p, const struct state *state, struct transition *out)
+{
+    int count = 0;
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        int choices = machine_agent_enabled(p, state, agent);
+        for (int choice = 0; choice < choices; choice++)
+            out[count++] = (struct transition){agent, choice};
+    }
+    return count;
+}
+
+void machine_step(const struct program *p, struct state *state, struct transition transition,
+                  struct effect *effect)
+{
+    struct effect unused;
+    struct work_state w = {p, state->cells, effect ? effect : &unused};
+    *w.e = (struct effect){.op = -1, .buffer = -1, .other_agent = -1, .other_op = -1};
+    const struct agent *who = &p->agents[transition.agent];
+    switch (who->kind) {
+    case AGENT_DATA: decide(&w, transition.choice); break;
+    case AGENT_THREAD: thread_step(&w, who->index); break;
+    case AGENT_STREAM:
+        if (stream_cells(p, w.c, who->index)[STREAM_RUNNING])
+            finish(&w, who->index);
+        else
+            start(&w, who->index);
+        break;
+    case AGENT_COMM: complete_collective(&w, who->index); break;
+    }
+}
+
+bool machine_step_free(const struct program *p, const struct state *state, int agent)
+{
+    int32_t *c = state->cells;
+    const struct agent *who = &p->agents[agent];
+    switch (who->kind) {
+    case AGENT_DATA: return false;
+    case AGENT_COMM: return true;
+    case AGENT_STREAM: {
+        const struct op *op = item_op(p, c, who->index, 0);
+        return stream_cells(p, c, who->index)[STREAM_RUNNING] || p->plan->machine.sm_slots == 0 ||
+               op->sm == 0;
+    }
+    case AGENT_THREAD: break;
+    }
+    if (p->threads[who->index].kind == THREAD_DRIVER)
+        return thread_cells(p, c, who->index)[THREAD_PC] == PHASE_RETIRE ? p->retire_free
+                                                                         : p->admit_free;
+    const struct op *op = machine_thread_op(p, c, who->index);
+    return op ? op->free : p->slots_safe;
+}
+
+bool machine_agent_idle(const struct program *p, const struct state *state, int agent)
+{
+    int32_t *c = state->cells;
+    const struct agent *who = &p->agents[agent];
+    switch (who->kind) {
+    case AGENT_DATA:
+    case AGENT_COMM: return true;
+    case AGENT_STREAM: return stream_cells(p, c, who->index)[STREAM_COUNT] == 0;
+    case AGENT_THREAD: break;
+    }
+    const int32_t *thread = thread_cells(p, c, who->index);
+    if (p->threads[who->index].kind == THREAD_DRIVER)
+        return thread[THREAD_PC] == PHASE_END;
+    return !machine_thread_op(p, c, who->index) && thread[THREAD_COUNT] == 0;
+}
+
+/* Is an iteration left that was admitted and never finished? Its driver may have retired it all the
+   same. */
+static bool iteration_left(const struct program *p, int32_t *c)
+{
+    for (int rank = 0; p->tasks && rank < p->ranks; rank++)
+        for (int place = 0; place < p->window; place++)
+            if (driver_unfinished(p, c, rank, place))
+                return true;
+    return false;
+}
+
+bool machine_done(const struct program *p, const struct state *state)
+{
+    for (int agent = 0; agent < p->agent_count; agent++)
+        if (!machine_agent_idle(p, state, agent))
+            return false;
+    return !iteration_left(p, state->cells);
+}
+
+static bool driver_is_in(const struct program *p, const struct state *state, int agent, int phase)
+{
+    const struct agent *who = &p->agents[agent];
+    return who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER &&
+           thread_cells(p, state->cells, who->index)[THREAD_PC] == phase;
+}
+
+bool machine_admits(const struct program *p, const struct state *state, int agent)
+{
+    return driver_is_in(p, state, agent, PHASE_ADMIT);
+}
+
+bool machine_retires(const struct program *p, const struct state *state, int agent)
+{
+    return driver_is_in(p, state, agent, PHASE_RETIRE);
+}
+
+void machine_end_data(const struct program *p, struct state *state, int rank, int64_t iterations)
+{
+    rank_cells(p, state->cells, rank)[RANK_END] = (int32_t)iterations;
+    driver_settle(p, state->cells, rank);
+}
+
+bool machine_data_ended(const struct program *p, const struct state *state)
+{
+    for (int rank = 0; rank < p->ranks; rank++) {
+        const int32_t *rank_state = rank_cells(p, state->cells, rank);
+        if (rank_state[RANK_END] < 0 || rank_state[RANK_ADMITTED] < rank_state[RANK_END])
+            return false;
+    }
+    return p->tasks > 0;
+}
+
+bool machine_stale_wait(const struct program *p, const struct state *state, int agent,
+                        int64_t *wanted, int64_t *found)
+{
+    const struct agent *who = &p->agents[agent];
+    if (who->kind != AGENT_THREAD || p->tasks == 0)
+        return false;
+    const struct op *op = machine_thread_op(p, state->cells, who->index);
+    if (!op || op->kind != OP_AWAIT || op->distance < 0)
+        return false;
+    int64_t iteration = thread_cells(p, state->cells, who->index)[THREAD_ITER];
+    if (!machine_looks(p, state->cells, who->rank, op, iteration))
+        return false;
+    *wanted = iteration - op->distance;
+    *found = flag_cells(p, state->cells, instance_of(p, op, iteration))[FLAG_OWNER];
+    return *found > *wanted;
+}
+
+int machine_current_op(const struct program *p, const struct state *state, int agent,
+                       int64_t *iteration)
+{
+    int32_t *c = state->cells;
+    const struct agent *who = &p->agents[agent];
+    if (who->kind == AGENT_STREAM && stream_cells(p, c, who->index)[STREAM_COUNT] > 0) {
+        *iteration = item_cells(p, c, who->index, 0)[ITEM_ITER];
+        return item_cells(p, c, who->index, 0)[ITEM_OP];
+    }
+    const struct op *op = who->kind == AGENT_THREAD ? machine_thread_op(p, c, who->index) : NULL;
+    if (!op)
+        return -1;
+    *iteration = thread_cells(p, c, who->index)[THREAD_ITER];
+    return (int)(op - p->ops);
+}
+
+bool machine_stream_running(const struct program *p, const struct state *state, int stream)
+{
+    return stream_cells(p, state->cells, stream)[STREAM_RUNNING];
+}
+
+int machine_stream_queued(const struct program *p, const struct state *state, int stream)
+{
+    return stream_cells(p, state->cells, stream)[STREAM_COUNT];
+}
+
+int64_t machine_oldest(const struct program *p, const struct state *state, int rank)
+{
+    return rank_cells(p, state->cells, rank)[RANK_OLDEST];
+}
+
+int64_t machine_admitted(const struct program *p, const struct state *state, int rank)
+{
+    return rank_cells(p, state->cells, rank)[RANK_ADMITTED];
+}
+
+int64_t machine_end(const struct program *p, const struct state *state, int rank)
+{
+    return rank_cells(p, state->cells, rank)[RANK_END];
+}
+
+int machine_queue(const struct program *p, const struct state *state, int thread, int k, int *task,
+                  int64_t *iteration)
+{
+    int count = thread_cells(p, state->cells, thread)[THREAD_COUNT];
+    if (k < count) {
+        *task = entry_cells(p, state->cells, thread, k)[ENTRY_TASK];
+        *iteration = entry_cells(p, state->cells, thread, k)[ENTRY_ITER];
+    }
+    return count;
+}

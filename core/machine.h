@@ -1,0 +1,148 @@
+/*
+ * machine.h - what a plan means: the one transition system behind checker, simulator and runtime.
+ *
+ * A state is one flat block of memory without pointers (`struct state`), created by machine_state
+ * and copied with machine_copy. machine_agent_enabled says what an agent can do next; machine_step
+ * does it and reports what was violated. No clocks are in it: who wants time keeps it beside the
+ * state. Every step can say in words what it is, every blocked agent what it waits for.
+ *
+ * Steps of one agent:
+ *     data    two choices: 0 there is a further iteration, 1 the data ends here
+ *     thread  execute the next operation
+ *     stream  start the operation at the head, or finish the one that runs
+ *     comm    complete the collective that all members have started
+ * Records, waits and allocations at the head of a stream take effect at once, as part of the step
+ * that brought them there.
+ */
+#ifndef SWSIM_MACHINE_H
+#define SWSIM_MACHINE_H
+
+#include "program.h"
+
+struct state {
+    int32_t *cells; /* program->at.bytes: cells, then happens-before rows; one allocation */
+};
+
+struct transition {
+    int agent;
+    int choice; /* data: 0 more, 1 end; else 0 */
+};
+
+/* What a step did, for those who watch. */
+struct effect {
+    unsigned violated; /* bit (1u << PROPERTY_x) */
+    /* the operation that was executed, started or finished; op -1: a driver's or the loader's step
+     */
+    int op;
+    int64_t iteration;
+    enum effect_kind { EFFECT_HOST, EFFECT_START, EFFECT_FINISH } kind;
+    /* details of the first violation */
+    int buffer;      /* RACE, LIFETIME: program->buffers */
+    int other_agent; /* RACE, LIFETIME: who made the other access; MISMATCH: the other stream */
+    bool other_write;
+    int other_op; /* MISMATCH: the operation the other member is at; -1 */
+    int64_t other_iteration;
+    int64_t wanted,
+        found; /* SLOT: iteration looked for and the one found; BOUND: bound and number */
+};
+
+/* A fresh state in memory of its own; NULL when memory is exhausted. */
+struct state *machine_state(const struct program *program);
+void machine_free(struct state *state);
+void machine_copy(const struct program *program, struct state *to, const struct state *from);
+/* Set to the initial state. */
+void machine_reset(const struct program *program, struct state *state);
+
+/* The number of choices the agent has now: 0 (blocked or done), 1, or 2 (data). */
+int machine_agent_enabled(const struct program *program, const struct state *state, int agent);
+
+/* All enabled transitions; `out` has room for program->agent_count + 1. Returns their number. */
+int machine_enabled(const struct program *program, const struct state *state,
+                    struct transition *out);
+
+/* Do one enabled transition. `effect` may be NULL. */
+void machine_step(const struct program *program, struct state *state, struct transition transition,
+                  struct effect *effect);
+
+/* May this enabled step be done first without losing any behaviour: does it commute with everything
+   any other agent can do until it is done? The argument is in program.c and doc/checker.md. */
+bool machine_step_free(const struct program *program, const struct state *state, int agent);
+
+/* Has everything been done: all threads at their end, all queues and streams empty, every admitted
+   iteration finished? */
+bool machine_done(const struct program *program, const struct state *state);
+/* Is this agent a driver whose next step retires an iteration? */
+bool machine_retires(const struct program *program, const struct state *state, int agent);
+/* Is this agent a driver whose next step admits an iteration, or would if there is data? */
+bool machine_admits(const struct program *program, const struct state *state, int agent);
+/* Pipeline form: has every rank admitted the last iteration there is data for? */
+bool machine_data_ended(const struct program *program, const struct state *state);
+/* Is this agent at its end, or idle with nothing to do? */
+bool machine_agent_idle(const struct program *program, const struct state *state, int agent);
+
+/* A thread blocked at a wait for a slot that belongs to another iteration than the one it wants:
+   the other face of a slot hazard. */
+bool machine_stale_wait(const struct program *program, const struct state *state, int agent,
+                        int64_t *wanted, int64_t *found);
+
+/* A rank has data for no more than `iterations`, which is not less than it has admitted. */
+void machine_end_data(const struct program *program, struct state *state, int rank,
+                      int64_t iterations);
+
+/* Make equal futures equal memory: iteration numbers relative, finished things forgotten. */
+void machine_canonical(const struct program *program, struct state *state);
+
+/* ---- asking a state
+ * ------------------------------------------------------------------------------ */
+
+/* The operation an agent is at: a thread's next one, the head of a stream (running or not); -1:
+   none. The iteration goes to *iteration. */
+int machine_current_op(const struct program *program, const struct state *state, int agent,
+                       int64_t *iteration);
+bool machine_stream_running(const struct program *program, const struct state *state, int stream);
+int machine_stream_queued(const struct program *program, const struct state *state, int stream);
+/* Oldest iteration not yet retired, and the next one to be admitted, of a rank. */
+int64_t machine_oldest(const struct program *program, const struct state *state, int rank);
+int64_t machine_admitted(const struct program *program, const struct state *state, int rank);
+/* Iterations a rank has data for; -1: not known yet. */
+int64_t machine_end(const struct program *program, const struct state *state, int rank);
+
+/* Instances in a worker's queue, oldest first: task and iteration of the k-th. Returns the count.
+ */
+int machine_queue(const struct program *program, const struct state *state, int thread, int k,
+                  int *task, int64_t *iteration);
+
+/* Why an agent cannot step. */
+enum wait_cause {
+    CAUSE_NONE,       /* it can, or has nothing to do */
+    CAUSE_EMPTY,      /* a stream or worker with nothing queued */
+    CAUSE_DEPENDENCE, /* a CPU signal, an event, a sync */
+    CAUSE_COMM_ORDER, /* its communicator's previous operation on this rank */
+    CAUSE_PEER,       /* a collective or group whose other members have not come */
+    CAUSE_RESOURCE,   /* residency slots, a full launch queue, a hardware queue, a lock */
+    CAUSE_ORDER,      /* its ticket's turn */
+    CAUSE_QUEUE,      /* an empty or full queue between threads */
+    CAUSE_RETIRE,     /* the driver: the oldest iteration has not finished */
+    CAUSE_DATA        /* the data loader has not answered */
+};
+struct wait {
+    enum wait_cause cause;
+    int agent;         /* who must act first, -1: nobody in particular */
+    int task;          /* the task waited for, -1 */
+    int64_t iteration; /* of that task */
+};
+/* Fill `wait`; for an enabled, finished or idle agent the cause is NONE or EMPTY. */
+void machine_why(const struct program *program, const struct state *state, int agent,
+                 struct wait *wait);
+
+/* In words. "thread default: launches Forward(3) on stream default". Both return buf. */
+const char *machine_describe(const struct program *program, const struct state *state,
+                             struct transition transition, char *buf, size_t cap);
+/* "is at WaitBatch(3), waits for the CPU signal of InputDistWait(3)". */
+const char *machine_describe_wait(const struct program *program, const struct state *state,
+                                  int agent, char *buf, size_t cap);
+/* A violation in one sentence. */
+const char *machine_describe_violation(const struct program *program, enum property property,
+                                       const struct effect *effect, char *buf, size_t cap);
+
+#endif

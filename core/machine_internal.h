@@ -1,0 +1,164 @@
+/*
+ * machine_internal.h - where a state keeps what; private to the machine's files.
+ *
+ *     cells (int32_t)                                     rows (row_words x uint64_t each)
+ *     +--------------------------------------------+      +-------------------------------+
+ *     | [0] iterations decided to exist            |      | live: accesses that happened  |
+ *     | ranks      RANK_CELLS each                 |      | threads, streams              |
+ *     | windows    rank x window x WINDOW_CELLS    |      | items: one a place in a stream|
+ *     | fired      rank x task x window: bits      |      | events, flags                 |
+ *     | threads    THREAD_CELLS + queue_cap x 3    |      | locks, tickets                |
+ *     | streams    STREAM_CELLS + cap x 5          |      | done, admit: rank x window    |
+ *     | members    MEMBER_CELLS each               |      | entries: worker queue places  |
+ *     | channels   1 + cap x 2                     |      | queues: one a place           |
+ *     | hw queues  1 + hw_cap                      |      | channels: one a message       |
+ *     | events x3, flags x2, queues, locks,        |      | marked: one a buffer          |
+ *     | kernels, buffers x3                        |      +-------------------------------+
+ *     +--------------------------------------------+
+ *
+ * Iterations are absolute within a state; machine_canonical shifts them. Unused places are zero.
+ *
+ * Happens-before. Bit b of a row says that whoever owns the row knows access b (program->records)
+ * has been made: it happened before what the owner does next. Synchronisation joins rows; an access
+ * is a race if a conflicting live access is not known. This is the transpose of vector clocks
+ * restricted to the last accesses (FastTrack: Flanagan, Freund 2009) and, unlike clocks, finite.
+ */
+#ifndef SWSIM_MACHINE_INTERNAL_H
+#define SWSIM_MACHINE_INTERNAL_H
+
+#include <assert.h>
+
+#include "machine.h"
+
+enum rank_cell {
+    RANK_OLDEST,       /* oldest iteration not retired */
+    RANK_ADMITTED,     /* next iteration to admit */
+    RANK_PERIOD,       /* clock: next period to enqueue */
+    RANK_SERVED,       /* tickets served */
+    RANK_NEXT_TICKET,  /* next number to hand out */
+    RANK_SM_USED,      /* residency slots in use */
+    RANK_END,          /* iterations there is data for; -1: open */
+    RANK_COMM_ISSUED,  /* launch_order_implicit: operations issued on any communicator */
+    RANK_COMM_STARTED, /* of those, started */
+    RANK_CELLS
+};
+enum window_cell {
+    WINDOW_SUBMIT_LEFT, /* tasks not submitted */
+    WINDOW_DEVICE_LEFT, /* tasks whose event has not been reached */
+    WINDOW_LAST_LEFT,   /* 1 until the last task in topological order is */
+    WINDOW_CELLS
+};
+enum { FIRED = 1, DONE = 2 };
+enum thread_cell {
+    THREAD_PC,     /* within the body; drivers: 0 enqueue or admit, 1 retire, 2 at the end */
+    THREAD_ITER,   /* iteration of the instance */
+    THREAD_BODY,   /* -1: idle */
+    THREAD_TICKET, /* of the instance */
+    THREAD_COUNT,  /* instances queued */
+    THREAD_CELLS
+};
+enum entry_cell { ENTRY_TASK, ENTRY_ITER, ENTRY_TICKET, ENTRY_CELLS };
+enum stream_cell {
+    STREAM_COUNT,   /* items queued, the head included */
+    STREAM_RUNNING, /* the head has started */
+    STREAM_DONE,    /* items popped so far: the head's position */
+    STREAM_CELLS
+};
+enum item_cell {
+    ITEM_OP,
+    ITEM_ITER,
+    ITEM_A, /* wait: stream waited for, -1 none; record: event instance; comm: issue number on it */
+    ITEM_B, /* wait: position waited for */
+    ITEM_C, /* comm: issue number on any communicator of this rank */
+    ITEM_CELLS
+};
+enum member_cell { MEMBER_ISSUED, MEMBER_FINISHED, MEMBER_ACTIVE /* stream + 1 */, MEMBER_CELLS };
+enum event_cell { EVENT_STREAM /* -1: nothing to wait for */, EVENT_POS, EVENT_OWNER, EVENT_CELLS };
+enum flag_cell { FLAG_SET, FLAG_OWNER, FLAG_CELLS };
+enum buffer_cell {
+    BUFFER_STATE,
+    BUFFER_STREAM,   /* it was allocated on, + 1 */
+    BUFFER_FREED_AT, /* position of that stream when it was freed: earlier allocations got other
+                        memory */
+    BUFFER_CELLS
+};
+enum buffer_state { BUFFER_FRESH, BUFFER_LIVE, BUFFER_FREED };
+enum { CHANNEL_PART, CHANNEL_ITER, MESSAGE_CELLS };
+
+/* A program and a state at work; `e` is never NULL. */
+struct work_state {
+    const struct program *p;
+    int32_t *c;
+    struct effect *e;
+};
+
+static inline int32_t *rank_cells(const struct program *p, int32_t *c, int rank)
+{
+    return c + p->at.ranks + rank * RANK_CELLS;
+}
+static inline int32_t *window_cells(const struct program *p, int32_t *c, int rank,
+                                    int64_t iteration)
+{
+    return c + p->at.windows + (rank * p->window + (int)(iteration % p->window)) * WINDOW_CELLS;
+}
+static inline int32_t *fired_cell(const struct program *p, int32_t *c, int rank, int task,
+                                  int64_t iteration)
+{
+    return c + p->at.fired + (rank * p->tasks + task) * p->window + (int)(iteration % p->window);
+}
+static inline int32_t *thread_cells(const struct program *p, int32_t *c, int thread)
+{
+    return c + p->at.threads[thread];
+}
+static inline int32_t *entry_cells(const struct program *p, int32_t *c, int thread, int k)
+{
+    return c + p->at.threads[thread] + THREAD_CELLS + k * ENTRY_CELLS;
+}
+static inline int32_t *stream_cells(const struct program *p, int32_t *c, int stream)
+{
+    return c + p->at.streams[stream];
+}
+static inline int32_t *item_cells(const struct program *p, int32_t *c, int stream, int k)
+{
+    return c + p->at.streams[stream] + STREAM_CELLS + k * ITEM_CELLS;
+}
+static inline int32_t *member_cells(const struct program *p, int32_t *c, const struct op *op)
+{
+    return c + p->at.members + (p->comms[op->comm].first_member + op->member) * MEMBER_CELLS;
+}
+static inline int32_t *event_cells(const struct program *p, int32_t *c, int instance)
+{
+    return c + p->at.events + instance * EVENT_CELLS;
+}
+static inline int32_t *flag_cells(const struct program *p, int32_t *c, int instance)
+{
+    return c + p->at.flags + instance * FLAG_CELLS;
+}
+static inline uint64_t *row(const struct program *p, int32_t *c, int index)
+{
+    return (uint64_t *)(void *)((char *)c + p->at.rows_at) +
+           (size_t)index * (size_t)p->at.row_words;
+}
+static inline const struct op *head_op(const struct program *p, int32_t *c, int stream)
+{
+    return &p->ops[item_cells(p, c, stream, 0)[ITEM_OP]];
+}
+
+/* The instance of a family for an iteration; single objects (distance < 0) have one instance. */
+static inline int instance_of(const struct program *p, const struct op *op, int64_t iteration)
+{
+    if (op->distance < 0)
+        return op->object * p->slots;
+    return op->object * p->slots + (int)((iteration - op->distance) % p->slots);
+}
+
+/* Does the iteration this operation looks at exist, and is it not one that is skipped? */
+bool machine_looks(const struct program *p, int32_t *c, int rank, const struct op *op,
+                   int64_t iteration);
+/* The operation a thread is at, or NULL (idle, at its end, a driver). */
+const struct op *machine_thread_op(const struct program *p, int32_t *c, int thread);
+bool machine_can_start(const struct program *p, int32_t *c, int stream);
+bool machine_group_matched(const struct program *p, int32_t *c, const struct op *op);
+bool machine_iteration_over(const struct program *p, int32_t *c, int rank, int64_t iteration);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * order.h - in which order a period's tasks are handed to the workers.
+ *
+ * Source: the SWPipeline reference's _build_enqueue_order (ready-first: a topological sort of the
+ * period-local dependence graph by (stall cost, name)) and its stage-descending predecessor. All
+ * functions write task indices; `out` has room for every task of the plan's pipeline.
+ */
+#ifndef SWSIM_ORDER_H
+#define SWSIM_ORDER_H
+
+#include "plan.h"
+
+/* The enqueue order of `rank`. Tasks on a period-local cycle (only in plans that deadlock) come
+   last, by stage descending and name. */
+enum status order_enqueue(const struct plan *plan, int rank, int *out, struct diag *diag);
+
+/* Topological order of the intra-iteration dependences, ties by name. */
+enum status order_topological(const struct plan *plan, int *out, struct diag *diag);
+
+/* Stages descending, within a stage topological, ties by name: the rows of `swsim schedule`. */
+enum status order_stage_descending(const struct plan *plan, int *out, struct diag *diag);
+
+/* Cross-stream in-edges of a task in the period-local graph. */
+int order_stall_cost(const struct plan *plan, int task);
+
+#endif

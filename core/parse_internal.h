@@ -1,0 +1,214 @@
+/*
+ * parse_internal.h - what the files of the parser share.
+ *
+ *     parse.c           reads files, tells the format, top-level keys
+ *     parse_yaml.c      YAML text to a tree of nodes (libyaml)
+ *     parse_fields.c    tables of keys, scalars, names
+ *     parse_pipeline.c  schedule, dependences, overrides
+ *     parse_threads.c   host programs
+ *     parse_programs.c  rank programs, also the rules a CSV must obey
+ *
+ * Nodes live in the parser's scratch arena and end with it; what the plan keeps is copied into the
+ * plan's arena. Every function that returns bool returns false after it has reported an error.
+ */
+#ifndef SWSIM_PARSE_INTERNAL_H
+#define SWSIM_PARSE_INTERNAL_H
+
+#include <stddef.h>
+
+#include "keywords.h"
+#include "plan.h"
+
+/* ---- the tree -------------------------------------------------------------------------------- */
+
+enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
+
+/* The children of a map alternate: key, value, key, value. Keys are scalars, no two alike. */
+struct node {
+    enum node_kind kind;
+    bool plain; /* SCALAR: written without quotes */
+    struct mark mark;
+    const char *text; /* SCALAR */
+    size_t length;    /* SCALAR: bytes; LIST: items; MAP: pairs */
+    struct node *first, *next;
+};
+
+#define LIST_EACH(list, item)                                                                      \
+    for (const struct node *(item) = (list)->first; (item); (item) = (item)->next)
+#define MAP_EACH(map, key, value)                                                                  \
+    for (const struct node *(key) = (map)->first, *(value) = (key) ? (key)->next : NULL; (key);    \
+         (key) = (value)->next, (value) = (key) ? (key)->next : NULL)
+
+/* The value of `key`, or NULL. */
+const struct node *node_find(const struct node *map, const char *key);
+
+/* ---- the parser ------------------------------------------------------------------------------ */
+
+enum symbol_table {
+    TABLE_STREAMS,
+    TABLE_GROUPS,
+    TABLE_EVENTS,
+    TABLE_FLAGS,
+    TABLE_LOCKS,
+    TABLE_BARRIERS,
+    TABLE_BUFFERS,
+    TABLE_COMMS,
+    TABLE_QUEUES,
+    TABLE_TASKS,
+    TABLE_COUNT
+};
+
+/* Name to index, an open-addressing hash beside the plan's table of the same name. */
+struct symbols {
+    struct symbol {
+        const char *name;
+        int index;
+    } * slots;
+    size_t count, cap;
+};
+
+struct parser {
+    struct plan *plan;
+    struct diag *diag;
+    const char *source; /* the whole text, NUL-terminated */
+    struct arena scratch;
+    enum status status; /* the worst so far */
+    const struct node *root;
+    struct symbols symbols[TABLE_COUNT];
+    size_t comm_cap, buffer_cap; /* of the plan's arrays */
+    size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
+};
+
+/* Report an error at a mark: what was found, what was expected. Evaluates to false. */
+#define parse_error(parser, at, ...)                                                               \
+    parse_fail((parser), diag_error_at((parser)->diag, (parser)->plan->file, (parser)->source,     \
+                                       (at), __VA_ARGS__))
+bool parse_fail(struct parser *parser, enum status status);
+bool parse_no_memory(struct parser *parser);
+/* "found X, expected Y" for a whole node. */
+bool parse_mismatch(struct parser *parser, const struct node *node, const char *expected);
+
+bool parse_want_map(struct parser *parser, const struct node *node, const char *expected);
+bool parse_want_list(struct parser *parser, const struct node *node, const char *expected);
+
+/* ---- parse_yaml.c ---------------------------------------------------------------------------- */
+
+/* The tree of parser->source; NULL after an error. */
+struct node *parse_yaml(struct parser *parser, size_t length);
+
+/* ---- parse_fields.c -------------------------------------------------------------------------- */
+
+/* One key of a mapping: how its value is read and where it goes. */
+struct field {
+    const char *key;
+    bool (*parse)(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field);
+    size_t offset; /* of the member in the struct a mapping fills */
+    bool required;
+    int64_t min, max;         /* numbers */
+    const char *const *words; /* enums, NULL-terminated; the position is the value */
+    enum symbol_table table;  /* names */
+};
+
+/* Read a mapping by its table into `base`; `what` names the mapping in messages ("a task"). */
+bool fields_parse(struct parser *parser, const struct node *map, const struct field *fields,
+                  size_t count, void *base, const char *what);
+
+/* Handlers; the member's type stands behind. */
+bool field_int(struct parser *parser, const struct node *value, void *member,
+               const struct field *field); /* int */
+bool field_int64(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field); /* int64_t */
+bool field_bool(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* bool */
+bool field_time(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* int64_t */
+bool field_bytes(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field); /* int64_t */
+bool field_word(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* an enum */
+bool field_text(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* const char * */
+bool field_name(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* const char * */
+bool field_dist(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* struct dist */
+bool field_symbol(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field); /* int */
+bool field_symbols(struct parser *parser, const struct node *value, void *member,
+                   const struct field *field); /* struct index_list */
+bool field_work(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* struct work; parse_pipeline.c */
+
+#define FIELD(key_, type, member_, handler, ...)                                                   \
+    {                                                                                              \
+        .key = (key_), .parse = (handler), .offset = offsetof(type, member_), __VA_ARGS__          \
+    }
+#define FIELD_COUNT(fields) (sizeof(fields) / sizeof *(fields))
+
+/* A name: not empty, not null, at most PLAN_MAX_NAME bytes, no control characters. */
+bool parse_name(struct parser *parser, const struct node *node, const char *expected);
+/* A whole number without quotes; in a key quotes are allowed. */
+bool parse_number(struct parser *parser, const struct node *node, bool is_key, int64_t min,
+                  int64_t max, int64_t *out);
+/* A copy in the plan's arena; NULL after an error. */
+const char *parse_keep(struct parser *parser, const char *text);
+
+/* Index of a name in a table, -1: not there. */
+int symbol_find(const struct parser *parser, enum symbol_table table, const char *name);
+/* Enter a name that is not there yet; `name` must outlive the parser. */
+bool symbol_add(struct parser *parser, enum symbol_table table, const char *name, int index);
+/* The index of the name a node holds. Names that come into being by use are entered; tasks, queues
+   and, in host programs, comms must be there. -1 after an error. */
+int symbol_resolve(struct parser *parser, enum symbol_table table, const struct node *node);
+/* The same where nothing comes into being. */
+int symbol_require(struct parser *parser, enum symbol_table table, const struct node *node);
+
+/* The candidate nearest to what was found, if it is near enough to be a slip of the hand. */
+struct nearest {
+    const char *found, *best;
+    int distance;
+};
+void nearest_try(struct nearest *nearest, const char *candidate);
+/* "; did you mean \"x\"?" or "". */
+const char *nearest_hint(struct parser *parser, const struct nearest *nearest);
+
+/* Add a comm or a buffer to the plan and its table. NULL after an error. */
+struct comm *parse_add_comm(struct parser *parser, const char *name, struct mark mark);
+struct buffer *parse_add_buffer(struct parser *parser, const char *name, struct mark mark);
+
+/* ---- sections: called in the order of the table in parse.c, value NULL where the plan is silent
+ * -- */
+
+void parse_schedule(struct parser *parser, const struct node *value);
+void parse_intra_deps(struct parser *parser, const struct node *value);
+void parse_inter_deps(struct parser *parser, const struct node *value);
+void parse_enqueue_order(struct parser *parser, const struct node *value);
+void parse_overrides(struct parser *parser, const struct node *value);
+void parse_depth(struct parser *parser, const struct node *value);
+void parse_max_depth(struct parser *parser, const struct node *value);
+void parse_num_slots(struct parser *parser, const struct node *value);
+void parse_batches(struct parser *parser, const struct node *value);
+
+void parse_programs(struct parser *parser, const struct node *value);
+void parse_generate(struct parser *parser, const struct node *value);
+void parse_p2p(struct parser *parser, const struct node *value);
+void parse_times(struct parser *parser, const struct node *value);
+
+/* Find out the ranks before the operations are read: parse_threads needs them. */
+bool thread_name_rank(const char *name, int *rank, const char **thread_name);
+void parse_threads(struct parser *parser, const struct node *value);
+
+/* ---- rank programs, also from CSV ------------------------------------------------------------ */
+
+/* The rules all rank programs obey: no compute action twice, no stage on two ranks, no idle cell in
+   a program with communication. Drops idle cells at the end of a rank and fills in has_comms. */
+bool parse_check_programs(struct parser *parser);
+
+/* Set file, scratch arena and status of a fresh parser over a fresh plan; false when memory is
+   exhausted (reported). parser_finish ends both and hands out or drops the plan. */
+bool parser_start(struct parser *parser, struct plan *plan, const char *file_name, const char *text,
+                  size_t length, struct diag *diag);
+enum status parser_finish(struct parser *parser);
+
+#endif

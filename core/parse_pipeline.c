@@ -1,0 +1,543 @@
+/*
+ * parse_pipeline.c - the pipeline form: tasks, their work, dependences, orders, overrides.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse_internal.h"
+
+enum { SHOWN_CYCLE = 12 };
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+static const struct field gemm_fields[] = {
+    FIELD("m", struct work, m, field_int64, .required = true, .min = 1, .max = 1 << 30),
+    FIELD("n", struct work, n, field_int64, .required = true, .min = 1, .max = 1 << 30),
+    FIELD("k", struct work, k, field_int64, .required = true, .min = 1, .max = 1 << 30),
+    FIELD("dtype", struct work, dtype, field_word, .words = keywords_dtype),
+};
+
+static const struct field gather_fields[] = {
+    FIELD("rows", struct work, rows, field_int64, .required = true, .min = 1,
+          .max = INT64_C(1) << 40),
+    FIELD("dim", struct work, dim, field_int64, .required = true, .min = 1, .max = 1 << 30),
+    FIELD("dtype", struct work, dtype, field_word, .words = keywords_dtype),
+};
+
+static const struct field axpy_fields[] = {
+    FIELD("elements", struct work, elements, field_int64, .required = true, .min = 1,
+          .max = INT64_C(1) << 40),
+};
+
+static bool field_gemm(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    return parse_want_map(parser, value, "a mapping such as {m: 512, n: 512, k: 512}") &&
+           fields_parse(parser, value, gemm_fields, FIELD_COUNT(gemm_fields), member, "\"gemm\"");
+}
+
+static bool field_gather(struct parser *parser, const struct node *value, void *member,
+                         const struct field *field)
+{
+    (void)field;
+    return parse_want_map(parser, value, "a mapping such as {rows: 4096, dim: 128}") &&
+           fields_parse(parser, value, gather_fields, FIELD_COUNT(gather_fields), member,
+                        "\"gather\"");
+}
+
+static bool field_axpy(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    return parse_want_map(parser, value, "a mapping such as {elements: 65536}") &&
+           fields_parse(parser, value, axpy_fields, FIELD_COUNT(axpy_fields), member, "\"axpy\"");
+}
+
+/* A rank: below the number of ranks, which is known by now. */
+static bool field_peer(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    struct field bounds = *field;
+    bounds.max = parser->plan->ranks - 1;
+    return field_int(parser, value, member, &bounds);
+}
+
+static const struct field copy_fields[] = {
+    FIELD("copy", struct work, direction, field_word, .words = keywords_direction),
+    FIELD("bytes", struct work, bytes, field_bytes, .required = true),
+    FIELD("pageable", struct work, pageable, field_bool),
+};
+
+static const struct field collective_fields[] = {
+    FIELD("collective", struct work, collective, field_word, .words = keywords_collective),
+    FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
+    FIELD("bytes", struct work, bytes, field_bytes),
+};
+
+static const struct field send_fields[] = {
+    FIELD("send", struct work, tag, field_name),
+    FIELD("peer", struct work, peer, field_peer, .required = true),
+    FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
+    FIELD("bytes", struct work, bytes, field_bytes),
+};
+
+static const struct field recv_fields[] = {
+    FIELD("recv", struct work, tag, field_name),
+    FIELD("peer", struct work, peer, field_peer, .required = true),
+    FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
+    FIELD("bytes", struct work, bytes, field_bytes),
+};
+
+static const struct field gemm_work[] = {{.key = "gemm", .parse = field_gemm}};
+static const struct field gather_work[] = {{.key = "gather", .parse = field_gather}};
+static const struct field axpy_work[] = {{.key = "axpy", .parse = field_axpy}};
+static const struct field spin_work[] = {FIELD("spin", struct work, time_ns, field_time)};
+static const struct field host_work[] = {FIELD("host", struct work, time_ns, field_time)};
+
+/* The keys of each kind of work; the first names the kind. */
+static const struct work_syntax {
+    const struct field *fields;
+    size_t count;
+} work_syntax[] = {
+    [WORK_NONE] = {NULL, 0},
+    [WORK_COPY] = {copy_fields, FIELD_COUNT(copy_fields)},
+    [WORK_COLLECTIVE] = {collective_fields, FIELD_COUNT(collective_fields)},
+    [WORK_SEND] = {send_fields, FIELD_COUNT(send_fields)},
+    [WORK_RECV] = {recv_fields, FIELD_COUNT(recv_fields)},
+    [WORK_GEMM] = {gemm_work, FIELD_COUNT(gemm_work)},
+    [WORK_GATHER] = {gather_work, FIELD_COUNT(gather_work)},
+    [WORK_AXPY] = {axpy_work, FIELD_COUNT(axpy_work)},
+    [WORK_SPIN] = {spin_work, FIELD_COUNT(spin_work)},
+    [WORK_HOST] = {host_work, FIELD_COUNT(host_work)},
+};
+
+/* The kind the mapping's first key names, else the first of its keys that names one. */
+static enum work_kind find_work(const struct node *map)
+{
+    MAP_EACH (map, key, value)
+        for (enum work_kind kind = WORK_COPY; kind <= WORK_HOST; kind++)
+            if (strcmp(key->text, work_key(kind)) == 0)
+                return kind;
+    return WORK_NONE;
+}
+
+bool field_work(struct parser *parser, const struct node *value, void *member,
+                const struct field *field)
+{
+    (void)field;
+    struct work work = {.comm = -1, .peer = -1};
+    if (!parse_want_map(parser, value, "a mapping such as {copy: h2d, bytes: 64MiB}"))
+        return false;
+    work.kind = find_work(value);
+    if (work.kind == WORK_NONE)
+        return parse_error(parser, value->mark,
+                           "found no kind of work, expected copy, collective, send, recv, gemm, "
+                           "gather, axpy, spin or host");
+    const struct work_syntax *syntax = &work_syntax[work.kind];
+    if (!fields_parse(parser, value, syntax->fields, syntax->count, &work, "\"work\""))
+        return false;
+    *(struct work *)member = work;
+    return true;
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+static const struct field task_fields[] = {
+    FIELD("stage", struct task, stage, field_int, .required = true, .max = PLAN_MAX_DEPTH - 1),
+    FIELD("stream", struct task, stream, field_symbol, .table = TABLE_STREAMS),
+    FIELD("thread_group", struct task, group, field_symbol, .table = TABLE_GROUPS),
+    FIELD("globally_ordered", struct task, globally_ordered, field_bool),
+    FIELD("time", struct task, time_ns, field_time),
+    FIELD("host_time", struct task, host_time_ns, field_time),
+    FIELD("jitter", struct task, jitter, field_dist),
+    FIELD("host_jitter", struct task, host_jitter, field_dist),
+    FIELD("sm", struct task, sm, field_int, .max = 65536),
+    FIELD("work", struct task, work, field_work),
+    FIELD("reads", struct task, reads, field_symbols, .table = TABLE_BUFFERS),
+    FIELD("writes", struct task, writes, field_symbols, .table = TABLE_BUFFERS),
+    FIELD("host_sync", struct task, host_sync, field_word, .words = keywords_host_sync),
+    FIELD("holds", struct task, holds, field_symbols, .table = TABLE_LOCKS),
+};
+
+/* The stream or thread group called "default", brought into being by its use. */
+static int default_symbol(struct parser *parser, enum symbol_table table)
+{
+    static const struct node name = {.kind = NODE_SCALAR, .text = "default", .length = 7};
+    return symbol_resolve(parser, table, &name);
+}
+
+static void parse_task(struct parser *parser, const struct node *key, const struct node *value,
+                       struct task *task)
+{
+    *task = (struct task){.mark = key->mark, .stream = -1, .group = -1};
+    task->work = (struct work){.comm = -1, .peer = -1};
+    task->name = parse_keep(parser, key->text);
+    if (parse_want_map(parser, value, "a task: a mapping such as {stage: 0, time: 1ms}"))
+        fields_parse(parser, value, task_fields, FIELD_COUNT(task_fields), task, "a task");
+    if (task->stream < 0)
+        task->stream = default_symbol(parser, TABLE_STREAMS);
+    if (task->group < 0)
+        task->group = default_symbol(parser, TABLE_GROUPS);
+}
+
+void parse_schedule(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    struct pipeline *pipeline = &plan->pipeline;
+    if (!parse_want_map(parser, value, "a mapping from tasks to their properties"))
+        return;
+    if (value->length == 0 || value->length > PLAN_MAX_TASKS) {
+        parse_error(parser, value->mark, "found %zu tasks, expected from 1 to %d", value->length,
+                    PLAN_MAX_TASKS);
+        return;
+    }
+    pipeline->tasks = ARENA_ARRAY(&plan->arena, value->length, struct task);
+    if (!pipeline->tasks) {
+        parse_no_memory(parser);
+        return;
+    }
+    MAP_EACH (value, key, properties) {
+        if (!parse_name(parser, key, "a task's name") ||
+            symbol_find(parser, TABLE_TASKS, key->text) >= 0)
+            continue; /* a duplicate key is reported already */
+        struct task *task = &pipeline->tasks[pipeline->task_count];
+        parse_task(parser, key, properties, task);
+        if (task->name && symbol_add(parser, TABLE_TASKS, task->name, (int)pipeline->task_count))
+            pipeline->task_count++;
+    }
+}
+
+/* ---- dependences ----------------------------------------------------------------------------- */
+
+/* dep := [task, depends_on] | [task, depends_on, distance]; the third only between iterations */
+static bool parse_dep(struct parser *parser, const struct node *item, bool inter, struct dep *out)
+{
+    const char *expected =
+        inter ? "[task, depends_on] or [task, depends_on, distance]" : "[task, depends_on]";
+    if (item->kind != NODE_LIST || item->length < 2 || item->length > (inter ? 3 : 2)) {
+        if (!inter && item->kind == NODE_LIST && item->length == 3)
+            expected = "[task, depends_on]; a distance belongs to inter_iter_deps";
+        return parse_mismatch(parser, item, expected);
+    }
+    const struct node *task = item->first, *on = task->next, *distance = on->next;
+    int64_t steps = inter;
+    *out = (struct dep){.mark = item->mark};
+    out->task = symbol_resolve(parser, TABLE_TASKS, task);
+    out->on = symbol_resolve(parser, TABLE_TASKS, on);
+    bool ok = !distance || parse_number(parser, distance, false, 1, PLAN_MAX_DISTANCE, &steps);
+    out->distance = (int)steps;
+    return ok && out->task >= 0 && out->on >= 0;
+}
+
+/* Append the dependences of one list to the plan's. */
+static void parse_deps(struct parser *parser, const struct node *value, bool inter)
+{
+    struct pipeline *pipeline = &parser->plan->pipeline;
+    if (!value || !parse_want_list(parser, value, "a list of [task, depends_on]"))
+        return;
+    struct dep *deps =
+        ARENA_ARRAY(&parser->plan->arena, pipeline->dep_count + value->length, struct dep);
+    if (!deps) {
+        parse_no_memory(parser);
+        return;
+    }
+    if (pipeline->dep_count)
+        memcpy(deps, pipeline->deps, pipeline->dep_count * sizeof *deps);
+    pipeline->deps = deps;
+    LIST_EACH (value, item)
+        pipeline->dep_count += parse_dep(parser, item, inter, &deps[pipeline->dep_count]);
+}
+
+/* The search for a cycle: a task is new, on the path from the root, or done. */
+struct walk {
+    struct parser *parser;
+    int *first_dep; /* per task: where its dependences start in `sorted` */
+    int *sorted;    /* indices of dependences, by task */
+    int *path;      /* dependences from the root to here */
+    enum { WALK_NEW, WALK_OPEN, WALK_DONE } * state;
+};
+
+/* "A waits for B, B waits for A", long cycles cut in the middle. */
+static const char *cycle_text(struct walk *walk, int from, int depth)
+{
+    const struct pipeline *pipeline = &walk->parser->plan->pipeline;
+    struct arena *scratch = &walk->parser->scratch;
+    const char *text = "";
+    for (int i = from; i <= depth && text; i++) {
+        const struct dep *dep = &pipeline->deps[walk->path[i]];
+        bool cut = i - from >= SHOWN_CYCLE && i < depth;
+        if (cut && i - from == SHOWN_CYCLE)
+            text = arena_printf(scratch, "%s, ...", text);
+        if (!cut)
+            text = arena_printf(scratch, "%s%s%s waits for %s", text, i > from ? ", " : "",
+                                pipeline->tasks[dep->task].name, pipeline->tasks[dep->on].name);
+    }
+    return text ? text : "out of memory";
+}
+
+/* Depth first from `task`, without recursion; false when a cycle was found and reported. */
+static bool walk_from(struct walk *walk, int root, int *next)
+{
+    const struct pipeline *pipeline = &walk->parser->plan->pipeline;
+    int depth = 0, task = root; /* path[0 .. depth-1] leads from root to task */
+    walk->state[root] = WALK_OPEN;
+    for (;;) {
+        if (next[task] == walk->first_dep[task + 1]) {
+            walk->state[task] = WALK_DONE;
+            if (depth == 0)
+                return true;
+            task = pipeline->deps[walk->path[--depth]].task;
+            continue;
+        }
+        int edge = walk->sorted[next[task]++];
+        int on = pipeline->deps[edge].on;
+        if (walk->state[on] == WALK_DONE)
+            continue;
+        walk->path[depth] = edge;
+        if (walk->state[on] == WALK_OPEN) {
+            int from = depth;
+            while (pipeline->deps[walk->path[from]].task != on)
+                from--;
+            return parse_error(walk->parser, pipeline->deps[edge].mark,
+                               "found a cycle within one iteration: %s; expected an order",
+                               cycle_text(walk, from, depth));
+        }
+        walk->state[on] = WALK_OPEN;
+        task = on;
+        depth++;
+    }
+}
+
+/* Dependences within an iteration, grouped by the task that waits (counting sort). */
+static void group_deps(struct walk *walk, int *next)
+{
+    const struct pipeline *pipeline = &walk->parser->plan->pipeline;
+    for (size_t i = 0; i < pipeline->intra_count; i++)
+        walk->first_dep[pipeline->deps[i].task + 1]++;
+    for (size_t t = 0; t < pipeline->task_count; t++)
+        walk->first_dep[t + 1] += walk->first_dep[t];
+    memcpy(next, walk->first_dep, pipeline->task_count * sizeof *next);
+    for (size_t i = 0; i < pipeline->intra_count; i++)
+        walk->sorted[next[pipeline->deps[i].task]++] = (int)i;
+    memcpy(next, walk->first_dep, pipeline->task_count * sizeof *next);
+}
+
+static void check_cycles(struct parser *parser)
+{
+    const struct pipeline *pipeline = &parser->plan->pipeline;
+    struct arena *scratch = &parser->scratch;
+    size_t tasks = pipeline->task_count;
+    struct walk walk = {.parser = parser};
+    walk.first_dep = ARENA_ARRAY(scratch, tasks + 1, int);
+    walk.sorted = ARENA_ARRAY(scratch, pipeline->intra_count, int);
+    walk.path = ARENA_ARRAY(scratch, tasks + 1, int);
+    walk.state = arena_array(scratch, tasks, sizeof *walk.state);
+    int *next = ARENA_ARRAY(scratch, tasks, int);
+    if (!walk.first_dep || !walk.sorted || !walk.path || !walk.state || !next) {
+        parse_no_memory(parser);
+        return;
+    }
+    group_deps(&walk, next);
+    for (size_t t = 0; t < tasks; t++)
+        if (walk.state[t] == WALK_NEW && !walk_from(&walk, (int)t, next))
+            return;
+}
+
+void parse_intra_deps(struct parser *parser, const struct node *value)
+{
+    parse_deps(parser, value, false);
+    parser->plan->pipeline.intra_count = parser->plan->pipeline.dep_count;
+    if (parser->plan->pipeline.task_count)
+        check_cycles(parser);
+}
+
+void parse_inter_deps(struct parser *parser, const struct node *value)
+{
+    parse_deps(parser, value, true);
+}
+
+/* ---- enqueue order and overrides ------------------------------------------------------------- */
+
+/* Every task must occur in an explicit order. */
+static bool check_order(struct parser *parser, const struct node *value, const int *seen)
+{
+    const struct pipeline *pipeline = &parser->plan->pipeline;
+    for (size_t t = 0; t < pipeline->task_count; t++)
+        if (!seen[t])
+            return parse_error(parser, value->mark,
+                               "found an order without task \"%s\", expected every task once",
+                               pipeline->tasks[t].name);
+    return true;
+}
+
+/* order := ready-first | stage-descending | stage-ascending | [task, ...] */
+static bool parse_order(struct parser *parser, const struct node *value, struct order_spec *out)
+{
+    const struct pipeline *pipeline = &parser->plan->pipeline;
+    static const struct field word = {.words = keywords_order};
+    if (value->kind != NODE_LIST)
+        return field_word(parser, value, &out->kind, &word);
+    struct order_spec order = {.kind = ORDER_EXPLICIT};
+    order.tasks.items = ARENA_ARRAY(&parser->plan->arena, pipeline->task_count, int);
+    int *seen = ARENA_ARRAY(&parser->scratch, pipeline->task_count, int);
+    if (!order.tasks.items || !seen)
+        return parse_no_memory(parser);
+    bool ok = true;
+    LIST_EACH (value, item) {
+        int task = symbol_resolve(parser, TABLE_TASKS, item);
+        if (task < 0 || seen[task]++)
+            ok = task < 0 ? false
+                          : parse_error(parser, item->mark,
+                                        "found task \"%s\" a second time, "
+                                        "expected every task once",
+                                        item->text);
+        else
+            order.tasks.items[order.tasks.count++] = task;
+    }
+    if (!ok || !check_order(parser, value, seen))
+        return false;
+    *out = order;
+    return true;
+}
+
+void parse_enqueue_order(struct parser *parser, const struct node *value)
+{
+    struct pipeline *pipeline = &parser->plan->pipeline;
+    pipeline->order_given = value && parse_order(parser, value, &pipeline->order);
+}
+
+static bool field_override_order(struct parser *parser, const struct node *value, void *member,
+                                 const struct field *field)
+{
+    (void)field;
+    struct rank_override *override = member;
+    override->has_order = parse_order(parser, value, &override->order);
+    return override->has_order;
+}
+
+/* The keys a task of one rank gives replace those of all ranks, so nothing is required. */
+static bool override_task(struct parser *parser, const struct node *value, struct task *task)
+{
+    struct field fields[FIELD_COUNT(task_fields)];
+    memcpy(fields, task_fields, sizeof fields);
+    for (size_t i = 0; i < FIELD_COUNT(fields); i++)
+        fields[i].required = false;
+    return parse_want_map(parser, value, "a mapping of the properties that differ") &&
+           fields_parse(parser, value, fields, FIELD_COUNT(fields), task, "a task");
+}
+
+static bool field_override_schedule(struct parser *parser, const struct node *value, void *member,
+                                    const struct field *field)
+{
+    (void)field;
+    struct rank_override *override = member;
+    const struct pipeline *pipeline = &parser->plan->pipeline;
+    if (!parse_want_map(parser, value, "a mapping from tasks to what differs"))
+        return false;
+    override->tasks = ARENA_ARRAY(&parser->plan->arena, pipeline->task_count, struct task);
+    if (!override->tasks)
+        return parse_no_memory(parser);
+    if (pipeline->task_count)
+        memcpy(override->tasks, pipeline->tasks, pipeline->task_count * sizeof *pipeline->tasks);
+    bool ok = true;
+    MAP_EACH (value, key, properties) {
+        int task = symbol_resolve(parser, TABLE_TASKS, key);
+        ok &= task >= 0 && override_task(parser, properties, &override->tasks[task]);
+    }
+    return ok;
+}
+
+static const struct field override_fields[] = {
+    {.key = "schedule", .parse = field_override_schedule},
+    {.key = "enqueue_order", .parse = field_override_order},
+};
+
+void parse_overrides(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    struct pipeline *pipeline = &plan->pipeline;
+    if (!value || !parse_want_map(parser, value, "a mapping from ranks to what differs"))
+        return;
+    pipeline->overrides = ARENA_ARRAY(&plan->arena, value->length, struct rank_override);
+    if (!pipeline->overrides) {
+        parse_no_memory(parser);
+        return;
+    }
+    MAP_EACH (value, key, differences) {
+        int64_t rank;
+        if (!parse_number(parser, key, true, 0, plan->ranks - 1, &rank) ||
+            !parse_want_map(parser, differences, "a mapping with schedule or enqueue_order"))
+            continue;
+        struct rank_override *override = &pipeline->overrides[pipeline->override_count++];
+        *override = (struct rank_override){.rank = (int)rank, .mark = key->mark};
+        fields_parse(parser, differences, override_fields, FIELD_COUNT(override_fields), override,
+                     "the differences of a rank");
+    }
+}
+
+/* ---- numbers of the pipeline ----------------------------------------------------------------- */
+
+static int highest_stage(const struct plan *plan)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    int highest = 0;
+    for (size_t t = 0; t < pipeline->task_count; t++) {
+        if (pipeline->tasks[t].stage > highest)
+            highest = pipeline->tasks[t].stage;
+        for (size_t i = 0; i < pipeline->override_count; i++)
+            if (pipeline->overrides[i].tasks && pipeline->overrides[i].tasks[t].stage > highest)
+                highest = pipeline->overrides[i].tasks[t].stage;
+    }
+    return highest;
+}
+
+void parse_depth(struct parser *parser, const struct node *value)
+{
+    struct pipeline *pipeline = &parser->plan->pipeline;
+    int64_t depth;
+    pipeline->depth = highest_stage(parser->plan) + 1;
+    if (!value || !parse_number(parser, value, false, 1, PLAN_MAX_DEPTH, &depth))
+        return;
+    pipeline->depth_given = true;
+    if (depth != pipeline->depth && parser->status == STATUS_OK)
+        parse_error(parser, value->mark,
+                    "found pipeline_depth %d, expected %d: the highest stage is %d, and the depth "
+                    "is one more",
+                    (int)depth, pipeline->depth, pipeline->depth - 1);
+}
+
+void parse_max_depth(struct parser *parser, const struct node *value)
+{
+    static const struct field field = {.min = 1, .max = PLAN_MAX_DEPTH};
+    struct pipeline *pipeline = &parser->plan->pipeline;
+    pipeline->max_depth = pipeline->depth;
+    pipeline->max_depth_given = value && field_int(parser, value, &pipeline->max_depth, &field);
+}
+
+void parse_num_slots(struct parser *parser, const struct node *value)
+{
+    static const struct field field = {.min = 1, .max = PLAN_MAX_DEPTH + PLAN_MAX_DISTANCE};
+    struct pipeline *pipeline = &parser->plan->pipeline;
+    pipeline->num_slots_given = value && field_int(parser, value, &pipeline->num_slots, &field);
+}
+
+void parse_batches(struct parser *parser, const struct node *value)
+{
+    static const struct field field = {.min = 0, .max = INT64_C(1) << 40};
+    struct pipeline *pipeline = &parser->plan->pipeline;
+    if (!value || !parse_want_list(parser, value, "a list with one number of iterations a rank"))
+        return;
+    if (value->length != (size_t)parser->plan->ranks) {
+        parse_error(parser, value->mark, "found %zu numbers, expected one for each of %d ranks",
+                    value->length, parser->plan->ranks);
+        return;
+    }
+    pipeline->batches = ARENA_ARRAY(&parser->plan->arena, value->length, int64_t);
+    if (!pipeline->batches) {
+        parse_no_memory(parser);
+        return;
+    }
+    LIST_EACH (value, item)
+        field_int64(parser, item, &pipeline->batches[pipeline->batch_count++], &field);
+}

@@ -1,0 +1,322 @@
+/*
+ * parse_programs.c - rank programs: actions, generator parameters, point-to-point knobs, times.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "actions.h"
+#include "parse_internal.h"
+
+static const char BLANKS[] = " \t\n";
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+static bool parse_action(struct parser *parser, const struct node *node, size_t offset,
+                         size_t length, struct action *out)
+{
+    const char *what;
+    size_t where;
+    struct mark mark = node->mark;
+    bool one_line = !strchr(node->text, '\n');
+    mark.col += one_line ? (uint32_t)offset + !node->plain : 0;
+    if (!action_parse(node->text + offset, length, false, &parser->plan->arena, out, &what,
+                      &where)) {
+        mark.col += one_line ? (uint32_t)where : 0;
+        return parse_error(parser, mark, "%s", what);
+    }
+    out->mark = mark;
+    for (size_t i = 0; i < out->part_count; i++)
+        out->parts[i].mark = mark;
+    return true;
+}
+
+static bool alloc_actions(struct parser *parser, const struct node *node, size_t count,
+                          struct rank_program *out)
+{
+    if (count > PLAN_MAX_OPS - parser->op_count)
+        return parse_error(parser, node->mark, "found more than %d actions, expected fewer",
+                           PLAN_MAX_OPS);
+    parser->op_count += count;
+    out->actions = ARENA_ARRAY(&parser->plan->arena, count, struct action);
+    return out->actions || parse_no_memory(parser);
+}
+
+/* "0F0 0F1 0B0": actions between blanks. */
+static bool parse_text_program(struct parser *parser, const struct node *node,
+                               struct rank_program *out)
+{
+    size_t count = 0;
+    for (const char *at = node->text; *(at += strspn(at, BLANKS)); at += strcspn(at, BLANKS))
+        count++;
+    if (!alloc_actions(parser, node, count, out))
+        return false;
+    bool ok = true;
+    const char *at = node->text;
+    for (; *(at += strspn(at, BLANKS)); at += strcspn(at, BLANKS)) {
+        size_t length = strcspn(at, BLANKS);
+        ok &= parse_action(parser, node, (size_t)(at - node->text), length,
+                           &out->actions[out->count++]);
+    }
+    return ok;
+}
+
+/* ["0F0", "", "0B0"]: an empty text is an idle cell. */
+static bool parse_list_program(struct parser *parser, const struct node *node,
+                               struct rank_program *out)
+{
+    if (!alloc_actions(parser, node, node->length, out))
+        return false;
+    bool ok = true;
+    LIST_EACH (node, item) {
+        struct action *action = &out->actions[out->count++];
+        *action = (struct action){ACTION_IDLE, -1, -1, NULL, 0, item->mark};
+        if (item->kind != NODE_SCALAR)
+            ok = parse_mismatch(parser, item, "an action such as \"0F3\"");
+        else if (item->length)
+            ok &= parse_action(parser, item, 0, item->length, action);
+    }
+    return ok;
+}
+
+static bool parse_program(struct parser *parser, const struct node *node, struct rank_program *out)
+{
+    if (node->kind == NODE_LIST)
+        return parse_list_program(parser, node, out);
+    if (node->kind == NODE_SCALAR && node->length)
+        return parse_text_program(parser, node, out);
+    return parse_mismatch(parser, node, "actions: a list or a text such as \"0F0 0F1 0B0\"");
+}
+
+/* Ranks of `programs:`, which must be all of them. */
+static bool settle_ranks(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    const struct node *ranks = node_find(parser->root, "ranks");
+    if (value->length == 0 || value->length > PLAN_MAX_RANKS)
+        return parse_error(parser, value->mark, "found %zu rank programs, expected from 1 to %d",
+                           value->length, PLAN_MAX_RANKS);
+    if (ranks && value->length != (size_t)plan->ranks)
+        return parse_error(parser, value->mark,
+                           "found %zu rank programs, expected %d as \"ranks\" says", value->length,
+                           plan->ranks);
+    plan->ranks = (int)value->length;
+    return true;
+}
+
+/* programs := {0: program, 1: program, ...} | [program, ...] */
+void parse_programs(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    if (!value)
+        return;
+    if (value->kind == NODE_SCALAR) {
+        parse_mismatch(parser, value, "a mapping from ranks to actions, or a list");
+        return;
+    }
+    if (!settle_ranks(parser, value))
+        return;
+    plan->programs.ranks = ARENA_ARRAY(&plan->arena, value->length, struct rank_program);
+    if (!plan->programs.ranks) {
+        parse_no_memory(parser);
+        return;
+    }
+    bool ok = true;
+    int64_t rank = 0;
+    if (value->kind == NODE_LIST)
+        LIST_EACH (value, program)
+            ok &= parse_program(parser, program, &plan->programs.ranks[rank++]);
+    else
+        MAP_EACH (value, key, program)
+            ok &= parse_number(parser, key, true, 0, plan->ranks - 1, &rank) &&
+                  parse_program(parser, program, &plan->programs.ranks[rank]);
+    if (ok)
+        parse_check_programs(parser);
+}
+
+/* ---- generator, point to point, times -------------------------------------------------------- */
+
+static const struct field generate_fields[] = {
+    FIELD("schedule", struct generate_spec, schedule, field_name, .required = true),
+    FIELD("ranks", struct generate_spec, ranks, field_int, .required = true, .min = 1,
+          .max = PLAN_MAX_RANKS),
+    FIELD("chunks", struct generate_spec, chunks, field_int, .min = 1,
+          .max = PLAN_MAX_MODEL_STAGES),
+    FIELD("microbatches", struct generate_spec, microbatches, field_int, .required = true, .min = 1,
+          .max = PLAN_MAX_MICROBATCHES),
+};
+
+void parse_generate(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    struct generate_spec *generate = &plan->programs.generate;
+    const struct node *ranks = node_find(parser->root, "ranks");
+    if (!value || !parse_want_map(parser, value, "the parameters of a schedule"))
+        return;
+    generate->given = true;
+    generate->mark = value->mark;
+    if (!fields_parse(parser, value, generate_fields, FIELD_COUNT(generate_fields), generate,
+                      "\"generate\""))
+        return;
+    if (ranks && plan->ranks != generate->ranks)
+        parse_error(parser, ranks->mark, "found ranks %d, expected %d as \"generate\" says",
+                    plan->ranks, generate->ranks);
+    plan->ranks = generate->ranks;
+}
+
+static const struct field p2p_fields[] = {
+    FIELD("fifo", struct programs, fifo, field_word, .words = keywords_fifo),
+    FIELD("batch", struct programs, batch, field_bool),
+    FIELD("bytes", struct programs, p2p_bytes, field_bytes),
+    FIELD("eager_messages", struct programs, eager_messages, field_int, .max = 65536),
+    FIELD("eager_bytes", struct programs, eager_bytes, field_bytes),
+};
+
+void parse_p2p(struct parser *parser, const struct node *value)
+{
+    if (value && parse_want_map(parser, value, "a mapping such as {fifo: pair, batch: true}"))
+        fields_parse(parser, value, p2p_fields, FIELD_COUNT(p2p_fields), &parser->plan->programs,
+                     "\"p2p\"");
+}
+
+static bool field_action_time(struct parser *parser, const struct node *value, void *member,
+                              const struct field *field)
+{
+    struct action_time *time = member;
+    time->given = field_time(parser, value, &time->time_ns, field);
+    return time->given;
+}
+
+static const struct field time_fields[] = {
+#define X(name, text, microbatch)                                                                  \
+    FIELD(text, struct programs, times[ACTION_##name], field_action_time),
+    ACTION_LIST(X)
+#undef X
+};
+
+void parse_times(struct parser *parser, const struct node *value)
+{
+    if (value && parse_want_map(parser, value, "a mapping such as {F: 1ms, B: 2ms}"))
+        fields_parse(parser, value, time_fields, ACTION_IDLE, &parser->plan->programs, "\"times\"");
+}
+
+/* ---- the rules all rank programs obey -------------------------------------------------------- */
+
+static bool is_compute(enum action_kind kind)
+{
+    return kind == ACTION_F || kind == ACTION_I || kind == ACTION_W || kind == ACTION_B;
+}
+
+static bool is_message(enum action_kind kind)
+{
+    return kind == ACTION_SEND_F || kind == ACTION_RECV_F || kind == ACTION_SEND_B ||
+           kind == ACTION_RECV_B;
+}
+
+/* Compute actions seen so far, by (kind, stage, microbatch); and the first action of each stage. */
+struct census {
+    struct parser *parser;
+    const struct action **slots;
+    size_t mask;
+    struct owner {
+        int rank; /* plus 1; 0: no rank yet */
+        struct mark mark;
+    } * owners;
+    bool ok;
+};
+
+static size_t slot_of(const struct census *census, const struct action *action)
+{
+    uint64_t key =
+        (uint64_t)action->kind << 40 | (uint64_t)action->stage << 20 | (uint64_t)action->microbatch;
+    size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 20) & census->mask;
+    for (const struct action *other; (other = census->slots[at]); at = (at + 1) & census->mask)
+        if (other->kind == action->kind && other->stage == action->stage &&
+            other->microbatch == action->microbatch)
+            break;
+    return at;
+}
+
+static void count_compute(struct census *census, const struct action *action)
+{
+    size_t at = slot_of(census, action);
+    const struct action *earlier = census->slots[at];
+    if (!earlier) {
+        census->slots[at] = action;
+        return;
+    }
+    char text[64];
+    action_format(action, text, sizeof text);
+    census->ok = parse_error(census->parser, action->mark,
+                             "found %s a second time (first at %u:%u), expected it once", text,
+                             earlier->mark.line, earlier->mark.col);
+}
+
+static void count_action(struct census *census, int rank, const struct action *action)
+{
+    for (size_t i = 0; i < action->part_count; i++)
+        count_action(census, rank, &action->parts[i]);
+    if (action->part_count || action->kind == ACTION_IDLE)
+        return;
+    struct owner *owner = &census->owners[action->stage];
+    if (!owner->rank)
+        *owner = (struct owner){rank + 1, action->mark};
+    if (owner->rank != rank + 1)
+        census->ok =
+            parse_error(census->parser, action->mark,
+                        "found stage %d on rank %d, expected it only on rank %d, where it "
+                        "is at %u:%u",
+                        action->stage, rank, owner->rank - 1, owner->mark.line, owner->mark.col);
+    else if (is_compute(action->kind))
+        count_compute(census, action);
+}
+
+/* Room for every compute action at half load. */
+static bool census_init(struct census *census, struct parser *parser)
+{
+    const struct programs *programs = &parser->plan->programs;
+    size_t actions = 1, cap = 16;
+    for (int rank = 0; rank < parser->plan->ranks; rank++)
+        for (size_t i = 0; i < programs->ranks[rank].count; i++)
+            actions += programs->ranks[rank].actions[i].part_count + 1;
+    while (cap < 2 * actions)
+        cap *= 2;
+    *census = (struct census){.parser = parser, .mask = cap - 1, .ok = true};
+    census->slots = arena_array(&parser->scratch, cap, sizeof *census->slots);
+    census->owners = ARENA_ARRAY(&parser->scratch, PLAN_MAX_MODEL_STAGES, struct owner);
+    return (census->slots && census->owners) || parse_no_memory(parser);
+}
+
+static void drop_last_idle(struct rank_program *program)
+{
+    while (program->count && program->actions[program->count - 1].kind == ACTION_IDLE)
+        program->count--;
+}
+
+static bool check_no_idle(struct parser *parser, const struct rank_program *program)
+{
+    for (size_t i = 0; i < program->count; i++)
+        if (program->actions[i].kind == ACTION_IDLE)
+            return parse_error(parser, program->actions[i].mark,
+                               "found an empty cell in a schedule with communication, expected an "
+                               "action");
+    return true;
+}
+
+bool parse_check_programs(struct parser *parser)
+{
+    struct programs *programs = &parser->plan->programs;
+    struct census census;
+    if (!census_init(&census, parser))
+        return false;
+    for (int rank = 0; rank < parser->plan->ranks; rank++) {
+        struct rank_program *program = &programs->ranks[rank];
+        drop_last_idle(program);
+        for (size_t i = 0; i < program->count; i++) {
+            count_action(&census, rank, &program->actions[i]);
+            programs->has_comms |= is_message(program->actions[i].kind);
+        }
+    }
+    for (int rank = 0; programs->has_comms && rank < parser->plan->ranks; rank++)
+        census.ok &= check_no_idle(parser, &programs->ranks[rank]);
+    return census.ok;
+}

@@ -1,0 +1,386 @@
+/*
+ * parse_threads.c - host programs: per rank and thread a list of machine operations.
+ *
+ * An operation is one mapping whose first key names it (ops.h); `op_syntax` has the keys each
+ * operation takes, its own first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse_internal.h"
+
+enum { MAX_SM = 65536, MAX_RANK_DIGITS = 4 };
+
+/* thread := "r" rank "." name */
+bool thread_name_rank(const char *name, int *rank, const char **thread_name)
+{
+    size_t digits = *name == 'r' ? strspn(name + 1, "0123456789") : 0;
+    const char *dot = name + 1 + digits;
+    bool padded = digits > 1 && name[1] == '0';
+    if (digits == 0 || digits > MAX_RANK_DIGITS || padded || *dot != '.' || !dot[1])
+        return false;
+    *rank = atoi(name + 1);
+    *thread_name = dot + 1;
+    return true;
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static bool field_parts(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field);
+static bool field_body(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field);
+
+#define OP_FIELD(key, member, handler, ...) FIELD(key, struct host_op, member, handler, __VA_ARGS__)
+#define OP_NAMED(key, table_)               OP_FIELD(key, object, field_symbol, .table = (table_))
+#define OP_STREAM                           OP_FIELD("stream", stream, field_symbol, .table = TABLE_STREAMS)
+#define OP_COMM                             OP_FIELD("comm", comm, field_symbol, .required = true, .table = TABLE_COMMS)
+/* What every push takes, and what every push of device work takes. */
+#define OP_PUSH OP_STREAM, OP_FIELD("host_time", host_time_ns, field_time)
+#define OP_WORK                                                                                    \
+    OP_PUSH, OP_FIELD("time", time_ns, field_time), OP_FIELD("jitter", jitter, field_dist),        \
+        OP_FIELD("sm", sm, field_int, .max = MAX_SM),                                              \
+        OP_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                           \
+        OP_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
+
+static const struct field host_fields[] = {
+    OP_FIELD("host", time_ns, field_time),
+    OP_FIELD("name", name, field_name),
+    OP_FIELD("jitter", jitter, field_dist),
+};
+static const struct field launch_fields[] = {
+    OP_FIELD("launch", name, field_name),
+    OP_WORK,
+    OP_FIELD("work", work, field_work),
+};
+static const struct field copy_fields[] = {
+    OP_FIELD("copy", direction, field_word, .words = keywords_direction),
+    OP_FIELD("name", name, field_name),
+    OP_FIELD("bytes", bytes, field_bytes),
+    OP_FIELD("pageable", pageable, field_bool),
+    OP_WORK,
+};
+static const struct field collective_fields[] = {
+    OP_FIELD("collective", name, field_name),
+    OP_COMM,
+    OP_FIELD("op", collective, field_word, .words = keywords_collective),
+    OP_FIELD("bytes", bytes, field_bytes),
+    OP_WORK,
+};
+static const struct field group_fields[] = {
+    {.key = "group", .parse = field_parts},
+    OP_COMM,
+    OP_WORK,
+};
+static const struct field record_fields[] = {OP_NAMED("record", TABLE_EVENTS), OP_PUSH};
+static const struct field wait_fields[] = {OP_NAMED("wait", TABLE_EVENTS), OP_PUSH};
+static const struct field sync_fields[] = {
+    OP_FIELD("sync", sync, field_word, .words = keywords_sync),
+    OP_STREAM,
+    OP_NAMED("event", TABLE_EVENTS),
+};
+static const struct field signal_fields[] = {OP_NAMED("signal", TABLE_FLAGS)};
+static const struct field await_fields[] = {OP_NAMED("await", TABLE_FLAGS)};
+static const struct field put_fields[] = {OP_NAMED("put", TABLE_QUEUES)};
+static const struct field get_fields[] = {OP_NAMED("get", TABLE_QUEUES)};
+static const struct field lock_fields[] = {OP_NAMED("lock", TABLE_LOCKS)};
+static const struct field unlock_fields[] = {OP_NAMED("unlock", TABLE_LOCKS)};
+static const struct field barrier_fields[] = {OP_NAMED("barrier", TABLE_BARRIERS)};
+static const struct field ticket_fields[] = {
+    OP_FIELD("ticket", ticket, field_int64, .max = PLAN_MAX_OPS),
+};
+static const struct field serve_fields[] = {
+    OP_FIELD("serve", ticket, field_int64, .max = PLAN_MAX_OPS),
+};
+static const struct field callback_fields[] = {
+    OP_FIELD("callback", name, field_name),
+    {.key = "body", .parse = field_body, .required = true},
+    OP_PUSH,
+    OP_FIELD("time", time_ns, field_time),
+    OP_FIELD("jitter", jitter, field_dist),
+};
+static const struct field alloc_fields[] = {OP_NAMED("alloc", TABLE_BUFFERS), OP_PUSH};
+static const struct field free_fields[] = {OP_NAMED("free", TABLE_BUFFERS)};
+static const struct field record_stream_fields[] = {
+    OP_NAMED("record_stream", TABLE_BUFFERS),
+    OP_STREAM,
+};
+
+/* `pushes` comes from ops.h; a record_stream names a stream without pushing to it. A callback's
+   body touches no device and takes part in no barrier. */
+static const struct op_syntax {
+    const struct field *fields;
+    size_t count;
+    bool in_callback;
+} op_syntax[] = {
+#define SYNTAX(fields, in_callback)                                                                \
+    {                                                                                              \
+        fields, FIELD_COUNT(fields), in_callback                                                   \
+    }
+    [OP_HOST] = SYNTAX(host_fields, true),
+    [OP_LAUNCH] = SYNTAX(launch_fields, false),
+    [OP_COPY] = SYNTAX(copy_fields, false),
+    [OP_COLLECTIVE] = SYNTAX(collective_fields, false),
+    [OP_GROUP] = SYNTAX(group_fields, false),
+    [OP_RECORD] = SYNTAX(record_fields, false),
+    [OP_WAIT] = SYNTAX(wait_fields, false),
+    [OP_SYNC] = SYNTAX(sync_fields, false),
+    [OP_SIGNAL] = SYNTAX(signal_fields, true),
+    [OP_AWAIT] = SYNTAX(await_fields, true),
+    [OP_PUT] = SYNTAX(put_fields, true),
+    [OP_GET] = SYNTAX(get_fields, true),
+    [OP_LOCK] = SYNTAX(lock_fields, true),
+    [OP_UNLOCK] = SYNTAX(unlock_fields, true),
+    [OP_BARRIER] = SYNTAX(barrier_fields, false),
+    [OP_TICKET] = SYNTAX(ticket_fields, true),
+    [OP_SERVE] = SYNTAX(serve_fields, true),
+    [OP_CALLBACK] = SYNTAX(callback_fields, false),
+    [OP_ALLOC] = SYNTAX(alloc_fields, false),
+    [OP_FREE] = SYNTAX(free_fields, false),
+    [OP_RECORD_STREAM] = SYNTAX(record_stream_fields, false),
+#undef SYNTAX
+};
+
+enum { HOST_OP_COUNT = FIELD_COUNT(op_syntax) };
+
+static bool op_pushes(enum op_kind kind)
+{
+    static const bool pushes[] = {
+#define X(name, key, pushes) pushes,
+        HOST_OP_LIST(X)
+#undef X
+    };
+    return pushes[kind];
+}
+
+static int find_op(const char *key)
+{
+    for (int kind = 0; kind < HOST_OP_COUNT; kind++)
+        if (strcmp(key, op_key((enum op_kind)kind)) == 0)
+            return kind;
+    return -1;
+}
+
+/* The first key names the operation. */
+static bool parse_kind(struct parser *parser, const struct node *item, enum op_kind *out)
+{
+    if (item->kind != NODE_MAP || item->length == 0)
+        return parse_mismatch(parser, item, "an operation such as {launch: kernel, stream: s}");
+    const struct node *first = item->first;
+    int kind = find_op(first->text);
+    if (kind >= 0) {
+        *out = (enum op_kind)kind;
+        return true;
+    }
+    MAP_EACH (item, key, value)
+        if (find_op(key->text) >= 0)
+            return parse_error(parser, first->mark,
+                               "found \"%s\" first, expected \"%s\": the first key names the "
+                               "operation",
+                               first->text, key->text);
+    struct nearest nearest = {.found = first->text};
+    for (kind = 0; kind < HOST_OP_COUNT; kind++)
+        nearest_try(&nearest, op_key((enum op_kind)kind));
+    return parse_error(parser, first->mark,
+                       "found unknown operation \"%s\", expected one of the "
+                       "machine's%s",
+                       first->text, nearest_hint(parser, &nearest));
+}
+
+/* A launch does work of one kernel; what is an operation of its own is no work of a launch. */
+static bool finish_launch(struct parser *parser, const struct node *item, const struct host_op *op)
+{
+    switch (op->work.kind) {
+    case WORK_COPY:
+    case WORK_COLLECTIVE:
+    case WORK_SEND:
+    case WORK_RECV:
+    case WORK_HOST:
+        return parse_error(parser, node_find(item, "work")->mark,
+                           "found work \"%s\" in a launch, expected gemm, gather, axpy or spin",
+                           work_key(op->work.kind));
+    default: return true;
+    }
+}
+
+static bool finish_sync(struct parser *parser, const struct node *item, const struct host_op *op)
+{
+    const struct node *stream = node_find(item, "stream"), *event = node_find(item, "event");
+    if (event && op->sync != SYNC_EVENT)
+        return parse_error(parser, event->mark,
+                           "found an event, expected it only in \"sync: event\"");
+    if (stream && op->sync != SYNC_STREAM)
+        return parse_error(parser, stream->mark,
+                           "found a stream, expected it only in \"sync: stream\"");
+    return op->sync != SYNC_EVENT || event ||
+           parse_error(parser, item->mark, "found \"sync: event\" without \"event\", expected it");
+}
+
+static bool default_stream(struct parser *parser, struct host_op *op)
+{
+    static const struct node name = {.kind = NODE_SCALAR, .text = "default", .length = 7};
+    bool wants = op_pushes(op->kind) || op->kind == OP_RECORD_STREAM ||
+                 (op->kind == OP_SYNC && op->sync == SYNC_STREAM);
+    if (wants && op->stream < 0)
+        op->stream = symbol_resolve(parser, TABLE_STREAMS, &name);
+    return !wants || op->stream >= 0;
+}
+
+/* What follows from the keys together. */
+static bool finish_op(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    switch (op->kind) {
+    case OP_LAUNCH:
+        if (!finish_launch(parser, item, op))
+            return false;
+        break;
+    case OP_SYNC:
+        if (!finish_sync(parser, item, op))
+            return false;
+        break;
+    case OP_COPY:
+        op->work.kind = WORK_COPY;
+        op->work.direction = op->direction;
+        op->work.pageable = op->pageable;
+        op->work.bytes = op->bytes;
+        break;
+    case OP_COLLECTIVE:
+        op->work.kind = WORK_COLLECTIVE;
+        op->work.collective = op->collective;
+        op->work.comm = op->comm;
+        op->work.bytes = op->bytes;
+        break;
+    default: break;
+    }
+    return default_stream(parser, op);
+}
+
+static bool parse_op(struct parser *parser, const struct node *item, bool in_callback,
+                     struct host_op *op)
+{
+    *op = (struct host_op){.mark = item->mark, .stream = -1, .object = -1, .comm = -1};
+    op->collective = COLLECTIVE_ALL_REDUCE;
+    op->work = (struct work){.comm = -1, .peer = -1};
+    if (!parse_kind(parser, item, &op->kind))
+        return false;
+    const struct op_syntax *syntax = &op_syntax[op->kind];
+    if (in_callback && !syntax->in_callback)
+        return parse_error(parser, item->mark,
+                           "found \"%s\" in the body of a callback, expected operations that touch "
+                           "no device",
+                           op_key(op->kind));
+    char what[64];
+    snprintf(what, sizeof what, "operation \"%s\"", op_key(op->kind));
+    return fields_parse(parser, item, syntax->fields, syntax->count, op, what) &&
+           finish_op(parser, item, op);
+}
+
+static bool parse_ops(struct parser *parser, const struct node *list, bool in_callback,
+                      struct host_op **out, size_t *out_count)
+{
+    if (!parse_want_list(parser, list, "a list of operations"))
+        return false;
+    if (list->length > PLAN_MAX_OPS - parser->op_count)
+        return parse_error(parser, list->mark, "found more than %d operations, expected fewer",
+                           PLAN_MAX_OPS);
+    parser->op_count += list->length;
+    struct host_op *ops = ARENA_ARRAY(&parser->plan->arena, list->length, struct host_op);
+    if (!ops)
+        return parse_no_memory(parser);
+    bool ok = true;
+    size_t count = 0;
+    LIST_EACH (list, item)
+        ok &= parse_op(parser, item, in_callback, &ops[count++]);
+    *out = ops;
+    *out_count = count;
+    return ok;
+}
+
+static bool field_body(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    struct host_op *op = member;
+    return parse_ops(parser, value, true, &op->body, &op->body_count);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static bool field_part_peer(struct parser *parser, const struct node *value, void *member,
+                            const struct field *field)
+{
+    struct field bounds = *field;
+    bounds.max = parser->plan->ranks - 1;
+    return field_int(parser, value, member, &bounds);
+}
+
+#define PART_FIELDS(key)                                                                           \
+    FIELD(key, struct p2p_part, tag, field_name),                                                  \
+        FIELD("peer", struct p2p_part, peer, field_part_peer, .required = true),                   \
+        FIELD("bytes", struct p2p_part, bytes, field_bytes)
+static const struct field send_fields[] = {PART_FIELDS("send")};
+static const struct field recv_fields[] = {PART_FIELDS("recv")};
+
+/* part := {send: tag, peer: rank, bytes: size} | {recv: ...} */
+static bool parse_part(struct parser *parser, const struct node *item, struct p2p_part *part)
+{
+    bool send = item->kind == NODE_MAP && node_find(item, "send");
+    bool recv = item->kind == NODE_MAP && node_find(item, "recv");
+    *part = (struct p2p_part){.send = send, .mark = item->mark};
+    if (send == recv)
+        return parse_mismatch(parser, item,
+                              "one of {send: tag, peer: rank} and {recv: tag, peer: rank}");
+    return fields_parse(parser, item, send ? send_fields : recv_fields, FIELD_COUNT(send_fields),
+                        part, send ? "a send" : "a recv");
+}
+
+static bool field_parts(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    (void)field;
+    struct host_op *op = member;
+    if (value->kind != NODE_LIST || value->length == 0)
+        return parse_mismatch(parser, value, "a list of sends and receives");
+    op->parts = ARENA_ARRAY(&parser->plan->arena, value->length, struct p2p_part);
+    if (!op->parts)
+        return parse_no_memory(parser);
+    bool ok = true;
+    LIST_EACH (value, item)
+        ok &= parse_part(parser, item, &op->parts[op->part_count++]);
+    return ok;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static void parse_thread(struct parser *parser, const struct node *key, const struct node *value,
+                         struct host_thread *thread)
+{
+    const char *name;
+    *thread = (struct host_thread){.mark = key->mark};
+    if (!parse_name(parser, key, "a thread's name"))
+        return;
+    if (!thread_name_rank(key->text, &thread->rank, &name) || thread->rank >= parser->plan->ranks) {
+        parse_error(parser, key->mark,
+                    "found thread \"%s\", expected a name such as r0.main with a rank from 0 to %d",
+                    key->text, parser->plan->ranks - 1);
+        return;
+    }
+    thread->name = parse_keep(parser, name);
+    parse_ops(parser, value, false, &thread->ops, &thread->op_count);
+}
+
+void parse_threads(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    if (value->kind != NODE_MAP || value->length == 0) {
+        parse_mismatch(parser, value, "a mapping from threads such as r0.main to operations");
+        return;
+    }
+    plan->threads = ARENA_ARRAY(&plan->arena, value->length, struct host_thread);
+    if (!plan->threads) {
+        parse_no_memory(parser);
+        return;
+    }
+    MAP_EACH (value, key, ops)
+        parse_thread(parser, key, ops, &plan->threads[plan->thread_count++]);
+}

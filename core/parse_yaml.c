@@ -1,0 +1,250 @@
+/*
+ * parse_yaml.c - YAML text to a tree of nodes: libyaml's events, composed.
+ *
+ * Composing here rather than in libyaml keeps the quoting of scalars and lets us refuse early what
+ * a plan never needs and an attacker might like: anchors and aliases, tags, several documents, deep
+ * nesting. Duplicate keys are found here too, once for all mappings.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "parse_internal.h"
+
+enum { MAX_NESTING = 64, FEW_KEYS = 16 };
+
+/* A list or map under construction; `tail` is where the next child is linked. */
+struct level {
+    struct node *node;
+    struct node **tail;
+    bool want_value; /* MAP: the last child was a key */
+};
+
+struct builder {
+    struct parser *parser;
+    yaml_parser_t yaml;
+    struct level levels[MAX_NESTING];
+    int depth;
+    int documents;
+    struct node *root;
+};
+
+static struct mark to_mark(yaml_mark_t mark)
+{
+    return (struct mark){(uint32_t)mark.line + 1, (uint32_t)mark.column + 1};
+}
+
+/* Line and column, in characters, of a byte offset. */
+static struct mark mark_of_offset(const char *source, size_t offset)
+{
+    struct mark mark = {1, 1};
+    for (size_t i = 0; i < offset && source[i]; i++) {
+        if (source[i] == '\n')
+            mark = (struct mark){mark.line + 1, 1};
+        else if (((unsigned char)source[i] & 0xC0) != 0x80)
+            mark.col++;
+    }
+    return mark;
+}
+
+static bool report_yaml_error(struct builder *builder)
+{
+    const yaml_parser_t *yaml = &builder->yaml;
+    if (yaml->error == YAML_MEMORY_ERROR)
+        return parse_no_memory(builder->parser);
+    const char *problem = yaml->problem ? yaml->problem : "unknown problem";
+    if (yaml->error == YAML_READER_ERROR)
+        return parse_error(builder->parser,
+                           mark_of_offset(builder->parser->source, yaml->problem_offset),
+                           "found a bad byte (%s), expected YAML in UTF-8", problem);
+    return parse_error(builder->parser, to_mark(yaml->problem_mark), "found bad YAML: %s%s%s",
+                       yaml->context ? yaml->context : "", yaml->context ? ", " : "", problem);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct node *first = *(const struct node *const *)a;
+    const struct node *second = *(const struct node *const *)b;
+    int order = strcmp(first->text, second->text);
+    if (order)
+        return order;
+    return (first->mark.line > second->mark.line) - (first->mark.line < second->mark.line);
+}
+
+static bool report_duplicate(struct parser *parser, const struct node *key,
+                             const struct node *earlier)
+{
+    return parse_error(parser, key->mark,
+                       "found key \"%s\" a second time (first on line %u), "
+                       "expected every key once",
+                       key->text, earlier->mark.line);
+}
+
+static bool check_duplicates(struct parser *parser, const struct node *map)
+{
+    if (map->length <= FEW_KEYS) {
+        bool ok = true;
+        MAP_EACH (map, key, value)
+            for (const struct node *other = map->first; other != key; other = other->next->next)
+                if (strcmp(other->text, key->text) == 0)
+                    ok = report_duplicate(parser, key, other);
+        return ok;
+    }
+    const struct node **keys = malloc(map->length * sizeof *keys);
+    if (!keys)
+        return parse_no_memory(parser);
+    size_t count = 0;
+    MAP_EACH (map, key, value)
+        keys[count++] = key;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    bool ok = true;
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(keys[i - 1]->text, keys[i]->text) == 0)
+            ok = report_duplicate(parser, keys[i], keys[i - 1]);
+    free(keys);
+    return ok;
+}
+
+/* Hang a node into the open level, or make it the root. */
+static bool link_node(struct builder *builder, struct node *node)
+{
+    if (builder->depth == 0) {
+        builder->root = node;
+        return true;
+    }
+    struct level *level = &builder->levels[builder->depth - 1];
+    bool is_key = level->node->kind == NODE_MAP && !level->want_value;
+    if (is_key && node->kind != NODE_SCALAR)
+        return parse_error(builder->parser, node->mark, "found a %s as a key, expected a name",
+                           node->kind == NODE_MAP ? "mapping" : "list");
+    *level->tail = node;
+    level->tail = &node->next;
+    level->want_value = is_key;
+    level->node->length += !is_key;
+    return true;
+}
+
+static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_mark_t mark)
+{
+    struct node *node = ARENA_NEW(&builder->parser->scratch, struct node);
+    if (!node) {
+        parse_no_memory(builder->parser);
+        return NULL;
+    }
+    node->kind = kind;
+    node->mark = to_mark(mark);
+    return node;
+}
+
+static bool refuse_decoration(struct builder *builder, const yaml_char_t *anchor,
+                              const yaml_char_t *tag, yaml_mark_t mark)
+{
+    if (anchor)
+        return parse_error(builder->parser, to_mark(mark),
+                           "found the anchor \"&%s\", expected a plan without anchors and aliases",
+                           (const char *)anchor);
+    if (tag)
+        return parse_error(builder->parser, to_mark(mark),
+                           "found the tag \"%s\", expected a plan without tags", (const char *)tag);
+    return true;
+}
+
+static bool on_scalar(struct builder *builder, const yaml_event_t *event)
+{
+    if (!refuse_decoration(builder, event->data.scalar.anchor, event->data.scalar.tag,
+                           event->start_mark))
+        return false;
+    const char *text = (const char *)event->data.scalar.value;
+    size_t length = event->data.scalar.length;
+    if (memchr(text, '\0', length))
+        return parse_error(builder->parser, to_mark(event->start_mark),
+                           "found a NUL character in a string, expected text");
+    struct node *node = new_node(builder, NODE_SCALAR, event->start_mark);
+    if (!node)
+        return false;
+    node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    node->text = arena_strndup(&builder->parser->scratch, text, length);
+    node->length = length;
+    return node->text ? link_node(builder, node) : parse_no_memory(builder->parser);
+}
+
+static bool on_open(struct builder *builder, enum node_kind kind, const yaml_event_t *event)
+{
+    bool list = kind == NODE_LIST;
+    if (!refuse_decoration(
+            builder, list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor,
+            list ? event->data.sequence_start.tag : event->data.mapping_start.tag,
+            event->start_mark))
+        return false;
+    if (builder->depth == MAX_NESTING)
+        return parse_error(builder->parser, to_mark(event->start_mark),
+                           "found more than %d levels of nesting, expected fewer", MAX_NESTING);
+    struct node *node = new_node(builder, kind, event->start_mark);
+    if (!node || !link_node(builder, node))
+        return false;
+    builder->levels[builder->depth++] = (struct level){.node = node, .tail = &node->first};
+    return true;
+}
+
+/* Duplicate keys are reported but do not stop the reading. */
+static bool on_close(struct builder *builder)
+{
+    const struct node *node = builder->levels[--builder->depth].node;
+    if (node->kind == NODE_MAP)
+        check_duplicates(builder->parser, node);
+    return builder->parser->status != STATUS_SYSTEM;
+}
+
+static bool on_event(struct builder *builder, const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        return builder->documents++ == 0 ||
+               parse_error(builder->parser, to_mark(event->start_mark),
+                           "found a second document, expected one plan a file");
+    case YAML_ALIAS_EVENT:
+        return parse_error(builder->parser, to_mark(event->start_mark),
+                           "found the alias \"*%s\", expected a plan without anchors and aliases",
+                           (const char *)event->data.alias.anchor);
+    case YAML_SCALAR_EVENT: return on_scalar(builder, event);
+    case YAML_SEQUENCE_START_EVENT: return on_open(builder, NODE_LIST, event);
+    case YAML_MAPPING_START_EVENT: return on_open(builder, NODE_MAP, event);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT: return on_close(builder);
+    default: return true;
+    }
+}
+
+/* Read events until the end of the stream. */
+static bool build(struct builder *builder)
+{
+    for (bool done = false; !done;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&builder->yaml, &event))
+            return report_yaml_error(builder);
+        done = event.type == YAML_STREAM_END_EVENT;
+        bool ok = on_event(builder, &event);
+        yaml_event_delete(&event);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+struct node *parse_yaml(struct parser *parser, size_t length)
+{
+    struct builder builder = {.parser = parser};
+    if (!yaml_parser_initialize(&builder.yaml)) {
+        parse_no_memory(parser);
+        return NULL;
+    }
+    yaml_parser_set_encoding(&builder.yaml, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&builder.yaml, (const unsigned char *)parser->source, length);
+    bool ok = build(&builder);
+    yaml_parser_delete(&builder.yaml);
+    if (ok && !builder.root)
+        ok = parse_error(parser, ((struct mark){1, 1}),
+                         "found an empty file, expected a plan: a mapping with \"swplan: 1\"");
+    return ok ? builder.root : NULL;
+}

@@ -1,0 +1,170 @@
+/* plan.c - lifetime, look-up and names of a plan; see plan.h. */
+#include "plan.h"
+
+#include "hash.h"
+
+#include <assert.h>
+#include <string.h>
+
+void plan_init(struct plan *plan)
+{
+    *plan = (struct plan){.ranks = 1};
+    arena_init(&plan->arena, 0);
+}
+
+void plan_fini(struct plan *plan)
+{
+    arena_fini(&plan->arena);
+    *plan = (struct plan){0};
+}
+
+static const struct rank_override *find_override(const struct plan *plan, int rank)
+{
+    for (size_t i = 0; i < plan->pipeline.override_count; i++)
+        if (plan->pipeline.overrides[i].rank == rank)
+            return &plan->pipeline.overrides[i];
+    return NULL;
+}
+
+const struct task *plan_task(const struct plan *plan, int rank, int task)
+{
+    assert(task >= 0 && (size_t)task < plan->pipeline.task_count);
+    const struct rank_override *override = find_override(plan, rank);
+    return override && override->tasks ? &override->tasks[task] : &plan->pipeline.tasks[task];
+}
+
+const struct order_spec *plan_order(const struct plan *plan, int rank)
+{
+    const struct rank_override *override = find_override(plan, rank);
+    return override && override->has_order ? &override->order : &plan->pipeline.order;
+}
+
+int plan_find_task(const struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->pipeline.task_count; i++)
+        if (strcmp(plan->pipeline.tasks[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+enum { SMALL_NAMES = 32 };
+
+/* Where `name` is in the hash table, or the empty place where it would be. */
+static size_t names_place(const struct names *names, const char *name)
+{
+    size_t at = (size_t)hash_bytes(name, strlen(name)) & (names->table_size - 1);
+    while (names->table[at] && strcmp(names->items[names->table[at] - 1], name) != 0)
+        at = (at + 1) & (names->table_size - 1);
+    return at;
+}
+
+int names_find(const struct names *names, const char *name)
+{
+    if (names->table)
+        return (int)names->table[names_place(names, name)] - 1;
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->items[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Keep the hash table at most half full. */
+static bool names_grow_table(struct names *names, struct arena *arena)
+{
+    if (names->count < SMALL_NAMES || 2 * (names->count + 1) <= names->table_size)
+        return true;
+    size_t size = names->table_size ? 2 * names->table_size : 4 * SMALL_NAMES;
+    uint32_t *table = ARENA_ARRAY(arena, size, uint32_t);
+    if (!table)
+        return false;
+    names->table = table;
+    names->table_size = size;
+    for (size_t i = 0; i < names->count; i++)
+        table[names_place(names, names->items[i])] = (uint32_t)i + 1;
+    return true;
+}
+
+int names_intern(struct names *names, struct arena *arena, const char *name)
+{
+    int found = names_find(names, name);
+    if (found >= 0)
+        return found;
+    const char *copy = arena_strdup(arena, name);
+    if (!copy || !names_grow_table(names, arena) ||
+        !arena_grow(arena, (void **)&names->items, names->count, &names->cap, sizeof copy))
+        return -1;
+    names->items[names->count] = copy;
+    if (names->table)
+        names->table[names_place(names, name)] = (uint32_t)names->count + 1;
+    return (int)names->count++;
+}
+
+const char *work_key(enum work_kind kind)
+{
+    static const char *const keys[] = {
+#define X(name, key) key,
+        WORK_LIST(X)
+#undef X
+    };
+    return keys[kind];
+}
+
+const char *direction_key(enum direction direction)
+{
+    static const char *const keys[] = {
+#define X(name, key) key,
+        DIRECTION_LIST(X)
+#undef X
+    };
+    return keys[direction];
+}
+
+const char *collective_key(enum collective_kind kind)
+{
+    static const char *const keys[] = {
+#define X(name, key) key,
+        COLLECTIVE_LIST(X)
+#undef X
+    };
+    return keys[kind];
+}
+
+const char *dtype_key(enum dtype dtype)
+{
+    static const char *const keys[] = {
+#define X(name, key, bytes) key,
+        DTYPE_LIST(X)
+#undef X
+    };
+    return keys[dtype];
+}
+
+int dtype_bytes(enum dtype dtype)
+{
+    static const int sizes[] = {
+#define X(name, key, bytes) bytes,
+        DTYPE_LIST(X)
+#undef X
+    };
+    return sizes[dtype];
+}
+
+const char *action_text(enum action_kind kind)
+{
+    static const char *const texts[] = {
+#define X(name, text, microbatch) text,
+        ACTION_LIST(X)
+#undef X
+    };
+    return texts[kind];
+}
+
+bool action_has_microbatch(enum action_kind kind)
+{
+    static const bool has[] = {
+#define X(name, text, microbatch) microbatch,
+        ACTION_LIST(X)
+#undef X
+    };
+    return has[kind];
+}

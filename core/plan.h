@@ -1,0 +1,466 @@
+/*
+ * plan.h - a plan as its author wrote it: tasks, actions or host operations, and the machine's
+ * knobs.
+ *
+ * A plan is data. It is built by parse.h (YAML, JSON) or csv.h (PyTorch schedules), printed by
+ * print.h and given its meaning by program.h (lowering) and machine.h. All memory belongs to the
+ * plan's arena: plan_init / plan_fini. Names are resolved: a reference to a task, stream, comm,
+ * queue or buffer is an index into the plan's table, -1 for none. Times are nanoseconds, sizes
+ * bytes. A `struct mark` remembers where in the file a thing was said.
+ */
+#ifndef SWSIM_PLAN_H
+#define SWSIM_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "diag.h"
+#include "dist.h"
+#include "ops.h"
+
+/* Limits on what an input may make big; each is named in the message that refuses more. */
+enum {
+    PLAN_MAX_FILE_BYTES = 64 * 1024 * 1024,
+    PLAN_MAX_RANKS = 1024,
+    PLAN_MAX_TASKS = 4096,
+    PLAN_MAX_STAGE = 255,
+    PLAN_MAX_DEPTH = 255,
+    PLAN_MAX_DISTANCE = 64,
+    PLAN_MAX_OPS = 4 * 1024 * 1024,
+    PLAN_MAX_MICROBATCHES = 65536,
+    PLAN_MAX_MODEL_STAGES = 65536, /* stages of a model split over ranks: actions */
+    PLAN_MAX_NAME = 200
+};
+
+enum plan_form { FORM_PIPELINE, FORM_PROGRAMS, FORM_THREADS };
+
+/* ---- what a task or an operation does in a real run ------------------------------------------ */
+
+#define WORK_LIST(X)                                                                               \
+    X(NONE, "")                                                                                    \
+    X(COPY, "copy")             /* copy: direction, bytes, [pageable] */                           \
+    X(COLLECTIVE, "collective") /* collective: kind, comm, bytes, [sm] */                          \
+    X(SEND, "send")             /* send: tag, peer, comm, bytes */                                 \
+    X(RECV, "recv")                                                                                \
+    X(GEMM, "gemm")     /* gemm: {m, n, k, dtype} */                                               \
+    X(GATHER, "gather") /* gather: {rows, dim, dtype} */                                           \
+    X(AXPY, "axpy")     /* axpy: elements */                                                       \
+    X(SPIN, "spin")     /* spin: time on the device */                                             \
+    X(HOST, "host")     /* host: time on the CPU only, nothing is pushed */
+
+enum work_kind {
+#define X(name, key) WORK_##name,
+    WORK_LIST(X)
+#undef X
+};
+
+#define DIRECTION_LIST(X) X(H2D, "h2d") X(D2H, "d2h") X(D2D, "d2d")
+enum direction {
+#define X(name, key) DIRECTION_##name,
+    DIRECTION_LIST(X)
+#undef X
+};
+
+#define COLLECTIVE_LIST(X)                                                                         \
+    X(ALL_TO_ALL, "all_to_all")                                                                    \
+    X(ALL_REDUCE, "all_reduce")                                                                    \
+    X(ALL_GATHER, "all_gather")                                                                    \
+    X(REDUCE_SCATTER, "reduce_scatter")                                                            \
+    X(BROADCAST, "broadcast")                                                                      \
+    X(BARRIER, "barrier")
+enum collective_kind {
+#define X(name, key) COLLECTIVE_##name,
+    COLLECTIVE_LIST(X)
+#undef X
+};
+
+#define DTYPE_LIST(X) X(F32, "f32", 4) X(F16, "f16", 2) X(BF16, "bf16", 2) X(F64, "f64", 8)
+enum dtype {
+#define X(name, key, bytes) DTYPE_##name,
+    DTYPE_LIST(X)
+#undef X
+};
+
+struct work {
+    enum work_kind kind;
+    enum direction direction;        /* COPY */
+    bool pageable;                   /* COPY: from pageable memory, blocks the host */
+    enum collective_kind collective; /* COLLECTIVE */
+    int comm;                        /* COLLECTIVE, SEND, RECV: index into plan->comms, else -1 */
+    int peer;                        /* SEND, RECV: rank */
+    const char *tag;                 /* SEND, RECV */
+    int64_t bytes;                   /* COPY, COLLECTIVE, SEND, RECV */
+    int64_t m, n, k;                 /* GEMM */
+    int64_t rows, dim;               /* GATHER */
+    int64_t elements;                /* AXPY */
+    enum dtype dtype;                /* GEMM, GATHER */
+    int64_t time_ns;                 /* SPIN, HOST */
+};
+
+/* ---- pipeline form -----------------------------------------------------------------------------
+ */
+
+#define HOST_SYNC_LIST(X) X(NONE, "none") X(STREAM, "stream") X(DEVICE, "device")
+enum host_sync {
+#define X(name, key) HOST_SYNC_##name,
+    HOST_SYNC_LIST(X)
+#undef X
+};
+
+/* A list of indices into one of the plan's tables. */
+struct index_list {
+    int *items;
+    size_t count;
+};
+
+struct task {
+    const char *name;
+    struct mark mark;
+    int stage;  /* clock-driven: works on iteration period - stage */
+    int stream; /* index into plan->streams */
+    int group;  /* index into plan->groups (thread groups) */
+    bool globally_ordered;
+    int64_t time_ns;      /* device part; 0 if the plan does not say */
+    int64_t host_time_ns; /* CPU part */
+    struct dist jitter;   /* of the device part, relative to time_ns */
+    struct dist host_jitter;
+    int sm; /* residency slots the device part holds, 0: none */
+    struct work work;
+    struct index_list reads, writes; /* plan->buffers */
+    enum host_sync host_sync;
+    struct index_list holds; /* plan->locks, taken in this order during the CPU part */
+};
+
+/* `task` of iteration i depends on `on` of iteration i - distance; distance 0: intra-iteration. */
+struct dep {
+    int task, on;
+    int distance;
+    struct mark mark;
+};
+
+#define SCOPE_LIST(X) X(ITERATION, "iteration") X(SHARED, "shared")
+enum buffer_scope {
+#define X(name, key) SCOPE_##name,
+    SCOPE_LIST(X)
+#undef X
+};
+
+struct buffer {
+    const char *name;
+    enum buffer_scope scope; /* iteration: every iteration has its own instance */
+    int64_t bytes;           /* 0: not said */
+    bool declared;           /* named under `buffers:`, not only in reads or writes */
+    struct mark mark;
+};
+
+#define ORDER_LIST(X)                                                                              \
+    X(READY_FIRST, "ready-first")                                                                  \
+    X(STAGE_DESCENDING, "stage-descending")                                                        \
+    X(STAGE_ASCENDING, "stage-ascending")                                                          \
+    X(EXPLICIT, NULL) /* a list of tasks, not a word */
+enum order_kind {
+#define X(name, key) ORDER_##name,
+    ORDER_LIST(X)
+#undef X
+};
+struct order_spec {
+    enum order_kind kind;
+    struct index_list tasks; /* ORDER_EXPLICIT: every task once */
+};
+
+/* Knobs of the drivers (doc/semantics.md, section 4); the first of each is the default. */
+#define RETIRE_LIST(X)      X(DEVICE, "device") X(SUBMIT, "submit") X(LAST_TASK, "last-task")
+#define TICKET_AT_LIST(X)   X(ITERATION, "iteration") X(FIRE, "fire")
+#define FORGET_LIST(X)      X(NEVER, "false") X(AT_RETIRE, "retire")
+#define RETIRED_DEP_LIST(X) X(WAIT, "wait") X(SKIP, "skip")
+#define SLOT_RESET_LIST(X)  X(ADMIT, "admit") X(SUBMIT, "submit")
+enum retire_rule {
+#define X(name, key) RETIRE_##name,
+    RETIRE_LIST(X)
+#undef X
+};
+enum ticket_rule {
+#define X(name, key) TICKET_AT_##name,
+    TICKET_AT_LIST(X)
+#undef X
+};
+enum forget_rule {
+#define X(name, key) FORGET_##name,
+    FORGET_LIST(X)
+#undef X
+};
+enum retired_dep_rule {
+#define X(name, key) RETIRED_DEP_##name,
+    RETIRED_DEP_LIST(X)
+#undef X
+};
+enum slot_reset_rule {
+#define X(name, key) SLOT_RESET_##name,
+    SLOT_RESET_LIST(X)
+#undef X
+};
+
+/* How one rank differs from the others; see `rank_overrides:`. */
+struct rank_override {
+    int rank;
+    struct mark mark;
+    struct task *tasks; /* all tasks with the differences applied, or NULL */
+    bool has_order;
+    struct order_spec order;
+};
+
+struct pipeline {
+    struct task *tasks; /* in file order */
+    size_t task_count;
+    struct dep *deps; /* intra first, then inter, each in file order */
+    size_t dep_count, intra_count;
+    int depth; /* max(stage) + 1 */
+    bool depth_given;
+    int max_depth; /* data-flow; default depth */
+    bool max_depth_given;
+    int num_slots; /* default: see doc/semantics.md section 5; 0 until resolved by lowering */
+    bool num_slots_given;
+    struct order_spec order;
+    bool order_given;
+    enum retire_rule retire;
+    bool elide_same_stream;
+    enum ticket_rule ticket_at;
+    enum forget_rule forget_done;
+    enum retired_dep_rule retired_dep;
+    enum slot_reset_rule slot_reset;
+    int64_t *batches; /* one number of iterations a rank, or NULL: all the same */
+    size_t batch_count;
+    struct rank_override *overrides;
+    size_t override_count;
+};
+
+/* ---- rank programs: PyTorch's actions
+ * ------------------------------------------------------------ */
+
+/*            NAME          text           has a microbatch */
+#define ACTION_LIST(X)                                                                             \
+    X(F, "F", 1)                                                                                   \
+    X(I, "I", 1)                                                                                   \
+    X(W, "W", 1)                                                                                   \
+    X(B, "B", 1)                                                                                   \
+    X(UNSHARD, "UNSHARD", 0)                                                                       \
+    X(RESHARD, "RESHARD", 0)                                                                       \
+    X(REDUCE_GRAD, "REDUCE_GRAD", 0)                                                               \
+    X(SEND_F, "SEND_F", 1)                                                                         \
+    X(RECV_F, "RECV_F", 1)                                                                         \
+    X(SEND_B, "SEND_B", 1)                                                                         \
+    X(RECV_B, "RECV_B", 1)                                                                         \
+    X(OVERLAP_F_B, "OVERLAP_F_B", 0) /* composite: parts */                                        \
+    X(IDLE, "", 0)                   /* an empty cell of a compute_only schedule */
+enum action_kind {
+#define X(name, text, microbatch) ACTION_##name,
+    ACTION_LIST(X)
+#undef X
+};
+
+struct action {
+    enum action_kind kind;
+    int stage;
+    int microbatch;       /* -1: none */
+    struct action *parts; /* OVERLAP_F_B */
+    size_t part_count;
+    struct mark mark;
+};
+
+struct rank_program {
+    struct action *actions;
+    size_t count;
+};
+
+#define FIFO_LIST(X) X(RANK, "rank") X(PAIR, "pair") X(DIRECTION, "direction") X(EDGE, "edge")
+enum fifo_rule {
+#define X(name, key) FIFO_##name,
+    FIFO_LIST(X)
+#undef X
+};
+
+/* Generator parameters, `generate:`. */
+struct generate_spec {
+    bool given;
+    const char *schedule; /* gpipe, 1f1b, interleaved_1f1b, ... */
+    int ranks, chunks, microbatches;
+    int group; /* interleaved_1f1b: microbatches that go through a chunk in a row; 0: `ranks` */
+    struct mark mark;
+};
+
+/* Cost of one action kind, for prediction: `times: {F: 1ms, B: 2ms, ...}`. */
+struct action_time {
+    bool given;
+    int64_t time_ns;
+};
+
+struct programs {
+    struct rank_program *ranks; /* plan->ranks of them */
+    bool has_comms;             /* at least one SEND or RECV: compute_comms, else compute_only */
+    struct generate_spec generate;
+    enum fifo_rule fifo; /* p2p: {fifo: rank|pair|direction|edge} */
+    bool batch;          /* p2p: {batch: true}: neighbouring sends and receives form a group */
+    int64_t p2p_bytes;   /* p2p: {bytes: 4MiB}, per message */
+    int eager_messages;  /* p2p: {eager_messages: 1}, per communicator; 0: rendezvous */
+    int64_t eager_bytes; /* p2p: {eager_bytes: 1MiB}; 0: rendezvous */
+    struct action_time times[ACTION_IDLE];
+};
+
+/* ---- host programs
+ * ------------------------------------------------------------------------------- */
+
+struct p2p_part {
+    bool send; /* else receive */
+    const char *tag;
+    int peer;
+    int64_t bytes;
+    struct mark mark;
+};
+
+/* SYNC_LOAD is never written in a plan: lowering adds it under `machine: {lazy_load: true}`. */
+#define SYNC_LIST(X) X(STREAM, "stream") X(EVENT, "event") X(DEVICE, "device") X(LOAD, NULL)
+enum sync_kind {
+#define X(name, key) SYNC_##name,
+    SYNC_LIST(X)
+#undef X
+};
+
+/* One operation of a host thread; which members mean something follows from `kind` (ops.h). Objects
+   (events, flags, queues, locks, barriers) are indices into the plan's tables. */
+struct host_op {
+    enum op_kind kind;
+    struct mark mark;
+    const char *name; /* LAUNCH: kernel; COLLECTIVE: tag; COPY, HOST, CALLBACK: label or NULL */
+    int stream;       /* plan->streams, -1 */
+    int object; /* RECORD, WAIT, SYNC event: plan->events; SIGNAL, AWAIT: plan->flags; PUT, GET:
+                   plan->queues; LOCK, UNLOCK: plan->locks; BARRIER: plan->barriers; ALLOC, FREE,
+                   RECORD_STREAM: plan->buffers; else -1 */
+    int comm;   /* COLLECTIVE, GROUP: plan->comms, -1 */
+    enum collective_kind collective; /* COLLECTIVE: `op: all_reduce`; default all_reduce */
+    enum sync_kind sync;
+    enum direction direction; /* COPY */
+    bool pageable;
+    int64_t ticket; /* TICKET */
+    int64_t bytes;
+    int64_t time_ns;      /* HOST: CPU time; else device time */
+    int64_t host_time_ns; /* operations that push: CPU time of the call */
+    struct dist jitter;
+    int sm;
+    struct work work;                /* LAUNCH: what a real run does; WORK_NONE spins for time_ns */
+    struct index_list reads, writes; /* plan->buffers */
+    struct p2p_part *parts;          /* GROUP */
+    size_t part_count;
+    struct host_op *body; /* CALLBACK: host operations that touch no device */
+    size_t body_count;
+};
+
+struct host_thread {
+    int rank;
+    const char *name; /* without the "r0." */
+    struct mark mark;
+    struct host_op *ops;
+    size_t op_count;
+};
+
+/* ---- the machine's knobs
+ * ------------------------------------------------------------------------- */
+
+struct comm {
+    const char *name;
+    int *members; /* ranks, ascending; NULL: all ranks */
+    size_t member_count;
+    int eager_messages; /* machine: {eager_messages: {A: 1}}; 0: rendezvous */
+    int64_t eager_bytes;
+    struct mark mark;
+};
+
+struct queue {
+    const char *name;
+    int capacity;
+    struct mark mark;
+};
+
+struct machine_spec {
+    int sm_slots;     /* residency slots a rank; 0: unlimited */
+    int hw_queues;    /* in-order hardware queues a rank; 0: one a stream */
+    int launch_queue; /* operations a stream can hold before a push blocks; 0: derived */
+    bool first_use_blocks;
+    bool launch_order_implicit;
+    bool lazy_load;
+    int copy_engines;     /* 0: one a direction */
+    int64_t memory_bytes; /* bound on bytes in flight a rank; 0: none */
+};
+
+/* A verdict the plan expects; OUTCOME_UNDECIDED where it says nothing (then: no violation). */
+struct expectation {
+    bool given; /* `expect:` is present, maybe empty: every property holds */
+    bool named[PROPERTY_COUNT];
+    enum outcome
+        outcome[PROPERTY_COUNT];        /* for `race: order`: OUTCOME_SOME, any violation matches */
+    bool any_violation[PROPERTY_COUNT]; /* said without always/some: either will do */
+    struct mark mark;
+};
+
+/* A table of names; the index is what the rest of the plan refers to. Small tables are searched one by
+   one, large ones through a hash table in the same arena. */
+struct names {
+    const char **items;
+    size_t count, cap;
+    uint32_t *table; /* open addressing: index + 1, 0 empty; NULL while the table is small */
+    size_t table_size;
+};
+
+struct plan {
+    struct arena arena;
+    const char *file; /* as given by the user, "-" for standard input */
+    const char *name; /* default: the file's base name without suffix */
+    const char *about, *source;
+    enum plan_form form;
+    int ranks; /* >= 1 */
+    struct machine_spec machine;
+    struct comm *comms;
+    size_t comm_count;
+    struct queue *queues;
+    size_t queue_count;
+    struct buffer *buffers;
+    size_t buffer_count;
+    struct names streams;      /* per rank: a stream of this name on every rank that uses it */
+    struct names groups;       /* thread groups, pipeline form */
+    struct names events;       /* host programs, per rank */
+    struct names flags;        /* host programs, plan-wide */
+    struct names locks;        /* per rank */
+    struct names barriers;     /* plan-wide */
+    struct expectation expect; /* clock-driven, and the forms without a driver */
+    struct expectation
+        expect_dataflow; /* equal, unless `expect: {clock: {...}, dataflow: {...}}` */
+    struct pipeline pipeline;
+    struct programs programs;
+    struct host_thread *threads;
+    size_t thread_count;
+};
+
+void plan_init(struct plan *plan);
+void plan_fini(struct plan *plan);
+
+/* The task as rank `rank` sees it. */
+const struct task *plan_task(const struct plan *plan, int rank, int task);
+/* The enqueue order as rank `rank` states it. */
+const struct order_spec *plan_order(const struct plan *plan, int rank);
+/* Index of a task by name, or -1. */
+int plan_find_task(const struct plan *plan, const char *name);
+
+/* The index of `name` in `names`, added if new; -1 when memory is exhausted. */
+int names_intern(struct names *names, struct arena *arena, const char *name);
+/* The index of `name`, or -1. */
+int names_find(const struct names *names, const char *name);
+
+const char *work_key(enum work_kind kind);
+const char *direction_key(enum direction direction);
+const char *collective_key(enum collective_kind kind);
+const char *dtype_key(enum dtype dtype);
+int dtype_bytes(enum dtype dtype);
+const char *action_text(enum action_kind kind);
+bool action_has_microbatch(enum action_kind kind);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * print.h - a plan as canonical YAML: parse(print(plan)) means the same, print(parse(print(plan)))
+ * is the same text byte for byte.
+ *
+ * Keys stand in a fixed order, what equals its default is left out, names keep the order of the
+ * plan. A plan that was read from a CSV or generated prints as YAML too. Comments are not kept.
+ */
+#ifndef SWSIM_PRINT_H
+#define SWSIM_PRINT_H
+
+#include <stdio.h>
+
+#include "plan.h"
+
+/* Write and flush. STATUS_SYSTEM when the file cannot be written or memory is exhausted. */
+enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag);
+
+#endif

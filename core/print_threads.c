@@ -1,0 +1,120 @@
+/* print_threads.c - host programs in canonical text: one operation a line. */
+#include "keywords.h"
+#include "print_internal.h"
+
+static void put_parts(struct printer *printer, const struct host_op *op)
+{
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < op->part_count; i++) {
+        const struct p2p_part *part = &op->parts[i];
+        open_map(printer, FLOW);
+        put_pair_text(printer, part->send ? "send" : "recv", part->tag);
+        put_pair_number(printer, "peer", part->peer, -1);
+        put_pair_bytes(printer, "bytes", part->bytes, 0);
+        close_map(printer);
+    }
+    close_list(printer);
+}
+
+/* The value of the key that names the operation. */
+static void put_head(struct printer *printer, const struct host_op *op)
+{
+    const struct plan *plan = printer->plan;
+    switch (op->kind) {
+    case OP_HOST: put_time(printer, op->time_ns); break;
+    case OP_LAUNCH:
+    case OP_COLLECTIVE:
+    case OP_CALLBACK: put_text(printer, op->name); break;
+    case OP_COPY: put_word(printer, direction_key(op->direction)); break;
+    case OP_GROUP: put_parts(printer, op); break;
+    case OP_RECORD:
+    case OP_WAIT: put_text(printer, plan->events.items[op->object]); break;
+    case OP_SYNC: put_word(printer, keywords_sync[op->sync]); break;
+    case OP_SIGNAL:
+    case OP_AWAIT: put_text(printer, plan->flags.items[op->object]); break;
+    case OP_PUT:
+    case OP_GET: put_text(printer, plan->queues[op->object].name); break;
+    case OP_LOCK:
+    case OP_UNLOCK: put_text(printer, plan->locks.items[op->object]); break;
+    case OP_BARRIER: put_text(printer, plan->barriers.items[op->object]); break;
+    case OP_TICKET:
+    case OP_SERVE: put_number(printer, op->ticket); break;
+    case OP_ALLOC:
+    case OP_FREE:
+    case OP_RECORD_STREAM: put_text(printer, plan->buffers[op->object].name); break;
+    default: put_text(printer, NULL); break; /* a driver's operation is in no plan */
+    }
+}
+
+static void put_op(struct printer *printer, const struct host_op *op)
+{
+    static const struct index_list none = {0};
+    static const struct dist constant = {0};
+    const struct plan *plan = printer->plan;
+    bool labelled = op->kind == OP_HOST || op->kind == OP_COPY;
+    bool collective = op->kind == OP_COLLECTIVE;
+    open_map(printer, FLOW);
+    put_word(printer, op_key(op->kind));
+    put_head(printer, op);
+    put_pair_text(printer, "name", labelled ? op->name : NULL);
+    put_pair_text(printer, "comm", op->comm >= 0 ? plan->comms[op->comm].name : NULL);
+    if (op->stream >= 0)
+        put_pair_name(printer, "stream", &plan->streams, op->stream, printer->default_stream);
+    if (op->kind == OP_SYNC && op->sync == SYNC_EVENT)
+        put_pair_name(printer, "event", &plan->events, op->object, -1);
+    put_pair_keyword(printer, "op", keywords_collective, op->collective,
+                     collective ? COLLECTIVE_ALL_REDUCE : op->collective);
+    put_pair_bytes(printer, "bytes", op->bytes, 0);
+    put_pair_bool(printer, "pageable", op->pageable, false);
+    put_pair_time(printer, "time", op->kind == OP_HOST ? 0 : op->time_ns, 0);
+    put_pair_time(printer, "host_time", op->host_time_ns, 0);
+    put_pair_dist(printer, "jitter", &op->jitter, &constant);
+    put_pair_number(printer, "sm", op->sm, 0);
+    put_pair_buffers(printer, "reads", &op->reads, &none);
+    put_pair_buffers(printer, "writes", &op->writes, &none);
+    if (op->kind == OP_LAUNCH && op->work.kind != WORK_NONE)
+        put_work(printer, &op->work);
+    if (op->kind == OP_CALLBACK) {
+        put_word(printer, "body");
+        open_list(printer, FLOW);
+        for (size_t i = 0; i < op->body_count; i++)
+            put_op(printer, &op->body[i]);
+        close_list(printer);
+    }
+    close_map(printer);
+}
+
+/* 1 + the highest rank named: what the parser would take. */
+static int named_ranks(const struct plan *plan)
+{
+    int highest = 0;
+    for (size_t i = 0; i < plan->thread_count; i++)
+        if (plan->threads[i].rank > highest)
+            highest = plan->threads[i].rank;
+    for (size_t i = 0; i < plan->comm_count; i++)
+        for (size_t k = 0; k < plan->comms[i].member_count; k++)
+            if (plan->comms[i].members[k] > highest)
+                highest = plan->comms[i].members[k];
+    return highest + 1;
+}
+
+void print_threads(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    put_pair_number(printer, "ranks", plan->ranks, named_ranks(plan));
+    print_machine(printer);
+    print_comms(printer);
+    print_queues(printer);
+    print_buffers(printer);
+    put_word(printer, "threads");
+    open_map(printer, BLOCK);
+    for (size_t i = 0; i < plan->thread_count; i++) {
+        const struct host_thread *thread = &plan->threads[i];
+        put_text(printer, arena_printf(&printer->scratch, "r%d.%s", thread->rank, thread->name));
+        open_list(printer, BLOCK);
+        for (size_t k = 0; k < thread->op_count; k++)
+            put_op(printer, &thread->ops[k]);
+        close_list(printer);
+    }
+    close_map(printer);
+}

@@ -1,0 +1,468 @@
+/*
+ * schedule.c - see schedule.h.
+ *
+ * Each table is measured first and written second; text and JSON walk the same arrays.
+ */
+#include "schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "keywords.h"
+#include "order.h"
+
+static enum status need_pipeline(const struct plan *plan, const char *what, struct diag *diag)
+{
+    if (plan->form == FORM_PIPELINE)
+        return STATUS_OK;
+    return diag_error(diag, STATUS_INPUT,
+                      "%s has no %s: it is a plan of %s, only one with `schedule:` has stages",
+                      plan->file ? plan->file : plan->name, what,
+                      plan->form == FORM_PROGRAMS ? "rank programs" : "host threads");
+}
+
+/* ---- columns ----------------------------------------------------------------------------- */
+
+/* Characters, not bytes: what a terminal shows of UTF-8 without combining or wide ones. */
+static int text_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+static void widen(int *width, const char *text)
+{
+    int needed = text_width(text);
+    if (*width < needed)
+        *width = needed;
+}
+
+static void put_left(FILE *out, const char *text, int width)
+{
+    fprintf(out, "%s%*s", text, width - text_width(text), "");
+}
+
+static void put_rule(FILE *out, int width)
+{
+    while (width-- > 0)
+        fputc('-', out);
+}
+
+static int number_width(int64_t number)
+{
+    return snprintf(NULL, 0, "%lld", (long long)number);
+}
+
+static const char *stream_name(const struct plan *plan, const struct task *task)
+{
+    return task->stream >= 0 ? plan->streams.items[task->stream] : "-";
+}
+
+static const char *group_name(const struct plan *plan, const struct task *task)
+{
+    return task->group >= 0 ? plan->groups.items[task->group] : "-";
+}
+
+/* ---- period x task ----------------------------------------------------------------------- */
+
+struct columns {
+    int index, task, thread, stream, period;
+};
+
+static struct columns measure_schedule(const struct plan *plan, int periods)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    struct columns width = {.index = 2, .task = 4, .thread = 6, .stream = 6, .period = 2};
+    int last = pipeline->task_count ? (int)pipeline->task_count - 1 : 0;
+    if (width.index < number_width(last))
+        width.index = number_width(last);
+    for (size_t i = 0; i < pipeline->task_count; i++) {
+        widen(&width.task, pipeline->tasks[i].name);
+        widen(&width.thread, group_name(plan, &pipeline->tasks[i]));
+        widen(&width.stream, stream_name(plan, &pipeline->tasks[i]));
+    }
+    if (periods > 0)
+        width.period = 1 + number_width(periods - 1);
+    return width;
+}
+
+static void print_schedule_head(const struct columns *width, int periods, FILE *out)
+{
+    fprintf(out, "%*s  %-*s  %-*s  %-*s  |", width->index, "#", width->task, "Task", width->thread,
+            "Thread", width->stream, "Stream");
+    for (int p = 0; p < periods; p++)
+        fprintf(out, "  %*sP%d", width->period - 1 - number_width(p), "", p);
+    fputc('\n', out);
+    const int rules[] = {width->index, width->task, width->thread, width->stream};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        put_rule(out, rules[i]);
+        fputs("  ", out);
+    }
+    fputc('+', out);
+    for (int p = 0; p < periods; p++) {
+        fputs("  ", out);
+        put_rule(out, width->period);
+    }
+    fputc('\n', out);
+}
+
+static void print_schedule_row(const struct plan *plan, const struct columns *width, int index,
+                               const struct task *task, int periods, FILE *out)
+{
+    fprintf(out, "%*d  ", width->index, index);
+    put_left(out, task->name, width->task);
+    fputs("  ", out);
+    put_left(out, group_name(plan, task), width->thread);
+    fputs("  ", out);
+    put_left(out, stream_name(plan, task), width->stream);
+    fputs("  |", out);
+    for (int p = 0; p < periods; p++) {
+        if (p < task->stage)
+            fprintf(out, "  %*s", width->period, "--");
+        else
+            fprintf(out, "  %*si%d", width->period - 1 - number_width(p - task->stage), "",
+                    p - task->stage);
+    }
+    fputc('\n', out);
+}
+
+/* The rows' tasks, from malloc; NULL on failure, which is then in `diag` and *status. */
+static int *schedule_rows(const struct plan *plan, enum status *status, struct diag *diag)
+{
+    *status = need_pipeline(plan, "schedule table", diag);
+    if (*status != STATUS_OK)
+        return NULL;
+    int *rows = calloc(plan->pipeline.task_count + 1, sizeof *rows);
+    if (!rows) {
+        *status = diag_no_memory(diag);
+        return NULL;
+    }
+    *status = order_stage_descending(plan, rows, diag);
+    if (*status == STATUS_OK)
+        return rows;
+    free(rows);
+    return NULL;
+}
+
+int schedule_default_periods(const struct plan *plan)
+{
+    int periods = plan->pipeline.depth + 2;
+    return periods < 5 ? 5 : periods;
+}
+
+enum status schedule_print(const struct plan *plan, int periods, FILE *out, struct diag *diag)
+{
+    enum status status;
+    int *rows = schedule_rows(plan, &status, diag);
+    if (!rows)
+        return status;
+    struct columns width = measure_schedule(plan, periods);
+    print_schedule_head(&width, periods, out);
+    for (size_t i = 0; i < plan->pipeline.task_count; i++)
+        print_schedule_row(plan, &width, (int)i, plan_task(plan, 0, rows[i]), periods, out);
+    free(rows);
+    return STATUS_OK;
+}
+
+static void write_schedule_row(const struct plan *plan, int index, const struct task *task,
+                               int periods, struct json *json)
+{
+    json_begin_object(json);
+    json_put_int(json, "index", index);
+    json_put_string(json, "task", task->name);
+    json_put_string(json, "thread", group_name(plan, task));
+    json_put_string(json, "stream", stream_name(plan, task));
+    json_put_int(json, "stage", task->stage);
+    json_key(json, "iterations");
+    json_begin_array(json);
+    for (int p = 0; p < periods; p++) {
+        if (p < task->stage)
+            json_null(json);
+        else
+            json_int(json, p - task->stage);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+enum status schedule_write(const struct plan *plan, int periods, struct json *json,
+                           struct diag *diag)
+{
+    enum status status;
+    int *rows = schedule_rows(plan, &status, diag);
+    if (!rows)
+        return status;
+    json_begin_object(json);
+    json_put_string(json, "plan", plan->name);
+    json_put_int(json, "depth", plan->pipeline.depth);
+    json_put_int(json, "periods", periods);
+    json_key(json, "rows");
+    json_begin_array(json);
+    for (size_t i = 0; i < plan->pipeline.task_count; i++)
+        write_schedule_row(plan, (int)i, plan_task(plan, 0, rows[i]), periods, json);
+    json_end_array(json);
+    json_end_object(json);
+    free(rows);
+    return STATUS_OK;
+}
+
+/* ---- stage analysis ---------------------------------------------------------------------- */
+
+/* best[i]: length of the longest such subsequence that ends at i; from[i]: the element before. */
+int schedule_longest_decreasing(const int *values, size_t count, int *out)
+{
+    int *best = calloc(2 * count + 1, sizeof *best);
+    if (!best)
+        return -1;
+    int *from = best + count;
+    int last = -1;
+    for (size_t i = 0; i < count; i++) {
+        best[i] = 1;
+        from[i] = -1;
+        for (size_t j = 0; j < i; j++) {
+            if (values[j] > values[i] && best[j] + 1 > best[i]) {
+                best[i] = best[j] + 1;
+                from[i] = (int)j;
+            }
+        }
+        if (last < 0 || best[i] > best[last])
+            last = (int)i;
+    }
+    int length = last < 0 ? 0 : best[last];
+    for (int i = last, k = length; i >= 0; i = from[i])
+        out[--k] = values[i];
+    free(best);
+    return length;
+}
+
+/* One rank's enqueue order. */
+struct enqueue {
+    int rank;
+    const struct order_spec *spec;
+    int *tasks;
+};
+
+/* All the analysis says; the arrays are one allocation. */
+struct analysis {
+    int *topological;
+    int *lds;
+    int lds_length;
+    struct enqueue *enqueues; /* rank 0 first, then the ranks that override it */
+    size_t enqueue_count;
+};
+
+static void analysis_fini(struct analysis *analysis)
+{
+    free(analysis->topological);
+    free(analysis->enqueues);
+}
+
+static enum status fill_enqueues(const struct plan *plan, struct analysis *analysis,
+                                 struct diag *diag)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    analysis->enqueues[0].rank = 0;
+    analysis->enqueue_count = 1;
+    for (size_t i = 0; i < pipeline->override_count; i++)
+        if (pipeline->overrides[i].has_order && pipeline->overrides[i].rank != 0)
+            analysis->enqueues[analysis->enqueue_count++].rank = pipeline->overrides[i].rank;
+    for (size_t i = 0; i < analysis->enqueue_count; i++) {
+        struct enqueue *enqueue = &analysis->enqueues[i];
+        enqueue->spec = plan_order(plan, enqueue->rank);
+        enqueue->tasks = analysis->topological + (2 + i) * pipeline->task_count;
+        enum status status = order_enqueue(plan, enqueue->rank, enqueue->tasks, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status fill_lds(const struct plan *plan, struct analysis *analysis, struct diag *diag)
+{
+    size_t count = plan->pipeline.task_count;
+    int *stages = analysis->enqueues[0].tasks; /* borrowed until fill_enqueues */
+    enum status status = order_stage_descending(plan, stages, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        stages[i] = plan->pipeline.tasks[stages[i]].stage;
+    analysis->lds_length = schedule_longest_decreasing(stages, count, analysis->lds);
+    return analysis->lds_length < 0 ? diag_no_memory(diag) : STATUS_OK;
+}
+
+static enum status analyse(const struct plan *plan, struct analysis *analysis, struct diag *diag)
+{
+    *analysis = (struct analysis){0};
+    enum status status = need_pipeline(plan, "stage analysis", diag);
+    if (status != STATUS_OK)
+        return status;
+    size_t count = plan->pipeline.task_count, orders = 1 + plan->pipeline.override_count;
+    analysis->topological = calloc((2 + orders) * count + 1, sizeof(int));
+    analysis->enqueues = calloc(orders, sizeof *analysis->enqueues);
+    if (!analysis->topological || !analysis->enqueues) {
+        analysis_fini(analysis);
+        return diag_no_memory(diag);
+    }
+    analysis->lds = analysis->topological + count;
+    analysis->enqueues[0].tasks = analysis->lds + count;
+    status = order_topological(plan, analysis->topological, diag);
+    if (status == STATUS_OK)
+        status = fill_lds(plan, analysis, diag);
+    if (status == STATUS_OK)
+        status = fill_enqueues(plan, analysis, diag);
+    if (status != STATUS_OK)
+        analysis_fini(analysis);
+    return status;
+}
+
+/* Does the task push work to a stream, or is it done when the CPU part is? */
+static const char *task_type(const struct task *task)
+{
+    return task->work.kind == WORK_HOST ? "host" : "stream";
+}
+
+static const char *order_text(enum order_kind kind)
+{
+    return kind == ORDER_EXPLICIT ? "as listed" : keywords_order[kind];
+}
+
+static int task_column(const struct plan *plan)
+{
+    int width = 4;
+    for (size_t i = 0; i < plan->pipeline.task_count; i++)
+        widen(&width, plan->pipeline.tasks[i].name);
+    return width;
+}
+
+static void print_topological(const struct plan *plan, const struct analysis *analysis, FILE *out)
+{
+    int width = task_column(plan);
+    fputs("Tasks (topological order)\n", out);
+    fprintf(out, "%4s  %-*s  %4s  %5s  %s\n", "Pos", width, "Task", "Idx", "Stage", "Type");
+    put_rule(out, width + 27);
+    fputc('\n', out);
+    for (size_t i = 0; i < plan->pipeline.task_count; i++) {
+        const struct task *task = plan_task(plan, 0, analysis->topological[i]);
+        fprintf(out, "%4zu  ", i);
+        put_left(out, task->name, width);
+        fprintf(out, "  %4d  %5d  %s\n", analysis->topological[i], task->stage, task_type(task));
+    }
+}
+
+static void print_lds(const struct plan *plan, const struct analysis *analysis, FILE *out)
+{
+    int depth = plan->pipeline.depth;
+    fprintf(out, "\nLDS = %d (example: (", analysis->lds_length);
+    for (int i = 0; i < analysis->lds_length; i++)
+        fprintf(out, "%s%d", i ? ", " : "", analysis->lds[i]);
+    fprintf(out, "))\nPipeline depth = %d\n", depth);
+    if (analysis->lds_length == depth)
+        fputs("LDS == depth (Dilworth-optimal)\n", out);
+    else
+        fprintf(out, "LDS < depth (not Dilworth-optimal): %d of the %d stages have no task\n",
+                depth - analysis->lds_length, depth);
+}
+
+static void print_enqueue(const struct plan *plan, const struct enqueue *enqueue, FILE *out)
+{
+    int width = task_column(plan), stalls = 0;
+    if (enqueue->rank == 0)
+        fprintf(out, "\nEnqueue order (%s)\n", order_text(enqueue->spec->kind));
+    else
+        fprintf(out, "\nEnqueue order of rank %d (%s)\n", enqueue->rank,
+                order_text(enqueue->spec->kind));
+    fprintf(out, "%4s  %-*s  %5s  %5s  %s\n", "Pos", width, "Task", "Stage", "Stall", "Stream");
+    put_rule(out, width + 30);
+    fputc('\n', out);
+    for (size_t i = 0; i < plan->pipeline.task_count; i++) {
+        const struct task *task = plan_task(plan, enqueue->rank, enqueue->tasks[i]);
+        int cost = order_stall_cost(plan, enqueue->tasks[i]);
+        stalls += cost;
+        fprintf(out, "%4zu  ", i);
+        put_left(out, task->name, width);
+        fprintf(out, "  %5d  %5d  %s\n", task->stage, cost, stream_name(plan, task));
+    }
+    fprintf(out, "Stall costs: %d (waits of a stream for another within one period)\n", stalls);
+}
+
+enum status schedule_print_stages(const struct plan *plan, FILE *out, struct diag *diag)
+{
+    struct analysis analysis;
+    enum status status = analyse(plan, &analysis, diag);
+    if (status != STATUS_OK)
+        return status;
+    print_topological(plan, &analysis, out);
+    print_lds(plan, &analysis, out);
+    for (size_t i = 0; i < analysis.enqueue_count; i++)
+        print_enqueue(plan, &analysis.enqueues[i], out);
+    analysis_fini(&analysis);
+    return STATUS_OK;
+}
+
+static void write_topological(const struct plan *plan, const struct analysis *analysis,
+                              struct json *json)
+{
+    json_key(json, "tasks");
+    json_begin_array(json);
+    for (size_t i = 0; i < plan->pipeline.task_count; i++) {
+        const struct task *task = plan_task(plan, 0, analysis->topological[i]);
+        json_begin_object(json);
+        json_put_int(json, "position", (int64_t)i);
+        json_put_string(json, "task", task->name);
+        json_put_int(json, "index", analysis->topological[i]);
+        json_put_int(json, "stage", task->stage);
+        json_put_string(json, "type", task_type(task));
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_enqueue(const struct plan *plan, const struct enqueue *enqueue, struct json *json)
+{
+    json_begin_object(json);
+    json_put_int(json, "rank", enqueue->rank);
+    json_put_string(json, "rule", order_text(enqueue->spec->kind));
+    json_key(json, "order");
+    json_begin_array(json);
+    for (size_t i = 0; i < plan->pipeline.task_count; i++) {
+        const struct task *task = plan_task(plan, enqueue->rank, enqueue->tasks[i]);
+        json_begin_object(json);
+        json_put_string(json, "task", task->name);
+        json_put_int(json, "stage", task->stage);
+        json_put_string(json, "stream", stream_name(plan, task));
+        json_put_int(json, "stall_cost", order_stall_cost(plan, enqueue->tasks[i]));
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+enum status schedule_write_stages(const struct plan *plan, struct json *json, struct diag *diag)
+{
+    struct analysis analysis;
+    enum status status = analyse(plan, &analysis, diag);
+    if (status != STATUS_OK)
+        return status;
+    json_begin_object(json);
+    json_put_string(json, "plan", plan->name);
+    json_put_int(json, "depth", plan->pipeline.depth);
+    json_put_int(json, "lds", analysis.lds_length);
+    json_key(json, "lds_example");
+    json_begin_array(json);
+    for (int i = 0; i < analysis.lds_length; i++)
+        json_int(json, analysis.lds[i]);
+    json_end_array(json);
+    json_put_bool(json, "optimal", analysis.lds_length == plan->pipeline.depth);
+    write_topological(plan, &analysis, json);
+    json_key(json, "enqueue");
+    json_begin_array(json);
+    for (size_t i = 0; i < analysis.enqueue_count; i++)
+        write_enqueue(plan, &analysis.enqueues[i], json);
+    json_end_array(json);
+    json_end_object(json);
+    analysis_fini(&analysis);
+    return STATUS_OK;
+}

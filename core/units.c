@@ -1,0 +1,184 @@
+/*
+ * units.c - see units.h.
+ *
+ * Parsing is exact for the integer part and rounds the fraction once; no exponents, no signs, no
+ * locale. Printing tries every unit in which the value has a finite short decimal and keeps the
+ * shortest text, the larger unit where two are equally short.
+ */
+#include "units.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_DECIMALS = 12 };
+
+struct unit {
+    const char *name;
+    int64_t size;
+};
+
+/* Largest first. */
+static const struct unit time_units[] = {
+    {"s", 1000000000}, {"ms", 1000000}, {"us", 1000}, {"ns", 1}, {NULL, 0},
+};
+
+static const struct unit byte_units[] = {
+    {"TiB", INT64_C(1) << 40}, {"TB", INT64_C(1000000000000)},
+    {"GiB", INT64_C(1) << 30}, {"GB", INT64_C(1000000000)},
+    {"MiB", INT64_C(1) << 20}, {"MB", INT64_C(1000000)},
+    {"KiB", INT64_C(1) << 10}, {"kB", INT64_C(1000)},
+    {"B", INT64_C(1)},         {NULL, 0},
+};
+
+static const struct unit *find_unit(const struct unit *units, const char *name)
+{
+    for (; units->name; units++)
+        if (strcmp(units->name, name) == 0)
+            return units;
+    return NULL;
+}
+
+/* number := digit+ [ "." digit+ ]. Returns the end of the number, or NULL. A whole part too big for
+   int64_t becomes -1. */
+static const char *scan_number(const char *text, int64_t *whole, long double *fraction)
+{
+    const char *at = text;
+    *whole = 0;
+    for (; isdigit((unsigned char)*at); at++)
+        if (*whole >= 0 && (__builtin_mul_overflow(*whole, 10, whole) ||
+                            __builtin_add_overflow(*whole, *at - '0', whole)))
+            *whole = -1;
+    *fraction = 0;
+    if (at == text)
+        return NULL;
+    if (*at != '.')
+        return at;
+    const char *digits = ++at;
+    while (isdigit((unsigned char)*at))
+        at++;
+    if (at == digits)
+        return NULL;
+    for (const char *digit = at; digit-- > digits;)
+        *fraction = (*fraction + (*digit - '0')) / 10;
+    return at;
+}
+
+/* whole.fraction times `size`, to the nearest; false when it does not fit. */
+static bool scale(int64_t whole, long double fraction, int64_t size, int64_t *out)
+{
+    int64_t value;
+    return whole >= 0 && !__builtin_mul_overflow(whole, size, &value) &&
+           !__builtin_add_overflow(value, (int64_t)llroundl(fraction * (long double)size), out);
+}
+
+static bool parse(const char *text, const struct unit *units, const char *unit_wanted, int64_t *out,
+                  const char **what)
+{
+    int64_t whole, value;
+    long double fraction;
+    if (*text == '-') {
+        *what = "expected a number that is not negative";
+        return false;
+    }
+    const char *name = scan_number(text, &whole, &fraction);
+    if (!name) {
+        *what = "expected a decimal number and a unit";
+        return false;
+    }
+    while (*name == ' ')
+        name++;
+    const struct unit *unit = find_unit(units, name);
+    if (!unit) {
+        *what = unit_wanted;
+        return false;
+    }
+    if (!scale(whole, fraction, unit->size, &value)) {
+        *what = "expected a number that fits in 63 bits";
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool units_parse_time(const char *text, int64_t *out_ns, const char **what)
+{
+    return parse(text, time_units, "expected a unit: ns, us, ms or s", out_ns, what);
+}
+
+bool units_parse_bytes(const char *text, int64_t *out_bytes, const char **what)
+{
+    return parse(text, byte_units, "expected a unit: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB",
+                 out_bytes, what);
+}
+
+/* `value` in `unit` as a finite decimal. False when it needs more than MAX_DECIMALS places. */
+static bool print_in_unit(uint64_t value, const struct unit *unit, char out[UNITS_TEXT])
+{
+    uint64_t size = (uint64_t)unit->size;
+    uint64_t rest = value % size;
+    int length = snprintf(out, UNITS_TEXT, "%" PRIu64, value / size);
+    if (rest)
+        out[length++] = '.';
+    for (int place = 0; rest; place++) {
+        if (place == MAX_DECIMALS || length + 4 >= UNITS_TEXT)
+            return false;
+        rest *= 10;
+        out[length++] = (char)('0' + rest / size);
+        rest %= size;
+    }
+    snprintf(out + length, UNITS_TEXT - (size_t)length, "%s", unit->name);
+    return true;
+}
+
+static void print(int64_t value, const struct unit *units, char out[UNITS_TEXT])
+{
+    char candidate[UNITS_TEXT];
+    uint64_t magnitude = value < 0 ? 0 : (uint64_t)value; /* negative values do not occur */
+    out[0] = '\0';
+    for (; units->name; units++)
+        if (print_in_unit(magnitude, units, candidate) &&
+            (out[0] == '\0' || strlen(candidate) < strlen(out)))
+            memcpy(out, candidate, UNITS_TEXT);
+}
+
+void units_print_time(int64_t ns, char out[UNITS_TEXT])
+{
+    print(ns, time_units, out);
+}
+
+void units_print_bytes(int64_t bytes, char out[UNITS_TEXT])
+{
+    print(bytes, byte_units, out);
+}
+
+/* Three significant digits in the largest unit that keeps the rounded number at 1 or more. `step`
+   is the factor between units; smallest unit first. */
+static void show(double value, const char *const *names, int count, double step,
+                 char out[UNITS_TEXT])
+{
+    double magnitude = fabs(value);
+    int unit = 0;
+    while (unit + 1 < count && magnitude >= step - 0.5) {
+        magnitude /= step;
+        unit++;
+    }
+    bool whole = magnitude >= 99.95 || (unit == 0 && magnitude == floor(magnitude));
+    int decimals = whole ? 0 : magnitude >= 9.995 ? 1 : 2;
+    snprintf(out, UNITS_TEXT, "%s%.*f %s", value < 0 ? "-" : "", decimals, fmin(magnitude, 1e15),
+             names[unit]);
+}
+
+void units_show_time(double ns, char out[UNITS_TEXT])
+{
+    static const char *const names[] = {"ns", "us", "ms", "s"};
+    show(ns, names, 4, 1000, out);
+}
+
+void units_show_bytes(double bytes, char out[UNITS_TEXT])
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    show(bytes, names, 5, 1024, out);
+}

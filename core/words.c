@@ -1,0 +1,613 @@
+/*
+ * words.c - the machine explains itself: why an agent cannot go on, and what its steps are in
+ * words.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "driver.h"
+#include "machine_internal.h"
+
+/* ---- who must act first
+ * -------------------------------------------------------------------------- */
+
+/* The thread of `rank` that will do `kind` on `object` next, as far as the program text tells. */
+static int thread_with(const struct program *p, int32_t *c, int rank, enum op_kind kind, int object,
+                       int not_thread)
+{
+    for (int t = 0; t < p->thread_count; t++) {
+        if (t == not_thread || (rank >= 0 && p->threads[t].rank != rank))
+            continue;
+        const int32_t *state = thread_cells(p, c, t);
+        if (p->tasks || state[THREAD_BODY] < 0)
+            continue;
+        const struct body *body = &p->bodies[state[THREAD_BODY]];
+        for (int i = state[THREAD_PC]; i < body->count; i++) {
+            const struct op *op = &p->ops[body->first + i];
+            if (op->kind == kind && op->object == object)
+                return program_thread_agent(p, t);
+        }
+    }
+    return -1;
+}
+
+static void wait_for_task(const struct program *p, int rank, int family, int64_t iteration,
+                          struct wait *wait)
+{
+    wait->task = family % p->tasks;
+    wait->iteration = iteration;
+    wait->agent = program_thread_agent(p, p->worker[rank * p->tasks + wait->task]);
+}
+
+static void why_await(const struct program *p, int32_t *c, int thread, const struct op *op,
+                      int64_t iteration, struct wait *wait)
+{
+    int rank = p->threads[thread].rank;
+    wait->cause = CAUSE_DEPENDENCE;
+    if (p->tasks && op->distance >= 0)
+        wait_for_task(p, rank, op->object, iteration - op->distance, wait);
+    else
+        wait->agent = thread_with(p, c, -1, OP_SIGNAL, op->object, thread);
+}
+
+static void why_sync(const struct program *p, int32_t *c, int rank, const struct op *op,
+                     int64_t iteration, struct wait *wait)
+{
+    wait->cause = CAUSE_DEPENDENCE;
+    if (op->sync == SYNC_STREAM)
+        wait->agent = program_stream_agent(p, op->stream);
+    else if (op->sync == SYNC_EVENT)
+        wait->agent =
+            program_stream_agent(p, event_cells(p, c, instance_of(p, op, iteration))[EVENT_STREAM]);
+    else
+        for (int s = p->stream_count - 1; s >= 0; s--)
+            if (p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_COUNT] > 0)
+                wait->agent = program_stream_agent(p, s);
+}
+
+/* Who holds ticket `number` of a rank, in hand or in a queue? */
+static int ticket_holder(const struct program *p, int32_t *c, int rank, int64_t number,
+                         struct wait *wait)
+{
+    for (int t = 0; t < p->thread_count; t++) {
+        if (p->threads[t].rank != rank || p->threads[t].kind != THREAD_WORKER)
+            continue;
+        const int32_t *state = thread_cells(p, c, t);
+        int body = state[THREAD_BODY];
+        if (body >= 0 && p->ticket_position[body] >= 0 &&
+            state[THREAD_TICKET] == number) {
+            wait->task = body % p->tasks;
+            wait->iteration = state[THREAD_ITER];
+            return program_thread_agent(p, t);
+        }
+        for (int k = 0; k < state[THREAD_COUNT]; k++) {
+            const int32_t *entry = entry_cells(p, c, t, k);
+            if (p->ticket_position[rank * p->tasks + entry[ENTRY_TASK]] >= 0 && entry[ENTRY_TICKET] == number) {
+                wait->task = entry[ENTRY_TASK];
+                wait->iteration = entry[ENTRY_ITER];
+                return program_thread_agent(p, t);
+            }
+        }
+    }
+    return -1;
+}
+
+static void why_thread(const struct program *p, int32_t *c, int thread, struct wait *wait)
+{
+    const struct op *op = machine_thread_op(p, c, thread);
+    const int32_t *state = thread_cells(p, c, thread);
+    int rank = p->threads[thread].rank;
+    if (!op) {
+        wait->cause = CAUSE_EMPTY;
+        if (p->threads[thread].kind == THREAD_WORKER)
+            wait->agent = program_thread_agent(p, p->driver_thread[rank]);
+        return;
+    }
+    switch (op->kind) {
+    case OP_AWAIT: why_await(p, c, thread, op, state[THREAD_ITER], wait); break;
+    case OP_SYNC: why_sync(p, c, rank, op, state[THREAD_ITER], wait); break;
+    case OP_PUT:
+        wait->cause = CAUSE_QUEUE;
+        wait->agent = thread_with(p, c, -1, OP_GET, op->object, thread);
+        break;
+    case OP_GET:
+        wait->cause = CAUSE_QUEUE;
+        wait->agent = thread_with(p, c, -1, OP_PUT, op->object, thread);
+        break;
+    case OP_LOCK:
+        wait->cause = CAUSE_RESOURCE;
+        wait->agent = program_thread_agent(p, c[p->at.locks + op->object] - 1);
+        break;
+    case OP_TICKET:
+        wait->cause = CAUSE_ORDER;
+        if (p->tasks)
+            wait->agent = ticket_holder(p, c, rank, rank_cells(p, c, rank)[RANK_SERVED], wait);
+        else
+            wait->agent = thread_with(p, c, rank, OP_SERVE, -1, thread);
+        break;
+    default: /* a push to a full stream */
+        wait->cause = CAUSE_RESOURCE;
+        wait->agent = program_stream_agent(p, op->stream);
+        break;
+    }
+}
+
+/* The first task of an iteration that keeps it from being over, and who has it. */
+static void why_iteration(const struct program *p, int32_t *c, int rank, int64_t iteration,
+                          struct wait *wait)
+{
+    wait->iteration = iteration;
+    for (int s = 0; s < p->stream_count; s++) {
+        if (p->streams[s].rank != rank)
+            continue;
+        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++)
+            if (item_cells(p, c, s, k)[ITEM_ITER] == iteration) {
+                wait->agent = program_stream_agent(p, s);
+                wait->task = p->ops[item_cells(p, c, s, k)[ITEM_OP]].task;
+                return;
+            }
+    }
+    for (int t = 0; t < p->thread_count; t++) {
+        if (p->threads[t].rank != rank || p->threads[t].kind != THREAD_WORKER)
+            continue;
+        const int32_t *state = thread_cells(p, c, t);
+        if (state[THREAD_BODY] >= 0 && state[THREAD_ITER] == iteration) {
+            wait->agent = program_thread_agent(p, t);
+            wait->task = state[THREAD_BODY] % p->tasks;
+            return;
+        }
+        for (int k = 0; k < state[THREAD_COUNT]; k++)
+            if (entry_cells(p, c, t, k)[ENTRY_ITER] == iteration) {
+                wait->agent = program_thread_agent(p, t);
+                wait->task = entry_cells(p, c, t, k)[ENTRY_TASK];
+                return;
+            }
+    }
+}
+
+static void why_driver(const struct program *p, int32_t *c, int rank, struct wait *wait)
+{
+    const int32_t *state = rank_cells(p, c, rank);
+    switch (thread_cells(p, c, p->driver_thread[rank])[THREAD_PC]) {
+    case PHASE_RETIRE:
+        wait->cause = CAUSE_RETIRE;
+        why_iteration(p, c, rank, state[RANK_OLDEST], wait);
+        break;
+    case PHASE_ADMIT:
+        if (driver_asks_for_data(p, c, rank)) {
+            wait->cause = CAUSE_DATA;
+            wait->agent = 0;
+        } else {
+            wait->cause = CAUSE_RESOURCE;
+            why_iteration(p, c, rank, state[RANK_ADMITTED] - p->window, wait);
+        }
+        break;
+    default: break;
+    }
+}
+
+/* ---- streams
+ * --------------------------------------------------------------------------------------- */
+
+/* Where is the operation a communicator's member must still come to? In a stream, or with a thread.
+ */
+static int absent_member(const struct program *p, int32_t *c, int comm, int member_rank)
+{
+    for (int s = 0; s < p->stream_count; s++) {
+        if (p->streams[s].rank != member_rank)
+            continue;
+        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++)
+            if (p->ops[item_cells(p, c, s, k)[ITEM_OP]].comm == comm)
+                return program_stream_agent(p, s);
+    }
+    for (int t = 0; t < p->thread_count; t++) {
+        const int32_t *state = thread_cells(p, c, t);
+        if (p->threads[t].rank != member_rank || state[THREAD_BODY] < 0)
+            continue;
+        const struct body *body = &p->bodies[state[THREAD_BODY]];
+        for (int i = state[THREAD_PC]; i < body->count; i++)
+            if (p->ops[body->first + i].comm == comm)
+                return program_thread_agent(p, t);
+    }
+    for (int t = 0; t < p->thread_count; t++) /* it has nothing more to say on it */
+        if (p->threads[t].rank == member_rank &&
+            (p->threads[t].kind == THREAD_DRIVER || p->threads[t].kind == THREAD_HOST))
+            return program_thread_agent(p, t);
+    return -1;
+}
+
+static int absent_peer(const struct program *p, int32_t *c, const struct op *op)
+{
+    if (op->kind == OP_COLLECTIVE) {
+        const struct comm_desc *comm = &p->comms[op->comm];
+        for (int m = 0; m < comm->count; m++) {
+            int active =
+                c[p->at.members + (comm->first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
+            if (active >= 0 && head_op(p, c, active)->kind == OP_COLLECTIVE)
+                continue;
+            return active >= 0 ? program_stream_agent(p, active)
+                               : absent_member(p, c, op->comm, comm->members[m]);
+        }
+        return -1;
+    }
+    for (int k = 0; k < op->part_count; k++) {
+        const struct part *part = &p->parts[op->part_first + k];
+        const struct channel *channel = &p->channels[part->channel];
+        int pending = c[p->at.channels[part->channel]];
+        if (part->send ? pending > 0 : pending < 0)
+            return absent_member(p, c, op->comm, part->send ? channel->to : channel->from);
+    }
+    return -1;
+}
+
+static void why_not_started(const struct program *p, int32_t *c, int stream, const struct op *op,
+                            struct wait *wait)
+{
+    int rank = p->streams[stream].rank;
+    if (op->comm >= 0 &&
+        item_cells(p, c, stream, 0)[ITEM_A] != member_cells(p, c, op)[MEMBER_FINISHED]) {
+        int active = member_cells(p, c, op)[MEMBER_ACTIVE] - 1;
+        wait->cause = CAUSE_COMM_ORDER;
+        for (int s = 0; active < 0 && s < p->stream_count; s++) /* queued, not started */
+            for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
+                const struct op *other = &p->ops[item_cells(p, c, s, k)[ITEM_OP]];
+                if (p->streams[s].rank == rank && other->comm == op->comm &&
+                    item_cells(p, c, s, k)[ITEM_A] == member_cells(p, c, op)[MEMBER_FINISHED])
+                    active = s;
+            }
+        wait->agent = active >= 0 ? program_stream_agent(p, active) : -1;
+        return;
+    }
+    wait->cause = CAUSE_RESOURCE;
+    int queue = p->streams[stream].hw_queue;
+    if (queue >= 0 && c[p->at.hw_queues[queue] + 1] != stream) {
+        wait->agent = program_stream_agent(p, c[p->at.hw_queues[queue] + 1]);
+        return;
+    }
+    for (int s = 0; s < p->stream_count; s++) /* who holds residency slots */
+        if (s != stream && p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_RUNNING] &&
+            head_op(p, c, s)->sm > 0)
+            wait->agent = program_stream_agent(p, s);
+}
+
+static void why_stream(const struct program *p, int32_t *c, int stream, struct wait *wait)
+{
+    const int32_t *state = stream_cells(p, c, stream);
+    if (state[STREAM_COUNT] == 0) {
+        wait->cause = CAUSE_EMPTY;
+        return;
+    }
+    const struct op *op = head_op(p, c, stream);
+    const int32_t *item = item_cells(p, c, stream, 0);
+    if (state[STREAM_RUNNING]) {
+        wait->cause = CAUSE_PEER;
+        wait->agent =
+            op->kind == OP_CALLBACK ? program_thread_agent(p, op->callback) : absent_peer(p, c, op);
+    } else if (op->kind == OP_WAIT && item[ITEM_A] >= 0) {
+        wait->cause = CAUSE_DEPENDENCE;
+        wait->agent = program_stream_agent(p, item[ITEM_A]);
+        if (p->tasks) {
+            wait->task = op->object % p->tasks;
+            wait->iteration = item[ITEM_ITER] - op->distance;
+        }
+    } else {
+        why_not_started(p, c, stream, op, wait);
+    }
+}
+
+void machine_why(const struct program *p, const struct state *state, int agent, struct wait *wait)
+{
+    *wait = (struct wait){.cause = CAUSE_NONE, .agent = -1, .task = -1};
+    const struct agent *who = &p->agents[agent];
+    if (machine_agent_enabled(p, state, agent))
+        return;
+    if (who->kind == AGENT_STREAM)
+        why_stream(p, state->cells, who->index, wait);
+    else if (who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER)
+        why_driver(p, state->cells, who->rank, wait);
+    else if (who->kind == AGENT_THREAD)
+        why_thread(p, state->cells, who->index, wait);
+}
+
+/* ---- sentences
+ * ------------------------------------------------------------------------------------- */
+
+enum { NAME = 160 };
+
+static const char *object_name(const struct program *p, const struct op *op, int64_t iteration,
+                               char *buf)
+{
+    const char *name = op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_SYNC
+                           ? p->event_names[op->object]
+                           : p->flag_names[op->object];
+    if (p->tasks && op->distance >= 0)
+        snprintf(buf, NAME, "%s(%" PRId64 ")", name, iteration - op->distance);
+    else
+        snprintf(buf, NAME, "%s", name);
+    return buf;
+}
+
+static void describe_op(const struct program *p, const struct op *op, int64_t iteration, char *buf,
+                        size_t cap)
+{
+    char subject[NAME], object[NAME];
+    const char *stream = op->stream >= 0 ? p->streams[op->stream].name : "";
+    bool before_first = p->tasks && op->distance > iteration;
+    if (before_first && (op->kind == OP_AWAIT || op->kind == OP_WAIT)) {
+        snprintf(buf, cap, "has nothing to wait for: there is no %s(%" PRId64 ")",
+                 p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);
+        return;
+    }
+    program_op_subject(p, op, iteration, subject, sizeof subject);
+    switch (op->kind) {
+    case OP_HOST: snprintf(buf, cap, "does the CPU part of %s", subject); break;
+    case OP_LAUNCH: snprintf(buf, cap, "launches %s on stream %s", subject, stream); break;
+    case OP_COPY: snprintf(buf, cap, "pushes copy %s on stream %s", subject, stream); break;
+    case OP_COLLECTIVE:
+        snprintf(buf, cap, "pushes collective %s of communicator %s on stream %s", subject,
+                 p->comms[op->comm].name, stream);
+        break;
+    case OP_GROUP:
+        snprintf(buf, cap, "pushes a group of communicator %s (%s) on stream %s",
+                 p->comms[op->comm].name, subject, stream);
+        break;
+    case OP_CALLBACK: snprintf(buf, cap, "pushes callback %s on stream %s", subject, stream); break;
+    case OP_RECORD:
+        snprintf(buf, cap, "records %s on stream %s", object_name(p, op, iteration, object),
+                 stream);
+        break;
+    case OP_WAIT:
+        snprintf(buf, cap, "makes stream %s wait for %s", stream,
+                 object_name(p, op, iteration, object));
+        break;
+    case OP_SYNC:
+        if (op->sync == SYNC_STREAM)
+            snprintf(buf, cap, "has synchronised with stream %s", stream);
+        else if (op->sync == SYNC_EVENT)
+            snprintf(buf, cap, "has synchronised with %s", object_name(p, op, iteration, object));
+        else
+            snprintf(buf, cap, "has synchronised with the device%s",
+                     op->sync == SYNC_LOAD ? " to load a kernel" : "");
+        break;
+    case OP_SIGNAL: snprintf(buf, cap, "sets %s", object_name(p, op, iteration, object)); break;
+    case OP_AWAIT: snprintf(buf, cap, "passes %s", object_name(p, op, iteration, object)); break;
+    case OP_PUT: snprintf(buf, cap, "puts into queue %s", p->queue_names[op->object]); break;
+    case OP_GET: snprintf(buf, cap, "gets from queue %s", p->queue_names[op->object]); break;
+    case OP_LOCK: snprintf(buf, cap, "takes lock %s", p->lock_names[op->object]); break;
+    case OP_UNLOCK: snprintf(buf, cap, "releases lock %s", p->lock_names[op->object]); break;
+    case OP_TICKET: snprintf(buf, cap, "has its turn for %s", subject); break;
+    case OP_SERVE: snprintf(buf, cap, "ends its turn for %s", subject); break;
+    case OP_ALLOC:
+        snprintf(buf, cap, "allocates %s on stream %s", p->buffers[op->object].name, stream);
+        break;
+    case OP_FREE: snprintf(buf, cap, "frees %s", p->buffers[op->object].name); break;
+    case OP_RECORD_STREAM:
+        snprintf(buf, cap, "marks %s as used by stream %s", p->buffers[op->object].name, stream);
+        break;
+    case OP_COMPLETE: snprintf(buf, cap, "has submitted %s", subject); break;
+    default: snprintf(buf, cap, "%s", op_key(op->kind)); break;
+    }
+}
+
+static void describe_driver(const struct program *p, int32_t *c, int rank, char *buf, size_t cap)
+{
+    const int32_t *state = rank_cells(p, c, rank);
+    if (thread_cells(p, c, p->driver_thread[rank])[THREAD_PC] == PHASE_RETIRE)
+        snprintf(buf, cap, "retires iteration %d", state[RANK_OLDEST]);
+    else if (p->driver == DRIVER_CLOCK)
+        snprintf(buf, cap, "enqueues period %d", state[RANK_PERIOD]);
+    else
+        snprintf(buf, cap, "admits iteration %d", state[RANK_ADMITTED]);
+}
+
+const char *machine_describe(const struct program *p, const struct state *state,
+                             struct transition transition, char *buf, size_t cap)
+{
+    int32_t *c = state->cells;
+    const struct agent *who = &p->agents[transition.agent];
+    char name[NAME], action[2 * NAME], subject[NAME];
+    program_agent_name(p, transition.agent, name, sizeof name);
+    switch (who->kind) {
+    case AGENT_DATA:
+        snprintf(action, sizeof action,
+                 transition.choice ? "the data ends before iteration %d"
+                                   : "there is data for iteration %d",
+                 c[0]);
+        break;
+    case AGENT_STREAM:
+        program_op_subject(p, head_op(p, c, who->index), item_cells(p, c, who->index, 0)[ITEM_ITER],
+                           subject, sizeof subject);
+        snprintf(action, sizeof action, "%s %s",
+                 stream_cells(p, c, who->index)[STREAM_RUNNING] ? "finishes" : "starts", subject);
+        break;
+    case AGENT_COMM: {
+        int stream =
+            c[p->at.members + p->comms[who->index].first_member * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
+        program_op_subject(p, head_op(p, c, stream), item_cells(p, c, stream, 0)[ITEM_ITER],
+                           subject, sizeof subject);
+        snprintf(action, sizeof action, "completes %s on all members", subject);
+        break;
+    }
+    case AGENT_THREAD: {
+        const struct op *op = machine_thread_op(p, c, who->index);
+        if (p->threads[who->index].kind == THREAD_DRIVER)
+            describe_driver(p, c, who->rank, action, sizeof action);
+        else if (op)
+            describe_op(p, op, thread_cells(p, c, who->index)[THREAD_ITER], action, sizeof action);
+        else
+            snprintf(action, sizeof action, "takes %s(%d) from its queue",
+                     p->plan->pipeline.tasks[entry_cells(p, c, who->index, 0)[ENTRY_TASK]].name,
+                     entry_cells(p, c, who->index, 0)[ENTRY_ITER]);
+        break;
+    }
+    }
+    snprintf(buf, cap, "%s: %s", name, action);
+    return buf;
+}
+
+static void describe_thread_wait(const struct program *p, int32_t *c, int thread,
+                                 const struct wait *wait, char *buf, size_t cap)
+{
+    const struct op *op = machine_thread_op(p, c, thread);
+    int64_t iteration = thread_cells(p, c, thread)[THREAD_ITER];
+    char subject[NAME], object[NAME], who[NAME] = "";
+    if (wait->agent >= 0)
+        program_agent_name(p, wait->agent, who, sizeof who);
+    if (op->task >= 0)
+        snprintf(subject, sizeof subject, "%s(%" PRId64 ")", p->plan->pipeline.tasks[op->task].name,
+                 iteration);
+    else
+        snprintf(subject, sizeof subject, "operation %d",
+                 thread_cells(p, c, thread)[THREAD_PC] + 1);
+    switch (op->kind) {
+    case OP_AWAIT:
+        snprintf(buf, cap, "is at %s, waits for %s", subject,
+                 object_name(p, op, iteration, object));
+        break;
+    case OP_SYNC:
+        if (op->sync == SYNC_EVENT)
+            snprintf(buf, cap, "is at %s, waits on the host for %s", subject,
+                     object_name(p, op, iteration, object));
+        else
+            snprintf(buf, cap, "is at %s, waits on the host for %s%s", subject,
+                     op->sync == SYNC_STREAM ? "" : "the device: ", who);
+        break;
+    case OP_PUT:
+        snprintf(buf, cap, "is at %s, waits for room in queue %s", subject,
+                 p->queue_names[op->object]);
+        break;
+    case OP_GET:
+        snprintf(buf, cap, "is at %s, waits for something in queue %s", subject,
+                 p->queue_names[op->object]);
+        break;
+    case OP_LOCK:
+        snprintf(buf, cap, "is at %s, waits for lock %s, held by %s", subject,
+                 p->lock_names[op->object], who);
+        break;
+    case OP_TICKET:
+        if (wait->task >= 0)
+            snprintf(buf, cap, "is at %s, waits for the turn of %s(%" PRId64 ") to be over",
+                     subject, p->plan->pipeline.tasks[wait->task].name, wait->iteration);
+        else
+            snprintf(buf, cap, "is at %s, waits for its turn", subject);
+        break;
+    default:
+        snprintf(buf, cap, "is at %s, waits for room in the launch queue of %s", subject, who);
+        break;
+    }
+}
+
+static void describe_driver_wait(const struct program *p, const struct wait *wait, char *buf,
+                                 size_t cap)
+{
+    switch (wait->cause) {
+    case CAUSE_RETIRE:
+        snprintf(buf, cap, "waits for iteration %" PRId64 " to finish%s%s", wait->iteration,
+                 wait->task >= 0 ? ", which lacks " : "",
+                 wait->task >= 0 ? p->plan->pipeline.tasks[wait->task].name : "");
+        break;
+    case CAUSE_DATA: snprintf(buf, cap, "waits for the data loader"); break;
+    default:
+        snprintf(buf, cap, "waits for the device, which is too far behind (iteration %" PRId64 ")",
+                 wait->iteration);
+        break;
+    }
+}
+
+static void describe_stream_wait(const struct program *p, int32_t *c, int stream,
+                                 const struct wait *wait, char *buf, size_t cap)
+{
+    char subject[NAME], object[NAME], who[NAME] = "another member";
+    const struct op *op = head_op(p, c, stream);
+    int64_t iteration = item_cells(p, c, stream, 0)[ITEM_ITER];
+    program_op_subject(p, op, iteration, subject, sizeof subject);
+    if (wait->agent >= 0)
+        program_agent_name(p, wait->agent, who, sizeof who);
+    switch (wait->cause) {
+    case CAUSE_DEPENDENCE:
+        snprintf(buf, cap, "waits for %s on %s", object_name(p, op, iteration, object), who);
+        break;
+    case CAUSE_PEER:
+        if (op->kind == OP_CALLBACK)
+            snprintf(buf, cap, "runs callback %s", subject);
+        else
+            snprintf(buf, cap, "is in %s of communicator %s, waits for %s", subject,
+                     p->comms[op->comm].name, who);
+        break;
+    case CAUSE_COMM_ORDER:
+        snprintf(buf, cap, "cannot start %s before communicator %s has finished on %s", subject,
+                 p->comms[op->comm].name, who);
+        break;
+    default:
+        snprintf(buf, cap, "cannot start %s: its resources are held by %s", subject, who);
+        break;
+    }
+}
+
+const char *machine_describe_wait(const struct program *p, const struct state *state, int agent,
+                                  char *buf, size_t cap)
+{
+    struct wait wait;
+    machine_why(p, state, agent, &wait);
+    const struct agent *who = &p->agents[agent];
+    if (wait.cause == CAUSE_NONE)
+        snprintf(buf, cap, machine_agent_idle(p, state, agent) ? "is at its end" : "can go on");
+    else if (wait.cause == CAUSE_EMPTY)
+        snprintf(buf, cap, "has nothing queued");
+    else if (who->kind == AGENT_STREAM)
+        describe_stream_wait(p, state->cells, who->index, &wait, buf, cap);
+    else if (p->threads[who->index].kind == THREAD_DRIVER)
+        describe_driver_wait(p, &wait, buf, cap);
+    else
+        describe_thread_wait(p, state->cells, who->index, &wait, buf, cap);
+    return buf;
+}
+
+const char *machine_describe_violation(const struct program *p, enum property property,
+                                       const struct effect *effect, char *buf, size_t cap)
+{
+    char subject[NAME] = "a driver", other[NAME] = "somebody", who[NAME] = "an earlier operation";
+    if (effect->op >= 0)
+        program_op_subject(p, &p->ops[effect->op], effect->iteration, subject, sizeof subject);
+    if (effect->other_op >= 0)
+        program_op_subject(p, &p->ops[effect->other_op], effect->other_iteration, other,
+                           sizeof other);
+    if (effect->other_agent >= 0)
+        program_agent_name(p, effect->other_agent, who, sizeof who);
+    switch (property) {
+    case PROPERTY_RACE:
+        snprintf(buf, cap,
+                 "%s accesses buffer %s, which %s %s without an order between them",
+                 subject, p->buffers[effect->buffer].name, who,
+                 effect->other_write ? "writes" : "reads");
+        break;
+    case PROPERTY_LIFETIME:
+        snprintf(buf, cap, "memory of buffer %s is %s",
+                 p->buffers[effect->buffer].name,
+                 effect->other_agent >= 0 ? "reused while another stream still uses it"
+                                          : "used after it was freed");
+        break;
+    case PROPERTY_MISMATCH:
+        snprintf(buf, cap, "%s meets %s at the same position", subject, other);
+        break;
+    case PROPERTY_SLOT:
+        snprintf(buf, cap,
+                 "%s looks for iteration %" PRId64
+                 " in a slot that belongs to iteration %" PRId64,
+                 subject, effect->wanted, effect->found);
+        break;
+    case PROPERTY_BOUND:
+        snprintf(buf, cap, "%" PRId64 " iterations are in flight, the plan allows %" PRId64,
+                 effect->found, effect->wanted);
+        break;
+    case PROPERTY_DEADLOCK:
+        snprintf(buf, cap, "no step is possible and work remains");
+        break;
+    case PROPERTY_DRAIN:
+        snprintf(buf, cap, "after the end of the data an iteration never retires");
+        break;
+    default: snprintf(buf, cap, "%s", property_key(property)); break;
+    }
+    return buf;
+}
