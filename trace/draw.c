@@ -1,0 +1,432 @@
+/*
+ * draw.c - see draw.h.
+ *
+ * The graph is built with attributes only; libgvc turns it into SVG or PNG in memory, and one
+ * function writes whatever came out to the file, so that a full disk is an ordinary error. Boxes
+ * are nodes, drawn in the order they were made (outputorder=nodesfirst), arrows are edges with
+ * their spline given. draw_node and draw_cluster are Agnode_t and Agraph_t under another name.
+ */
+#include "trace/draw.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <cgraph.h>
+#pragma GCC diagnostic pop
+
+#include "trace/graphviz.h"
+
+enum { POINTS_PER_INCH = 72, MAX_ATTRIBUTE = 512 };
+
+static const char png_dpi[] = "144";
+
+struct drawing {
+    Agraph_t *graph;
+    double height_pt; /* of a placed drawing */
+    const char *engine;
+    unsigned nodes, clusters; /* to name them */
+    bool failed;              /* out of memory */
+};
+
+/* ---- attributes ----------------------------------------------------------------------------- */
+
+/* cgraph takes char * for names and values and changes neither. */
+static char *unconst(const char *text)
+{
+    return (char *)(uintptr_t)text;
+}
+
+static void set(struct drawing *drawing, void *object, const char *name, const char *value)
+{
+    if (object && agsafeset(object, unconst(name), unconst(value), "") != 0)
+        drawing->failed = true;
+}
+
+__attribute__((format(printf, 4, 5))) static void setf(struct drawing *drawing, void *object,
+                                                       const char *name, const char *format, ...)
+{
+    char value[MAX_ATTRIBUTE];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(value, sizeof value, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= sizeof value)
+        drawing->failed = true;
+    else
+        set(drawing, object, name, value);
+}
+
+/* Set a text that Graphviz would search for escapes and entities: both are made harmless.
+   `line_end` follows every line ("\\l" to align it left), NULL: only between lines. */
+static void set_text(struct drawing *drawing, void *object, const char *name, const char *text,
+                     const char *line_end)
+{
+    size_t longest = strlen("&#92;"), end = line_end ? strlen(line_end) : strlen("\\n");
+    char *safe = malloc(strlen(text) * (longest + end) + end + 1);
+    if (!safe) {
+        drawing->failed = true;
+        return;
+    }
+    char *out = safe;
+    for (; *text; text++) {
+        if (*text == '\\')
+            out = stpcpy(out, "\\\\");
+        else if (*text == '&')
+            out = stpcpy(out, "&amp;");
+        else if (*text == '\n')
+            out = stpcpy(out, line_end ? line_end : "\\n");
+        else
+            *out++ = *text;
+    }
+    *out = '\0';
+    if (line_end)
+        stpcpy(out, line_end);
+    set(drawing, object, name, safe);
+    free(safe);
+}
+
+/* A default for all nodes or edges: keeps the DOT text short. */
+static void set_default(struct drawing *drawing, int kind, const char *name, const char *value)
+{
+    if (!agattr(drawing->graph, kind, unconst(name), unconst(value)))
+        drawing->failed = true;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static enum status open_graph(const char *engine, struct drawing **out, struct diag *diag)
+{
+    struct drawing *drawing = calloc(1, sizeof *drawing);
+    if (!drawing)
+        return diag_no_memory(diag);
+    drawing->engine = engine;
+    drawing->graph = agopen(unconst("swsim"), Agdirected, NULL);
+    if (!drawing->graph) {
+        free(drawing);
+        return diag_no_memory(diag);
+    }
+    set_default(drawing, AGRAPH, "layout", engine);
+    set_default(drawing, AGRAPH, "fontname", "Helvetica");
+    set_default(drawing, AGRAPH, "bgcolor", "white");
+    set_default(drawing, AGNODE, "fontname", "Helvetica");
+    set_default(drawing, AGNODE, "shape", "box");
+    set_default(drawing, AGEDGE, "fontname", "Helvetica");
+    set_default(drawing, AGEDGE, "arrowsize", "0.4");
+    set_default(drawing, AGEDGE, "penwidth", "0.7");
+    *out = drawing;
+    return STATUS_OK;
+}
+
+enum status draw_open_placed(double width_pt, double height_pt, struct drawing **out,
+                             struct diag *diag)
+{
+    struct drawing *drawing = NULL;
+    enum status status = open_graph("nop2", &drawing, diag);
+    if (status != STATUS_OK)
+        return status;
+    drawing->height_pt = height_pt;
+    set_default(drawing, AGRAPH, "outputorder", "nodesfirst");
+    set_default(drawing, AGRAPH, "pad", "0");
+    set_default(drawing, AGNODE, "fixedsize", "shape");
+    set_default(drawing, AGNODE, "margin", "0");
+    set_default(drawing, AGNODE, "penwidth", "0.5");
+    set_default(drawing, AGNODE, "label", "\\N"); /* an empty default would not be written */
+    /* The picture is as large as what stands on it: a sheet keeps the margins. */
+    draw_box(drawing,
+             &(struct draw_box){.width_pt = width_pt, .height_pt = height_pt, .fill = "#ffffff"});
+    *out = drawing;
+    return STATUS_OK;
+}
+
+enum status draw_open_layered(const char *title, struct drawing **out, struct diag *diag)
+{
+    struct drawing *drawing = NULL;
+    enum status status = open_graph("dot", &drawing, diag);
+    if (status != STATUS_OK)
+        return status;
+    set_default(drawing, AGRAPH, "rankdir", "LR");
+    set_default(drawing, AGRAPH, "labelloc", "t");
+    set_default(drawing, AGRAPH, "labeljust", "l");
+    set_default(drawing, AGRAPH, "pad", "0.2");
+    set_default(drawing, AGRAPH, "nodesep", "0.18");
+    set_default(drawing, AGRAPH, "ranksep", "0.45");
+    set_default(drawing, AGRAPH, "fontsize", "13");
+    set_default(drawing, AGRAPH, "fontcolor", "#222222");
+    set_default(drawing, AGNODE, "style", "filled");
+    set_default(drawing, AGNODE, "fontsize", "10");
+    set_default(drawing, AGNODE, "fontcolor", "#222222");
+    set_default(drawing, AGNODE, "height", "0.36");
+    set_default(drawing, AGNODE, "margin", "0.11,0.05");
+    set_default(drawing, AGEDGE, "fontsize", "8");
+    set_default(drawing, AGEDGE, "color", "#555555");
+    set_default(drawing, AGEDGE, "fontcolor", "#555555");
+    set_text(drawing, drawing->graph, "label", title, "\\l");
+    *out = drawing;
+    return STATUS_OK;
+}
+
+void draw_close(struct drawing *drawing)
+{
+    if (!drawing)
+        return;
+    (void)agclose(drawing->graph); /* frees it; nothing to report */
+    free(drawing);
+}
+
+/* ---- placed --------------------------------------------------------------------------------- */
+
+static Agnode_t *new_node(struct drawing *drawing, Agraph_t *where)
+{
+    char name[16];
+    snprintf(name, sizeof name, "n%u", drawing->nodes++);
+    Agnode_t *node = agnode(where, name, 1);
+    if (!node)
+        drawing->failed = true;
+    return node;
+}
+
+/* Graphviz counts y upwards from the bottom, and a node's place is its middle. */
+static void place(struct drawing *drawing, Agnode_t *node, double x, double y, double width,
+                  double height)
+{
+    setf(drawing, node, "pos", "%g,%g!", x + width / 2, drawing->height_pt - y - height / 2);
+    setf(drawing, node, "width", "%.6f", width / POINTS_PER_INCH);
+    setf(drawing, node, "height", "%.6f", height / POINTS_PER_INCH);
+}
+
+struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box)
+{
+    double left = round(box->x_pt), right = round(box->x_pt + box->width_pt);
+    double top = round(box->y_pt), bottom = round(box->y_pt + box->height_pt);
+    Agnode_t *node = new_node(drawing, drawing->graph);
+    place(drawing, node, left, top, fmax(right - left, 1), fmax(bottom - top, 1));
+    set(drawing, node, "style", box->fill ? "filled" : "solid");
+    if (box->fill)
+        set(drawing, node, "fillcolor", box->fill);
+    set(drawing, node, "color", box->border ? box->border : "transparent");
+    set_text(drawing, node, "label", box->label ? box->label : "", NULL);
+    if (box->label) {
+        setf(drawing, node, "fontsize", "%g", box->font_pt);
+        set(drawing, node, "fontcolor", box->text_color ? box->text_color : "#000000");
+    }
+    if (box->tooltip)
+        set_text(drawing, node, "tooltip", box->tooltip, NULL);
+    return (struct draw_node *)node;
+}
+
+void draw_text(struct drawing *drawing, const struct draw_text *text)
+{
+    static const char *const line_ends[] = {"\\l", NULL, "\\r"};
+    double width = ceil(draw_text_width(text->text, text->font_pt)) + 8, height = text->font_pt + 4;
+    double left = round(text->x_pt - width * (double)text->align / 2);
+    Agnode_t *node = new_node(drawing, drawing->graph);
+    set(drawing, node, "shape", "plaintext");
+    place(drawing, node, left, text->y_pt - height / 2, width, height);
+    set_text(drawing, node, "label", text->text, line_ends[text->align]);
+    setf(drawing, node, "fontsize", "%g", text->font_pt);
+    set(drawing, node, "fontcolor", text->color ? text->color : "#000000");
+    if (text->bold)
+        set(drawing, node, "fontname", "Helvetica-Bold");
+}
+
+void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
+{
+    enum { HEAD_PT = 4 };
+    double x0 = arrow->from_x_pt, y0 = drawing->height_pt - arrow->from_y_pt;
+    double x1 = arrow->to_x_pt, y1 = drawing->height_pt - arrow->to_y_pt;
+    double neck = y1 + (y0 > y1 ? HEAD_PT : -HEAD_PT), bend = (neck - y0) / 2;
+    Agedge_t *edge = arrow->from && arrow->to ? agedge(drawing->graph, (Agnode_t *)arrow->from,
+                                                       (Agnode_t *)arrow->to, NULL, 1)
+                                              : NULL;
+    if (!edge) {
+        drawing->failed = true;
+        return;
+    }
+    setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", x1, y1, x0,
+         y0, x0, y0 + bend, x1, neck - bend, x1, neck);
+    set(drawing, edge, "color", arrow->color);
+    if (arrow->dashed)
+        set(drawing, edge, "style", "dashed");
+}
+
+double draw_text_width(const char *text, double font_pt)
+{
+    double em = 0;
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if ((c & 0xc0) == 0x80) /* inside a UTF-8 sequence */
+            continue;
+        if (strchr("ijlI.,:;'|!()[] ftr-", c))
+            em += 0.39;
+        else if (strchr("mwMW@%", c))
+            em += 0.95;
+        else
+            em += c >= 'A' && c <= 'Z' ? 0.70 : 0.63;
+    }
+    return em * font_pt;
+}
+
+/* Paul Tol's "light" scheme, then its colours a shade darker. */
+static const char *const fills[DRAW_COLORS] = {
+    "#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99",
+    "#bbcc33", "#aaaa00", "#dddddd", "#5d8fc2", "#d06f4e", "#d2c06a",
+    "#e08a9c", "#7cc2e5", "#2f9f7f", "#9fae22", "#8f8f00", "#bdbdbd",
+};
+static const char *const borders[DRAW_COLORS] = {
+    "#4f7ba8", "#b35f43", "#b3a455", "#c27785", "#66a3c2", "#2c8a6e",
+    "#88961c", "#787800", "#9c9c9c", "#3f6a94", "#97492d", "#978843",
+    "#a35c6c", "#538eab", "#1c6f57", "#6f7a10", "#606000", "#858585",
+};
+
+const char *draw_fill(int n)
+{
+    return fills[n % DRAW_COLORS];
+}
+
+const char *draw_border(int n)
+{
+    return borders[n % DRAW_COLORS];
+}
+
+/* ---- layered -------------------------------------------------------------------------------- */
+
+struct draw_cluster *draw_cluster(struct drawing *drawing, const char *label)
+{
+    char name[32];
+    snprintf(name, sizeof name, "cluster%u", drawing->clusters++);
+    Agraph_t *cluster = agsubg(drawing->graph, name, 1);
+    if (!cluster) {
+        drawing->failed = true;
+        return NULL;
+    }
+    set_text(drawing, cluster, "label", label, "\\l");
+    set(drawing, cluster, "style", "filled");
+    set(drawing, cluster, "fillcolor", "#f5f5f5");
+    set(drawing, cluster, "color", "transparent");
+    set(drawing, cluster, "fontsize", "9");
+    set(drawing, cluster, "fontcolor", "#777777");
+    return (struct draw_cluster *)cluster;
+}
+
+struct draw_node *draw_node(struct drawing *drawing, struct draw_cluster *cluster,
+                            const char *label, const char *tooltip, const char *fill,
+                            const char *border)
+{
+    Agnode_t *node = new_node(drawing, cluster ? (Agraph_t *)cluster : drawing->graph);
+    if (!node)
+        return NULL;
+    set_text(drawing, node, "label", label, NULL);
+    if (tooltip)
+        set_text(drawing, node, "tooltip", tooltip, NULL);
+    set(drawing, node, "fillcolor", fill);
+    set(drawing, node, "color", border);
+    return (struct draw_node *)node;
+}
+
+void draw_edge(struct drawing *drawing, struct draw_node *from, struct draw_node *to,
+               const char *label, bool dashed)
+{
+    Agedge_t *edge =
+        from && to ? agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1) : NULL;
+    if (!edge) {
+        drawing->failed = true;
+        return;
+    }
+    if (label)
+        set_text(drawing, edge, "label", label, NULL);
+    if (dashed) {
+        set(drawing, edge, "style", "dashed");
+        set(drawing, edge, "constraint", "false");
+    }
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+enum status draw_format_of(const char *path, enum draw_format *out, struct diag *diag)
+{
+    static const struct {
+        const char *extension;
+        enum draw_format format;
+    } known[] = {{".dot", DRAW_DOT}, {".gv", DRAW_DOT}, {".svg", DRAW_SVG}, {".png", DRAW_PNG}};
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    for (size_t i = 0; dot && i < sizeof known / sizeof *known; i++) {
+        if (strcmp(dot, known[i].extension) == 0) {
+            *out = known[i].format;
+            return STATUS_OK;
+        }
+    }
+    return diag_error(diag, STATUS_USAGE,
+                      "cannot tell the picture's format from '%s': expected .svg, .png or .dot",
+                      path);
+}
+
+static enum status write_file(const char *path, const char *data, size_t bytes, struct diag *diag)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+    int error = 0;
+    if (fwrite(data, 1, bytes, file) != bytes)
+        error = errno;
+    if (fclose(file) != 0 && !error)
+        error = errno;
+    if (!error)
+        return STATUS_OK;
+    (void)remove(path); /* half a picture helps nobody; the error said is that of the writing */
+    return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, strerror(error));
+}
+
+static enum status write_dot(struct drawing *drawing, const char *path, struct diag *diag)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    if (!memory)
+        return diag_no_memory(diag);
+    bool written = agwrite(drawing->graph, memory) != EOF;
+    written = fclose(memory) == 0 && written;
+    enum status status = written ? write_file(path, text, bytes, diag) : diag_no_memory(diag);
+    free(text);
+    return status;
+}
+
+static enum status write_rendered(struct drawing *drawing, const char *format, const char *path,
+                                  struct diag *diag)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    enum status status =
+        graphviz_render(drawing->graph, drawing->engine, format, &data, &bytes, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = write_file(path, data, bytes, diag);
+    graphviz_free(data);
+    return status;
+}
+
+enum status draw_write(struct drawing *drawing, const char *path, struct diag *diag)
+{
+    enum draw_format format;
+    enum status status = draw_format_of(path, &format, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (drawing->failed)
+        return diag_no_memory(diag);
+    switch (format) {
+    case DRAW_DOT: return write_dot(drawing, path, diag);
+    case DRAW_SVG: return write_rendered(drawing, "svg", path, diag);
+    case DRAW_PNG: break;
+    }
+    set(drawing, drawing->graph, "dpi", png_dpi);
+    status = write_rendered(drawing, "png", path, diag);
+    set(drawing, drawing->graph, "dpi", "");
+    return status;
+}

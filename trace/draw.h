@@ -1,0 +1,94 @@
+/*
+ * draw.h - pictures through libcgraph and libgvc: one Agraph, written as DOT, SVG or PNG.
+ *
+ * Two kinds of drawing. A *placed* one is a sheet of points, x to the right and y down from its top
+ * left corner, on which boxes, texts and arrows stand where they are put; its DOT text carries
+ * `layout=nop2`, so that a plain `dot -Tsvg` draws it alike. A *layered* one is a graph of nodes in
+ * clusters that the dot engine lays out. Placed boxes snap to whole points.
+ *
+ * A drawing owns its graph and copies every text. Texts are taken as they are: nothing in them is
+ * an escape. Colours are "#rrggbb" or "#rrggbbaa". A drawing that runs out of memory remembers it
+ * and draw_write says so; until then the functions need no check. cgraph keeps the level of its
+ * error messages in the process, so one thread at a time may draw.
+ */
+#ifndef SWSIM_DRAW_H
+#define SWSIM_DRAW_H
+
+#include <stdbool.h>
+
+#include "core/diag.h"
+#include "core/status.h"
+
+struct drawing;
+struct draw_node;    /* a box or a node; lives as long as the drawing */
+struct draw_cluster; /* likewise */
+
+enum draw_format { DRAW_DOT, DRAW_SVG, DRAW_PNG };
+
+/* The format that the extension of `path` names: .dot or .gv, .svg, .png. STATUS_USAGE otherwise.
+ */
+enum status draw_format_of(const char *path, enum draw_format *out, struct diag *diag);
+
+enum status draw_open_placed(double width_pt, double height_pt, struct drawing **out,
+                             struct diag *diag);
+enum status draw_open_layered(const char *title, struct drawing **out, struct diag *diag);
+void draw_close(struct drawing *drawing);
+
+/* Write the picture in the format of the path's extension. A file that cannot be completed is
+   removed. */
+enum status draw_write(struct drawing *drawing, const char *path, struct diag *diag);
+
+/* ---- placed --------------------------------------------------------------------------------- */
+
+enum draw_align { DRAW_LEFT, DRAW_CENTER, DRAW_RIGHT };
+
+/* NULL or 0: no label, no tooltip, no fill, no border. */
+struct draw_box {
+    double x_pt, y_pt, width_pt, height_pt; /* top left corner and size */
+    const char *fill, *border;
+    const char *label, *text_color;
+    double font_pt;
+    const char *tooltip;
+};
+
+struct draw_text {
+    double x_pt, y_pt; /* the point that `align` refers to; y is the middle of the line */
+    enum draw_align align;
+    const char *text, *color;
+    double font_pt;
+    bool bold;
+};
+
+/* A curve that leaves `from` and reaches `to` vertically. */
+struct draw_arrow {
+    struct draw_node *from, *to;
+    double from_x_pt, from_y_pt, to_x_pt, to_y_pt;
+    const char *color;
+    bool dashed;
+};
+
+struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box);
+void draw_text(struct drawing *drawing, const struct draw_text *text);
+void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow);
+
+/* About how wide a text comes out, on the wide side: fonts differ between machines. */
+double draw_text_width(const char *text, double font_pt);
+
+/* A colour for the n-th of several things, told apart by colour-blind readers too and light enough
+   for dark text; its border a darker shade. They repeat after DRAW_COLORS. */
+enum { DRAW_COLORS = 18 };
+const char *draw_fill(int n);
+const char *draw_border(int n);
+
+/* ---- layered -------------------------------------------------------------------------------- */
+
+struct draw_cluster *draw_cluster(struct drawing *drawing, const char *label);
+/* `cluster` may be NULL. Lines of the label are separated by '\n'. */
+struct draw_node *draw_node(struct drawing *drawing, struct draw_cluster *cluster,
+                            const char *label, const char *tooltip, const char *fill,
+                            const char *border);
+/* A dashed edge does not pull its ends into different layers. */
+void draw_edge(struct drawing *drawing, struct draw_node *from, struct draw_node *to,
+               const char *label, bool dashed);
+
+#endif

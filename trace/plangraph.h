@@ -1,0 +1,23 @@
+/*
+ * plangraph.h - the picture of a plan as its author wrote it.
+ *
+ * Pipeline form: tasks grouped by stream; a solid arrow is a dependence within an iteration, a
+ * dashed one reaches over `i+distance` iterations; tasks are drawn as rank 0 sees them. Host
+ * programs: each thread's operations in a row; dashed arrows lead from what sets an event, a flag
+ * or a queue to what waits for it. The output format follows the extension: .svg, .png or .dot.
+ */
+#ifndef SWSIM_PLANGRAPH_H
+#define SWSIM_PLANGRAPH_H
+
+#include "core/diag.h"
+#include "core/plan.h"
+#include "core/status.h"
+
+/* More nodes than this nobody can read, and dot takes minutes to lay out. */
+enum { PLANGRAPH_MAX_NODES = 2000 };
+
+/* STATUS_INPUT for rank programs, which have no such graph; STATUS_LIMIT for too large a plan;
+   STATUS_USAGE for an unknown extension; STATUS_SYSTEM when the file cannot be written. */
+enum status plangraph_render(const struct plan *plan, const char *path, struct diag *diag);
+
+#endif

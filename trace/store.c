@@ -1,0 +1,354 @@
+/*
+ * store.c - see store.h: opening, closing and writing; reading is in store_load.c.
+ *
+ * Rows go in through insert(), which binds a list of values, opens the transaction where none is
+ * open and commits a full batch. A write that fails rolls the batch back and marks the store as
+ * failed.
+ *
+ * A store is in WAL mode while runs are added, so that readers and a killed writer do no harm, and
+ * goes back to a plain journal when it is closed, so that the file can be copied or kept read-only.
+ */
+#include "trace/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/schema.h"
+#include "trace/store_sql.h"
+
+enum { BUSY_TIMEOUT_MS = 10000 };
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static bool query_int(struct store *store, const char *sql, int64_t *out)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) != SQLITE_OK)
+        return false;
+    bool found = sqlite3_step(statement) == SQLITE_ROW;
+    if (found)
+        *out = sqlite3_column_int64(statement, 0);
+    return sqlite3_finalize(statement) == SQLITE_OK && found;
+}
+
+/* Is this file a store of ours? *out_empty: it is nobody's yet, a database without tables. */
+static enum status identify(struct store *store, bool *out_empty, struct diag *diag)
+{
+    int64_t application = 0, version = 0, tables = 0;
+    if (!query_int(store, "PRAGMA application_id", &application) ||
+        !query_int(store, "PRAGMA user_version", &version) ||
+        !query_int(store, "SELECT count(*) FROM sqlite_master", &tables))
+        return sql_error(store, "open", diag);
+    *out_empty = application == 0 && version == 0 && tables == 0;
+    if (*out_empty)
+        return STATUS_OK;
+    if (application != SCHEMA_APPLICATION)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s is an SQLite database, but not a swsim trace store", store->path);
+    if (version != SCHEMA_VERSION)
+        return diag_error(diag, STATUS_INPUT,
+                          "trace store %s has schema version %lld, this swsim knows version %d",
+                          store->path, (long long)version, SCHEMA_VERSION);
+    return STATUS_OK;
+}
+
+/* Make an empty database a store; another process may be doing the same. */
+static enum status create_schema(struct store *store, struct diag *diag)
+{
+    bool empty = false;
+    if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+        return sql_error(store, "create", diag);
+    enum status status = identify(store, &empty, diag);
+    if (status == STATUS_OK && empty) {
+        char *marks = sqlite3_mprintf("PRAGMA application_id = %d; PRAGMA user_version = %d",
+                                      SCHEMA_APPLICATION, SCHEMA_VERSION);
+        if (!marks)
+            return diag_no_memory(diag);
+        if (sqlite3_exec(store->db, SCHEMA_ALL, NULL, NULL, NULL) != SQLITE_OK ||
+            sqlite3_exec(store->db, marks, NULL, NULL, NULL) != SQLITE_OK)
+            status = sql_error(store, "create", diag);
+        sqlite3_free(marks);
+    }
+    if (status == STATUS_OK && sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+        status = sql_error(store, "create", diag);
+    return status;
+}
+
+/* Everything between opening the file and using it. */
+static enum status prepare_store(struct store *store, struct diag *diag)
+{
+    bool empty = false;
+    (void)sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
+    enum status status = identify(store, &empty, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (empty && !store->writable)
+        return diag_error(diag, STATUS_INPUT, "%s is empty, not a swsim trace store", store->path);
+    if (!store->writable)
+        return STATUS_OK;
+    if (sqlite3_db_readonly(store->db, "main") == 1)
+        return diag_error(diag, STATUS_SYSTEM, "cannot write to trace store %s: it is read-only",
+                          store->path);
+    if (sqlite3_exec(store->db,
+                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                     " PRAGMA foreign_keys = ON",
+                     NULL, NULL, NULL) != SQLITE_OK)
+        return sql_error(store, "create", diag);
+    return empty ? create_schema(store, diag) : STATUS_OK;
+}
+
+static void free_store(struct store *store)
+{
+    for (size_t i = 0; i < STATEMENT_COUNT; i++)
+        (void)sqlite3_finalize(store->statements[i]); /* errors were reported by the step */
+    (void)sqlite3_close(store->db);                   /* cannot fail: nothing refers to it now */
+    free(store->path);
+    free(store);
+}
+
+enum status store_open(const char *path, bool create, struct store **out, struct diag *diag)
+{
+    if (!*path) /* to SQLite: a temporary database that vanishes */
+        return diag_error(diag, STATUS_SYSTEM, "cannot open trace store: its name is empty");
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return diag_no_memory(diag);
+    store->path = strdup(path);
+    store->writable = create;
+    enum status status = STATUS_OK;
+    int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
+    if (!store->path)
+        status = diag_no_memory(diag);
+    else if (sqlite3_open_v2(path, &store->db, flags, NULL) != SQLITE_OK)
+        status = store->db ? sql_error(store, "open", diag) : diag_no_memory(diag);
+    else
+        status = prepare_store(store, diag);
+    if (status != STATUS_OK) {
+        free_store(store);
+        return status;
+    }
+    *out = store;
+    return STATUS_OK;
+}
+
+enum status store_close(struct store *store, struct diag *diag)
+{
+    if (!store)
+        return STATUS_OK;
+    enum status status = store_flush(store, diag);
+    for (size_t i = 0; i < STATEMENT_COUNT; i++) {
+        (void)sqlite3_finalize(store->statements[i]);
+        store->statements[i] = NULL;
+    }
+    /* Back to one plain file. Refused while another process has the store open, and then left to
+       that one: the rows are safe in the write-ahead log. */
+    if (store->writable && !store->failed)
+        (void)sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    free_store(store);
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Report a failed write and give up the batch it belonged to. */
+static enum status write_error(struct store *store, struct diag *diag)
+{
+    enum status status = sql_error(store, "write to", diag);
+    store->failed = true;
+    store->in_transaction = false;
+    /* Where SQLite has rolled back by itself this fails, and there is nothing left to do. */
+    (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
+enum status store_flush(struct store *store, struct diag *diag)
+{
+    if (store->failed)
+        return STATUS_SYSTEM;
+    if (!store->in_transaction)
+        return STATUS_OK;
+    if (!sql_execute(store, STATEMENT_COMMIT, NULL))
+        return write_error(store, diag);
+    store->in_transaction = false;
+    store->rows = 0;
+    return STATUS_OK;
+}
+
+/* Write one row; `out_id` (may be NULL) is its rowid. */
+static enum status insert(struct store *store, enum statement statement, const struct value *values,
+                          int64_t *out_id, struct diag *diag)
+{
+    if (store->failed)
+        return STATUS_SYSTEM;
+    if (!store->in_transaction && !sql_execute(store, STATEMENT_BEGIN, NULL))
+        return write_error(store, diag);
+    store->in_transaction = true;
+    if (!sql_execute(store, statement, values))
+        return write_error(store, diag);
+    int64_t id = sqlite3_last_insert_rowid(store->db);
+    enum status status = ++store->rows < STORE_BATCH_ROWS ? STATUS_OK : store_flush(store, diag);
+    if (status == STATUS_OK && out_id)
+        *out_id = id;
+    return status;
+}
+
+enum status store_begin_run(struct store *store, const struct run_info *info, int64_t *out_run,
+                            struct diag *diag)
+{
+    const struct value values[] = {
+        value_string(run_kind_text(info->kind)),
+        value_string(info->plan_name),
+        value_string(info->plan_text),
+        value_string(run_driver_text(info->driver)),
+        value_string(info->device),
+        value_int(info->ranks),
+        value_int((int64_t)info->seed), /* same 64 bits, read back with the opposite cast */
+        value_int(info->iterations_wanted),
+        value_int(info->created_unix_s),
+        value_int(info->duration_ns),
+        value_int(info->finished),
+        value_text(info->note),
+    };
+    return insert(store, STATEMENT_BEGIN_RUN, values, out_run, diag);
+}
+
+enum status store_add_agent(struct store *store, int64_t run, const struct trace_agent *agent,
+                            int64_t *out_agent, struct diag *diag)
+{
+    const struct value values[] = {
+        value_int(run),
+        value_int(agent->rank),
+        value_string(trace_agent_kind_text(agent->kind)),
+        value_string(agent->name),
+        value_int(agent->position),
+    };
+    return insert(store, STATEMENT_ADD_AGENT, values, out_agent, diag);
+}
+
+enum status store_add_span(struct store *store, int64_t run, int64_t agent,
+                           const struct trace_span *span, int64_t *out_span, struct diag *diag)
+{
+    const struct value values[] = {
+        value_int(run),
+        value_int(agent),
+        value_string(span_kind_text(span->kind)),
+        value_text(span->task),
+        value_iteration(span->iteration),
+        value_int(span->start_ns),
+        value_int(span->end_ns),
+        value_text(span->cause),
+    };
+    return insert(store, STATEMENT_ADD_SPAN, values, out_span, diag);
+}
+
+enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, int64_t to_span,
+                           enum edge_kind kind, struct diag *diag)
+{
+    const struct value values[] = {
+        value_int(run),
+        value_int(from_span),
+        value_int(to_span),
+        value_string(edge_kind_text(kind)),
+    };
+    return insert(store, STATEMENT_ADD_EDGE, values, NULL, diag);
+}
+
+enum status store_add_iteration(struct store *store, int64_t run,
+                                const struct trace_iteration *iteration, struct diag *diag)
+{
+    const struct value values[] = {
+        value_int(run),
+        value_int(iteration->rank),
+        value_int(iteration->number),
+        value_int(iteration->start_ns),
+        value_int(iteration->retire_ns),
+    };
+    return insert(store, STATEMENT_ADD_ITERATION, values, NULL, diag);
+}
+
+enum status store_add_step(struct store *store, int64_t run, const struct trace_step *step,
+                           struct diag *diag)
+{
+    const struct value values[] = {
+        value_int(run),
+        value_int(step->seq),
+        value_int(step->rank),
+        value_string(step->agent),
+        value_string(step->op),
+        value_text(step->task),
+        value_iteration(step->iteration),
+        value_int(step->time_ns),
+    };
+    return insert(store, STATEMENT_ADD_STEP, values, NULL, diag);
+}
+
+enum status store_add_stat(struct store *store, int64_t run, const char *key, double value,
+                           struct diag *diag)
+{
+    const struct value values[] = {value_int(run), value_string(key), value_real(value)};
+    return insert(store, STATEMENT_ADD_STAT, values, NULL, diag);
+}
+
+enum status store_end_run(struct store *store, int64_t run, enum run_finished finished,
+                          int64_t duration_ns, struct diag *diag)
+{
+    const struct value values[] = {value_int(run), value_int(finished), value_int(duration_ns)};
+    enum status status = insert(store, STATEMENT_END_RUN, values, NULL, diag);
+    return status == STATUS_OK ? store_flush(store, diag) : status;
+}
+
+/* ---- writing a trace ------------------------------------------------------------------------ */
+
+/* Agents, spans and edges; `ids` has room for the ids of all agents and then of all spans. */
+static enum status write_spans(struct store *store, int64_t run, const struct trace *trace,
+                               int64_t *ids, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    int64_t *agent_ids = ids, *span_ids = ids + trace->agent_count;
+    for (size_t i = 0; i < trace->agent_count && status == STATUS_OK; i++)
+        status = store_add_agent(store, run, &trace->agents[i], &agent_ids[i], diag);
+    for (size_t i = 0; i < trace->span_count && status == STATUS_OK; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        status = store_add_span(store, run, agent_ids[span->agent], span, &span_ids[i], diag);
+    }
+    for (size_t i = 0; i < trace->edge_count && status == STATUS_OK; i++) {
+        const struct trace_edge *edge = &trace->edges[i];
+        status =
+            store_add_edge(store, run, span_ids[edge->from], span_ids[edge->to], edge->kind, diag);
+    }
+    return status;
+}
+
+/* What refers to nothing but the run. */
+static enum status write_facts(struct store *store, int64_t run, const struct trace *trace,
+                               struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < trace->iteration_count && status == STATUS_OK; i++)
+        status = store_add_iteration(store, run, &trace->iterations[i], diag);
+    for (size_t i = 0; i < trace->step_count && status == STATUS_OK; i++)
+        status = store_add_step(store, run, &trace->steps[i], diag);
+    for (size_t i = 0; i < trace->stat_count && status == STATUS_OK; i++)
+        status = store_add_stat(store, run, trace->stats[i].key, trace->stats[i].value, diag);
+    return status;
+}
+
+enum status store_write_trace(struct store *store, const struct trace *trace, int64_t *out_run,
+                              struct diag *diag)
+{
+    int64_t run = -1;
+    int64_t *ids = calloc(trace->agent_count + trace->span_count + 1, sizeof *ids);
+    if (!ids)
+        return diag_no_memory(diag);
+    enum status status = store_begin_run(store, &trace->info, &run, diag);
+    if (status == STATUS_OK)
+        status = write_spans(store, run, trace, ids, diag);
+    if (status == STATUS_OK)
+        status = write_facts(store, run, trace, diag);
+    if (status == STATUS_OK)
+        status = store_flush(store, diag);
+    free(ids);
+    if (status == STATUS_OK && out_run)
+        *out_run = run;
+    return status;
+}

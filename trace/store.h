@@ -1,0 +1,91 @@
+/*
+ * store.h - the trace store: runs kept in an SQLite file.
+ *
+ * A store is opened, runs are added or loaded, it is closed; one thread uses it at a time, several
+ * processes may use one file. Writing happens in transactions that open by themselves and are
+ * committed by store_flush, store_end_run, store_close and after every STORE_BATCH_ROWS rows; what
+ * was committed survives a killed process. A closed store is one plain file (no -wal beside it).
+ *
+ * Errors: STATUS_INPUT when the file is not a swsim trace store, has another schema version, or
+ * lacks the run asked for; STATUS_SYSTEM with SQLite's reason for everything else. After a failed
+ * write the store refuses further writes with STATUS_SYSTEM, without another message. All times are
+ * nanoseconds from the start of their run. Outputs are set only on success.
+ */
+#ifndef SWSIM_STORE_H
+#define SWSIM_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/diag.h"
+#include "core/status.h"
+#include "trace/trace.h"
+
+enum { STORE_BATCH_ROWS = 10000, STORE_LATEST = -1, STORE_ALL = -1 };
+
+struct store;
+
+/* Open `path`; with `create` a missing or empty file becomes a store, and runs can be added. */
+enum status store_open(const char *path, bool create, struct store **out, struct diag *diag);
+
+/* Commit and close. Also after a failure: frees the store whatever it returns. NULL is allowed. */
+enum status store_close(struct store *store, struct diag *diag);
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+enum status store_begin_run(struct store *store, const struct run_info *info, int64_t *out_run,
+                            struct diag *diag);
+enum status store_add_agent(struct store *store, int64_t run, const struct trace_agent *agent,
+                            int64_t *out_agent, struct diag *diag);
+/* `agent` is what store_add_agent gave; span->agent is not looked at. `out_span` may be NULL. */
+enum status store_add_span(struct store *store, int64_t run, int64_t agent,
+                           const struct trace_span *span, int64_t *out_span, struct diag *diag);
+enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, int64_t to_span,
+                           enum edge_kind kind, struct diag *diag);
+enum status store_add_iteration(struct store *store, int64_t run,
+                                const struct trace_iteration *iteration, struct diag *diag);
+enum status store_add_step(struct store *store, int64_t run, const struct trace_step *step,
+                           struct diag *diag);
+/* A key that is already there gets the new value. */
+enum status store_add_stat(struct store *store, int64_t run, const char *key, double value,
+                           struct diag *diag);
+
+/* Commit: everything so far survives a crash of this process. */
+enum status store_flush(struct store *store, struct diag *diag);
+
+/* Write down how the run ended, and commit. */
+enum status store_end_run(struct store *store, int64_t run, enum run_finished finished,
+                          int64_t duration_ns, struct diag *diag);
+
+/* Write a whole trace, trace->info included, as a new run, and commit. `out_run` may be NULL. */
+enum status store_write_trace(struct store *store, const struct trace *trace, int64_t *out_run,
+                              struct diag *diag);
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* One line of `swsim runs`. */
+struct store_run {
+    int64_t id;
+    struct run_info info;
+    int64_t spans, iterations;
+};
+
+/* Call `visit` for every run, oldest first; what it is given lives until it returns. */
+enum status store_list_runs(struct store *store, void (*visit)(const struct store_run *, void *),
+                            void *context, struct diag *diag);
+
+enum status store_latest_run(struct store *store, int64_t *out_run, struct diag *diag);
+
+/* Load a run (STORE_LATEST: the newest): its agents, iterations and figures, the spans sorted by
+   (agent, start, end) and the edges between them. With iterations given (STORE_ALL: no bound on
+   that side) only the spans that overlap in time with the work of those iterations. Steps are not
+   loaded. The trace lives in `arena`. */
+enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
+                       int64_t to_iteration, struct arena *arena, struct trace *out,
+                       struct diag *diag);
+
+/* Add the steps of the run that `trace` was loaded from. */
+enum status store_load_steps(struct store *store, struct trace *trace, struct diag *diag);
+
+#endif

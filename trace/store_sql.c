@@ -1,0 +1,67 @@
+/* store_sql.c - see store_sql.h. */
+#include "trace/store_sql.h"
+
+#include <string.h>
+
+enum status sql_error(struct store *store, const char *what, struct diag *diag)
+{
+    int code = sqlite3_errcode(store->db) & 0xff;
+    int system_errno = sqlite3_system_errno(store->db);
+    bool from_system = system_errno && (code == SQLITE_CANTOPEN || code == SQLITE_IOERR ||
+                                        code == SQLITE_FULL || code == SQLITE_READONLY);
+    if (code == SQLITE_NOMEM)
+        return diag_no_memory(diag);
+    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+        return diag_error(diag, STATUS_INPUT, "%s is %s: %s", store->path,
+                          code == SQLITE_NOTADB ? "not a swsim trace store"
+                                                : "a damaged trace store",
+                          sqlite3_errmsg(store->db));
+    return diag_error(diag, STATUS_SYSTEM, "cannot %s trace store %s: %s%s%s", what, store->path,
+                      sqlite3_errmsg(store->db), from_system ? ": " : "",
+                      from_system ? strerror(system_errno) : "");
+}
+
+static const char *statement_sql(enum statement statement)
+{
+#define X(name, sql) sql,
+    static const char *const sqls[] = {STATEMENT_LIST(X)};
+#undef X
+    return sqls[statement];
+}
+
+sqlite3_stmt *sql_prepare(struct store *store, enum statement statement)
+{
+    sqlite3_stmt **prepared = &store->statements[statement];
+    if (*prepared) {
+        (void)sqlite3_reset(*prepared); /* repeats the error of its last step, already reported */
+    } else if (sqlite3_prepare_v3(store->db, statement_sql(statement), -1,
+                                  SQLITE_PREPARE_PERSISTENT, prepared, NULL) != SQLITE_OK) {
+        return NULL;
+    }
+    return *prepared;
+}
+
+bool sql_bind(sqlite3_stmt *statement, const struct value *values)
+{
+    int code = SQLITE_OK;
+    for (int i = 0; i < sqlite3_bind_parameter_count(statement) && code == SQLITE_OK; i++) {
+        switch (values[i].type) {
+        case VALUE_NULL: code = sqlite3_bind_null(statement, i + 1); break;
+        case VALUE_INT: code = sqlite3_bind_int64(statement, i + 1, values[i].integer); break;
+        case VALUE_REAL: code = sqlite3_bind_double(statement, i + 1, values[i].real); break;
+        case VALUE_TEXT:
+            code = sqlite3_bind_text(statement, i + 1, values[i].text, -1, SQLITE_STATIC);
+            break;
+        }
+    }
+    return code == SQLITE_OK;
+}
+
+bool sql_execute(struct store *store, enum statement statement, const struct value *values)
+{
+    sqlite3_stmt *prepared = sql_prepare(store, statement);
+    if (!prepared || !sql_bind(prepared, values))
+        return false;
+    bool done = sqlite3_step(prepared) == SQLITE_DONE;
+    return sqlite3_reset(prepared) == SQLITE_OK && done;
+}

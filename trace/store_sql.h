@@ -1,0 +1,113 @@
+/*
+ * store_sql.h - inside the trace store: its statements, and how values get into them.
+ *
+ * Private to store.c and store_load.c. A statement is prepared when first used and lives as long as
+ * the store.
+ */
+#ifndef SWSIM_STORE_SQL_H
+#define SWSIM_STORE_SQL_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/diag.h"
+#include "core/status.h"
+
+/*                NAME            SQL */
+#define STATEMENT_LIST(X)                                                                          \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
+    X(COMMIT, "COMMIT")                                                                            \
+    X(BEGIN_RUN, "INSERT INTO run (kind, plan_name, plan_text, driver, device, ranks, seed,"       \
+                 " iterations_wanted, created, duration_ns, finished, note)"                       \
+                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                   \
+    X(END_RUN, "UPDATE run SET finished = ?2, duration_ns = ?3 WHERE id = ?1")                     \
+    X(ADD_AGENT, "INSERT INTO agent (run, rank, kind, name, position) VALUES (?, ?, ?, ?, ?)")     \
+    X(ADD_SPAN, "INSERT INTO span (run, agent, kind, task, iteration, start_ns, end_ns, cause)"    \
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                \
+    X(ADD_EDGE, "INSERT INTO edge (run, from_span, to_span, kind) VALUES (?, ?, ?, ?)")            \
+    X(ADD_ITERATION, "INSERT INTO iteration (run, rank, number, start_ns, retire_ns)"              \
+                     " VALUES (?, ?, ?, ?, ?)")                                                    \
+    X(ADD_STEP, "INSERT INTO step (run, seq, rank, agent, op, task, iteration, time_ns)"           \
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                \
+    X(ADD_STAT, "INSERT OR REPLACE INTO stat (run, key, value) VALUES (?, ?, ?)")                  \
+    X(LIST_RUNS, "SELECT id, kind, plan_name, plan_text, driver, device, ranks, seed,"             \
+                 " iterations_wanted, created, duration_ns, finished, note,"                       \
+                 " (SELECT count(*) FROM span WHERE span.run = run.id),"                           \
+                 " (SELECT count(*) FROM iteration WHERE iteration.run = run.id)"                  \
+                 " FROM run WHERE ?1 IS NULL OR id = ?1 ORDER BY id")                              \
+    X(LATEST_RUN, "SELECT max(id) FROM run")                                                       \
+    X(AGENTS, "SELECT id, rank, kind, name, position FROM agent WHERE run = ? ORDER BY id")        \
+    X(WINDOW, "SELECT min(start_ns), max(end_ns) FROM span"                                        \
+              " WHERE run = ? AND iteration BETWEEN ? AND ?")                                      \
+    X(SPANS, "SELECT id, kind, task, iteration, start_ns, end_ns, cause FROM span"                 \
+             " WHERE agent = ? AND end_ns >= ? AND start_ns <= ? ORDER BY start_ns, end_ns, id")   \
+    X(EDGES, "SELECT from_span, to_span, kind FROM edge WHERE run = ? ORDER BY rowid")             \
+    X(ITERATIONS, "SELECT rank, number, start_ns, retire_ns FROM iteration WHERE run = ?"          \
+                  " ORDER BY rank, number")                                                        \
+    X(STATS, "SELECT key, value FROM stat WHERE run = ? ORDER BY key")                             \
+    X(STEPS, "SELECT seq, rank, agent, op, task, iteration, time_ns FROM step WHERE run = ?"       \
+             " ORDER BY seq")
+
+#define X(name, sql) STATEMENT_##name,
+enum statement { STATEMENT_LIST(X) STATEMENT_COUNT };
+#undef X
+
+struct store {
+    sqlite3 *db;
+    char *path;
+    sqlite3_stmt *statements[STATEMENT_COUNT];
+    bool writable; /* opened with `create` */
+    bool in_transaction;
+    bool failed; /* a write failed and was reported */
+    int rows;    /* written since the last commit */
+};
+
+/* What a parameter is bound to; texts must live until the statement is stepped. */
+struct value {
+    enum { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT } type;
+    int64_t integer;
+    double real;
+    const char *text;
+};
+
+static inline struct value value_int(int64_t integer)
+{
+    return (struct value){.type = VALUE_INT, .integer = integer};
+}
+
+/* NULL for -1: no iteration. */
+static inline struct value value_iteration(int64_t iteration)
+{
+    return (struct value){.type = iteration < 0 ? VALUE_NULL : VALUE_INT, .integer = iteration};
+}
+
+static inline struct value value_real(double real)
+{
+    return (struct value){.type = VALUE_REAL, .real = real};
+}
+
+static inline struct value value_text(const char *text)
+{
+    return (struct value){.type = text ? VALUE_TEXT : VALUE_NULL, .text = text};
+}
+
+/* For texts that are never NULL in the store. */
+static inline struct value value_string(const char *text)
+{
+    return value_text(text ? text : "");
+}
+
+/* Report SQLite's last error on this store: "cannot WHAT trace store ...". */
+enum status sql_error(struct store *store, const char *what, struct diag *diag);
+
+/* The statement, ready for binding; NULL when SQLite cannot prepare it. */
+sqlite3_stmt *sql_prepare(struct store *store, enum statement statement);
+
+/* Bind `values`, as many as the statement has parameters. */
+bool sql_bind(sqlite3_stmt *statement, const struct value *values);
+
+/* Run a statement that gives no rows. */
+bool sql_execute(struct store *store, enum statement statement, const struct value *values);
+
+#endif

@@ -1,0 +1,791 @@
+/*
+ * timeline.c - see timeline.h.
+ *
+ * First everything is measured (the window in time, the lanes, the legend), then a sheet of that
+ * size is opened and drawn on from back to front: lane backgrounds, grid, waits, work, arrows.
+ *
+ *     +--------------------------------------------------------+
+ *     | title                                                  |
+ *     | subtitle                                               |
+ *     |            0 ms        10 ms        20 ms        30 ms |  axis
+ *     |  streams                                               |  header of a group
+ *     |    memcpy  [H2D 0][H2D 1]                              |  lane
+ *     |   default          ...                                 |
+ *     |  threads                                               |
+ *     |   default  ...                                         |
+ *     |  # H2D  # Forward  # waiting                           |  legend
+ *     +--------------------------------------------------------+
+ *               ^ left_pt                           right_pt ^
+ */
+#include "trace/timeline.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "trace/draw.h"
+
+/* Sizes in points. */
+enum {
+    DEFAULT_WIDTH = 1200,
+    MARGIN = 18,
+    TITLE_FONT = 15,
+    SUBTITLE_FONT = 9,
+    TITLE_HEIGHT = 38,
+    AXIS_HEIGHT = 22,
+    AXIS_FONT = 8,
+    TICK_SPACING = 90, /* at least so far apart */
+    HEADER_HEIGHT = 18,
+    HEADER_FONT = 8,
+    STREAM_HEIGHT = 26,
+    THREAD_HEIGHT = 13,
+    LANE_GAP = 9,
+    RANK_GAP = 8, /* more above the first lane of another rank */
+    LANE_FONT = 10,
+    LABEL_GAP = 8, /* between a lane's name and the lane */
+    MIN_GUTTER = 56,
+    LEGEND_GAP = 16,
+    LEGEND_ROW = 17,
+    LEGEND_FONT = 9,
+    SWATCH = 10
+};
+
+static const char text_dark[] = "#222222", text_grey[] = "#777777", lane_fill[] = "#f6f6f6",
+                  grid_color[] = "#e4e4e4", stall_fill[] = "#fbdcd8", block_fill[] = "#fdefed",
+                  wait_text[] = "#a8453b", tight_color[] = "#333333cc", loose_color[] = "#33333344";
+
+struct lane {
+    int agent;
+    double y_pt, height_pt;
+    bool starts_group; /* the first of its rank and kind: a header stands above */
+};
+
+/* A task in the order of first start, which is also its colour. */
+struct task_entry {
+    const char *name;       /* interned by the trace: compared by pointer */
+    const char *short_name; /* NULL: none */
+    int64_t start_ns;
+    bool short_used; /* on a box: the legend explains it */
+};
+
+struct view {
+    const struct trace *trace;
+    const struct timeline_options *options;
+    struct arena arena; /* of this picture */
+    struct drawing *drawing;
+    int64_t start_ns, end_ns;
+    struct lane *lanes;
+    int *lane_of_agent; /* -1: not shown */
+    size_t lane_count;
+    struct task_entry *tasks;
+    size_t task_count, task_cap;
+    bool any_wait, arrows_left_out;
+    int64_t first_iteration, last_iteration; /* asked for; last -1: whatever there is */
+    double width_pt, height_pt;
+    double left_pt, right_pt; /* of the lanes */
+    double lanes_top_pt, lanes_bottom_pt;
+    struct draw_node **nodes; /* of each span, NULL: not drawn */
+};
+
+static bool is_steps(const struct view *view)
+{
+    return view->trace->info.kind == RUN_WITNESS;
+}
+
+static bool in_window(const struct view *view, const struct trace_span *span)
+{
+    return span->start_ns < view->end_ns && span->end_ns >= view->start_ns &&
+           (span->end_ns > view->start_ns || span->start_ns == view->start_ns);
+}
+
+static double x_of(const struct view *view, int64_t time_ns)
+{
+    double part = (double)(time_ns - view->start_ns) / (double)(view->end_ns - view->start_ns);
+    return view->left_pt + fmin(fmax(part, 0), 1) * (view->right_pt - view->left_pt);
+}
+
+/* ---- the window ----------------------------------------------------------------------------- */
+
+/* The time that iterations from..to take, on all ranks; false: there are none. */
+static bool range_of_iterations(const struct trace *trace, int64_t from, int64_t to,
+                                int64_t *out_start_ns, int64_t *out_end_ns)
+{
+    int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
+    for (size_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        if (span->iteration < 0 || span->iteration < from || span->iteration > to)
+            continue;
+        start_ns = span->start_ns < start_ns ? span->start_ns : start_ns;
+        end_ns = span->end_ns > end_ns ? span->end_ns : end_ns;
+    }
+    *out_start_ns = start_ns;
+    *out_end_ns = end_ns;
+    return start_ns <= end_ns;
+}
+
+/* 0 where no span has an iteration. */
+static int64_t lowest_iteration(const struct trace *trace)
+{
+    int64_t lowest = -1;
+    for (size_t i = 0; i < trace->span_count; i++) {
+        int64_t iteration = trace->spans[i].iteration;
+        if (iteration >= 0 && (lowest < 0 || iteration < lowest))
+            lowest = iteration;
+    }
+    return lowest < 0 ? 0 : lowest;
+}
+
+static enum status choose_window(struct view *view, struct diag *diag)
+{
+    const struct trace *trace = view->trace;
+    const struct timeline_options *options = view->options;
+    int64_t first_ns, last_ns;
+    view->last_iteration = -1;
+    if (trace->span_count == 0)
+        return diag_error(diag, STATUS_INPUT, "nothing to draw: the run has no spans");
+    trace_range(trace, &first_ns, &last_ns);
+    view->start_ns = first_ns;
+    view->end_ns = last_ns;
+    if (options->range == TIMELINE_TIME) {
+        view->start_ns = options->from > first_ns ? options->from : first_ns;
+        view->end_ns = options->to < last_ns ? options->to : last_ns;
+        if (options->from >= options->to || options->to <= first_ns || options->from >= last_ns)
+            return diag_error(diag, STATUS_INPUT,
+                              "nothing to draw: the run has no work in this time");
+    } else if (options->range == TIMELINE_ITERATIONS) {
+        if (!range_of_iterations(trace, options->from, options->to, &view->start_ns, &view->end_ns))
+            return diag_error(diag, STATUS_INPUT,
+                              "nothing to draw: the run has no iterations %" PRId64 " to %" PRId64,
+                              options->from, options->to);
+        view->first_iteration = options->from;
+        view->last_iteration = options->to;
+    } else if (options->range == TIMELINE_FIRST && !is_steps(view)) {
+        int64_t start_ns;
+        view->first_iteration = lowest_iteration(trace);
+        view->last_iteration = view->first_iteration + TIMELINE_FIRST_ITERATIONS - 1;
+        if (!range_of_iterations(trace, view->first_iteration, view->last_iteration, &start_ns,
+                                 &view->end_ns))
+            view->end_ns = last_ns;
+    }
+    if (view->end_ns <= view->start_ns)
+        view->end_ns = view->start_ns + 1;
+    return STATUS_OK;
+}
+
+/* The iterations to name in the subtitle: those asked for that have work in the window, all that
+   have where none were asked for. False: none. */
+static bool shown_iterations(const struct view *view, int64_t *out_first, int64_t *out_last)
+{
+    int64_t first = INT64_MAX, last = -1;
+    for (size_t i = 0; i < view->trace->span_count; i++) {
+        const struct trace_span *span = &view->trace->spans[i];
+        bool asked = view->last_iteration < 0 || (span->iteration >= view->first_iteration &&
+                                                  span->iteration <= view->last_iteration);
+        if (span->iteration < 0 || !asked || !in_window(view, span))
+            continue;
+        first = span->iteration < first ? span->iteration : first;
+        last = span->iteration > last ? span->iteration : last;
+    }
+    *out_first = first;
+    *out_last = last;
+    return last >= 0;
+}
+
+/* ---- tasks ---------------------------------------------------------------------------------- */
+
+/* "InputDistWait" is IDW, "all_to_all" is ata; NULL where that says too little. */
+static const char *shorten(struct arena *arena, const char *name)
+{
+    char initials[8];
+    size_t count = 0;
+    bool starts_word = true;
+    for (const char *c = name; *c; c++) {
+        bool upper = *c >= 'A' && *c <= 'Z', lower = *c >= 'a' && *c <= 'z';
+        bool digit = *c >= '0' && *c <= '9';
+        if (upper || digit || (starts_word && lower)) {
+            if (count + 1 >= sizeof initials)
+                return NULL;
+            initials[count++] = *c;
+        }
+        starts_word = !upper && !lower && !digit;
+    }
+    initials[count] = '\0';
+    return count >= 2 && count + 2 <= strlen(name) ? arena_strdup(arena, initials) : NULL;
+}
+
+static int find_task(const struct view *view, const char *name)
+{
+    for (size_t i = 0; i < view->task_count; i++)
+        if (view->tasks[i].name == name)
+            return (int)i;
+    return -1;
+}
+
+static int compare_tasks(const void *left, const void *right)
+{
+    const struct task_entry *a = left, *b = right;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+/* All tasks of the run, so that colours do not depend on the window. */
+static bool collect_tasks(struct view *view)
+{
+    for (size_t i = 0; i < view->trace->span_count; i++) {
+        const struct trace_span *span = &view->trace->spans[i];
+        if (!span->task || span->kind == SPAN_WAIT)
+            continue;
+        int found = find_task(view, span->task);
+        if (found >= 0) {
+            struct task_entry *task = &view->tasks[found];
+            task->start_ns = span->start_ns < task->start_ns ? span->start_ns : task->start_ns;
+            continue;
+        }
+        void *tasks = view->tasks;
+        if (!arena_grow(&view->arena, &tasks, view->task_count, &view->task_cap,
+                        sizeof *view->tasks))
+            return false;
+        view->tasks = tasks;
+        view->tasks[view->task_count++] = (struct task_entry){
+            span->task, shorten(&view->arena, span->task), span->start_ns, false};
+    }
+    if (view->task_count)
+        qsort(view->tasks, view->task_count, sizeof *view->tasks, compare_tasks);
+    return !view->arena.failed;
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------- */
+
+static int compare_agents(const void *left, const void *right, void *context)
+{
+    const struct trace *trace = context;
+    int i = ((const struct lane *)left)->agent, j = ((const struct lane *)right)->agent;
+    const struct trace_agent *a = &trace->agents[i], *b = &trace->agents[j];
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->position != b->position)
+        return a->position < b->position ? -1 : 1;
+    return (i > j) - (i < j);
+}
+
+static bool choose_lanes(struct view *view)
+{
+    const struct trace *trace = view->trace;
+    view->lanes = ARENA_ARRAY(&view->arena, trace->agent_count, struct lane);
+    view->lane_of_agent = ARENA_ARRAY(&view->arena, trace->agent_count, int);
+    view->nodes = ARENA_ARRAY(&view->arena, trace->span_count, struct draw_node *);
+    if (!view->lanes || !view->lane_of_agent || !view->nodes)
+        return false;
+    for (size_t i = 0; i < trace->agent_count; i++) {
+        view->lane_of_agent[i] = -1;
+        const struct trace_agent *agent = &trace->agents[i];
+        bool shown = agent->kind == TRACE_STREAM || !view->options->hide_threads;
+        if (shown && (!view->options->one_rank || agent->rank == view->options->rank))
+            view->lanes[view->lane_count++] = (struct lane){.agent = (int)i};
+    }
+    if (view->lane_count)
+        qsort_r(view->lanes, view->lane_count, sizeof *view->lanes, compare_agents,
+                (void *)(uintptr_t)trace);
+    for (size_t i = 0; i < view->lane_count; i++)
+        view->lane_of_agent[view->lanes[i].agent] = (int)i;
+    for (size_t i = 0; i < trace->span_count; i++)
+        view->any_wait |= trace->spans[i].kind == SPAN_WAIT && in_window(view, &trace->spans[i]);
+    return true;
+}
+
+/* Give every lane its place, from `y` downwards, and find the width of their names. */
+static void place_lanes(struct view *view, double y)
+{
+    double gutter = MIN_GUTTER;
+    const struct trace_agent *before = NULL;
+    view->lanes_top_pt = y;
+    for (size_t i = 0; i < view->lane_count; i++) {
+        struct lane *lane = &view->lanes[i];
+        const struct trace_agent *agent = &view->trace->agents[lane->agent];
+        lane->starts_group = !before || agent->rank != before->rank || agent->kind != before->kind;
+        y += lane->starts_group ? HEADER_HEIGHT : 0;
+        y += before && agent->rank != before->rank ? RANK_GAP : 0;
+        lane->y_pt = y;
+        lane->height_pt = agent->kind == TRACE_STREAM ? STREAM_HEIGHT : THREAD_HEIGHT;
+        y += lane->height_pt + LANE_GAP;
+        gutter = fmax(gutter, draw_text_width(agent->name, LANE_FONT));
+        before = agent;
+    }
+    view->lanes_bottom_pt = y;
+    view->left_pt = MARGIN + fmin(gutter, view->width_pt / 4) + LABEL_GAP;
+    view->right_pt = view->width_pt - MARGIN;
+}
+
+/* Does the picture show more than one rank? */
+static bool many_ranks(const struct view *view)
+{
+    return view->lane_count &&
+           view->trace->agents[view->lanes[0].agent].rank !=
+               view->trace->agents[view->lanes[view->lane_count - 1].agent].rank;
+}
+
+/* "streams", "rank 1 threads" */
+static void draw_header(struct view *view, const struct lane *lane)
+{
+    const struct trace_agent *agent = &view->trace->agents[lane->agent];
+    const char *kind = trace_agent_kind_text(agent->kind);
+    const char *text = many_ranks(view)
+                           ? arena_printf(&view->arena, "rank %d %ss", agent->rank, kind)
+                           : arena_printf(&view->arena, "%ss", kind);
+    draw_text(view->drawing, &(struct draw_text){
+                                 .x_pt = MARGIN,
+                                 .y_pt = lane->y_pt - HEADER_FONT,
+                                 .text = text ? text : "",
+                                 .color = text_grey,
+                                 .font_pt = HEADER_FONT,
+                             });
+}
+
+static void draw_lane(struct view *view, const struct lane *lane)
+{
+    const struct trace_agent *agent = &view->trace->agents[lane->agent];
+    if (lane->starts_group)
+        draw_header(view, lane);
+    draw_box(view->drawing, &(struct draw_box){
+                                .x_pt = view->left_pt,
+                                .y_pt = lane->y_pt,
+                                .width_pt = view->right_pt - view->left_pt,
+                                .height_pt = lane->height_pt,
+                                .fill = lane_fill,
+                            });
+    draw_text(view->drawing, &(struct draw_text){
+                                 .x_pt = view->left_pt - LABEL_GAP,
+                                 .y_pt = lane->y_pt + lane->height_pt / 2,
+                                 .align = DRAW_RIGHT,
+                                 .text = agent->name,
+                                 .color = text_dark,
+                                 .font_pt = agent->kind == TRACE_STREAM ? LANE_FONT : LANE_FONT - 2,
+                             });
+}
+
+/* ---- title and axis ------------------------------------------------------------------------- */
+
+/* Add `text` to the subtitle. */
+static void add_fact(struct view *view, const char **subtitle, const char *text)
+{
+    if (text && *text)
+        *subtitle = arena_printf(&view->arena, "%s%s%s", *subtitle ? *subtitle : "",
+                                 *subtitle && **subtitle ? "  \u00b7  " : "", text);
+}
+
+/* "iterations 0 to 5 of 40" */
+static const char *iterations_text(struct view *view)
+{
+    int64_t first, last, all = view->trace->info.iterations_wanted;
+    if (!shown_iterations(view, &first, &last))
+        return NULL;
+    if (all > last + 1)
+        return arena_printf(&view->arena, "iterations %" PRId64 " to %" PRId64 " of %" PRId64,
+                            first, last, all);
+    return arena_printf(&view->arena, "iterations %" PRId64 " to %" PRId64, first, last);
+}
+
+static const char *subtitle_text(struct view *view)
+{
+    const struct run_info *info = &view->trace->info;
+    struct arena *arena = &view->arena;
+    char time[UNITS_TEXT];
+    const char *text = NULL;
+    double mean_ns = trace_mean_iteration_ns(view->trace);
+    add_fact(view, &text, run_kind_text(info->kind));
+    add_fact(view, &text, info->device);
+    if (info->driver != RUN_DRIVER_NONE)
+        add_fact(view, &text, arena_printf(arena, "%s driver", run_driver_text(info->driver)));
+    if (info->ranks > 1)
+        add_fact(view, &text, arena_printf(arena, "%d ranks", info->ranks));
+    add_fact(view, &text, iterations_text(view));
+    if (mean_ns > 0 && !is_steps(view)) {
+        units_show_time(mean_ns, time);
+        add_fact(view, &text, arena_printf(arena, "%s per iteration", time));
+    }
+    if (info->finished == RUN_INTERRUPTED)
+        add_fact(view, &text, "interrupted");
+    if (view->arrows_left_out)
+        add_fact(view, &text, "without dependence arrows");
+    return text ? text : "";
+}
+
+static void draw_title(struct view *view)
+{
+    const char *name = view->options->title ? view->options->title : view->trace->info.plan_name;
+    draw_text(view->drawing, &(struct draw_text){
+                                 .x_pt = MARGIN,
+                                 .y_pt = MARGIN + TITLE_FONT / 2.0,
+                                 .text = name,
+                                 .color = text_dark,
+                                 .font_pt = TITLE_FONT,
+                                 .bold = true,
+                             });
+    draw_text(view->drawing, &(struct draw_text){
+                                 .x_pt = MARGIN,
+                                 .y_pt = MARGIN + TITLE_FONT + 12,
+                                 .text = subtitle_text(view),
+                                 .color = text_grey,
+                                 .font_pt = SUBTITLE_FONT,
+                             });
+}
+
+/* The smallest of 1, 2, 5, 10, 20, ... that is at least `least`. */
+static int64_t round_step(double least)
+{
+    static const int factors[] = {2, 5, 10};
+    int64_t decade = 1;
+    if (least <= 1)
+        return 1;
+    while (decade <= INT64_MAX / 100) {
+        for (size_t i = 0; i < 3; i++)
+            if ((double)(decade * factors[i]) >= least)
+                return decade * factors[i];
+        decade *= 10;
+    }
+    return decade;
+}
+
+/* The unit that all ticks are written in: the largest that leaves the last tick at one or more. */
+static const char *tick_unit(const struct view *view, double *out_ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
+    size_t i = 0;
+    while (i < 3 && (double)view->end_ns < units[i].ns)
+        i++;
+    *out_ns = is_steps(view) ? 1 : units[i].ns;
+    return is_steps(view) ? "" : units[i].name;
+}
+
+static void draw_axis(struct view *view)
+{
+    double unit_ns, width_pt = view->right_pt - view->left_pt;
+    const char *unit = tick_unit(view, &unit_ns);
+    int64_t range_ns = view->end_ns - view->start_ns;
+    int64_t step_ns = round_step((double)range_ns * TICK_SPACING / width_pt);
+    int decimals = 0;
+    for (double step = (double)step_ns / unit_ns; step < 0.999 && decimals < 9; step *= 10)
+        decimals++;
+    int64_t tick_ns = (view->start_ns + step_ns - 1) / step_ns * step_ns;
+    for (; tick_ns <= view->end_ns; tick_ns += step_ns) {
+        double x = x_of(view, tick_ns);
+        const char *text =
+            arena_printf(&view->arena, "%s%.*f%s%s", is_steps(view) ? "step " : "", decimals,
+                         (double)tick_ns / unit_ns, *unit ? " " : "", unit);
+        draw_box(view->drawing, &(struct draw_box){
+                                    .x_pt = x,
+                                    .y_pt = view->lanes_top_pt,
+                                    .width_pt = 1,
+                                    .height_pt = view->lanes_bottom_pt - view->lanes_top_pt,
+                                    .fill = grid_color,
+                                });
+        double half_pt = text ? draw_text_width(text, AXIS_FONT) / 2 : 0;
+        bool fits = x + half_pt < view->width_pt - MARGIN / 2.0;
+        draw_text(view->drawing, &(struct draw_text){
+                                     .x_pt = fits ? x : view->right_pt + 4,
+                                     .y_pt = view->lanes_top_pt - AXIS_FONT,
+                                     .align = fits ? DRAW_CENTER : DRAW_RIGHT,
+                                     .text = text ? text : "",
+                                     .color = text_grey,
+                                     .font_pt = AXIS_FONT,
+                                 });
+    }
+}
+
+/* ---- spans ---------------------------------------------------------------------------------- */
+
+/* A label that may be used in a font of that size or smaller. */
+static bool fit(const char *text, double width_pt, double largest_pt, double smallest_pt,
+                double *out_font_pt)
+{
+    for (double font_pt = largest_pt; text && font_pt >= smallest_pt; font_pt--) {
+        if (draw_text_width(text, font_pt) + 3 <= width_pt) {
+            *out_font_pt = font_pt;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "Forward 3", else "IDW 3", else "3", else NULL. Notes the use of a short name. */
+static const char *work_label(struct view *view, const struct trace_span *span, double width_pt,
+                              double height_pt, double *out_font_pt)
+{
+    double largest_pt = fmin(9, height_pt - 5), smallest_pt = largest_pt - 1;
+    int task = span->task ? find_task(view, span->task) : -1;
+    const char *names[] = {span->task, task >= 0 ? view->tasks[task].short_name : NULL, ""};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *label = names[i];
+        if (label && span->iteration >= 0)
+            label = arena_printf(&view->arena, "%s%s%" PRId64, label, *label ? " " : "",
+                                 span->iteration);
+        if (!label || !fit(label, width_pt, largest_pt, smallest_pt - (i == 2), out_font_pt))
+            continue;
+        if (i == 1)
+            view->tasks[task].short_used = true;
+        return label;
+    }
+    return NULL;
+}
+
+/* A time in full, in the unit of its size: "3.4525 ms". */
+static const char *exact_time(struct view *view, int64_t ns)
+{
+    static const struct {
+        const char *name;
+        int64_t ns;
+        int decimals;
+    } units[] = {{"s", 1000000000, 9}, {"ms", 1000000, 6}, {"us", 1000, 3}, {"ns", 1, 0}};
+    size_t i = 0;
+    while (i < 3 && llabs(ns) < units[i].ns)
+        i++;
+    char number[UNITS_TEXT];
+    snprintf(number, sizeof number, "%.*f", units[i].decimals, (double)ns / (double)units[i].ns);
+    for (size_t end = strlen(number); units[i].decimals && number[end - 1] == '0'; end--)
+        number[end - 1] = '\0';
+    if (number[strlen(number) - 1] == '.')
+        number[strlen(number) - 1] = '\0';
+    return arena_printf(&view->arena, "%s %s", number, units[i].name);
+}
+
+static const char *tooltip(struct view *view, const struct trace_span *span)
+{
+    const struct trace_agent *agent = &view->trace->agents[span->agent];
+    struct arena *arena = &view->arena;
+    const char *iteration =
+        span->iteration >= 0 ? arena_printf(arena, " %" PRId64, span->iteration) : "";
+    const char *doing =
+        arena_printf(arena, "%s%s", span->task ? span->task : "", iteration ? iteration : "");
+    const char *what = doing;
+    if (span->kind == SPAN_WAIT)
+        what = arena_printf(arena, "%s%swaits for %s", doing ? doing : "", span->task ? " " : "",
+                            span->cause ? span->cause : "something unknown");
+    const char *where = arena_printf(arena, "rank %d %s %s", agent->rank,
+                                     trace_agent_kind_text(agent->kind), agent->name);
+    if (is_steps(view))
+        return arena_printf(arena, "%s; %s; step %" PRId64, what, where, span->start_ns);
+    return arena_printf(arena, "%s; %s; %s to %s, %s", what, where,
+                        exact_time(view, span->start_ns), exact_time(view, span->end_ns),
+                        exact_time(view, span->end_ns - span->start_ns));
+}
+
+static void draw_work(struct view *view, const struct trace_span *span, struct draw_box *box)
+{
+    int task = span->task ? find_task(view, span->task) : -1;
+    box->fill = task >= 0 ? draw_fill(task) : "#cccccc";
+    box->border = box->width_pt >= 3 ? (task >= 0 ? draw_border(task) : "#888888") : NULL;
+    box->text_color = text_dark;
+    box->label = work_label(view, span, box->width_pt, box->height_pt, &box->font_pt);
+}
+
+static void draw_wait(struct view *view, const struct trace_span *span, struct draw_box *box)
+{
+    bool stall = view->trace->agents[span->agent].kind == TRACE_STREAM;
+    box->fill = stall ? stall_fill : block_fill;
+    box->text_color = wait_text;
+    if (fit(span->cause, box->width_pt, 7, 6, &box->font_pt))
+        box->label = span->cause;
+}
+
+static void draw_span(struct view *view, size_t index)
+{
+    const struct trace_span *span = &view->trace->spans[index];
+    const struct lane *lane = &view->lanes[view->lane_of_agent[span->agent]];
+    double left = x_of(view, span->start_ns), right = x_of(view, span->end_ns);
+    struct draw_box box = {
+        .x_pt = left,
+        .y_pt = lane->y_pt,
+        .width_pt = right - left,
+        .height_pt = lane->height_pt,
+        .tooltip = tooltip(view, span),
+    };
+    if (span->kind == SPAN_WAIT)
+        draw_wait(view, span, &box);
+    else
+        draw_work(view, span, &box);
+    view->nodes[index] = draw_box(view->drawing, &box);
+}
+
+/* Waits first: work stands in front of them. */
+static void draw_spans(struct view *view)
+{
+    for (int work = 0; work <= 1; work++) {
+        for (size_t i = 0; i < view->trace->span_count; i++) {
+            const struct trace_span *span = &view->trace->spans[i];
+            if ((span->kind != SPAN_WAIT) == work && in_window(view, span) &&
+                view->lane_of_agent[span->agent] >= 0)
+                draw_span(view, i);
+        }
+    }
+}
+
+/* ---- arrows --------------------------------------------------------------------------------- */
+
+/* Did the end of `from` let `to` start? As near as a point on the sheet. */
+static bool is_tight(const struct view *view, const struct trace_edge *edge)
+{
+    const struct trace_span *from = &view->trace->spans[edge->from];
+    const struct trace_span *to = &view->trace->spans[edge->to];
+    return x_of(view, to->start_ns) - x_of(view, from->end_ns) <= 1;
+}
+
+/* Arrows within a lane say nothing that the order of the boxes does not. */
+static bool is_drawn(const struct view *view, const struct trace_edge *edge)
+{
+    const struct trace_span *from = &view->trace->spans[edge->from];
+    const struct trace_span *to = &view->trace->spans[edge->to];
+    bool wanted = view->options->arrows != TIMELINE_ARROWS_NONE &&
+                  (edge->kind == EDGE_DEPENDENCE || view->options->arrows == TIMELINE_ARROWS_ALL);
+    return wanted && from->agent != to->agent && in_window(view, from) && in_window(view, to) &&
+           view->lane_of_agent[from->agent] >= 0 && view->lane_of_agent[to->agent] >= 0;
+}
+
+static void count_arrows(struct view *view)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < view->trace->edge_count; i++)
+        count += is_drawn(view, &view->trace->edges[i]);
+    view->arrows_left_out =
+        view->options->arrows == TIMELINE_ARROWS_AUTO && count > TIMELINE_AUTO_ARROWS;
+}
+
+static void draw_edge_arrow(struct view *view, const struct trace_edge *edge)
+{
+    const struct trace_span *from = &view->trace->spans[edge->from];
+    const struct trace_span *to = &view->trace->spans[edge->to];
+    const struct lane *source = &view->lanes[view->lane_of_agent[from->agent]];
+    const struct lane *target = &view->lanes[view->lane_of_agent[to->agent]];
+    double from_width = x_of(view, from->end_ns) - x_of(view, from->start_ns);
+    double to_width = x_of(view, to->end_ns) - x_of(view, to->start_ns);
+    bool down = source->y_pt < target->y_pt;
+    draw_arrow(view->drawing, &(struct draw_arrow){
+                                  .from = view->nodes[edge->from],
+                                  .to = view->nodes[edge->to],
+                                  .from_x_pt = x_of(view, from->end_ns) - fmin(3, from_width / 2),
+                                  .from_y_pt = source->y_pt + (down ? source->height_pt : 0),
+                                  .to_x_pt = x_of(view, to->start_ns) + fmin(3, to_width / 2),
+                                  .to_y_pt = target->y_pt + (down ? 0 : target->height_pt),
+                                  .color = is_tight(view, edge) ? tight_color : loose_color,
+                                  .dashed = edge->kind == EDGE_LAUNCH,
+                              });
+}
+
+static void draw_arrows(struct view *view)
+{
+    for (size_t i = 0; i < view->trace->edge_count && !view->arrows_left_out; i++)
+        if (is_drawn(view, &view->trace->edges[i]))
+            draw_edge_arrow(view, &view->trace->edges[i]);
+}
+
+/* ---- legend --------------------------------------------------------------------------------- */
+
+/* Walks over the entries of the legend, drawing them when there is a drawing. Returns the height.
+ */
+static double lay_legend(struct view *view, double y)
+{
+    double x = view->left_pt, top = y;
+    for (size_t i = 0; i < view->task_count + view->any_wait; i++) {
+        const struct task_entry *task = i < view->task_count ? &view->tasks[i] : NULL;
+        const char *text = task ? task->name : "waiting";
+        if (task && task->short_used)
+            text = arena_printf(&view->arena, "%s (%s)", task->name, task->short_name);
+        double width = SWATCH + 5 + draw_text_width(text ? text : "", LEGEND_FONT) + 14;
+        if (x + width > view->right_pt && x > view->left_pt) {
+            x = view->left_pt;
+            y += LEGEND_ROW;
+        }
+        if (view->drawing) {
+            draw_box(view->drawing, &(struct draw_box){
+                                        .x_pt = x,
+                                        .y_pt = y + (LEGEND_ROW - SWATCH) / 2.0,
+                                        .width_pt = SWATCH,
+                                        .height_pt = SWATCH,
+                                        .fill = task ? draw_fill((int)i) : stall_fill,
+                                        .border = task ? draw_border((int)i) : NULL,
+                                    });
+            draw_text(view->drawing, &(struct draw_text){
+                                         .x_pt = x + SWATCH + 5,
+                                         .y_pt = y + LEGEND_ROW / 2.0,
+                                         .text = text ? text : "",
+                                         .color = text_dark,
+                                         .font_pt = LEGEND_FONT,
+                                     });
+        }
+        x += width;
+    }
+    return y + LEGEND_ROW - top;
+}
+
+/* Find out which short names will stand on boxes, before the legend is measured. */
+static void note_short_names(struct view *view)
+{
+    for (size_t i = 0; i < view->trace->span_count; i++) {
+        const struct trace_span *span = &view->trace->spans[i];
+        int index = view->lane_of_agent[span->agent];
+        double font_pt;
+        if (index < 0 || span->kind == SPAN_WAIT || !in_window(view, span))
+            continue;
+        double width_pt = x_of(view, span->end_ns) - x_of(view, span->start_ns);
+        (void)work_label(view, span, width_pt, view->lanes[index].height_pt, &font_pt);
+    }
+}
+
+/* ---- all together --------------------------------------------------------------------------- */
+
+static enum status measure(struct view *view, struct diag *diag)
+{
+    enum status status = choose_window(view, diag);
+    if (status != STATUS_OK)
+        return status;
+    view->width_pt = view->options->width_pt > 0 ? view->options->width_pt : DEFAULT_WIDTH;
+    if (view->width_pt < TIMELINE_MIN_WIDTH_PT)
+        return diag_error(diag, STATUS_USAGE, "a timeline is at least %d points wide",
+                          TIMELINE_MIN_WIDTH_PT);
+    if (!collect_tasks(view) || !choose_lanes(view))
+        return diag_no_memory(diag);
+    place_lanes(view, MARGIN + TITLE_HEIGHT + AXIS_HEIGHT);
+    if (view->lane_count == 0)
+        return diag_error(diag, STATUS_INPUT, "nothing to draw: no rank or stream is left");
+    count_arrows(view);
+    note_short_names(view);
+    view->height_pt = view->lanes_bottom_pt + LEGEND_GAP + lay_legend(view, 0) + MARGIN;
+    return STATUS_OK;
+}
+
+static enum status draw_all(struct view *view, const char *path, struct diag *diag)
+{
+    enum status status = draw_open_placed(view->width_pt, view->height_pt, &view->drawing, diag);
+    if (status != STATUS_OK)
+        return status;
+    draw_title(view);
+    for (size_t i = 0; i < view->lane_count; i++)
+        draw_lane(view, &view->lanes[i]);
+    draw_axis(view);
+    draw_spans(view);
+    draw_arrows(view);
+    lay_legend(view, view->lanes_bottom_pt + LEGEND_GAP);
+    status = view->arena.failed ? diag_no_memory(diag) : draw_write(view->drawing, path, diag);
+    draw_close(view->drawing);
+    return status;
+}
+
+enum status timeline_render(const struct trace *trace, const struct timeline_options *options,
+                            const char *path, struct diag *diag)
+{
+    struct view view = {.trace = trace, .options = options};
+    arena_init(&view.arena, 0);
+    enum status status = measure(&view, diag);
+    if (status == STATUS_OK)
+        status = draw_all(&view, path, diag);
+    arena_fini(&view.arena);
+    return status;
+}

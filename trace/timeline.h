@@ -1,0 +1,52 @@
+/*
+ * timeline.h - the picture of a run: a lane for every stream and thread, time to the right.
+ *
+ * Boxes are the work of streams and, thinner, of threads, one colour a task, labelled with the
+ * iteration; light red is time spent waiting, with its cause where it fits. Every box has a tooltip
+ * with exact times. The output format follows the extension: .svg, .png or .dot.
+ */
+#ifndef SWSIM_TIMELINE_H
+#define SWSIM_TIMELINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/diag.h"
+#include "core/status.h"
+#include "trace/trace.h"
+
+/* Which part of the run is drawn. Work of other iterations in that time is drawn too. */
+enum timeline_range {
+    TIMELINE_FIRST,      /* the first TIMELINE_FIRST_ITERATIONS, the fill included; witness: all */
+    TIMELINE_ITERATIONS, /* from .. to, both included */
+    TIMELINE_TIME,       /* from .. to, nanoseconds (in a witness: steps) */
+    TIMELINE_ALL
+};
+
+enum timeline_arrows {
+    TIMELINE_ARROWS_AUTO, /* dependences, unless there are more than TIMELINE_AUTO_ARROWS */
+    TIMELINE_ARROWS_NONE,
+    TIMELINE_ARROWS_DEPENDENCES,
+    TIMELINE_ARROWS_ALL /* launches too */
+};
+
+enum { TIMELINE_FIRST_ITERATIONS = 6, TIMELINE_AUTO_ARROWS = 200, TIMELINE_MIN_WIDTH_PT = 400 };
+
+/* All zero: the defaults. */
+struct timeline_options {
+    enum timeline_range range;
+    int64_t from, to;
+    enum timeline_arrows arrows;
+    double width_pt;   /* 0: 1200; at least TIMELINE_MIN_WIDTH_PT */
+    const char *title; /* NULL: the plan's name */
+    bool hide_threads;
+    bool one_rank; /* only `rank` */
+    int rank;
+};
+
+/* Draw `trace` to the file `path`. STATUS_INPUT where there is nothing to draw, STATUS_USAGE for an
+   unknown extension, STATUS_SYSTEM when the file cannot be written or Graphviz fails. */
+enum status timeline_render(const struct trace *trace, const struct timeline_options *options,
+                            const char *path, struct diag *diag);
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * trace.c - see trace.h: growing arrays in an arena, and a hash table of names.
+ *
+ * The table of names uses linear probing and stays at most half full; there are few names (tasks,
+ * agents, causes) and many references to them.
+ */
+#include "trace/trace.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+#define X(name, text) text,
+
+const char *run_kind_text(enum run_kind kind)
+{
+    static const char *const texts[] = {RUN_KIND_LIST(X)};
+    return texts[kind];
+}
+
+const char *run_driver_text(enum run_driver driver)
+{
+    static const char *const texts[] = {RUN_DRIVER_LIST(X)};
+    return texts[driver];
+}
+
+const char *trace_agent_kind_text(enum trace_agent_kind kind)
+{
+    static const char *const texts[] = {TRACE_AGENT_KIND_LIST(X)};
+    return texts[kind];
+}
+
+const char *span_kind_text(enum span_kind kind)
+{
+    static const char *const texts[] = {SPAN_KIND_LIST(X)};
+    return texts[kind];
+}
+
+const char *edge_kind_text(enum edge_kind kind)
+{
+    static const char *const texts[] = {EDGE_KIND_LIST(X)};
+    return texts[kind];
+}
+
+#undef X
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static size_t hash_text(const char *text)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return (size_t)(hash ^ hash >> 32);
+}
+
+/* The slot that holds `text`, or the empty one where it belongs. */
+static size_t find_slot(const char *const *table, size_t cap, const char *text)
+{
+    size_t slot = hash_text(text) & (cap - 1);
+    while (table[slot] && strcmp(table[slot], text) != 0)
+        slot = (slot + 1) & (cap - 1);
+    return slot;
+}
+
+static bool grow_names(struct trace *trace)
+{
+    size_t cap = trace->interned_cap ? 2 * trace->interned_cap : 64;
+    const char **table = ARENA_ARRAY(trace->arena, cap, const char *);
+    if (!table)
+        return false;
+    for (size_t i = 0; i < trace->interned_cap; i++)
+        if (trace->interned[i])
+            table[find_slot(table, cap, trace->interned[i])] = trace->interned[i];
+    trace->interned = table;
+    trace->interned_cap = cap;
+    return true;
+}
+
+const char *trace_intern(struct trace *trace, const char *text)
+{
+    if (!text)
+        return NULL;
+    if (2 * trace->interned_count >= trace->interned_cap && !grow_names(trace))
+        return NULL;
+    size_t slot = find_slot(trace->interned, trace->interned_cap, text);
+    if (!trace->interned[slot]) {
+        trace->interned[slot] = arena_strdup(trace->arena, text);
+        if (trace->interned[slot])
+            trace->interned_count++;
+    }
+    return trace->interned[slot];
+}
+
+/* Replace *text by the trace's copy; NULL stays NULL. */
+static bool own(struct trace *trace, const char **text)
+{
+    if (!*text)
+        return true;
+    *text = trace_intern(trace, *text);
+    return *text != NULL;
+}
+
+/* ---- building ------------------------------------------------------------------------------- */
+
+void trace_init(struct trace *trace, struct arena *arena)
+{
+    *trace = (struct trace){.arena = arena, .run = -1};
+    trace->info.plan_name = trace->info.plan_text = trace->info.device = "";
+}
+
+bool trace_set_info(struct trace *trace, const struct run_info *info)
+{
+    struct run_info copy = *info;
+    copy.plan_name = arena_strdup(trace->arena, info->plan_name ? info->plan_name : "");
+    copy.plan_text = arena_strdup(trace->arena, info->plan_text ? info->plan_text : "");
+    copy.device = arena_strdup(trace->arena, info->device ? info->device : "");
+    copy.note = info->note ? arena_strdup(trace->arena, info->note) : NULL;
+    if (!copy.plan_name || !copy.plan_text || !copy.device || (info->note && !copy.note))
+        return false;
+    trace->info = copy;
+    return true;
+}
+
+/* The array with room for one more element; the array as it is when memory is exhausted. */
+static void *grown(struct trace *trace, void *items, size_t count, size_t *cap, size_t size)
+{
+    if (count < INT_MAX) /* indices are ints */
+        arena_grow(trace->arena, &items, count, cap, size);
+    return items;
+}
+
+#define GROW(trace, what)                                                                          \
+    ((trace)->what##s = grown((trace), (trace)->what##s, (trace)->what##_count,                    \
+                              &(trace)->what##_cap, sizeof *(trace)->what##s),                     \
+     (trace)->what##_count < (trace)->what##_cap)
+
+int trace_add_agent(struct trace *trace, int rank, enum trace_agent_kind kind, const char *name,
+                    int position)
+{
+    struct trace_agent agent = {rank, kind, name, position};
+    if (!own(trace, &agent.name) || !GROW(trace, agent))
+        return -1;
+    trace->agents[trace->agent_count] = agent;
+    return (int)trace->agent_count++;
+}
+
+int trace_add_span(struct trace *trace, const struct trace_span *span)
+{
+    assert(span->agent >= 0 && (size_t)span->agent < trace->agent_count);
+    assert(span->start_ns <= span->end_ns);
+    struct trace_span copy = *span;
+    if (!own(trace, &copy.task) || !own(trace, &copy.cause) || !GROW(trace, span))
+        return -1;
+    trace->spans[trace->span_count] = copy;
+    return (int)trace->span_count++;
+}
+
+int trace_add_edge(struct trace *trace, int from_span, int to_span, enum edge_kind kind)
+{
+    assert(from_span >= 0 && (size_t)from_span < trace->span_count);
+    assert(to_span >= 0 && (size_t)to_span < trace->span_count);
+    if (!GROW(trace, edge))
+        return -1;
+    trace->edges[trace->edge_count] = (struct trace_edge){from_span, to_span, kind};
+    return (int)trace->edge_count++;
+}
+
+int trace_add_iteration(struct trace *trace, const struct trace_iteration *iteration)
+{
+    if (!GROW(trace, iteration))
+        return -1;
+    trace->iterations[trace->iteration_count] = *iteration;
+    return (int)trace->iteration_count++;
+}
+
+int trace_add_step(struct trace *trace, const struct trace_step *step)
+{
+    struct trace_step copy = *step;
+    if (!own(trace, &copy.agent) || !own(trace, &copy.op) || !own(trace, &copy.task) ||
+        !GROW(trace, step))
+        return -1;
+    trace->steps[trace->step_count] = copy;
+    return (int)trace->step_count++;
+}
+
+int trace_add_stat(struct trace *trace, const char *key, double value)
+{
+    struct trace_stat stat = {key, value};
+    if (!own(trace, &stat.key) || !GROW(trace, stat))
+        return -1;
+    trace->stats[trace->stat_count] = stat;
+    return (int)trace->stat_count++;
+}
+
+/* ---- sorting and looking -------------------------------------------------------------------- */
+
+struct sort_key {
+    int agent, index;
+    int64_t start_ns, end_ns;
+};
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct sort_key *a = left, *b = right;
+    if (a->agent != b->agent)
+        return a->agent < b->agent ? -1 : 1;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    if (a->end_ns != b->end_ns)
+        return a->end_ns < b->end_ns ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+bool trace_sort(struct trace *trace)
+{
+    size_t count = trace->span_count;
+    if (count == 0)
+        return true;
+    struct sort_key *keys = malloc(count * sizeof *keys);
+    struct trace_span *old = malloc(count * sizeof *old);
+    int *moved = malloc(count * sizeof *moved);
+    bool ok = keys && old && moved;
+    if (ok) {
+        for (size_t i = 0; i < count; i++) {
+            const struct trace_span *span = &trace->spans[i];
+            keys[i] = (struct sort_key){span->agent, (int)i, span->start_ns, span->end_ns};
+        }
+        qsort(keys, count, sizeof *keys, compare_keys);
+        memcpy(old, trace->spans, count * sizeof *old);
+        for (size_t i = 0; i < count; i++) {
+            trace->spans[i] = old[keys[i].index];
+            moved[keys[i].index] = (int)i;
+        }
+        for (size_t i = 0; i < trace->edge_count; i++) {
+            trace->edges[i].from = moved[trace->edges[i].from];
+            trace->edges[i].to = moved[trace->edges[i].to];
+        }
+    }
+    free(keys);
+    free(old);
+    free(moved);
+    return ok;
+}
+
+int trace_find_agent(const struct trace *trace, int rank, enum trace_agent_kind kind,
+                     const char *name)
+{
+    for (size_t i = 0; i < trace->agent_count; i++) {
+        const struct trace_agent *agent = &trace->agents[i];
+        if (agent->rank == rank && agent->kind == kind && strcmp(agent->name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+void trace_range(const struct trace *trace, int64_t *out_start_ns, int64_t *out_end_ns)
+{
+    int64_t start_ns = trace->span_count ? INT64_MAX : 0,
+            end_ns = trace->span_count ? INT64_MIN : 0;
+    for (size_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        start_ns = span->start_ns < start_ns ? span->start_ns : start_ns;
+        end_ns = span->end_ns > end_ns ? span->end_ns : end_ns;
+    }
+    *out_start_ns = start_ns;
+    *out_end_ns = end_ns;
+}
+
+double trace_mean_iteration_ns(const struct trace *trace)
+{
+    int rank = INT_MAX;
+    for (size_t i = 0; i < trace->iteration_count; i++)
+        rank = trace->iterations[i].rank < rank ? trace->iterations[i].rank : rank;
+    const struct trace_iteration *first = NULL, *last = NULL;
+    for (size_t i = 0; i < trace->iteration_count; i++) {
+        const struct trace_iteration *iteration = &trace->iterations[i];
+        if (iteration->rank != rank)
+            continue;
+        first = !first || iteration->number < first->number ? iteration : first;
+        last = !last || iteration->number > last->number ? iteration : last;
+    }
+    if (!first || first->number == last->number)
+        return 0;
+    return (double)(last->retire_ns - first->retire_ns) / (double)(last->number - first->number);
+}
