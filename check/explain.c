@@ -1,0 +1,124 @@
+/* explain.c - see explain.h: replays the path through the machine and lets it describe each step.
+ */
+#include "check/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT = 640 };
+
+static const char *task_name(const struct program *p, int op)
+{
+    return op >= 0 && p->ops[op].task >= 0 ? p->plan->pipeline.tasks[p->ops[op].task].name : NULL;
+}
+
+/* The description starts with the agent's name and a colon: what follows is the action. */
+static void tell_step(const struct program *p, const struct state *state, struct transition step,
+                      struct arena *arena, struct story_step *out)
+{
+    char text[TEXT], name[TEXT];
+    const char *whole = machine_describe(p, state, step, text, sizeof text);
+    program_agent_name(p, step.agent, name, sizeof name);
+    const char *action = strstr(whole, ": ");
+    out->rank = p->agents[step.agent].rank;
+    out->agent = arena_strdup(arena, name);
+    out->action = arena_strdup(arena, action ? action + 2 : whole);
+    out->agent_index = step.agent;
+}
+
+static bool tell_steps(const struct program *p, struct state *state, const struct search_path *path,
+                       struct arena *arena, struct story *out, struct effect *last)
+{
+    out->steps = ARENA_ARRAY(arena, path->count, struct story_step);
+    if (!out->steps)
+        return false;
+    for (size_t i = 0; i < path->count; i++) {
+        struct story_step *step = &out->steps[i];
+        tell_step(p, state, path->steps[i], arena, step);
+        machine_step(p, state, path->steps[i], last);
+        step->task = task_name(p, last->op);
+        step->iteration = last->op >= 0 ? last->iteration : -1;
+        step->kind = last->kind;
+    }
+    out->step_count = path->count;
+    return true;
+}
+
+static int find_blocked(const struct story *story, int agent)
+{
+    for (size_t i = 0; i < story->blocked_count; i++)
+        if (story->blocked[i].agent_index == agent)
+            return (int)i;
+    return -1;
+}
+
+static bool tell_blocked(const struct program *p, const struct state *state, struct arena *arena,
+                         struct story *out)
+{
+    out->blocked = ARENA_ARRAY(arena, (size_t)p->agent_count, struct story_blocked);
+    if (!out->blocked)
+        return false;
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        if (machine_agent_idle(p, state, agent) || machine_agent_enabled(p, state, agent))
+            continue;
+        char text[TEXT];
+        struct story_blocked *blocked = &out->blocked[out->blocked_count++];
+        blocked->rank = p->agents[agent].rank;
+        blocked->agent_index = agent;
+        blocked->agent = arena_strdup(arena, program_agent_name(p, agent, text, sizeof text));
+        blocked->waits_for =
+            arena_strdup(arena, machine_describe_wait(p, state, agent, text, sizeof text));
+    }
+    for (size_t i = 0; i < out->blocked_count; i++) {
+        struct wait wait;
+        machine_why(p, state, out->blocked[i].agent_index, &wait);
+        out->blocked[i].on = wait.agent < 0 ? -1 : find_blocked(out, wait.agent);
+    }
+    return true;
+}
+
+/* Follow "must act first" from everyone until somebody comes twice. */
+static bool find_cycle(struct arena *arena, struct story *out)
+{
+    out->cycle = ARENA_ARRAY(arena, out->blocked_count, int);
+    int *seen = ARENA_ARRAY(arena, out->blocked_count, int);
+    if (!out->cycle || !seen)
+        return false;
+    for (size_t start = 0; start < out->blocked_count && out->cycle_count == 0; start++) {
+        memset(seen, 0, out->blocked_count * sizeof *seen);
+        int at = (int)start;
+        while (at >= 0 && !seen[at]) {
+            seen[at] = 1;
+            at = out->blocked[at].on;
+        }
+        for (int k = at; k >= 0 && !out->blocked[k].in_cycle; k = out->blocked[k].on) {
+            out->blocked[k].in_cycle = true;
+            out->cycle[out->cycle_count++] = k;
+        }
+    }
+    return true;
+}
+
+enum status explain_path(const struct program *program, enum property property,
+                         const struct search_path *path, struct arena *arena, struct story *out,
+                         struct diag *diag)
+{
+    *out = (struct story){0};
+    struct state *state = machine_state(program);
+    if (!state)
+        return diag_no_memory(diag);
+    struct effect last = {.op = -1, .other_op = -1, .other_agent = -1};
+    bool told = tell_steps(program, state, path, arena, out, &last);
+    if (told && (property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN ||
+                 (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))))
+        told = tell_blocked(program, state, arena, out) && find_cycle(arena, out);
+    if (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))
+        for (int agent = 0; agent < program->agent_count; agent++)
+            if (machine_stale_wait(program, state, agent, &last.wanted, &last.found))
+                last.op = machine_current_op(program, state, agent, &last.iteration);
+    char text[TEXT];
+    out->sentence = arena_strdup(
+        arena, machine_describe_violation(program, property, &last, text, sizeof text));
+    machine_free(state);
+    return told && !arena->failed ? STATUS_OK : diag_no_memory(diag);
+}

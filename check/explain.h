@@ -1,0 +1,47 @@
+/*
+ * explain.h - a counterexample as a story: numbered steps in words, who is blocked on what, the
+ * cycle.
+ *
+ * All texts live in the arena of the story's owner.
+ */
+#ifndef SWSIM_EXPLAIN_H
+#define SWSIM_EXPLAIN_H
+
+#include "check/search.h"
+#include "core/arena.h"
+
+struct story_step {
+    int rank;           /* -1: the data loader or a communicator */
+    const char *agent;  /* "thread default" */
+    const char *action; /* "launches Forward(3) on stream default" */
+    const char *task;   /* NULL: none */
+    int64_t iteration;  /* -1: none */
+    enum effect_kind kind;
+    int agent_index; /* program->agents */
+};
+
+struct story_blocked {
+    int rank;
+    const char *agent;
+    const char *waits_for; /* "is at B(3), waits for the CPU signal of A(3)" */
+    int agent_index;
+    int on; /* index into blocked of who must act first, -1: nobody here */
+    bool in_cycle;
+};
+
+struct story {
+    const char *sentence; /* the violation in one sentence */
+    struct story_step *steps;
+    size_t step_count;
+    struct story_blocked *blocked; /* deadlock and drain: everyone who waits */
+    size_t blocked_count;
+    int *cycle; /* indices into blocked, each waiting for the next, the last for the first */
+    size_t cycle_count;
+};
+
+/* Replay `path` and put it into words. */
+enum status explain_path(const struct program *program, enum property property,
+                         const struct search_path *path, struct arena *arena, struct story *out,
+                         struct diag *diag);
+
+#endif

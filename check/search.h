@@ -1,0 +1,65 @@
+/*
+ * search.h - every interleaving of a program: explicit-state search over the machine.
+ *
+ * Breadth-first, exact, over canonical states: with an open number of iterations the reachable
+ * graph of a pipeline is finite, and the search closes it. With reduction, steps that commute with
+ * everything (machine_step_free) are taken at once and alone, and only states where a real choice
+ * remains, or where an iteration was retired, are stored; see doc/checker.md for why nothing is
+ * lost. Without reduction every step is a node.
+ */
+#ifndef SWSIM_SEARCH_H
+#define SWSIM_SEARCH_H
+
+#include "core/diag.h"
+#include "core/machine.h"
+
+struct search_limits {
+    uint64_t states;  /* 0: none */
+    size_t mem_bytes; /* 0: the default, SEARCH_DEFAULT_MEMORY */
+    int64_t time_ns;  /* 0: none */
+};
+#define SEARCH_DEFAULT_MEMORY ((size_t)2 << 30)
+
+struct search_progress {
+    uint64_t states, transitions;
+    size_t bytes;
+    double seconds;
+};
+
+struct search_options {
+    bool reduction;
+    unsigned properties;    /* bits of enum property: which violations are looked for */
+    unsigned stop_at;       /* stop as soon as one of these is found (0: explore everything) */
+    unsigned stop_when_all; /* stop as soon as all of these are found (0: explore everything) */
+    unsigned cut_at;        /* do not go on behind a violation of these */
+    bool endless; /* do not follow the end of the data; ends_well then tells of infinite runs */
+    struct search_limits limits;
+    void (*progress)(void *arg,
+                     const struct search_progress *); /* may be NULL; about twice a second */
+    void *progress_arg;
+};
+
+/* A path from the initial state that ends in (or right after the step to) a violation. */
+struct search_path {
+    struct transition *steps; /* malloc'd; search_path_free */
+    size_t count;
+};
+
+struct search_result {
+    unsigned found;                             /* properties violated */
+    struct search_path witness[PROPERTY_COUNT]; /* of those found */
+    bool complete;     /* the graph was closed: what is not found is proved absent */
+    const char *limit; /* why it is not complete, NULL otherwise (static) */
+    bool ends_well; /* some run reaches the end, or (open number of iterations) goes on for ever */
+    uint64_t states, transitions;
+    size_t peak_bytes;
+    double seconds;
+};
+
+/* STATUS_OK also when something was found or a limit was reached; STATUS_SYSTEM when memory is
+   exhausted. The caller frees the result with search_result_fini. */
+enum status search_run(const struct program *program, const struct search_options *options,
+                       struct search_result *out, struct diag *diag);
+void search_result_fini(struct search_result *result);
+
+#endif

@@ -1,0 +1,221 @@
+/*
+ * verify.c - see verify.h.
+ *
+ * First what structure alone proves (structure.h), then up to three searches for the rest: one over
+ * everything; one a violated property that asks whether any run avoids it (always or some); and one
+ * without reduction that looks for its shortest counterexample, within a small budget.
+ */
+#include "check/verify.h"
+
+#include "check/structure.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { SHORTEST_STATES = 300000 };
+#define SHORTEST_NS    INT64_C(2000000000)
+#define SHORTEST_BYTES ((size_t)512 << 20)
+
+const char *verdict_key(enum verdict verdict)
+{
+    static const char *const keys[] = {"proved", "violated", "undecided"};
+    return keys[verdict];
+}
+
+static unsigned bit(enum property property)
+{
+    return 1u << property;
+}
+
+static struct search_options base_options(const struct verify_options *options)
+{
+    return (struct search_options){.reduction = !options->no_reduction,
+                                   .properties = options->properties ? options->properties
+                                                                     : (1u << PROPERTY_COUNT) - 1,
+                                   .limits = options->limits,
+                                   .progress = options->progress,
+                                   .progress_arg = options->progress_arg};
+}
+
+/* Is there a run that avoids the violation? If the search for one is cut short, we say "some". */
+static enum status always_or_some(const struct program *program,
+                                  const struct verify_options *options, enum property property,
+                                  enum outcome *out, struct diag *diag)
+{
+    struct search_options search = base_options(options);
+    search.properties = bit(property);
+    search.cut_at = bit(property);
+    search.endless = program->tasks > 0 && program->ends[0] < 0 && property != PROPERTY_DRAIN;
+    struct search_result result;
+    enum status status = search_run(program, &search, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    *out = result.complete && !result.ends_well ? OUTCOME_ALWAYS : OUTCOME_SOME;
+    search_result_fini(&result);
+    return STATUS_OK;
+}
+
+static enum status shortest(const struct program *program, const struct verify_options *options,
+                            enum property property, struct search_path *path, struct diag *diag)
+{
+    struct search_options search = base_options(options);
+    search.reduction = false;
+    search.properties = search.stop_at = bit(property);
+    search.limits = (struct search_limits){SHORTEST_STATES, SHORTEST_BYTES, SHORTEST_NS};
+    search.progress = NULL;
+    struct search_result result;
+    enum status status = search_run(program, &search, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct search_path *found = &result.witness[property];
+    if (result.found & bit(property) && found->count < path->count) {
+        struct search_path longer = *path;
+        *path = *found;
+        *found = longer;
+    }
+    search_result_fini(&result);
+    return STATUS_OK;
+}
+
+/* `by_structure`: proved without the search, which looked for `searched`. */
+static void judge(struct verify_report *report, unsigned by_structure, unsigned searched,
+                  const struct search_result *result)
+{
+    unsigned proved = by_structure | (result->complete ? searched : 0);
+    report->verdict = searched & ~proved ? VERDICT_UNDECIDED : VERDICT_PROVED;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        report->outcome[p] = proved & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+    bool stuck = result->found & (bit(PROPERTY_DEADLOCK) | bit(PROPERTY_MISMATCH));
+    if (stuck && report->outcome[PROPERTY_DRAIN] == OUTCOME_PROVED)
+        report->outcome[PROPERTY_DRAIN] =
+            OUTCOME_UNDECIDED; /* nobody can drain what hangs anyway */
+}
+
+/* A plan that hangs before the end of its data hangs after it as well: that is one finding, not
+ * two. */
+static unsigned findings(const struct search_result *result)
+{
+    unsigned found = result->found;
+    if (found & (bit(PROPERTY_DEADLOCK) | bit(PROPERTY_MISMATCH)))
+        found &= ~bit(PROPERTY_DRAIN);
+    return found;
+}
+
+static enum status explain_findings(const struct program *program,
+                                    const struct verify_options *options,
+                                    struct search_result *result, struct verify_report *report,
+                                    struct diag *diag)
+{
+    unsigned found = findings(result);
+    enum status status = STATUS_OK;
+    for (int p = PROPERTY_COUNT - 1; p >= 0 && status == STATUS_OK; p--) {
+        enum property property = (enum property)p;
+        if (!(found & bit(property)))
+            continue;
+        report->verdict = VERDICT_VIOLATED;
+        report->first = property;
+        status = always_or_some(program, options, property, &report->outcome[property], diag);
+        if (status == STATUS_OK && !options->any_witness)
+            status = shortest(program, options, property, &result->witness[property], diag);
+        if (status == STATUS_OK)
+            status = explain_path(program, property, &result->witness[property], &report->arena,
+                                  &report->stories[property], diag);
+    }
+    return status;
+}
+
+static enum status verify_program(const struct program *program,
+                                  const struct verify_options *options,
+                                  struct verify_report *report, struct diag *diag)
+{
+    struct search_options search = base_options(options);
+    struct search_result result = {.complete = true};
+    unsigned by_structure = 0;
+    enum status status = STATUS_OK;
+    if (!options->no_reduction)
+        status = structure_proves(program, &by_structure, diag);
+    by_structure &= search.properties;
+    search.properties &= ~by_structure & ~bit(PROPERTY_FAULTS);
+    search.stop_when_all = by_structure ? search.properties : 0;
+    if (status == STATUS_OK && search.properties)
+        status = search_run(program, &search, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    judge(report, by_structure, search.properties, &result);
+    report->limit = result.limit;
+    report->states = result.states;
+    report->transitions = result.transitions;
+    report->peak_bytes = result.peak_bytes;
+    report->iterations = program->tasks ? program->ends[0] : 0;
+    report->finite = program->tasks == 0;
+    report->driver = program->driver;
+    status = explain_findings(program, options, &result, report, diag);
+    search_result_fini(&result);
+    return status;
+}
+
+static double seconds_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
+}
+
+enum status verify_plan(const struct plan *plan, const struct verify_options *options,
+                        struct verify_report *out, struct diag *diag)
+{
+    struct program *program;
+    enum status status = program_build(plan, &options->program, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    *out = (struct verify_report){0};
+    arena_init(&out->arena, 0);
+    out->plan = arena_strdup(&out->arena, plan->name);
+    out->file = arena_strdup(&out->arena, plan->file);
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    status =
+        out->plan && out->file ? verify_program(program, options, out, diag) : diag_no_memory(diag);
+    out->seconds = seconds_since(&start);
+    program_close(program);
+    if (status != STATUS_OK)
+        verify_fini(out);
+    return status;
+}
+
+void verify_fini(struct verify_report *report)
+{
+    arena_fini(&report->arena);
+}
+
+static bool is_violated(enum outcome outcome)
+{
+    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
+}
+
+bool verify_as_expected(const struct plan *plan, const struct verify_report *report,
+                        struct diag *diag)
+{
+    const struct expectation *expect =
+        report->driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
+    bool agree = true;
+    for (int p = 0; expect->given && p < PROPERTY_COUNT; p++) {
+        enum outcome got = report->outcome[p], want = expect->outcome[p];
+        bool same = !is_violated(got);
+        const char *wanted = "no violation";
+        if (expect->named[p]) {
+            same = expect->any_violation[p] ? is_violated(got) : got == want;
+            wanted = expect->any_violation[p] ? "violated" : outcome_key(want);
+        } else if (same && got == OUTCOME_UNDECIDED && report->limit && p != PROPERTY_FAULTS) {
+            same = false; /* not finished is not agreement */
+            wanted = "proved";
+        }
+        if (same)
+            continue;
+        agree = false;
+        diag_note(diag, "%s, driver %s: %s is %s, the plan expects %s", plan->file,
+                  driver_key(report->driver), property_key((enum property)p), outcome_key(got),
+                  wanted);
+    }
+    return agree;
+}

@@ -1,0 +1,53 @@
+/*
+ * verify.h - prove a plan or refute it: what is known about every property, and the story of a
+ * failure.
+ */
+#ifndef SWSIM_VERIFY_H
+#define SWSIM_VERIFY_H
+
+#include "check/explain.h"
+#include "check/search.h"
+#include "core/plan.h"
+
+struct verify_options {
+    struct program_options program; /* driver, iterations (-1: any number), ranks, max_depth */
+    unsigned properties;            /* bits of enum property; 0: all */
+    bool no_reduction;
+    bool any_witness; /* do not look for a shortest counterexample */
+    struct search_limits limits;
+    void (*progress)(void *arg, const struct search_progress *);
+    void *progress_arg;
+};
+
+enum verdict { VERDICT_PROVED, VERDICT_VIOLATED, VERDICT_UNDECIDED };
+const char *verdict_key(enum verdict verdict);
+
+/* The caller embeds it, calls verify_fini, and owns it; texts live in its arena. */
+struct verify_report {
+    struct arena arena;
+    const char *plan; /* its name */
+    const char *file;
+    enum driver driver;
+    int64_t iterations; /* -1: any number */
+    bool finite;        /* a form without iterations */
+    enum verdict verdict;
+    enum outcome outcome[PROPERTY_COUNT];
+    struct story stories[PROPERTY_COUNT]; /* of the violated ones */
+    enum property first; /* the violation to show first; only if verdict is VIOLATED */
+    const char *limit;   /* why it is undecided, NULL otherwise */
+    uint64_t states, transitions; /* of the main search; 0 states: structure alone decided */
+    size_t peak_bytes;
+    double seconds; /* for everything, counterexamples included */
+};
+
+/* STATUS_OK whatever the verdict; an error only if the question could not be asked. */
+enum status verify_plan(const struct plan *plan, const struct verify_options *options,
+                        struct verify_report *out, struct diag *diag);
+void verify_fini(struct verify_report *report);
+
+/* Does the report agree with what the plan expects of this driver? Each difference is added to diag
+   as a note. A property the plan does not name must not be violated. */
+bool verify_as_expected(const struct plan *plan, const struct verify_report *report,
+                        struct diag *diag);
+
+#endif
