@@ -1,0 +1,355 @@
+/*
+ * predict.c - see predict.h.
+ *
+ * Replications are numbered; threads take the next number until there is none. What they found is
+ * added up in the order of the numbers, so sums of doubles come out the same.
+ */
+#include "sim/predict.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- replications ------------------------------------------------------------------------ */
+
+struct job {
+    enum status status;
+    struct diag diag;
+    struct simulation_result result;
+};
+
+struct batch {
+    const struct prediction *prediction;
+    const struct simulate_observer *observer;
+    struct job *jobs;
+    int count;
+    atomic_int next;
+    atomic_bool failed; /* no further replication need start */
+};
+
+static void do_job(struct batch *batch, int number, const struct simulate_observer *observer)
+{
+    struct job *job = &batch->jobs[number];
+    const struct simulate_options options = {
+        .seed = batch->prediction->seed, .replication = (uint32_t)number, .observer = observer};
+    job->status = simulate_run(batch->prediction->program, &batch->prediction->timing, &options,
+                               &job->result, &job->diag);
+    if (job->status != STATUS_OK)
+        atomic_store(&batch->failed, true);
+}
+
+static void *work(void *argument)
+{
+    struct batch *batch = argument;
+    int number;
+    while (!atomic_load(&batch->failed) &&
+           (number = atomic_fetch_add(&batch->next, 1)) < batch->count)
+        do_job(batch, number, NULL);
+    return NULL;
+}
+
+/* The first replication is done here, where its observer may be told; then all help. A thread that
+   cannot be created is no failure: the others do its part. */
+static void do_batch(struct batch *batch, int threads)
+{
+    pthread_t workers[PREDICT_MAX_THREADS];
+    int started = 0;
+    do_job(batch, 0, batch->observer);
+    atomic_store(&batch->next, 1);
+    while (started + 1 < threads && started + 2 < batch->count &&
+           pthread_create(&workers[started], NULL, work, batch) == 0)
+        started++;
+    work(batch);
+    for (int i = 0; i < started; i++)
+        pthread_join(workers[i], NULL);
+}
+
+/* ---- summing up -------------------------------------------------------------------------- */
+
+static bool add_account(struct stream_account *to, const struct stream_account *from)
+{
+    to->busy_ns += from->busy_ns;
+    for (int i = 0; i < STALL_COUNT; i++)
+        to->stall_ns[i] += from->stall_ns[i];
+    for (int i = 0; i < from->blame_count; i++)
+        if (!stream_account_blame(to, &from->blames[i].stall, from->blames[i].ns))
+            return false;
+    return true;
+}
+
+static bool add_result(struct prediction *sum, struct simulation_result *result, int number)
+{
+    double share = 1.0 / sum->replications;
+    sum->makespan_ns += share * (double)result->makespan_ns;
+    sum->fill_ns += result->fill_ns < 0 ? NAN : share * (double)result->fill_ns;
+    sum->drain_ns += result->drain_ns < 0 ? NAN : share * (double)result->drain_ns;
+    sum->total_ns += result->makespan_ns;
+    sum->tasks += result->tasks;
+    sum->steps += result->steps;
+    sum->violated |= result->violated;
+    if (result->in_flight_max > sum->in_flight_max)
+        sum->in_flight_max = result->in_flight_max;
+    if (result->in_flight_bytes_max > sum->in_flight_bytes_max)
+        sum->in_flight_bytes_max = result->in_flight_bytes_max;
+    for (int s = 0; s < result->stream_count; s++)
+        if (!add_account(&sum->streams[s], &result->streams[s]))
+            return false;
+    if (result->blocked_count && sum->blocked_replication < 0) {
+        sum->blocked = result->blocked;
+        sum->blocked_count = result->blocked_count;
+        sum->blocked_replication = number;
+        result->blocked = NULL;
+        result->blocked_count = 0;
+    }
+    return true;
+}
+
+/* Means over the replications; with several the interval is that of their means. */
+static bool sum_iterations(struct prediction *sum, const struct job *jobs)
+{
+    int count = sum->replications;
+    struct iteration_figures *figures = &sum->iteration;
+    *figures = jobs[0].result.iteration;
+    if (sum->program->tasks == 0)
+        *figures = (struct iteration_figures){NAN, NAN, NAN, NAN, NAN, NAN, 0, false};
+    if (sum->program->tasks == 0 || count == 1)
+        return true;
+    double *means = malloc((size_t)count * sizeof *means);
+    if (!means)
+        return false;
+    *figures = (struct iteration_figures){.steady = figures->steady};
+    for (int i = 0; i < count; i++) {
+        const struct iteration_figures *one = &jobs[i].result.iteration;
+        means[i] = one->mean;
+        figures->mean += one->mean / count;
+        figures->p50 += one->p50 / count;
+        figures->p95 += one->p95 / count;
+        figures->p99 += one->p99 / count;
+        figures->count += one->count;
+    }
+    double half = iterations_half_width(means, count);
+    figures->ci_low = figures->mean - half;
+    figures->ci_high = figures->mean + half;
+    free(means);
+    return true;
+}
+
+int prediction_compute_stream(const struct prediction *prediction, int rank)
+{
+    static const char *const names[] = {"compute", "default"};
+    const struct program *p = prediction->program;
+    int busiest = -1;
+    for (int s = 0; s < p->stream_count; s++)
+        if (p->streams[s].rank == rank &&
+            (busiest < 0 || prediction->streams[s].busy_ns > prediction->streams[busiest].busy_ns))
+            busiest = s;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (int s = 0; s < p->stream_count; s++)
+            if (p->streams[s].rank == rank && strcmp(p->streams[s].name, names[n]) == 0 &&
+                prediction->streams[s].busy_ns > 0)
+                return s;
+    return busiest;
+}
+
+static double find_bubble(const struct prediction *prediction)
+{
+    double busy = 0, total = 0;
+    for (int rank = 0; rank < prediction->program->ranks; rank++) {
+        int stream = prediction_compute_stream(prediction, rank);
+        if (stream < 0)
+            continue;
+        busy += (double)prediction->streams[stream].busy_ns;
+        total += (double)prediction->total_ns;
+    }
+    return total > 0 ? 1 - busy / total : NAN;
+}
+
+static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag *diag)
+{
+    size_t streams = (size_t)sum->program->stream_count;
+    sum->blocked_replication = -1;
+    sum->streams = calloc(streams + 1, sizeof *sum->streams);
+    if (!sum->streams)
+        return diag_no_memory(diag);
+    for (int i = 0; i < sum->replications; i++)
+        if (!add_result(sum, &jobs[i].result, i))
+            return diag_no_memory(diag);
+    if (!sum_iterations(sum, jobs))
+        return diag_no_memory(diag);
+    sum->throughput_per_s = sum->iteration.mean > 0 ? 1e9 / sum->iteration.mean : NAN;
+    sum->bubble = find_bubble(sum);
+    return STATUS_OK;
+}
+
+/* What the replications had to say goes to the caller's diag, the first failure only. */
+static enum status first_failure(struct job *jobs, int count, struct diag *diag)
+{
+    for (int i = 0; i < count; i++) {
+        if (jobs[i].status == STATUS_OK)
+            continue;
+        for (size_t k = 0; k < jobs[i].diag.count; k++)
+            diag_error(diag, jobs[i].status, "%s", jobs[i].diag.messages[k].text);
+        if (jobs[i].diag.out_of_memory)
+            diag_no_memory(diag);
+        return jobs[i].status;
+    }
+    return STATUS_OK;
+}
+
+static enum status replicate(struct prediction *prediction, const struct predict_options *options,
+                             struct diag *diag)
+{
+    int count = prediction->replications;
+    struct batch batch = {.prediction = prediction,
+                          .observer = options->observer,
+                          .jobs = calloc((size_t)count, sizeof *batch.jobs),
+                          .count = count};
+    if (!batch.jobs)
+        return diag_no_memory(diag);
+    for (int i = 0; i < count; i++)
+        diag_init(&batch.jobs[i].diag);
+    do_batch(&batch, options->threads);
+    enum status status = first_failure(batch.jobs, count, diag);
+    if (status == STATUS_OK)
+        status = sum_up(prediction, batch.jobs, diag);
+    for (int i = 0; i < count; i++) {
+        diag_fini(&batch.jobs[i].diag);
+        simulation_fini(&batch.jobs[i].result);
+    }
+    free(batch.jobs);
+    return status;
+}
+
+/* ---- exposed time ------------------------------------------------------------------------ */
+
+enum { EXPOSED_ITERATIONS = 50, EXPOSED_DEPTHS = 4, EXPOSED_JITTER_ITERATIONS = 1000 };
+
+/* Mean iteration time of a short run. */
+static enum status short_run(const struct program *program, const struct timing *timing,
+                             uint64_t seed, double *out_ns, struct diag *diag)
+{
+    struct simulation_result result;
+    const struct simulate_options options = {.seed = seed};
+    enum status status = simulate_run(program, timing, &options, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    *out_ns = result.blocked_count ? NAN : result.iteration.mean;
+    simulation_fini(&result);
+    return STATUS_OK;
+}
+
+/* The same luck with and without the task, so that only the task makes the difference. */
+static enum status expose(const struct program *program, const struct timing *timing, uint64_t seed,
+                          double *exposed_ns, struct diag *diag)
+{
+    double with_ns = NAN;
+    enum status status = short_run(program, timing, seed, &with_ns, diag);
+    for (int task = 0; status == STATUS_OK && task < program->tasks; task++) {
+        struct timing without;
+        double without_ns = NAN;
+        status = timing_without(&without, timing, task, diag);
+        if (status != STATUS_OK)
+            return status;
+        status = short_run(program, &without, seed, &without_ns, diag);
+        timing_fini(&without);
+        exposed_ns[task] = with_ns - without_ns;
+    }
+    return status;
+}
+
+static bool wants_exposed(const struct prediction *prediction,
+                          const struct predict_options *options)
+{
+    const struct program *p = prediction->program;
+    if (isnan(prediction->iteration.mean) || options->exposed == EXPOSED_NEVER)
+        return false;
+    return options->exposed == EXPOSED_ALWAYS ||
+           (p->tasks <= PREDICT_EXPOSED_TASKS && p->ranks <= PREDICT_EXPOSED_RANKS);
+}
+
+static enum status find_exposed(struct prediction *prediction, const struct plan *plan,
+                                const struct predict_options *options, struct diag *diag)
+{
+    struct program *program;
+    struct program_options short_options = options->program;
+    int64_t wanted = EXPOSED_ITERATIONS + EXPOSED_DEPTHS * prediction->program->depth;
+    if (prediction->timing.varies && wanted < EXPOSED_JITTER_ITERATIONS)
+        wanted = EXPOSED_JITTER_ITERATIONS;
+    if (short_options.iterations > wanted)
+        short_options.iterations = wanted;
+    enum status status = program_build(plan, &short_options, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct timing timing;
+    status = timing_init(&timing, program, options->jitter, options->jitter_count, diag);
+    prediction->exposed_ns = calloc((size_t)program->tasks, sizeof *prediction->exposed_ns);
+    prediction->exposed_iterations = short_options.iterations;
+    if (status == STATUS_OK && !prediction->exposed_ns)
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK) {
+        status = expose(program, &timing, prediction->seed, prediction->exposed_ns, diag);
+        timing_fini(&timing);
+    }
+    program_close(program);
+    return status;
+}
+
+/* ---- all of it --------------------------------------------------------------------------- */
+
+static enum status predict_into(struct prediction *prediction, const struct plan *plan,
+                                const struct predict_options *options, struct diag *diag)
+{
+    enum status status = program_build(plan, &options->program, &prediction->program, diag);
+    if (status == STATUS_OK)
+        status = timing_init(&prediction->timing, prediction->program, options->jitter,
+                             options->jitter_count, diag);
+    if (status == STATUS_OK && options->begin)
+        status = options->begin(options->observer->context, prediction->program, diag);
+    if (status == STATUS_OK)
+        status = replicate(prediction, options, diag);
+    if (status == STATUS_OK && wants_exposed(prediction, options))
+        status = find_exposed(prediction, plan, options, diag);
+    return status;
+}
+
+enum status predict(const struct plan *plan, const struct predict_options *options,
+                    struct prediction *out, struct diag *diag)
+{
+    assert(options->replications >= 1 && options->replications <= PREDICT_MAX_REPLICATIONS);
+    assert(options->threads >= 1 && options->threads <= PREDICT_MAX_THREADS);
+    double start = seconds_now();
+    struct prediction prediction = {.seed = options->seed, .replications = options->replications};
+    enum status status = predict_into(&prediction, plan, options, diag);
+    if (status != STATUS_OK) {
+        prediction_fini(&prediction);
+        return status;
+    }
+    prediction.seconds = seconds_now() - start;
+    *out = prediction;
+    return STATUS_OK;
+}
+
+void prediction_fini(struct prediction *prediction)
+{
+    for (int s = 0; prediction->streams && s < prediction->program->stream_count; s++)
+        free(prediction->streams[s].blames);
+    free(prediction->streams);
+    for (size_t i = 0; i < prediction->blocked_count; i++)
+        free(prediction->blocked[i].waits_for);
+    free(prediction->blocked);
+    free(prediction->exposed_ns);
+    timing_fini(&prediction->timing);
+    program_close(prediction->program);
+    *prediction = (struct prediction){0};
+}

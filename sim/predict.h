@@ -1,0 +1,71 @@
+/*
+ * predict.h - how fast a plan will be, and why: simulations summed up.
+ *
+ * A prediction is made of replications with different luck, spread over threads; the number of
+ * threads changes nothing but the time it takes. It owns its program and refers to the plan, which
+ * must outlive it. Times are nanoseconds; a figure that does not exist is NAN (doubles) or -1.
+ */
+#ifndef SWSIM_PREDICT_H
+#define SWSIM_PREDICT_H
+
+#include "sim/simulate.h"
+
+enum {
+    PREDICT_MAX_REPLICATIONS = 100000,
+    PREDICT_MAX_THREADS = 256,
+    /* Exposed times are found without being asked for up to so many tasks and ranks. */
+    PREDICT_EXPOSED_TASKS = 32,
+    PREDICT_EXPOSED_RANKS = 16
+};
+
+enum predict_exposed { EXPOSED_IF_CHEAP, EXPOSED_ALWAYS, EXPOSED_NEVER };
+
+struct predict_options {
+    struct program_options program; /* iterations must be given for a pipeline */
+    uint64_t seed;
+    int replications, threads; /* >= 1 */
+    const struct jitter_rule *jitter;
+    size_t jitter_count;
+    enum predict_exposed exposed;
+    /* Watches the first replication; it is told from the calling thread. NULL: nobody. */
+    const struct simulate_observer *observer;
+    /* Called before the simulation, so that the observer can prepare; NULL: not needed. */
+    enum status (*begin)(void *context, const struct program *program, struct diag *diag);
+};
+
+struct prediction {
+    struct program *program;
+    struct timing timing;
+    uint64_t seed;
+    int replications;
+    /* Of one replication: its own figures. Of several: means over them, and the confidence interval
+       is that of the replications' means. */
+    struct iteration_figures iteration;
+    double throughput_per_s;
+    double makespan_ns, fill_ns, drain_ns;
+    /* Summed over replications; busy + stalls == total_ns for each stream, in whole nanoseconds. */
+    struct stream_account *streams; /* beside program->streams */
+    int64_t total_ns;
+    double bubble;              /* idle part of the ranks' compute streams */
+    double *exposed_ns;         /* per task; NULL: not computed */
+    int64_t exposed_iterations; /* of the runs they were found with */
+    int64_t in_flight_max, in_flight_bytes_max;
+    int64_t tasks, steps;    /* all replications */
+    double seconds;          /* it took, exposed times included */
+    unsigned violated;       /* in any replication */
+    struct blocked *blocked; /* of the first replication that came to a deadlock */
+    size_t blocked_count;
+    int blocked_replication; /* its number; -1: none */
+};
+
+/* A deadlock is a result: STATUS_OK, see `blocked`. Failures as for program_build and simulate_run.
+ *out is set on success only and ended with prediction_fini. */
+enum status predict(const struct plan *plan, const struct predict_options *options,
+                    struct prediction *out, struct diag *diag);
+void prediction_fini(struct prediction *prediction);
+
+/* The stream of a rank that the bubble is about: "compute", else "default", else its busiest; -1
+   where the rank has no stream. */
+int prediction_compute_stream(const struct prediction *prediction, int rank);
+
+#endif

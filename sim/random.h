@@ -1,0 +1,45 @@
+/*
+ * random.h - luck that depends on what it is for, not on when it is asked for.
+ *
+ * A number is a pure function of (seed, replication, task, rank, part, iteration, index):
+ * Philox4x32-10 (Salmon et al. 2011) on a counter made of these. So any number of threads, two
+ * drivers, and two plans that name a task alike see the same luck. No state, nothing to own.
+ */
+#ifndef SWSIM_RANDOM_H
+#define SWSIM_RANDOM_H
+
+#include <stdint.h>
+
+enum random_part { RANDOM_HOST, RANDOM_DEVICE, RANDOM_OTHER };
+
+/* What the luck is for. */
+struct random_subject {
+    uint64_t seed;
+    uint64_t task; /* random_name of its name */
+    uint32_t replication;
+    uint32_t iteration;
+    uint16_t rank;
+    enum random_part part;
+};
+
+/* The numbers of one subject, in order. */
+struct random_stream {
+    uint32_t key[2], counter[4];
+    uint32_t block[4];
+    int used; /* words of `block` handed out */
+};
+
+/* A name's number: FNV-1a, mixed. */
+uint64_t random_name(const char *name);
+
+struct random_stream random_open(const struct random_subject *subject);
+
+/* Uniform 64 bits; uniform in the open interval (0, 1), 53 bits; standard normal (Box-Muller). */
+uint64_t random_bits(struct random_stream *stream);
+double random_uniform(struct random_stream *stream);
+double random_normal(struct random_stream *stream);
+
+/* One block of Philox4x32-10, for the known-answer test. */
+void random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+#endif

@@ -1,0 +1,529 @@
+/* report.c - see report.h. */
+#include "sim/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/units.h"
+
+enum { NAME = 160, MAX_ROWS = 24, BAR = 20 };
+
+static double share(const struct prediction *prediction, int64_t ns)
+{
+    return prediction->total_ns ? (double)ns / (double)prediction->total_ns : 0;
+}
+
+/* The work a task pushes, on the first rank; NULL: it has no device part. */
+static const struct op_time *task_time(const struct prediction *prediction, int task)
+{
+    const struct program *p = prediction->program;
+    const struct body *body = &p->bodies[task];
+    for (int i = body->first; i < body->first + body->count; i++)
+        if (p->ops[i].stream >= 0 && prediction->timing.ops[i].name != 0)
+            return &prediction->timing.ops[i];
+    return NULL;
+}
+
+/* ---- text: figures ----------------------------------------------------------------------- */
+
+static const char *show(double ns, char out[UNITS_TEXT])
+{
+    if (isnan(ns))
+        snprintf(out, UNITS_TEXT, "-");
+    else
+        units_show_time(ns, out);
+    return out;
+}
+
+static void print_head(const struct prediction *prediction, FILE *out)
+{
+    const struct program *p = prediction->program;
+    fputs(p->plan->name, out);
+    if (p->tasks)
+        fprintf(out, ", %s driver", driver_key(p->driver));
+    if (p->ranks > 1)
+        fprintf(out, ", %d ranks", p->ranks);
+    if (p->tasks) {
+        int64_t most = 0;
+        for (int rank = 0; rank < p->ranks; rank++)
+            most = p->ends[rank] > most ? p->ends[rank] : most;
+        fprintf(out, ", %" PRId64 " iteration%s", most, most == 1 ? "" : "s");
+    }
+    if (prediction->replications > 1)
+        fprintf(out, ", mean of %d replications", prediction->replications);
+    if (prediction->timing.varies)
+        fprintf(out, ", seed %" PRIu64, prediction->seed);
+    fputs("\n\n", out);
+}
+
+static void print_iteration(const struct prediction *prediction, FILE *out)
+{
+    const struct iteration_figures *figures = &prediction->iteration;
+    char mean[UNITS_TEXT], half[UNITS_TEXT], p50[UNITS_TEXT], p95[UNITS_TEXT], p99[UNITS_TEXT];
+    double half_ns = (figures->ci_high - figures->ci_low) / 2;
+    fprintf(out, "  iteration   %s", show(figures->mean, mean));
+    if (half_ns >= 0.5)
+        fprintf(out, " +- %s", show(half_ns, half));
+    fprintf(out, "   p50 %s   p95 %s   p99 %s\n", show(figures->p50, p50), show(figures->p95, p95),
+            show(figures->p99, p99));
+    if (!figures->steady && !prediction->blocked_count)
+        fprintf(out, "              (too few iterations for a steady state: all are counted)\n");
+    if (prediction->iteration.mean > 0)
+        fprintf(out, "  throughput  %.4g iterations/s\n", prediction->throughput_per_s);
+}
+
+static void print_totals(const struct prediction *prediction, FILE *out)
+{
+    const struct program *p = prediction->program;
+    char total[UNITS_TEXT], fill[UNITS_TEXT], drain[UNITS_TEXT], bytes[UNITS_TEXT];
+    fprintf(out, "  total       %s", show(prediction->makespan_ns, total));
+    if (p->tasks)
+        fprintf(out, "   fill %s   drain %s", show(prediction->fill_ns, fill),
+                show(prediction->drain_ns, drain));
+    int compute = prediction_compute_stream(prediction, 0);
+    if (prediction->total_ns == 0)
+        fprintf(out, ": the plan says of nothing how long it takes");
+    if (compute >= 0 && !isnan(prediction->bubble))
+        fprintf(out, "\n  bubble      %.1f%% of stream %s", 100 * prediction->bubble,
+                p->streams[compute].name);
+    units_show_bytes((double)prediction->in_flight_bytes_max, bytes);
+    if (p->tasks)
+        fprintf(out, "\n  in flight   %" PRId64 " iteration%s, %s a rank at most",
+                prediction->in_flight_max, prediction->in_flight_max == 1 ? "" : "s", bytes);
+    else if (prediction->in_flight_bytes_max)
+        fprintf(out, "\n  allocated   %s a rank at most", bytes);
+    fputs("\n", out);
+}
+
+/* ---- text: the stall account ------------------------------------------------------------- */
+
+/* Streams that one row stands for: of one name and much the same account. */
+struct row {
+    int stream;   /* the first of them */
+    int count;    /* how many */
+    bool average; /* of all streams of the name, alike or not */
+    struct stream_account sum;
+};
+
+static bool much_the_same(const struct prediction *prediction, const struct stream_account *a,
+                          const struct stream_account *b)
+{
+    double tolerance = 0.0005 * (double)prediction->total_ns;
+    if (fabs((double)(a->busy_ns - b->busy_ns)) > tolerance)
+        return false;
+    for (int i = 0; i < STALL_COUNT; i++)
+        if (fabs((double)(a->stall_ns[i] - b->stall_ns[i])) > tolerance)
+            return false;
+    return true;
+}
+
+/* Which rows there are; with `average` one for each name. Returns their number. */
+static int find_rows(const struct prediction *prediction, bool average, struct row *rows)
+{
+    const struct program *p = prediction->program;
+    int count = 0;
+    for (int s = 0; s < p->stream_count; s++) {
+        int r = 0;
+        for (; r < count; r++)
+            if (strcmp(p->streams[rows[r].stream].name, p->streams[s].name) == 0 &&
+                (average || much_the_same(prediction, &prediction->streams[rows[r].stream],
+                                          &prediction->streams[s])))
+                break;
+        if (r == count)
+            rows[count++] = (struct row){.stream = s, .average = average};
+        rows[r].count++;
+        rows[r].sum.busy_ns += prediction->streams[s].busy_ns;
+        for (int i = 0; i < STALL_COUNT; i++)
+            rows[r].sum.stall_ns[i] += prediction->streams[s].stall_ns[i];
+    }
+    return count;
+}
+
+static int compare_blames(const void *a, const void *b)
+{
+    const struct blame *x = a, *y = b;
+    if (x->ns != y->ns)
+        return x->ns > y->ns ? -1 : 1;
+    return (int)x->stall.cause - (int)y->stall.cause;
+}
+
+/* The causes of a row, largest first: split by whom they name, or of an average only by cause. */
+static int list_causes(const struct prediction *prediction, const struct row *row,
+                       struct blame *out)
+{
+    const struct stream_account *account = &prediction->streams[row->stream];
+    int count = 0;
+    if (row->average && row->count > 1)
+        for (int i = 0; i < STALL_COUNT; i++)
+            out[count++] = (struct blame){{(enum stall_cause)i, STALL_NOBODY},
+                                          row->sum.stall_ns[i] / row->count};
+    else
+        for (int i = 0; i < account->blame_count; i++)
+            out[count++] = account->blames[i];
+    qsort(out, (size_t)count, sizeof *out, compare_blames);
+    return count;
+}
+
+static void print_causes(const struct prediction *prediction, const struct row *row,
+                         struct blame *causes, int indent, FILE *out)
+{
+    int count = list_causes(prediction, row, causes), shown = 0;
+    int rank = prediction->program->streams[row->stream].rank;
+    int64_t rest = 0;
+    char text[2 * NAME];
+    for (int i = 0; i < count; i++) {
+        if (share(prediction, causes[i].ns) < 0.0005) {
+            rest += causes[i].ns;
+            continue;
+        }
+        bool plain = row->average && row->count > 1;
+        stall_describe(prediction->program, rank, &causes[i].stall, text, sizeof text);
+        fprintf(out, "%*s%5.1f%%  %s\n", shown++ ? indent : 0, "",
+                100 * share(prediction, causes[i].ns),
+                plain ? stall_words(causes[i].stall.cause) : text);
+    }
+    if (share(prediction, rest) >= 0.0005)
+        fprintf(out, "%*s%5.1f%%  causes below 0.05%% each\n", shown++ ? indent : 0, "",
+                100 * share(prediction, rest));
+    if (!shown)
+        fputc('\n', out);
+}
+
+static void row_name(const struct prediction *prediction, const struct row *row, int same_name,
+                     char *buf, size_t cap)
+{
+    const struct stream_desc *stream = &prediction->program->streams[row->stream];
+    if (prediction->program->ranks == 1 || row->count == same_name)
+        snprintf(buf, cap, "%s", stream->name);
+    else if (row->count == 1)
+        snprintf(buf, cap, "%s, rank %d", stream->name, stream->rank);
+    else
+        snprintf(buf, cap, "%s, rank %d + %d alike", stream->name, stream->rank, row->count - 1);
+}
+
+static int streams_named(const struct program *p, const char *name)
+{
+    int count = 0;
+    for (int s = 0; s < p->stream_count; s++)
+        count += strcmp(p->streams[s].name, name) == 0;
+    return count;
+}
+
+static void print_row(const struct prediction *prediction, const struct row *row, int width,
+                      struct blame *causes, FILE *out)
+{
+    const struct program *p = prediction->program;
+    char name[2 * NAME], bar[BAR + 1];
+    double busy = share(prediction, row->sum.busy_ns) / row->count;
+    int filled = (int)lround(busy * BAR);
+    memset(bar, '#', (size_t)filled);
+    memset(bar + filled, '.', (size_t)(BAR - filled));
+    bar[BAR] = '\0';
+    row_name(prediction, row, streams_named(p, p->streams[row->stream].name), name, sizeof name);
+    fprintf(out, "  %-*s  %5.1f%%  %s  ", width, name, 100 * busy, bar);
+    print_causes(prediction, row, causes, width + BAR + 13, out);
+}
+
+static int most_blames(const struct prediction *prediction)
+{
+    int most = STALL_COUNT;
+    for (int s = 0; s < prediction->program->stream_count; s++)
+        if (prediction->streams[s].blame_count > most)
+            most = prediction->streams[s].blame_count;
+    return most;
+}
+
+static void print_rows(const struct prediction *prediction, struct row *rows, struct blame *causes,
+                       FILE *out)
+{
+    const struct program *p = prediction->program;
+    char name[2 * NAME];
+    int count = find_rows(prediction, false, rows), width = (int)strlen("stream");
+    bool average = count > MAX_ROWS;
+    if (average) {
+        memset(rows, 0, (size_t)p->stream_count * sizeof *rows);
+        count = find_rows(prediction, true, rows);
+    }
+    for (int r = 0; r < count; r++) {
+        row_name(prediction, &rows[r], streams_named(p, p->streams[rows[r].stream].name), name,
+                 sizeof name);
+        width = (int)strlen(name) > width ? (int)strlen(name) : width;
+    }
+    fprintf(out, "\n  %-*s  %6s  %-*s  idle for%s\n", width, "stream", "busy", BAR, "",
+            average ? " (means over the ranks; --json has each)" : "");
+    for (int r = 0; r < count; r++)
+        print_row(prediction, &rows[r], width, causes, out);
+}
+
+static enum status print_streams(const struct prediction *prediction, FILE *out, struct diag *diag)
+{
+    size_t streams = (size_t)prediction->program->stream_count;
+    struct row *rows = calloc(streams + 1, sizeof *rows);
+    struct blame *causes = calloc((size_t)most_blames(prediction) + 1, sizeof *causes);
+    enum status status = rows && causes ? STATUS_OK : diag_no_memory(diag);
+    if (status == STATUS_OK && streams > 0)
+        print_rows(prediction, rows, causes, out);
+    free(rows);
+    free(causes);
+    return status;
+}
+
+/* ---- text: exposed time, deadlock -------------------------------------------------------- */
+
+static void print_exposed(const struct prediction *prediction, FILE *out)
+{
+    const struct program *p = prediction->program;
+    int width = 4;
+    if (!prediction->exposed_ns)
+        return;
+    for (int t = 0; t < p->tasks; t++) {
+        int length = (int)strlen(p->plan->pipeline.tasks[t].name);
+        width = length > width ? length : width;
+    }
+    fprintf(out, "\n  %-*s  %9s  %9s   (by which an iteration is shorter if it takes no time)\n",
+            width, "task", "device", "exposed");
+    for (int t = 0; t < p->tasks; t++) {
+        const struct op_time *time = task_time(prediction, t);
+        char device[UNITS_TEXT], exposed[UNITS_TEXT];
+        fprintf(out, "  %-*s  %9s  %9s\n", width, p->plan->pipeline.tasks[t].name,
+                show(time ? (double)time->mean_ns : NAN, device),
+                show(prediction->exposed_ns[t], exposed));
+    }
+}
+
+static void print_blocked(const struct prediction *prediction, FILE *out)
+{
+    char name[NAME], time[UNITS_TEXT];
+    if (!prediction->blocked_count)
+        return;
+    fprintf(out, "  DEADLOCK after %s", show(prediction->makespan_ns, time));
+    if (prediction->replications > 1)
+        fprintf(out, ", first in replication %d", prediction->blocked_replication);
+    fputs("\n", out);
+    for (size_t i = 0; i < prediction->blocked_count; i++)
+        fprintf(out, "    %s %s\n",
+                program_agent_name(prediction->program, prediction->blocked[i].agent, name,
+                                   sizeof name),
+                prediction->blocked[i].waits_for);
+    fputs("\n", out);
+}
+
+enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
+                         struct diag *diag)
+{
+    print_head(prediction, out);
+    print_blocked(prediction, out);
+    if (!isnan(prediction->iteration.mean))
+        print_iteration(prediction, out);
+    print_totals(prediction, out);
+    if (quiet)
+        return STATUS_OK;
+    enum status status = print_streams(prediction, out, diag);
+    print_exposed(prediction, out);
+    char time[UNITS_TEXT];
+    fprintf(out, "\n  %" PRId64 " tasks simulated in %s\n", prediction->tasks,
+            show(1e9 * prediction->seconds, time));
+    return status;
+}
+
+/* ---- a sweep ----------------------------------------------------------------------------- */
+
+void report_sweep_head(const char *key, FILE *out)
+{
+    fprintf(out, "%10s  %10s  %10s  %10s  %12s  %10s  %8s\n", key, "iteration", "p99", "fill",
+            "iterations/s", "in flight", "bubble");
+}
+
+void report_sweep_line(const struct prediction *prediction, int64_t value, FILE *out)
+{
+    char mean[UNITS_TEXT], p99[UNITS_TEXT], fill[UNITS_TEXT], bytes[UNITS_TEXT];
+    if (prediction->blocked_count) {
+        fprintf(out, "%10" PRId64 "  DEADLOCK after %s\n", value,
+                show(prediction->makespan_ns, mean));
+        return;
+    }
+    units_show_bytes((double)prediction->in_flight_bytes_max, bytes);
+    fprintf(out, "%10" PRId64 "  %10s  %10s  %10s  %12.4g  %10s  %7.1f%%\n", value,
+            show(prediction->iteration.mean, mean), show(prediction->iteration.p99, p99),
+            show(prediction->fill_ns, fill), prediction->throughput_per_s, bytes,
+            100 * prediction->bubble);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------- */
+
+static void write_iteration(const struct iteration_figures *figures, struct json *json)
+{
+    json_key(json, "iteration_ns");
+    json_begin_object(json);
+    json_put_double(json, "mean", figures->mean);
+    json_put_double(json, "p50", figures->p50);
+    json_put_double(json, "p95", figures->p95);
+    json_put_double(json, "p99", figures->p99);
+    json_key(json, "ci95");
+    json_begin_array(json);
+    json_double(json, figures->ci_low);
+    json_double(json, figures->ci_high);
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static void write_account(const struct prediction *prediction, const struct stream_account *account,
+                          int count, struct json *json)
+{
+    json_begin_object(json);
+    json_put_double(json, "busy", share(prediction, account->busy_ns) / count);
+    json_key(json, "stall");
+    json_begin_object(json);
+    for (int i = 0; i < STALL_COUNT; i++)
+        json_put_double(json, stall_key((enum stall_cause)i),
+                        share(prediction, account->stall_ns[i]) / count);
+    json_end_object(json);
+}
+
+/* The part of the dependence stalls each task (or stream, thread) is waited for. */
+static void write_dependences(const struct prediction *prediction, int stream, struct json *json)
+{
+    const struct stream_account *account = &prediction->streams[stream];
+    const struct program *p = prediction->program;
+    json_key(json, "dependence_on");
+    json_begin_object(json);
+    for (int i = 0; i < account->blame_count; i++) {
+        const struct stall *stall = &account->blames[i].stall;
+        char name[NAME] = "others";
+        if (stall->cause != STALL_DEPENDENCE)
+            continue;
+        if (stall->who >= 0)
+            snprintf(name, sizeof name, "%s", p->plan->pipeline.tasks[stall->who].name);
+        else if (stall->who != STALL_NOBODY)
+            program_agent_name(p, ~stall->who, name, sizeof name);
+        json_put_double(json, name, share(prediction, account->blames[i].ns));
+    }
+    json_end_object(json);
+}
+
+/* One object for each stream name: the mean over the ranks that have it. */
+static void write_streams(const struct prediction *prediction, const struct row *rows, int count,
+                          struct json *json)
+{
+    const struct program *p = prediction->program;
+    json_key(json, "streams");
+    json_begin_object(json);
+    for (int r = 0; r < count; r++) {
+        json_key(json, p->streams[rows[r].stream].name);
+        write_account(prediction, &rows[r].sum, rows[r].count, json);
+        if (p->ranks == 1)
+            write_dependences(prediction, rows[r].stream, json);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+static void write_ranks(const struct prediction *prediction, struct json *json)
+{
+    const struct program *p = prediction->program;
+    json_key(json, "ranks");
+    json_begin_array(json);
+    for (int rank = 0; rank < p->ranks; rank++) {
+        json_begin_object(json);
+        json_put_int(json, "rank", rank);
+        json_key(json, "streams");
+        json_begin_object(json);
+        for (int s = 0; s < p->stream_count; s++) {
+            if (p->streams[s].rank != rank)
+                continue;
+            json_key(json, p->streams[s].name);
+            write_account(prediction, &prediction->streams[s], 1, json);
+            write_dependences(prediction, s, json);
+            json_end_object(json);
+        }
+        json_end_object(json);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_exposed(const struct prediction *prediction, struct json *json)
+{
+    json_key(json, "exposed_ns");
+    if (!prediction->exposed_ns) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    for (int t = 0; t < prediction->program->tasks; t++)
+        json_put_double(json, prediction->program->plan->pipeline.tasks[t].name,
+                        prediction->exposed_ns[t]);
+    json_end_object(json);
+}
+
+static void write_blocked(const struct prediction *prediction, struct json *json)
+{
+    const struct program *p = prediction->program;
+    json_put_bool(json, "deadlock", prediction->blocked_count > 0);
+    if (prediction->blocked_count == 0)
+        return;
+    json_key(json, "blocked");
+    json_begin_array(json);
+    for (size_t i = 0; i < prediction->blocked_count; i++) {
+        const struct blocked *blocked = &prediction->blocked[i];
+        char name[NAME];
+        json_begin_object(json);
+        int rank = p->agents[blocked->agent].rank;
+        json_put_int(json, "rank", rank);
+        json_put_string(json, "agent", agent_on_rank(p, rank, blocked->agent, name, sizeof name));
+        json_put_string(json, "waits_for", blocked->waits_for);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_body(const struct prediction *prediction, const struct row *rows, int row_count,
+                       struct json *json)
+{
+    const struct program *p = prediction->program;
+    int64_t most = p->tasks ? 0 : 1;
+    for (int rank = 0; p->tasks && rank < p->ranks; rank++)
+        most = p->ends[rank] > most ? p->ends[rank] : most;
+    json_put_string(json, "plan", p->plan->name);
+    json_put_string(json, "driver", driver_key(p->driver));
+    json_put_int(json, "seed", (int64_t)prediction->seed);
+    json_put_int(json, "iterations", most);
+    json_put_int(json, "replications", prediction->replications);
+    json_put_int(json, "tasks_simulated", prediction->tasks);
+    json_put_double(json, "seconds", prediction->seconds);
+    write_iteration(&prediction->iteration, json);
+    json_put_double(json, "throughput_per_s", prediction->throughput_per_s);
+    json_put_double(json, "fill_ns", prediction->fill_ns);
+    json_put_double(json, "drain_ns", prediction->drain_ns);
+    json_put_double(json, "makespan_ns", prediction->makespan_ns);
+    json_key(json, "steady_exact_ns");
+    json_null(json);
+    json_key(json, "critical_cycle");
+    json_null(json);
+    json_put_double(json, "bubble", prediction->bubble);
+    write_streams(prediction, rows, row_count, json);
+    if (p->ranks > 1)
+        write_ranks(prediction, json);
+    write_exposed(prediction, json);
+    json_put_int(json, "in_flight_bytes_max", prediction->in_flight_bytes_max);
+    json_put_int(json, "in_flight_max", prediction->in_flight_max);
+    write_blocked(prediction, json);
+}
+
+enum status report_write(const struct prediction *prediction, const char *swept, int64_t value,
+                         struct json *json, struct diag *diag)
+{
+    struct row *rows = calloc((size_t)prediction->program->stream_count + 1, sizeof *rows);
+    if (!rows)
+        return diag_no_memory(diag);
+    int count = find_rows(prediction, true, rows);
+    json_begin_object(json);
+    if (swept)
+        json_put_int(json, swept, value);
+    write_body(prediction, rows, count, json);
+    json_end_object(json);
+    free(rows);
+    return STATUS_OK;
+}

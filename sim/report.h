@@ -1,0 +1,28 @@
+/*
+ * report.h - a prediction for people and, as JSON, for programs.
+ *
+ * The keys of the JSON are a contract (swsim --help predict, README). Streams of one name are given
+ * as the mean over the ranks that have it; with several ranks `ranks` adds each by itself.
+ */
+#ifndef SWSIM_REPORT_H
+#define SWSIM_REPORT_H
+
+#include <stdio.h>
+
+#include "core/json.h"
+#include "sim/predict.h"
+
+/* Text; `quiet` leaves out all but the main figures. */
+enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
+                         struct diag *diag);
+
+/* One JSON object. `swept`: the key that was swept, with its value, or NULL. Fails only when memory
+   is exhausted, then having written nothing. */
+enum status report_write(const struct prediction *prediction, const char *swept, int64_t value,
+                         struct json *json, struct diag *diag);
+
+/* A table with a line for each value of the key that was swept. */
+void report_sweep_head(const char *key, FILE *out);
+void report_sweep_line(const struct prediction *prediction, int64_t value, FILE *out);
+
+#endif

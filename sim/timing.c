@@ -1,0 +1,195 @@
+/* timing.c - see timing.h. */
+#include "sim/timing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/dist_sample.h"
+#include "sim/random.h"
+
+/* The name an operation draws its luck under. */
+static const char *luck_name(const struct program *program, const struct op *op)
+{
+    if (op->task >= 0)
+        return program->plan->pipeline.tasks[op->task].name;
+    if (op->name >= 0)
+        return program->names.items[op->name];
+    if (op->part_count > 0)
+        return program->names.items[program->parts[op->part_first].tag];
+    return op_key(op->kind);
+}
+
+static bool takes_time(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_HOST:
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP:
+    case OP_CALLBACK: return true;
+    default: return false;
+    }
+}
+
+/* Does the rule's distribution belong to this operation? */
+static bool rule_applies(const struct program *program, const struct jitter_rule *rule,
+                         const struct op *op)
+{
+    bool varied_part = op->kind != OP_HOST || op->task < 0 || op->work->kind == WORK_HOST;
+    bool named = strcmp(rule->task, "*") == 0 || strcmp(rule->task, luck_name(program, op)) == 0;
+    return varied_part && named;
+}
+
+static void set_time(struct op_time *time, const struct program *program, const struct op *op,
+                     int rank, const struct jitter_rule *rules, bool *used, size_t rule_count)
+{
+    bool host = op->kind == OP_HOST;
+    time->mean_ns = op->time_ns;
+    if (op->time_ns == 0 && (op->work->kind == WORK_SPIN || op->work->kind == WORK_HOST))
+        time->mean_ns = op->work->time_ns;
+    time->host = host;
+    time->rank = (uint16_t)rank;
+    time->name = random_name(luck_name(program, op));
+    time->dist = op->jitter;
+    for (size_t i = 0; i < rule_count; i++)
+        if (rule_applies(program, &rules[i], op)) {
+            time->dist = &rules[i].dist;
+            used[i] = true;
+        }
+    bool still =
+        dist_is_constant(time->dist) || (time->mean_ns == 0 && time->dist->spike_probability == 0);
+    if (still)
+        time->dist = NULL;
+}
+
+/* Host programs: number the operations of one name on a rank. */
+static enum status number_names(struct timing *timing, struct diag *diag)
+{
+    const struct program *program = timing->program;
+    size_t per_rank = program->names.count + 1;
+    uint32_t *seen = calloc(per_rank * (size_t)program->ranks, sizeof *seen);
+    if (!seen)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (!takes_time(op))
+            continue;
+        int name = op->name >= 0        ? op->name
+                   : op->part_count > 0 ? program->parts[op->part_first].tag
+                                        : (int)program->names.count;
+        timing->ops[i].occurrence = seen[(size_t)timing->ops[i].rank * per_rank + (size_t)name]++;
+    }
+    free(seen);
+    return STATUS_OK;
+}
+
+static void set_body(struct timing *timing, const struct body *body, int rank,
+                     const struct jitter_rule *rules, bool *used, size_t rule_count)
+{
+    for (int i = body->first; i < body->first + body->count; i++) {
+        const struct op *op = &timing->program->ops[i];
+        if (!takes_time(op))
+            continue;
+        set_time(&timing->ops[i], timing->program, op, rank, rules, used, rule_count);
+        timing->varies |= timing->ops[i].dist != NULL;
+    }
+}
+
+/* The rank a body's operations belong to. */
+static void set_all(struct timing *timing, const struct jitter_rule *rules, bool *used,
+                    size_t rule_count)
+{
+    const struct program *program = timing->program;
+    if (program->tasks) {
+        for (size_t b = 0; b < program->body_count; b++)
+            set_body(timing, &program->bodies[b], (int)b / program->tasks, rules, used, rule_count);
+        return;
+    }
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].body >= 0)
+            set_body(timing, &program->bodies[program->threads[t].body], program->threads[t].rank,
+                     rules, used, rule_count);
+    for (size_t i = 0; i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (op->kind == OP_CALLBACK && op->object >= 0)
+            set_body(timing, &program->bodies[op->object], program->streams[op->stream].rank, rules,
+                     used, rule_count);
+    }
+}
+
+static enum status check_rules(const struct jitter_rule *rules, const bool *used, size_t rule_count,
+                               struct diag *diag)
+{
+    for (size_t i = 0; i < rule_count; i++)
+        if (!used[i] && strcmp(rules[i].task, "*") != 0)
+            return diag_error(diag, STATUS_USAGE,
+                              "found jitter for '%s', expected the name of a task that takes time",
+                              rules[i].task);
+    return STATUS_OK;
+}
+
+enum status timing_init(struct timing *timing, const struct program *program,
+                        const struct jitter_rule *rules, size_t rule_count, struct diag *diag)
+{
+    struct timing made = {.program = program};
+    bool *used = calloc(rule_count + 1, sizeof *used);
+    made.ops = calloc(program->op_count + 1, sizeof *made.ops);
+    if (!used || !made.ops) {
+        free(used);
+        timing_fini(&made);
+        return diag_no_memory(diag);
+    }
+    set_all(&made, rules, used, rule_count);
+    enum status status = check_rules(rules, used, rule_count, diag);
+    if (status == STATUS_OK && program->tasks == 0)
+        status = number_names(&made, diag);
+    free(used);
+    if (status != STATUS_OK) {
+        timing_fini(&made);
+        return status;
+    }
+    *timing = made;
+    return STATUS_OK;
+}
+
+void timing_fini(struct timing *timing)
+{
+    free(timing->ops);
+    timing->ops = NULL;
+}
+
+enum status timing_without(struct timing *out, const struct timing *timing, int task,
+                           struct diag *diag)
+{
+    const struct program *program = timing->program;
+    struct timing copy = *timing;
+    copy.ops = malloc((program->op_count + 1) * sizeof *copy.ops);
+    if (!copy.ops)
+        return diag_no_memory(diag);
+    memcpy(copy.ops, timing->ops, program->op_count * sizeof *copy.ops);
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].task == task && takes_time(&program->ops[i]) && !copy.ops[i].host) {
+            copy.ops[i].mean_ns = 0;
+            copy.ops[i].dist = NULL;
+        }
+    *out = copy;
+    return STATUS_OK;
+}
+
+int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                    uint32_t replication)
+{
+    const struct op_time *time = &timing->ops[op];
+    if (!time->dist)
+        return time->mean_ns;
+    struct random_stream luck = random_open(&(struct random_subject){
+        .seed = seed,
+        .task = time->name,
+        .replication = replication,
+        .iteration = timing->program->tasks ? (uint32_t)iteration : time->occurrence,
+        .rank = time->rank,
+        .part = time->host ? RANDOM_HOST : RANDOM_DEVICE,
+    });
+    return dist_sample(time->dist, time->mean_ns, &luck);
+}

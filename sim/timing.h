@@ -1,0 +1,50 @@
+/*
+ * timing.h - how long each operation of a program takes, one draw at a time.
+ *
+ * Made once for a program and read by any number of simulations. The mean and the distribution come
+ * from the plan; rules, as given by `--jitter TASK=DIST`, replace the distribution of a task's
+ * device part (of its CPU part where it has no other). The luck of a draw depends on the task's
+ * name, the part, rank, iteration, seed and replication. Operations of host programs have no
+ * iteration: there the n-th operation of one name on a rank takes luck n.
+ *
+ * The program, the rules and their distributions must outlive the timing.
+ */
+#ifndef SWSIM_TIMING_H
+#define SWSIM_TIMING_H
+
+#include "core/diag.h"
+#include "core/program.h"
+
+struct jitter_rule {
+    const char *task; /* a task, a kernel or another operation by name; "*": all */
+    struct dist dist;
+};
+
+struct op_time {
+    int64_t mean_ns;
+    const struct dist *dist; /* NULL: always the mean */
+    uint64_t name;           /* random_name of the task */
+    uint32_t occurrence;     /* host programs; pipeline form: 0 */
+    bool host;
+    uint16_t rank;
+};
+
+struct timing {
+    const struct program *program;
+    struct op_time *ops; /* beside program->ops */
+    bool varies;         /* at least one operation has a distribution */
+};
+
+/* Of several rules for one task the last one holds. STATUS_USAGE when a rule names nothing. */
+enum status timing_init(struct timing *timing, const struct program *program,
+                        const struct jitter_rule *rules, size_t rule_count, struct diag *diag);
+void timing_fini(struct timing *timing);
+
+/* A copy in which the device part of `task` (pipeline form) takes no time. */
+enum status timing_without(struct timing *out, const struct timing *timing, int task,
+                           struct diag *diag);
+
+int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                    uint32_t replication);
+
+#endif
