@@ -1,0 +1,328 @@
+/*
+ * cuda_comm.c - communicators of the CUDA device: NCCL does the work.
+ *
+ * A process has one rank, so a communicator has one member for now and its id need not travel; what
+ * pushes operations is written for any number. NCCL gives no time limit and calls nobody back: its
+ * errors are asked for while somebody waits (cuda_comm_check), and only an abort ends its kernels.
+ */
+#include "cuda_impl.h"
+
+#ifdef HAVE_CUDA
+#ifdef HAVE_NCCL
+
+#include "nccl_load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cuda_comm {
+    struct device_comm base;
+    struct cuda_comm *next;
+    struct nccl *nccl;
+    pthread_mutex_t lock; /* NCCL wants one caller at a time */
+    ncclComm_t handle;
+    atomic_bool aborted; /* the handle is gone */
+    void *scratch;       /* what a barrier sums: one f32 */
+};
+
+void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
+{
+    struct diag why;
+    diag_init(&why);
+    device->nccl = calloc(1, sizeof *device->nccl);
+    if (device->nccl && nccl_load(device->nccl, &why) == STATUS_OK) {
+        int version = device->nccl->version;
+        snprintf(description, size, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
+                 version % 100);
+    } else {
+        free(device->nccl);
+        device->nccl = NULL;
+        snprintf(description, size, "%s", why.count ? why.messages[0].text : "no NCCL");
+    }
+    diag_fini(&why);
+}
+
+void cuda_nccl_close(struct cuda_device *device)
+{
+    if (device->nccl)
+        nccl_unload(device->nccl);
+    free(device->nccl);
+    device->nccl = NULL;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static enum status refused(struct cuda_comm *comm, const char *what, ncclResult_t result,
+                           struct diag *diag)
+{
+    return diag_error(diag, STATUS_SYSTEM, "communicator %s: %s: %s", comm->base.name, what,
+                      comm->nccl->GetErrorString(result));
+}
+
+static enum status connect(struct cuda_comm *comm, struct diag *diag)
+{
+    ncclUniqueId id;
+    ncclResult_t result = comm->nccl->GetUniqueId(&id);
+    if (result != ncclSuccess)
+        return refused(comm, "no id", result, diag);
+    cudaError_t error = cudaMalloc(&comm->scratch, sizeof(float));
+    if (error != cudaSuccess)
+        return cuda_refused(diag, "no memory for a communicator", error);
+    result = comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
+    return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
+}
+
+static void comm_free(struct cuda_comm *comm)
+{
+    cudaFree(comm->scratch);
+    pthread_mutex_destroy(&comm->lock);
+    free(comm->base.members);
+    free(comm->base.name);
+    free(comm);
+}
+
+static struct cuda_comm *comm_new(struct cuda_device *device, const char *name, const int *members,
+                                  int count)
+{
+    struct cuda_comm *comm = calloc(1, sizeof *comm);
+    if (!comm || pthread_mutex_init(&comm->lock, NULL) != 0) {
+        free(comm);
+        return NULL;
+    }
+    comm->nccl = device->nccl;
+    comm->base = (struct device_comm){.device = &device->base, .count = count};
+    comm->base.name = strdup(name);
+    comm->base.members = calloc((size_t)count, sizeof *members);
+    if (!comm->base.name || !comm->base.members) {
+        comm_free(comm);
+        return NULL;
+    }
+    memcpy(comm->base.members, members, (size_t)count * sizeof *members);
+    comm->base.me = device_comm_place(&comm->base, device->base.rank);
+    return comm;
+}
+
+enum status cuda_comm_open(struct device *base, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    if (!device->nccl) {
+        struct nccl again;
+        enum status status = nccl_load(&again, diag); /* says why, or it has appeared since */
+        if (status)
+            return status;
+        nccl_unload(&again);
+        return diag_error(diag, STATUS_SYSTEM,
+                          "NCCL was not there when the device was opened; open it again");
+    }
+    struct cuda_comm *comm = comm_new(device, name, members, count);
+    if (!comm)
+        return diag_no_memory(diag);
+    enum status status = connect(comm, diag);
+    if (status) {
+        comm_free(comm);
+        return status;
+    }
+    pthread_mutex_lock(&device->world->lock);
+    comm->next = device->comms;
+    device->comms = comm;
+    pthread_mutex_unlock(&device->world->lock);
+    *out = &comm->base;
+    return STATUS_OK;
+}
+
+void cuda_comm_close(struct device_comm *base)
+{
+    struct cuda_comm *comm = (struct cuda_comm *)base;
+    struct cuda_device *device = (struct cuda_device *)base->device;
+    struct diag ignored; /* whoever synced has been told */
+    diag_init(&ignored);
+    cuda_device_sync(&device->base, DEVICE_FOREVER, &ignored);
+    diag_fini(&ignored);
+    pthread_mutex_lock(&device->world->lock);
+    struct cuda_comm **link = &device->comms;
+    while (*link != comm)
+        link = &(*link)->next;
+    *link = comm->next;
+    pthread_mutex_unlock(&device->world->lock);
+    if (!atomic_exchange(&comm->aborted, true))
+        comm->nccl->CommDestroy(comm->handle);
+    comm_free(comm);
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* An error that NCCL met ends the run: record it as the world's failure, and abort. */
+static void end_run(struct cuda_comm *comm, ncclResult_t error)
+{
+    char why[FAILURE_TEXT];
+    snprintf(why, sizeof why, "communicator %s: %s", comm->base.name,
+             comm->nccl->GetErrorString(error));
+    device_world_abort(comm->base.device->world, why);
+}
+
+void cuda_comm_check(struct cuda_device *device)
+{
+    struct cuda_comm *failed = NULL;
+    ncclResult_t error = ncclSuccess;
+    pthread_mutex_lock(&device->world->lock);
+    for (struct cuda_comm *comm = device->comms; comm && !failed; comm = comm->next) {
+        if (atomic_load(&comm->aborted) ||
+            comm->nccl->CommGetAsyncError(comm->handle, &error) != ncclSuccess)
+            continue;
+        if (error != ncclSuccess && error != ncclInProgress)
+            failed = comm;
+    }
+    pthread_mutex_unlock(&device->world->lock);
+    if (failed)
+        end_run(failed, error);
+}
+
+/* ncclCommAbort may take long, so it is called without the lock: nobody closes what is in use. */
+void cuda_comm_abort(struct cuda_device *device)
+{
+    struct cuda_comm *comm;
+    do {
+        pthread_mutex_lock(&device->world->lock); /* so that nobody is in cuda_comm_check */
+        for (comm = device->comms; comm; comm = comm->next)
+            if (!atomic_exchange(&comm->aborted, true))
+                break;
+        pthread_mutex_unlock(&device->world->lock);
+        if (comm)
+            comm->nccl->CommAbort(comm->handle);
+    } while (comm);
+}
+
+/* ---- push ------------------------------------------------------------------------------------ */
+
+/* Block j of what is sent goes to member j, block i of what is received comes from member i. */
+static ncclResult_t all_to_all(struct cuda_comm *comm, const struct device_collective *what,
+                               cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    size_t block = (size_t)what->bytes / (size_t)comm->base.count;
+    ncclResult_t result = nccl->GroupStart();
+    for (int i = 0; i < comm->base.count && result == ncclSuccess; i++) {
+        size_t offset = (size_t)i * block;
+        result =
+            nccl->Send(ref_address(what->send) + offset, block, ncclChar, i, comm->handle, stream);
+        if (result == ncclSuccess)
+            result = nccl->Recv(ref_address(what->recv) + offset, block, ncclChar, i, comm->handle,
+                                stream);
+    }
+    ncclResult_t ended = nccl->GroupEnd();
+    return result != ncclSuccess ? result : ended;
+}
+
+static ncclResult_t push_collective(struct cuda_comm *comm, const struct device_collective *what,
+                                    cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    size_t bytes = (size_t)what->bytes, block = bytes / (size_t)comm->base.count;
+    const void *send = ref_address(what->send);
+    void *recv = ref_address(what->recv);
+    if (bytes == 0 && what->kind != COLLECTIVE_BARRIER)
+        return ncclSuccess; /* nothing to move, and no NCCL kernel either */
+    switch (what->kind) {
+    case COLLECTIVE_ALL_TO_ALL: return all_to_all(comm, what, stream);
+    case COLLECTIVE_ALL_REDUCE:
+        return nccl->AllReduce(send, recv, bytes / sizeof(float), ncclFloat, ncclSum, comm->handle,
+                               stream);
+    case COLLECTIVE_ALL_GATHER:
+        return nccl->AllGather(send, recv, block, ncclChar, comm->handle, stream);
+    case COLLECTIVE_REDUCE_SCATTER:
+        return nccl->ReduceScatter(send, recv, block / sizeof(float), ncclFloat, ncclSum,
+                                   comm->handle, stream);
+    case COLLECTIVE_BROADCAST:
+        return nccl->Broadcast(send, recv, bytes, ncclChar,
+                               device_comm_place(&comm->base, what->root), comm->handle, stream);
+    case COLLECTIVE_BARRIER:
+        return nccl->AllReduce(comm->scratch, comm->scratch, 1, ncclFloat, ncclSum, comm->handle,
+                               stream);
+    }
+    return ncclInvalidArgument;
+}
+
+static ncclResult_t push_group(struct cuda_comm *comm, const struct device_group *group,
+                               cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    ncclResult_t result = nccl->GroupStart();
+    for (size_t i = 0; i < group->count && result == ncclSuccess; i++) {
+        const struct device_p2p *part = &group->parts[i];
+        int peer = device_comm_place(&comm->base, part->peer);
+        char *data = ref_address(part->data);
+        result = part->send
+                     ? nccl->Send(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream)
+                     : nccl->Recv(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream);
+    }
+    ncclResult_t ended = nccl->GroupEnd();
+    return result != ncclSuccess ? result : ended;
+}
+
+void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
+{
+    struct cuda_comm *comm = (struct cuda_comm *)device_op_comm(op);
+    ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
+    char text[OP_TEXT];
+    pthread_mutex_lock(&comm->lock);
+    if (!atomic_load(&comm->aborted))
+        result = op->kind == DEVICE_OP_GROUP
+                     ? push_group(comm, &op->group, stream->handle)
+                     : push_collective(comm, &op->collective, stream->handle);
+    pthread_mutex_unlock(&comm->lock);
+    if (result != ncclSuccess)
+        cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s on communicator %s: %s",
+                         stream->device->base.rank, stream->base.name, device_op_text(op, text),
+                         comm->base.name, comm->nccl->GetErrorString(result));
+}
+
+#else
+
+enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag)
+{
+    (void)device, (void)members, (void)count, (void)out;
+    return diag_error(diag, STATUS_SYSTEM,
+                      "communicator %s: this program was built without NCCL's header", name);
+}
+
+void cuda_comm_close(struct device_comm *comm)
+{
+    (void)comm;
+}
+
+void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
+{
+    (void)stream, (void)op;
+}
+
+void cuda_comm_check(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_comm_abort(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
+{
+    (void)device;
+    snprintf(description, size, "built without NCCL");
+}
+
+void cuda_nccl_close(struct cuda_device *device)
+{
+    (void)device;
+}
+
+#endif
+#else
+
+/* ISO C wants a declaration in every file. */
+typedef int cuda_comm_is_empty_without_cuda;
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * cuda_impl.h - inside the CUDA device: one rank on one GPU.
+ *
+ * Streams, copies and kernels are the CUDA runtime's (device_cuda.c, cuda_stream.c), collectives
+ * NCCL's (cuda_comm.c). A *marker* is a CUDA event out of a pool, recorded once between leaving the
+ * pool and coming back to it; events, syncs and stamps all stand on markers. A recorded event holds
+ * the marker of its last record, and whoever looks at the event holds it too: that is the snapshot
+ * rule, without relying on when the driver looks.
+ *
+ * Locks, taken in this order: stream->lock, while an operation is pushed, so that its markers stand
+ * directly around it; comm->lock, while NCCL is called for it; world->lock, for all lists, pools
+ * and failures, never while CUDA might wait for the device. Waiting is polling: only so can it end
+ * at a deadline or an abort.
+ */
+#ifndef SWSIM_CUDA_IMPL_H
+#define SWSIM_CUDA_IMPL_H
+
+#ifdef HAVE_CUDA
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "device_impl.h"
+
+struct cuda_world {
+    struct device_world base;
+    pthread_mutex_t lock;
+    struct failure failure; /* the first, or the abort */
+    atomic_bool aborted;
+    struct cuda_device *device; /* rank 0, NULL while closed */
+};
+
+struct marker {
+    struct marker *next; /* in the pool */
+    cudaEvent_t handle;
+    int references;
+    bool timed;
+};
+
+/* A stamp whose operation has been pushed and not yet been seen finished. */
+struct pending {
+    struct pending *next;
+    struct stamp *stamp;
+    struct marker *start, *end;
+};
+
+struct cuda_device {
+    struct device base;
+    struct cuda_world *world;
+    struct cuda_stream *streams;
+    struct cuda_comm *comms;
+    struct nccl *nccl;      /* NULL: not found, or a build without */
+    struct marker *pool[2]; /* by `timed` */
+    struct pending *pendings, **pendings_end;
+    struct marker *reference; /* stamps are measured from this one ... */
+    double reference_ns;      /* ... which happened then, on the world's clock */
+    struct injection *injections;
+    int64_t pushes;
+    int *stop, *stop_on_device; /* one mapped number: ends the spin kernels of an aborted run */
+    cudaStream_t service;       /* for our own small work */
+};
+
+struct cuda_stream {
+    struct device_stream base;
+    struct cuda_stream *next;
+    struct cuda_device *device;
+    struct cuda_world *world;
+    pthread_mutex_t lock;
+    cudaStream_t handle;
+    struct failure failure;
+};
+
+struct cuda_event {
+    struct device_event base;
+    struct marker *last;    /* NULL: never recorded */
+    struct failure failure; /* of the stream that refused the last record */
+};
+
+struct cuda_buffer {
+    struct device_buffer base;
+};
+
+/* ---- device_cuda.c --------------------------------------------------------------------------- */
+
+/* Describe a CUDA error; STATUS_SYSTEM. */
+enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error);
+/* Report what ended the run, if anything did: an abort, an error of NCCL. */
+enum status cuda_world_ended(struct cuda_world *world, struct diag *diag);
+
+/* ---- cuda_stream.c --------------------------------------------------------------------------- */
+
+enum status cuda_stream_open(struct device *device, const char *name, struct device_stream **out,
+                             struct diag *diag);
+void cuda_stream_close(struct device_stream *stream);
+enum status cuda_event_open(struct device *device, struct device_event **out, struct diag *diag);
+void cuda_event_close(struct device_event *event);
+enum status cuda_push(struct device_stream *stream, const struct device_op *op, struct stamp *stamp,
+                      struct diag *diag);
+enum status cuda_stream_query(struct device_stream *stream, bool *done, struct diag *diag);
+enum status cuda_event_query(struct device_event *event, bool *done, struct diag *diag);
+enum status cuda_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag);
+enum status cuda_event_sync(struct device_event *event, int64_t deadline_ns, struct diag *diag);
+enum status cuda_device_sync(struct device *device, int64_t deadline_ns, struct diag *diag);
+enum status cuda_collect(struct device *device, struct diag *diag);
+
+/* Fail a stream, unless it has failed already. Takes the world's lock. */
+void cuda_stream_fail(struct cuda_stream *stream, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A recorded marker, held once; NULL and *error when CUDA refuses. */
+struct marker *marker_record(struct cuda_device *device, bool timed, cudaStream_t stream,
+                             cudaError_t *error);
+void marker_release(struct cuda_device *device, struct marker *marker); /* NULL is allowed */
+/* Destroy what the pools and the unfinished stamps hold. */
+void markers_free(struct cuda_device *device);
+
+/* ---- cuda_comm.c ----------------------------------------------------------------------------- */
+
+enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag);
+void cuda_comm_close(struct device_comm *comm);
+/* Push a COLLECTIVE or GROUP; on an error the stream has failed. */
+void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op);
+/* An error NCCL met on its own since the last call fails the world. */
+void cuda_comm_check(struct cuda_device *device);
+void cuda_comm_abort(struct cuda_device *device);
+/* Look for NCCL, and name it ("NCCL 2.28.9", or why there is none) at the end of a description. */
+void cuda_nccl_open(struct cuda_device *device, char *description, size_t size);
+void cuda_nccl_close(struct cuda_device *device);
+
+#endif
+#endif

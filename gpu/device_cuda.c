@@ -1,0 +1,363 @@
+/*
+ * device_cuda.c - the CUDA device: the world, the GPU, memory, and the table of its functions.
+ *
+ * The program links the CUDA runtime statically and NCCL not at all, so it starts on any machine;
+ * that a driver or GPU is missing comes out here, when a world is opened.
+ */
+#include "cuda_impl.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ALIGNMENT = 64, CLOCK_TRIES = 8 };
+
+enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
+{
+    return diag_error(diag, STATUS_SYSTEM, "%s: %s (%s)", what, cudaGetErrorString(error),
+                      cudaGetErrorName(error));
+}
+
+/* ---- world ----------------------------------------------------------------------------------- */
+
+static enum status find_gpu(struct diag *diag)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count > 0)
+        return STATUS_OK;
+    return diag_error(diag, STATUS_SYSTEM, "no CUDA driver or GPU: %s",
+                      error == cudaSuccess ? "the driver shows no device"
+                                           : cudaGetErrorString(error));
+}
+
+static enum status world_open(const struct device_config *config, struct device_world **out,
+                              struct diag *diag)
+{
+    if (config->ranks != 1)
+        return diag_error(diag, STATUS_INPUT,
+                          "the cuda device runs one rank a process, not %d; use the host device",
+                          config->ranks);
+    enum status status = find_gpu(diag);
+    if (status)
+        return status;
+    struct cuda_world *world = calloc(1, sizeof *world);
+    if (!world)
+        return diag_no_memory(diag);
+    int failed = pthread_mutex_init(&world->lock, NULL);
+    if (failed) {
+        free(world);
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+    }
+    world->base = (struct device_world){
+        .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
+    *out = &world->base;
+    return STATUS_OK;
+}
+
+static void world_close(struct device_world *base)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    assert(!world->device && "a device is still open");
+    pthread_mutex_destroy(&world->lock);
+    free(world);
+}
+
+static void world_abort(struct device_world *base, const char *why)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    struct cuda_device *device;
+    pthread_mutex_lock(&world->lock);
+    bool first = !atomic_load(&world->aborted);
+    if (first && !world->failure.status) {
+        world->failure.status = STATUS_VIOLATED;
+        snprintf(world->failure.text, sizeof world->failure.text, "aborted: %s", why);
+    }
+    atomic_store(&world->aborted, true);
+    device = world->device;
+    pthread_mutex_unlock(&world->lock);
+    if (!first || !device)
+        return;
+    __atomic_store_n(device->stop, 1, __ATOMIC_SEQ_CST);
+    cuda_comm_abort(device);
+}
+
+static enum status world_status(struct device_world *base, struct diag *diag)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    pthread_mutex_lock(&world->lock);
+    enum status status = world->failure.status;
+    if (status)
+        diag_error(diag, status, "%s", world->failure.text);
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+enum status cuda_world_ended(struct cuda_world *world, struct diag *diag)
+{
+    if (world->device && !atomic_load(&world->aborted))
+        cuda_comm_check(world->device);
+    return atomic_load(&world->aborted) ? world_status(&world->base, diag) : STATUS_OK;
+}
+
+static void world_explain(struct device_world *base, struct diag *diag)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    pthread_mutex_lock(&world->lock);
+    for (struct cuda_stream *at = world->device ? world->device->streams : NULL; at; at = at->next)
+        if (cudaStreamQuery(at->handle) == cudaErrorNotReady)
+            diag_note(diag, "rank %d, stream %s: has unfinished work", world->device->base.rank,
+                      at->base.name);
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* ---- device ---------------------------------------------------------------------------------- */
+
+static void describe(struct cuda_device *device)
+{
+    struct cudaDeviceProp properties;
+    int driver = 0, runtime = 0;
+    char *text = device->base.description;
+    size_t size = sizeof device->base.description;
+    if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess)
+        snprintf(properties.name, sizeof properties.name, "a GPU");
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    snprintf(text, size, "cuda: %.80s, driver for CUDA %d.%d, CUDA runtime %d.%d, ",
+             properties.name, driver / 1000, driver % 1000 / 10, runtime / 1000,
+             runtime % 1000 / 10);
+    size_t used = strlen(text);
+    cuda_nccl_open(device, text + used, size - used);
+}
+
+/* Tie the device's clock to the world's: a marker's time is known to within the shortest of some
+   round trips. Sets reference and reference_ns. */
+static cudaError_t tie_clocks(struct cuda_device *device)
+{
+    int64_t best_ns = INT64_MAX;
+    for (int i = 0; i < CLOCK_TRIES; i++) {
+        cudaError_t error = cudaSuccess;
+        int64_t before_ns = device_now(&device->world->base);
+        struct marker *marker = marker_record(device, true, device->service, &error);
+        if (!marker)
+            return error;
+        error = cudaEventSynchronize(marker->handle);
+        int64_t round_ns = device_now(&device->world->base) - before_ns;
+        if (error != cudaSuccess || round_ns >= best_ns) {
+            marker_release(device, marker);
+            if (error != cudaSuccess)
+                return error;
+            continue;
+        }
+        marker_release(device, device->reference);
+        device->reference = marker;
+        device->reference_ns = (double)before_ns + (double)round_ns / 2;
+        best_ns = round_ns;
+    }
+    return cudaSuccess;
+}
+
+/* All that a run must not meet for the first time in its middle: the context, the code of the
+   kernels, the number that stops them. */
+static enum status prepare(struct cuda_device *device, struct diag *diag)
+{
+    const char *what = "cannot use the GPU";
+    cudaError_t error = cudaFree(NULL); /* makes the context */
+    if (error == cudaSuccess) {
+        what = "cannot load the kernels";
+        error = (cudaError_t)kernels_load();
+    }
+    if (error == cudaSuccess) {
+        what = "cannot map host memory";
+        error = cudaHostAlloc((void **)&device->stop, sizeof *device->stop, cudaHostAllocMapped);
+    }
+    if (error == cudaSuccess) {
+        *device->stop = 0;
+        error = cudaHostGetDevicePointer((void **)&device->stop_on_device, device->stop, 0);
+    }
+    if (error == cudaSuccess) {
+        what = "cannot make a stream";
+        error = cudaStreamCreateWithFlags(&device->service, cudaStreamNonBlocking);
+    }
+    if (error == cudaSuccess) {
+        what = "cannot read the GPU's clock";
+        error = tie_clocks(device);
+    }
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, what, error);
+}
+
+/* Give back what a device holds, however far its opening came. */
+static void release(struct cuda_device *device)
+{
+    marker_release(device, device->reference);
+    markers_free(device);
+    if (device->service)
+        cudaStreamDestroy(device->service);
+    if (device->stop)
+        cudaFreeHost(device->stop);
+    cuda_nccl_close(device);
+    injection_free_all(device->injections);
+    free(device);
+}
+
+static enum status open_device(struct device_world *base, int rank, struct device **out,
+                               struct diag *diag)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    struct cuda_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return diag_no_memory(diag);
+    device->base = (struct device){.ops = &device_cuda_ops, .world = base, .rank = rank};
+    device->world = world;
+    device->pendings_end = &device->pendings;
+    enum status status = prepare(device, diag);
+    if (status) {
+        release(device);
+        return status;
+    }
+    describe(device);
+    pthread_mutex_lock(&world->lock);
+    bool taken = world->device;
+    if (!taken)
+        world->device = device;
+    pthread_mutex_unlock(&world->lock);
+    if (taken) {
+        release(device);
+        return diag_error(diag, STATUS_INPUT, "rank %d is open already", rank);
+    }
+    *out = &device->base;
+    return STATUS_OK;
+}
+
+static void close_device(struct device *base)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    assert(!device->streams && !device->comms && "a handle of this device is still open");
+    pthread_mutex_lock(&device->world->lock);
+    device->world->device = NULL;
+    pthread_mutex_unlock(&device->world->lock);
+    release(device);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static cudaError_t alloc_device(struct cuda_device *device, size_t bytes, char **out)
+{
+    void *address = NULL;
+    cudaError_t error = cudaMalloc(&address, bytes);
+    if (error != cudaSuccess)
+        return error;
+    error = cudaMemsetAsync(address, 0, bytes, device->service);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(device->service);
+    if (error == cudaSuccess)
+        *out = address;
+    else
+        cudaFree(address);
+    return error;
+}
+
+static cudaError_t alloc_host(enum device_memory memory, size_t bytes, char **out)
+{
+    void *address = NULL;
+    if (memory == MEMORY_PINNED) {
+        cudaError_t error = cudaHostAlloc(&address, bytes, cudaHostAllocDefault);
+        if (error != cudaSuccess)
+            return error;
+    } else if (posix_memalign(&address, ALIGNMENT, bytes) != 0) {
+        return cudaErrorMemoryAllocation;
+    }
+    memset(address, 0, bytes);
+    *out = address;
+    return cudaSuccess;
+}
+
+static enum status alloc_buffer(struct device *base, enum device_memory memory, size_t bytes,
+                                struct device_buffer **out, struct diag *diag)
+{
+    struct cuda_buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer)
+        return diag_no_memory(diag);
+    buffer->base = (struct device_buffer){.device = base, .memory = memory, .bytes = bytes};
+    cudaError_t error = cudaSuccess;
+    if (bytes > 0 && memory == MEMORY_DEVICE)
+        error = alloc_device((struct cuda_device *)base, bytes, &buffer->base.address);
+    else if (bytes > 0)
+        error = alloc_host(memory, bytes, &buffer->base.address);
+    if (error != cudaSuccess) {
+        free(buffer);
+        return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes: %s",
+                          base->rank, bytes, cudaGetErrorString(error));
+    }
+    *out = &buffer->base;
+    return STATUS_OK;
+}
+
+/* A failure of the device shows up in the next push or sync; freeing goes on. */
+static void free_buffer(struct device_buffer *buffer)
+{
+    struct diag ignored;
+    diag_init(&ignored);
+    cuda_device_sync(buffer->device, DEVICE_FOREVER, &ignored);
+    diag_fini(&ignored);
+    switch (buffer->memory) {
+    case MEMORY_DEVICE: cudaFree(buffer->address); break;
+    case MEMORY_PINNED: cudaFreeHost(buffer->address); break;
+    case MEMORY_PAGEABLE: free(buffer->address); break;
+    }
+    free(buffer);
+}
+
+static enum status inject(struct device *base, int64_t number, enum status status,
+                          struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    struct injection *injection = injection_new(number, status);
+    if (!injection)
+        return diag_no_memory(diag);
+    pthread_mutex_lock(&device->world->lock);
+    injection->next = device->injections;
+    device->injections = injection;
+    pthread_mutex_unlock(&device->world->lock);
+    return STATUS_OK;
+}
+
+const struct device_ops device_cuda_ops = {
+    .world_open = world_open,
+    .world_close = world_close,
+    .world_abort = world_abort,
+    .world_status = world_status,
+    .world_explain = world_explain,
+    .open = open_device,
+    .close = close_device,
+    .alloc = alloc_buffer,
+    .free = free_buffer,
+    .stream_open = cuda_stream_open,
+    .stream_close = cuda_stream_close,
+    .event_open = cuda_event_open,
+    .event_close = cuda_event_close,
+    .comm_open = cuda_comm_open,
+    .comm_close = cuda_comm_close,
+    .push = cuda_push,
+    .stream_query = cuda_stream_query,
+    .event_query = cuda_event_query,
+    .stream_sync = cuda_stream_sync,
+    .event_sync = cuda_event_sync,
+    .sync = cuda_device_sync,
+    .collect = cuda_collect,
+    .inject = inject,
+};
+
+#else
+
+/* ISO C wants a declaration in every file. */
+typedef int device_cuda_is_empty_without_cuda;
+
+#endif

@@ -1,0 +1,192 @@
+/*
+ * drive.c - the driver thread of a rank: it does what the policy decides.
+ *
+ * Under the lock a decision and all it changes are one step: the policy hands instances to the
+ * workers' queues, iterations get their context, slots are armed. Waiting for an iteration to be over
+ * is done between decisions, on the device's events, without the lock.
+ */
+#include "gpu/run.h"
+
+#include <string.h>
+
+void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
+{
+    const struct program *p = run->program;
+    int instance = (rank * p->tasks + task) * p->slots + (int)(iteration % p->slots);
+    run->flags[instance] = false;
+    run->recorded[instance] = false;
+}
+
+static void admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
+{
+    const struct program *p = run->program;
+    *run_iteration(run, rank, iteration) = (struct in_flight){
+        .admitted_ns = now_ns, .submit_left = p->tasks, .record_left = p->tasks};
+    for (int task = 0; task < p->tasks; task++)
+        if (p->plan->pipeline.slot_reset == SLOT_RESET_ADMIT)
+            drive_arm_slot(run, rank, task, iteration);
+}
+
+/* ---- waiting for an iteration -------------------------------------------------------------------- */
+
+/* How far an iteration must be. */
+enum goal { GOAL_SUBMITTED, GOAL_LAST_TASK, GOAL_DEVICE, GOAL_EVERYTHING };
+
+static bool host_side_done(const struct in_flight *state, enum goal goal)
+{
+    switch (goal) {
+    case GOAL_SUBMITTED: return state->submit_left == 0;
+    case GOAL_LAST_TASK: return state->last_recorded;
+    case GOAL_DEVICE: return state->record_left == 0;
+    case GOAL_EVERYTHING: break;
+    }
+    return state->submit_left == 0 && state->record_left == 0;
+}
+
+static bool sync_tasks(struct run *run, int rank, int64_t iteration, int first, int last)
+{
+    struct diag diag;
+    bool done = true;
+    diag_init(&diag);
+    for (int task = first; task <= last && done; task++) {
+        struct device_event *event = push_done_event(run, rank, task, iteration);
+        done = run_check(run, device_event_sync(event, DEVICE_FOREVER, &diag), &diag);
+    }
+    diag_fini(&diag);
+    return done;
+}
+
+/* Block until it is; false when the run stopped. */
+static bool await_iteration(struct run_thread *self, int64_t iteration, enum goal goal)
+{
+    struct run *run = self->run;
+    struct in_flight *state = run_iteration(run, self->rank, iteration);
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && !host_side_done(state, goal))
+        run_block(self, state);
+    pthread_mutex_unlock(&run->lock);
+    if (run_stopped(run))
+        return false;
+    int last = run->program->last_task;
+    switch (goal) {
+    case GOAL_SUBMITTED: return true;
+    case GOAL_LAST_TASK: return sync_tasks(run, self->rank, iteration, last, last);
+    case GOAL_DEVICE:
+    case GOAL_EVERYTHING: break;
+    }
+    return sync_tasks(run, self->rank, iteration, 0, run->program->tasks - 1);
+}
+
+static enum goal retire_goal(const struct run *run)
+{
+    switch (run->program->plan->pipeline.retire) {
+    case RETIRE_SUBMIT: return GOAL_SUBMITTED;
+    case RETIRE_LAST_TASK: return GOAL_LAST_TASK;
+    case RETIRE_DEVICE: break;
+    }
+    return GOAL_DEVICE;
+}
+
+/* ---- the two steps of a driver ------------------------------------------------------------------- */
+
+/* The next iteration takes the place in the window of one that must be over; `*room_for` is the last
+   one for which that is known. False when the run stopped. */
+static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_for)
+{
+    int window = self->run->program->window;
+    *room_for = admitted;
+    return admitted < window || await_iteration(self, admitted - window, GOAL_EVERYTHING);
+}
+
+static bool enqueue(struct run_thread *self)
+{
+    struct run *run = self->run;
+    int64_t before = policy_admitted(run->policy, self->rank), now_ns = run_now(run);
+    policy_enqueue(run->policy, self->rank);
+    for (int64_t i = before; i < policy_admitted(run->policy, self->rank); i++)
+        admit(run, self->rank, i, now_ns);
+    return run_note(self, LOG_ENQUEUE, -1, before, now_ns, now_ns);
+}
+
+static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
+{
+    struct run *run = self->run;
+    int64_t now_ns = run_now(run);
+    policy_retire(run->policy, self->rank);
+    run->ranks[self->rank].oldest = iteration + 1;
+    run_wake_rank(run, self->rank); /* a dependence on a retired iteration may be skipped now */
+    struct log_entry *entry = run_log(self, LOG_RETIRE, -1, iteration, begin_ns, now_ns);
+    if (!entry)
+        return !self->log;
+    entry->stamp.start_ns = run_iteration(run, self->rank, iteration)->admitted_ns;
+    log_commit(self->log);
+    return true;
+}
+
+/* ---- start to end -------------------------------------------------------------------------------- */
+
+/* One decision, entered and left with the lock held; false when the driver is through or the run
+   stopped. */
+static bool decide(struct run_thread *self, int64_t *room_for)
+{
+    struct run *run = self->run;
+    int64_t iteration = 0, begin_ns = run_now(run);
+    bool goes_on = true;
+    switch (policy_next(run->policy, self->rank, &iteration)) {
+    case POLICY_ENQUEUE: {
+        int64_t admitted = policy_admitted(run->policy, self->rank);
+        if (*room_for == admitted)
+            return enqueue(self);
+        pthread_mutex_unlock(&run->lock);
+        goes_on = make_room(self, admitted, room_for);
+        break;
+    }
+    case POLICY_RETIRE:
+        pthread_mutex_unlock(&run->lock);
+        atomic_store(&self->at, iteration);
+        goes_on = await_iteration(self, iteration, retire_goal(run));
+        if (goes_on)
+            atomic_store(&self->at, -1);
+        pthread_mutex_lock(&run->lock);
+        return goes_on && !run_stopped(run) && retire(self, iteration, begin_ns);
+    case POLICY_FETCH: /* the number of iterations is always known here */
+    case POLICY_END: return false;
+    }
+    pthread_mutex_lock(&run->lock);
+    return goes_on;
+}
+
+void drive_run(struct run_thread *self)
+{
+    struct run *run = self->run;
+    struct run_rank *rank = &run->ranks[self->rank];
+    int64_t room_for = -1;
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && decide(self, &room_for))
+        if (run->journal) {
+            pthread_mutex_unlock(&run->lock);
+            journal_throttle(run->journal);
+            pthread_mutex_lock(&run->lock);
+        }
+    rank->driver_done = true;
+    run_wake_rank(run, self->rank);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* With the lock held by nobody. Ranks that have admitted less catch up: their peers may be in
+   collectives that need them. */
+void drive_drain(struct run *run)
+{
+    const struct program *p = run->program;
+    int64_t end = 0;
+    pthread_mutex_lock(&run->lock);
+    for (int rank = 0; rank < p->ranks; rank++)
+        if (policy_admitted(run->policy, rank) > end)
+            end = policy_admitted(run->policy, rank);
+    for (int rank = 0; rank < p->ranks; rank++)
+        if (end < run->ranks[rank].end) {
+            run->ranks[rank].end = end;
+            policy_end_data(run->policy, rank, end);
+        }
+    pthread_mutex_unlock(&run->lock);
+}

@@ -1,0 +1,184 @@
+/*
+ * host.h - inside the host device: one thread a stream, one lock a world.
+ *
+ *     device_push --> [entry] -> [entry] -> ... --> the stream's thread: admit, perform, finish
+ *
+ * One mutex protects everything here, except what an operation computes: sections under it are
+ * short, an abort can reach everybody, and there is no lock order to get wrong. Every wait is on
+ * the condition of the thing waited for:
+ *
+ *     stream->work      its FIFO has an entry, or it shall close (its thread waits)
+ *     stream->changed   `finished` grew, an entry left the FIFO, or it failed (anybody waits)
+ *     comm->changed     an operation of this rank on the communicator finished or was dropped
+ *     channel->changed  a collective or group of the communicator made progress, any rank
+ *     device->slots     residency slots were given back
+ *
+ * Failing a stream wakes the conditions its thread may be waiting for; an abort fails all streams.
+ * Except where stated otherwise the functions of this header are called with the lock held.
+ */
+#ifndef SWSIM_HOST_H
+#define SWSIM_HOST_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#include "device_impl.h"
+
+enum { WAIT_TEXT = 320 };
+
+struct host_world {
+    struct device_world base;
+    pthread_mutex_t lock;
+    pthread_condattr_t clock; /* CLOCK_MONOTONIC, for all conditions */
+    struct failure failure;   /* the first of any rank, or the abort */
+    bool aborted;
+    struct host_device **devices; /* [ranks], NULL where closed */
+    struct channel *channels;
+};
+
+struct host_device {
+    struct device base;
+    struct host_world *world;
+    struct host_stream
+        *streams; /* closed ones too, until the device closes: events may name them */
+    struct host_comm *comms;
+    struct injection *injections;
+    int64_t pushes;
+    int slots_free;
+    pthread_cond_t slots;
+};
+
+struct host_stream {
+    struct device_stream base;
+    struct host_stream *next;
+    struct host_device *device;
+    struct host_world *world;
+    struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
+    uint64_t pushed, finished; /* counts since the stream was opened */
+    struct failure failure;
+    atomic_bool stop; /* failure, for those who compute without the lock */
+    bool closing;
+    pthread_t thread;
+    pthread_cond_t work, changed;
+};
+
+/* "The first `count` operations of `stream`"; stream NULL: nothing. */
+struct place {
+    struct host_stream *stream;
+    uint64_t count;
+};
+
+struct host_event {
+    struct device_event base;
+    struct place last; /* the last record */
+};
+
+struct host_buffer {
+    struct device_buffer base;
+};
+
+/* A rank's handle of a communicator. */
+struct host_comm {
+    struct device_comm base;
+    struct host_comm *next;
+    struct channel *channel;
+    uint64_t issued, done; /* turns: operations pushed, finished */
+    uint64_t gone;         /* operations that have left their FIFO, finished or dropped */
+    bool broken;           /* an operation failed: no later one can have its turn */
+    pthread_cond_t changed;
+};
+
+/* What an entry is doing, for device_world_explain. */
+enum phase { PHASE_QUEUED, PHASE_TURN, PHASE_SLOTS, PHASE_EVENT, PHASE_PEERS, PHASE_RUNNING };
+
+/* One send or receive of a group that has started. */
+struct part {
+    struct part *next;    /* in channel->unmatched */
+    struct part *partner; /* once matched */
+    struct entry *entry;
+    const struct device_p2p *what;
+    int from, to; /* ranks */
+};
+
+/* One pushed operation. */
+struct entry {
+    struct entry *next;
+    struct host_stream *stream;
+    struct device_op op;
+    struct stamp *stamp;
+    int64_t number;
+    enum phase phase;
+    enum status injected;
+    struct place awaited;    /* WAIT: the snapshot */
+    uint64_t turn;           /* COLLECTIVE, GROUP */
+    struct meeting *meeting; /* COLLECTIVE */
+    size_t unfinished;       /* GROUP: parts whose data has not moved */
+    size_t moving;           /* GROUP: parts whose data somebody moves right now */
+    struct part *parts;      /* GROUP */
+    struct device_p2p *copies;
+};
+
+/* ---- device_host.c --------------------------------------------------------------------------- */
+
+/* Wait on a condition; the second gives up at the deadline and then returns false. */
+void world_wait(struct host_world *world, pthread_cond_t *condition);
+bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns);
+enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
+                                 struct diag *diag);
+
+/* ---- host_stream.c --------------------------------------------------------------------------- */
+
+enum status host_stream_open(struct device *device, const char *name, struct device_stream **out,
+                             struct diag *diag);      /* without the lock */
+void host_stream_close(struct device_stream *stream); /* without the lock */
+void host_stream_free(struct host_stream *stream);    /* a closed one */
+enum status host_push(struct device_stream *stream, const struct device_op *op, struct stamp *stamp,
+                      struct diag *diag); /* without the lock */
+
+/* Wait until the place is reached. */
+enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag);
+enum status stream_report(const struct host_stream *stream, struct diag *diag);
+
+/* Fail a stream, unless it has failed already. */
+void stream_fail(struct host_stream *stream, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static inline bool stream_failed(const struct host_stream *stream)
+{
+    return stream->failure.status != STATUS_OK;
+}
+
+/* What the stream is doing or waiting for, in words; false when it has nothing to do. */
+bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT]);
+
+/* ---- host_comm.c ----------------------------------------------------------------------------- */
+
+enum status host_comm_open(struct device *device, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag); /* without the lock */
+void host_comm_close(struct device_comm *comm);                          /* without the lock */
+
+/* Give a collective or group its turn and its position; may fail for memory, then nothing happened.
+ */
+enum status comm_issue(struct entry *entry, struct diag *diag);
+/* Do the work of a collective or group that has its turn; returns when it has finished or failed.
+ */
+void comm_perform_collective(struct entry *entry);
+void comm_perform_group(struct entry *entry);
+/* An operation has left its FIFO. Finished: the next one of this rank has its turn; else none ever.
+ */
+void comm_retire(struct host_comm *comm, bool finished);
+/* Whom a started operation waits for: "rank 1, 2". */
+void comm_explain(const struct entry *entry, char *out, size_t size);
+/* Wake everybody who waits for a communicator of this device. */
+void comm_wake_all(struct host_device *device);
+
+/* ---- host_work.c ----------------------------------------------------------------------------- */
+
+/* Compute FILL, GEMM, GATHER, AXPY or COPY, on the calling thread, without the lock. Returns early,
+   the result then undefined, when *stop becomes true. */
+void host_compute(const struct device_op *op, const atomic_bool *stop);
+/* sum[i] += x[i] */
+void host_add(float *restrict sum, const float *restrict x, size_t count);
+
+#endif

@@ -1,0 +1,587 @@
+/*
+ * host_comm.c - communicators of the host device: turns, collectives, groups.
+ *
+ * A *channel* is one communicator, shared by the handles of its members. Within a rank its
+ * operations have turns, given when they are pushed: the hidden order NCCL puts across streams. A
+ * collective also has a position, counted among the collectives only; the members meet there in a
+ * *meeting*. Whoever comes last moves the data of all, so that in-place operations need no care
+ * about who reads what when. Sends and receives of started groups wait in `unmatched` until their
+ * partner starts; whoever comes second moves the data.
+ *
+ * Data moves without the lock. What it touches stays alive: nobody leaves a meeting while `moving`,
+ * no group ends while one of its parts is `moving`, not even when the run is aborted.
+ */
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUM_FLOATS = 1024 };
+
+/* One position of a communicator, from the first push there until the last member has left. */
+struct meeting {
+    struct meeting *next;
+    uint64_t position;
+    struct entry **arrived; /* [channel->count], by place; NULL: not yet */
+    int arrivals, leavings;
+    bool moving, done;
+    struct failure failure; /* a mismatch: whoever comes later fails with it, too */
+};
+
+struct channel {
+    struct channel *next;
+    char *name;
+    int *members;
+    int count;
+    int handles;         /* open ones */
+    bool *open;          /* [count] */
+    uint64_t *positions; /* [count] collectives pushed by each member */
+    struct meeting *meetings;
+    struct part *unmatched, **unmatched_end;
+    pthread_cond_t changed;
+};
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static void meeting_free(struct meeting *meeting)
+{
+    if (meeting)
+        free(meeting->arrived);
+    free(meeting);
+}
+
+static void channel_free(struct channel *channel)
+{
+    if (!channel)
+        return;
+    while (channel->meetings) {
+        struct meeting *meeting = channel->meetings;
+        channel->meetings = meeting->next;
+        meeting_free(meeting);
+    }
+    free(channel->name);
+    free(channel->members);
+    free(channel->open);
+    free(channel->positions);
+    free(channel);
+}
+
+static struct channel *channel_find(struct host_world *world, const char *name, const int *members,
+                                    int count)
+{
+    for (struct channel *at = world->channels; at; at = at->next)
+        if (at->count == count && strcmp(at->name, name) == 0 &&
+            memcmp(at->members, members, (size_t)count * sizeof *members) == 0)
+            return at;
+    return NULL;
+}
+
+static struct channel *channel_new(struct host_world *world, const char *name, const int *members,
+                                   int count, struct diag *diag)
+{
+    struct channel *channel = calloc(1, sizeof *channel);
+    if (!channel) {
+        diag_no_memory(diag);
+        return NULL;
+    }
+    size_t size = (size_t)count;
+    channel->name = strdup(name);
+    channel->members = calloc(size, sizeof *channel->members);
+    channel->open = calloc(size, sizeof *channel->open);
+    channel->positions = calloc(size, sizeof *channel->positions);
+    channel->count = count;
+    channel->unmatched_end = &channel->unmatched;
+    bool complete = channel->name && channel->members && channel->open && channel->positions;
+    if (!complete)
+        diag_no_memory(diag);
+    if (!complete || world_init_condition(world, &channel->changed, diag) != STATUS_OK) {
+        channel_free(channel);
+        return NULL;
+    }
+    memcpy(channel->members, members, size * sizeof *members);
+    channel->next = world->channels;
+    world->channels = channel;
+    return channel;
+}
+
+/* A channel without handles goes. */
+static void channel_release(struct host_world *world, struct channel *channel)
+{
+    if (channel->handles > 0)
+        return;
+    struct channel **link = &world->channels;
+    while (*link != channel)
+        link = &(*link)->next;
+    *link = channel->next;
+    pthread_cond_destroy(&channel->changed);
+    channel_free(channel);
+}
+
+static enum status join_channel(struct host_comm *comm, struct host_world *world, const char *name,
+                                const int *members, int count, struct diag *diag)
+{
+    struct channel *channel = channel_find(world, name, members, count);
+    if (!channel)
+        channel = channel_new(world, name, members, count, diag);
+    if (!channel)
+        return STATUS_SYSTEM;
+    comm->base.name = channel->name;
+    comm->base.members = channel->members;
+    comm->base.count = count;
+    int me = device_comm_place(&comm->base, comm->base.device->rank);
+    if (channel->open[me])
+        return diag_error(diag, STATUS_INPUT, "rank %d has communicator %s open already",
+                          comm->base.device->rank, name);
+    enum status status = world_init_condition(world, &comm->changed, diag);
+    if (status) {
+        channel_release(world, channel);
+        return status;
+    }
+    comm->base.me = me;
+    comm->channel = channel;
+    channel->open[me] = true;
+    channel->handles++;
+    return STATUS_OK;
+}
+
+enum status host_comm_open(struct device *base, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag)
+{
+    struct host_device *device = (struct host_device *)base;
+    struct host_comm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return diag_no_memory(diag);
+    comm->base.device = base;
+    pthread_mutex_lock(&device->world->lock);
+    enum status status = join_channel(comm, device->world, name, members, count, diag);
+    if (status) {
+        free(comm);
+    } else {
+        comm->next = device->comms;
+        device->comms = comm;
+        *out = &comm->base;
+    }
+    pthread_mutex_unlock(&device->world->lock);
+    return status;
+}
+
+void host_comm_close(struct device_comm *base)
+{
+    struct host_comm *comm = (struct host_comm *)base;
+    struct host_device *device = (struct host_device *)base->device;
+    pthread_mutex_lock(&device->world->lock);
+    while (comm->gone < comm->issued)
+        world_wait(device->world, &comm->changed);
+    struct host_comm **link = &device->comms;
+    while (*link != comm)
+        link = &(*link)->next;
+    *link = comm->next;
+    comm->channel->open[base->me] = false;
+    comm->channel->handles--;
+    channel_release(device->world, comm->channel);
+    pthread_mutex_unlock(&device->world->lock);
+    pthread_cond_destroy(&comm->changed);
+    free(comm);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static struct host_comm *comm_of(const struct entry *entry)
+{
+    return (struct host_comm *)device_op_comm(&entry->op);
+}
+
+/* The meeting at a position; made when this is the first to speak of it. NULL: no memory. */
+static struct meeting *meeting_at(struct channel *channel, uint64_t position)
+{
+    for (struct meeting *at = channel->meetings; at; at = at->next)
+        if (at->position == position)
+            return at;
+    struct meeting *meeting = calloc(1, sizeof *meeting);
+    if (!meeting)
+        return NULL;
+    meeting->arrived = calloc((size_t)channel->count, sizeof(struct entry *));
+    if (!meeting->arrived) {
+        free(meeting);
+        return NULL;
+    }
+    meeting->position = position;
+    meeting->next = channel->meetings;
+    channel->meetings = meeting;
+    return meeting;
+}
+
+enum status comm_issue(struct entry *entry, struct diag *diag)
+{
+    struct host_comm *comm = comm_of(entry);
+    if (entry->op.kind == DEVICE_OP_COLLECTIVE) {
+        uint64_t *position = &comm->channel->positions[comm->base.me];
+        entry->meeting = meeting_at(comm->channel, *position);
+        if (!entry->meeting)
+            return diag_no_memory(diag);
+        ++*position;
+    }
+    entry->turn = comm->issued++;
+    return STATUS_OK;
+}
+
+void comm_retire(struct host_comm *comm, bool finished)
+{
+    comm->gone++;
+    if (finished)
+        comm->done++;
+    else
+        comm->broken = true;
+    pthread_cond_broadcast(&comm->changed);
+}
+
+void comm_wake_all(struct host_device *device)
+{
+    for (struct host_comm *comm = device->comms; comm; comm = comm->next) {
+        pthread_cond_broadcast(&comm->changed);
+        pthread_cond_broadcast(&comm->channel->changed);
+    }
+}
+
+/* ---- collectives: the data ------------------------------------------------------------------- */
+
+/* What all members brought to one position; whoever moves the data reads only this. */
+struct delivery {
+    struct entry **entries; /* by place */
+    int count;
+    const struct device_collective *what; /* of place 0; equal everywhere but for the buffers */
+};
+
+static char *sent_by(const struct delivery *all, int place)
+{
+    return ref_address(all->entries[place]->op.collective.send);
+}
+
+static char *received_by(const struct delivery *all, int place)
+{
+    return ref_address(all->entries[place]->op.collective.recv);
+}
+
+static void move(char *to, const char *from, size_t bytes)
+{
+    if (bytes > 0 && to != from)
+        memmove(to, from, bytes);
+}
+
+/* The sums over all members of `count` floats at `offset`, in order of place: the same on every
+ * run. */
+static void add_up(const struct delivery *all, size_t offset, size_t count, float *sum)
+{
+    memset(sum, 0, count * sizeof *sum);
+    for (int from = 0; from < all->count; from++)
+        host_add(sum, (const float *)(void *)(sent_by(all, from) + offset), count);
+}
+
+/* Sums of bytes [begin, end) of what was sent, to `first` .. `last` members, at the same place less
+   `shift`. In place is safe: a piece is read from all before it is written to any. */
+static void reduce(const struct delivery *all, size_t begin, size_t end, int first, int last,
+                   size_t shift)
+{
+    float sum[SUM_FLOATS];
+    for (size_t at = begin; at < end; at += sizeof sum) {
+        size_t bytes = end - at < sizeof sum ? end - at : sizeof sum;
+        add_up(all, at, bytes / sizeof *sum, sum);
+        for (int to = first; to <= last; to++)
+            memcpy(received_by(all, to) + (at - shift), sum, bytes);
+    }
+}
+
+static void deliver(const struct delivery *all)
+{
+    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
+    int root = 0;
+    switch (all->what->kind) {
+    case COLLECTIVE_ALL_TO_ALL:
+        for (int to = 0; to < all->count; to++)
+            for (int from = 0; from < all->count; from++)
+                move(received_by(all, to) + (size_t)from * block,
+                     sent_by(all, from) + (size_t)to * block, block);
+        break;
+    case COLLECTIVE_ALL_GATHER:
+        for (int to = 0; to < all->count; to++)
+            for (int from = 0; from < all->count; from++)
+                move(received_by(all, to) + (size_t)from * block, sent_by(all, from), block);
+        break;
+    case COLLECTIVE_ALL_REDUCE: reduce(all, 0, bytes, 0, all->count - 1, 0); break;
+    case COLLECTIVE_REDUCE_SCATTER:
+        for (int to = 0; to < all->count; to++)
+            reduce(all, (size_t)to * block, (size_t)(to + 1) * block, to, to, (size_t)to * block);
+        break;
+    case COLLECTIVE_BROADCAST:
+        root = device_comm_place(all->what->comm, all->what->root);
+        for (int to = 0; to < all->count; to++)
+            move(received_by(all, to), sent_by(all, root), bytes);
+        break;
+    case COLLECTIVE_BARRIER: break;
+    }
+}
+
+/* ---- collectives: the meeting ---------------------------------------------------------------- */
+
+static bool same_tag(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_collective(const struct device_collective *a, const struct device_collective *b)
+{
+    return a->kind == b->kind && a->bytes == b->bytes && same_tag(a->tag, b->tag) &&
+           (a->kind != COLLECTIVE_BROADCAST || a->root == b->root);
+}
+
+static int rank_of(const struct entry *entry)
+{
+    return entry->stream->device->base.rank;
+}
+
+static void fail_meeting(struct meeting *meeting, int count)
+{
+    for (int place = 0; place < count; place++)
+        if (meeting->arrived[place])
+            stream_fail(meeting->arrived[place]->stream, meeting->failure.status, "%s",
+                        meeting->failure.text);
+}
+
+/* Two members disagree about what happens at this position. */
+static void mismatch(struct meeting *meeting, const struct entry *a, const struct entry *b)
+{
+    const struct channel *channel = comm_of(a)->channel;
+    char text_a[OP_TEXT], text_b[OP_TEXT];
+    meeting->failure.status = STATUS_VIOLATED;
+    snprintf(meeting->failure.text, sizeof meeting->failure.text,
+             "collective mismatch on communicator %s, position %llu: rank %d has %s of %lld bytes, "
+             "rank %d has %s of %lld bytes",
+             channel->name, (unsigned long long)meeting->position, rank_of(a),
+             device_op_text(&a->op, text_a), (long long)a->op.collective.bytes, rank_of(b),
+             device_op_text(&b->op, text_b), (long long)b->op.collective.bytes);
+}
+
+/* Be seen at the meeting, and compare with one who is there: all who are there agree. */
+static void arrive(struct entry *entry)
+{
+    struct host_comm *comm = comm_of(entry);
+    struct meeting *meeting = entry->meeting;
+    const struct entry *other = NULL;
+    for (int place = 0; place < comm->channel->count && !other; place++)
+        other = meeting->arrived[place];
+    meeting->arrived[comm->base.me] = entry;
+    meeting->arrivals++;
+    if (other && !meeting->failure.status &&
+        !same_collective(&other->op.collective, &entry->op.collective))
+        mismatch(meeting, other, entry);
+    if (meeting->failure.status)
+        fail_meeting(meeting, comm->channel->count);
+}
+
+/* The last to leave closes the room. Someone who leaves before the end has failed, and leaves the
+   reason behind: whoever comes later fails with it instead of looking for buffers that are gone. */
+static void leave(struct entry *entry)
+{
+    struct host_comm *comm = comm_of(entry);
+    struct channel *channel = comm->channel;
+    struct meeting *meeting = entry->meeting;
+    meeting->arrived[comm->base.me] = NULL;
+    if (!meeting->done && !meeting->failure.status)
+        meeting->failure = entry->stream->failure;
+    if (++meeting->leavings < channel->count)
+        return;
+    struct meeting **link = &channel->meetings;
+    while (*link != meeting)
+        link = &(*link)->next;
+    *link = meeting->next;
+    meeting_free(meeting);
+}
+
+/* All members are here: move everybody's data. */
+static void complete(struct channel *channel, struct meeting *meeting, struct host_world *world)
+{
+    struct delivery all = {.entries = meeting->arrived,
+                           .count = channel->count,
+                           .what = &meeting->arrived[0]->op.collective};
+    meeting->moving = true;
+    pthread_mutex_unlock(&world->lock);
+    deliver(&all);
+    pthread_mutex_lock(&world->lock);
+    meeting->moving = false;
+    meeting->done = true;
+    pthread_cond_broadcast(&channel->changed);
+}
+
+void comm_perform_collective(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    struct channel *channel = comm_of(entry)->channel;
+    struct meeting *meeting = entry->meeting;
+    entry->phase = PHASE_PEERS;
+    arrive(entry);
+    if (meeting->arrivals == channel->count && !meeting->failure.status && !stream_failed(stream))
+        complete(channel, meeting, stream->world);
+    while (meeting->moving || (!meeting->done && !stream_failed(stream)))
+        world_wait(stream->world, &channel->changed);
+    leave(entry);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+/* The oldest part that waits for this one: same way, other end. Taken out of `unmatched`. */
+static struct part *take_partner(struct channel *channel, const struct part *part)
+{
+    for (struct part **link = &channel->unmatched; *link; link = &(*link)->next) {
+        struct part *other = *link;
+        if (other->from != part->from || other->to != part->to ||
+            other->what->send == part->what->send)
+            continue;
+        *link = other->next;
+        if (channel->unmatched_end == &other->next)
+            channel->unmatched_end = link;
+        return other;
+    }
+    return NULL;
+}
+
+static void wait_for_partner(struct channel *channel, struct part *part)
+{
+    part->next = NULL;
+    *channel->unmatched_end = part;
+    channel->unmatched_end = &part->next;
+}
+
+/* A group that failed takes back what nobody has matched. */
+static void take_back(struct channel *channel, const struct entry *entry)
+{
+    struct part **link = &channel->unmatched;
+    while (*link) {
+        if ((*link)->entry == entry)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+    }
+    channel->unmatched_end = link;
+}
+
+static const char *tag_text(const struct device_p2p *what)
+{
+    return what->tag ? what->tag : "";
+}
+
+static void fail_pair(const struct channel *channel, struct part *a, struct part *b)
+{
+    const struct part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
+    struct host_stream *streams[] = {a->entry->stream, b->entry->stream};
+    for (int i = 0; i < 2; i++)
+        stream_fail(streams[i], STATUS_VIOLATED,
+                    "point-to-point mismatch on communicator %s: rank %d sends '%s' of %lld bytes, "
+                    "rank %d receives '%s' of %lld bytes",
+                    channel->name, send->from, tag_text(send->what), (long long)send->what->bytes,
+                    send->to, tag_text(receive->what), (long long)receive->what->bytes);
+}
+
+/* Post all parts of a group at once: each either finds its partner or waits for it. A partner found
+   is held, so that its group cannot end before the data has moved. */
+static void post(struct entry *entry)
+{
+    struct channel *channel = comm_of(entry)->channel;
+    for (size_t i = 0; i < entry->op.group.count; i++) {
+        struct part *part = &entry->parts[i];
+        int me = rank_of(entry), peer = entry->copies[i].peer;
+        bool send = entry->copies[i].send;
+        *part = (struct part){.entry = entry, .what = &entry->copies[i]};
+        part->from = send ? me : peer;
+        part->to = send ? peer : me;
+        struct part *partner = take_partner(channel, part);
+        if (!partner) {
+            wait_for_partner(channel, part);
+            continue;
+        }
+        if (part->what->bytes != partner->what->bytes ||
+            !same_tag(part->what->tag, partner->what->tag)) {
+            fail_pair(channel, part, partner);
+            continue;
+        }
+        part->partner = partner;
+        partner->entry->moving++;
+    }
+}
+
+/* Move the data of the parts that found their partner when they were posted. */
+static void exchange(struct entry *entry)
+{
+    struct host_world *world = entry->stream->world;
+    for (size_t i = 0; i < entry->op.group.count; i++) {
+        struct part *part = &entry->parts[i], *other = part->partner;
+        if (!other)
+            continue;
+        const struct part *send = part->what->send ? part : other;
+        const struct part *receive = part->what->send ? other : part;
+        pthread_mutex_unlock(&world->lock);
+        move(ref_address(receive->what->data), ref_address(send->what->data),
+             (size_t)send->what->bytes);
+        pthread_mutex_lock(&world->lock);
+        entry->unfinished--;
+        other->entry->unfinished--;
+        other->entry->moving--;
+        pthread_cond_broadcast(&comm_of(entry)->channel->changed);
+    }
+}
+
+void comm_perform_group(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    struct channel *channel = comm_of(entry)->channel;
+    entry->phase = PHASE_PEERS;
+    entry->unfinished = entry->op.group.count;
+    post(entry);
+    exchange(entry);
+    while (entry->moving > 0 || (entry->unfinished > 0 && !stream_failed(stream)))
+        world_wait(stream->world, &channel->changed);
+    take_back(channel, entry);
+}
+
+/* ---- in words -------------------------------------------------------------------------------- */
+
+/* Append to a text of limited size; what does not fit is cut. */
+static void append(char *out, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void append(char *out, size_t size, const char *format, ...)
+{
+    size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out + used, size - used, format, args);
+    va_end(args);
+}
+
+static void explain_group(const struct entry *entry, char *out, size_t size)
+{
+    const char *between = "";
+    for (const struct part *part = comm_of(entry)->channel->unmatched; part; part = part->next) {
+        if (part->entry != entry)
+            continue;
+        append(out, size, "%s%s '%s' %s rank %d", between, part->what->send ? "send" : "receive",
+               tag_text(part->what), part->what->send ? "to" : "from", part->what->peer);
+        between = ", ";
+    }
+}
+
+void comm_explain(const struct entry *entry, char *out, size_t size)
+{
+    const struct channel *channel = comm_of(entry)->channel;
+    snprintf(out, size, "on communicator %s waits for ", channel->name);
+    if (entry->op.kind == DEVICE_OP_GROUP) {
+        explain_group(entry, out, size);
+        return;
+    }
+    const char *between = "rank ";
+    for (int place = 0; place < channel->count; place++)
+        if (!entry->meeting->arrived[place]) {
+            append(out, size, "%s%d", between, channel->members[place]);
+            between = ", ";
+        }
+    append(out, size, " at position %llu", (unsigned long long)entry->meeting->position);
+}

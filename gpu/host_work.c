@@ -1,0 +1,108 @@
+/*
+ * host_work.c - what the host device computes: fill, gemm, gather, axpy, copy.
+ *
+ * gemm stands in host_gemm.inc, once for both types of numbers.
+ */
+#include "host.h"
+
+#include <string.h>
+
+enum {
+    BLOCK_K = 256, /* x BLOCK_N x 8 bytes: 256 KiB, in a second-level cache */
+    BLOCK_N = 128,
+    BLOCK_M = 64, /* rows between two looks at *stop */
+    TILE_M = 4,
+    TILE_N = 8,
+    STOP_BYTES = 1 << 24 /* look at *stop once in so many copied bytes */
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A part of c: rows x columns, from `depth` columns of a and rows of b; strides are row lengths. */
+struct block {
+    int64_t rows, columns, depth, a_stride, b_stride, c_stride;
+};
+
+#define REAL        float
+#define NAMED(name) name##_f32
+#include "host_gemm.inc"
+#undef REAL
+#undef NAMED
+
+#define REAL        double
+#define NAMED(name) name##_f64
+#include "host_gemm.inc"
+#undef REAL
+#undef NAMED
+
+/* memcpy that can be stopped. */
+static void copy_bytes(char *to, const char *from, size_t bytes, const atomic_bool *stop)
+{
+    for (size_t at = 0; at < bytes && !atomic_load(stop); at += STOP_BYTES)
+        memcpy(to + at, from + at, bytes - at < STOP_BYTES ? bytes - at : STOP_BYTES);
+}
+
+static void gather(const struct device_gather *gather, const atomic_bool *stop)
+{
+    size_t row = (size_t)gather->dim * (size_t)dtype_bytes(gather->dtype);
+    const char *table = ref_address(gather->table);
+    const uint32_t *index = (const uint32_t *)(void *)ref_address(gather->index);
+    char *out = ref_address(gather->out);
+    if (row == 0)
+        return;
+    for (int64_t i = 0; i < gather->rows && !atomic_load(stop); i++)
+        memcpy(out + (size_t)i * row, table + (index[i] % (uint32_t)gather->table_rows) * row, row);
+}
+
+static void axpy(const struct device_axpy *axpy, const atomic_bool *stop)
+{
+    const int64_t piece = STOP_BYTES / (int64_t)sizeof(float);
+    const float *x = (const float *)(void *)ref_address(axpy->x);
+    float *y = (float *)(void *)ref_address(axpy->y);
+    for (int64_t at = 0; at < axpy->elements && !atomic_load(stop); at += piece) {
+        int64_t end = smaller(at + piece, axpy->elements);
+        for (int64_t i = at; i < end; i++)
+            y[i] += axpy->alpha * x[i];
+    }
+}
+
+static void fill(const struct device_fill *fill)
+{
+    float *single = (float *)(void *)ref_address(fill->out);
+    double *twice = (double *)(void *)ref_address(fill->out);
+    for (int64_t i = 0; i < fill->elements; i++) {
+        if (fill->dtype == DTYPE_F32)
+            single[i] = (float)fill->value;
+        else
+            twice[i] = fill->value;
+    }
+}
+
+void host_add(float *restrict sum, const float *restrict x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sum[i] += x[i];
+}
+
+void host_compute(const struct device_op *op, const atomic_bool *stop)
+{
+    switch (op->kind) {
+    case DEVICE_OP_FILL: fill(&op->fill); break;
+    case DEVICE_OP_GEMM:
+        if (op->gemm.dtype == DTYPE_F32)
+            gemm_f32(&op->gemm, stop);
+        else
+            gemm_f64(&op->gemm, stop);
+        break;
+    case DEVICE_OP_GATHER: gather(&op->gather, stop); break;
+    case DEVICE_OP_AXPY: axpy(&op->axpy, stop); break;
+    case DEVICE_OP_COPY:
+        copy_bytes(ref_address(op->copy.to), ref_address(op->copy.from), (size_t)op->copy.bytes,
+                   stop);
+        break;
+    default: break;
+    }
+}

@@ -1,0 +1,542 @@
+/*
+ * journal.c - see journal.h: logs and the thread that reads them.
+ *
+ * A log is a list of chunks with one producer and one consumer. The producer publishes an entry by
+ * storing the chunk's `count`, a further chunk by storing `next`. The consumer reads entries in order
+ * and keeps those with a stamp in `open` until the stamp is valid; a chunk that is full, read and
+ * without open entries goes back to the pool.
+ *
+ * A pass: look how far each log has come, collect the device's stamps, read so far. Because of that
+ * order the stamps of everything an entry says to be over are valid when it is read.
+ */
+#include "gpu/journal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu/ledger.h"
+
+enum {
+    CHUNK_ENTRIES = 256,
+    POOL_CHUNKS = 4096,      /* about 110 MB: then producers wait for the writer */
+    REPLAY_STEPS = 1 << 20,  /* pending, about 75 MB: then the replay goes along with the run */
+    REPLAY_LAG_NS = 1000000000, /* behind the clock, so that late steps are in their place */
+    HOST_TOLERANCE_NS = 0,
+    CUDA_TOLERANCE_NS = 50000 /* the device's clock is another one */
+};
+
+struct chunk {
+    struct log_entry entries[CHUNK_ENTRIES];
+    atomic_size_t count;          /* published */
+    _Atomic(struct chunk *) next;
+    size_t read, open;            /* of the consumer */
+};
+
+struct log {
+    struct journal *journal;
+    int thread;
+    struct chunk *writing; /* of the producer; NULL: nothing yet */
+    _Atomic(struct chunk *) first;
+    struct chunk *reading; /* of the consumer */
+};
+
+/* An entry whose stamp is not valid yet. */
+struct open_entry {
+    const struct log_entry *entry;
+    struct chunk *chunk;
+    int64_t span;
+};
+
+struct journal {
+    struct journal_config config;
+    struct log *logs; /* [thread_count] */
+    struct ledger ledger;
+    struct replay *replay; /* NULL: not wanted */
+    struct open_entry *open;
+    size_t open_count, open_cap;
+    bool replay_memory; /* the replay's memory ran out */
+
+    pthread_mutex_t lock; /* of the rest */
+    pthread_cond_t wake;  /* the writer shall stop; the pool has grown */
+    struct chunk *pool;
+    size_t chunks;        /* all there are */
+    bool stop, no_memory;
+    enum status status;   /* of the ledger, copied for others to see */
+    char *reason;
+    pthread_t writer;
+    bool started;
+    _Atomic int64_t finished;
+};
+
+/* ---- chunks -------------------------------------------------------------------------------------- */
+
+static struct chunk *get_chunk(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    struct chunk *chunk = journal->pool;
+    if (chunk)
+        journal->pool = atomic_load(&chunk->next);
+    else
+        journal->chunks++;
+    pthread_mutex_unlock(&journal->lock);
+    if (!chunk)
+        chunk = malloc(sizeof *chunk);
+    if (chunk) {
+        atomic_init(&chunk->count, 0);
+        atomic_init(&chunk->next, NULL);
+        chunk->read = chunk->open = 0;
+    }
+    return chunk;
+}
+
+static void put_chunk(struct journal *journal, struct chunk *chunk)
+{
+    pthread_mutex_lock(&journal->lock);
+    atomic_store(&chunk->next, journal->pool);
+    journal->pool = chunk;
+    pthread_cond_broadcast(&journal->wake);
+    pthread_mutex_unlock(&journal->lock);
+}
+
+static void free_chunks(struct chunk *chunk)
+{
+    while (chunk) {
+        struct chunk *next = atomic_load(&chunk->next);
+        free(chunk);
+        chunk = next;
+    }
+}
+
+/* ---- producers ----------------------------------------------------------------------------------- */
+
+struct log *journal_log(struct journal *journal, int thread)
+{
+    return &journal->logs[thread];
+}
+
+static bool add_chunk(struct log *log)
+{
+    struct chunk *chunk = get_chunk(log->journal);
+    if (!chunk) {
+        pthread_mutex_lock(&log->journal->lock);
+        log->journal->no_memory = true;
+        pthread_mutex_unlock(&log->journal->lock);
+        return false;
+    }
+    if (log->writing)
+        atomic_store_explicit(&log->writing->next, chunk, memory_order_release);
+    else
+        atomic_store_explicit(&log->first, chunk, memory_order_release);
+    log->writing = chunk;
+    return true;
+}
+
+struct log_entry *log_next(struct log *log)
+{
+    struct chunk *chunk = log->writing;
+    size_t count = chunk ? atomic_load_explicit(&chunk->count, memory_order_relaxed) : CHUNK_ENTRIES;
+    if (count == CHUNK_ENTRIES) {
+        if (!add_chunk(log))
+            return NULL;
+        count = 0;
+    }
+    return &log->writing->entries[count];
+}
+
+void log_commit(struct log *log)
+{
+    size_t count = atomic_load_explicit(&log->writing->count, memory_order_relaxed);
+    atomic_store_explicit(&log->writing->count, count + 1, memory_order_release);
+}
+
+/* Waiting is no matter of correctness, so a second of it is enough. */
+void journal_throttle(struct journal *journal)
+{
+    struct timespec until;
+    pthread_mutex_lock(&journal->lock);
+    if (journal->chunks > POOL_CHUNKS && !journal->pool && !journal->stop) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        pthread_cond_timedwait(&journal->wake, &journal->lock, &until);
+    }
+    pthread_mutex_unlock(&journal->lock);
+}
+
+/* ---- the writer: replay -------------------------------------------------------------------------- */
+
+static void add_step(struct journal *journal, const struct replay_step *step)
+{
+    if (!replay_add(journal->replay, step))
+        journal->replay_memory = true;
+}
+
+/* What the host alone decides has an exact time; of a push or a wait on the device only the call is
+   known, and that it most likely took effect at its end. */
+static void replay_host(struct journal *journal, int thread, const struct log_entry *entry)
+{
+    static const enum replay_kind kinds[] = {[LOG_OP] = REPLAY_OP,
+                                             [LOG_TAKE] = REPLAY_TAKE,
+                                             [LOG_ENQUEUE] = REPLAY_ENQUEUE,
+                                             [LOG_RETIRE] = REPLAY_RETIRE};
+    const struct program *p = journal->config.program;
+    enum op_kind op = entry->op >= 0 ? p->ops[entry->op].kind : OP_TAKE;
+    bool pushed = entry->kind == LOG_OP && entry->stamp.number >= 0;
+    bool call = pushed || (entry->kind == LOG_OP && (op == OP_SYNC || op == OP_HOST));
+    add_step(journal, &(struct replay_step){
+                          .kind = kinds[entry->kind],
+                          .agent = program_thread_agent(p, thread),
+                          .op = entry->op,
+                          .iteration = entry->iteration,
+                          .lo_ns = call ? entry->begin_ns : entry->at_ns,
+                          .hi_ns = entry->at_ns,
+                          .key_ns = entry->at_ns,
+                          .number = pushed ? entry->stamp.number : -1,
+                      });
+}
+
+/* Records, waits and allocations are no steps of a stream in the machine. That an operation starts may
+   be taken later than it did, as long as it runs: nobody else can tell. */
+static void replay_device(struct journal *journal, const struct log_entry *entry)
+{
+    const struct program *p = journal->config.program;
+    const struct op *op = &p->ops[entry->op];
+    struct replay_step step = {.kind = REPLAY_START,
+                               .agent = program_stream_agent(p, op->stream),
+                               .op = entry->op,
+                               .iteration = entry->iteration,
+                               .lo_ns = entry->stamp.start_ns,
+                               .hi_ns = entry->stamp.end_ns,
+                               .key_ns = entry->stamp.start_ns,
+                               .number = entry->stamp.number};
+    if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
+        return;
+    add_step(journal, &step);
+    step.kind = REPLAY_FINISH;
+    step.lo_ns = step.key_ns = step.hi_ns;
+    add_step(journal, &step);
+}
+
+static void on_step(void *arg, const struct replay_step *step, const char *text)
+{
+    (void)text;
+    ledger_step(arg, step);
+}
+
+/* ---- the writer: a pass -------------------------------------------------------------------------- */
+
+/* Keep an entry until its stamp is valid. */
+static void keep_open(struct journal *journal, struct chunk *chunk, const struct log_entry *entry,
+                      int64_t span)
+{
+    if (journal->open_count == journal->open_cap) {
+        size_t cap = journal->open_cap ? 2 * journal->open_cap : 256;
+        struct open_entry *open = realloc(journal->open, cap * sizeof *open);
+        if (!open) {
+            pthread_mutex_lock(&journal->lock);
+            journal->no_memory = true;
+            pthread_mutex_unlock(&journal->lock);
+            return;
+        }
+        journal->open = open;
+        journal->open_cap = cap;
+    }
+    journal->open[journal->open_count++] = (struct open_entry){entry, chunk, span};
+    chunk->open++;
+}
+
+static void read_entry(struct journal *journal, struct log *log, struct chunk *chunk)
+{
+    const struct log_entry *entry = &chunk->entries[chunk->read++];
+    int64_t span = ledger_host(&journal->ledger, log->thread, entry);
+    if (journal->replay)
+        replay_host(journal, log->thread, entry);
+    if (entry->stamp.number >= 0)
+        keep_open(journal, chunk, entry, span);
+}
+
+static bool is_spent(const struct chunk *chunk)
+{
+    return chunk->read == CHUNK_ENTRIES && chunk->open == 0;
+}
+
+/* Read what is published; chunks stay in the list until they are spent. A chunk that has a successor
+   is full: so that is looked at first. */
+static void read_log(struct journal *journal, struct log *log)
+{
+    if (!log->reading)
+        log->reading = atomic_load_explicit(&log->first, memory_order_acquire);
+    struct chunk *chunk = log->reading;
+    while (chunk) {
+        struct chunk *next = atomic_load_explicit(&chunk->next, memory_order_acquire);
+        size_t count = atomic_load_explicit(&chunk->count, memory_order_acquire);
+        while (chunk->read < count)
+            read_entry(journal, log, chunk);
+        chunk = next;
+    }
+}
+
+/* The chunk a producer is at is never spent: it gets its successor first. */
+static void recycle(struct journal *journal, struct log *log)
+{
+    while (log->reading && is_spent(log->reading)) {
+        struct chunk *next = atomic_load_explicit(&log->reading->next, memory_order_acquire);
+        if (!next)
+            return;
+        put_chunk(journal, log->reading);
+        log->reading = next;
+    }
+}
+
+static void close_entries(struct journal *journal)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < journal->open_count; i++) {
+        struct open_entry *open = &journal->open[i];
+        if (!open->entry->stamp.valid) {
+            journal->open[left++] = *open;
+            continue;
+        }
+        ledger_device(&journal->ledger, open->entry, open->span);
+        if (journal->replay)
+            replay_device(journal, open->entry);
+        open->chunk->open--;
+    }
+    journal->open_count = left;
+    atomic_store(&journal->finished, journal->ledger.finished);
+}
+
+static void publish_status(struct journal *journal)
+{
+    const struct ledger *ledger = &journal->ledger;
+    pthread_mutex_lock(&journal->lock);
+    if (journal->status == STATUS_OK && ledger->status != STATUS_OK) {
+        journal->status = ledger->status;
+        journal->reason = ledger->diag.count ? strdup(ledger->diag.messages[0].text) : NULL;
+    }
+    if (journal->status == STATUS_OK && (journal->no_memory || journal->replay_memory))
+        journal->status = STATUS_SYSTEM;
+    pthread_mutex_unlock(&journal->lock);
+}
+
+/* The first read is before the stamps are collected: what an entry of it says to be over has a valid
+   stamp afterwards. */
+static void pass(struct journal *journal)
+{
+    const struct program *p = journal->config.program;
+    for (int t = 0; t < p->thread_count; t++)
+        read_log(journal, &journal->logs[t]);
+    for (int rank = 0; rank < p->ranks; rank++) /* a failed device: its stamps stay invalid */
+        (void)device_collect(journal->config.devices[rank], NULL);
+    close_entries(journal);
+    for (int t = 0; t < p->thread_count; t++)
+        recycle(journal, &journal->logs[t]);
+    ledger_commit(&journal->ledger);
+    publish_status(journal);
+    if (journal->replay && replay_pending(journal->replay) > REPLAY_STEPS)
+        replay_advance(journal->replay, device_now(journal->config.world) - REPLAY_LAG_NS);
+}
+
+static void *write_journal(void *arg)
+{
+    struct journal *journal = arg;
+    bool stop = false;
+    pthread_setname_np(pthread_self(), "journal");
+    while (!stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += JOURNAL_PASS_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_mutex_lock(&journal->lock);
+        if (!journal->stop)
+            pthread_cond_timedwait(&journal->wake, &journal->lock, &until);
+        stop = journal->stop;
+        pthread_mutex_unlock(&journal->lock);
+        pass(journal);
+    }
+    return NULL;
+}
+
+/* ---- open and stop ------------------------------------------------------------------------------- */
+
+static enum status start_writer(struct journal *journal, struct diag *diag)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&journal->writer, NULL, write_journal, journal);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
+    journal->started = true;
+    return STATUS_OK;
+}
+
+static enum status prepare(struct journal *journal, struct diag *diag)
+{
+    const struct program *p = journal->config.program;
+    const struct runtime_options *options = journal->config.options;
+    bool host = options->device == DEVICE_KIND_HOST;
+    journal->logs = calloc((size_t)p->thread_count + 1, sizeof *journal->logs);
+    if (!journal->logs)
+        return diag_no_memory(diag);
+    for (int t = 0; t < p->thread_count; t++) {
+        journal->logs[t].journal = journal;
+        journal->logs[t].thread = t;
+    }
+    if (!options->replay)
+        return STATUS_OK;
+    journal->replay = replay_open(p, host ? HOST_TOLERANCE_NS : CUDA_TOLERANCE_NS,
+                                  options->db ? on_step : NULL, &journal->ledger);
+    return journal->replay ? STATUS_OK : diag_no_memory(diag);
+}
+
+enum status journal_open(const struct journal_config *config, struct journal **out,
+                         struct diag *diag)
+{
+    struct journal *journal = calloc(1, sizeof *journal);
+    if (!journal)
+        return diag_no_memory(diag);
+    journal->config = *config;
+    pthread_mutex_init(&journal->lock, NULL); /* with default attributes these cannot fail */
+    pthread_cond_init(&journal->wake, NULL);
+    enum status status =
+        ledger_open(&journal->ledger, config->program, config->options,
+                    device_description(config->devices[0]), device_now(config->world), diag);
+    if (!status)
+        status = prepare(journal, diag);
+    if (!status)
+        status = start_writer(journal, diag);
+    if (status) {
+        journal_close(journal);
+        return status;
+    }
+    *out = journal;
+    return STATUS_OK;
+}
+
+void journal_stop(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    journal->stop = true;
+    pthread_cond_broadcast(&journal->wake);
+    pthread_mutex_unlock(&journal->lock);
+    if (journal->started)
+        pthread_join(journal->writer, NULL);
+    journal->started = false;
+}
+
+void journal_close(struct journal *journal)
+{
+    if (!journal)
+        return;
+    journal_stop(journal);
+    for (int t = 0; journal->logs && t < journal->config.program->thread_count; t++) {
+        struct log *log = &journal->logs[t];
+        free_chunks(log->reading ? log->reading : atomic_load(&log->first));
+    }
+    free_chunks(journal->pool);
+    replay_close(journal->replay);
+    ledger_close(&journal->ledger);
+    pthread_cond_destroy(&journal->wake);
+    pthread_mutex_destroy(&journal->lock);
+    free(journal->reason);
+    free(journal->open);
+    free(journal->logs);
+    free(journal);
+}
+
+int64_t journal_finished(const struct journal *journal)
+{
+    return atomic_load(&journal->finished);
+}
+
+enum status journal_status(struct journal *journal, struct diag *diag)
+{
+    pthread_mutex_lock(&journal->lock);
+    enum status status = journal->no_memory ? STATUS_SYSTEM : journal->status;
+    if (status)
+        diag_error(diag, status, "%s", journal->reason ? journal->reason : "out of memory");
+    pthread_mutex_unlock(&journal->lock);
+    return status;
+}
+
+/* ---- what came of it ----------------------------------------------------------------------------- */
+
+static bool copy_violations(const struct journal *journal, struct runtime_result *result)
+{
+    for (int property = 0; property < PROPERTY_COUNT; property++) {
+        const char *text = replay_violation(journal->replay, (enum property)property);
+        result->violations[property] = text ? arena_strdup(&result->arena, text) : NULL;
+        if (text && !result->violations[property])
+            return false;
+    }
+    return true;
+}
+
+/* Who is blocked, in the words of the machine. */
+static bool tell_blocked(const struct journal *journal, struct runtime_result *result)
+{
+    const struct program *p = journal->config.program;
+    char name[160], wait[320];
+    result->blocked =
+        ARENA_ARRAY(&result->arena, (size_t)p->agent_count, struct runtime_blocked);
+    if (!result->blocked)
+        return false;
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        struct wait why;
+        machine_why(p, replay_state(journal->replay), agent, &why);
+        if (why.cause == CAUSE_NONE || why.cause == CAUSE_EMPTY)
+            continue;
+        machine_describe_wait(p, replay_state(journal->replay), agent, wait, sizeof wait);
+        program_agent_name(p, agent, name, sizeof name);
+        struct runtime_blocked *blocked = &result->blocked[result->blocked_count++];
+        *blocked = (struct runtime_blocked){p->agents[agent].rank,
+                                            arena_strdup(&result->arena, name),
+                                            arena_strdup(&result->arena, wait)};
+        if (!blocked->agent || !blocked->waits_for)
+            return false;
+    }
+    return true;
+}
+
+static enum status judge(struct journal *journal, const struct journal_end *end, struct runtime_result *result,
+                         struct diag *diag)
+{
+    const struct program *p = journal->config.program;
+    for (int rank = 0; rank < p->ranks && p->tasks; rank++)
+        if (end->ends[rank] != p->ends[rank])
+            replay_end_data(journal->replay, rank, end->ends[rank]);
+    bool legal = replay_finish(journal->replay, end->complete);
+    result->legal = legal ? ANSWER_YES : ANSWER_NO;
+    result->steps = replay_taken(journal->replay);
+    if (!copy_violations(journal, result))
+        return diag_no_memory(diag);
+    if (!legal)
+        return diag_error(diag, STATUS_VIOLATED, "the run was not legal: %s",
+                          replay_reason(journal->replay));
+    if (!result->hung)
+        return STATUS_OK;
+    if (!replay_settle(journal->replay))
+        diag_note(diag, "the machine could go on from here: the device, or the timeout, is to blame");
+    return tell_blocked(journal, result) ? STATUS_OK : diag_no_memory(diag);
+}
+
+enum status journal_end(struct journal *journal, const struct journal_end *end,
+                        struct runtime_result *result, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (!ledger_figures(&journal->ledger, result))
+        status = diag_no_memory(diag);
+    if (journal->replay && !status)
+        status = judge(journal, end, result, diag);
+    enum run_finished finished = end->complete      ? RUN_FINISHED
+                                 : end->interrupted ? RUN_INTERRUPTED
+                                                    : RUN_OPEN;
+    enum status stored = ledger_end(&journal->ledger, finished, end->duration_ns, diag);
+    return stored ? stored : status;
+}

@@ -1,0 +1,458 @@
+/*
+ * run.c - see run.h: everything a run is made of is opened before its first thread starts and closed
+ * after its last one ended, so nothing here needs care about who else looks at it.
+ */
+#include "gpu/run.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
+
+/* ---- waiting and waking -------------------------------------------------------------------------- */
+
+void run_block(struct run_thread *self, const void *object)
+{
+    self->awaits = object;
+    pthread_cond_wait(&self->wake, &self->run->lock);
+    self->awaits = NULL;
+}
+
+void run_wake(struct run *run, const void *object)
+{
+    for (int t = 0; t < run->program->thread_count; t++)
+        if (run->threads[t].awaits == object)
+            pthread_cond_signal(&run->threads[t].wake);
+}
+
+void run_wake_rank(struct run *run, int rank)
+{
+    for (int t = 0; t < run->program->thread_count; t++)
+        if (run->threads[t].awaits && run->threads[t].rank == rank)
+            pthread_cond_signal(&run->threads[t].wake);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------- */
+
+/* With the lock held; the device is aborted by the caller, without it. */
+static void stop_everybody(struct run *run)
+{
+    atomic_store(&run->stopped, true);
+    for (int t = 0; t < run->program->thread_count; t++)
+        pthread_cond_signal(&run->threads[t].wake);
+    pthread_cond_broadcast(&run->watch);
+}
+
+void run_fail(struct run *run, enum status status, const char *format, ...)
+{
+    char text[sizeof run->failure_text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    pthread_mutex_lock(&run->lock);
+    if (!run_stopped(run)) {
+        run->failure = status;
+        memcpy(run->failure_text, text, sizeof text);
+    }
+    stop_everybody(run);
+    pthread_mutex_unlock(&run->lock);
+    device_world_abort(run->world, text);
+}
+
+bool run_check(struct run *run, enum status status, struct diag *diag)
+{
+    if (status == STATUS_OK)
+        return true;
+    const char *text = diag->out_of_memory ? "out of memory" : "the device failed";
+    for (size_t i = diag->count; i-- > 0;)
+        if (diag->messages[i].severity == SEVERITY_ERROR)
+            text = diag->messages[i].text;
+    if (!run_stopped(run))
+        run_fail(run, status, "%s", text);
+    return false;
+}
+
+void run_stop(struct run *run, const char *why)
+{
+    pthread_mutex_lock(&run->lock);
+    stop_everybody(run);
+    pthread_mutex_unlock(&run->lock);
+    device_world_abort(run->world, why);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------- */
+
+bool run_spend(struct run *run, int64_t ns)
+{
+    int64_t end_ns = run_now(run) + ns, left_ns = ns;
+    while (left_ns > 0 && !run_stopped(run)) {
+        int64_t nap_ns = left_ns - SPIN_TAIL_NS;
+        if (nap_ns > SPIN_TAIL_NS) {
+            nap_ns = nap_ns < SLICE_NS ? nap_ns : SLICE_NS;
+            nanosleep(&(struct timespec){.tv_nsec = (long)nap_ns}, NULL); /* early is no matter */
+        }
+        left_ns = end_ns - run_now(run);
+    }
+    return !run_stopped(run);
+}
+
+/* ---- logging ------------------------------------------------------------------------------------- */
+
+struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+                          int64_t begin_ns, int64_t at_ns)
+{
+    atomic_fetch_add_explicit(&self->run->steps, 1, memory_order_relaxed);
+    struct log_entry *entry = self->log ? log_next(self->log) : NULL;
+    if (entry)
+        *entry = (struct log_entry){.kind = kind,
+                                  .op = op,
+                                  .iteration = iteration,
+                                  .begin_ns = begin_ns,
+                                  .at_ns = at_ns,
+                                  .end_ns = at_ns,
+                                  .stamp = {.number = -1}};
+    return entry;
+}
+
+bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+              int64_t begin_ns, int64_t at_ns)
+{
+    if (run_log(self, kind, op, iteration, begin_ns, at_ns))
+        log_commit(self->log);
+    else if (self->log)
+        return false;
+    return true;
+}
+
+/* ---- what a run is made of ----------------------------------------------------------------------- */
+
+static void *array(size_t count, size_t size)
+{
+    return calloc(count ? count : 1, size);
+}
+
+static bool allocate(struct run *run)
+{
+    const struct program *p = run->program;
+    size_t slots = (size_t)p->slots, window = (size_t)p->window, ranks = (size_t)p->ranks;
+    run->ranks = array(ranks, sizeof *run->ranks);
+    run->streams = array((size_t)p->stream_count, sizeof *run->streams);
+    run->threads = array((size_t)p->thread_count, sizeof *run->threads);
+    run->events = array((size_t)p->event_families * slots, sizeof(struct device_event *));
+    run->comms = array((size_t)p->member_count, sizeof(struct device_comm *));
+    run->in_flight = array(ranks * window, sizeof *run->in_flight);
+    run->flags = array((size_t)p->flag_families * slots, sizeof *run->flags);
+    run->recorded = array((size_t)p->event_families * slots, sizeof *run->recorded);
+    run->holders = array((size_t)p->lock_count, sizeof *run->holders);
+    run->queued = array((size_t)p->queue_count, sizeof *run->queued);
+    run->loaded = array(ranks * (size_t)p->kernel_count, sizeof *run->loaded);
+    for (int i = 0; run->holders && i < p->lock_count; i++)
+        run->holders[i] = -1;
+    return run->ranks && run->streams && run->threads && run->events && run->comms &&
+           run->in_flight && run->flags && run->recorded && run->holders && run->queued &&
+           run->loaded;
+}
+
+static enum status open_locks(struct run *run, struct diag *diag)
+{
+    pthread_condattr_t clock;
+    if (pthread_condattr_init(&clock))
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a condition");
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    int failed = pthread_mutex_init(&run->lock, NULL);
+    failed = failed ? failed : pthread_cond_init(&run->watch, &clock);
+    for (int t = 0; t < run->program->thread_count && !failed; t++)
+        failed = pthread_cond_init(&run->threads[t].wake, NULL);
+    for (int s = 0; s < run->program->stream_count && !failed; s++)
+        failed = pthread_mutex_init(&run->streams[s].gate, NULL);
+    pthread_condattr_destroy(&clock);
+    if (failed)
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+    return STATUS_OK;
+}
+
+static enum status open_ranks(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    struct device_config config = {.kind = run->config.device,
+                                   .ranks = p->ranks,
+                                   .sm_slots = p->plan->machine.sm_slots};
+    enum status status = device_world_open(&config, &run->world, diag);
+    for (int rank = 0; rank < p->ranks && !status; rank++) {
+        struct run_rank *state = &run->ranks[rank];
+        state->end = p->tasks ? p->ends[rank] : 0;
+        status = device_open(run->world, rank, &state->device, diag);
+        if (!status)
+            status = device_event_open(state->device, &state->never, diag);
+    }
+    return status;
+}
+
+/* A launch queue is a ring of events: a push into place k waits for what was there before. The device
+   itself is not limited, because one operation of the program may be several of the device. */
+static enum status open_room(struct run *run, struct run_stream *stream, struct device *device, int cap,
+                             struct diag *diag)
+{
+    const struct plan *plan = run->program->plan;
+    bool limited = plan->machine.launch_queue > 0 ||
+                   (run->program->tasks && plan->pipeline.retire != RETIRE_DEVICE);
+    if (!limited)
+        return STATUS_OK;
+    stream->room = array((size_t)cap, sizeof(struct device_event *));
+    if (!stream->room)
+        return diag_no_memory(diag);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < cap && !status; i++)
+        status = device_event_open(device, &stream->room[i], diag);
+    return status;
+}
+
+static enum status open_streams(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    enum status status = STATUS_OK;
+    for (int s = 0; s < p->stream_count && !status; s++) {
+        struct device *device = run->ranks[p->streams[s].rank].device;
+        struct run_stream *stream = &run->streams[s];
+        status = device_stream_open(device, p->streams[s].name, &stream->handle, diag);
+        if (!status)
+            status = device_event_open(device, &stream->mark, diag);
+        if (!status)
+            status = open_room(run, stream, device, p->streams[s].cap, diag);
+    }
+    return status;
+}
+
+/* The rank a family of events belongs to. */
+static int family_rank(const struct program *p, int family)
+{
+    int per_rank = p->event_families / p->ranks;
+    return per_rank ? family / per_rank : 0;
+}
+
+/* An event of an iteration must be there until the iteration is over, or be taken down apart. */
+static enum status open_done_events(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    bool safe = p->plan->pipeline.retire == RETIRE_DEVICE && p->slots >= p->depth;
+    size_t count = (size_t)(p->ranks * p->tasks) * (size_t)p->window;
+    if (p->tasks == 0 || safe)
+        return STATUS_OK;
+    run->done = array(count, sizeof(struct device_event *));
+    if (!run->done)
+        return diag_no_memory(diag);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        int rank = (int)(i / ((size_t)p->tasks * (size_t)p->window));
+        status = device_event_open(run->ranks[rank].device, &run->done[i], diag);
+    }
+    return status;
+}
+
+static enum status open_events(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    enum status status = STATUS_OK;
+    for (int e = 0; e < p->event_families * p->slots && !status; e++) {
+        struct device *device = run->ranks[family_rank(p, e / p->slots)].device;
+        status = device_event_open(device, &run->events[e], diag);
+    }
+    return status ? status : open_done_events(run, diag);
+}
+
+static enum status open_comms(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    enum status status = STATUS_OK;
+    for (int c = 0; c < p->comm_count; c++)
+        for (int m = 0; m < p->comms[c].count && !status; m++)
+            status = device_comm_open(run->ranks[p->comms[c].members[m]].device, p->comms[c].name,
+                                      p->comms[c].members, p->comms[c].count,
+                                      &run->comms[p->comms[c].first_member + m], diag);
+    return status;
+}
+
+static enum status open_threads(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    for (int t = 0; t < p->thread_count; t++) {
+        struct run_thread *thread = &run->threads[t];
+        thread->run = run;
+        thread->index = t;
+        thread->rank = p->threads[t].rank;
+        atomic_store(&thread->at, -1);
+        if (p->threads[t].kind != THREAD_WORKER)
+            continue;
+        thread->queue_cap = p->threads[t].queue_cap;
+        thread->queue = array((size_t)thread->queue_cap, sizeof *thread->queue);
+        if (!thread->queue)
+            return diag_no_memory(diag);
+    }
+    return STATUS_OK;
+}
+
+/* The policy's instances go to the workers' queues; called with the lock held. */
+static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t ticket)
+{
+    struct run *run = arg;
+    struct run_thread *worker = &run->threads[thread];
+    assert(worker->queue_count < worker->queue_cap);
+    int place = (worker->queue_first + worker->queue_count++) % worker->queue_cap;
+    worker->queue[place] = (struct instance){task, iteration, ticket};
+    run_wake(run, worker->queue);
+}
+
+enum status run_open(struct run *run, const struct program *program, const struct run_config *config,
+                     struct diag *diag)
+{
+    *run = (struct run){.program = program, .config = *config};
+    enum status status = STATUS_OK;
+    if (!allocate(run))
+        status = diag_no_memory(diag);
+    if (!status)
+        status = open_threads(run, diag);
+    if (!status)
+        status = open_locks(run, diag);
+    if (!status)
+        status = open_ranks(run, diag);
+    if (!status)
+        status = open_streams(run, diag);
+    if (!status)
+        status = open_events(run, diag);
+    if (!status)
+        status = open_comms(run, diag);
+    if (!status)
+        status = data_open(run, diag);
+    if (!status && program->tasks) {
+        run->policy = policy_open(program, hand_out, run);
+        if (!run->policy)
+            status = diag_no_memory(diag);
+    }
+    return status;
+}
+
+/* ---- threads ------------------------------------------------------------------------------------- */
+
+static void *thread_main(void *arg)
+{
+    struct run_thread *self = arg;
+    struct run *run = self->run;
+    const struct thread_desc *desc = &run->program->threads[self->index];
+    char name[16]; /* what the kernel keeps */
+    snprintf(name, sizeof name, "r%d:%s", self->rank, desc->name);
+    pthread_setname_np(pthread_self(), name);
+    switch (desc->kind) {
+    case THREAD_DRIVER: drive_run(self); break;
+    case THREAD_WORKER: worker_run(self); break;
+    case THREAD_HOST: host_thread_run(self); break;
+    case THREAD_CALLBACK: break; /* the device's threads run these */
+    }
+    pthread_mutex_lock(&run->lock);
+    run->alive--;
+    pthread_cond_broadcast(&run->watch);
+    pthread_mutex_unlock(&run->lock);
+    return NULL;
+}
+
+enum status run_start_threads(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    sigset_t all, before;
+    int failed = 0;
+    sigfillset(&all); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int t = 0; t < p->thread_count && !failed; t++) {
+        if (p->threads[t].kind == THREAD_CALLBACK)
+            continue;
+        pthread_mutex_lock(&run->lock);
+        failed = pthread_create(&run->threads[t].id, NULL, thread_main, &run->threads[t]);
+        run->threads[t].started = !failed;
+        run->alive += !failed;
+        pthread_mutex_unlock(&run->lock);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return STATUS_OK;
+    run_stop(run, "a thread could not be started");
+    return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
+}
+
+void run_join(struct run *run)
+{
+    for (int t = 0; t < run->program->thread_count; t++) {
+        if (run->threads[t].started)
+            pthread_join(run->threads[t].id, NULL);
+        run->threads[t].started = false;
+    }
+}
+
+/* ---- close --------------------------------------------------------------------------------------- */
+
+static void close_events(struct device_event **events, size_t count)
+{
+    for (size_t i = 0; events && i < count; i++)
+        if (events[i])
+            device_event_close(events[i]);
+    free(events);
+}
+
+static void close_streams(struct run *run)
+{
+    const struct program *p = run->program;
+    for (int s = 0; run->streams && s < p->stream_count; s++) {
+        struct run_stream *stream = &run->streams[s];
+        close_events(stream->room, (size_t)p->streams[s].cap);
+        if (stream->mark)
+            device_event_close(stream->mark);
+    }
+    for (int s = 0; run->streams && s < p->stream_count; s++)
+        device_stream_close(run->streams[s].handle);
+}
+
+static void close_device(struct run *run)
+{
+    const struct program *p = run->program;
+    for (int m = 0; run->comms && m < p->member_count; m++)
+        device_comm_close(run->comms[m]);
+    close_events(run->events, (size_t)p->event_families * (size_t)p->slots);
+    close_events(run->done, (size_t)(p->ranks * p->tasks) * (size_t)p->window);
+    for (int rank = 0; run->ranks && rank < p->ranks; rank++)
+        if (run->ranks[rank].never)
+            device_event_close(run->ranks[rank].never);
+    close_streams(run);
+    data_close(run);
+    for (int rank = 0; run->ranks && rank < p->ranks; rank++)
+        device_close(run->ranks[rank].device);
+    device_world_close(run->world);
+}
+
+void run_close(struct run *run)
+{
+    const struct program *p = run->program;
+    close_device(run);
+    policy_close(run->policy);
+    for (int t = 0; run->threads && t < p->thread_count; t++) {
+        pthread_cond_destroy(&run->threads[t].wake);
+        free(run->threads[t].queue);
+    }
+    for (int s = 0; run->streams && s < p->stream_count; s++)
+        pthread_mutex_destroy(&run->streams[s].gate);
+    pthread_cond_destroy(&run->watch);
+    pthread_mutex_destroy(&run->lock);
+    free(run->ranks);
+    free(run->streams);
+    free(run->threads);
+    free(run->comms);
+    free(run->in_flight);
+    free(run->flags);
+    free(run->recorded);
+    free(run->holders);
+    free(run->queued);
+    free(run->loaded);
+}

@@ -1,0 +1,251 @@
+/*
+ * run.h - a run at work: what its threads share; private to the runtime (gpu/runtime.h).
+ *
+ *     drive.c     a driver thread a rank asks the policy and fills the workers' queues
+ *     worker.c    workers and host threads execute operations one by one
+ *     push.c      an operation goes to its stream: launch queues, events, callbacks
+ *     data.c      what operations do to buffers
+ *     watch.c     the calling thread looks for the end, signals, failures and hangs
+ *
+ * One lock (`lock`) protects everything the host side decides: flags, tickets, locks, queues, the
+ * policy. Sections under it are short: no device call, no sleep, no task runs there. So the host side's
+ * steps have one order, and their logged times, taken under the lock, tell it. A thread that must wait
+ * says for which object (`awaits`) and waits on a condition of its own; who changes an object wakes
+ * exactly those. Lock order: a stream's gate before the lock, never the other way round; the device
+ * has its own locks below both.
+ *
+ * A run ends early in one way: run_fail or run_stop sets `stopped`, wakes everybody and aborts the
+ * device's world. Whoever finds `stopped` returns.
+ */
+#ifndef SWSIM_RUN_H
+#define SWSIM_RUN_H
+
+#include <pthread.h>
+
+#include "core/policy.h"
+#include "gpu/journal.h"
+#include "gpu/runtime.h"
+
+/* What is known of an iteration in flight on one rank. */
+struct in_flight {
+    int64_t admitted_ns;
+    int submit_left; /* tasks whose submission has not ended */
+    int record_left; /* tasks whose event has not been recorded */
+    bool last_recorded;
+};
+
+struct instance {
+    int task;
+    int64_t iteration, ticket;
+};
+
+/* A program thread. Callback threads have one of these too, but the device's threads run them. */
+struct run_thread {
+    struct run *run;
+    int index, rank;
+    pthread_t id;
+    bool started;
+    pthread_cond_t wake;
+    const void *awaits;      /* the object it is blocked on, NULL: none; under the lock */
+    struct instance *queue;  /* WORKER: a ring of queue_cap; under the lock */
+    int queue_cap, queue_first, queue_count;
+    struct instance current; /* WORKER */
+    struct log *log;         /* NULL: this run is not recorded */
+    _Atomic int64_t at;      /* where it is, for the watchdog: operation << 32 | iteration; -1: nowhere */
+};
+
+/* A program stream. */
+struct run_stream {
+    struct device_stream *handle;
+    pthread_mutex_t gate; /* the device operations of one program operation go in together */
+    struct device_event **room; /* [program cap]: the last operation in each place; NULL: unlimited */
+    int64_t items;              /* program operations pushed, under the gate */
+    struct device_event *mark;  /* for operations that leave nothing else in the stream */
+    struct device_buffer *scratch; /* operands that no buffer of the plan stands for */
+};
+
+struct run_rank {
+    struct device *device;
+    struct device_event *never; /* not recorded, ever */
+    struct device_buffer *digest; /* DIGEST_FLOATS a task */
+    int64_t oldest;               /* not retired */
+    int64_t served;               /* tickets */
+    int64_t end;                  /* pipeline: iterations it will do; lowered by a stop */
+    bool driver_done;
+    _Atomic int64_t pushes;       /* work given to streams, to see whether any came in between */
+};
+
+struct run_buffer {
+    struct device_buffer **instances; /* [count] */
+    int count;
+    size_t bytes;
+};
+
+/* What an operation that pushes needs beyond the program's description. */
+struct run_op {
+    struct work work; /* in sizes the device can bear */
+    int64_t bytes;    /* COPY, COLLECTIVE: that really move */
+    struct device_buffer **staging; /* COPY h2d, d2h: host memory, one an instance */
+    int staging_count;
+    struct run_thread *thread; /* CALLBACK: who executes its body */
+    int body;
+};
+
+struct run_config {
+    enum device_kind device;
+    bool timed;    /* operations take their time; else only data moves */
+    bool digest;   /* tasks fold what they read into what they write */
+    int instances; /* of iteration buffers; 0: as many iterations as can be in flight, data_open
+                      then says how many that are */
+    int64_t timeout_ns;
+    const atomic_int *stop;
+};
+
+struct run {
+    const struct program *program;
+    struct run_config config;
+    struct device_world *world;
+    struct run_rank *ranks;
+    struct run_stream *streams;
+    struct device_event **events; /* [event_families * slots] */
+    struct device_event **done;   /* [rank * tasks + task][window]: records that are not re-armed before
+                                     their iteration is over; NULL: `events` are good enough */
+    struct device_comm **comms;   /* [member_count] */
+    struct run_buffer *buffers;   /* beside program->buffers */
+    struct run_op *ops;           /* beside program->ops */
+    int64_t *part_bytes;          /* beside program->parts */
+    struct journal *journal;    /* NULL: not recorded */
+
+    pthread_mutex_t lock;
+    pthread_cond_t watch; /* a thread ended, or the run stopped */
+    struct run_thread *threads;
+    int alive;
+    struct policy *policy; /* pipeline form */
+    struct in_flight *in_flight; /* [rank][window] */
+    bool *flags;                 /* [flag_families * slots] */
+    bool *recorded;              /* [event_families * slots]: since the slot was armed */
+    int *holders;                /* locks: thread, -1 */
+    int *queued;                 /* queues between host threads */
+    bool *loaded;                /* [rank][kernel]: lazy loading */
+    enum status failure;
+    char failure_text[512];
+
+    atomic_bool stopped;
+    _Atomic int64_t steps; /* of threads, so far: progress */
+};
+
+/* ---- run.c: open, close, wait, wake, fail ------------------------------------------------------- */
+
+enum status run_open(struct run *run, const struct program *program, const struct run_config *config,
+                     struct diag *diag);
+/* After run_join. A run that was stopped has aborted its device. */
+void run_close(struct run *run);
+
+enum status run_start_threads(struct run *run, struct diag *diag);
+/* Wait for those that were started. */
+void run_join(struct run *run);
+
+/* Monotonic, since the world was opened. */
+static inline int64_t run_now(const struct run *run)
+{
+    return device_now(run->world);
+}
+
+static inline bool run_stopped(struct run *run)
+{
+    return atomic_load(&run->stopped);
+}
+
+/* Sleep until somebody wakes `object`, or the run stops. With the lock held. */
+void run_block(struct run_thread *self, const void *object);
+void run_wake(struct run *run, const void *object);
+void run_wake_rank(struct run *run, int rank);
+
+/* The first failure is kept; everything stops. Without the lock. */
+void run_fail(struct run *run, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* STATUS_OK: true. Else the run fails with the first error in `diag`, unless it has stopped already. */
+bool run_check(struct run *run, enum status status, struct diag *diag);
+/* Stop without a failure. */
+void run_stop(struct run *run, const char *why);
+
+/* Let `ns` pass on this thread; false when the run stopped. */
+bool run_spend(struct run *run, int64_t ns);
+
+/* Log a step taken at `at_ns`, come to at `begin_ns`. The record is complete with log_commit. */
+struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+                          int64_t begin_ns, int64_t at_ns);
+/* Both at once, for steps that push nothing; false when memory ran out: the journal remembers it and
+   the watchdog makes the run fail. The lock may be held. */
+bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+              int64_t begin_ns, int64_t at_ns);
+
+static inline struct in_flight *run_iteration(struct run *run, int rank, int64_t iteration)
+{
+    int window = run->program->window;
+    return &run->in_flight[rank * window + (int)(iteration % window)];
+}
+
+/* The instance of a family for an iteration; single objects (distance < 0) have one instance. */
+static inline int run_instance(const struct run *run, const struct op *op, int64_t iteration)
+{
+    const struct program *program = run->program;
+    int slot = op->distance < 0 || program->tasks == 0
+                   ? 0
+                   : (int)((iteration - op->distance) % program->slots);
+    return op->object * program->slots + slot;
+}
+
+/* ---- drive.c ------------------------------------------------------------------------------------- */
+
+/* What the driver thread of a rank does from start to end. */
+void drive_run(struct run_thread *self);
+/* Make the slot of (task, iteration) its own: nothing set, nothing recorded. With the lock held. */
+void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
+/* Admit nothing more; all ranks end after the same iteration. */
+void drive_drain(struct run *run);
+
+/* ---- worker.c ------------------------------------------------------------------------------------ */
+
+void worker_run(struct run_thread *self);
+void host_thread_run(struct run_thread *self);
+/* Execute a callback's body on behalf of its callback thread. */
+void callback_run(struct run_thread *self, int body, int64_t iteration);
+
+/* ---- push.c: false when the run stopped or failed ------------------------------------------------ */
+
+bool push_work(struct run_thread *self, const struct op *op, int64_t iteration);
+bool push_callback(struct run_thread *self, const struct op *op, int64_t iteration);
+bool push_record(struct run_thread *self, const struct op *op, int64_t iteration);
+bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration);
+bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration);
+/* The event that says when a task of an iteration in flight is over. */
+struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration);
+
+/* ---- data.c -------------------------------------------------------------------------------------- */
+
+enum { DIGEST_FLOATS = 64, DIGEST_BYTES = DIGEST_FLOATS * (int)sizeof(float) };
+
+enum status data_open(struct run *run, struct diag *diag);
+void data_close(struct run *run);
+/* Push the work of an operation, with what makes its data checkable before it. With the gate held. */
+enum status data_push(struct run *run, const struct op *op, int64_t iteration, struct stamp *stamp,
+                      struct diag *diag);
+
+/* What is left of a run: a digest a rank and task, the final contents of a buffer's first floats. */
+struct results {
+    float *floats;
+    size_t digests, buffers; /* DIGEST_FLOATS each, digests first */
+};
+/* With the device idle. Freed with free(out->floats). */
+enum status data_results(struct run *run, struct results *out, struct diag *diag);
+
+/* ---- watch.c ------------------------------------------------------------------------------------- */
+
+enum watch_end { WATCH_FINISHED, WATCH_FAILED, WATCH_INTERRUPTED, WATCH_HUNG };
+
+/* Wait until all threads ended and the device is idle, or the run has to stop and was stopped. A run
+   that drained in time is interrupted, too, but not stopped. Why it failed or hangs goes to diag. */
+enum watch_end watch_run(struct run *run, struct diag *diag);
+
+#endif

@@ -1,0 +1,417 @@
+/*
+ * runtime.c - see runtime.h: one run from plan to result.
+ *
+ *     plan -> variant (what the device can do; serial) -> program -> run -> journal -> result
+ *                                                            `-> reference run -> same results?
+ *
+ * A serial run is no special case of the runtime but another plan: every task in stage 0, one stream,
+ * one thread group, topological order. The reference that results are compared with is a serial run
+ * that only moves data.
+ */
+#include "gpu/runtime.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/order.h"
+#include "gpu/run.h"
+
+/* ---- variants of a plan -------------------------------------------------------------------------- */
+
+/* A plan that shares most of its memory with the original. */
+struct variant {
+    struct arena arena; /* what it does not share */
+    struct plan plan;
+};
+
+/* On the host device a send always waits for its receive; whether NCCL buffers it, it decides. */
+static bool drop_eager(struct variant *variant)
+{
+    struct plan *plan = &variant->plan;
+    struct comm *comms = ARENA_ARRAY(&variant->arena, plan->comm_count, struct comm);
+    bool eager = plan->programs.eager_messages > 0 || plan->programs.eager_bytes > 0;
+    for (size_t c = 0; comms && c < plan->comm_count; c++) {
+        comms[c] = plan->comms[c];
+        eager = eager || comms[c].eager_messages > 0 || comms[c].eager_bytes > 0;
+        comms[c].eager_messages = 0;
+        comms[c].eager_bytes = 0;
+    }
+    if (comms)
+        plan->comms = comms;
+    plan->programs.eager_messages = 0;
+    plan->programs.eager_bytes = 0;
+    return eager;
+}
+
+/* What a real device decides for itself is not a rule of the machine here. */
+static void relax(struct variant *variant, enum device_kind device, struct diag *diag)
+{
+    struct machine_spec *machine = &variant->plan.machine;
+    if (machine->hw_queues > 0)
+        diag_note(diag, "machine.hw_queues is left to the device");
+    if (machine->launch_order_implicit)
+        diag_note(diag, "machine.launch_order_implicit is left to the device");
+    machine->hw_queues = 0;
+    machine->launch_order_implicit = false;
+    if (device == DEVICE_KIND_HOST && drop_eager(variant))
+        diag_note(diag, "the host device has no eager messages: a send waits for its receive");
+    if (device == DEVICE_KIND_CUDA && machine->sm_slots > 0)
+        diag_note(diag, "machine.sm_slots is left to the device");
+    if (device == DEVICE_KIND_CUDA)
+        machine->sm_slots = 0;
+}
+
+static struct task *serial_tasks(struct arena *arena, const struct task *tasks, size_t count)
+{
+    struct task *copy = ARENA_ARRAY(arena, count, struct task);
+    for (size_t i = 0; copy && i < count; i++) {
+        copy[i] = tasks[i];
+        copy[i].stage = copy[i].stream = copy[i].group = 0;
+    }
+    return copy;
+}
+
+static bool serial_overrides(struct arena *arena, struct pipeline *pipeline)
+{
+    struct rank_override *copy = ARENA_ARRAY(arena, pipeline->override_count, struct rank_override);
+    for (size_t i = 0; copy && i < pipeline->override_count; i++) {
+        copy[i] = pipeline->overrides[i];
+        copy[i].has_order = false;
+        if (copy[i].tasks)
+            copy[i].tasks = serial_tasks(arena, copy[i].tasks, pipeline->task_count);
+        if (pipeline->overrides[i].tasks && !copy[i].tasks)
+            return false;
+    }
+    pipeline->overrides = copy;
+    return copy;
+}
+
+/* One task after another, on one stream a rank. */
+static enum status make_serial(struct variant *variant, const struct plan *plan, struct diag *diag)
+{
+    static const char *name[] = {"serial"};
+    struct pipeline *pipeline = &variant->plan.pipeline;
+    int *order = ARENA_ARRAY(&variant->arena, pipeline->task_count, int);
+    pipeline->tasks = serial_tasks(&variant->arena, pipeline->tasks, pipeline->task_count);
+    if (!order || !pipeline->tasks || !serial_overrides(&variant->arena, pipeline))
+        return diag_no_memory(diag);
+    enum status status = order_topological(plan, order, diag);
+    if (status)
+        return status;
+    pipeline->order = (struct order_spec){ORDER_EXPLICIT, {order, pipeline->task_count}};
+    pipeline->depth = pipeline->max_depth = 1;
+    pipeline->num_slots_given = false;
+    pipeline->retire = RETIRE_DEVICE;
+    pipeline->slot_reset = SLOT_RESET_ADMIT;
+    pipeline->elide_same_stream = false;
+    variant->plan.machine.launch_queue = 0;
+    variant->plan.streams = (struct names){.items = name, .count = 1};
+    variant->plan.groups = variant->plan.streams;
+    return STATUS_OK;
+}
+
+static enum status variant_init(struct variant *variant, const struct plan *plan, bool serial,
+                                enum device_kind device, struct diag *diag)
+{
+    variant->plan = *plan;
+    arena_init(&variant->arena, 0);
+    relax(variant, device, diag);
+    if (variant->arena.failed)
+        return diag_no_memory(diag);
+    return serial ? make_serial(variant, plan, diag) : STATUS_OK;
+}
+
+/* ---- who is blocked, without a machine to ask ---------------------------------------------------- */
+
+static bool describe_place(const struct run *run, const struct run_thread *thread, int64_t at,
+                           struct arena *arena, struct runtime_blocked *out)
+{
+    const struct program *p = run->program;
+    char name[160], subject[160];
+    program_agent_name(p, program_thread_agent(p, thread->index), name, sizeof name);
+    out->rank = thread->rank;
+    out->agent = arena_strdup(arena, name);
+    if (p->threads[thread->index].kind == THREAD_DRIVER) {
+        out->waits_for = arena_printf(arena, "waits for iteration %" PRId64 " to finish", at);
+        return out->agent && out->waits_for;
+    }
+    const struct op *op = &p->ops[at >> 32];
+    program_op_subject(p, op, at & INT32_MAX, subject, sizeof subject);
+    out->waits_for = arena_printf(arena, "is at '%s' of %s", op_key(op->kind), subject);
+    return out->agent && out->waits_for;
+}
+
+static enum status tell_places(struct run *run, struct runtime_result *result, struct diag *diag)
+{
+    int count = run->program->thread_count;
+    result->blocked = ARENA_ARRAY(&result->arena, (size_t)count + 1, struct runtime_blocked);
+    if (!result->blocked)
+        return diag_no_memory(diag);
+    for (int t = 0; t < count; t++) {
+        int64_t at = atomic_load(&run->threads[t].at);
+        if (at >= 0 && !describe_place(run, &run->threads[t], at, &result->arena,
+                                       &result->blocked[result->blocked_count++]))
+            return diag_no_memory(diag);
+    }
+    return STATUS_OK;
+}
+
+static int64_t timeout_of(const struct runtime_options *options)
+{
+    return options->timeout_ns ? options->timeout_ns : RUNTIME_TIMEOUT_NS;
+}
+
+/* ---- a run --------------------------------------------------------------------------------------- */
+
+static enum status open_journal(struct run *run, const struct runtime_options *options,
+                                struct device ***devices, struct diag *diag)
+{
+    const struct program *p = run->program;
+    *devices = calloc((size_t)p->ranks, sizeof **devices);
+    if (!*devices)
+        return diag_no_memory(diag);
+    for (int rank = 0; rank < p->ranks; rank++)
+        (*devices)[rank] = run->ranks[rank].device;
+    enum status status = journal_open(
+        &(struct journal_config){p, options, run->world, *devices}, &run->journal, diag);
+    for (int t = 0; t < p->thread_count && !status; t++)
+        run->threads[t].log = journal_log(run->journal, t);
+    return status;
+}
+
+/* Start to end; *end says how it ended. */
+static enum status perform(struct run *run, enum watch_end *end, struct diag *diag)
+{
+    enum status status = run_start_threads(run, diag);
+    *end = WATCH_FAILED;
+    if (!status) {
+        *end = watch_run(run, diag);
+        status = *end == WATCH_FAILED ? run->failure
+                 : *end == WATCH_HUNG ? STATUS_VIOLATED
+                                      : STATUS_OK;
+    }
+    run_join(run);
+    return status;
+}
+
+static enum status first_of(enum status a, enum status b)
+{
+    return a ? a : b;
+}
+
+static enum status interrupted(const struct run *run, struct diag *diag)
+{
+    bool drained = !atomic_load(&run->stopped);
+    return diag_error(diag, STATUS_VIOLATED, "interrupted%s",
+                      drained ? ": what was in flight has finished" : "");
+}
+
+/* Where the run came to, and with replay whether it got there legally. */
+static enum status conclude(struct run *run, enum watch_end end, int64_t duration_ns,
+                            struct runtime_result *result, struct diag *diag)
+{
+    const struct program *p = run->program;
+    int64_t *ends = calloc((size_t)p->ranks, sizeof *ends);
+    if (!ends)
+        return diag_no_memory(diag);
+    for (int rank = 0; rank < p->ranks; rank++)
+        ends[rank] = run->ranks[rank].end;
+    result->finished = end == WATCH_FINISHED;
+    result->interrupted = end == WATCH_INTERRUPTED;
+    result->hung = end == WATCH_HUNG;
+    result->duration_ns = duration_ns;
+    const struct journal_end how = {.complete = !atomic_load(&run->stopped),
+                                             .interrupted = result->interrupted,
+                                             .ends = ends,
+                                             .duration_ns = duration_ns};
+    enum status status = journal_end(run->journal, &how, result, diag);
+    free(ends);
+    if (result->hung && result->blocked_count == 0 && (!status || status == STATUS_VIOLATED)) {
+        enum status told = tell_places(run, result, diag);
+        status = told ? told : status;
+    }
+    return status;
+}
+
+/* The run proper. `results` is set when it is to be compared and finished. */
+static enum status run_recorded(struct run *run, const struct runtime_options *options,
+                                struct runtime_result *result, struct results *results,
+                                struct diag *diag)
+{
+    struct device **devices = NULL;
+    enum watch_end end = WATCH_FAILED;
+    enum status status = open_journal(run, options, &devices, diag);
+    if (!status && options->inject.given)
+        status = device_inject(run->ranks[options->inject.rank].device, options->inject.number,
+                               STATUS_VIOLATED, diag);
+    if (status)
+        goto out;
+    int64_t start_ns = run_now(run);
+    status = perform(run, &end, diag);
+    int64_t duration_ns = run_now(run) - start_ns;
+    journal_stop(run->journal);
+    enum status concluded = conclude(run, end, duration_ns, result, diag);
+    status = first_of(status, concluded);
+    if (status == STATUS_OK && end == WATCH_INTERRUPTED)
+        status = interrupted(run, diag);
+    if (end == WATCH_FINISHED && run->config.digest && concluded == STATUS_OK)
+        status = first_of(status, data_results(run, results, diag));
+out:
+    free(devices);
+    return status;
+}
+
+/* ---- the reference ------------------------------------------------------------------------------- */
+
+static enum status run_reference(const struct plan *plan, const struct runtime_options *options,
+                                 int instances, struct results *out, struct diag *diag)
+{
+    struct variant variant;
+    struct program *program = NULL;
+    struct run run = {0};
+    enum watch_end end;
+    struct diag unheard; /* what there is to note has been noted by the run */
+    diag_init(&unheard);
+    enum status status = variant_init(&variant, plan, true, options->device, &unheard);
+    diag_fini(&unheard);
+    const struct program_options build = {.driver = DRIVER_CLOCK,
+                                          .iterations = options->iterations,
+                                          .ranks = options->ranks};
+    const struct run_config config = {.device = options->device,
+                                      .digest = true,
+                                      .instances = instances,
+                                      .timeout_ns = timeout_of(options),
+                                      .stop = options->stop};
+    if (!status)
+        status = program_build(&variant.plan, &build, &program, diag);
+    if (!status) {
+        status = run_open(&run, program, &config, diag);
+        if (!status)
+            status = perform(&run, &end, diag);
+        if (!status && end == WATCH_INTERRUPTED)
+            status = interrupted(&run, diag);
+        if (!status)
+            status = data_results(&run, out, diag);
+        run_close(&run);
+    }
+    program_close(program);
+    arena_fini(&variant.arena);
+    return status;
+}
+
+/* The first place where they differ, -1: nowhere. */
+static int64_t find_difference(const struct results *a, const struct results *b)
+{
+    for (size_t i = 0; i < a->digests + a->buffers; i++)
+        if (memcmp(a->floats + i * DIGEST_FLOATS, b->floats + i * DIGEST_FLOATS, DIGEST_BYTES) != 0)
+            return (int64_t)i;
+    return -1;
+}
+
+static void note_difference(const struct program *p, int64_t at, struct diag *diag)
+{
+    int64_t digests = (int64_t)p->ranks * p->tasks;
+    if (at < digests)
+        diag_note(diag, "rank %d: %s read something else than in a serial run", (int)(at / p->tasks),
+                  p->plan->pipeline.tasks[at % p->tasks].name);
+    else
+        diag_note(diag, "rank %d: buffer %s holds something else than after a serial run",
+                  p->buffers[at - digests].rank, p->buffers[at - digests].name);
+}
+
+static enum status compare(const struct plan *plan, const struct run *run,
+                           const struct runtime_options *options, const struct results *results,
+                           struct runtime_result *result, struct diag *diag)
+{
+    struct results expected = {0};
+    enum status status =
+        run_reference(plan, options, run->config.instances, &expected, diag);
+    if (status)
+        return status;
+    int64_t at = find_difference(results, &expected);
+    result->matches_serial = at < 0 ? ANSWER_YES : ANSWER_NO;
+    if (at >= 0)
+        note_difference(run->program, at, diag);
+    free(expected.floats);
+    return STATUS_OK;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------- */
+
+static enum status check_options(const struct plan *plan, const struct runtime_options *options,
+                                 struct diag *diag)
+{
+    int ranks = options->ranks ? options->ranks : plan->ranks;
+    if (options->serial && plan->form != FORM_PIPELINE)
+        return diag_error(diag, STATUS_USAGE, "%s: only plans of the pipeline form can run serially",
+                          plan->name);
+    if (options->inject.given && (options->inject.rank < 0 || options->inject.rank >= ranks))
+        return diag_error(diag, STATUS_USAGE, "no rank %d to inject a failure into",
+                          options->inject.rank);
+    return STATUS_OK;
+}
+
+/* A program that can be run, and the run of it. */
+static enum status run_program(const struct plan *plan, const struct program *program,
+                               const struct runtime_options *options, struct runtime_result *result,
+                               struct diag *diag)
+{
+    struct run run;
+    struct results results = {0};
+    const struct run_config config = {.device = options->device,
+                                      .timed = true,
+                                      .digest =
+                                          options->compare && program->tasks && !options->serial,
+                                      .timeout_ns = timeout_of(options),
+                                      .stop = options->stop};
+    enum status status = run_open(&run, program, &config, diag);
+    if (!status) {
+        result->device =
+            arena_strdup(&result->arena, device_description(run.ranks[0].device));
+        status = result->device ? run_recorded(&run, options, result, &results, diag)
+                                : diag_no_memory(diag);
+    }
+    struct journal *journal = run.journal;
+    run_close(&run);
+    journal_close(journal); /* after the last callback of the device */
+    if (!status && results.floats)
+        status = compare(plan, &run, options, &results, result, diag);
+    free(results.floats);
+    return status;
+}
+
+enum status runtime_run(const struct plan *plan, const struct runtime_options *options,
+                        struct runtime_result *out, struct diag *diag)
+{
+    struct variant variant;
+    struct program *program = NULL;
+    struct runtime_result result = {.run = -1};
+    enum status status = check_options(plan, options, diag);
+    if (status)
+        return status;
+    arena_init(&result.arena, 0);
+    status = variant_init(&variant, plan, options->serial, options->device, diag);
+    const struct program_options build = {
+        .driver = options->serial ? DRIVER_CLOCK : options->driver,
+        .iterations = options->iterations,
+        .ranks = options->ranks,
+        .max_depth = options->serial ? 0 : options->max_depth,
+    };
+    if (!status)
+        status = program_build(&variant.plan, &build, &program, diag);
+    if (!status)
+        status = run_program(plan, program, options, &result, diag);
+    program_close(program);
+    arena_fini(&variant.arena);
+    if (status == STATUS_OK || status == STATUS_VIOLATED)
+        *out = result;
+    else
+        runtime_result_fini(&result);
+    return status;
+}
+
+void runtime_result_fini(struct runtime_result *result)
+{
+    arena_fini(&result->arena);
+}

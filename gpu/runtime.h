@@ -1,0 +1,114 @@
+/*
+ * runtime.h - make a plan happen: threads, streams, events and communicators of a device do what the
+ * machine says.
+ *
+ * The runtime interprets the same lowered program (core/program.h) as checker and simulator: one
+ * thread for each program thread, one device stream for each stream, the driver's decisions from
+ * core/policy.h. Every agent logs what it does and when; afterwards the log is replayed through the
+ * machine (gpu/replay.h), which says whether the run was a legal one, and written to a trace store.
+ *
+ * What tasks do to buffers is checkable. In a pipeline every task folds what it reads into what it
+ * writes, on the device and exactly in stream order, and into a digest of its own. The digests and
+ * the final buffers are compared bit for bit with a run of the same tasks one after another.
+ * Buffers of host work are not touched. On the host device a buffer is cut to
+ * RUNTIME_HOST_BUFFER_BYTES and a kernel to sizes a CPU can bear, with a note.
+ *
+ * What a device does not have is left out of the replayed machine and noted: shared hardware queues,
+ * an implicit launch order between communicators, eager messages (sends are rendezvous).
+ *
+ * Durations: on the host device an operation takes at least its `time`, the CPU part of a task sleeps
+ * (and spins the last 100 us of) its `host_time`. Jitter of the plan is not imitated: a real run has
+ * its own. A run that makes no progress for `timeout_ns`, plus the longest single operation of the
+ * plan, hangs: it is aborted and the result says who waits for whom.
+ */
+#ifndef SWSIM_RUNTIME_H
+#define SWSIM_RUNTIME_H
+
+#include <stdatomic.h>
+
+#include "core/program.h"
+#include "gpu/device.h"
+
+enum { RUNTIME_HOST_BUFFER_BYTES = 16 * 1024 * 1024 };
+#define RUNTIME_TIMEOUT_NS INT64_C(30000000000)
+
+/* What a signal handler may write to `*options->stop`. */
+enum {
+    RUNTIME_GO,    /* the initial value */
+    RUNTIME_DRAIN, /* admit nothing more; abort what has not finished within a second */
+    RUNTIME_ABORT  /* at once */
+};
+
+struct runtime_options {
+    enum device_kind device;
+    enum driver driver; /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
+    int64_t iterations; /* pipeline form: how many, >= 0 */
+    int ranks;          /* 0: as the plan says */
+    int max_depth;      /* 0: as the plan says */
+    bool serial;        /* pipeline form: one task after another, on one stream a rank */
+    bool replay;        /* is the run legal? */
+    bool compare;       /* pipeline form: do the results match a serial run? */
+    const char *db;     /* trace store the run is added to; NULL: none */
+    const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
+    int64_t timeout_ns; /* 0: RUNTIME_TIMEOUT_NS */
+    const atomic_int *stop; /* watched during the run; NULL: nobody stops it */
+    struct {
+        bool given; /* for tests: the operation with this number fails, see device_inject */
+        int rank;
+        int64_t number;
+    } inject;
+};
+
+enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
+
+/* An agent that cannot go on. */
+struct runtime_blocked {
+    int rank; /* -1: of no rank in particular */
+    const char *agent;
+    const char *waits_for; /* "is at Forward(3), waits for the CPU signal of H2D(3)" */
+};
+
+struct runtime_stream {
+    int rank;
+    const char *name;
+    int64_t busy_ns; /* work ran */
+};
+
+/* Mean and order statistics of the times between retirements on the lowest rank; the fill (up to the
+   first retirement) is left out. 0 with fewer than two iterations. */
+struct runtime_times {
+    double mean_ns, p50_ns, p95_ns, p99_ns;
+};
+
+struct runtime_result {
+    struct arena arena; /* of everything below */
+    const char *device; /* one line, for people */
+    bool finished;      /* everything was done */
+    bool interrupted;   /* `stop` was set */
+    bool hung;
+    int64_t iterations; /* retired on every rank */
+    int64_t tasks;      /* instances whose device work finished, all ranks */
+    int64_t steps;      /* of the machine, replayed */
+    int64_t duration_ns;
+    int64_t fill_ns, drain_ns; /* until the first retirement; since the last admission */
+    struct runtime_times iteration;
+    int64_t serial_ns; /* an iteration of the lowest rank would take one task after another: the sum
+                          of its tasks' mean CPU and device times; 0: not known */
+    struct runtime_stream *streams;
+    size_t stream_count;
+    int64_t run; /* in the store; -1: none */
+    enum answer legal, matches_serial;
+    struct runtime_blocked *blocked; /* when it hung */
+    size_t blocked_count;
+    const char *violations[PROPERTY_COUNT]; /* seen in the replay, in words; NULL: none */
+};
+
+/* Run `plan`. STATUS_OK: it finished and, where asked for, was legal. STATUS_VIOLATED: it failed, hung,
+   was interrupted or was not legal, with the reason in `diag`. Results that differ from a serial run
+   are no failure: some plans mean that. *out is set in both cases and ended with runtime_result_fini;
+   with any other status there is none. Blocks; may be called from several threads. */
+enum status runtime_run(const struct plan *plan, const struct runtime_options *options,
+                        struct runtime_result *out, struct diag *diag);
+void runtime_result_fini(struct runtime_result *result);
+
+#endif

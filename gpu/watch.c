@@ -1,0 +1,157 @@
+/*
+ * watch.c - the calling thread of a run looks around every WATCH_TICK_MS until it is over.
+ *
+ * A run hangs when neither a thread executed an operation nor the device finished one for the time
+ * limit. The limit is prolonged by the longest single operation of the plan, which is silent while it
+ * runs. Everything that waits, waits without a limit of its own; stopping the run wakes all of it.
+ */
+#include "gpu/run.h"
+
+#include <time.h>
+
+#include "core/units.h"
+
+enum { WATCH_TICK_MS = 20 };
+#define DRAIN_NS INT64_C(1000000000)
+
+struct watch {
+    struct run *run;
+    struct diag *diag;
+    int64_t limit_ns;
+    int64_t progress, progress_ns; /* how much there was, and since when it is no more */
+    int64_t abort_ns;              /* a drain ends here; DEVICE_FOREVER: nobody asked for one */
+};
+
+static int64_t longest_operation(const struct run *run)
+{
+    int64_t longest_ns = 0;
+    for (size_t i = 0; i < run->program->op_count && run->config.timed; i++)
+        if (run->program->ops[i].time_ns > longest_ns)
+            longest_ns = run->program->ops[i].time_ns;
+    return longest_ns;
+}
+
+/* ---- what may have happened ---------------------------------------------------------------------- */
+
+static bool has_failed(struct watch *watch)
+{
+    struct run *run = watch->run;
+    struct diag diag;
+    if (run_stopped(run))
+        return true;
+    diag_init(&diag);
+    bool failed = !run_check(run, device_world_status(run->world, &diag), &diag);
+    if (!failed && run->journal)
+        failed = !run_check(run, journal_status(run->journal, &diag), &diag);
+    diag_fini(&diag);
+    return failed;
+}
+
+static bool is_interrupted(struct watch *watch)
+{
+    struct run *run = watch->run;
+    int wish = run->config.stop ? atomic_load(run->config.stop) : RUNTIME_GO;
+    if (wish == RUNTIME_DRAIN && watch->abort_ns == DEVICE_FOREVER) {
+        watch->abort_ns = run_now(run) + DRAIN_NS;
+        if (run->policy)
+            drive_drain(run);
+    }
+    if (wish != RUNTIME_ABORT && run_now(run) < watch->abort_ns)
+        return false;
+    run_stop(run, "interrupted");
+    return true;
+}
+
+static bool makes_progress(struct watch *watch)
+{
+    struct run *run = watch->run;
+    int64_t progress = atomic_load(&run->steps);
+    if (run->journal)
+        progress += journal_finished(run->journal);
+    if (progress == watch->progress)
+        return run_now(run) - watch->progress_ns < watch->limit_ns;
+    watch->progress = progress;
+    watch->progress_ns = run_now(run);
+    return true;
+}
+
+static void report_hang(struct watch *watch)
+{
+    char time[UNITS_TEXT];
+    units_show_time((double)(run_now(watch->run) - watch->progress_ns), time);
+    diag_error(watch->diag, STATUS_VIOLATED, "the run hangs: no progress for %s", time);
+    device_world_explain(watch->run->world, watch->diag);
+    run_stop(watch->run, "the run hangs");
+}
+
+/* Look around; true when the run is over before its time, *end says how. */
+static bool look(struct watch *watch, enum watch_end *end)
+{
+    if (has_failed(watch)) {
+        *end = WATCH_FAILED;
+        return true;
+    }
+    if (is_interrupted(watch)) {
+        *end = WATCH_INTERRUPTED;
+        return true;
+    }
+    if (makes_progress(watch))
+        return false;
+    report_hang(watch);
+    *end = WATCH_HUNG;
+    return true;
+}
+
+/* ---- until the end ------------------------------------------------------------------------------- */
+
+/* A tick, or the end of the last thread. Returns whether threads are left. */
+static bool await_threads(struct run *run)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += WATCH_TICK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&run->lock);
+    int error = 0;
+    while (run->alive > 0 && !run_stopped(run) && !error)
+        error = pthread_cond_timedwait(&run->watch, &run->lock, &until);
+    bool left = run->alive > 0;
+    pthread_mutex_unlock(&run->lock);
+    return left;
+}
+
+/* A tick, or the time when the device has nothing left to do. Returns whether it has. A failure is
+   found by the next look. */
+static bool await_device(struct run *run)
+{
+    int64_t deadline_ns = run_now(run) + WATCH_TICK_MS * INT64_C(1000000);
+    for (int rank = 0; rank < run->program->ranks; rank++)
+        if (device_sync(run->ranks[rank].device, deadline_ns, NULL))
+            return true;
+    return false;
+}
+
+enum watch_end watch_run(struct run *run, struct diag *diag)
+{
+    struct watch watch = {.run = run,
+                          .diag = diag,
+                          .limit_ns = run->config.timeout_ns + longest_operation(run),
+                          .progress_ns = run_now(run),
+                          .abort_ns = DEVICE_FOREVER};
+    enum watch_end end = WATCH_FINISHED;
+    while (await_threads(run))
+        if (look(&watch, &end))
+            goto over;
+    while (await_device(run))
+        if (look(&watch, &end))
+            goto over;
+    if (has_failed(&watch))
+        end = WATCH_FAILED;
+    else if (watch.abort_ns != DEVICE_FOREVER)
+        end = WATCH_INTERRUPTED;
+over:
+    if (end == WATCH_FAILED)
+        diag_error(diag, run->failure, "%s", run->failure_text);
+    return end;
+}
