@@ -1,0 +1,85 @@
+/* app.c - see app.h. */
+#include "app.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void app_init(struct app *app, const char *program)
+{
+    *app = (struct app){.program = program};
+    arena_init(&app->arena, 0);
+    diag_init(&app->diag);
+}
+
+bool app_color(const struct app *app, FILE *file)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (app->color != COLOR_AUTO)
+        return app->color == COLOR_ALWAYS;
+    if ((no_color && *no_color) || (term && strcmp(term, "dumb") == 0))
+        return false;
+    return isatty(fileno(file)) == 1;
+}
+
+void app_report(struct app *app)
+{
+    if (fflush(stdout) != 0 && !app->write_errno)
+        app->write_errno = errno;
+    diag_print(&app->diag, app->program, app_color(app, stderr), stderr);
+    diag_fini(&app->diag);
+    diag_init(&app->diag);
+}
+
+/* errno after a failed write is that of the last one; a stream in error may have lost it. */
+static enum status write_failed(struct app *app, const char *what)
+{
+    return diag_error(&app->diag, STATUS_SYSTEM, "cannot write %s: %s", what,
+                      errno ? strerror(errno) : "not everything was written");
+}
+
+int app_close(struct app *app, enum status status)
+{
+    errno = 0;
+    bool failed = fflush(stdout) != 0 || ferror(stdout);
+    int error = app->write_errno ? app->write_errno : errno;
+    failed |= fclose(stdout) != 0;
+    errno = error ? error : errno;
+    /* A verb that flushed by itself has already said so. */
+    if (failed && (status != STATUS_SYSTEM || app->diag.errors == 0))
+        status = write_failed(app, "standard output");
+    app_report(app);
+    arena_fini(&app->arena);
+    return status_exit_code(status);
+}
+
+enum status app_worse(enum status a, enum status b)
+{
+    static const int gravity[] = {
+        [STATUS_OK] = 0,    [STATUS_LIMIT] = 1,  [STATUS_VIOLATED] = 2,
+        [STATUS_USAGE] = 3, [STATUS_SYSTEM] = 4, [STATUS_INPUT] = 5,
+    };
+    return gravity[b] > gravity[a] ? b : a;
+}
+
+FILE *app_create(struct app *app, const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return stdout;
+    FILE *file = fopen(path, "w");
+    if (!file)
+        diag_error(&app->diag, STATUS_SYSTEM, "cannot create %s: %s", path, strerror(errno));
+    return file;
+}
+
+enum status app_close_file(struct app *app, FILE *file, const char *path)
+{
+    errno = 0;
+    bool failed = fflush(file) != 0 || ferror(file);
+    int error = errno;
+    if (file != stdout)
+        failed |= fclose(file) != 0;
+    errno = error ? error : errno;
+    return failed ? write_failed(app, file == stdout ? "standard output" : path) : STATUS_OK;
+}

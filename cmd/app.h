@@ -1,0 +1,52 @@
+/*
+ * app.h - what every command shares: the common options, messages, colours and the way out.
+ *
+ * One `struct app` lives as long as the process; a verb gets it, fills its diag and returns a
+ * status. app_close prints the messages, makes sure standard output was written and turns the
+ * status into the exit code.
+ */
+#ifndef SWSIM_APP_H
+#define SWSIM_APP_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/arena.h"
+#include "core/diag.h"
+
+enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+struct app {
+    const char *program; /* "swsim" or "swrun" */
+    bool json, quiet;
+    int color;       /* enum color_when; an int so that the option table can set it */
+    int write_errno; /* why standard output could not be flushed; 0: it could */
+    struct arena arena;
+    struct diag diag;
+};
+
+void app_init(struct app *app, const char *program);
+/* Print the messages, flush and close standard output; returns the exit code. */
+int app_close(struct app *app, enum status status);
+
+/* Print and forget the messages so far: with several plans each speaks at its turn. */
+void app_report(struct app *app);
+
+/* Whether `file`, standard output or error, gets colours. */
+bool app_color(const struct app *app, FILE *file);
+
+/* Of several plans: the highest of the exit codes 2 and 3 wins, then 1, then 4. */
+enum status app_worse(enum status a, enum status b);
+
+/* Open `path` to write text; "-" is standard output. NULL with a message on failure. */
+FILE *app_create(struct app *app, const char *path);
+/* Close what app_create opened; says if not everything could be written. */
+enum status app_close_file(struct app *app, FILE *file, const char *path);
+
+/* A verb: its own options and arguments in argv, argv[0] being its name. */
+typedef enum status verb_run(struct app *app, int argc, char **argv);
+
+verb_run cmd_verify, cmd_predict, cmd_render, cmd_schedule, cmd_stages, cmd_lower, cmd_generate,
+    cmd_export, cmd_runs;
+
+#endif

@@ -1,0 +1,134 @@
+/* cmd_generate.c - `swsim generate`: the plan of a known pipeline-parallel schedule. */
+#include <string.h>
+
+#include "app.h"
+#include "options.h"
+#include "plan_out.h"
+
+#include "core/comms.h"
+#include "core/generate.h"
+
+/* "NAME  what it is", a line each, for --help. */
+static char *describe_schedules(struct app *app)
+{
+    char *text =
+        arena_strdup(&app->arena, "Print the plan of a pipeline-parallel schedule. NAME is "
+                                  "one of:\n");
+    for (size_t i = 0; text && generate_name(i); i++)
+        text =
+            arena_printf(&app->arena, "%s\n  %-23s  %s", text, generate_name(i), generate_about(i));
+    return text;
+}
+
+static bool known(const char *name)
+{
+    for (size_t i = 0; generate_name(i); i++)
+        if (strcmp(generate_name(i), name) == 0)
+            return true;
+    return false;
+}
+
+static enum status unknown_schedule(struct app *app, const char *name)
+{
+    size_t count = 0;
+    while (generate_name(count))
+        count++;
+    const char **names = ARENA_ARRAY(&app->arena, count, const char *);
+    if (!names)
+        return diag_no_memory(&app->diag);
+    for (size_t i = 0; i < count; i++)
+        names[i] = generate_name(i);
+    const char *nearest = options_nearest(name, names, count);
+    diag_error(&app->diag, STATUS_USAGE, "unknown schedule '%s'%s%s%s", name,
+               nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    diag_note(&app->diag, "'swsim generate --help' lists the schedules");
+    return STATUS_USAGE;
+}
+
+struct request {
+    struct generate_spec spec;
+    bool comms, brief;
+};
+
+/* Fill an empty plan: only the parameters if `brief`, else every action. */
+static enum status fill_plan(struct app *app, const struct request *request, struct plan *plan)
+{
+    const struct generate_spec *spec = &request->spec;
+    struct programs *programs = &plan->programs;
+    plan->form = FORM_PROGRAMS;
+    plan->ranks = spec->ranks;
+    plan->name =
+        arena_printf(&plan->arena, "%s-p%d-m%d", spec->schedule, spec->ranks, spec->microbatches);
+    if (!plan->name)
+        return diag_no_memory(&app->diag);
+    enum status status =
+        generate_program(spec, &plan->arena, &programs->ranks, &plan->ranks, &app->diag);
+    if (status == STATUS_OK && request->comms)
+        status = comms_add(&plan->arena, programs->ranks, plan->ranks, &app->diag);
+    programs->has_comms = request->comms;
+    if (request->brief)
+        programs->generate = *spec;
+    return status;
+}
+
+static enum status generate(struct app *app, const struct request *request)
+{
+    struct plan plan;
+    plan_init(&plan);
+    enum status status = fill_plan(app, request, &plan);
+    if (status == STATUS_OK)
+        status = plan_write(app, &plan, app->json ? PLAN_JSON : PLAN_YAML, stdout);
+    plan_fini(&plan);
+    return status;
+}
+
+enum status cmd_generate(struct app *app, int argc, char **argv)
+{
+    struct request request = {0};
+    int64_t ranks = 0, chunks = 0, microbatches = 0, group = 0;
+    const struct option_spec options[] = {
+        {"ranks", 'p', "N", "pipeline ranks", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
+        {"microbatches", 'm', "N", "microbatches in a step", OPTION_INTEGER, &microbatches, 1,
+         PLAN_MAX_MICROBATCHES},
+        {"chunks", 'v', "N", "stages a rank (default 1, or what the schedule needs)",
+         OPTION_INTEGER, &chunks, 1, PLAN_MAX_STAGE + 1},
+        {"group", 0, "N", "interleaved_1f1b: microbatches in a row (default: ranks)",
+         OPTION_INTEGER, &group, 1, PLAN_MAX_MICROBATCHES},
+        {"comms", 0, NULL, "add the sends and receives", OPTION_FLAG, &request.comms, 0, 0},
+        {"brief", 0, NULL, "print the parameters, not the actions", OPTION_FLAG, &request.brief, 0,
+         0},
+    };
+    const struct command command = {
+        .name = "swsim generate",
+        .arguments = "NAME",
+        .about = describe_schedules(app),
+        .examples = "  swsim generate 1f1b --ranks=4 --microbatches=8\n"
+                    "  swsim generate zbv --ranks=4 --microbatches=8 --comms | swsim verify -",
+        .options = options,
+        .option_count = OPTION_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
+    struct arguments arguments;
+    enum status status;
+    if (!command.about)
+        return diag_no_memory(&app->diag);
+    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+        return status;
+    if (!known(arguments.items[0]))
+        return unknown_schedule(app, arguments.items[0]);
+    if (!ranks || !microbatches)
+        return diag_error(&app->diag, STATUS_USAGE, "a schedule needs --ranks and --microbatches");
+    if (request.brief && (request.comms || group))
+        return diag_error(&app->diag, STATUS_USAGE, "--brief cannot say --%s",
+                          group ? "group" : "comms");
+    request.spec = (struct generate_spec){
+        .given = true,
+        .schedule = arguments.items[0],
+        .ranks = (int)ranks,
+        .chunks = (int)chunks,
+        .microbatches = (int)microbatches,
+        .group = (int)group,
+    };
+    return generate(app, &request);
+}

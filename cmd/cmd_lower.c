@@ -1,0 +1,107 @@
+/* cmd_lower.c - `swsim lower`: the machine operations a plan stands for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "app.h"
+#include "options.h"
+
+#include "core/json.h"
+#include "core/parse.h"
+#include "core/program.h"
+
+/* The printed program as one JSON object, a string for each line. */
+static enum status write_lines(struct app *app, const struct program *program, char *text)
+{
+    struct json json;
+    char *rest = NULL;
+    json_open(&json, stdout);
+    json_begin_object(&json);
+    json_put_string(&json, "plan", program->plan->name);
+    json_put_string(&json, "driver", driver_key(program->driver));
+    json_put_int(&json, "ranks", program->ranks);
+    json_put_int(&json, "agents", program->agent_count);
+    json_put_int(&json, "ops", (int64_t)program->op_count);
+    json_key(&json, "lines");
+    json_begin_array(&json);
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        json_string(&json, line);
+    json_end_array(&json);
+    json_end_object(&json);
+    return json_close(&json, &app->diag);
+}
+
+static enum status show_json(struct app *app, const struct program *program)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return diag_no_memory(&app->diag);
+    enum status status = program_print(program, memory, &app->diag);
+    if (fclose(memory) != 0 && status == STATUS_OK)
+        status = diag_no_memory(&app->diag);
+    if (status == STATUS_OK)
+        status = write_lines(app, program, text);
+    free(text);
+    return status;
+}
+
+static enum status show(struct app *app, const struct plan *plan,
+                        const struct program_options *options)
+{
+    struct program *program;
+    enum status status = program_build(plan, options, &program, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = app->json ? show_json(app, program) : program_print(program, stdout, &app->diag);
+    program_close(program);
+    return status;
+}
+
+enum status cmd_lower(struct app *app, int argc, char **argv)
+{
+    int driver = 0;
+    int64_t ranks = 0, max_depth = 0, iterations = -1;
+    const struct option_spec options[] = {
+        {"driver", 0, "clock|dataflow", "pipeline form: which driver (default clock)",
+         OPTION_CHOICE, &driver, 0, 0},
+        {"iterations", 'n', "N", "iterations until the data ends (default: any number)",
+         OPTION_INTEGER, &iterations, 0, INT64_MAX},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
+        {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,
+         &max_depth, 1, PLAN_MAX_DEPTH},
+    };
+    const struct command command = {
+        .name = "swsim lower",
+        .arguments = "PLAN",
+        .about =
+            "Print what PLAN means: the threads, streams and communicators of every rank and the\n"
+            "machine operations they execute. Whatever its form, this is what is verified,\n"
+            "simulated and run.",
+        .examples = "  swsim lower plans/torchrec/base.yaml\n"
+                    "  swsim generate 1f1b --ranks=4 --microbatches=8 | swsim lower -",
+        .options = options,
+        .option_count = OPTION_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
+    struct arguments arguments;
+    enum status status;
+    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+        return status;
+    struct plan plan;
+    status = plan_read(arguments.items[0], &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = show(app, &plan,
+                  &(struct program_options){
+                      .driver = plan.form != FORM_PIPELINE ? DRIVER_NONE
+                                : driver == 0              ? DRIVER_CLOCK
+                                                           : DRIVER_DATAFLOW,
+                      .iterations = iterations,
+                      .ranks = (int)ranks,
+                      .max_depth = (int)max_depth,
+                  });
+    plan_fini(&plan);
+    return status;
+}

@@ -1,0 +1,117 @@
+/* cmd_render.c - `swsim render`: a run of a trace store as a timeline, a plan as a graph. */
+#include <string.h>
+
+#include "app.h"
+#include "options.h"
+
+#include "core/parse.h"
+#include "trace/plangraph.h"
+#include "trace/store.h"
+#include "trace/timeline.h"
+
+struct render_options {
+    const char *output, *title;
+    int64_t run, from, to;
+    int arrows; /* enum timeline_arrows */
+    bool all, no_threads;
+};
+
+/* Does the file begin as an SQLite database does? What cannot be read is left to the plan's loader.
+ */
+static bool is_store(const char *path)
+{
+    static const char magic[16] = "SQLite format 3";
+    char head[sizeof magic] = {0};
+    FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "rb");
+    if (!file)
+        return false;
+    size_t length = fread(head, 1, sizeof head, file);
+    fclose(file);
+    return length == sizeof head && memcmp(head, magic, sizeof magic) == 0;
+}
+
+static enum status render_run(struct app *app, const struct render_options *options,
+                              struct store *store)
+{
+    bool some = options->from >= 0 || options->to >= 0;
+    struct timeline_options timeline = {
+        .range = some           ? TIMELINE_ITERATIONS
+                 : options->all ? TIMELINE_ALL
+                                : TIMELINE_FIRST,
+        .from = options->from >= 0 ? options->from : 0,
+        .to = options->to >= 0 ? options->to : INT64_MAX,
+        .arrows = (enum timeline_arrows)options->arrows,
+        .title = options->title,
+        .hide_threads = options->no_threads,
+    };
+    struct trace trace;
+    enum status status = store_load(store, options->run, options->from, options->to, &app->arena,
+                                    &trace, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    return timeline_render(&trace, &timeline, options->output, &app->diag);
+}
+
+static enum status render_store(struct app *app, const struct render_options *options,
+                                const char *path)
+{
+    struct store *store;
+    enum status status = store_open(path, false, &store, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = render_run(app, options, store);
+    enum status closed = store_close(store, &app->diag);
+    return status != STATUS_OK ? status : closed;
+}
+
+static enum status render_plan(struct app *app, const struct render_options *options,
+                               const char *path)
+{
+    struct plan plan;
+    enum status status = plan_read(path, &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = plangraph_render(&plan, options->output, &app->diag);
+    plan_fini(&plan);
+    return status;
+}
+
+enum status cmd_render(struct app *app, int argc, char **argv)
+{
+    struct render_options render = {.run = STORE_LATEST, .from = STORE_ALL, .to = STORE_ALL};
+    const struct option_spec options[] = {
+        {"output", 'o', "FILE", "where to: .svg, .png or .dot", OPTION_TEXT, &render.output, 0, 0},
+        {"run", 0, "N", "which run of the store (default: the latest)", OPTION_INTEGER, &render.run,
+         0, INT64_MAX},
+        {"from", 0, "N", "first iteration to draw (default: the first)", OPTION_INTEGER,
+         &render.from, 0, INT64_MAX},
+        {"to", 0, "N", "last iteration to draw (default: the first few)", OPTION_INTEGER,
+         &render.to, 0, INT64_MAX},
+        {"all", 0, NULL, "draw all iterations", OPTION_FLAG, &render.all, 0, 0},
+        {"arrows", 0, "auto|none|dependences|all", "arrows (default auto: dependences if few)",
+         OPTION_CHOICE, &render.arrows, 0, 0},
+        {"title", 0, "TEXT", "title (default: the plan's name)", OPTION_TEXT, &render.title, 0, 0},
+        {"no-threads", 0, NULL, "draw streams only", OPTION_FLAG, &render.no_threads, 0, 0},
+    };
+    const struct command command = {
+        .name = "swsim render",
+        .arguments = "DB|PLAN",
+        .about = "Draw a run in a trace store as a timeline, or a plan of the pipeline form as a "
+                 "graph of\n"
+                 "its tasks and their dependences.",
+        .examples = "  swsim render runs.db --from=10 --to=14 -o run.svg\n"
+                    "  swsim render plans/torchrec/sparse_dist.yaml -o plan.svg",
+        .options = options,
+        .option_count = OPTION_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
+    struct arguments arguments;
+    enum status status;
+    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+        return status;
+    if (!render.output)
+        return diag_error(&app->diag, STATUS_USAGE, "where should the picture go? --output=FILE");
+    const char *path = arguments.items[0];
+    return is_store(path) ? render_store(app, &render, path) : render_plan(app, &render, path);
+}

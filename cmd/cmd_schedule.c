@@ -1,0 +1,51 @@
+/* cmd_schedule.c - `swsim schedule`: which task works on which iteration in which period. */
+#include "app.h"
+#include "options.h"
+
+#include "core/json.h"
+#include "core/parse.h"
+#include "core/schedule.h"
+
+static enum status show(struct app *app, const struct plan *plan, int64_t wanted)
+{
+    int periods = wanted ? (int)wanted : schedule_default_periods(plan);
+    if (!app->json)
+        return schedule_print(plan, periods, stdout, &app->diag);
+    struct json json;
+    json_open(&json, stdout);
+    enum status status = schedule_write(plan, periods, &json, &app->diag);
+    return status == STATUS_OK ? json_close(&json, &app->diag) : status;
+}
+
+enum status cmd_schedule(struct app *app, int argc, char **argv)
+{
+    int64_t periods = 0;
+    const struct option_spec options[] = {
+        {"periods", 'n', "N", "periods to show (default: depth + 2, at least 5)", OPTION_INTEGER,
+         &periods, 1, SCHEDULE_MAX_PERIODS},
+    };
+    const struct command command = {
+        .name = "swsim schedule",
+        .arguments = "PLAN",
+        .about =
+            "Print which iteration every task works on in every period of the clock driver, one\n"
+            "task a row in stage-descending topological order; `--` where there is none yet.\n"
+            "PLAN must be of the pipeline form.",
+        .examples = "  swsim schedule --periods=5 plans/torchrec/sparse_dist.yaml",
+        .options = options,
+        .option_count = OPTION_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
+    struct arguments arguments;
+    enum status status;
+    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+        return status;
+    struct plan plan;
+    status = plan_read(arguments.items[0], &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = show(app, &plan, periods);
+    plan_fini(&plan);
+    return status;
+}

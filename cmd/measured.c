@@ -1,0 +1,275 @@
+/* measured.c - see measured.h. */
+#include "measured.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/units.h"
+
+enum { BAR = 20 };
+
+static const char *ending(const struct runtime_result *result)
+{
+    if (result->finished)
+        return "finished";
+    return result->hung ? "hung" : result->interrupted ? "interrupted" : "failed";
+}
+
+/* Iterations a second; 0 where the time of one is not known. */
+static double throughput(const struct runtime_result *result)
+{
+    return result->iteration.mean_ns > 0 ? 1e9 / result->iteration.mean_ns : 0;
+}
+
+static double busy(const struct runtime_result *result, const struct runtime_stream *stream)
+{
+    return result->duration_ns > 0 ? (double)stream->busy_ns / (double)result->duration_ns : 0;
+}
+
+/* ---- text -------------------------------------------------------------------------------- */
+
+static const char *show(double ns, char out[UNITS_TEXT])
+{
+    units_show_time(ns, out);
+    return out;
+}
+
+static void print_head(const struct measured *measured, FILE *out)
+{
+    const struct runtime_options *options = measured->options;
+    const struct plan *plan = measured->plan;
+    int ranks = options->ranks ? options->ranks : plan->ranks;
+    fputs(plan->name, out);
+    if (options->serial)
+        fputs(", serial", out);
+    else if (options->driver != DRIVER_NONE)
+        fprintf(out, ", %s driver", driver_key(options->driver));
+    if (ranks > 1)
+        fprintf(out, ", %d ranks", ranks);
+    if (plan->form == FORM_PIPELINE)
+        fprintf(out, ", %" PRId64 " iterations", measured->result->iterations);
+    fprintf(out, ", on %s\n\n", measured->result->device);
+}
+
+static void print_times(const struct runtime_result *result, FILE *out)
+{
+    char mean[UNITS_TEXT], p50[UNITS_TEXT], p95[UNITS_TEXT], p99[UNITS_TEXT];
+    if (result->iteration.mean_ns <= 0)
+        return;
+    fprintf(out, "  iteration   %s   p50 %s   p95 %s   p99 %s\n",
+            show(result->iteration.mean_ns, mean), show(result->iteration.p50_ns, p50),
+            show(result->iteration.p95_ns, p95), show(result->iteration.p99_ns, p99));
+    fprintf(out, "  throughput  %.4g iterations/s\n", throughput(result));
+    if (result->serial_ns > 0)
+        fprintf(out, "  serial      %s, the sum of the tasks: %.3gx as long\n",
+                show((double)result->serial_ns, mean),
+                (double)result->serial_ns / result->iteration.mean_ns);
+}
+
+static void print_totals(const struct measured *measured, FILE *out)
+{
+    const struct runtime_result *result = measured->result;
+    char total[UNITS_TEXT], fill[UNITS_TEXT], drain[UNITS_TEXT];
+    fprintf(out, "  total       %s", show((double)result->duration_ns, total));
+    if (measured->plan->form == FORM_PIPELINE)
+        fprintf(out, "   fill %s   drain %s", show((double)result->fill_ns, fill),
+                show((double)result->drain_ns, drain));
+    fputc('\n', out);
+    if (!result->finished)
+        fprintf(out, "  end         %s\n", ending(result));
+}
+
+static void print_answers(const struct measured *measured, FILE *out)
+{
+    const struct runtime_result *result = measured->result;
+    if (result->legal == ANSWER_YES)
+        fprintf(out, "  legal       yes: the machine can take its %" PRId64 " steps\n",
+                result->steps);
+    else if (result->legal == ANSWER_NO)
+        fputs("  legal       no\n", out);
+    if (result->matches_serial != ANSWER_UNKNOWN)
+        fprintf(out, "  results     %s those of a serial run\n",
+                result->matches_serial == ANSWER_YES ? "the same as" : "DIFFERENT from");
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (result->violations[p])
+            fprintf(out, "  %-10s  %s\n", property_key((enum property)p), result->violations[p]);
+    if (result->run >= 0)
+        fprintf(out, "  stored      run %" PRId64 " in %s\n", result->run, measured->options->db);
+}
+
+static void print_streams(const struct runtime_result *result, FILE *out)
+{
+    int width = (int)strlen("stream");
+    bool ranks = false;
+    for (size_t i = 0; i < result->stream_count; i++) {
+        int length = (int)strlen(result->streams[i].name);
+        width = length > width ? length : width;
+        ranks |= result->streams[i].rank > 0;
+    }
+    if (result->stream_count > 0)
+        fprintf(out, "\n  %s%-*s  %6s\n", ranks ? "rank  " : "", width, "stream", "busy");
+    for (size_t i = 0; i < result->stream_count; i++) {
+        double share = busy(result, &result->streams[i]);
+        int filled = (int)lround(fmin(share, 1) * BAR);
+        if (ranks)
+            fprintf(out, "  %4d", result->streams[i].rank);
+        fprintf(out, "  %-*s  %5.1f%%  %.*s%.*s\n", width, result->streams[i].name, 100 * share,
+                filled, "####################", BAR - filled, "....................");
+    }
+}
+
+static void print_blocked(const struct runtime_result *result, FILE *out)
+{
+    if (result->blocked_count > 0)
+        fputs("\n  blocked:\n", out);
+    for (size_t i = 0; i < result->blocked_count; i++)
+        fprintf(out, "    %s %s\n", result->blocked[i].agent, result->blocked[i].waits_for);
+}
+
+void measured_print(const struct measured *measured, bool quiet, FILE *out)
+{
+    print_head(measured, out);
+    print_times(measured->result, out);
+    print_totals(measured, out);
+    print_answers(measured, out);
+    if (!quiet)
+        print_streams(measured->result, out);
+    print_blocked(measured->result, out);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------- */
+
+static void put_answer(struct json *json, const char *key, enum answer answer)
+{
+    json_key(json, key);
+    if (answer == ANSWER_UNKNOWN)
+        json_null(json);
+    else
+        json_bool(json, answer == ANSWER_YES);
+}
+
+static void write_iteration(const struct runtime_times *times, struct json *json)
+{
+    json_key(json, "iteration_ns");
+    json_begin_object(json);
+    json_put_double(json, "mean", times->mean_ns);
+    json_put_double(json, "p50", times->p50_ns);
+    json_put_double(json, "p95", times->p95_ns);
+    json_put_double(json, "p99", times->p99_ns);
+    json_end_object(json);
+}
+
+static void put_busy(struct json *json, const char *stream, double share)
+{
+    json_key(json, stream);
+    json_begin_object(json);
+    json_put_double(json, "busy", share);
+    json_end_object(json);
+}
+
+/* Each name at its first stream, with the mean over all that have it. */
+static void write_streams(const struct runtime_result *result, struct json *json)
+{
+    json_key(json, "streams");
+    json_begin_object(json);
+    for (size_t i = 0; i < result->stream_count; i++) {
+        double sum = 0;
+        int count = 0;
+        size_t first = i;
+        for (size_t k = 0; k < result->stream_count; k++) {
+            if (strcmp(result->streams[k].name, result->streams[i].name) != 0)
+                continue;
+            first = k < first ? k : first;
+            sum += busy(result, &result->streams[k]);
+            count++;
+        }
+        if (first == i)
+            put_busy(json, result->streams[i].name, sum / count);
+    }
+    json_end_object(json);
+}
+
+static void write_ranks(const struct runtime_result *result, int ranks, struct json *json)
+{
+    json_key(json, "ranks");
+    json_begin_array(json);
+    for (int rank = 0; rank < ranks; rank++) {
+        json_begin_object(json);
+        json_put_int(json, "rank", rank);
+        json_key(json, "streams");
+        json_begin_object(json);
+        for (size_t i = 0; i < result->stream_count; i++)
+            if (result->streams[i].rank == rank)
+                put_busy(json, result->streams[i].name, busy(result, &result->streams[i]));
+        json_end_object(json);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_violations(const struct runtime_result *result, struct json *json)
+{
+    json_key(json, "violations");
+    json_begin_object(json);
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (result->violations[p])
+            json_put_string(json, property_key((enum property)p), result->violations[p]);
+    json_end_object(json);
+}
+
+static void write_blocked(const struct runtime_result *result, struct json *json)
+{
+    json_key(json, "blocked");
+    json_begin_array(json);
+    for (size_t i = 0; i < result->blocked_count; i++) {
+        json_begin_object(json);
+        json_put_int(json, "rank", result->blocked[i].rank);
+        json_put_string(json, "agent", result->blocked[i].agent);
+        json_put_string(json, "waits_for", result->blocked[i].waits_for);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_figures(const struct runtime_result *result, struct json *json)
+{
+    json_put_int(json, "iterations", result->iterations);
+    json_put_int(json, "tasks", result->tasks);
+    json_put_int(json, "steps", result->steps);
+    json_put_double(json, "seconds", 1e-9 * (double)result->duration_ns);
+    write_iteration(&result->iteration, json);
+    json_put_double(json, "throughput_per_s", throughput(result));
+    json_put_int(json, "fill_ns", result->fill_ns);
+    json_put_int(json, "drain_ns", result->drain_ns);
+    json_put_int(json, "makespan_ns", result->duration_ns);
+    json_put_int(json, "serial_ns", result->serial_ns);
+}
+
+void measured_write(const struct measured *measured, struct json *json)
+{
+    const struct runtime_result *result = measured->result;
+    const struct runtime_options *options = measured->options;
+    int ranks = options->ranks ? options->ranks : measured->plan->ranks;
+    json_begin_object(json);
+    json_put_string(json, "plan", measured->plan->name);
+    json_put_string(json, "driver", driver_key(options->driver));
+    json_put_bool(json, "serial", options->serial);
+    json_put_string(json, "device", device_kind_key(options->device));
+    json_put_string(json, "device_name", result->device);
+    json_put_string(json, "end", ending(result));
+    write_figures(result, json);
+    write_streams(result, json);
+    if (ranks > 1)
+        write_ranks(result, ranks, json);
+    json_key(json, "run");
+    if (result->run < 0)
+        json_null(json);
+    else
+        json_int(json, result->run);
+    put_answer(json, "legal", result->legal);
+    put_answer(json, "results_match_serial", result->matches_serial);
+    write_violations(result, json);
+    write_blocked(result, json);
+    json_end_object(json);
+}

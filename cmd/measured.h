@@ -1,0 +1,25 @@
+/*
+ * measured.h - what a real run was like, in words and as JSON: what `swrun` prints.
+ */
+#ifndef SWSIM_MEASURED_H
+#define SWSIM_MEASURED_H
+
+#include <stdio.h>
+
+#include "core/json.h"
+#include "gpu/runtime.h"
+
+struct measured {
+    const struct plan *plan;
+    const struct runtime_options *options;
+    const struct runtime_result *result;
+};
+
+/* Text; `quiet` leaves out the streams. */
+void measured_print(const struct measured *measured, bool quiet, FILE *out);
+
+/* One JSON object; its keys are a contract. Streams of one name are given as their mean over the
+   ranks; with several ranks `ranks` adds each by itself. */
+void measured_write(const struct measured *measured, struct json *json);
+
+#endif

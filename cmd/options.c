@@ -1,0 +1,379 @@
+/*
+ * options.c - see options.h.
+ *
+ * getopt_long does the parsing. It gets `FIRST + i` as the value of option i, so that one number
+ * leads from what it returns to the row of the table; the common options come after the command's.
+ */
+#include "options.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/units.h"
+
+enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30 };
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "0.1.0"
+#endif
+
+/* A command's options and the common ones, and the two forms getopt wants them in. */
+struct table {
+    struct option_spec *specs;
+    size_t count;
+    struct option *longs;
+    char *shorts;
+    bool help, version;
+};
+
+/* ---- suggestions ------------------------------------------------------------------------- */
+
+enum { SUGGEST_MAX = 64 };
+
+/* Insertions, deletions, replacements and swaps of neighbours from `a` to `b`. */
+static int edit_distance(const char *a, const char *b)
+{
+    size_t rows = strlen(a), columns = strlen(b);
+    int cost[SUGGEST_MAX + 1][SUGGEST_MAX + 1];
+    if (rows > SUGGEST_MAX || columns > SUGGEST_MAX)
+        return SUGGEST_MAX;
+    for (size_t i = 0; i <= rows; i++) {
+        for (size_t j = 0; j <= columns; j++) {
+            if (i == 0 || j == 0) {
+                cost[i][j] = (int)(i + j);
+                continue;
+            }
+            int best = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            best = best <= cost[i - 1][j] ? best : cost[i - 1][j] + 1;
+            best = best <= cost[i][j - 1] ? best : cost[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                cost[i - 2][j - 2] + 1 < best)
+                best = cost[i - 2][j - 2] + 1;
+            cost[i][j] = best;
+        }
+    }
+    return cost[rows][columns];
+}
+
+const char *options_nearest(const char *text, const char *const *words, size_t count)
+{
+    const char *nearest = NULL;
+    int limit = 1 + (int)strlen(text) / 3;
+    for (size_t i = 0; i < count; i++) {
+        int distance = edit_distance(text, words[i]);
+        if (distance <= limit) {
+            limit = distance - 1;
+            nearest = words[i];
+        }
+    }
+    return nearest;
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+enum status options_integer(struct app *app, const char *what, const char *text, int64_t min,
+                            int64_t max, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    bool number = end != text && *end == '\0' && (*text == '-' || (*text >= '0' && *text <= '9'));
+    if (!number || errno || value < min || value > max)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "%s: found '%s', expected a whole number from %lld to %lld", what, text,
+                          (long long)min, (long long)max);
+    *out = value;
+    return STATUS_OK;
+}
+
+static enum status store_choice(struct app *app, const struct option_spec *spec, const char *text)
+{
+    const char *choice = spec->argument;
+    size_t length = strlen(text);
+    for (int i = 0;; i++) {
+        size_t width = strcspn(choice, "|");
+        if (width == length && strncmp(choice, text, width) == 0) {
+            *(int *)spec->value = i;
+            return STATUS_OK;
+        }
+        if (choice[width] == '\0')
+            break;
+        choice += width + 1;
+    }
+    return diag_error(&app->diag, STATUS_USAGE, "--%s: found '%s', expected %s", spec->name, text,
+                      spec->argument);
+}
+
+static enum status store_list(struct app *app, const struct option_spec *spec, const char *text)
+{
+    struct text_list *list = spec->value;
+    void *items = list->items;
+    if (!arena_grow(&app->arena, &items, list->count, &list->cap, sizeof *list->items))
+        return diag_no_memory(&app->diag);
+    list->items = items;
+    list->items[list->count++] = text;
+    return STATUS_OK;
+}
+
+static enum status store_time(struct app *app, const struct option_spec *spec, const char *text)
+{
+    const char *what;
+    if (units_parse_time(text, spec->value, &what))
+        return STATUS_OK;
+    return diag_error(&app->diag, STATUS_USAGE, "--%s: found '%s', %s", spec->name, text, what);
+}
+
+static enum status store_integer(struct app *app, const struct option_spec *spec, const char *text)
+{
+    char what[64];
+    snprintf(what, sizeof what, "--%s", spec->name);
+    return options_integer(app, what, text, spec->min, spec->max, spec->value);
+}
+
+static enum status store(struct app *app, const struct option_spec *spec, const char *text)
+{
+    switch (spec->kind) {
+    case OPTION_FLAG: *(bool *)spec->value = true; return STATUS_OK;
+    case OPTION_TEXT: *(const char **)spec->value = text; return STATUS_OK;
+    case OPTION_LIST: return store_list(app, spec, text);
+    case OPTION_INTEGER: return store_integer(app, spec, text);
+    case OPTION_TIME: return store_time(app, spec, text);
+    case OPTION_CHOICE: break;
+    }
+    return store_choice(app, spec, text);
+}
+
+/* ---- help -------------------------------------------------------------------------------- */
+
+static void print_option(const struct option_spec *spec)
+{
+    int width = spec->letter ? printf("  -%c, --%s", spec->letter, spec->name)
+                             : printf("      --%s", spec->name);
+    if (spec->argument)
+        width += printf("=%s", spec->argument);
+    if (width >= HELP_COLUMN - 1)
+        printf("\n%*s%s\n", HELP_COLUMN, "", spec->help);
+    else
+        printf("%*s%s\n", HELP_COLUMN - width, "", spec->help);
+}
+
+void options_print_exit_codes(void)
+{
+    printf("\nExit status:\n"
+           "  0  the properties hold, or the work is done\n"
+           "  1  a property is violated, or a run failed\n"
+           "  2  wrong use, or the system refused something\n"
+           "  3  a bad plan or another bad input\n"
+           "  4  a limit was reached, undecided\n");
+}
+
+static void print_help(const struct command *command, const struct table *table)
+{
+    printf("Usage: %s [OPTION]... %s\n\n%s\n", command->name, command->arguments, command->about);
+    if (command->option_count > 0)
+        printf("\nOptions:\n");
+    for (size_t i = 0; i < command->option_count; i++)
+        print_option(&table->specs[i]);
+    printf("\nCommon options:\n");
+    for (size_t i = command->option_count; i < table->count; i++)
+        print_option(&table->specs[i]);
+    if (command->examples)
+        printf("\nExamples:\n%s\n", command->examples);
+    options_print_exit_codes();
+}
+
+void options_print_version(const char *program)
+{
+    printf("%s %s\n", program, PACKAGE_VERSION);
+}
+
+/* ---- parsing ----------------------------------------------------------------------------- */
+
+static void add_common(struct app *app, struct table *table)
+{
+    const struct option_spec common[COMMON] = {
+        {"json", 0, NULL, "results as JSON, one object a line", OPTION_FLAG, &app->json, 0, 0},
+        {"quiet", 'q', NULL, "only results and errors, no progress", OPTION_FLAG, &app->quiet, 0,
+         0},
+        {"color", 0, "auto|always|never", "colours (default auto: on terminals)", OPTION_CHOICE,
+         &app->color, 0, 0},
+        {"help", 'h', NULL, "print this help", OPTION_FLAG, &table->help, 0, 0},
+        {"version", 0, NULL, "print the version", OPTION_FLAG, &table->version, 0, 0},
+    };
+    memcpy(table->specs + table->count, common, sizeof common);
+    table->count += COMMON;
+}
+
+/* Fill `table`, whose address the common options keep. `order` is "+" to stop at the first
+ * argument. */
+static bool make_table(struct app *app, const struct option_spec *options, size_t count,
+                       const char *order, struct table *table)
+{
+    *table = (struct table){0};
+    table->specs = ARENA_ARRAY(&app->arena, count + COMMON, struct option_spec);
+    table->longs = ARENA_ARRAY(&app->arena, count + COMMON + 1, struct option);
+    table->shorts = arena_alloc(&app->arena, 2 * (count + COMMON) + 3);
+    if (!table->specs || !table->longs || !table->shorts)
+        return false;
+    if (count > 0)
+        memcpy(table->specs, options, count * sizeof *options);
+    table->count = count;
+    add_common(app, table);
+    char *shorts = stpcpy(stpcpy(table->shorts, order), ":");
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_spec *spec = &table->specs[i];
+        assert((spec->argument == NULL) == (spec->kind == OPTION_FLAG));
+        table->longs[i] = (struct option){
+            spec->name, spec->argument ? required_argument : no_argument, NULL, FIRST + (int)i};
+        if (spec->letter) {
+            *shorts++ = spec->letter;
+            if (spec->argument)
+                *shorts++ = ':';
+        }
+    }
+    return true;
+}
+
+enum status options_print_common(struct app *app)
+{
+    struct table table;
+    if (!make_table(app, NULL, 0, "", &table))
+        return diag_no_memory(&app->diag);
+    printf("\nCommon options:\n");
+    for (size_t i = 0; i < table.count; i++)
+        print_option(&table.specs[i]);
+    return STATUS_OK;
+}
+
+static const struct option_spec *find_option(const struct table *table, int value)
+{
+    if (value >= FIRST)
+        return &table->specs[value - FIRST];
+    for (size_t i = 0; i < table->count; i++)
+        if (table->specs[i].letter == value)
+            return &table->specs[i];
+    return NULL;
+}
+
+/* `text` is a long option that getopt refused: unknown, or short for several. */
+static enum status refuse_long(struct app *app, const struct table *table, const char *text)
+{
+    size_t length = strcspn(text, "="), count = 0;
+    char *name = arena_strndup(&app->arena, text, length);
+    const char **words = ARENA_ARRAY(&app->arena, table->count, const char *);
+    if (!name || !words)
+        return diag_no_memory(&app->diag);
+    const char *first = NULL, *second = NULL;
+    for (size_t i = 0; i < table->count; i++) {
+        words[count++] = table->specs[i].name;
+        if (strncmp(table->specs[i].name, name, length) == 0) {
+            second = first ? table->specs[i].name : NULL;
+            first = first ? first : table->specs[i].name;
+        }
+    }
+    if (second)
+        return diag_error(&app->diag, STATUS_USAGE, "option '--%s' is ambiguous: --%s or --%s?",
+                          name, first, second);
+    const char *nearest = options_nearest(name, words, count);
+    if (nearest)
+        return diag_error(&app->diag, STATUS_USAGE, "unknown option '--%s'; did you mean '--%s'?",
+                          name, nearest);
+    return diag_error(&app->diag, STATUS_USAGE, "unknown option '--%s'", name);
+}
+
+/* getopt returned '?' or ':' about `argument`. */
+static enum status refuse(struct app *app, const struct table *table, int answer,
+                          const char *argument)
+{
+    const struct option_spec *spec = optopt ? find_option(table, optopt) : NULL;
+    if (spec && answer == ':')
+        return diag_error(&app->diag, STATUS_USAGE, "option '--%s' needs a value: --%s=%s",
+                          spec->name, spec->name, spec->argument);
+    if (spec && optopt >= FIRST)
+        return diag_error(&app->diag, STATUS_USAGE, "option '--%s' takes no value", spec->name);
+    if (optopt)
+        return diag_error(&app->diag, STATUS_USAGE, "unknown option '-%c'", optopt);
+    return refuse_long(app, table, argument + 2);
+}
+
+static enum status parse(struct app *app, struct table *table, int argc, char **argv)
+{
+    optind = 0; /* glibc: start again, with the order and the signs in `shorts` */
+    opterr = 0;
+    for (;;) {
+        int answer = getopt_long(argc, argv, table->shorts, table->longs, NULL);
+        if (answer == -1)
+            return STATUS_OK;
+        if (answer == '?' || answer == ':')
+            return refuse(app, table, answer, argv[optind - 1]);
+        enum status status = store(app, find_option(table, answer), optarg);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
+static void note_help(struct app *app, const char *name, enum status status)
+{
+    if (status == STATUS_USAGE)
+        diag_note(&app->diag, "'%s --help' tells more", name);
+}
+
+static enum status check_count(struct app *app, const struct command *command,
+                               const struct arguments *arguments)
+{
+    if (arguments->count < command->arguments_min)
+        return diag_error(&app->diag, STATUS_USAGE, "missing argument: %s [OPTION]... %s",
+                          command->name, command->arguments);
+    if (command->arguments_max >= 0 && arguments->count > command->arguments_max)
+        return diag_error(&app->diag, STATUS_USAGE, "unexpected argument '%s': %s [OPTION]... %s",
+                          arguments->items[command->arguments_max], command->name,
+                          command->arguments);
+    return STATUS_OK;
+}
+
+bool options_parse(struct app *app, const struct command *command, int argc, char **argv,
+                   struct arguments *out, enum status *status)
+{
+    struct table table;
+    if (!make_table(app, command->options, command->option_count, "", &table)) {
+        *status = diag_no_memory(&app->diag);
+        return false;
+    }
+    *status = parse(app, &table, argc, argv);
+    if (*status == STATUS_OK && (table.help || table.version)) {
+        if (table.help)
+            print_help(command, &table);
+        else
+            options_print_version(app->program);
+        return false;
+    }
+    *out = (struct arguments){argv + optind, argc - optind};
+    if (*status == STATUS_OK)
+        *status = check_count(app, command, out);
+    note_help(app, command->name, *status);
+    return *status == STATUS_OK;
+}
+
+bool options_parse_leading(struct app *app, const char *name, int argc, char **argv, int *position,
+                           bool *help, enum status *status)
+{
+    struct table table;
+    if (!make_table(app, NULL, 0, "+", &table)) {
+        *status = diag_no_memory(&app->diag);
+        return false;
+    }
+    *status = parse(app, &table, argc, argv);
+    note_help(app, name, *status);
+    if (*status != STATUS_OK)
+        return false;
+    *position = optind;
+    *help = table.help;
+    if (table.version && !table.help) {
+        options_print_version(app->program);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,86 @@
+/*
+ * options.h - one table describes a command's options: it parses them and prints its --help.
+ *
+ * GNU conventions through getopt_long: `--name=value` and `--name value`, unique abbreviations,
+ * options anywhere among the arguments, `--` ends them. The common options (--json, --quiet,
+ * --color,
+ * --help, --version) are added to every table. Values are stored through the table's pointers,
+ * texts point into argv. Wrong use is described in app->diag.
+ */
+#ifndef SWSIM_OPTIONS_H
+#define SWSIM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "app.h"
+
+enum option_kind {
+    OPTION_FLAG,    /* bool */
+    OPTION_TEXT,    /* const char * */
+    OPTION_LIST,    /* struct text_list, once for each use */
+    OPTION_INTEGER, /* int64_t, from min to max */
+    OPTION_TIME,    /* int64_t, nanoseconds */
+    OPTION_CHOICE   /* int, the position among choices, which stand in `argument`: "a|b|c" */
+};
+
+struct text_list {
+    const char **items;
+    size_t count, cap;
+};
+
+struct option_spec {
+    const char *name;
+    char letter;          /* short form, 0: none */
+    const char *argument; /* as --help shows it; NULL for a flag */
+    const char *help;     /* one line; says the default */
+    enum option_kind kind;
+    void *value;
+    int64_t min, max; /* OPTION_INTEGER */
+};
+
+struct command {
+    const char *name;      /* "swsim verify" */
+    const char *arguments; /* "PLAN..." */
+    const char *about;     /* sentences, broken into lines */
+    const char *examples;  /* lines, each indented by two */
+    const struct option_spec *options;
+    size_t option_count;
+    int arguments_min, arguments_max; /* max -1: any number */
+};
+
+#define OPTION_COUNT(table) (sizeof(table) / sizeof *(table))
+
+/* The arguments that are no options. */
+struct arguments {
+    char **items;
+    int count;
+};
+
+/*
+ * Parse argv[1..]. Returns true when the command is to be carried out; otherwise *status says how
+ * it ended: STATUS_OK after --help or --version, else STATUS_USAGE or STATUS_SYSTEM.
+ */
+bool options_parse(struct app *app, const struct command *command, int argc, char **argv,
+                   struct arguments *out, enum status *status);
+
+/* The same for the options before a verb: stops at the first argument, whose position in argv goes
+ *to position (argc if there is none). Prints no help: says in *help that it was asked for. */
+bool options_parse_leading(struct app *app, const char *name, int argc, char **argv, int *position,
+                           bool *help, enum status *status);
+
+/* A whole number from min to max, as the value of `what`. */
+enum status options_integer(struct app *app, const char *what, const char *text, int64_t min,
+                            int64_t max, int64_t *out);
+
+/* The one of `words` most like `text`, or NULL if none is. */
+const char *options_nearest(const char *text, const char *const *words, size_t count);
+
+/* The options every command has, for --help. */
+enum status options_print_common(struct app *app);
+void options_print_version(const char *program);
+/* What all exit codes mean, for --help. */
+void options_print_exit_codes(void);
+
+#endif

@@ -1,0 +1,70 @@
+/* plan_out.c - see plan_out.h. */
+#include "plan_out.h"
+
+#include <stdlib.h>
+
+#include "yaml_json.h"
+
+#include "core/actions.h"
+#include "core/generate.h"
+#include "core/print.h"
+
+/* JSON is the canonical YAML in other clothes: one printer knows the keys. */
+static enum status write_json(struct app *app, const struct plan *plan, FILE *out)
+{
+    char *text = NULL;
+    size_t length;
+    struct json json;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return diag_no_memory(&app->diag);
+    enum status status = plan_print(plan, memory, &app->diag);
+    if (fclose(memory) != 0 && status == STATUS_OK)
+        status = diag_no_memory(&app->diag);
+    json_open(&json, out);
+    if (status == STATUS_OK)
+        status = yaml_write_json(text, length, &json, &app->diag);
+    free(text);
+    return status == STATUS_OK ? json_close(&json, &app->diag) : status;
+}
+
+/* A rank a row, an action a cell, as PyTorch writes it. */
+static void write_rows(const struct rank_program *ranks, int rank_count, FILE *out)
+{
+    for (int rank = 0; rank < rank_count; rank++) {
+        for (size_t i = 0; i < ranks[rank].count; i++) {
+            if (i > 0)
+                fputc(',', out);
+            action_print(&ranks[rank].actions[i], out);
+        }
+        fputc('\n', out);
+    }
+}
+
+static enum status write_csv(struct app *app, const struct plan *plan, FILE *out)
+{
+    struct rank_program *ranks = plan->programs.ranks;
+    int rank_count = plan->ranks;
+    if (plan->form != FORM_PROGRAMS)
+        return diag_error(&app->diag, STATUS_INPUT,
+                          "%s: only rank programs can be written as a PyTorch schedule",
+                          plan->name);
+    if (plan->programs.generate.given) {
+        enum status status = generate_program(&plan->programs.generate, &app->arena, &ranks,
+                                              &rank_count, &app->diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    write_rows(ranks, rank_count, out);
+    return STATUS_OK;
+}
+
+enum status plan_write(struct app *app, const struct plan *plan, enum plan_format format, FILE *out)
+{
+    switch (format) {
+    case PLAN_YAML: return plan_print(plan, out, &app->diag);
+    case PLAN_JSON: return write_json(app, plan, out);
+    case PLAN_CSV: break;
+    }
+    return write_csv(app, plan, out);
+}

@@ -1,0 +1,19 @@
+/*
+ * plan_out.h - a plan in one of the formats that can be exported.
+ */
+#ifndef SWSIM_PLAN_OUT_H
+#define SWSIM_PLAN_OUT_H
+
+#include <stdio.h>
+
+#include "app.h"
+
+#include "core/plan.h"
+
+enum plan_format { PLAN_YAML, PLAN_JSON, PLAN_CSV };
+
+/* CSV is for rank programs only: STATUS_INPUT for others. */
+enum status plan_write(struct app *app, const struct plan *plan, enum plan_format format,
+                       FILE *out);
+
+#endif

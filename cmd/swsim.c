@@ -1,0 +1,91 @@
+/* swsim.c - prove, predict and draw plans: finds the verb and hands over to it. */
+#include <string.h>
+
+#include "app.h"
+#include "options.h"
+
+/* In the order of --help. A verb without `run` is known but not in this version. */
+static const struct verb {
+    const char *name, *arguments, *summary;
+    verb_run *run;
+} verbs[] = {
+    {"verify", "PLAN...", "prove or refute", cmd_verify},
+    {"predict", "PLAN", "simulate and explain", cmd_predict},
+    {"render", "DB|PLAN", "a picture", cmd_render},
+    {"schedule", "PLAN", "period x task table", cmd_schedule},
+    {"stages", "PLAN", "stage analysis", cmd_stages},
+    {"lower", "PLAN", "machine operations", cmd_lower},
+    {"generate", "NAME", "a pipeline-parallel plan", cmd_generate},
+    {"export", "PLAN", "the plan as YAML, JSON or CSV", cmd_export},
+    {"import", "FILE", "trace or schedule in", NULL},
+    {"compare", "DB", "predicted against measured", NULL},
+    {"tune", "PLAN", "find a better plan", NULL},
+    {"runs", "DB", "what is in a trace store", cmd_runs},
+};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static enum status print_help(struct app *app)
+{
+    printf(
+        "Usage: swsim [OPTION]... VERB [ARGUMENT]...\n\n"
+        "Prove, predict and draw software pipelines, pipeline-parallel schedules and other\n"
+        "programs of streams, events and collectives. A plan is a YAML or JSON file or a PyTorch\n"
+        "schedule CSV; `-` is standard input.\n\nVerbs:\n");
+    for (size_t i = 0; i < VERBS; i++)
+        printf("  %-9s %-8s  %s%s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary,
+               verbs[i].run ? "" : " (not in this version)");
+    enum status status = options_print_common(app);
+    options_print_exit_codes();
+    printf("\n'swsim VERB --help' tells more about a verb.\n");
+    return status;
+}
+
+static enum status unknown_verb(struct app *app, const char *name)
+{
+    const char *names[VERBS];
+    for (size_t i = 0; i < VERBS; i++)
+        names[i] = verbs[i].name;
+    const char *nearest = options_nearest(name, names, VERBS);
+    enum status status = nearest
+                             ? diag_error(&app->diag, STATUS_USAGE,
+                                          "unknown verb '%s'; did you mean '%s'?", name, nearest)
+                             : diag_error(&app->diag, STATUS_USAGE, "unknown verb '%s'", name);
+    diag_note(&app->diag, "'swsim --help' lists the verbs");
+    return status;
+}
+
+/* argv[0] is the verb. */
+static enum status run_verb(struct app *app, int argc, char **argv)
+{
+    for (size_t i = 0; i < VERBS; i++) {
+        if (strcmp(argv[0], verbs[i].name) != 0)
+            continue;
+        if (verbs[i].run)
+            return verbs[i].run(app, argc, argv);
+        return diag_error(&app->diag, STATUS_USAGE, "%s: not in this version", verbs[i].name);
+    }
+    return unknown_verb(app, argv[0]);
+}
+
+static enum status run(struct app *app, int argc, char **argv)
+{
+    int position;
+    bool help;
+    enum status status;
+    if (!options_parse_leading(app, "swsim", argc, argv, &position, &help, &status))
+        return status;
+    if (help)
+        return print_help(app);
+    if (position < argc)
+        return run_verb(app, argc - position, argv + position);
+    diag_error(&app->diag, STATUS_USAGE, "missing verb: swsim [OPTION]... VERB [ARGUMENT]...");
+    diag_note(&app->diag, "'swsim --help' lists the verbs");
+    return STATUS_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    struct app app;
+    app_init(&app, "swsim");
+    return app_close(&app, run(&app, argc, argv));
+}

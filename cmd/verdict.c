@@ -1,0 +1,333 @@
+/* verdict.c - see verdict.h. */
+#include "verdict.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "trace/timeline.h"
+#include "trace/trace.h"
+
+enum { STEPS_HEAD = 12, STEPS_TAIL = 28 };
+
+/* ---- text -------------------------------------------------------------------------------- */
+
+static const char *paint(bool color, enum verdict verdict)
+{
+    static const char *const codes[] = {"\033[1;32m", "\033[1;31m", "\033[1;33m"};
+    return color ? codes[verdict] : "";
+}
+
+static void print_reach(const struct verify_report *report, FILE *out)
+{
+    if (report->verdict == VERDICT_VIOLATED)
+        fprintf(out, "in %zu steps", report->stories[report->first].step_count);
+    else if (report->limit)
+        fprintf(out, "limit reached: %s", report->limit);
+    else if (report->finite)
+        fputs("every interleaving", out);
+    else if (report->iterations < 0)
+        fputs("any number of iterations", out);
+    else
+        fprintf(out, "%" PRId64 " iterations", report->iterations);
+}
+
+static void print_line(const struct verify_report *report, bool color, FILE *out)
+{
+    char seconds[UNITS_TEXT];
+    units_show_time(report->seconds * 1e9, seconds);
+    fprintf(out, "%-35s  %-8s  %s%-9s%s  ", report->plan,
+            report->driver == DRIVER_NONE ? "-" : driver_key(report->driver),
+            paint(color, report->verdict), verdict_key(report->verdict), color ? "\033[0m" : "");
+    print_reach(report, out);
+    if (report->states)
+        if (report->states == 0 && report->verdict == VERDICT_PROVED)
+            fputs("  by structure\n", out);
+        else
+            fprintf(out, "  %" PRIu64 " states  %s\n", report->states, seconds);
+    else
+        fprintf(out, "  by structure  %s\n", seconds);
+}
+
+static void print_step(const struct story_step *step, size_t number, int width, FILE *out)
+{
+    fprintf(out, "  %4zu  %-*s  %s\n", number, width, step->agent, step->action);
+}
+
+static int agent_width(const struct story *story)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < story->step_count; i++)
+        if (strlen(story->steps[i].agent) > width)
+            width = strlen(story->steps[i].agent);
+    for (size_t i = 0; i < story->blocked_count; i++)
+        if (strlen(story->blocked[i].agent) > width)
+            width = strlen(story->blocked[i].agent);
+    return (int)width;
+}
+
+static void print_cycle(const struct story *story, FILE *out)
+{
+    fputs("  cycle: ", out);
+    for (size_t i = 0; i < story->cycle_count; i++)
+        fprintf(out, "%s -> ", story->blocked[story->cycle[i]].agent);
+    fprintf(out, "%s\n", story->blocked[story->cycle[0]].agent);
+}
+
+static void print_story(const struct story *story, bool whole, FILE *out)
+{
+    int width = agent_width(story);
+    bool cut = !whole && story->step_count > STEPS_HEAD + STEPS_TAIL + 1;
+    size_t tail = cut ? story->step_count - STEPS_TAIL : 0;
+    for (size_t i = 0; i < story->step_count; i++) {
+        if (cut && i == STEPS_HEAD) {
+            fprintf(out, "  ....  %zu steps; --witness=FILE writes all of them\n", tail - i);
+            i = tail;
+        }
+        print_step(&story->steps[i], i + 1, width, out);
+    }
+    if (story->blocked_count > 0)
+        fputs("  blocked:\n", out);
+    for (size_t i = 0; i < story->blocked_count; i++)
+        fprintf(out, "     %c  %-*s  %s\n", story->blocked[i].in_cycle ? '*' : ' ', width,
+                story->blocked[i].agent, story->blocked[i].waits_for);
+    if (story->cycle_count > 0)
+        print_cycle(story, out);
+}
+
+static bool is_violated(enum outcome outcome)
+{
+    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
+}
+
+void verdict_print(const struct app *app, const struct verify_report *report, bool whole, FILE *out)
+{
+    print_line(report, app_color(app, out), out);
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (is_violated(report->outcome[p]))
+            fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
+                    report->outcome[p] == OUTCOME_ALWAYS ? "always" : "in some interleavings",
+                    report->stories[p].sentence);
+    if (report->verdict == VERDICT_VIOLATED && !app->quiet)
+        print_story(&report->stories[report->first], whole, out);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------- */
+
+static void put_number_or_null(struct json *json, const char *key, int64_t value)
+{
+    json_key(json, key);
+    if (value < 0)
+        json_null(json);
+    else
+        json_int(json, value);
+}
+
+static void write_properties(const struct verify_report *report, struct json *json)
+{
+    json_key(json, "properties");
+    json_begin_object(json);
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        json_put_string(json, property_key((enum property)p), outcome_key(report->outcome[p]));
+    json_end_object(json);
+}
+
+static void write_steps(const struct story *story, struct json *json)
+{
+    json_key(json, "witness");
+    json_begin_array(json);
+    for (size_t i = 0; i < story->step_count; i++) {
+        const struct story_step *step = &story->steps[i];
+        json_begin_object(json);
+        json_put_int(json, "step", (int64_t)i + 1);
+        put_number_or_null(json, "rank", step->rank);
+        json_put_string(json, "agent", step->agent);
+        json_put_string(json, "action", step->action);
+        json_put_string(json, "task", step->task);
+        put_number_or_null(json, "iteration", step->iteration);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_blocked(const struct story *story, struct json *json)
+{
+    json_key(json, "blocked");
+    json_begin_array(json);
+    for (size_t i = 0; i < story->blocked_count; i++) {
+        const struct story_blocked *blocked = &story->blocked[i];
+        json_begin_object(json);
+        put_number_or_null(json, "rank", blocked->rank);
+        json_put_string(json, "agent", blocked->agent);
+        json_put_string(json, "waits_for", blocked->waits_for);
+        json_put_bool(json, "in_cycle", blocked->in_cycle);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_iterations(const struct verify_report *report, struct json *json)
+{
+    json_key(json, "iterations");
+    if (report->finite)
+        json_null(json);
+    else if (report->iterations < 0)
+        json_string(json, "unbounded");
+    else
+        json_int(json, report->iterations);
+}
+
+void verdict_write(const struct verify_report *report, struct json *json)
+{
+    static const struct story none = {0};
+    bool violated = report->verdict == VERDICT_VIOLATED;
+    const struct story *story = violated ? &report->stories[report->first] : &none;
+    json_begin_object(json);
+    json_put_string(json, "plan", report->plan);
+    json_put_string(json, "driver", driver_key(report->driver));
+    json_put_string(json, "file", report->file);
+    json_put_string(json, "verdict", verdict_key(report->verdict));
+    write_iterations(report, json);
+    write_properties(report, json);
+    json_put_int(json, "states", (int64_t)report->states);
+    json_put_int(json, "transitions", (int64_t)report->transitions);
+    json_put_double(json, "seconds", report->seconds);
+    json_put_int(json, "peak_bytes", (int64_t)report->peak_bytes);
+    json_put_string(json, "limit", report->limit);
+    json_put_string(json, "violation", violated ? property_key(report->first) : NULL);
+    json_put_string(json, "sentence", story->sentence);
+    write_steps(story, json);
+    write_blocked(story, json);
+    json_end_object(json);
+}
+
+/* ---- the counterexample in a file -------------------------------------------------------- */
+
+/* The lane of an agent, made at its first step. */
+static int lane(struct trace *trace, int rank, enum trace_agent_kind kind, const char *name)
+{
+    rank = rank < 0 ? 0 : rank;
+    int found = trace_find_agent(trace, rank, kind, name);
+    return found >= 0 ? found : trace_add_agent(trace, rank, kind, name, (int)trace->agent_count);
+}
+
+/* When the work that a stream starts in step `start` ends: at its finish, or where the stream goes
+   on to the next (a collective ends for all members at once, in a step of the communicator). */
+static size_t work_end(const struct story *story, size_t start)
+{
+    for (size_t i = start + 1; i < story->step_count; i++) {
+        if (story->steps[i].agent_index != story->steps[start].agent_index)
+            continue;
+        if (story->steps[i].kind == EFFECT_FINISH)
+            return i + 1;
+        if (story->steps[i].kind == EFFECT_START)
+            return i;
+    }
+    return story->step_count;
+}
+
+/* The text of a step without a task, without the verb of a start: its box says that. */
+static const char *label(const struct story_step *step)
+{
+    const char *rest = step->kind == EFFECT_START ? strchr(step->action, ' ') : NULL;
+    return rest ? rest + 1 : step->action;
+}
+
+static bool add_step(const struct story *story, size_t i, bool iterations, struct trace *trace)
+{
+    const struct story_step *step = &story->steps[i];
+    bool device = step->kind != EFFECT_HOST;
+    struct trace_span span = {
+        .agent = lane(trace, step->rank, device ? TRACE_STREAM : TRACE_THREAD, step->agent),
+        .kind = device ? SPAN_DEVICE : SPAN_HOST,
+        .task = step->task ? step->task : label(step),
+        .iteration = iterations && step->task ? step->iteration : -1,
+        .start_ns = (int64_t)i,
+        .end_ns = step->kind == EFFECT_START ? (int64_t)work_end(story, i) : (int64_t)i + 1,
+    };
+    return span.agent >= 0 && trace_add_span(trace, &span) >= 0;
+}
+
+/* A step is a box one step wide; start and finish of a stream's work are one box. */
+static bool add_steps(const struct story *story, bool iterations, struct trace *trace)
+{
+    for (size_t i = 0; i < story->step_count; i++) {
+        bool begun = false;
+        for (size_t k = 0; k < i && story->steps[i].kind == EFFECT_FINISH && !begun; k++)
+            begun = story->steps[k].agent_index == story->steps[i].agent_index &&
+                    story->steps[k].kind == EFFECT_START;
+        if (!begun && !add_step(story, i, iterations, trace))
+            return false;
+    }
+    return true;
+}
+
+/* Whoever is blocked at the end waits in a lane of its own name, as a thread or as a stream. */
+static bool add_blocked(const struct story *story, struct trace *trace)
+{
+    for (size_t i = 0; i < story->blocked_count; i++) {
+        const struct story_blocked *blocked = &story->blocked[i];
+        int rank = blocked->rank < 0 ? 0 : blocked->rank;
+        int agent = trace_find_agent(trace, rank, TRACE_STREAM, blocked->agent);
+        struct trace_span span = {
+            .agent = agent >= 0 ? agent : lane(trace, rank, TRACE_THREAD, blocked->agent),
+            .kind = SPAN_WAIT,
+            .iteration = -1,
+            .start_ns = (int64_t)story->step_count,
+            .end_ns = (int64_t)story->step_count + 2,
+            .cause = blocked->waits_for,
+        };
+        if (span.agent < 0 || trace_add_span(trace, &span) < 0)
+            return false;
+    }
+    return true;
+}
+
+static enum status draw_witness(struct app *app, const struct verify_report *report,
+                                const char *path)
+{
+    const struct story *story = &report->stories[report->first];
+    struct trace trace;
+    trace_init(&trace, &app->arena);
+    struct run_info info = {
+        .kind = RUN_WITNESS,
+        .plan_name = report->plan,
+        .driver = report->driver == DRIVER_CLOCK      ? RUN_DRIVER_CLOCK
+                  : report->driver == DRIVER_DATAFLOW ? RUN_DRIVER_DATAFLOW
+                                                      : RUN_DRIVER_NONE,
+        .duration_ns = (int64_t)story->step_count,
+        .finished = RUN_INTERRUPTED,
+        .note = story->sentence,
+    };
+    for (size_t i = 0; i < story->step_count; i++)
+        info.ranks = story->steps[i].rank >= info.ranks ? story->steps[i].rank + 1 : info.ranks;
+    if (!trace_set_info(&trace, &info) || !add_steps(story, !report->finite, &trace) ||
+        !add_blocked(story, &trace) || !trace_sort(&trace))
+        return diag_no_memory(&app->diag);
+    return timeline_render(&trace, &(struct timeline_options){0}, path, &app->diag);
+}
+
+static bool has_suffix(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), wanted = strlen(suffix);
+    return length > wanted && strcmp(path + length - wanted, suffix) == 0;
+}
+
+enum status verdict_save_witness(struct app *app, const struct verify_report *report,
+                                 const char *path)
+{
+    bool json_wanted = has_suffix(path, ".json");
+    if (!json_wanted && !has_suffix(path, ".txt"))
+        return draw_witness(app, report, path);
+    FILE *file = app_create(app, path);
+    if (!file)
+        return STATUS_SYSTEM;
+    if (json_wanted) {
+        struct json json;
+        json_open(&json, file);
+        verdict_write(report, &json);
+    } else {
+        verdict_print(app, report, true, file);
+    }
+    return app_close_file(app, file, path);
+}

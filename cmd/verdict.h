@@ -1,0 +1,26 @@
+/*
+ * verdict.h - what the checker found out, in words, as JSON and as a picture.
+ */
+#ifndef SWSIM_VERDICT_H
+#define SWSIM_VERDICT_H
+
+#include "app.h"
+
+#include "check/verify.h"
+#include "core/json.h"
+
+/* One line for people: name, driver, verdict, reach and cost; below it every violated property and,
+   unless the app is quiet, the counterexample of the first. A long one loses its middle on `out`
+   unless `whole`. */
+void verdict_print(const struct app *app, const struct verify_report *report, bool whole,
+                   FILE *out);
+
+/* One JSON object; its keys are a contract. */
+void verdict_write(const struct verify_report *report, struct json *json);
+
+/* The counterexample as `path` says: .txt, .json, or a picture: .svg, .png, .dot. The report must
+   be of a violation. */
+enum status verdict_save_witness(struct app *app, const struct verify_report *report,
+                                 const char *path);
+
+#endif

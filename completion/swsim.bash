@@ -1,0 +1,51 @@
+# swsim.bash - completion for swsim and swrun. It asks the programs' own --help, so that it knows
+# every verb, option and choice that they know.
+
+# The long options in a --help, one a line, with `=` where a value follows.
+_swsim_options()
+{
+    "$@" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*=?' | sort -u
+}
+
+# The choices of option $1 in the --help of the other words: `--color=auto|always|never`.
+_swsim_choices()
+{
+    local option=$1
+    shift
+    "$@" --help 2>/dev/null | sed -n "s/.*$option=\([a-z]*|[a-z|]*\).*/\1/p" | head -n 1 | tr '|' '\n'
+}
+
+_swsim_verbs()
+{
+    "$1" --help 2>/dev/null | sed -n '/^Verbs:/,/^$/ { /not in this version/d; s/^  \([a-z]*\) .*/\1/p }'
+}
+
+_swsim()
+{
+    local program=$1 current=$2 word
+    local -a command=("$program")
+    if [[ ${program##*/} == swsim ]]; then
+        for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+            [[ $word == [a-z]* ]] && command+=("$word") && break
+        done
+    fi
+    COMPREPLY=()
+    # `=` is a word of its own on the command line: --color = al
+    local option=${COMP_WORDS[COMP_CWORD-1]} value=$current
+    [[ $option == = ]] && option=${COMP_WORDS[COMP_CWORD-2]}
+    [[ $value == = ]] && option=${COMP_WORDS[COMP_CWORD-1]} value=
+    if [[ $option == --* && (${COMP_WORDS[COMP_CWORD-1]} == = || $current == =) ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_swsim_choices "$option" "${command[@]}")" -- "$value")
+        [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- "$value")
+    elif [[ $current == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_swsim_options "${command[@]}")" -- "$current")
+        [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+    elif [[ ${program##*/} == swsim && ${#command[@]} -eq 1 ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_swsim_verbs "$program")" -- "$current")
+    else
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    fi
+}
+
+complete -F _swsim swsim swrun
