@@ -1,0 +1,5 @@
+#!/bin/sh
+# Make ./configure out of configure.ac and Makefile.am (needed once in a fresh checkout).
+set -eu
+cd "$(dirname "$0")"
+exec autoreconf --install --force "$@"

@@ -1,0 +1,427 @@
+/*
+ * random_plan.c - see random_plan.h.
+ *
+ * Every choice is drawn from hash_mix of the seed and a counter. Knobs are off in most plans, so
+ * that each is also seen alone.
+ */
+#include "tests/random_plan.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/hash.h"
+
+struct random {
+    uint64_t seed, count;
+    FILE *out;
+};
+
+static int below(struct random *random, int limit)
+{
+    return (int)(hash_mix(random->seed + UINT64_C(0x9e3779b97f4a7c15) * ++random->count) %
+                 (uint64_t)limit);
+}
+
+/* True once in `n`. */
+static bool rarely(struct random *random, int n)
+{
+    return below(random, n) == 0;
+}
+
+static const char *one_of(struct random *random, const char *const *words, int count)
+{
+    return words[below(random, count)];
+}
+
+const char *random_form_key(enum random_form form)
+{
+    static const char *const keys[] = {"pipeline", "threads", "programs"};
+    return keys[form];
+}
+
+/* ---- pipeline ----------------------------------------------------------------------------------
+ */
+
+static void write_pipeline_machine(struct random *random)
+{
+    if (!rarely(random, 3))
+        return;
+    fputs("machine: {", random->out);
+    switch (below(random, 6)) {
+    case 0: fprintf(random->out, "sm_slots: %d", 1 + below(random, 2)); break;
+    case 1: fprintf(random->out, "hw_queues: %d", 1 + below(random, 2)); break;
+    case 2: fprintf(random->out, "launch_queue: %d", 2 + below(random, 5)); break;
+    case 3: fputs("first_use_blocks: true", random->out); break;
+    case 4: fputs("launch_order_implicit: true, sm_slots: 1", random->out); break;
+    default: fputs("lazy_load: true", random->out); break;
+    }
+    fputs("}\n", random->out);
+}
+
+static void write_rules(struct random *random, int ranks)
+{
+    static const char *const retire[] = {"device", "submit", "last-task"};
+    if (rarely(random, 3))
+        fprintf(random->out, "retire: %s\n", one_of(random, retire, 3));
+    if (rarely(random, 5))
+        fprintf(random->out, "num_slots: %d\n", 1 + below(random, 3));
+    if (rarely(random, 8))
+        fputs("elide_same_stream: true\n", random->out);
+    if (rarely(random, 8))
+        fputs("ticket_at: fire\n", random->out);
+    if (rarely(random, 10))
+        fputs("forget_done: retire\n", random->out);
+    if (rarely(random, 8))
+        fputs("retired_dep: skip\n", random->out);
+    if (rarely(random, 10))
+        fputs("slot_reset: submit\n", random->out);
+    if (ranks == 2 && rarely(random, 6))
+        fprintf(random->out, "batches: [%d, %d]\n", below(random, 3), below(random, 3));
+}
+
+static void write_accesses(struct random *random)
+{
+    static const char *const accesses[] = {"reads: [b]",  "writes: [b]",
+                                           "reads: [w]",  "writes: [w]",
+                                           "reads: [b, w]", "reads: [w], writes: [b]"};
+    if (below(random, 2))
+        fprintf(random->out, ", %s", one_of(random, accesses, 6));
+}
+
+static void write_work(struct random *random, int ranks)
+{
+    switch (below(random, ranks > 1 ? 6 : 12)) {
+    case 0:
+    case 1:
+    case 2:
+        fprintf(random->out, ", work: {collective: all_reduce, comm: %s, bytes: 1KiB}",
+                below(random, 3) ? "dp" : "mp");
+        break;
+    case 3: fputs(", work: {host: 1us}", random->out); break;
+    case 4:
+        fprintf(random->out, ", work: {copy: h2d, bytes: 1KiB, pageable: %s}",
+                below(random, 2) ? "true" : "false");
+        break;
+    default: break;
+    }
+}
+
+static void write_task(struct random *random, int index, int ranks)
+{
+    fprintf(random->out, "  T%d: {stage: %d, stream: s%d, thread_group: g%d, time: 1us", index,
+            below(random, 2), below(random, 2), below(random, 2));
+    if (rarely(random, 3))
+        fputs(", globally_ordered: true", random->out);
+    if (rarely(random, 8))
+        fprintf(random->out, ", host_sync: %s", below(random, 2) ? "stream" : "device");
+    if (rarely(random, 8))
+        fprintf(random->out, ", holds: [%s]", below(random, 2) ? "m" : "m, n");
+    if (rarely(random, 3))
+        fputs(", sm: 1", random->out);
+    write_accesses(random);
+    write_work(random, ranks);
+    fputs("}\n", random->out);
+}
+
+static void write_dependences(struct random *random, int tasks)
+{
+    const char *comma = "";
+    fputs("intra_iter_deps: [", random->out);
+    for (int t = 1; t < tasks; t++)
+        if (below(random, 3)) {
+            fprintf(random->out, "%s[T%d, T%d]", comma, t, below(random, t));
+            comma = ", ";
+        }
+    fputs("]\n", random->out);
+    if (below(random, 2))
+        fprintf(random->out, "inter_iter_deps: [[T%d, T%d, %d]]\n", below(random, tasks),
+                below(random, tasks), 1 + below(random, 2));
+}
+
+static void write_overrides(struct random *random, int tasks)
+{
+    fputs("rank_overrides: {1: {", random->out);
+    if (below(random, 2))
+        fprintf(random->out, "enqueue_order: %s",
+                below(random, 2) ? "stage-descending" : "stage-ascending");
+    else
+        fprintf(random->out, "schedule: {T%d: {stream: s%d, thread_group: g%d%s}}",
+                below(random, tasks), below(random, 2), below(random, 2),
+                rarely(random, 3) ? ", globally_ordered: true" : "");
+    fputs("}}\n", random->out);
+}
+
+static void write_pipeline(struct random *random)
+{
+    static const char *const orders[] = {"ready-first", "stage-descending", "stage-ascending"};
+    int ranks = 1 + rarely(random, 3), tasks = 2 + (ranks == 1 && below(random, 2));
+    fprintf(random->out, "swplan: 1\nname: random\nranks: %d\nmax_depth: %d\n", ranks,
+            1 + below(random, 2));
+    fprintf(random->out, "enqueue_order: %s\n", one_of(random, orders, 3));
+    write_rules(random, ranks);
+    write_pipeline_machine(random);
+    fputs("buffers: {b: {scope: iteration}, w: {scope: shared}}\nschedule:\n", random->out);
+    for (int t = 0; t < tasks; t++)
+        write_task(random, t, ranks);
+    write_dependences(random, tasks);
+    if (ranks == 2 && rarely(random, 4))
+        write_overrides(random, tasks);
+}
+
+/* ---- host programs -----------------------------------------------------------------------------
+ */
+
+struct host_writer {
+    struct random *random;
+    int rank, ranks, alloc; /* the next buffer this thread allocates */
+    int thread;
+};
+
+static const char *stream(struct random *random)
+{
+    return below(random, 3) ? "s" : "t";
+}
+
+static void write_push(struct host_writer *writer)
+{
+    struct random *random = writer->random;
+    int which = below(random, 10);
+    if (which < 4) {
+        fprintf(random->out, "    - {launch: k%d, stream: %s", below(random, 2), stream(random));
+        if (rarely(random, 4))
+            fputs(", sm: 1", random->out);
+        write_accesses(random);
+        fputs("}\n", random->out);
+    } else if (which < 5) {
+        fprintf(random->out, "    - {copy: h2d, bytes: 1KiB, stream: %s, pageable: %s",
+                stream(random), below(random, 2) ? "true" : "false");
+        write_accesses(random);
+        fputs("}\n", random->out);
+    } else if (which < 7) {
+        fprintf(random->out, "    - {collective: c%d, comm: %s, stream: %s}\n",
+                rarely(random, 8), below(random, 3) ? "A" : "B", stream(random));
+    } else if (writer->ranks == 2 && which < 9) {
+        int part = below(random, 3), peer = 1 - writer->rank;
+        fputs("    - {group: [", random->out);
+        if (part != 0)
+            fprintf(random->out, "{send: x, peer: %d}%s", peer, part == 2 ? ", " : "");
+        if (part != 1)
+            fprintf(random->out, "{recv: %s, peer: %d}", rarely(random, 10) ? "y" : "x", peer);
+        fprintf(random->out, "], comm: A, stream: %s", stream(random));
+        write_accesses(random);
+        fputs("}\n", random->out);
+    } else {
+        fprintf(random->out, "    - {callback: f, stream: %s, body: [{%s}]}\n", stream(random),
+                one_of(random,
+                       (const char *const[]){"signal: f", "await: g", "lock: m}, {unlock: m",
+                                             "host: 1us", "put: q"},
+                       5));
+    }
+}
+
+static void write_event(struct random *random)
+{
+    switch (below(random, 5)) {
+    case 0:
+    case 1:
+        fprintf(random->out, "    - {record: e%d, stream: %s}\n", below(random, 2),
+                stream(random));
+        break;
+    case 2:
+    case 3:
+        fprintf(random->out, "    - {wait: e%d, stream: %s}\n", below(random, 2), stream(random));
+        break;
+    default: fprintf(random->out, "    - {sync: event, event: e%d}\n", below(random, 2)); break;
+    }
+}
+
+static void write_host(struct host_writer *writer)
+{
+    struct random *random = writer->random;
+    switch (below(random, 9)) {
+    case 0: fprintf(random->out, "    - {signal: %s}\n", below(random, 2) ? "f" : "g"); break;
+    case 1: fprintf(random->out, "    - {await: %s}\n", below(random, 2) ? "f" : "g"); break;
+    case 2: fputs("    - {put: q}\n", random->out); break;
+    case 3: fputs("    - {get: q}\n", random->out); break;
+    case 4: fprintf(random->out, "    - {sync: stream, stream: %s}\n", stream(random)); break;
+    case 5: fputs("    - {sync: device}\n", random->out); break;
+    case 6: fputs("    - {barrier: b}\n", random->out); break;
+    case 7: {
+        int turn = rarely(random, 4) ? below(random, 3) : writer->thread;
+        fprintf(random->out, "    - {ticket: %d}\n", turn);
+        if (below(random, 2))
+            write_push(writer);
+        fprintf(random->out, "    - {serve: %d}\n", turn);
+        break;
+    }
+    default: fputs("    - {host: 1us}\n", random->out); break;
+    }
+}
+
+static void write_lifetime(struct host_writer *writer)
+{
+    struct random *random = writer->random;
+    int first = writer->alloc++;
+    const char *marked = stream(random);
+    fprintf(random->out, "    - {alloc: a%d_%d, stream: %s}\n", writer->thread, first,
+            stream(random));
+    fprintf(random->out, "    - {launch: k0, stream: %s, writes: [a%d_%d]}\n", marked,
+            writer->thread, first);
+    if (below(random, 2))
+        write_event(random);
+    if (rarely(random, 3))
+        fprintf(random->out, "    - {record_stream: a%d_%d, stream: %s}\n", writer->thread, first,
+                below(random, 2) ? marked : stream(random));
+    fprintf(random->out, "    - {free: a%d_%d}\n", writer->thread, first);
+    fprintf(random->out, "    - {alloc: a%d_%d, stream: %s}\n", writer->thread, writer->alloc++,
+            stream(random));
+}
+
+static void write_locked(struct host_writer *writer)
+{
+    struct random *random = writer->random;
+    bool two = below(random, 2);
+    const char *outer = below(random, 2) ? "m" : "n", *inner = *outer == 'm' ? "n" : "m";
+    fprintf(random->out, "    - {lock: %s}\n", outer);
+    if (two)
+        fprintf(random->out, "    - {lock: %s}\n", inner);
+    else
+        write_push(writer);
+    if (two)
+        fprintf(random->out, "    - {unlock: %s}\n", inner);
+    fprintf(random->out, "    - {unlock: %s}\n", outer);
+}
+
+static void write_thread(struct host_writer *writer, bool lifetimes)
+{
+    struct random *random = writer->random;
+    int ops = 2 + below(random, 4);
+    fprintf(random->out, "  r%d.t%d:\n", writer->rank, writer->thread);
+    while (ops-- > 0) {
+        int which = below(random, lifetimes ? 12 : 10);
+        if (which < 4)
+            write_push(writer);
+        else if (which < 6)
+            write_event(random);
+        else if (which < 9)
+            write_host(writer);
+        else if (which < 10)
+            write_locked(writer);
+        else
+            write_lifetime(writer);
+    }
+}
+
+static void write_host_machine(struct random *random)
+{
+    if (!rarely(random, 2))
+        return;
+    fputs("machine: {", random->out);
+    switch (below(random, 8)) {
+    case 0: fprintf(random->out, "sm_slots: %d", 1 + below(random, 2)); break;
+    case 1: fputs("hw_queues: 1", random->out); break;
+    case 2: fprintf(random->out, "launch_queue: %d", 1 + below(random, 3)); break;
+    case 3: fputs("first_use_blocks: true", random->out); break;
+    case 4: fputs("launch_order_implicit: true", random->out); break;
+    case 5: fputs("eager_messages: {A: 1}", random->out); break;
+    case 6: fputs("eager_bytes: {A: 1KiB}", random->out); break;
+    default: fputs("lazy_load: true", random->out); break;
+    }
+    fputs("}\n", random->out);
+}
+
+static void write_threads(struct random *random)
+{
+    int ranks = 1 + below(random, 2), threads = 2 + rarely(random, 3);
+    bool lifetimes = rarely(random, 4);
+    fprintf(random->out, "swplan: 1\nname: random\nranks: %d\ncomms: {A: [0%s], B: [0%s]}\n", ranks,
+            ranks == 2 ? ", 1" : "", ranks == 2 ? ", 1" : "");
+    fprintf(random->out, "queues: {q: %d}\n", 1 + below(random, 2));
+    write_host_machine(random);
+    fputs("threads:\n", random->out);
+    for (int t = 0; t < threads; t++) {
+        struct host_writer writer = {random, t % ranks, ranks, 0, t};
+        write_thread(&writer, lifetimes);
+    }
+}
+
+/* ---- rank programs -----------------------------------------------------------------------------
+ */
+
+enum { MAX_ACTIONS = 16, ACTION_TEXT = 16 };
+
+struct action_list {
+    char text[MAX_ACTIONS][ACTION_TEXT];
+    int count;
+};
+
+static void add(struct action_list *list, int stage, const char *kind, int microbatch)
+{
+    snprintf(list->text[list->count++], ACTION_TEXT, "%d%s%d", stage, kind, microbatch);
+}
+
+static void swap_neighbours(struct random *random, struct action_list *list)
+{
+    int at = below(random, list->count - 1);
+    char saved[ACTION_TEXT];
+    for (int i = 0; i < ACTION_TEXT; i++) {
+        saved[i] = list->text[at][i];
+        list->text[at][i] = list->text[at + 1][i];
+        list->text[at + 1][i] = saved[i];
+    }
+}
+
+static void write_programs(struct random *random)
+{
+    static const char *const fifos[] = {"rank", "pair", "direction", "edge"};
+    int microbatches = 1 + below(random, 2);
+    struct action_list ranks[2] = {{.count = 0}, {.count = 0}};
+    for (int m = 0; m < microbatches; m++) {
+        add(&ranks[0], 0, "F", m);
+        add(&ranks[0], 0, "SEND_F", m);
+        add(&ranks[1], 1, "RECV_F", m);
+        add(&ranks[1], 1, "F", m);
+    }
+    for (int m = 0; m < microbatches; m++) {
+        add(&ranks[1], 1, "B", m);
+        add(&ranks[1], 1, "SEND_B", m);
+        add(&ranks[0], 0, "RECV_B", m);
+        add(&ranks[0], 0, "B", m);
+    }
+    for (int swaps = below(random, 5); swaps > 0; swaps--)
+        swap_neighbours(random, &ranks[below(random, 2)]);
+    fprintf(random->out, "swplan: 1\nname: random\ntimes: {F: 1ms, B: 2ms}\np2p: {fifo: %s",
+            one_of(random, fifos, 4));
+    if (rarely(random, 3))
+        fputs(", batch: true", random->out);
+    if (rarely(random, 3))
+        fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
+    fputs("}\nprograms:\n", random->out);
+    for (int rank = 0; rank < 2; rank++) {
+        fputs("  - [", random->out);
+        for (int i = 0; i < ranks[rank].count; i++)
+            fprintf(random->out, "%s%s", i ? ", " : "", ranks[rank].text[i]);
+        fputs("]\n", random->out);
+    }
+}
+
+char *random_plan(uint64_t seed, enum random_form form)
+{
+    char *text = NULL;
+    size_t length = 0;
+    struct random random = {hash_mix(seed * RANDOM_FORMS + (uint64_t)form + 1), 0, NULL};
+    random.out = open_memstream(&text, &length);
+    if (!random.out)
+        return NULL;
+    switch (form) {
+    case RANDOM_THREADS: write_threads(&random); break;
+    case RANDOM_PROGRAMS: write_programs(&random); break;
+    default: write_pipeline(&random); break;
+    }
+    if (fclose(random.out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

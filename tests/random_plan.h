@@ -1,0 +1,22 @@
+/*
+ * random_plan.h - small random plans of every form, as text, for tests that compare two ways of
+ * finding the same answer.
+ *
+ * The same seed and form give the same text on every machine. The plans are well-formed: the parser
+ * and the lowering take every one of them. They are small enough that a search without reduction
+ * finishes for most, and bad enough that every property is violated now and then.
+ */
+#ifndef SWSIM_RANDOM_PLAN_H
+#define SWSIM_RANDOM_PLAN_H
+
+#include <stdint.h>
+
+enum random_form { RANDOM_PIPELINE, RANDOM_THREADS, RANDOM_PROGRAMS, RANDOM_FORMS };
+
+/* "pipeline", "threads", "programs" */
+const char *random_form_key(enum random_form form);
+
+/* A plan's text; the caller frees it. NULL when memory is exhausted. */
+char *random_plan(uint64_t seed, enum random_form form);
+
+#endif

@@ -1,0 +1,281 @@
+#!/bin/sh
+# The command line: usage errors and their suggestions, help, exit codes, files that cannot be read or
+# written.
+set -u
+: "${srcdir:=.}"
+: "${SWSIM:=./swsim}"
+: "${SWRUN:=./swrun}"
+. "$srcdir/tests/tap.sh"
+
+dir=$(mktemp -d) || exit 99
+trap 'chmod -R u+rwx "$dir"; rm -rf "$dir"' EXIT
+
+# Graphviz's libraries keep memory until the end; the leak sanitizer shall not mind.
+printf 'leak:%s\n' libfontconfig libgvc libcgraph libpango libcairo libglib libgobject libexpat >"$dir/lsan"
+LSAN_OPTIONS=suppressions=$dir/lsan:print_suppressions=0
+export LSAN_OPTIONS
+
+cat >"$dir/good.yaml" <<'PLAN'
+swplan: 1
+name: good
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 1ms, writes: [batch]}
+  Work: {stage: 1, time: 2ms, reads: [batch]}
+intra_iter_deps:
+  - [Work, Copy]
+buffers: {batch: {scope: iteration}}
+PLAN
+cat >"$dir/bad.yaml" <<'PLAN'
+swplan: 1
+schedule:
+  Copy: {stage: 0, streem: memcpy}
+PLAN
+cat >"$dir/threads.yaml" <<'PLAN'
+swplan: 1
+name: crossed
+comms: {A: [0, 1]}
+threads:
+  r0.main:
+    - {collective: x, comm: A, stream: s}
+    - {collective: y, comm: A, stream: s}
+  r1.main:
+    - {collective: y, comm: A, stream: s}
+    - {collective: x, comm: A, stream: s}
+expect: {mismatch: always}
+PLAN
+
+# exits CODE COMMAND...: the command exits with CODE; its output goes to $dir/out and $dir/err.
+exits()
+{
+    want=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    test "$code" -eq "$want" && return
+    echo "exit code $code, expected $want"
+    cat "$dir/out" "$dir/err"
+    false
+}
+
+# says CODE TEXT COMMAND...: exits with CODE, TEXT is in its messages and nothing on standard output.
+says()
+{
+    want=$1
+    text=$2
+    shift 2
+    exits "$want" "$@" || return
+    test ! -s "$dir/out" || { cat "$dir/out"; return 1; }
+    grep -qF -- "$text" "$dir/err" && return
+    echo "expected: $text"
+    cat "$dir/err"
+    false
+}
+
+# says_too CODE TEXT COMMAND...: the same, whatever is on standard output.
+says_too()
+{
+    want=$1
+    text=$2
+    shift 2
+    exits "$want" "$@" && grep -qF -- "$text" "$dir/err"
+}
+
+# prints TEXT COMMAND...: exits with 0, TEXT is in its output and it has no messages.
+prints()
+{
+    text=$1
+    shift
+    exits 0 "$@" || return
+    test ! -s "$dir/err" || { cat "$dir/err"; return 1; }
+    grep -qF -- "$text" "$dir/out" && return
+    echo "expected: $text"
+    cat "$dir/out"
+    false
+}
+
+# full COMMAND...: with a full disk behind standard output the command exits with 2 and says why.
+full()
+{
+    "$@" >/dev/full 2>"$dir/err"
+    test $? -eq 2 && grep -q 'No space left' "$dir/err"
+}
+
+# ---- help and version ----------------------------------------------------------------------------
+
+check "swsim --help" prints "Usage: swsim" "$SWSIM" --help
+check "swsim -h" prints "Usage: swsim" "$SWSIM" -h
+check "swsim --version" prints "swsim " "$SWSIM" --version
+check "swrun --help" prints "Usage: swrun" "$SWRUN" --help
+check "swrun --version" prints "swrun " "$SWRUN" --version
+for verb in verify predict render schedule stages lower generate export runs; do
+    check "swsim $verb --help" prints "Usage: swsim $verb" "$SWSIM" "$verb" --help
+    check "swsim $verb --version" prints "swsim " "$SWSIM" "$verb" --version
+    check "swsim --help knows $verb" prints "  $verb " "$SWSIM" --help
+done
+for verb in import compare tune; do
+    check "swsim $verb says that it is not there" says 2 "$verb: not in this version" \
+        "$SWSIM" "$verb" x
+    check "and --help does, too" sh -c "'$SWSIM' --help | grep '^  $verb .*not in this version'"
+done
+
+# ---- wrong use -----------------------------------------------------------------------------------
+
+check "no verb" says 2 "missing verb" "$SWSIM"
+check "an unknown verb" says 2 "unknown verb 'frobnicate'" "$SWSIM" frobnicate
+check "a verb with a slip" says 2 "did you mean 'verify'?" "$SWSIM" verfiy
+check "an unknown option" says 2 "unknown option '--xyzzy'" "$SWSIM" verify --xyzzy
+check "an option with a slip" says 2 "did you mean '--iterations'?" "$SWSIM" verify --itertions=3 x
+check "an unknown letter" says 2 "unknown option '-z'" "$SWSIM" schedule -z x
+check "an unknown option before the verb" says 2 "unknown option '--jsn'" "$SWSIM" --jsn verify
+check "an ambiguous option" says 2 "'--s' is ambiguous: --seed" "$SWSIM" predict --s=3 x
+check "an option without its value" says 2 "'--periods' needs a value" "$SWSIM" schedule --periods
+check "a value that none is wanted" says 2 "'--json' takes no value" "$SWSIM" schedule --json=1 x
+check "a number that is none" says 2 "--periods: found 'many'" "$SWSIM" schedule --periods=many x
+check "a number out of range" says 2 "--periods: found '0'" "$SWSIM" schedule --periods 0 x
+check "a number too big" says 2 "found '99999999999999999999'" \
+    "$SWSIM" schedule --periods 99999999999999999999 x
+check "a choice that is none" says 2 "--driver: found 'blue', expected clock|dataflow|both" \
+    "$SWSIM" verify --driver=blue x
+check "a missing argument" says 2 "missing argument" "$SWSIM" schedule
+check "too many arguments" says 2 "unexpected argument 'b'" "$SWSIM" schedule a b
+check "a hint where to look" says 2 "'swsim schedule --help' tells more" "$SWSIM" schedule
+check "swrun without a plan" says 2 "missing argument" "$SWRUN"
+check "swrun with a slip" says 2 "did you mean '--device'?" "$SWRUN" --devise=host x
+
+# ---- options anywhere ----------------------------------------------------------------------------
+
+good=$dir/good.yaml
+check "options after the plan" prints "P6" "$SWSIM" schedule "$good" --periods=7
+check "options before the verb" prints '"periods":5' "$SWSIM" --json schedule "$good"
+check "an abbreviated option" prints "P6" "$SWSIM" schedule --peri 7 "$good"
+check "a short option" prints "P6" "$SWSIM" schedule -n7 "$good"
+check "-- ends the options" says 2 "No such file" "$SWSIM" schedule -- --periods
+check "a plan from standard input" sh -c "'$SWSIM' schedule - <'$good' | grep -q 'i0  *i1'"
+
+# ---- inputs --------------------------------------------------------------------------------------
+
+check "a missing file" says 2 "No such file" "$SWSIM" schedule "$dir/none.yaml"
+check "a directory" says 2 "directory" "$SWSIM" schedule "$dir"
+if test "$(id -u)" -eq 0; then
+    skip "root can read everything"
+else
+    cp "$good" "$dir/secret.yaml"
+    chmod 0 "$dir/secret.yaml"
+    check "an unreadable file" says 2 "Permission denied" "$SWSIM" schedule "$dir/secret.yaml"
+fi
+check "a bad plan" says 3 "bad.yaml:3:" "$SWSIM" schedule "$dir/bad.yaml"
+check "an empty plan" says 3 "error" "$SWSIM" schedule /dev/null
+check "a plan of another form" says 3 "has no schedule table" "$SWSIM" schedule "$dir/threads.yaml"
+check "stages of another form" says 3 "has no stage analysis" "$SWSIM" stages "$dir/threads.yaml"
+check "a store that is not there" exits 2 "$SWSIM" runs "$dir/none.db"
+check "a store that is none" exits 3 "$SWSIM" runs "$good"
+check "messages have no colour in a file" sh -c \
+    "! '$SWSIM' schedule '$dir/bad.yaml' 2>&1 | grep -q '\\['"
+check "--color=always has" sh -c \
+    "'$SWSIM' schedule --color=always '$dir/bad.yaml' 2>&1 | grep -q '\\['"
+
+# ---- outputs -------------------------------------------------------------------------------------
+
+if test -e /dev/full; then
+    check "schedule on a full disk" full "$SWSIM" schedule "$good"
+    check "schedule --json on a full disk" full "$SWSIM" schedule --json "$good"
+    check "stages on a full disk" full "$SWSIM" stages "$good"
+    check "lower on a full disk" full "$SWSIM" lower "$good"
+    check "generate on a full disk" full "$SWSIM" generate 1f1b --ranks=4 --microbatches=8
+    check "verify on a full disk" full "$SWSIM" verify "$good"
+    check "predict on a full disk" full "$SWSIM" predict "$good"
+    check "swrun on a full disk" full "$SWRUN" -n 3 "$good"
+    check "--help on a full disk" full "$SWSIM" --help
+    check "--version on a full disk" full "$SWSIM" --version
+else
+    skip "no /dev/full here"
+fi
+
+# ---- exit codes of verdicts ----------------------------------------------------------------------
+
+crossed=$dir/threads.yaml
+check "a plan that holds" exits 0 "$SWSIM" verify "$good"
+check "a plan that does not" exits 1 "$SWSIM" verify "$crossed"
+check "as expected" exits 0 "$SWSIM" verify --expect "$crossed"
+check "a limit" exits 4 "$SWSIM" verify --limit states=1 "$good"
+check "the limit loses to the violation" exits 1 "$SWSIM" verify --limit states=2 "$good" "$crossed"
+check "a bad plan wins over a violation" exits 3 "$SWSIM" verify "$crossed" "$dir/bad.yaml" "$good"
+check "a bad plan wins over a missing one" exits 3 "$SWSIM" verify "$dir/none.yaml" "$dir/bad.yaml"
+check "a missing plan wins over a violation" exits 2 "$SWSIM" verify "$crossed" "$dir/none.yaml"
+check "verify --json is one object a driver" sh -c \
+    "test \$('$SWSIM' verify --json '$good' | grep -c '^{\"plan\":\"[^\"]*\",\"driver\":') -eq 2"
+check "predict" prints '"driver":"clock"' "$SWSIM" predict --json --driver=clock "$good"
+check "swrun" exits 0 "$SWRUN" -n 5 "$good"
+
+# ---- pictures and stores ---------------------------------------------------------------------------
+
+# holds TEXT FILE: the file is there and says TEXT.
+holds()
+{
+    grep -qF -- "$1" "$2" || { head -c 2000 "$2"; return 1; }
+}
+
+check "verify --witness=FILE.txt" exits 1 "$SWSIM" verify "$crossed" --witness="$dir/w.txt"
+check "is the whole story" holds "pushes collective x" "$dir/w.txt"
+check "verify --witness=FILE.json" exits 1 "$SWSIM" verify "$crossed" --witness="$dir/w.json"
+check "is the JSON object" holds '"violation":"mismatch"' "$dir/w.json"
+check "verify --witness=FILE.svg" exits 1 "$SWSIM" verify "$crossed" --witness="$dir/w.svg"
+check "is a picture" holds '</svg>' "$dir/w.svg"
+check "verify --witness=FILE.dot" exits 1 "$SWSIM" verify "$crossed" --witness="$dir/w.dot"
+check "is a graph" holds 'graph' "$dir/w.dot"
+check "verify --witness of an unknown kind" exits 2 "$SWSIM" verify "$crossed" --witness="$dir/w.x"
+check "verify --witness where nothing can be written" says_too 2 "cannot" \
+    "$SWSIM" verify "$crossed" --witness="$dir/none/w.txt"
+check "predict --db" exits 0 "$SWSIM" predict --db="$dir/runs.db" -n 20 --driver=clock "$good"
+check "runs lists it" prints "simulated" "$SWSIM" runs "$dir/runs.db"
+check "runs --json" prints '"driver":"clock"' "$SWSIM" runs --json "$dir/runs.db"
+check "render a run" exits 0 "$SWSIM" render "$dir/runs.db" -o "$dir/run.svg"
+check "is a picture" holds '</svg>' "$dir/run.svg"
+check "render some iterations" exits 0 \
+    "$SWSIM" render "$dir/runs.db" --from=3 --to=5 --no-threads -o "$dir/run.dot"
+check "render a run that is not there" exits 3 "$SWSIM" render --run=9 "$dir/runs.db" -o "$dir/x.svg"
+check "render a plan" exits 0 "$SWSIM" render "$good" -o "$dir/plan.svg"
+check "is a picture" holds '</svg>' "$dir/plan.svg"
+check "render without --output" says 2 "--output" "$SWSIM" render "$good"
+
+# ---- plans out -----------------------------------------------------------------------------------
+
+check "generate makes a plan that verify takes" sh -c \
+    "'$SWSIM' generate 1f1b --ranks=2 --microbatches=4 | '$SWSIM' verify -"
+check "generate without ranks" says 2 "--ranks" "$SWSIM" generate 1f1b --microbatches=4
+check "generate a schedule that is none" exits 2 "$SWSIM" generate 2f2b --ranks=2 --microbatches=4
+check "export is what it exported" sh -c \
+    "'$SWSIM' export '$good' >'$dir/a.yaml' && '$SWSIM' export '$dir/a.yaml' | cmp - '$dir/a.yaml'"
+check "export --format json is the same plan" sh -c \
+    "'$SWSIM' export --format json '$good' >'$dir/a.json' &&
+     '$SWSIM' export '$dir/a.json' | cmp - '$dir/a.yaml'"
+check "export --format csv" sh -c \
+    "'$SWSIM' generate gpipe --ranks=2 --microbatches=2 | '$SWSIM' export --format csv - |
+     grep -q '^0F0,0F1'"
+
+# ---- completion ----------------------------------------------------------------------------------
+
+# completes WANTED WORD...: bash offers WANTED for the last word, which the cursor is at.
+completes()
+{
+    wanted=$1
+    shift
+    SWSIM_COMPLETION=$srcdir/completion/swsim.bash bash -c '
+        . "$SWSIM_COMPLETION"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _swsim "$1" "${!#}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>/dev/null
+        printf "%s\n" "${COMPREPLY[@]}"' bash "$@" >"$dir/out"
+    grep -qxF -- "$wanted" "$dir/out" || { cat "$dir/out"; return 1; }
+}
+
+if command -v bash >/dev/null; then
+    check "bash completes a verb" completes verify "$SWSIM" ver
+    check "an option" completes --max-depth= "$SWSIM" verify --max
+    check "a common option" completes --json "$SWSIM" schedule --j
+    check "a choice" completes dataflow "$SWSIM" verify --driver = data
+    check "a file" completes "$good" "$SWSIM" verify "$dir/goo"
+else
+    skip "no bash here"
+fi
+
+done_testing

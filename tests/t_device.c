@@ -1,0 +1,1151 @@
+/*
+ * t_device.c - the conformance suite of devices: the same cases for every device that opens here.
+ *
+ * Where order matters, cases do not trust time: a *gate* is a callback that holds its stream until
+ * the test opens it, and a *trail* is what callbacks wrote in the order they ran. The cases with
+ * several ranks need a device that has them in one process, the host device.
+ */
+#include "gpu/device.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_RANKS = 4, MAX_STREAMS = 3 };
+static const int64_t SHORT_NS = 30000000, LONG_NS = 20000000000;
+
+/* ---- a world to test in ---------------------------------------------------------------------- */
+
+struct bench {
+    struct device_world *world;
+    struct device *ranks[MAX_RANKS];
+    struct device_stream *streams[MAX_RANKS][MAX_STREAMS];
+    struct device_buffer *buffers[128];
+    size_t buffer_count;
+    struct device_comm *comms[16];
+    size_t comm_count;
+    struct device_event *events[16];
+    size_t event_count;
+    int rank_count;
+    struct diag diag;
+};
+
+static bool bench_open(struct bench *bench, struct device_config config)
+{
+    static const char *const names[MAX_STREAMS] = {"default", "memcpy", "data_dist"};
+    *bench = (struct bench){.rank_count = config.ranks};
+    diag_init(&bench->diag);
+    bench->diag.limit = 1000;
+    if (device_world_open(&config, &bench->world, &bench->diag)) {
+        tap_ok(0, "a world of %d opens: %s", config.ranks,
+               bench->diag.count ? bench->diag.messages[0].text : "?");
+        diag_fini(&bench->diag);
+        return false;
+    }
+    for (int rank = 0; rank < config.ranks; rank++) {
+        if (device_open(bench->world, rank, &bench->ranks[rank], &bench->diag))
+            abort();
+        for (int i = 0; i < MAX_STREAMS; i++)
+            if (device_stream_open(bench->ranks[rank], names[i], &bench->streams[rank][i],
+                                   &bench->diag))
+                abort();
+    }
+    return true;
+}
+
+static void bench_close(struct bench *bench)
+{
+    for (size_t i = 0; i < bench->comm_count; i++)
+        device_comm_close(bench->comms[i]);
+    for (size_t i = 0; i < bench->event_count; i++)
+        device_event_close(bench->events[i]);
+    for (int rank = 0; rank < bench->rank_count; rank++)
+        for (int i = 0; i < MAX_STREAMS; i++)
+            device_stream_close(bench->streams[rank][i]);
+    for (size_t i = 0; i < bench->buffer_count; i++)
+        device_free(bench->buffers[i]);
+    for (int rank = 0; rank < bench->rank_count; rank++)
+        device_close(bench->ranks[rank]);
+    device_world_close(bench->world);
+    diag_fini(&bench->diag);
+}
+
+static struct device_buffer *buffer(struct bench *bench, int rank, enum device_memory memory,
+                                    size_t bytes)
+{
+    struct device_buffer *made = NULL;
+    if (bench->buffer_count == sizeof bench->buffers / sizeof *bench->buffers ||
+        device_alloc(bench->ranks[rank], memory, bytes, &made, &bench->diag))
+        abort();
+    bench->buffers[bench->buffer_count++] = made;
+    return made;
+}
+
+static struct device_event *event(struct bench *bench, int rank)
+{
+    struct device_event *made = NULL;
+    if (device_event_open(bench->ranks[rank], &made, &bench->diag))
+        abort();
+    bench->events[bench->event_count++] = made;
+    return made;
+}
+
+/* A communicator of ranks 0 .. count-1, one handle each. */
+static void open_comm(struct bench *bench, const char *name, int count,
+                      struct device_comm **handles)
+{
+    int members[MAX_RANKS] = {0, 1, 2, 3};
+    for (int rank = 0; rank < count; rank++) {
+        if (device_comm_open(bench->ranks[rank], name, members, count, &handles[rank],
+                             &bench->diag))
+            abort();
+        bench->comms[bench->comm_count++] = handles[rank];
+    }
+}
+
+static int64_t soon(const struct bench *bench)
+{
+    return device_now(bench->world) + SHORT_NS;
+}
+
+static int64_t late(const struct bench *bench)
+{
+    return device_now(bench->world) + LONG_NS;
+}
+
+static enum status push(struct bench *bench, struct device_stream *stream, struct device_op op)
+{
+    return device_push(stream, &op, NULL, &bench->diag);
+}
+
+static const char *last_message(const struct bench *bench)
+{
+    return bench->diag.count ? bench->diag.messages[bench->diag.count - 1].text : "";
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = SHORT_NS}, NULL);
+}
+
+/* ---- gates and trails ------------------------------------------------------------------------ */
+
+struct gate {
+    sem_t open;
+};
+
+static void pass_gate(void *arg)
+{
+    struct gate *gate = arg;
+    while (sem_wait(&gate->open) != 0)
+        continue;
+}
+
+static void put_gate(struct bench *bench, struct device_stream *stream, struct gate *gate)
+{
+    sem_init(&gate->open, 0, 0);
+    push(bench, stream,
+         (struct device_op){.kind = DEVICE_OP_CALLBACK, .callback = {pass_gate, gate}});
+}
+
+struct trail {
+    pthread_mutex_t lock;
+    char text[64];
+    size_t length;
+};
+
+struct step {
+    struct trail *trail;
+    char letter;
+};
+
+static void take_step(void *arg)
+{
+    struct step *step = arg;
+    pthread_mutex_lock(&step->trail->lock);
+    step->trail->text[step->trail->length++] = step->letter;
+    pthread_mutex_unlock(&step->trail->lock);
+}
+
+static void put_step(struct bench *bench, struct device_stream *stream, struct step *step)
+{
+    push(bench, stream,
+         (struct device_op){.kind = DEVICE_OP_CALLBACK, .callback = {take_step, step}});
+}
+
+static const char *read_trail(struct trail *trail, char out[64])
+{
+    pthread_mutex_lock(&trail->lock);
+    memcpy(out, trail->text, 64);
+    pthread_mutex_unlock(&trail->lock);
+    return out;
+}
+
+#define TRAIL_INIT                                                                                 \
+    {                                                                                              \
+        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
+    }
+
+/* ---- moving numbers -------------------------------------------------------------------------- */
+
+static void upload(struct bench *bench, int rank, struct device_buffer *to, const void *from,
+                   size_t bytes)
+{
+    struct device_buffer *staging = buffer(bench, rank, MEMORY_PINNED, bytes);
+    memcpy(device_host_pointer(staging), from, bytes);
+    push(bench, bench->streams[rank][0],
+         (struct device_op){.kind = DEVICE_OP_COPY,
+                            .copy = {.direction = DIRECTION_H2D,
+                                     .from = {staging, 0},
+                                     .to = {to, 0},
+                                     .bytes = (int64_t)bytes}});
+    device_stream_sync(bench->streams[rank][0], late(bench), &bench->diag);
+}
+
+/* Through pageable memory: the numbers are there when the push returns. */
+static void *download(struct bench *bench, int rank, struct device_buffer *from, size_t bytes)
+{
+    struct device_buffer *staging = buffer(bench, rank, MEMORY_PAGEABLE, bytes);
+    push(bench, bench->streams[rank][0],
+         (struct device_op){.kind = DEVICE_OP_COPY,
+                            .copy = {.direction = DIRECTION_D2H,
+                                     .from = {from, 0},
+                                     .to = {staging, 0},
+                                     .bytes = (int64_t)bytes}});
+    return device_host_pointer(staging);
+}
+
+/* ---- cases for one rank ---------------------------------------------------------------------- */
+
+static void test_fifo(struct bench *bench)
+{
+    struct trail trail = TRAIL_INIT;
+    struct step a = {&trail, 'a'}, b = {&trail, 'b'}, c = {&trail, 'c'};
+    struct device_stream *stream = bench->streams[0][0];
+    struct gate gate;
+    char text[64];
+    put_gate(bench, stream, &gate);
+    put_step(bench, stream, &a);
+    push(bench, stream, (struct device_op){.kind = DEVICE_OP_SPIN, .time_ns = 2000000});
+    put_step(bench, stream, &b);
+    put_step(bench, stream, &c);
+    bool done = true;
+    tap_is_int(device_stream_query(stream, &done, &bench->diag), STATUS_OK, "query a busy stream");
+    tap_ok(!done, "a stream with work is not done");
+    tap_is_str(read_trail(&trail, text), "", "pushing does not wait for the work");
+    sem_post(&gate.open);
+    tap_is_int(device_stream_sync(stream, late(bench), &bench->diag), STATUS_OK, "stream sync");
+    tap_is_str(read_trail(&trail, text), "abc", "a stream is a FIFO, callbacks included");
+    device_stream_query(stream, &done, &bench->diag);
+    tap_ok(done, "a synced stream is done");
+}
+
+static void test_event_order(struct bench *bench)
+{
+    struct trail trail = TRAIL_INIT;
+    struct step a = {&trail, 'a'}, b = {&trail, 'b'};
+    struct device_stream *first = bench->streams[0][0], *second = bench->streams[0][1];
+    struct device_event *ready = event(bench, 0), *never = event(bench, 0);
+    struct gate gate;
+    char text[64];
+    bool done = false;
+    put_gate(bench, first, &gate);
+    put_step(bench, first, &a);
+    device_record(first, ready, NULL, &bench->diag);
+    device_wait(second, ready, NULL, &bench->diag);
+    put_step(bench, second, &b);
+    nap();
+    tap_is_str(read_trail(&trail, text), "", "a stream waits for an event of another");
+    tap_ok(!device_event_query(ready, &done, NULL) && !done, "the event is not done");
+    sem_post(&gate.open);
+    tap_is_int(device_sync(bench->ranks[0], late(bench), &bench->diag), STATUS_OK, "device sync");
+    tap_is_str(read_trail(&trail, text), "ab", "and goes on after it");
+    tap_ok(!device_event_query(ready, &done, NULL) && done, "the event is done");
+
+    tap_ok(!device_event_query(never, &done, NULL) && done, "an event never recorded is done");
+    device_wait(second, never, NULL, &bench->diag);
+    tap_is_int(device_stream_sync(second, late(bench), &bench->diag), STATUS_OK,
+               "an event never recorded is no wait");
+}
+
+static void test_event_snapshot(struct bench *bench)
+{
+    struct device_stream *first = bench->streams[0][0], *second = bench->streams[0][1];
+    struct device_event *again = event(bench, 0);
+    struct gate before, after;
+    put_gate(bench, first, &before);
+    device_record(first, again, NULL, &bench->diag);
+    device_wait(second, again, NULL, &bench->diag);
+    put_gate(bench, first, &after);
+    device_record(first, again, NULL, &bench->diag);
+    sem_post(&before.open);
+    tap_is_int(device_stream_sync(second, late(bench), &bench->diag), STATUS_OK,
+               "recording again changes nothing for an earlier waiter");
+    tap_is_int(device_event_sync(again, soon(bench), &bench->diag), STATUS_LIMIT,
+               "a later look sees the later record");
+    sem_post(&after.open);
+    tap_is_int(device_event_sync(again, late(bench), &bench->diag), STATUS_OK,
+               "which finishes, too");
+}
+
+static void test_record_after_wait(struct bench *bench)
+{
+    struct device_stream *first = bench->streams[0][0], *second = bench->streams[0][1];
+    struct device_event *source = event(bench, 0), *early = event(bench, 0),
+                        *carried = event(bench, 0);
+    struct gate gate;
+    bool done = true;
+    put_gate(bench, first, &gate);
+    device_record(first, source, NULL, &bench->diag);
+    device_record(second, early, NULL, &bench->diag);
+    device_wait(second, source, NULL, &bench->diag);
+    device_record(second, carried, NULL, &bench->diag);
+    tap_is_int(device_event_sync(early, late(bench), &bench->diag), STATUS_OK,
+               "a wait does not hold back an event recorded before it");
+    nap();
+    tap_ok(!device_event_query(carried, &done, NULL) && !done,
+           "a record directly after a wait carries the wait");
+    sem_post(&gate.open);
+    tap_is_int(device_event_sync(carried, late(bench), &bench->diag), STATUS_OK, "and then ends");
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+}
+
+static void test_copies(struct bench *bench)
+{
+    enum { BYTES = 100000, SHIFT = 64 };
+    struct device_stream *stream = bench->streams[0][1];
+    struct device_buffer *from = buffer(bench, 0, MEMORY_PINNED, BYTES);
+    struct device_buffer *a = buffer(bench, 0, MEMORY_DEVICE, BYTES + SHIFT);
+    struct device_buffer *b = buffer(bench, 0, MEMORY_DEVICE, BYTES);
+    struct device_buffer *to = buffer(bench, 0, MEMORY_PINNED, BYTES);
+    unsigned char *bytes = device_host_pointer(from), *got = device_host_pointer(to);
+    tap_ok(device_host_pointer(a) == NULL, "device memory has no host pointer");
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)(i * 7 + 3);
+    struct device_copy copies[] = {
+        {DIRECTION_H2D, {from, 0}, {a, SHIFT}, BYTES},
+        {DIRECTION_D2D, {a, SHIFT}, {b, 0}, BYTES},
+        {DIRECTION_D2H, {b, 0}, {to, 0}, BYTES},
+    };
+    for (int i = 0; i < 3; i++)
+        push(bench, stream, (struct device_op){.kind = DEVICE_OP_COPY, .copy = copies[i]});
+    tap_is_int(device_stream_sync(stream, late(bench), &bench->diag), STATUS_OK, "three copies");
+    tap_ok(memcmp(bytes, got, BYTES) == 0, "to the device, within it and back");
+
+    struct device_buffer *pageable = buffer(bench, 0, MEMORY_PAGEABLE, BYTES);
+    memset(device_host_pointer(pageable), 42, BYTES);
+    push(bench, stream,
+         (struct device_op){.kind = DEVICE_OP_COPY,
+                            .copy = {DIRECTION_H2D, {pageable, 0}, {b, 0}, BYTES}});
+    bool done = false;
+    device_stream_query(stream, &done, &bench->diag);
+    tap_ok(done, "a pageable copy has finished when the push returns");
+    memset(device_host_pointer(pageable), 1, BYTES);
+    got = download(bench, 0, b, BYTES);
+    tap_ok(got[0] == 42 && got[BYTES - 1] == 42, "so its source may change at once");
+}
+
+static float number(int64_t i)
+{
+    return (float)((i * 37 + 11) % 17) - 8.0F;
+}
+
+/* Push c = a * b and count what differs from the plain sum; the operands are small integers, so
+   that every order of summation gives the same number. */
+static int gemm_errors(struct bench *bench, int m, int n, int k, enum dtype dtype)
+{
+    size_t size = dtype == DTYPE_F32 ? sizeof(float) : sizeof(double);
+    size_t counts[3] = {(size_t)(m * k), (size_t)(k * n), (size_t)(m * n)};
+    struct device_buffer *matrix[3];
+    for (int i = 0; i < 3; i++) {
+        matrix[i] = buffer(bench, 0, MEMORY_DEVICE, counts[i] * size);
+        char *values = malloc(counts[i] * size);
+        for (size_t j = 0; j < counts[i]; j++)
+            if (dtype == DTYPE_F32)
+                ((float *)(void *)values)[j] = number((int64_t)j + i);
+            else
+                ((double *)(void *)values)[j] = (double)number((int64_t)j + i);
+        upload(bench, 0, matrix[i], values, counts[i] * size); /* c, too: it must be overwritten */
+        free(values);
+    }
+    push(bench, bench->streams[0][0],
+         (struct device_op){
+             .kind = DEVICE_OP_GEMM,
+             .gemm = {{matrix[0], 0}, {matrix[1], 0}, {matrix[2], 0}, m, n, k, dtype}});
+    const char *c = download(bench, 0, matrix[2], counts[2] * size);
+    int errors = 0;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            double want = 0;
+            for (int p = 0; p < k; p++)
+                want += (double)number(i * k + p) * (double)number(p * n + j + 1);
+            double got = dtype == DTYPE_F32 ? (double)((const float *)(const void *)c)[i * n + j]
+                                            : ((const double *)(const void *)c)[i * n + j];
+            errors += fabs(got - want) > 1e-9;
+        }
+    return errors;
+}
+
+static void test_gemm(struct bench *bench)
+{
+    tap_is_int(gemm_errors(bench, 1, 1, 1, DTYPE_F32), 0, "gemm 1 x 1 x 1");
+    tap_is_int(gemm_errors(bench, 64, 64, 64, DTYPE_F32), 0, "gemm of whole tiles");
+    tap_is_int(gemm_errors(bench, 67, 131, 259, DTYPE_F32), 0, "gemm beyond every block, f32");
+    tap_is_int(gemm_errors(bench, 67, 131, 259, DTYPE_F64), 0, "gemm beyond every block, f64");
+}
+
+static void test_gather(struct bench *bench)
+{
+    enum { TABLE = 50, DIM = 24, ROWS = 37 };
+    float table[TABLE * DIM];
+    uint32_t index[ROWS];
+    for (int i = 0; i < TABLE * DIM; i++)
+        table[i] = (float)i;
+    for (int i = 0; i < ROWS; i++)
+        index[i] = (uint32_t)i * 2654435761U;
+    struct device_buffer *from = buffer(bench, 0, MEMORY_DEVICE, sizeof table);
+    struct device_buffer *which = buffer(bench, 0, MEMORY_DEVICE, sizeof index);
+    struct device_buffer *out = buffer(bench, 0, MEMORY_DEVICE, ROWS * DIM * sizeof(float));
+    upload(bench, 0, from, table, sizeof table);
+    upload(bench, 0, which, index, sizeof index);
+    push(bench, bench->streams[0][0],
+         (struct device_op){
+             .kind = DEVICE_OP_GATHER,
+             .gather = {{from, 0}, {which, 0}, {out, 0}, ROWS, DIM, TABLE, DTYPE_F32}});
+    const float *got = download(bench, 0, out, ROWS * DIM * sizeof(float));
+    int errors = 0;
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < DIM; j++)
+            errors += (int)got[i * DIM + j] != (int)(index[i] % TABLE) * DIM + j;
+    tap_is_int(errors, 0, "gather picks rows, indices modulo the table");
+}
+
+static void test_axpy_fill(struct bench *bench)
+{
+    enum { COUNT = 10001 };
+    struct device_stream *stream = bench->streams[0][0];
+    struct device_buffer *x = buffer(bench, 0, MEMORY_DEVICE, COUNT * sizeof(float));
+    struct device_buffer *y = buffer(bench, 0, MEMORY_DEVICE, COUNT * sizeof(float));
+    struct device_buffer *z = buffer(bench, 0, MEMORY_DEVICE, COUNT * sizeof(double));
+    push(bench, stream,
+         (struct device_op){.kind = DEVICE_OP_FILL, .fill = {{x, 0}, COUNT, DTYPE_F32, 3.0}});
+    push(bench, stream,
+         (struct device_op){.kind = DEVICE_OP_FILL, .fill = {{y, 0}, COUNT, DTYPE_F32, 1.0}});
+    push(bench, stream,
+         (struct device_op){.kind = DEVICE_OP_FILL, .fill = {{z, 0}, COUNT, DTYPE_F64, 0.1}});
+    for (int i = 0; i < 2; i++)
+        push(bench, stream,
+             (struct device_op){.kind = DEVICE_OP_AXPY, .axpy = {{x, 0}, {y, 0}, COUNT, 2.0F}});
+    const float *sum = download(bench, 0, y, COUNT * sizeof(float));
+    tap_ok(fabs((double)sum[0] - 13.0) < 1e-6 && fabs((double)sum[COUNT - 1] - 13.0) < 1e-6,
+           "axpy adds, to the last element");
+    const double *twice = download(bench, 0, z, COUNT * sizeof(double));
+    tap_ok(fabs(twice[COUNT - 1] - 0.1) < 1e-15, "fill in f64");
+}
+
+static void test_stamps(struct bench *bench)
+{
+    struct device_stream *stream = bench->streams[0][2];
+    struct device_event *mark = event(bench, 0);
+    struct stamp stamps[3];
+    struct device_op spin = {.kind = DEVICE_OP_SPIN, .label = "work", .time_ns = 5000000};
+    int64_t before = device_now(bench->world);
+    device_push(stream, &spin, &stamps[0], &bench->diag);
+    device_push(stream, &spin, &stamps[1], &bench->diag);
+    device_record(stream, mark, &stamps[2], &bench->diag);
+    device_stream_sync(stream, late(bench), &bench->diag);
+    int64_t after = device_now(bench->world);
+    tap_is_int(device_collect(bench->ranks[0], &bench->diag), STATUS_OK, "collect");
+    tap_ok(stamps[0].valid && stamps[1].valid && stamps[2].valid, "stamps are valid");
+    tap_is_int(stamps[1].number, stamps[0].number + 1, "pushes are counted");
+    const int64_t slack = 100000; /* device clocks are read apart from the host's */
+    tap_ok(stamps[0].end_ns - stamps[0].start_ns >= 5000000 - 10000, "a spin lasts its time");
+    tap_ok(stamps[0].start_ns >= before - slack && stamps[2].end_ns <= after + slack,
+           "stamps are on the world's clock");
+    tap_ok(stamps[0].end_ns <= stamps[1].start_ns + 1000 &&
+               stamps[1].end_ns <= stamps[2].end_ns + 1000,
+           "stamps of a stream are in order");
+    tap_note("5 ms on this device: %lld ns", (long long)(stamps[0].end_ns - stamps[0].start_ns));
+}
+
+static void test_deadline(struct bench *bench)
+{
+    struct device_stream *stream = bench->streams[0][0];
+    struct gate gate;
+    put_gate(bench, stream, &gate);
+    int64_t start = device_now(bench->world);
+    tap_is_int(device_stream_sync(stream, soon(bench), &bench->diag), STATUS_LIMIT,
+               "a sync ends at its deadline");
+    tap_ok(device_now(bench->world) - start >= SHORT_NS, "and not before it");
+    tap_note("%s", last_message(bench));
+    tap_is_int(device_sync(bench->ranks[0], 0, NULL), STATUS_LIMIT, "a deadline in the past");
+    device_world_explain(bench->world, &bench->diag);
+    tap_ok(strstr(last_message(bench), "stream default") != NULL, "the world can say what runs: %s",
+           last_message(bench));
+    sem_post(&gate.open);
+    tap_is_int(device_sync(bench->ranks[0], DEVICE_FOREVER, &bench->diag), STATUS_OK,
+               "no deadline");
+}
+
+/* After the call, so that the message is the call's. */
+static void is_refused(const struct bench *bench, enum status got)
+{
+    tap_is_int(got, STATUS_INPUT, "refused: %s", last_message(bench));
+}
+
+static void test_refusals(struct bench *bench)
+{
+    struct device_stream *stream = bench->streams[0][0];
+    struct device_buffer *small = buffer(bench, 0, MEMORY_DEVICE, 64);
+    struct device_buffer *host = buffer(bench, 0, MEMORY_PINNED, 64);
+    struct device_op wrong[] = {
+        {.kind = DEVICE_OP_COPY, .copy = {DIRECTION_H2D, {host, 0}, {small, 8}, 64}},
+        {.kind = DEVICE_OP_COPY, .copy = {DIRECTION_D2H, {host, 0}, {small, 0}, 64}},
+        {.kind = DEVICE_OP_COPY, .copy = {DIRECTION_D2D, {small, 0}, {small, 8}, 16}},
+        {.kind = DEVICE_OP_COPY, .copy = {DIRECTION_H2D, {NULL, 0}, {small, 0}, 64}},
+        {.kind = DEVICE_OP_FILL, .fill = {{small, 0}, -1, DTYPE_F32, 0}},
+        {.kind = DEVICE_OP_FILL, .fill = {{small, 0}, INT64_MAX / 2, DTYPE_F32, 0}},
+        {.kind = DEVICE_OP_FILL, .fill = {{small, 2}, 1, DTYPE_F32, 0}},
+        {.kind = DEVICE_OP_FILL, .fill = {{small, 0}, 1, DTYPE_BF16, 0}},
+        {.kind = DEVICE_OP_SPIN, .time_ns = -1},
+        {.kind = DEVICE_OP_WAIT, .event = NULL},
+        {.kind = DEVICE_OP_COLLECTIVE, .collective = {.comm = NULL}},
+        {.kind = DEVICE_OP_CALLBACK, .callback = {NULL, NULL}},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        is_refused(bench, push(bench, stream, wrong[i]));
+    int outside = 7;
+    struct device_comm *comm;
+    is_refused(bench, device_comm_open(bench->ranks[0], "x", &outside, 1, &comm, &bench->diag));
+    struct device *twice;
+    is_refused(bench, device_open(bench->world, 0, &twice, &bench->diag));
+    tap_is_int(device_stream_sync(stream, late(bench), &bench->diag), STATUS_OK,
+               "and nothing happened");
+}
+
+/* ---- collectives: member r sends 10000 r + i as its number i
+ * ------------------------------------- */
+
+enum { BLOCK = 1500 }; /* numbers a member has for each other */
+
+/* What member `rank` of `count` must have as number i afterwards. */
+static int collective_result(enum collective_kind kind, int rank, int count, int i)
+{
+    int all = 10000 * (count * (count - 1) / 2);
+    switch (kind) {
+    case COLLECTIVE_ALL_TO_ALL: return 10000 * (i / BLOCK) + rank * BLOCK + i % BLOCK;
+    case COLLECTIVE_ALL_REDUCE: return count * i + all;
+    case COLLECTIVE_ALL_GATHER: return 10000 * (i / BLOCK) + i % BLOCK;
+    case COLLECTIVE_REDUCE_SCATTER: return count * (rank * BLOCK + i) + all;
+    case COLLECTIVE_BROADCAST: return 10000 * (count - 1) + i;
+    case COLLECTIVE_BARRIER: break;
+    }
+    return 0;
+}
+
+struct members {
+    int count;
+    size_t bytes; /* of each buffer */
+    struct device_comm *comms[MAX_RANKS];
+    struct device_buffer *send[MAX_RANKS], *recv[MAX_RANKS];
+};
+
+static void members_open(struct bench *bench, int count, struct members *members)
+{
+    members->count = count;
+    members->bytes = (size_t)(BLOCK * count) * sizeof(float);
+    open_comm(bench, "every", count, members->comms);
+    float *values = malloc(members->bytes);
+    for (int rank = 0; rank < count; rank++) {
+        members->send[rank] = buffer(bench, rank, MEMORY_DEVICE, members->bytes);
+        members->recv[rank] = buffer(bench, rank, MEMORY_DEVICE, members->bytes);
+        for (int i = 0; i < BLOCK * count; i++)
+            values[i] = (float)(10000 * rank + i);
+        upload(bench, rank, members->send[rank], values, members->bytes);
+    }
+    free(values);
+}
+
+/* Push the collective on all members, into `into`; wait for all. Counts the syncs that fail. */
+static int run_collective(struct bench *bench, struct members *members, enum collective_kind kind,
+                          struct device_buffer **into)
+{
+    int errors = 0;
+    for (int rank = 0; rank < members->count; rank++)
+        push(bench, bench->streams[rank][1],
+             (struct device_op){.kind = DEVICE_OP_COLLECTIVE,
+                                .collective = {.comm = members->comms[rank],
+                                               .kind = kind,
+                                               .tag = "t",
+                                               .root = members->count - 1,
+                                               .bytes = (int64_t)members->bytes,
+                                               .send = {members->send[rank], 0},
+                                               .recv = {into[rank], 0}}});
+    for (int rank = 0; rank < members->count; rank++)
+        errors += device_stream_sync(bench->streams[rank][1], late(bench), &bench->diag) != 0;
+    return errors;
+}
+
+static int wrong_numbers(struct bench *bench, const struct members *members,
+                         enum collective_kind kind, struct device_buffer *const *into)
+{
+    int errors = 0, count = members->count;
+    int64_t bytes = device_collective_recv_bytes(kind, (int64_t)members->bytes, count);
+    for (int rank = 0; rank < count && bytes > 0; rank++) {
+        const float *got = download(bench, rank, into[rank], members->bytes);
+        for (int i = 0; i < (int)bytes / (int)sizeof(float); i++)
+            errors += (int)got[i] != collective_result(kind, rank, count, i);
+    }
+    return errors;
+}
+
+static void test_collectives(struct bench *bench, int count)
+{
+    static const enum collective_kind kinds[] = {COLLECTIVE_ALL_TO_ALL, COLLECTIVE_ALL_REDUCE,
+                                                 COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
+                                                 COLLECTIVE_BROADCAST,  COLLECTIVE_BARRIER};
+    struct members members;
+    members_open(bench, count, &members);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        int errors = run_collective(bench, &members, kinds[k], members.recv);
+        errors += wrong_numbers(bench, &members, kinds[k], members.recv);
+        tap_is_int(errors, 0, "%s among %d", collective_key(kinds[k]), count);
+    }
+    int errors = run_collective(bench, &members, COLLECTIVE_ALL_REDUCE, members.send);
+    errors += wrong_numbers(bench, &members, COLLECTIVE_ALL_REDUCE, members.send);
+    tap_is_int(errors, 0, "all_reduce in place among %d", count);
+}
+
+/* A message of a rank to itself, the one exchange that needs no second rank. */
+static void test_self_group(struct bench *bench)
+{
+    struct device_comm *comm[1];
+    open_comm(bench, "self", 1, comm);
+    struct device_buffer *from = buffer(bench, 0, MEMORY_DEVICE, 4);
+    struct device_buffer *to = buffer(bench, 0, MEMORY_DEVICE, 4);
+    upload(bench, 0, from, "abc", 4);
+    struct device_p2p parts[] = {{.send = true, .bytes = 4, .data = {from, 0}},
+                                 {.send = false, .bytes = 4, .data = {to, 0}}};
+    push(bench, bench->streams[0][0],
+         (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comm[0], parts, 2}});
+    tap_is_str(download(bench, 0, to, 4), "abc", "a group with itself");
+    tap_is_int(push(bench, bench->streams[0][0],
+                    (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comm[0], parts, 1}}),
+               STATUS_INPUT, "a send to itself alone is refused");
+}
+
+static void test_injection(struct bench *bench)
+{
+    struct device_stream *stream = bench->streams[0][0], *other = bench->streams[0][1];
+    struct device_event *mark = event(bench, 0);
+    struct device_op spin = {.kind = DEVICE_OP_SPIN, .label = "Forward", .time_ns = 1000000};
+    struct stamp first, second;
+    device_push(stream, &spin, &first, &bench->diag);
+    tap_is_int(device_inject(bench->ranks[0], first.number + 1, STATUS_SYSTEM, &bench->diag),
+               STATUS_OK, "inject");
+    tap_is_int(device_stream_sync(stream, late(bench), &bench->diag), STATUS_OK,
+               "the operation before it is well");
+    device_push(stream, &spin, &second, &bench->diag);
+    device_record(stream, mark, NULL, &bench->diag);
+    device_wait(other, mark, NULL, &bench->diag);
+    tap_is_int(device_stream_sync(stream, late(bench), &bench->diag), STATUS_SYSTEM,
+               "sync reports the injected status");
+    tap_ok(strstr(last_message(bench), "injected") && strstr(last_message(bench), "Forward"),
+           "in words: %s", last_message(bench));
+    bool done;
+    tap_is_int(device_stream_query(stream, &done, &bench->diag), STATUS_SYSTEM, "so does query");
+    tap_is_int(push(bench, stream, spin), STATUS_SYSTEM, "and a push is refused with it");
+    tap_is_int(device_stream_sync(other, late(bench), &bench->diag), STATUS_SYSTEM,
+               "it spreads to who waits for it");
+    tap_is_int(device_world_status(bench->world, &bench->diag), STATUS_SYSTEM,
+               "the world knows the first failure");
+    device_collect(bench->ranks[0], &bench->diag);
+    tap_ok(first.valid && !second.valid, "an operation that failed has no stamp");
+}
+
+/* ---- abort ----------------------------------------------------------------------------------- */
+
+struct syncer {
+    struct bench *bench;
+    int rank, stream;
+    enum status status;
+    int64_t end_ns;
+};
+
+static void *sync_forever(void *arg)
+{
+    struct syncer *syncer = arg;
+    syncer->status = device_stream_sync(syncer->bench->streams[syncer->rank][syncer->stream],
+                                        DEVICE_FOREVER, NULL);
+    syncer->end_ns = device_now(syncer->bench->world);
+    return NULL;
+}
+
+/* Work that never ends on every rank: a long spin, a wait for it, a collective that a peer misses.
+ */
+static void never_end(struct bench *bench, struct device_comm **comms)
+{
+    for (int rank = 0; rank < bench->rank_count; rank++) {
+        struct device_event *mark = event(bench, rank);
+        push(bench, bench->streams[rank][0],
+             (struct device_op){.kind = DEVICE_OP_SPIN, .time_ns = 3600LL * 1000000000});
+        device_record(bench->streams[rank][0], mark, NULL, &bench->diag);
+        device_wait(bench->streams[rank][1], mark, NULL, &bench->diag);
+        if (bench->rank_count > 1 && rank > 0)
+            push(bench, bench->streams[rank][2],
+                 (struct device_op){
+                     .kind = DEVICE_OP_COLLECTIVE,
+                     .collective = {.comm = comms[rank], .kind = COLLECTIVE_BARRIER}});
+        else
+            device_wait(bench->streams[rank][2], mark, NULL, &bench->diag);
+    }
+}
+
+static void test_abort(struct bench *bench)
+{
+    struct device_comm *comms[MAX_RANKS];
+    struct syncer syncers[MAX_RANKS][MAX_STREAMS];
+    pthread_t threads[MAX_RANKS][MAX_STREAMS];
+    if (bench->rank_count > 1)
+        open_comm(bench, "dp", bench->rank_count, comms);
+    never_end(bench, comms);
+    for (int rank = 0; rank < bench->rank_count; rank++)
+        for (int i = 0; i < MAX_STREAMS; i++) {
+            syncers[rank][i] = (struct syncer){.bench = bench, .rank = rank, .stream = i};
+            pthread_create(&threads[rank][i], NULL, sync_forever, &syncers[rank][i]);
+        }
+    nap();
+    device_world_explain(bench->world, &bench->diag);
+    int64_t start = device_now(bench->world);
+    device_world_abort(bench->world, "the test says so");
+    device_world_abort(bench->world, "and again");
+    int wrong = 0;
+    int64_t last = start;
+    for (int rank = 0; rank < bench->rank_count; rank++)
+        for (int i = 0; i < MAX_STREAMS; i++) {
+            pthread_join(threads[rank][i], NULL);
+            wrong += syncers[rank][i].status != STATUS_VIOLATED;
+            if (syncers[rank][i].end_ns > last)
+                last = syncers[rank][i].end_ns;
+        }
+    tap_is_int(wrong, 0, "an abort ends every sync of %d ranks with a failure", bench->rank_count);
+    tap_ok(last - start < 1000000000, "within a second: %lld us", (long long)(last - start) / 1000);
+    enum status got = device_world_status(bench->world, &bench->diag);
+    tap_is_int(got, STATUS_VIOLATED, "world status: %s", last_message(bench));
+    tap_ok(strstr(last_message(bench), "the test says so") != NULL, "the first reason is kept");
+    tap_is_int(push(bench, bench->streams[0][0], (struct device_op){.kind = DEVICE_OP_SPIN}),
+               STATUS_VIOLATED, "pushes are refused");
+}
+
+/* ---- cases for several ranks ----------------------------------------------------------------- */
+
+static struct device_op barrier(struct device_comm *comm, const char *tag)
+{
+    return (struct device_op){.kind = DEVICE_OP_COLLECTIVE,
+                              .collective = {.comm = comm, .kind = COLLECTIVE_BARRIER, .tag = tag}};
+}
+
+/* Two ranks bring `a` and `b` to one position. */
+static void expect_mismatch(const struct device_config *config, const char *what,
+                            struct device_collective a, struct device_collective b)
+{
+    struct bench bench;
+    if (!bench_open(&bench, *config))
+        return;
+    struct device_comm *comms[MAX_RANKS];
+    open_comm(&bench, "dp", 2, comms);
+    struct device_collective both[] = {a, b};
+    for (int rank = 0; rank < 2; rank++) {
+        both[rank].comm = comms[rank];
+        both[rank].send.buffer = buffer(&bench, rank, MEMORY_DEVICE, 1024);
+        both[rank].recv.buffer = buffer(&bench, rank, MEMORY_DEVICE, 1024);
+        push(&bench, bench.streams[rank][0],
+             (struct device_op){.kind = DEVICE_OP_COLLECTIVE, .collective = both[rank]});
+    }
+    for (int rank = 0; rank < 2; rank++) {
+        enum status got = device_stream_sync(bench.streams[rank][0], late(&bench), &bench.diag);
+        tap_is_int(got, STATUS_VIOLATED, "%s, rank %d: %s", what, rank, last_message(&bench));
+        tap_ok(strstr(last_message(&bench), "mismatch") != NULL, "is a mismatch");
+    }
+    bench_close(&bench);
+}
+
+static void test_mismatch(const struct device_config *config)
+{
+    struct device_collective base = {.kind = COLLECTIVE_ALL_REDUCE, .tag = "grad", .bytes = 1024};
+    struct device_collective kind = base, tag = base, bytes = base;
+    kind.kind = COLLECTIVE_ALL_TO_ALL;
+    tag.tag = "other";
+    bytes.bytes = 512;
+    expect_mismatch(config, "different kinds", base, kind);
+    expect_mismatch(config, "different tags", base, tag);
+    expect_mismatch(config, "different bytes", base, bytes);
+}
+
+/* Rank 0 issues an operation behind a gate, then one on a free stream, all on one communicator. */
+static void test_turns(struct bench *bench)
+{
+    struct device_comm *comms[MAX_RANKS];
+    struct stamp first, second;
+    struct gate gate;
+    bool done = true;
+    open_comm(bench, "turns", 2, comms);
+    put_gate(bench, bench->streams[0][0], &gate);
+    struct device_op a = barrier(comms[0], "a"), b = barrier(comms[0], "b");
+    device_push(bench->streams[0][0], &a, &first, &bench->diag);
+    device_push(bench->streams[0][1], &b, &second, &bench->diag);
+    push(bench, bench->streams[1][0], barrier(comms[1], "a"));
+    push(bench, bench->streams[1][1], barrier(comms[1], "b"));
+    nap();
+    tap_ok(!device_stream_query(bench->streams[0][1], &done, &bench->diag) && !done,
+           "a communicator serialises its operations across streams");
+    device_world_explain(bench->world, &bench->diag);
+    sem_post(&gate.open);
+    for (int rank = 0; rank < 2; rank++)
+        tap_is_int(device_sync(bench->ranks[rank], late(bench), &bench->diag), STATUS_OK,
+                   "and both finish on rank %d", rank);
+    device_collect(bench->ranks[0], &bench->diag);
+    tap_ok(first.end_ns <= second.start_ns, "one after the other");
+}
+
+/* A ring: everybody sends to the next two messages and receives two, all in one group. */
+static void test_ring(struct bench *bench, int count)
+{
+    enum { BYTES = 4096 };
+    struct device_comm *comms[MAX_RANKS];
+    struct device_buffer *out[MAX_RANKS], *in[MAX_RANKS];
+    unsigned char bytes[2 * BYTES];
+    open_comm(bench, "ring", count, comms);
+    for (int rank = 0; rank < count; rank++) {
+        out[rank] = buffer(bench, rank, MEMORY_DEVICE, sizeof bytes);
+        in[rank] = buffer(bench, rank, MEMORY_DEVICE, sizeof bytes);
+        memset(bytes, 10 + rank, BYTES);
+        memset(bytes + BYTES, 20 + rank, BYTES);
+        upload(bench, rank, out[rank], bytes, sizeof bytes);
+    }
+    for (int rank = 0; rank < count; rank++) {
+        int next = (rank + 1) % count, before = (rank + count - 1) % count;
+        struct device_p2p parts[] = {{true, next, "one", BYTES, {out[rank], 0}},
+                                     {true, next, "two", BYTES, {out[rank], BYTES}},
+                                     {false, before, "one", BYTES, {in[rank], 0}},
+                                     {false, before, "two", BYTES, {in[rank], BYTES}}};
+        push(bench, bench->streams[rank][1],
+             (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], parts, 4}});
+    }
+    int errors = 0;
+    for (int rank = 0; rank < count; rank++) {
+        int before = (rank + count - 1) % count;
+        errors += device_stream_sync(bench->streams[rank][1], late(bench), &bench->diag) != 0;
+        const unsigned char *got = download(bench, rank, in[rank], sizeof bytes);
+        errors += got[0] != 10 + before || got[BYTES - 1] != 10 + before;
+        errors += got[BYTES] != 20 + before || got[2 * BYTES - 1] != 20 + before;
+    }
+    tap_is_int(errors, 0, "a ring of %d exchanges in groups without deadlock", count);
+}
+
+/* Both send first and receive then, each in a group of its own: rendezvous, so neither ends. */
+static void test_send_send(const struct device_config *config)
+{
+    struct bench bench;
+    if (!bench_open(&bench, *config))
+        return;
+    struct device_comm *comms[MAX_RANKS];
+    open_comm(&bench, "pp", 2, comms);
+    for (int rank = 0; rank < 2; rank++) {
+        struct device_buffer *data = buffer(&bench, rank, MEMORY_DEVICE, 64);
+        struct device_p2p send = {true, 1 - rank, "x", 32, {data, 0}};
+        struct device_p2p receive = {false, 1 - rank, "x", 32, {data, 32}};
+        push(&bench, bench.streams[rank][0],
+             (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], &send, 1}});
+        push(&bench, bench.streams[rank][0],
+             (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], &receive, 1}});
+    }
+    enum status got = device_sync(bench.ranks[0], soon(&bench), &bench.diag);
+    tap_is_int(got, STATUS_LIMIT, "send against send hangs: %s", last_message(&bench));
+    tap_ok(strstr(last_message(&bench), "send 'x' to rank 1") != NULL, "and says so");
+    device_world_abort(bench.world, "hung");
+    bench_close(&bench);
+    tap_ok(1, "an aborted group can be closed");
+}
+
+static void test_p2p_mismatch(const struct device_config *config)
+{
+    struct bench bench;
+    if (!bench_open(&bench, *config))
+        return;
+    struct device_comm *comms[MAX_RANKS];
+    open_comm(&bench, "pp", 2, comms);
+    for (int rank = 0; rank < 2; rank++) {
+        struct device_buffer *data = buffer(&bench, rank, MEMORY_DEVICE, 64);
+        struct device_p2p part = {rank == 0, 1 - rank, "x", rank == 0 ? 32 : 64, {data, 0}};
+        push(&bench, bench.streams[rank][0],
+             (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], &part, 1}});
+    }
+    for (int rank = 0; rank < 2; rank++) {
+        enum status got = device_sync(bench.ranks[rank], late(&bench), &bench.diag);
+        tap_is_int(got, STATUS_VIOLATED, "rank %d: %s", rank, last_message(&bench));
+    }
+    bench_close(&bench);
+}
+
+/* Two communicators, ranks start them in opposite order: harmless, unless one slot is all there is.
+ */
+static void test_slots(struct device_config config, int slots)
+{
+    struct bench bench;
+    config.sm_slots = slots;
+    if (!bench_open(&bench, config))
+        return;
+    struct device_comm *comms[2][MAX_RANKS];
+    open_comm(&bench, "A", 2, comms[0]);
+    open_comm(&bench, "B", 2, comms[1]);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int rank = 0; rank < 2; rank++) {
+            int which = turn ^ rank;
+            struct device_op op = barrier(comms[which][rank], NULL);
+            op.sm = 1;
+            push(&bench, bench.streams[rank][which], op);
+        }
+        nap(); /* both ranks have started their first one */
+    }
+    enum status status =
+        device_sync(bench.ranks[0], slots == 1 ? soon(&bench) : late(&bench), &bench.diag);
+    tap_is_int(status, slots == 1 ? STATUS_LIMIT : STATUS_OK,
+               "opposite order of two communicators with %d slots", slots);
+    if (slots == 1) {
+        device_world_abort(bench.world, "hung");
+        struct device_op greedy = {.kind = DEVICE_OP_SPIN, .sm = 2};
+        is_refused(&bench, push(&bench, bench.streams[0][0], greedy));
+    }
+    bench_close(&bench);
+}
+
+struct pusher {
+    struct bench *bench;
+    atomic_int pushed;
+    struct diag diag;
+    enum status status;
+};
+
+static void *push_four(void *arg)
+{
+    struct pusher *pusher = arg;
+    for (int i = 0; i < 4 && !pusher->status; i++) {
+        struct device_op op = {.kind = DEVICE_OP_SPIN, .time_ns = 1000};
+        pusher->status = device_push(pusher->bench->streams[0][0], &op, NULL, &pusher->diag);
+        atomic_fetch_add(&pusher->pushed, pusher->status == STATUS_OK);
+    }
+    return NULL;
+}
+
+static void test_launch_queue(struct device_config config)
+{
+    struct bench bench;
+    config.launch_queue = 3;
+    if (!bench_open(&bench, config))
+        return;
+    struct gate gate;
+    pthread_t thread;
+    struct pusher pusher = {.bench = &bench};
+    put_gate(&bench, bench.streams[0][0], &gate);
+    pthread_create(&thread, NULL, push_four, &pusher);
+    nap();
+    tap_is_int(atomic_load(&pusher.pushed), 2, "a push into a full launch queue blocks");
+    sem_post(&gate.open);
+    pthread_join(thread, NULL);
+    tap_is_int(atomic_load(&pusher.pushed), 4, "until there is room");
+    diag_fini(&pusher.diag);
+    bench_close(&bench);
+}
+
+/* ---- many threads at once -------------------------------------------------------------------- */
+
+struct trainer {
+    struct bench *bench;
+    int rank;
+    struct device_comm *comm;
+    struct device_buffer *weights, *gradient;
+    struct device_event *ready, *reduced;
+    struct diag diag; /* its own: a diag is for one thread */
+    enum status status;
+};
+
+/* What a training loop does: compute on one stream, reduce on another, events both ways. */
+static void *train(void *arg)
+{
+    enum { STEPS = 60, COUNT = 256 };
+    struct trainer *self = arg;
+    struct device_stream *compute = self->bench->streams[self->rank][0];
+    struct device_stream *reduce = self->bench->streams[self->rank][1];
+    struct device_op fill = {.kind = DEVICE_OP_FILL,
+                             .fill = {{self->gradient, 0}, COUNT, DTYPE_F32, 1.0}};
+    struct device_op sum = {.kind = DEVICE_OP_COLLECTIVE,
+                            .collective = {.comm = self->comm,
+                                           .kind = COLLECTIVE_ALL_REDUCE,
+                                           .bytes = COUNT * sizeof(float),
+                                           .send = {self->gradient, 0},
+                                           .recv = {self->gradient, 0}}};
+    struct device_op step = {.kind = DEVICE_OP_AXPY,
+                             .axpy = {{self->gradient, 0}, {self->weights, 0}, COUNT, 1.0F}};
+    struct stamp stamps[3];
+    for (int i = 0; i < STEPS && !self->status; i++) {
+        enum status status = device_push(compute, &fill, &stamps[0], &self->diag);
+        if (!status)
+            status = device_record(compute, self->ready, NULL, &self->diag);
+        if (!status)
+            status = device_wait(reduce, self->ready, NULL, &self->diag);
+        if (!status)
+            status = device_push(reduce, &sum, &stamps[1], &self->diag);
+        if (!status)
+            status = device_record(reduce, self->reduced, NULL, &self->diag);
+        if (!status)
+            status = device_wait(compute, self->reduced, NULL, &self->diag);
+        if (!status)
+            status = device_push(compute, &step, &stamps[2], &self->diag);
+        if (!status)
+            status = device_stream_sync(compute, late(self->bench), NULL);
+        if (!status &&
+            (stamps[0].end_ns > stamps[1].start_ns || stamps[1].end_ns > stamps[2].start_ns))
+            status = STATUS_VIOLATED;
+        self->status = status;
+    }
+    return NULL;
+}
+
+static void test_training(struct bench *bench, int count)
+{
+    struct device_comm *comms[MAX_RANKS];
+    struct trainer trainers[MAX_RANKS];
+    pthread_t threads[MAX_RANKS];
+    open_comm(bench, "grad", count, comms);
+    for (int rank = 0; rank < count; rank++)
+        trainers[rank] = (struct trainer){.bench = bench,
+                                          .rank = rank,
+                                          .comm = comms[rank],
+                                          .weights = buffer(bench, rank, MEMORY_DEVICE, 1024),
+                                          .gradient = buffer(bench, rank, MEMORY_DEVICE, 1024),
+                                          .ready = event(bench, rank),
+                                          .reduced = event(bench, rank)};
+    for (int rank = 0; rank < count; rank++)
+        pthread_create(&threads[rank], NULL, train, &trainers[rank]);
+    int errors = 0;
+    for (int rank = 0; rank < count; rank++) {
+        pthread_join(threads[rank], NULL);
+        errors += trainers[rank].status != STATUS_OK;
+        diag_fini(&trainers[rank].diag);
+    }
+    for (int rank = 0; rank < count; rank++) {
+        const float *weights = download(bench, rank, trainers[rank].weights, 1024);
+        errors += (int)weights[0] != 60 * count || (int)weights[255] != 60 * count;
+    }
+    tap_is_int(errors, 0, "60 steps of %d ranks from %d threads", count, count);
+}
+
+/* ---- the suite ------------------------------------------------------------------------------- */
+
+static void run_fresh(const struct device_config *config, void (*test)(struct bench *bench))
+{
+    struct bench bench;
+    if (!bench_open(&bench, *config))
+        return;
+    test(&bench);
+    bench_close(&bench);
+}
+
+/* A GPU may be there without NCCL. */
+static bool communicates(struct bench *bench)
+{
+    int self = 0;
+    struct device_comm *comm = NULL;
+    enum status status = device_comm_open(bench->ranks[0], "try", &self, 1, &comm, &bench->diag);
+    device_comm_close(comm);
+    return status == STATUS_OK;
+}
+
+static void single_rank(struct device_config config)
+{
+    static void (*const tests[])(struct bench *) = {
+        test_fifo,   test_event_order, test_event_snapshot, test_record_after_wait,
+        test_copies, test_gemm,        test_gather,         test_axpy_fill,
+        test_stamps, test_deadline,    test_refusals,       test_injection,
+        test_abort,
+    };
+    config.ranks = 1;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        run_fresh(&config, tests[i]);
+    struct bench bench;
+    if (!bench_open(&bench, config))
+        return;
+    if (communicates(&bench)) {
+        test_collectives(&bench, 1);
+        test_self_group(&bench);
+    } else {
+        tap_skip(last_message(&bench));
+    }
+    bench_close(&bench);
+}
+
+static void several_ranks(struct device_config config)
+{
+    struct bench bench;
+    for (int count = 2; count <= MAX_RANKS; count++) {
+        config.ranks = count;
+        if (!bench_open(&bench, config))
+            return;
+        test_collectives(&bench, count);
+        test_ring(&bench, count);
+        test_training(&bench, count);
+        bench_close(&bench);
+    }
+    run_fresh(&config, test_turns);
+    run_fresh(&config, test_abort);
+    config.ranks = 2;
+    test_mismatch(&config);
+    test_p2p_mismatch(&config);
+    test_send_send(&config);
+    test_slots(config, 0);
+    test_slots(config, 1);
+    test_slots(config, 2);
+    test_launch_queue(config);
+}
+
+/* Does this device open here? If not, `why`. */
+static bool available(const struct device_config *config, struct diag *why)
+{
+    struct device_world *world;
+    struct device *device = NULL;
+    if (device_world_open(config, &world, why))
+        return false;
+    enum status status = device_open(world, 0, &device, why);
+    if (!status)
+        tap_note("%s", device_description(device));
+    device_close(device);
+    device_world_close(world);
+    return status == STATUS_OK;
+}
+
+int main(void)
+{
+    for (enum device_kind kind = DEVICE_KIND_HOST; kind <= DEVICE_KIND_CUDA; kind++) {
+        struct device_config config = {.kind = kind, .ranks = 1};
+        struct diag why;
+        diag_init(&why);
+        tap_note("device %s", device_kind_key(kind));
+        if (available(&config, &why)) {
+            single_rank(config);
+            if (kind == DEVICE_KIND_HOST)
+                several_ranks(config);
+        } else {
+            tap_ok(kind != DEVICE_KIND_HOST, "only the host device must open everywhere");
+            tap_skip(why.count ? why.messages[0].text : "no reason given");
+        }
+        diag_fini(&why);
+    }
+    return tap_done();
+}

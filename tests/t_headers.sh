@@ -1,0 +1,22 @@
+#!/bin/sh
+# Every header of every room compiles alone: whoever includes it need not know what it needs.
+set -u
+: "${srcdir:=.}"
+: "${CC:=cc}"
+: "${TEST_CPPFLAGS:=-D_GNU_SOURCE -I$srcdir}"
+. "$srcdir/tests/tap.sh"
+
+compiles_alone()
+{
+    # shellcheck disable=SC2086
+    echo "#include \"$1\"" |
+        $CC $TEST_CPPFLAGS -std=c11 -Wall -Wextra -Werror -fsyntax-only -x c -
+}
+
+for header in "$srcdir"/core/*.h "$srcdir"/trace/*.h "$srcdir"/sim/*.h "$srcdir"/check/*.h \
+    "$srcdir"/gpu/*.h; do
+    test -f "$header" || continue
+    name=${header#"$srcdir"/}
+    check "$name compiles alone" compiles_alone "$name"
+done
+done_testing

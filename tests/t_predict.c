@@ -1,0 +1,787 @@
+/*
+ * t_predict.c - the simulator: times against an independent recurrence to the nanosecond, the stall
+ * account, what the seeds say must come out, replay through the machine, deadlocks, threads.
+ */
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/parse.h"
+#include "sim/predict.h"
+#include "tests/tap.h"
+
+static struct diag diag;
+
+/* ---- helpers ----------------------------------------------------------------------------- */
+
+static bool parse(const char *text, struct plan *plan)
+{
+    enum status status = plan_parse("test.yaml", text, strlen(text), plan, &diag);
+    if (status == STATUS_OK)
+        return true;
+    tap_ok(0, "the test's plan is good: %s", diag.count ? diag.messages[0].text : "?");
+    return false;
+}
+
+static struct predict_options usual(enum driver driver, int64_t iterations)
+{
+    return (struct predict_options){
+        .program = {.driver = driver, .iterations = iterations},
+        .seed = 1,
+        .replications = 1,
+        .threads = 1,
+        .exposed = EXPOSED_NEVER,
+    };
+}
+
+/* Predict the plan; on failure a failed case and false. */
+static bool predicts(const struct plan *plan, struct predict_options options,
+                     struct prediction *out)
+{
+    if (predict(plan, &options, out, &diag) == STATUS_OK)
+        return true;
+    tap_ok(0, "%s is predicted: %s", plan->name, diag.count ? diag.messages[0].text : "?");
+    return false;
+}
+
+static int stream_named(const struct prediction *prediction, int rank, const char *name)
+{
+    const struct program *p = prediction->program;
+    for (int s = 0; s < p->stream_count; s++)
+        if (p->streams[s].rank == rank && strcmp(p->streams[s].name, name) == 0)
+            return s;
+    return -1;
+}
+
+/* The share of the run a stream spends on `cause`; STALL_BUSY: working. */
+static double share(const struct prediction *prediction, int rank, const char *name,
+                    enum stall_cause cause)
+{
+    int stream = stream_named(prediction, rank, name);
+    if (stream < 0)
+        return NAN;
+    const struct stream_account *account = &prediction->streams[stream];
+    int64_t ns = cause == STALL_BUSY ? account->busy_ns : account->stall_ns[cause];
+    return (double)ns / (double)prediction->total_ns;
+}
+
+static bool adds_up(const struct prediction *prediction)
+{
+    for (int s = 0; s < prediction->program->stream_count; s++) {
+        const struct stream_account *account = &prediction->streams[s];
+        int64_t sum = account->busy_ns, named = account->busy_ns;
+        for (int i = 0; i < STALL_COUNT; i++)
+            sum += account->stall_ns[i];
+        for (int i = 0; i < account->blame_count; i++)
+            named += account->blames[i].ns;
+        if (sum != prediction->total_ns || named != sum)
+            return false;
+    }
+    return true;
+}
+
+/* The mean iteration time of a plan given as text. */
+static double mean_of(const char *text, enum driver driver, int max_depth, int64_t iterations)
+{
+    struct plan plan;
+    struct prediction prediction;
+    double mean = NAN;
+    if (!parse(text, &plan))
+        return NAN;
+    struct predict_options options = usual(driver, iterations);
+    options.program.max_depth = max_depth;
+    if (predicts(&plan, options, &prediction)) {
+        mean = prediction.iteration.mean;
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+    return mean;
+}
+
+/* ---- a chain against max-plus recurrences ------------------------------------------------ */
+
+enum { TASKS = 3, CHAIN_ITERATIONS = 500 };
+
+/* Start and end of every CPU and device part. */
+struct times {
+    int64_t start[2][TASKS][CHAIN_ITERATIONS], end[2][TASKS][CHAIN_ITERATIONS];
+    int64_t retired[CHAIN_ITERATIONS];
+    const struct program *program;
+};
+enum { HOST, DEVICE };
+
+static bool note_span(void *context, const struct simulate_span *span)
+{
+    struct times *times = context;
+    if (span->kind == SIMULATE_STALL)
+        return true;
+    int part = span->kind == SIMULATE_DEVICE ? DEVICE : HOST;
+    int task = times->program->ops[span->op].task;
+    times->start[part][task][span->iteration] = span->start_ns;
+    times->end[part][task][span->iteration] = span->end_ns;
+    return true;
+}
+
+static bool note_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
+                           int64_t retired_ns)
+{
+    struct times *times = context;
+    (void)rank;
+    (void)admitted_ns;
+    times->retired[number] = retired_ns;
+    return true;
+}
+
+static enum status note_program(void *context, const struct program *program, struct diag *unused)
+{
+    (void)unused;
+    ((struct times *)context)->program = program;
+    return STATUS_OK;
+}
+
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The duration of a part, from the same luck. */
+static int64_t duration(const struct prediction *prediction, int part, int task, int64_t iteration)
+{
+    const struct program *p = prediction->program;
+    const struct body *body = &p->bodies[task];
+    for (int i = body->first; i < body->first + body->count; i++)
+        if (p->ops[i].kind == (part == HOST ? OP_HOST : OP_LAUNCH))
+            return timing_draw(&prediction->timing, i, iteration, prediction->seed, 0);
+    return 0;
+}
+
+/* Each task has a stream and a worker of its own, so for task t of iteration i
+ *
+ *     host start(t, i)   = max(host end(t, i-1), host end(t-1, i), handed out(t, i))
+ *     device start(t, i) = max(host end(t, i), device end(t-1, i), device end(t, i-1))
+ *
+ * and an iteration retires with the last device part, in order. It is handed out when the iteration
+ * `depth` before it has retired; task t under the clock only t periods later.
+ */
+static void recur(const struct prediction *prediction, bool clock, int depth, struct times *out)
+{
+    for (int64_t i = 0; i < CHAIN_ITERATIONS; i++) {
+        int64_t handed_out = 0;
+        for (int t = 0; t < TASKS; t++) {
+            int64_t opener = clock ? i + t - depth : i - depth;
+            if (opener >= 0)
+                handed_out = max(handed_out, out->retired[opener]);
+            int64_t host = handed_out, device = 0;
+            if (i > 0) {
+                host = max(host, out->end[HOST][t][i - 1]);
+                device = max(device, out->end[DEVICE][t][i - 1]);
+            }
+            if (t > 0) {
+                host = max(host, out->end[HOST][t - 1][i]);
+                device = max(device, out->end[DEVICE][t - 1][i]);
+            }
+            out->start[HOST][t][i] = host;
+            out->end[HOST][t][i] = host + duration(prediction, HOST, t, i);
+            device = max(device, out->end[HOST][t][i]);
+            out->start[DEVICE][t][i] = device;
+            out->end[DEVICE][t][i] = device + duration(prediction, DEVICE, t, i);
+        }
+        int64_t end = out->end[DEVICE][TASKS - 1][i];
+        out->retired[i] = i > 0 ? max(end, out->retired[i - 1]) : end;
+    }
+}
+
+static bool same_times(const struct times *a, const struct times *b)
+{
+    for (int part = HOST; part <= DEVICE; part++)
+        for (int t = 0; t < TASKS; t++)
+            for (int64_t i = 0; i < CHAIN_ITERATIONS; i++)
+                if (a->start[part][t][i] != b->start[part][t][i] ||
+                    a->end[part][t][i] != b->end[part][t][i]) {
+                    tap_note("part %d task %d iteration %lld: %lld..%lld, recurrence %lld..%lld",
+                             part, t, (long long)i, (long long)a->start[part][t][i],
+                             (long long)a->end[part][t][i], (long long)b->start[part][t][i],
+                             (long long)b->end[part][t][i]);
+                    return false;
+                }
+    return memcmp(a->retired, b->retired, sizeof a->retired) == 0;
+}
+
+static const char chain[] =
+    "swplan: 1\n"
+    "max_depth: 4\n"
+    "schedule:\n"
+    "  A: {stage: 0, stream: a, thread_group: a, time: 1ms, host_time: 100us, jitter: "
+    "lognormal(cv=0.8), host_jitter: gamma(cv=0.5)}\n"
+    "  B: {stage: 1, stream: b, thread_group: b, time: 1.1ms, host_time: 50us, jitter: "
+    "exponential, host_jitter: exponential}\n"
+    "  C: {stage: 2, stream: c, thread_group: c, time: 0.9ms, host_time: 400us, jitter: "
+    "\"uniform(half=1) + spike(p=1%, add=5ms)\", host_jitter: normal(cv=1)}\n"
+    "intra_iter_deps: [[B, A], [C, B]]\n";
+
+static void test_recurrence(enum driver driver)
+{
+    struct plan plan;
+    struct prediction prediction;
+    struct times *got = calloc(2, sizeof *got), *want = got + 1;
+    if (!got || !parse(chain, &plan)) {
+        tap_ok(0, "there is memory");
+        free(got);
+        return;
+    }
+    const struct simulate_observer observer = {got, note_span, note_iteration, NULL};
+    struct predict_options options = usual(driver, CHAIN_ITERATIONS);
+    options.observer = &observer;
+    options.begin = note_program;
+    if (predicts(&plan, options, &prediction)) {
+        recur(&prediction, driver == DRIVER_CLOCK, prediction.program->depth, want);
+        tap_ok(same_times(got, want), "%s: a jittery chain is as a recurrence has it, to the ns",
+               driver_key(driver));
+        tap_is_int((long long)prediction.makespan_ns, want->retired[CHAIN_ITERATIONS - 1],
+                   "%s: so is its end", driver_key(driver));
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+    free(got);
+}
+
+/* ---- what must come out ------------------------------------------------------------------ */
+
+/* SparseDist without CPU times; the default stream takes 9.6 ms. */
+#define SPARSE_DIST(h2d, extra)                                                                    \
+    "swplan: 1\n"                                                                                  \
+    "pipeline_depth: 3\n" extra "schedule:\n"                                                      \
+    "  H2D: {stage: 0, stream: memcpy, " h2d "}\n"                                                 \
+    "  InputDistStart: {stage: 1, stream: data_dist, globally_ordered: true, time: 0.4ms}\n"       \
+    "  InputDistWait: {stage: 1, stream: data_dist, time: 2.5ms}\n"                                \
+    "  Forward: {stage: 2, time: 4ms}\n"                                                           \
+    "  Backward: {stage: 2, time: 5ms}\n"                                                          \
+    "  OptimizerStep: {stage: 2, time: 0.6ms}\n"                                                   \
+    "intra_iter_deps: [[InputDistStart, H2D], [InputDistWait, InputDistStart],\n"                  \
+    "  [Forward, InputDistWait], [Backward, Forward], [OptimizerStep, Backward]]\n"                \
+    "inter_iter_deps: [[Forward, OptimizerStep]]\n"
+
+static void test_steady_state(void)
+{
+    static const char plan[] = SPARSE_DIST("time: 3ms", "");
+    tap_ok(mean_of(plan, DRIVER_CLOCK, 0, 200) == 9.6e6, "clock: the busiest stream, 9.6 ms");
+    tap_ok(mean_of(plan, DRIVER_DATAFLOW, 0, 200) == 9.6e6, "dataflow: the same without jitter");
+    static const char slow_copy[] = SPARSE_DIST("time: 12ms", "");
+    tap_ok(mean_of(slow_copy, DRIVER_CLOCK, 0, 200) == 12e6,
+           "clock: a slow copy is the bottleneck");
+    tap_ok(mean_of(slow_copy, DRIVER_DATAFLOW, 0, 200) == 12e6, "dataflow: too");
+    tap_ok(mean_of(plan, DRIVER_DATAFLOW, 1, 200) == 15.5e6, "one in flight: the sum of all");
+}
+
+/* Jitter of a task that is not the bottleneck is absorbed by depth: 6 ms on average, sometimes 20.
+ */
+static void test_jitter(void)
+{
+    static const char plan[] = SPARSE_DIST("time: 6ms, jitter: lognormal(cv=0.8)", "");
+    double last = INFINITY;
+    bool better = true;
+    for (int depth = 1; depth <= 16; depth *= 2) {
+        double mean = mean_of(plan, DRIVER_DATAFLOW, depth, 4000);
+        tap_note("max_depth %d: %.3f ms", depth, mean / 1e6);
+        better &= mean < last;
+        last = mean;
+    }
+    tap_ok(better, "deeper is faster under one luck");
+    tap_ok(last < 1.01 * 9.6e6, "with 16 in flight a jittery copy costs less than 1%%");
+    double clock = mean_of(plan, DRIVER_CLOCK, 0, 4000);
+    tap_ok(clock > 1.01 * 9.6e6, "under the clock, three in flight, it costs more: %.3f ms",
+           clock / 1e6);
+}
+
+static void test_modes(void)
+{
+#define MODES(deps)                                                                                \
+    "swplan: 1\n"                                                                                  \
+    "schedule:\n"                                                                                  \
+    "  Forward: {stage: 0, stream: f, time: 3ms}\n"                                                \
+    "  Backward: {stage: 1, stream: b, time: 3ms}\n"                                               \
+    "  OptimizerStep: {stage: 1, stream: o, time: 3ms}\n"                                          \
+    "intra_iter_deps: [[Backward, Forward], [OptimizerStep, Backward]]\n" deps
+    for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++) {
+        tap_ok(mean_of(MODES(""), driver, 0, 100) < 9e6, "%s: undeclared, iterations overlap",
+               driver_key(driver));
+        tap_ok(mean_of(MODES("inter_iter_deps: [[Forward, OptimizerStep]]\n"), driver, 0, 100) ==
+                   9e6,
+               "%s: Forward <- OptimizerStep(i-1) makes it serial", driver_key(driver));
+    }
+#undef MODES
+}
+
+static void test_fill(void)
+{
+    struct plan plan;
+    struct prediction clock, dataflow;
+    if (!parse(SPARSE_DIST("time: 3ms", "max_depth: 8\n"), &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_CLOCK, 100), &clock)) {
+        tap_is_int(clock.in_flight_max, 3, "clock: depth iterations in flight");
+        tap_is_int((long long)clock.fill_ns, 15500000, "clock: the fill is one iteration's way");
+        prediction_fini(&clock);
+    }
+    if (predicts(&plan, usual(DRIVER_DATAFLOW, 100), &dataflow)) {
+        tap_is_int(dataflow.in_flight_max, 8, "dataflow: max_depth");
+        prediction_fini(&dataflow);
+    }
+    plan_fini(&plan);
+}
+
+static void test_exposed(void)
+{
+    struct plan plan;
+    struct prediction prediction;
+    if (!parse(SPARSE_DIST("time: 3ms", ""), &plan))
+        return;
+    struct predict_options options = usual(DRIVER_CLOCK, 1000);
+    options.exposed = EXPOSED_IF_CHEAP;
+    if (predicts(&plan, options, &prediction)) {
+        int h2d = plan_find_task(&plan, "H2D"), forward = plan_find_task(&plan, "Forward");
+        tap_ok(prediction.exposed_ns && prediction.exposed_ns[h2d] == 0, "H2D is hidden");
+        tap_ok(prediction.exposed_ns && prediction.exposed_ns[forward] == 4e6,
+               "Forward is exposed, all of it");
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
+/* ---- causes ------------------------------------------------------------------------------ */
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) < 0.005;
+}
+
+static void test_causes(void)
+{
+    struct plan plan;
+    struct prediction clock, dataflow;
+    if (!parse(SPARSE_DIST("time: 3ms", ""), &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_CLOCK, 1000), &clock)) {
+        tap_ok(near(share(&clock, 0, "memcpy", STALL_CLOCK), 1 - 3 / 9.6),
+               "clock: the copy stream waits for the period clock");
+        tap_ok(share(&clock, 0, "default", STALL_BUSY) > 0.99, "clock: the default stream works");
+        tap_ok(share(&clock, 0, "memcpy", STALL_BACKPRESSURE) == 0, "clock: no back-pressure");
+        prediction_fini(&clock);
+    }
+    if (predicts(&plan, usual(DRIVER_DATAFLOW, 1000), &dataflow)) {
+        tap_ok(near(share(&dataflow, 0, "memcpy", STALL_BACKPRESSURE), 1 - 3 / 9.6),
+               "dataflow: the copy stream feels back-pressure");
+        tap_ok(share(&dataflow, 0, "memcpy", STALL_CLOCK) == 0, "dataflow: no period clock");
+        prediction_fini(&dataflow);
+    }
+    plan_fini(&plan);
+}
+
+static void check_cause(const char *text, enum driver driver, const char *stream, int rank,
+                        enum stall_cause cause, double want, const char *what)
+{
+    struct plan plan;
+    struct prediction prediction;
+    if (!parse(text, &plan))
+        return;
+    if (predicts(&plan, usual(driver, 1000), &prediction)) {
+        double got = share(&prediction, rank, stream, cause);
+        tap_ok(near(got, want), "%s: %.3f, wanted %.3f", what, got, want);
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
+static void test_more_causes(void)
+{
+    check_cause("swplan: 1\n"
+                "schedule:\n"
+                "  Work: {stage: 0, time: 1ms, host_time: 3ms}\n",
+                DRIVER_CLOCK, "default", 0, STALL_HOST, 0.75, "launch-bound");
+    check_cause("swplan: 1\n"
+                "schedule:\n"
+                "  A: {stage: 0, stream: a, time: 3ms}\n"
+                "  B: {stage: 0, stream: b, time: 1ms}\n"
+                "intra_iter_deps: [[B, A]]\n",
+                DRIVER_CLOCK, "b", 0, STALL_DEPENDENCE, 0.75, "a stream waits for an event");
+    check_cause("swplan: 1\n"
+                "schedule:\n"
+                "  A: {stage: 0, stream: a, time: 3ms, host_sync: device}\n"
+                "  B: {stage: 0, stream: b, time: 1ms, host_sync: device}\n"
+                "intra_iter_deps: [[B, A]]\n",
+                DRIVER_CLOCK, "b", 0, STALL_DEPENDENCE, 0.75, "a host waits for the device");
+    check_cause("swplan: 1\n"
+                "pipeline_depth: 2\n"
+                "enqueue_order: [A, B, C]\n"
+                "schedule:\n"
+                "  A: {stage: 0, stream: a, time: 3ms, work: {copy: h2d, bytes: 1MiB, pageable: "
+                "true}}\n"
+                "  B: {stage: 1, stream: b, time: 1ms}\n"
+                "  C: {stage: 1, stream: b, time: 1ms}\n"
+                "intra_iter_deps: [[C, B], [B, A]]\n",
+                DRIVER_CLOCK, "b", 0, STALL_HEAD_OF_LINE, 0.6,
+                "a blocking copy in front in the worker's queue");
+    check_cause("swplan: 1\n"
+                "machine: {sm_slots: 1}\n"
+                "schedule:\n"
+                "  A: {stage: 0, stream: a, time: 3ms, sm: 1}\n"
+                "  B: {stage: 0, stream: b, time: 1ms, sm: 1}\n",
+                DRIVER_CLOCK, "b", 0, STALL_RESOURCE, 0.75, "residency slots");
+    static const char slow_rank[] = "swplan: 1\n"
+                                    "ranks: 2\n"
+                                    "schedule:\n"
+                                    "  Work: {stage: 0, time: 2ms}\n"
+                                    "  Reduce: {stage: 0, time: 1ms, work: {collective: "
+                                    "all_reduce, comm: dp, bytes: 1MiB}}\n"
+                                    "intra_iter_deps: [[Reduce, Work]]\n"
+                                    "rank_overrides: {1: {schedule: {Work: {time: 3ms}}}}\n";
+    check_cause(slow_rank, DRIVER_CLOCK, "default", 0, STALL_PEER, 0.25, "the slower rank's peer");
+    check_cause(slow_rank, DRIVER_CLOCK, "default", 1, STALL_BUSY, 1, "the slower rank");
+    check_cause("swplan: 1\n"
+                "ranks: 2\n"
+                "batches: [500, 1000]\n"
+                "schedule: {Work: {stage: 0, time: 2ms}}\n",
+                DRIVER_CLOCK, "default", 0, STALL_NO_MORE_DATA, 0.5, "half the data");
+}
+
+/* ---- rank programs, host programs -------------------------------------------------------- */
+
+static void check_schedule(const char *schedule, const char *fifo, double want_ms)
+{
+    char text[256];
+    struct plan plan;
+    struct prediction prediction;
+    snprintf(text, sizeof text,
+             "swplan: 1\n"
+             "generate: {schedule: %s}\n"
+             "p2p: {fifo: %s}\n"
+             "times: {F: 1ms, B: 2ms}\n",
+             schedule, fifo);
+    if (!parse(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
+        int64_t busy_ns = prediction.streams[prediction_compute_stream(&prediction, 0)].busy_ns;
+        double bubble = 1 - (double)busy_ns / (want_ms * 1e6);
+        tap_ok(prediction.makespan_ns == want_ms * 1e6, "%s, fifo %s: %g ms, got %g", schedule,
+               fifo, want_ms, prediction.makespan_ns / 1e6);
+        tap_ok(fabs(prediction.bubble - bubble) < 1e-9, "bubble %.4f, wanted %.4f",
+               prediction.bubble, bubble);
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
+/* (m + p - 1)(F + B) without chunks. With them receives that come early hold up sends in a single
+   FIFO; these makespans were computed with another model of the same rules. */
+static void test_schedules(void)
+{
+    check_schedule("gpipe, ranks: 4, microbatches: 8", "rank", 33);
+    check_schedule("1f1b, ranks: 4, microbatches: 8", "rank", 33);
+    check_schedule("1f1b, ranks: 4, microbatches: 8", "edge", 33);
+    check_schedule("interleaved_1f1b, ranks: 4, chunks: 2, microbatches: 8", "rank", 67);
+    check_schedule("interleaved_1f1b, ranks: 4, chunks: 2, microbatches: 8", "pair", 57);
+    check_schedule("interleaved_1f1b, ranks: 8, chunks: 2, microbatches: 16", "rank", 168);
+    check_schedule("interleaved_1f1b, ranks: 8, chunks: 2, microbatches: 16", "pair", 117);
+    check_schedule("interleaved_1f1b, ranks: 8, chunks: 4, microbatches: 32", "rank", 552);
+    check_schedule("interleaved_1f1b, ranks: 8, chunks: 4, microbatches: 32", "pair", 405);
+}
+
+/* PyTorch's own zero-bubble schedule, with and without its messages, in both dialects. */
+static void test_pytorch_schedules(void)
+{
+    static const char *const names[] = {"comms", "compute", "compute.olddialect"};
+    const char *shared = getenv("SWSIM_SHARED"), *source = getenv("srcdir");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[4096];
+        struct plan plan;
+        struct prediction prediction;
+        snprintf(path, sizeof path, "%s%s/data/pytorch/zb1p_2rank_2stagep_%s.csv",
+                 shared ? shared : source, shared ? "" : "/../shared", names[i]);
+        if ((!shared && !source) || access(path, R_OK) != 0) {
+            tap_skip("no PyTorch schedules in $SWSIM_SHARED or $srcdir/../shared");
+            continue;
+        }
+        if (plan_read(path, &plan, &diag) != STATUS_OK) {
+            tap_ok(0, "%s is read", path);
+            continue;
+        }
+        plan.programs.times[ACTION_F] = plan.programs.times[ACTION_I] =
+            plan.programs.times[ACTION_W] = (struct action_time){true, 1000000};
+        plan.programs.times[ACTION_B] = (struct action_time){true, 2000000};
+        if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
+            tap_is_int((long long)prediction.makespan_ns, 49000000, "zb1p (%s): 49 ms", names[i]);
+            prediction_fini(&prediction);
+        }
+        plan_fini(&plan);
+    }
+}
+
+static void test_host_program(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "queues: {q: 1}\n"
+                               "threads:\n"
+                               "  r0.loader:\n"
+                               "    - {host: 5ms}\n"
+                               "    - {put: q}\n"
+                               "    - {host: 1ms}\n"
+                               "    - {put: q}\n"
+                               "  r0.main:\n"
+                               "    - {get: q}\n"
+                               "    - {launch: first, stream: s, time: 3ms, host_time: 1ms}\n"
+                               "    - {get: q}\n"
+                               "    - {launch: second, stream: s, time: 2ms}\n"
+                               "    - {sync: stream, stream: s}\n"
+                               "    - {host: 1ms}\n";
+    struct plan plan;
+    struct prediction prediction;
+    if (!parse(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
+        const struct stream_account *account = &prediction.streams[0];
+        tap_is_int((long long)prediction.makespan_ns, 12000000, "host program: 12 ms");
+        tap_is_int(account->busy_ns, 5000000, "its stream works 5 ms");
+        tap_is_int(account->stall_ns[STALL_DEPENDENCE], 5000000, "5 ms for the loader");
+        tap_is_int(account->stall_ns[STALL_HOST], 1000000, "1 ms for the launch");
+        tap_is_int(account->stall_ns[STALL_NO_MORE_DATA], 1000000, "1 ms after its last work");
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
+/* A callback lasts as long as its body and at least its own time; what is behind it waits. */
+static void test_callback(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "threads:\n"
+                               "  r0.main:\n"
+                               "    - {launch: a, stream: s, time: 1ms}\n"
+                               "    - {callback: c, stream: s, body: [{host: 2ms}, {signal: f}]}\n"
+                               "    - {launch: b, stream: s, time: 1ms}\n"
+                               "    - {await: f}\n"
+                               "    - {host: 5ms}\n";
+    struct plan plan;
+    struct prediction prediction;
+    if (!parse(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
+        tap_is_int((long long)prediction.makespan_ns, 8000000, "callback: 1 + 2 + 5 ms");
+        tap_is_int(prediction.streams[0].busy_ns, 4000000, "its stream works 4 ms");
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
+/* ---- deadlock ---------------------------------------------------------------------------- */
+
+static void test_deadlock(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "enqueue_order: [A, B]\n"
+                               "schedule:\n"
+                               "  A: {stage: 0, time: 1ms}\n"
+                               "  B: {stage: 1, time: 1ms}\n"
+                               "inter_iter_deps: [[A, B]]\n";
+    struct plan plan;
+    struct prediction prediction;
+    if (!parse(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_CLOCK, 100), &prediction)) {
+        bool told = false;
+        for (size_t i = 0; i < prediction.blocked_count; i++)
+            told |= strstr(prediction.blocked[i].waits_for, "B(0)") != NULL;
+        tap_ok(prediction.blocked_count > 0, "a deadlock is a result");
+        tap_ok(told, "it says who waits for what");
+        tap_ok(prediction.violated & (1u << PROPERTY_DEADLOCK), "the property is broken");
+        tap_ok(adds_up(&prediction), "the account adds up all the same");
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
+static void test_refusals(void)
+{
+    struct plan plan;
+    struct prediction prediction;
+    struct jitter_rule rule = {.task = "Nobody"};
+    if (!parse("swplan: 1\nschedule: {A: {stage: 0}}\n", &plan))
+        return;
+    struct predict_options options = usual(DRIVER_CLOCK, -1);
+    tap_is_int(predict(&plan, &options, &prediction, &diag), STATUS_USAGE,
+               "any number of iterations cannot be simulated");
+    options = usual(DRIVER_CLOCK, (int64_t)SIMULATE_MAX_ITERATIONS + 1);
+    tap_is_int(predict(&plan, &options, &prediction, &diag), STATUS_USAGE, "nor can too many");
+    options = usual(DRIVER_CLOCK, 10);
+    options.jitter = &rule;
+    options.jitter_count = 1;
+    tap_is_int(predict(&plan, &options, &prediction, &diag), STATUS_USAGE,
+               "jitter of a task that is not there is refused");
+    plan_fini(&plan);
+}
+
+/* ---- luck -------------------------------------------------------------------------------- */
+
+static void test_replications(void)
+{
+    struct plan plan;
+    struct prediction one, four;
+    if (!parse(chain, &plan))
+        return;
+    struct predict_options options = usual(DRIVER_DATAFLOW, 300);
+    options.replications = 9;
+    struct predict_options spread = options;
+    spread.threads = 4;
+    if (predicts(&plan, options, &one)) {
+        if (predicts(&plan, spread, &four)) {
+            tap_ok(one.iteration.mean == four.iteration.mean && one.total_ns == four.total_ns &&
+                       one.iteration.ci_low == four.iteration.ci_low &&
+                       one.streams[0].busy_ns == four.streams[0].busy_ns,
+                   "four threads and one give the same");
+            tap_ok(four.iteration.ci_low < four.iteration.mean, "replications differ");
+            tap_ok(adds_up(&four), "the sum of their accounts adds up");
+            prediction_fini(&four);
+        }
+        prediction_fini(&one);
+    }
+    plan_fini(&plan);
+}
+
+/* The same tasks in another order and with another one between: their luck stays. */
+static void test_same_luck(void)
+{
+    static const char other[] =
+        "swplan: 1\n"
+        "schedule:\n"
+        "  X: {stage: 0, stream: x, time: 1ms}\n"
+        "  B: {stage: 1, stream: b, time: 1.1ms, jitter: exponential}\n"
+        "  A: {stage: 0, stream: a, time: 1ms, jitter: lognormal(cv=0.8)}\n";
+    struct plan first, second;
+    struct prediction a, b;
+    if (!parse(chain, &first) || !parse(other, &second))
+        return;
+    if (predicts(&first, usual(DRIVER_CLOCK, 300), &a)) {
+        if (predicts(&second, usual(DRIVER_DATAFLOW, 300), &b)) {
+            tap_is_int(b.streams[stream_named(&b, 0, "a")].busy_ns,
+                       a.streams[stream_named(&a, 0, "a")].busy_ns,
+                       "task A has the same luck in another plan under the other driver");
+            tap_is_int(b.streams[stream_named(&b, 0, "b")].busy_ns,
+                       a.streams[stream_named(&a, 0, "b")].busy_ns, "so has B");
+            prediction_fini(&b);
+        }
+        prediction_fini(&a);
+    }
+    plan_fini(&first);
+    plan_fini(&second);
+}
+
+/* ---- every plan we have ------------------------------------------------------------------ */
+
+/* The steps, taken a second time by a machine that knows no time. */
+struct replay {
+    const struct program *program;
+    struct state *state;
+    int64_t last_ns;
+    bool legal;
+};
+
+static enum status begin_replay(void *context, const struct program *program, struct diag *unused)
+{
+    struct replay *replay = context;
+    (void)unused;
+    replay->program = program;
+    replay->state = machine_state(program);
+    replay->legal = replay->state != NULL;
+    return STATUS_OK;
+}
+
+static bool replay_step(void *context, int64_t time_ns, struct transition transition,
+                        const struct effect *effect)
+{
+    struct replay *replay = context;
+    struct effect again;
+    (void)effect;
+    if (!replay->legal || time_ns < replay->last_ns ||
+        machine_agent_enabled(replay->program, replay->state, transition.agent) == 0) {
+        replay->legal = false;
+        return true;
+    }
+    replay->last_ns = time_ns;
+    machine_step(replay->program, replay->state, transition, &again);
+    return true;
+}
+
+static void check_plan(const struct plan *plan, enum driver driver)
+{
+    struct replay replay = {0};
+    const struct simulate_observer observer = {&replay, NULL, NULL, replay_step};
+    struct prediction prediction, again;
+    struct predict_options options = usual(driver, 40);
+    options.observer = &observer;
+    options.begin = begin_replay;
+    if (!predicts(plan, options, &prediction))
+        return;
+    bool done = replay.legal && machine_done(replay.program, replay.state);
+    tap_ok(replay.legal && done == (prediction.blocked_count == 0) && adds_up(&prediction),
+           "%s, %s: legal, adds up%s", plan->name, driver_key(driver),
+           prediction.blocked_count ? ", deadlock" : "");
+    machine_free(replay.state);
+    if (predicts(plan, usual(driver, 40), &again)) {
+        if (again.makespan_ns != prediction.makespan_ns || again.steps != prediction.steps)
+            tap_ok(0, "%s, %s: twice the same", plan->name, driver_key(driver));
+        prediction_fini(&again);
+    }
+    prediction_fini(&prediction);
+}
+
+static void test_all_plans(void)
+{
+    const char *source = getenv("srcdir");
+    char pattern[4096];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/plans/*/*.yaml", source ? source : ".");
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        tap_skip("no plans in $srcdir/plans");
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct plan plan;
+        if (plan_read(found.gl_pathv[i], &plan, &diag) != STATUS_OK) {
+            tap_ok(0, "%s is read", found.gl_pathv[i]);
+            continue;
+        }
+        bool pipeline = plan.form == FORM_PIPELINE;
+        check_plan(&plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE);
+        if (pipeline)
+            check_plan(&plan, DRIVER_DATAFLOW);
+        plan_fini(&plan);
+    }
+    globfree(&found);
+}
+
+int main(void)
+{
+    diag_init(&diag);
+    test_recurrence(DRIVER_CLOCK);
+    test_recurrence(DRIVER_DATAFLOW);
+    test_steady_state();
+    test_jitter();
+    test_modes();
+    test_fill();
+    test_exposed();
+    test_causes();
+    test_more_causes();
+    test_schedules();
+    test_pytorch_schedules();
+    test_host_program();
+    test_callback();
+    test_deadlock();
+    test_refusals();
+    test_replications();
+    test_same_luck();
+    test_all_plans();
+    diag_fini(&diag);
+    return tap_done();
+}

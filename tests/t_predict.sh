@@ -1,0 +1,166 @@
+#!/bin/sh
+# `swsim predict`: what it prints and writes, its options, its exit codes.
+set -u
+: "${srcdir:=.}"
+: "${SWSIM:=./swsim}"
+. "$srcdir/tests/tap.sh"
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+
+cat >"$dir/plan.yaml" <<'PLAN'
+swplan: 1
+name: three_streams
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 1ms, writes: [batch]}
+  Work: {stage: 1, time: 2ms, host_time: 10us, reads: [batch], writes: [result]}
+  Back: {stage: 2, stream: back, time: 1ms, reads: [result]}
+intra_iter_deps:
+  - [Work, Copy]
+  - [Back, Work]
+buffers: {batch: {scope: iteration, bytes: 4MiB}, result: {scope: iteration, bytes: 1MiB}}
+PLAN
+cat >"$dir/stuck.yaml" <<'PLAN'
+swplan: 1
+name: stuck
+enqueue_order: [A, B]
+schedule:
+  A: {stage: 0, time: 1ms}
+  B: {stage: 1, time: 1ms}
+inter_iter_deps: [[A, B]]
+PLAN
+cat >"$dir/threads.yaml" <<'PLAN'
+swplan: 1
+name: two_kernels
+threads:
+  r0.main:
+    - {launch: a, stream: s, time: 1ms}
+    - {launch: b, stream: s, time: 2ms}
+PLAN
+
+echo 0F0,0B0 >"$dir/threads.csv"
+
+# exits CODE COMMAND...: the command exits with CODE; its output goes to $dir/out and $dir/err.
+exits()
+{
+    want=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    test "$code" -eq "$want" && return
+    echo "exit code $code, expected $want"
+    cat "$dir/out" "$dir/err"
+    false
+}
+
+# prints TEXT COMMAND...: exits with 0 and TEXT is in its output.
+prints()
+{
+    text=$1
+    shift
+    exits 0 "$@" || return
+    grep -qF -- "$text" "$dir/out" && return
+    echo "expected: $text"
+    cat "$dir/out"
+    false
+}
+
+# says CODE TEXT COMMAND...: exits with CODE and TEXT is in its messages.
+says()
+{
+    want=$1
+    text=$2
+    shift 2
+    exits "$want" "$@" || return
+    grep -qF -- "$text" "$dir/err" && return
+    echo "expected: $text"
+    cat "$dir/err"
+    false
+}
+
+predict="$SWSIM predict"
+
+# ---- text ----------------------------------------------------------------------------------------
+
+check "both drivers by default" prints "dataflow driver" $predict "$dir/plan.yaml"
+check "and the clock first" grep -q "^three_streams, clock driver, 1000 iterations" "$dir/out"
+check "a stream's work" grep -q "default  *99\.[0-9]%" "$dir/out"
+check "a stream's idleness" grep -q "% *period clock" "$dir/out"
+check "exposed times" grep -q "^  Work  *2.00 ms" "$dir/out"
+check "one driver" prints "clock driver" $predict --driver=clock "$dir/plan.yaml"
+check "is one" sh -c "! grep -q dataflow '$dir/out'"
+check "a host program has no driver" prints "two_kernels" $predict "$dir/threads.yaml"
+check "it takes 3 ms" grep -q "total *3.00 ms" "$dir/out"
+
+# ---- JSON ----------------------------------------------------------------------------------------
+
+check "JSON" exits 0 $predict --json "$dir/plan.yaml"
+check "one object a driver" test "$(grep -c '^{.*}$' "$dir/out")" -eq 2
+for key in plan driver seed iterations replications tasks_simulated seconds iteration_ns mean p50 \
+    p95 p99 ci95 throughput_per_s fill_ns drain_ns steady_exact_ns critical_cycle bubble streams \
+    busy stall dependence clock backpressure host head_of_line peer resource no_more_data \
+    exposed_ns in_flight_bytes_max; do
+    check "key $key" test "$(grep -c "\"$key\":" "$dir/out")" -eq 2
+done
+check "tasks are counted once" grep -q '"tasks_simulated":3000,' "$dir/out"
+check "bytes in flight: 3 iterations of 5 MiB" grep -q '"in_flight_bytes_max":15728640' "$dir/out"
+check "JSON of a host program" prints '"makespan_ns":3000000,' $predict --json "$dir/threads.yaml"
+
+# ---- determinism ---------------------------------------------------------------------------------
+
+timeless()
+{
+    sed 's/"seconds":[^,]*,//' "$dir/out"
+}
+exits 0 $predict --json --jitter '*=exponential' --replications 5 --threads 1 "$dir/plan.yaml"
+first=$(timeless)
+exits 0 $predict --json --jitter '*=exponential' --replications 5 --threads 3 "$dir/plan.yaml"
+check "one seed, one result, whatever the number of threads" test "$(timeless)" = "$first"
+exits 0 $predict --json --jitter '*=exponential' --replications 5 --seed 2 "$dir/plan.yaml"
+check "another seed, another result" test "$(timeless)" != "$first"
+
+# ---- options -------------------------------------------------------------------------------------
+
+check "jitter of one task" prints "seed 1" $predict --jitter 'Copy=lognormal(cv=0.5)' "$dir/plan.yaml"
+check "jitter of nobody" says 2 "'Nobody'" $predict --jitter Nobody=exponential "$dir/plan.yaml"
+check "jitter without a distribution" says 2 "expected TASK=DISTRIBUTION" \
+    $predict --jitter Copy "$dir/plan.yaml"
+check "jitter of an unknown kind" says 2 "--jitter Copy" $predict --jitter Copy=odd "$dir/plan.yaml"
+check "a sweep" prints "max_depth" $predict --sweep max_depth=1..4 "$dir/plan.yaml"
+check "has a line for each value" test "$(grep -c '^ *[1-4] .*ms' "$dir/out")" -eq 4
+check "a sweep in JSON" prints '"max_depth":2,' $predict --json --sweep max_depth=1..3 "$dir/plan.yaml"
+check "a sweep of the clock's max_depth" says 2 "only data-flow" \
+    $predict --driver clock --sweep max_depth=1..3 "$dir/plan.yaml"
+check "a sweep of something else" says 2 "expected max_depth or ranks" \
+    $predict --sweep colour=1..3 "$dir/plan.yaml"
+check "a sweep without an end" says 2 "expected KEY=FROM..TO" \
+    $predict --sweep max_depth=1 "$dir/plan.yaml"
+check "a driver for a host program" says 2 "only plans of the pipeline form" \
+    $predict --driver clock "$dir/threads.yaml"
+check "a profile" says 2 "not in this version" $predict --profile x.db "$dir/plan.yaml"
+check "too many iterations" says 2 "--iterations" $predict -n 1000000000 "$dir/plan.yaml"
+check "times of actions" sh -c "'$SWSIM' generate gpipe --ranks=2 --microbatches=2 |
+    $predict --times=F=1ms,B=2ms - | grep 'total *9.00 ms'"
+check "times of no action" says 2 "--times: found 'Q'" $predict --times=Q=1ms "$dir/threads.csv"
+check "times for a plan without actions" says 2 "only rank programs" \
+    $predict --times=F=1ms "$dir/plan.yaml"
+check "ranks" prints "4 ranks" $predict --ranks 4 -n 50 "$dir/plan.yaml"
+
+# ---- exit codes ----------------------------------------------------------------------------------
+
+check "a deadlock is violated" exits 1 $predict --driver clock "$dir/stuck.yaml"
+check "and told" grep -q "waits for the CPU signal of B(0)" "$dir/out"
+check "in JSON too" exits 1 $predict --json --driver clock "$dir/stuck.yaml"
+check "with who waits" grep -q '"deadlock":true,"blocked":\[{"rank":0,' "$dir/out"
+check "no plan" exits 2 $predict
+check "a missing plan" exits 2 $predict "$dir/none.yaml"
+
+# ---- the store -----------------------------------------------------------------------------------
+
+check "a trace is stored" exits 0 $predict -n 30 --driver clock --db "$dir/runs.db" "$dir/plan.yaml"
+check "as a simulated run" prints "simulated" "$SWSIM" runs "$dir/runs.db"
+check "and can be drawn" exits 0 "$SWSIM" render "$dir/runs.db" -o "$dir/run.svg"
+check "with its waits" grep -q "period clock" "$dir/run.svg"
+check "a store that cannot be" exits 2 $predict --db "$dir/no/runs.db" "$dir/plan.yaml"
+
+done_testing

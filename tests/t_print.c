@@ -1,0 +1,305 @@
+/*
+ * t_print.c - the canonical text of a plan: what it looks like, that it is a fixed point of parsing
+ * and printing, and that a full disk is reported.
+ */
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/parse.h"
+#include "core/print.h"
+#include "tests/tap.h"
+
+/* The text of a plan, to be freed; NULL after a failure. */
+static char *print_text(const struct plan *plan, size_t *length)
+{
+    char *text = NULL;
+    struct diag diag;
+    FILE *out = open_memstream(&text, length);
+    if (!out)
+        return NULL;
+    diag_init(&diag);
+    enum status status = plan_print(plan, out, &diag);
+    fclose(out);
+    diag_fini(&diag);
+    if (status == STATUS_OK)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static char *reprint(const char *file_name, const char *text, size_t length, size_t *out_length)
+{
+    struct plan plan;
+    struct diag diag;
+    diag_init(&diag);
+    enum status status = plan_parse(file_name, text, length, &plan, &diag);
+    if (diag.count)
+        tap_note("%u:%u: %s", diag.messages[0].mark.line, diag.messages[0].mark.col,
+                 diag.messages[0].text);
+    diag_fini(&diag);
+    if (status != STATUS_OK)
+        return NULL;
+    char *printed = print_text(&plan, out_length);
+    plan_fini(&plan);
+    return printed;
+}
+
+/* print(parse(print(parse(x)))) == print(parse(x)); and equal to `want`, if given. */
+static void check(const char *title, const char *text, const char *want)
+{
+    size_t length = 0, again_length = 0;
+    char *first = reprint("plan.yaml", text, strlen(text), &length);
+    char *second = first ? reprint("other.yaml", first, length, &again_length) : NULL;
+    tap_is_str(second, first, "%s: a fixed point", title);
+    if (want)
+        tap_is_str(first, want, "%s: the text", title);
+    free(first);
+    free(second);
+}
+
+static void test_pipeline(void)
+{
+    check("pipeline",
+          "expect: {race: order}\n"
+          "inter_iter_deps: [[A, B], [A, A, 2]]\n"
+          "intra_iter_deps: [[B, A]]\n"
+          "schedule:\n"
+          "  A: {time: 200us, stage: 0, stream: copy, jitter: ' gamma( cv=0.10 )',\n"
+          "      work: {bytes: 1024KiB, copy: h2d}, writes: [x]}\n"
+          "  \"2\": {stage: 1, host_sync: none}\n"
+          "  B: {stage: 1, stream: default, reads: [x], sm: 0, work: {collective: all_reduce, "
+          "comm: dp}}\n"
+          "ranks: 2\n"
+          "rank_overrides: {1: {schedule: {B: {stream: copy, reads: []}, A: {}}, enqueue_order: "
+          "[B, '2', A]}}\n"
+          "buffers: {x: {}}\n"
+          "swplan: 1\n"
+          "pipeline_depth: 2\n",
+          "swplan: 1\n"
+          "name: plan\n"
+          "ranks: 2\n"
+          "pipeline_depth: 2\n"
+          "comms: {dp: all}\n"
+          "schedule:\n"
+          "  A:\n"
+          "    stage: 0\n"
+          "    stream: copy\n"
+          "    time: 0.2ms\n"
+          "    jitter: gamma(cv=0.1)\n"
+          "    writes: [x]\n"
+          "    work: {copy: h2d, bytes: 1MiB}\n"
+          "  \"2\":\n"
+          "    stage: 1\n"
+          "  B:\n"
+          "    stage: 1\n"
+          "    reads: [x]\n"
+          "    work: {collective: all_reduce, comm: dp}\n"
+          "intra_iter_deps:\n"
+          "- [B, A]\n"
+          "inter_iter_deps:\n"
+          "- [A, B]\n"
+          "- [A, A, 2]\n"
+          "rank_overrides:\n"
+          "  1:\n"
+          "    schedule:\n"
+          "      B:\n"
+          "        stream: copy\n"
+          "        reads: []\n"
+          "    enqueue_order: [B, \"2\", A]\n"
+          "buffers:\n"
+          "  x: {}\n"
+          "expect: {race: order}\n");
+    check(
+        "knobs",
+        "swplan: 1\nmax_depth: 3\nnum_slots: 4\nretire: submit\nelide_same_stream: true\n"
+        "ticket_at: fire\nforget_done: retire\nretired_dep: skip\nslot_reset: submit\n"
+        "batches: [3]\nenqueue_order: stage-ascending\nschedule: {A: {stage: 0}}\n"
+        "machine: {lazy_load: true, memory: 2GiB}\nexpect: {clock: {slot: always}, dataflow: {}}\n",
+        "swplan: 1\nname: plan\nmax_depth: 3\nnum_slots: 4\nenqueue_order: stage-ascending\n"
+        "retire: submit\nelide_same_stream: true\nticket_at: fire\nforget_done: retire\n"
+        "retired_dep: skip\nslot_reset: submit\nbatches: [3]\n"
+        "machine: {lazy_load: true, memory: 2GiB}\nschedule:\n  A:\n    stage: 0\n"
+        "expect: {clock: {slot: always}, dataflow: {}}\n");
+}
+
+static void test_threads(void)
+{
+    check("host programs",
+          "swplan: 1\ncomms: {A: [1, 0]}\nqueues: {q: 2}\nthreads:\n"
+          "  r0.m:\n"
+          "    - {launch: \"true\", stream: default, work: {axpy: {elements: 3}}}\n"
+          "    - {copy: h2d, bytes: 1kB, pageable: false}\n"
+          "    - {collective: t, comm: A, op: all_reduce, stream: s}\n"
+          "    - {group: [{send: x, peer: 1}, {recv: y, peer: 1, bytes: 1B}], comm: A}\n"
+          "    - {sync: event, event: e}\n"
+          "    - {sync: stream}\n"
+          "    - {callback: c, body: [{put: q}]}\n"
+          "    - {alloc: b}\n"
+          "    - {record_stream: b, stream: s}\n"
+          "  r1.n: []\n"
+          "expect: {}\n",
+          "swplan: 1\nname: plan\ncomms: {A: [0, 1]}\nqueues: {q: 2}\nthreads:\n"
+          "  r0.m:\n"
+          "  - {launch: \"true\", work: {axpy: {elements: 3}}}\n"
+          "  - {copy: h2d, bytes: 1kB}\n"
+          "  - {collective: t, comm: A, stream: s}\n"
+          "  - {group: [{send: x, peer: 1}, {recv: y, peer: 1, bytes: 1B}], comm: A}\n"
+          "  - {sync: event, event: e}\n"
+          "  - {sync: stream}\n"
+          "  - {callback: c, body: [{put: q}]}\n"
+          "  - {alloc: b}\n"
+          "  - {record_stream: b, stream: s}\n"
+          "  r1.n: []\n"
+          "expect: {}\n");
+    check("ranks without threads", "swplan: 1\nranks: 3\nthreads: {r0.m: []}\n",
+          "swplan: 1\nname: plan\nranks: 3\nthreads:\n  r0.m: []\n");
+}
+
+static void test_programs(void)
+{
+    check("rank programs",
+          "swplan: 1\np2p: {fifo: edge, batch: false}\ntimes: {B: 2ms, F: 1ms, W: 0s}\n"
+          "programs: [[0F0, '', 0B0, ''], '1F0  1B0', []]\n",
+          "swplan: 1\nname: plan\np2p: {fifo: edge}\ntimes: {F: 1ms, W: 0s, B: 2ms}\nprograms:\n"
+          "  0: [0F0, '', 0B0]\n  1: 1F0 1B0\n  2: []\n");
+    check("a generator", "swplan: 1\ngenerate: {microbatches: 8, ranks: 4, schedule: gpipe}\n",
+          "swplan: 1\nname: plan\ngenerate: {schedule: gpipe, ranks: 4, microbatches: 8}\n");
+}
+
+/* Texts that YAML could take for something else, or break. */
+static void test_texts(void)
+{
+    static const char *const texts[] = {
+        "null",
+        "~",
+        "true",
+        "1",
+        "1e3",
+        "0x1F",
+        "a: b",
+        "a #b",
+        "- a",
+        "[a",
+        "{a",
+        "&a",
+        "*a",
+        "!a",
+        "%a",
+        "@a",
+        "`a",
+        "?a",
+        "? a",
+        "a\\nb",
+        "a\\n\\n  b\\n",
+        " lead",
+        "trail ",
+        "tab\\there",
+        "quote\\\"s",
+        "it's",
+        "\\u00e4\\u20ac",
+        "\\U0001F600",
+        "<<",
+        "=",
+        "a,b",
+        "a]b",
+        "\\u0085",
+        "---",
+        "... ...",
+        "\\u2028x",
+        "#",
+        "long long long long long long long long long long long long long long long long long long "
+        "long long  long"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char plan[512];
+        snprintf(plan, sizeof plan, "swplan: 1\nabout: \"%s\"\nthreads: {r0.m: []}\n", texts[i]);
+        check(texts[i], plan, NULL);
+    }
+    for (size_t i = 0; i < 24; i++) {
+        char plan[512];
+        if (strchr(texts[i], '\\'))
+            continue; /* names hold no control characters */
+        snprintf(plan, sizeof plan,
+                 "swplan: 1\ncomms: {\"%s\": [0, 1]}\nmachine: {eager_messages: {\"%s\": 1}}\n"
+                 "threads: {\"r0.%s\": [{collective: \"%s\", comm: \"%s\"}, {lock: \"%s\"}]}\n",
+                 texts[i], texts[i], texts[i], texts[i], texts[i], texts[i]);
+        check(texts[i], plan, NULL);
+    }
+}
+
+/* ---- whole files ----------------------------------------------------------------------------- */
+
+static void check_file(const char *path)
+{
+    struct plan plan;
+    struct diag diag;
+    size_t length = 0, again_length = 0;
+    diag_init(&diag);
+    enum status status = plan_read(path, &plan, &diag);
+    diag_fini(&diag);
+    tap_is_int(status, STATUS_OK, "%s is accepted", path);
+    if (status != STATUS_OK)
+        return;
+    char *first = print_text(&plan, &length);
+    plan_fini(&plan);
+    char *second = first ? reprint("other.yaml", first, length, &again_length) : NULL;
+    tap_ok(first && second && strcmp(first, second) == 0, "%s: a fixed point", path);
+    free(first);
+    free(second);
+}
+
+static void check_files(const char *dir, const char *pattern)
+{
+    char path[4096];
+    glob_t files;
+    snprintf(path, sizeof path, "%s/%s", dir, pattern);
+    if (glob(path, 0, NULL, &files) == 0) {
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            check_file(files.gl_pathv[i]);
+        globfree(&files);
+    } else {
+        tap_skip(pattern);
+    }
+}
+
+static void test_files(void)
+{
+    const char *shared = getenv("SWSIM_SHARED"), *srcdir = getenv("srcdir");
+    char beside[4096];
+    snprintf(beside, sizeof beside, "%s/../shared", srcdir ? srcdir : ".");
+    check_files(srcdir ? srcdir : ".", "plans/*/*.yaml");
+    check_files(shared ? shared : beside, "zoo/*.yaml");
+    check_files(shared ? shared : beside, "data/pytorch/*.csv");
+}
+
+static void test_full_disk(void)
+{
+    static const char text[] = "swplan: 1\nthreads: {r0.m: []}\n";
+    struct plan plan;
+    struct diag diag;
+    FILE *full = fopen("/dev/full", "w");
+    if (!full) {
+        tap_skip("no /dev/full");
+        return;
+    }
+    diag_init(&diag);
+    if (plan_parse("x.yaml", text, sizeof text - 1, &plan, &diag) == STATUS_OK) {
+        tap_is_int(plan_print(&plan, full, &diag), STATUS_SYSTEM, "a full disk is an error");
+        tap_is_str(diag.count ? diag.messages[0].text : "",
+                   "cannot write the plan: No space left on device", "and says so");
+        plan_fini(&plan);
+    }
+    diag_fini(&diag);
+    fclose(full);
+}
+
+int main(void)
+{
+    test_pipeline();
+    test_threads();
+    test_programs();
+    test_texts();
+    test_files();
+    test_full_disk();
+    return tap_done();
+}

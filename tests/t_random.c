@@ -1,0 +1,241 @@
+/*
+ * t_random.c - luck: the generator's known answers, the means and spreads of the distributions,
+ * what luck depends on and what it does not, the event queue, and the figures made of iteration
+ * times.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/dist_sample.h"
+#include "sim/events.h"
+#include "sim/iterations.h"
+#include "sim/random.h"
+#include "tests/tap.h"
+
+/* ---- Philox ------------------------------------------------------------------------------ */
+
+/* The vectors that come with Random123 (kat_vectors). */
+static void test_known_answers(void)
+{
+    static const struct {
+        uint32_t counter[4], key[2], want[4];
+    } known[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        uint32_t got[4];
+        random_philox(known[i].counter, known[i].key, got);
+        tap_ok(memcmp(got, known[i].want, sizeof got) == 0, "Philox4x32-10, known answer %zu", i);
+    }
+}
+
+static struct random_subject subject(const char *task, uint32_t iteration)
+{
+    return (struct random_subject){
+        .seed = 7, .task = random_name(task), .iteration = iteration, .part = RANDOM_DEVICE};
+}
+
+static uint64_t first_bits(struct random_subject subject)
+{
+    struct random_stream stream = random_open(&subject);
+    return random_bits(&stream);
+}
+
+static void test_subjects(void)
+{
+    struct random_subject base = subject("Forward", 3), other;
+    uint64_t bits = first_bits(base);
+    tap_ok(first_bits(subject("Forward", 3)) == bits, "the same subject has the same luck");
+    other = base, other.seed++;
+    tap_ok(first_bits(other) != bits, "the seed matters");
+    other = base, other.task = random_name("Backward");
+    tap_ok(first_bits(other) != bits, "the task matters");
+    other = base, other.replication++;
+    tap_ok(first_bits(other) != bits, "the replication matters");
+    other = base, other.iteration++;
+    tap_ok(first_bits(other) != bits, "the iteration matters");
+    other = base, other.rank++;
+    tap_ok(first_bits(other) != bits, "the rank matters");
+    other = base, other.part = RANDOM_HOST;
+    tap_ok(first_bits(other) != bits, "the part matters");
+}
+
+/* ---- distributions ----------------------------------------------------------------------- */
+
+enum { SAMPLES = 200000 };
+
+/* Mean and coefficient of variation of many draws around 1 ms. */
+static void measure(const struct dist *dist, double *mean, double *cv)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        struct random_subject who = subject("measure", i);
+        struct random_stream luck = random_open(&who);
+        double value = (double)dist_sample(dist, 1000000, &luck) / 1e6;
+        sum += value;
+        squares += value * value;
+    }
+    *mean = sum / SAMPLES;
+    *cv = sqrt(squares / SAMPLES - *mean * *mean) / *mean;
+}
+
+/* `cv` < 0: not looked at. */
+static void check_dist(struct arena *arena, const char *text, double mean, double cv)
+{
+    struct dist dist;
+    const char *what = "";
+    size_t where;
+    double got_mean, got_cv;
+    if (!dist_parse(text, arena, &dist, &what, &where)) {
+        tap_ok(0, "%s is a distribution: %s", text, what);
+        return;
+    }
+    measure(&dist, &got_mean, &got_cv);
+    tap_ok(fabs(got_mean - mean) < 0.01 * mean + 0.002 * got_cv, "%s: mean %.4f, wanted %.4f", text,
+           got_mean, mean);
+    if (cv >= 0)
+        tap_ok(fabs(got_cv - cv) < 0.02 * cv + 1e-9, "%s: cv %.4f, wanted %.4f", text, got_cv, cv);
+}
+
+static void test_distributions(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    check_dist(&arena, "constant", 1, 0);
+    check_dist(&arena, "uniform(half=0.6)", 1, 0.6 / sqrt(3));
+    check_dist(&arena, "normal(cv=0.2)", 1, 0.2);
+    check_dist(&arena, "normal(cv=2)", 1, -1); /* truncated: the mean stays, the cv cannot */
+    check_dist(&arena, "lognormal(cv=0.5)", 1, 0.5);
+    check_dist(&arena, "gamma(cv=0.3)", 1, 0.3);
+    check_dist(&arena, "gamma(cv=1.5)", 1, 1.5);
+    check_dist(&arena, "gamma(cv=0)", 1, 0);
+    check_dist(&arena, "exponential", 1, 1);
+    check_dist(&arena, "pareto(alpha=4)", 1, -1);
+    check_dist(&arena, "empirical(0.5, 1.0, 1.5)", 1, 0.5 * sqrt(2.0 / 3));
+    check_dist(&arena, "spike(p=10%, add=5ms)", 1.5, -1);
+    check_dist(&arena, "exponential + spike(p=1%, add=10ms)", 1.1, -1);
+    arena_fini(&arena);
+}
+
+/* ---- the event queue --------------------------------------------------------------------- */
+
+static void test_events(void)
+{
+    enum { EVENTS = 5000 };
+    struct events events;
+    struct event last = {.time_ns = -1}, event;
+    struct random_subject who = subject("events", 0);
+    struct random_stream luck = random_open(&who);
+    bool pushed = true, ordered = true;
+    int popped = 0;
+    events_init(&events);
+    for (int i = 0; i < EVENTS; i++)
+        pushed &= events_push(&events, (int64_t)(random_bits(&luck) % 100),
+                              (int)(random_bits(&luck) % 3), i);
+    tap_ok(pushed && events_check(&events), "the heap is a heap");
+    for (; events_pop(&events, &event); last = event, popped++) {
+        if (event.time_ns != last.time_ns)
+            ordered &= event.time_ns > last.time_ns;
+        else if (event.priority != last.priority)
+            ordered &= event.priority > last.priority;
+        else
+            ordered &= event.sequence > last.sequence;
+        if (popped % 100 == 0)
+            ordered &= events_check(&events);
+    }
+    tap_is_int(popped, EVENTS, "all events come out");
+    tap_ok(ordered, "by time, then priority, then the order they were pushed in");
+    tap_ok(events_next(&events) == NULL, "then there is none");
+    events_fini(&events);
+}
+
+/* ---- figures of iterations --------------------------------------------------------------- */
+
+static void test_figures(void)
+{
+    const int64_t ends[] = {1000};
+    struct iterations iterations;
+    struct iteration_figures figures;
+    int64_t now = 0;
+    tap_ok(iterations_init(&iterations, ends, 1, 2, 1), "one rank, 1000 iterations, depth 2");
+    for (int64_t i = 0; i < 1000; i++) {
+        bool odd = i < 102 || i >= 998; /* what must not count */
+        now += odd ? 1000000 : 100 + i % 2 * 20;
+        iterations_retired(&iterations, 0, i, now);
+    }
+    iterations_figures(&iterations, &figures);
+    iterations_fini(&iterations);
+    tap_ok(figures.steady, "there is a steady state");
+    tap_is_int(figures.count, 896, "depth + 10%% and the last depth iterations are left out");
+    tap_ok(figures.mean == 110, "mean %g", figures.mean);
+    tap_ok(figures.p50 >= 100 && figures.p50 <= 120 && figures.p99 == 120, "p50 %g, p99 %g",
+           figures.p50, figures.p99);
+    tap_ok(figures.ci_low <= 110 && figures.ci_high >= 110, "95%%: %g .. %g", figures.ci_low,
+           figures.ci_high);
+}
+
+static void test_ranks(void)
+{
+    const int64_t ends[] = {3, 5};
+    struct iterations iterations;
+    struct iteration_figures figures;
+    iterations_init(&iterations, ends, 2, 1, 1);
+    for (int64_t i = 0; i < 5; i++)
+        iterations_retired(&iterations, 1, i, 10 * (i + 1)); /* far ahead of the other */
+    tap_is_int(iterations.over, 0, "an iteration is over when every rank has retired it");
+    for (int64_t i = 0; i < 3; i++)
+        iterations_retired(&iterations, 0, i, 100 * (i + 1));
+    tap_is_int(iterations.over, 5, "a rank without an iteration need not retire it");
+    tap_is_int(iterations.first_over_ns, 100, "the first is over with the slower rank");
+    iterations_figures(&iterations, &figures);
+    tap_is_int(figures.count, 3, "five iterations, the first and the last left out");
+    iterations_fini(&iterations);
+}
+
+/* The interval of batch means holds the true mean about 95 times of 100. */
+static void test_confidence(void)
+{
+    enum { RUNS = 400, LENGTH = 2000 };
+    const int64_t ends[] = {LENGTH};
+    const struct dist dist = {.kind = DIST_EXPONENTIAL};
+    int inside = 0;
+    for (uint32_t run = 0; run < RUNS; run++) {
+        struct iterations iterations;
+        struct iteration_figures figures;
+        int64_t now = 0;
+        if (!iterations_init(&iterations, ends, 1, 1, 1))
+            break;
+        for (uint32_t i = 0; i < LENGTH; i++) {
+            struct random_subject who = subject("confidence", i);
+            who.replication = run;
+            struct random_stream luck = random_open(&who);
+            now += dist_sample(&dist, 1000000, &luck);
+            iterations_retired(&iterations, 0, i, now);
+        }
+        iterations_figures(&iterations, &figures);
+        inside += figures.ci_low <= 1e6 && 1e6 <= figures.ci_high;
+        iterations_fini(&iterations);
+    }
+    tap_ok(inside > 0.92 * RUNS && inside < 0.98 * RUNS,
+           "the 95%% interval holds the true mean in %d of %d runs", inside, RUNS);
+}
+
+int main(void)
+{
+    test_known_answers();
+    test_subjects();
+    test_distributions();
+    test_events();
+    test_figures();
+    test_ranks();
+    test_confidence();
+    return tap_done();
+}

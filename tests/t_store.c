@@ -1,0 +1,490 @@
+/*
+ * t_store.c - the trace store: what goes in comes out, and what happens when the file, the disk or
+ * the process fails.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/tap.h"
+#include "trace/store.h"
+
+static char folder[] = "/tmp/t_store.XXXXXX";
+
+/* A path in the test's folder; valid until the fourth call after. */
+static const char *in_folder(const char *name)
+{
+    static char paths[4][128];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static bool exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        tap_ok(0, "could write %s", path);
+}
+
+/* One statement on the file behind the store's back. */
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    int code = sqlite3_open(path, &db);
+    if (code == SQLITE_OK)
+        code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    if (code != SQLITE_OK)
+        tap_ok(0, "could run '%s': %s", sql, sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+static const char *first_message(const struct diag *diag)
+{
+    return diag->count ? diag->messages[0].text : "(no message)";
+}
+
+/* One error with this status whose text contains `part`; empties the diag. */
+static void expect_error(enum status got, enum status want, struct diag *diag, const char *part,
+                         const char *what)
+{
+    bool said = diag->errors == 1 && strstr(first_message(diag), part);
+    tap_ok(got == want && said, "%s", what);
+    if (got != want || !said)
+        tap_note("status %d, %zu errors: %s", (int)got, diag->errors, first_message(diag));
+    diag_fini(diag);
+}
+
+/* No error; says it otherwise. Empties the diag. */
+static void expect_ok(enum status got, struct diag *diag, const char *what)
+{
+    tap_ok(got == STATUS_OK && diag->errors == 0, "%s", what);
+    if (got != STATUS_OK)
+        tap_note("status %d: %s", (int)got, first_message(diag));
+    diag_fini(diag);
+}
+
+static const struct run_info some_info = {
+    .kind = RUN_MEASURED,
+    .plan_name = "It's a \"plan\"",
+    .plan_text = "swplan: 1\n",
+    .device = "host",
+    .driver = RUN_DRIVER_CLOCK,
+    .ranks = 2,
+    .seed = UINT64_C(0xfedcba9876543210),
+    .iterations_wanted = 40,
+    .created_unix_s = 1700000000,
+    .duration_ns = 12345678901,
+    .finished = RUN_FINISHED,
+    .note = "über alles",
+};
+
+/* Two agents, `iterations` iterations of 100 ns with a host and a device span each, an edge between
+   them, and one wait without task or iteration. */
+static void build_trace(struct trace *trace, struct arena *arena, int iterations)
+{
+    trace_init(trace, arena);
+    trace_set_info(trace, &some_info);
+    int thread = trace_add_agent(trace, 0, TRACE_THREAD, "default", 0);
+    int stream = trace_add_agent(trace, 1, TRACE_STREAM, "memcpy", 3);
+    for (int i = iterations - 1; i >= 0; i--) { /* out of order on purpose */
+        int from = trace_add_span(
+            trace, &(struct trace_span){thread, SPAN_HOST, "H2D", i, 100 * i, 100 * i + 10, NULL});
+        int to = trace_add_span(trace, &(struct trace_span){stream, SPAN_DEVICE, "H2D", i,
+                                                            100 * i + 20, 100 * i + 90, NULL});
+        trace_add_edge(trace, from, to, i % 2 ? EDGE_LAUNCH : EDGE_DEPENDENCE);
+        trace_add_iteration(trace, &(struct trace_iteration){0, i, 100 * i, 100 * i + 90});
+    }
+    trace_add_span(trace, &(struct trace_span){stream, SPAN_WAIT, NULL, -1, 90, 120, "H2D(1)"});
+    trace_add_step(trace, &(struct trace_step){0, 0, "thread default", "launch", "H2D", 0, 5});
+    trace_add_step(trace, &(struct trace_step){1, 1, "stream memcpy", "finish", NULL, -1, 7});
+    trace_add_stat(trace, "steady_exact_ns", 9.6e6);
+    trace_add_stat(trace, "bubble", 0.25);
+}
+
+static void check_info(const struct run_info *got)
+{
+    const struct run_info *want = &some_info;
+    tap_is_str(got->plan_name, want->plan_name, "the plan's name with quotes in it");
+    tap_is_str(got->plan_text, want->plan_text, "the plan's text");
+    tap_is_str(got->device, want->device, "the device");
+    tap_is_str(got->note, want->note, "the note, UTF-8");
+    tap_ok(got->kind == want->kind && got->driver == want->driver && got->ranks == want->ranks,
+           "kind, driver, ranks");
+    tap_ok(got->seed == want->seed, "a seed with the high bit set");
+    tap_ok(got->iterations_wanted == want->iterations_wanted &&
+               got->created_unix_s == want->created_unix_s &&
+               got->duration_ns == want->duration_ns && got->finished == want->finished,
+           "iterations, times, state");
+}
+
+static void test_round_trip(void)
+{
+    const char *path = in_folder("round.db");
+    struct diag diag;
+    struct arena arena;
+    struct store *store = NULL;
+    struct trace trace, back = {0};
+    int64_t run = -1;
+    diag_init(&diag);
+    arena_init(&arena, 0);
+    build_trace(&trace, &arena, 5);
+    expect_ok(store_open(path, true, &store, &diag), &diag, "a missing file becomes a store");
+    expect_ok(store_write_trace(store, &trace, &run, &diag), &diag, "a trace is written");
+    expect_ok(store_close(store, &diag), &diag, "the store is closed");
+    tap_ok(!exists(in_folder("round.db-wal")), "a closed store has no write-ahead log beside it");
+
+    expect_ok(store_open(path, false, &store, &diag), &diag, "the store is opened for reading");
+    expect_ok(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &back, &diag), &diag,
+              "the latest run is loaded");
+    expect_ok(store_load_steps(store, &back, &diag), &diag, "and its steps");
+    expect_ok(store_close(store, &diag), &diag, "and closed again");
+    tap_is_int(back.run, run, "it is the run that was written");
+    check_info(&back.info);
+
+    trace_sort(&trace);
+    tap_is_int((long long)back.agent_count, 2, "agents");
+    tap_ok(back.agents[1].rank == 1 && back.agents[1].kind == TRACE_STREAM &&
+               back.agents[1].position == 3,
+           "an agent's rank, kind and position");
+    tap_is_str(back.agents[1].name, "memcpy", "an agent's name");
+    int same = back.span_count == trace.span_count;
+    for (size_t i = 0; same && i < trace.span_count; i++) {
+        const struct trace_span *a = &trace.spans[i], *b = &back.spans[i];
+        same = a->agent == b->agent && a->kind == b->kind && a->iteration == b->iteration &&
+               a->start_ns == b->start_ns && a->end_ns == b->end_ns && !a->task == !b->task &&
+               (!a->task || strcmp(a->task, b->task) == 0) && !a->cause == !b->cause &&
+               (!a->cause || strcmp(a->cause, b->cause) == 0);
+    }
+    tap_ok(same, "the spans come back sorted as trace_sort sorts them");
+    same = back.edge_count == trace.edge_count;
+    for (size_t i = 0; same && i < trace.edge_count; i++)
+        same = trace.edges[i].from == back.edges[i].from && trace.edges[i].to == back.edges[i].to &&
+               trace.edges[i].kind == back.edges[i].kind;
+    tap_ok(same, "the edges still join the same spans");
+    tap_ok(back.iteration_count == 5 && back.iterations[4].number == 4 &&
+               back.iterations[4].retire_ns == 490,
+           "the iterations, in order");
+    tap_ok(back.stat_count == 2 && strcmp(back.stats[0].key, "bubble") == 0 &&
+               back.stats[0].value == 0.25,
+           "the figures, by name");
+    tap_ok(back.step_count == 2 && strcmp(back.steps[0].op, "launch") == 0 && !back.steps[1].task &&
+               back.steps[1].iteration == -1 && back.steps[1].time_ns == 7,
+           "the steps, with and without a task");
+    arena_fini(&arena);
+}
+
+static void test_window(void)
+{
+    struct diag diag;
+    struct arena arena;
+    struct store *store = NULL;
+    struct trace part = {0};
+    diag_init(&diag);
+    arena_init(&arena, 0);
+    expect_ok(store_open(in_folder("round.db"), false, &store, &diag), &diag, "open once more");
+    expect_ok(store_load(store, STORE_LATEST, 2, 3, &arena, &part, &diag), &diag,
+              "load iterations 2 to 3");
+    tap_is_int((long long)part.span_count, 4, "only their spans");
+    tap_is_int((long long)part.edge_count, 2, "only their edges");
+    tap_is_int((long long)part.iteration_count, 5, "all iterations");
+    expect_ok(store_load(store, STORE_LATEST, 1, 1, &arena, &part, &diag), &diag,
+              "load iteration 1");
+    tap_is_int((long long)part.span_count, 3, "its spans, and the wait that overlaps it");
+    expect_ok(store_load(store, STORE_LATEST, 4, STORE_ALL, &arena, &part, &diag), &diag,
+              "load from iteration 4 on");
+    tap_is_int((long long)part.span_count, 2, "one bound only");
+    expect_error(store_load(store, STORE_LATEST, 17, 20, &arena, &part, &diag), STATUS_INPUT, &diag,
+                 "no such iterations", "iterations that are not there are an input error");
+    expect_error(store_load(store, 99, STORE_ALL, STORE_ALL, &arena, &part, &diag), STATUS_INPUT,
+                 &diag, "no run 99", "so is a run that is not there");
+    store_close(store, &diag);
+    arena_fini(&arena);
+}
+
+static void count_run(const struct store_run *run, void *context)
+{
+    int64_t *sum = context;
+    sum[0]++;
+    sum[1] += run->spans;
+    sum[2] += run->iterations;
+    sum[3] = run->id;
+}
+
+static void test_many_runs(void)
+{
+    struct diag diag;
+    struct arena arena;
+    struct store *store = NULL;
+    struct trace small, large;
+    int64_t run = 0, latest = 0, sums[4] = {0};
+    diag_init(&diag);
+    arena_init(&arena, 0);
+    build_trace(&small, &arena, 1);
+    build_trace(&large, &arena, 9000);
+    expect_ok(store_open(in_folder("round.db"), true, &store, &diag), &diag,
+              "a store is opened to add runs");
+    expect_ok(store_write_trace(store, &small, NULL, &diag), &diag, "a second run");
+    expect_ok(store_write_trace(store, &large, &run, &diag), &diag,
+              "a third one, larger than a batch");
+    expect_ok(store_latest_run(store, &latest, &diag), &diag, "the latest run is found");
+    tap_is_int(latest, run, "it is the last one written");
+    expect_ok(store_list_runs(store, count_run, sums, &diag), &diag, "the runs are listed");
+    tap_ok(sums[0] == 3 && sums[1] == 11 + 3 + 18001 && sums[2] == 9006 && sums[3] == run,
+           "three runs, their spans and iterations");
+    expect_ok(store_add_stat(store, run, "bubble", 1, &diag), &diag, "a figure may be replaced");
+    expect_error(store_add_stat(store, 77, "bubble", 1, &diag), STATUS_SYSTEM, &diag, "FOREIGN KEY",
+                 "a row of no run is refused");
+    tap_is_int(store_flush(store, &diag), STATUS_SYSTEM, "and the store refuses to go on");
+    tap_is_int((long long)diag.errors, 0, "without another message");
+    tap_is_int(store_close(store, &diag), STATUS_SYSTEM, "closing tells it too");
+    arena_fini(&arena);
+}
+
+static void test_not_a_store(void)
+{
+    struct diag diag;
+    struct store *store = NULL;
+    diag_init(&diag);
+    const char *garbage = in_folder("garbage.db");
+    write_text(garbage, "This is a text of some length, and surely no database. Not at all.\n");
+    expect_error(store_open(garbage, false, &store, &diag), STATUS_INPUT, &diag,
+                 "not a swsim trace store", "a text file is not a store");
+    expect_error(store_open(garbage, true, &store, &diag), STATUS_INPUT, &diag,
+                 "not a swsim trace store", "nor is it made one");
+    const char *foreign = in_folder("foreign.db");
+    run_sql(foreign, "CREATE TABLE song (title)");
+    expect_error(store_open(foreign, true, &store, &diag), STATUS_INPUT, &diag,
+                 "not a swsim trace store", "another program's database is left alone");
+    const char *future = in_folder("future.db");
+    expect_ok(store_open(future, true, &store, &diag), &diag, "a new store");
+    expect_ok(store_close(store, &diag), &diag, "without any run");
+    expect_ok(store_open(future, false, &store, &diag), &diag, "opens again");
+    int64_t run;
+    expect_error(store_latest_run(store, &run, &diag), STATUS_INPUT, &diag, "holds no run",
+                 "and has no latest run");
+    store_close(store, &diag);
+    run_sql(future, "PRAGMA user_version = 7");
+    expect_error(store_open(future, false, &store, &diag), STATUS_INPUT, &diag, "schema version 7",
+                 "a store of another version is refused");
+    const char *empty = in_folder("empty.db");
+    write_text(empty, "");
+    expect_error(store_open(empty, false, &store, &diag), STATUS_INPUT, &diag, "is empty",
+                 "an empty file is not a store to read");
+    expect_ok(store_open(empty, true, &store, &diag), &diag, "but may become one");
+    expect_ok(store_close(store, &diag), &diag, "and closes");
+}
+
+static void test_damaged(void)
+{
+    struct diag diag;
+    struct arena arena;
+    struct trace trace, back;
+    struct store *store = NULL;
+    diag_init(&diag);
+    arena_init(&arena, 0);
+    build_trace(&trace, &arena, 2);
+    const char *path = in_folder("damaged.db");
+    store_open(path, true, &store, &diag);
+    store_write_trace(store, &trace, NULL, &diag);
+    expect_ok(store_close(store, &diag), &diag, "a store to damage");
+    run_sql(path, "UPDATE span SET kind = 'nonsense' WHERE id = 1");
+    expect_ok(store_open(path, false, &store, &diag), &diag, "its header is well");
+    expect_error(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &back, &diag),
+                 STATUS_INPUT, &diag, "unknown kind of span 'nonsense'", "an unknown kind is said");
+    store_close(store, &diag);
+    run_sql(path, "PRAGMA ignore_check_constraints = ON;"
+                  "UPDATE span SET kind = 'host', end_ns = -5 WHERE id = 1");
+    store_open(path, false, &store, &diag);
+    expect_error(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &back, &diag),
+                 STATUS_INPUT, &diag, "ends before its start", "so is a span of negative length");
+    store_close(store, &diag);
+    if (truncate(path, 6 * 4096) != 0)
+        tap_ok(0, "could truncate %s", path);
+    enum status status = store_open(path, false, &store, &diag);
+    if (status == STATUS_OK) {
+        status = store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &back, &diag);
+        store_close(store, &diag);
+    }
+    expect_error(status, STATUS_INPUT, &diag, "damaged", "half a file is a damaged store");
+    arena_fini(&arena);
+}
+
+static void test_unwritable(void)
+{
+    struct diag diag;
+    struct store *store = NULL;
+    diag_init(&diag);
+    expect_error(store_open(in_folder("no/such/folder.db"), true, &store, &diag), STATUS_SYSTEM,
+                 &diag, "No such file or directory", "a missing folder is said");
+    expect_error(store_open(in_folder("missing.db"), false, &store, &diag), STATUS_SYSTEM, &diag,
+                 "No such file or directory", "so is a missing file");
+    tap_ok(!exists(in_folder("missing.db")), "which is not created by reading");
+    expect_error(store_open(folder, true, &store, &diag), STATUS_SYSTEM, &diag, "cannot open",
+                 "a folder is no file");
+    expect_error(store_open("", true, &store, &diag), STATUS_SYSTEM, &diag, "name is empty",
+                 "a name is needed");
+    if (geteuid() == 0) {
+        tap_skip("the superuser may write everywhere");
+        return;
+    }
+    mkdir(in_folder("locked"), 0500);
+    expect_error(store_open(in_folder("locked/x.db"), true, &store, &diag), STATUS_SYSTEM, &diag,
+                 "cannot open", "a folder without permission is said");
+}
+
+/* In a child whose files may not grow beyond 200 kB, as on a full disk. */
+static int fill_disk(void)
+{
+    struct diag diag;
+    struct arena arena;
+    struct trace trace;
+    struct store *store = NULL;
+    const struct rlimit limit = {200 * 1024, 200 * 1024};
+    diag_init(&diag);
+    arena_init(&arena, 0);
+    build_trace(&trace, &arena, 20000);
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+        store_open(in_folder("full.db"), true, &store, &diag) != STATUS_OK)
+        return 1;
+    enum status written = store_write_trace(store, &trace, NULL, &diag);
+    bool said = diag.errors == 1 && strstr(first_message(&diag), "cannot write");
+    enum status closed = store_close(store, &diag);
+    bool quiet = diag.errors == 1;
+    if (!said)
+        fprintf(stderr, "%s\n", first_message(&diag));
+    diag_fini(&diag);
+    arena_fini(&arena);
+    return written != STATUS_SYSTEM ? 2 : !said ? 3 : closed != STATUS_SYSTEM ? 4 : !quiet ? 5 : 0;
+}
+
+/* In a child: a run of which a part is flushed, then death without warning. */
+static int die_in_the_middle(void)
+{
+    struct diag diag;
+    struct store *store = NULL;
+    int64_t run, agent;
+    struct run_info info = some_info;
+    info.finished = RUN_OPEN;
+    diag_init(&diag);
+    if (store_open(in_folder("killed.db"), true, &store, &diag) != STATUS_OK ||
+        store_begin_run(store, &info, &run, &diag) != STATUS_OK ||
+        store_add_agent(store, run, &(struct trace_agent){0, TRACE_THREAD, "t", 0}, &agent,
+                        &diag) != STATUS_OK)
+        return 1;
+    for (int i = 0; i < 150; i++) {
+        const struct trace_span span = {0, SPAN_HOST, "H2D", i, i, i + 1, NULL};
+        if (store_add_span(store, run, agent, &span, NULL, &diag) != STATUS_OK ||
+            (i == 99 && store_flush(store, &diag) != STATUS_OK))
+            return 2;
+    }
+    raise(SIGKILL);
+    return 3;
+}
+
+/* The wait status of a child that ran `body`. */
+static int in_child(int (*body)(void))
+{
+    fflush(stdout);
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(body());
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        tap_ok(0, "could start a child");
+    return status;
+}
+
+static void test_full_disk(void)
+{
+    int status = in_child(fill_disk);
+    tap_ok(WIFEXITED(status), "a full disk kills nobody");
+    tap_is_int(WEXITSTATUS(status), 0, "it is reported once, and again by status when closing");
+    struct diag diag;
+    struct store *store = NULL;
+    diag_init(&diag);
+    expect_ok(store_open(in_folder("full.db"), false, &store, &diag), &diag,
+              "the store can still be opened");
+    expect_ok(store_close(store, &diag), &diag, "and closed");
+}
+
+static void test_killed(void)
+{
+    int status = in_child(die_in_the_middle);
+    tap_ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a writer is killed in a run");
+    struct diag diag;
+    struct arena arena;
+    struct store *store = NULL;
+    struct trace trace = {0};
+    diag_init(&diag);
+    arena_init(&arena, 0);
+    expect_ok(store_open(in_folder("killed.db"), false, &store, &diag), &diag, "its store opens");
+    expect_ok(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &trace, &diag), &diag,
+              "the run loads");
+    tap_is_int((long long)trace.span_count, 100, "everything flushed is there, nothing else");
+    tap_is_int(trace.info.finished, RUN_OPEN, "the run counts as not finished");
+    expect_ok(store_close(store, &diag), &diag, "the store is closed");
+    expect_ok(store_open(in_folder("killed.db"), true, &store, &diag), &diag, "runs can be added");
+    expect_ok(store_end_run(store, trace.run, RUN_INTERRUPTED, 100, &diag), &diag,
+              "the old one is marked as interrupted");
+    expect_ok(store_close(store, &diag), &diag, "and committed");
+    expect_ok(store_open(in_folder("killed.db"), false, &store, &diag), &diag, "open again");
+    expect_ok(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &trace, &diag), &diag,
+              "an interrupted run loads");
+    tap_ok(trace.info.finished == RUN_INTERRUPTED && trace.info.duration_ns == 100, "and says so");
+    store_close(store, &diag);
+    arena_fini(&arena);
+}
+
+static void test_memory(void)
+{
+    struct diag diag;
+    struct arena arena;
+    struct store *store = NULL;
+    struct trace trace;
+    diag_init(&diag);
+    arena_init(&arena, 64 * 1024);
+    store_open(in_folder("round.db"), false, &store, &diag);
+    tap_is_int(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &trace, &diag),
+               STATUS_SYSTEM, "a run that does not fit into its arena is refused");
+    tap_ok(diag.out_of_memory, "as out of memory");
+    store_close(store, &diag);
+    diag_fini(&diag);
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder)) {
+        tap_ok(0, "could make a folder");
+        return tap_done();
+    }
+    test_round_trip();
+    test_window();
+    test_many_runs();
+    test_not_a_store();
+    test_damaged();
+    test_unwritable();
+    test_full_disk();
+    test_killed();
+    test_memory();
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    tap_is_int(system(command), 0, "the folder is removed");
+    return tap_done();
+}
