@@ -37,7 +37,7 @@ static bool tell_steps(const struct program *p, struct state *state, const struc
         tell_step(p, state, path->steps[i], arena, step);
         machine_step(p, state, path->steps[i], last);
         step->task = task_name(p, last->op);
-        step->iteration = last->op >= 0 ? last->iteration : -1;
+        step->iteration = last->op >= 0 && p->tasks ? last->iteration : -1;
         step->kind = last->kind;
     }
     out->step_count = path->count;

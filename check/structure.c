@@ -134,11 +134,21 @@ static bool same_place(const struct task *a, const struct task *b)
     return a->stream == b->stream;
 }
 
+/* Host work is ordered behind device work only by the driver, which saw the device finish: a CPU signal
+   tells that work was submitted, not that it is done. */
+static int ordering_gap(const struct program *p, const int *gap, int from, int to)
+{
+    const struct task *tasks = p->plan->pipeline.tasks;
+    if (tasks[to].work.kind == WORK_HOST && tasks[from].work.kind != WORK_HOST)
+        return p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : FAR;
+    return gap[from * p->tasks + to];
+}
+
 /* Iteration buffers: X(i) and Y(i) must be ordered. Shared ones: X(i) and Y(j) for all i and j,
    which is so when the two gaps leave no distance between them. */
 static bool is_ordered(const struct program *p, const int *gap, int x, int y, int buffer)
 {
-    int there = gap[x * p->tasks + y], back = gap[y * p->tasks + x];
+    int there = ordering_gap(p, gap, x, y), back = ordering_gap(p, gap, y, x);
     if (p->plan->buffers[buffer].scope == SCOPE_ITERATION)
         return there <= 0 || back <= 0;
     return there + back <= 1;
@@ -165,7 +175,9 @@ enum status structure_proves(const struct program *program, unsigned *proved, st
     const struct pipeline *pipeline = &program->plan->pipeline;
     *proved = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_LIFETIME |
               1u << PROPERTY_SLOT | 1u << PROPERTY_DRAIN;
-    if (pipeline->retire == RETIRE_DEVICE)
+    int64_t memory = program->plan->machine.memory_bytes;
+    int64_t most = program->shared_bytes + program->depth * program->iteration_bytes;
+    if (pipeline->retire == RETIRE_DEVICE && (memory == 0 || most <= memory))
         *proved |= 1u << PROPERTY_BOUND;
     int *gap = shortest_gaps(program);
     if (!gap)

@@ -85,10 +85,14 @@ static void judge(struct verify_report *report, unsigned by_structure, unsigned 
     report->verdict = searched & ~proved ? VERDICT_UNDECIDED : VERDICT_PROVED;
     for (int p = 0; p < PROPERTY_COUNT; p++)
         report->outcome[p] = proved & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
-    bool stuck = result->found & (bit(PROPERTY_DEADLOCK) | bit(PROPERTY_MISMATCH));
-    if (stuck && report->outcome[PROPERTY_DRAIN] == OUTCOME_PROVED)
-        report->outcome[PROPERTY_DRAIN] =
-            OUTCOME_UNDECIDED; /* nobody can drain what hangs anyway */
+    unsigned unknown = 0;
+    if (result->found & bit(PROPERTY_DEADLOCK)) /* nobody can drain what hangs anyway */
+        unknown = bit(PROPERTY_DRAIN);
+    if (result->found & bit(PROPERTY_MISMATCH)) /* nothing was followed beyond it */
+        unknown = ~0u;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (unknown & 1u << p)
+            report->outcome[p] = OUTCOME_UNDECIDED;
 }
 
 /* A plan that hangs before the end of its data hangs after it as well: that is one finding, not

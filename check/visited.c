@@ -157,12 +157,12 @@ enum status visited_insert(struct visited *visited, const unsigned char *packed,
     unsigned char *copy = visited->chunks[visited->chunk_count - 1] + visited->chunk_used;
     memcpy(copy, packed, length);
     visited->chunk_used += length;
-    visited->nodes[visited->count] = (struct node){.at = copy,
-                                                   .length = (uint32_t)length,
-                                                   .parent = parent,
-                                                   .tag = tag,
-                                                   .step = 2 * (uint32_t)by.agent +
-                                                           (uint32_t)by.choice};
+    visited->nodes[visited->count] =
+        (struct node){.at = copy,
+                      .length = (uint32_t)length,
+                      .parent = parent,
+                      .tag = tag,
+                      .step = 2 * (uint32_t)by.agent + (uint32_t)by.choice};
     visited->table[at] = (uint32_t)++visited->count;
     *id = (uint32_t)visited->count - 1;
     *is_new = true;

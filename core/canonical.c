@@ -210,8 +210,8 @@ static void renumber(const struct program *p, int32_t *c)
     for (int b = 0; b < p->buffer_count; b++) {
         int32_t *buffer = c + p->at.buffers + b * BUFFER_CELLS;
         if (buffer[BUFFER_STATE] == BUFFER_FREED && buffer[BUFFER_STREAM]) {
-            int32_t at =
-                buffer[BUFFER_FREED_AT] - stream_cells(p, c, buffer[BUFFER_STREAM] - 1)[STREAM_DONE];
+            int32_t at = buffer[BUFFER_FREED_AT] -
+                         stream_cells(p, c, buffer[BUFFER_STREAM] - 1)[STREAM_DONE];
             buffer[BUFFER_FREED_AT] = at > 0 ? at : 0;
         }
     }

@@ -32,17 +32,28 @@ bool driver_awaits_event(const struct program *p, int task)
            (p->plan->pipeline.retire == RETIRE_LAST_TASK && task == p->last_task);
 }
 
-/* More than `depth` iterations with unfinished work: memory is not bounded as the plan says. */
+static void report_bound(struct work_state *w, int64_t wanted, int64_t found, bool bytes)
+{
+    w->e->violated |= 1u << PROPERTY_BOUND;
+    w->e->wanted = wanted;
+    w->e->found = found;
+    w->e->bytes = bytes;
+}
+
+/* More than `depth` iterations with unfinished work, or more bytes than `machine: {memory}`: memory is not
+   bounded as the plan says. */
 static void check_bound(struct work_state *w, int rank, int64_t newest)
 {
-    int64_t in_flight = 0, first = newest - w->p->window + 1;
+    const struct program *p = w->p;
+    int64_t in_flight = 0, first = newest - p->window + 1;
     for (int64_t i = first > 0 ? first : 0; i <= newest; i++)
-        in_flight += driver_unfinished(w->p, w->c, rank, i);
-    if (in_flight <= w->p->depth)
-        return;
-    w->e->violated |= 1u << PROPERTY_BOUND;
-    w->e->wanted = w->p->depth;
-    w->e->found = in_flight;
+        in_flight += driver_unfinished(p, w->c, rank, i);
+    int64_t bytes = p->shared_bytes + in_flight * p->iteration_bytes;
+    int64_t memory = p->plan->machine.memory_bytes;
+    if (memory && bytes > memory)
+        report_bound(w, memory, bytes, true);
+    if (in_flight > p->depth)
+        report_bound(w, p->depth, in_flight, false);
 }
 
 void driver_arm_slot(struct work_state *w, int rank, int task, int64_t iteration)

@@ -13,9 +13,13 @@
  * an iteration is admitted, but with slots >= depth + distance never while someone may look at them
  *     (program->slots_safe): re-arming (T, j) for iteration i >= j + slots needs iteration i -
  * depth >= j + distance to be retired, so all that could look at (T, j) has been submitted.
+ *     Not so when slots are cleared at submission, or when dependences on retired iterations are
+ *     skipped: what an await learns then depends on whether the driver has retired yet.
  *   - Finishing device work only enables others. Starting it takes resources only under sm_slots.
- *   - Tickets are numbered in advance (clock, or data-flow by iteration), so turns do not depend on
- *     timing. Numbered at firing time they do; then the firing step is not free.
+ *   - Tickets are numbered in advance (clock, or data-flow by iteration), each once, so turns do not
+ *     depend on timing. Numbered at firing time they do; then the firing step is not free. A host
+ *     program may number its tickets as it likes: there turns are free only within one thread.
+ *   - Releasing a lock only enables others, if it is held by who releases it.
  *   - Under data-flow the end of a submission may put instances into worker queues. It is free
  * unless one of these queues can also be filled by another thread.
  *
@@ -39,6 +43,8 @@ struct users {
     int *device_sync; /* per rank: threads that synchronise with the device or load kernels */
     int *pusher;      /* per rank: threads that push anywhere */
     int *event, *signaler, *putter, *getter, *lock;
+    int *ticket;       /* per rank: threads that take or serve tickets */
+    bool *lock_abused; /* per lock: somebody releases what he may not hold */
     int *lifetime;     /* per rank: threads that allocate or free */
     bool *worker_many; /* per thread: its queue is filled by several threads (data-flow) */
 };
@@ -65,6 +71,8 @@ static bool allocate(struct program *program, struct users *users)
     users->putter = fresh(program, program->queue_count);
     users->getter = fresh(program, program->queue_count);
     users->lock = fresh(program, program->lock_count);
+    users->ticket = fresh(program, program->ranks);
+    users->lock_abused = ARENA_ARRAY(&program->arena, (size_t)program->lock_count, bool);
     users->lifetime = fresh(program, program->ranks);
     users->worker_many = ARENA_ARRAY(&program->arena, (size_t)program->thread_count, bool);
     return !program->arena.failed;
@@ -103,7 +111,10 @@ static void note_op(const struct program *program, struct users *users, const st
     case OP_SIGNAL: note(&users->signaler[op->object], thread); break;
     case OP_PUT: note(&users->putter[op->object], thread); break;
     case OP_GET: note(&users->getter[op->object], thread); break;
-    case OP_LOCK: note(&users->lock[op->object], thread); break;
+    case OP_LOCK:
+    case OP_UNLOCK: note(&users->lock[op->object], thread); break;
+    case OP_TICKET:
+    case OP_SERVE: note(&users->ticket[rank], thread); break;
     case OP_ALLOC:
     case OP_FREE:
     case OP_RECORD_STREAM: note(&users->lifetime[rank], thread); break;
@@ -195,10 +206,11 @@ static bool op_free(const struct program *program, const struct users *users, co
     bool pipeline_flag = program->tasks && op->distance >= 0;
     switch (op->kind) {
     case OP_HOST:
-    case OP_UNLOCK:
+    case OP_TAKE: return true;
     case OP_TICKET:
     case OP_SERVE:
-    case OP_TAKE: return true;
+        return program->tasks > 0 || users->ticket[program->threads[thread].rank] == thread;
+    case OP_UNLOCK: return users->lock[op->object] == thread || !users->lock_abused[op->object];
     case OP_LAUNCH:
     case OP_COPY:
     case OP_COLLECTIVE:
@@ -224,6 +236,28 @@ static bool op_free(const struct program *program, const struct users *users, co
     case OP_COMPLETE: return complete_free(program, users, program->threads[thread].rank, op->task);
     default: return false;
     }
+}
+
+/* Does the body hold the lock it releases at operation `at`, whatever others do? */
+static bool holds_lock(const struct program *program, const struct body *body, int at)
+{
+    int lock = program->ops[body->first + at].object;
+    for (int i = at - 1; i >= 0; i--) {
+        const struct op *op = &program->ops[body->first + i];
+        if (op->object == lock && (op->kind == OP_LOCK || op->kind == OP_UNLOCK))
+            return op->kind == OP_LOCK;
+    }
+    return false;
+}
+
+static void find_abused_locks(const struct program *program, struct users *users)
+{
+    for (size_t b = 0; b < program->body_count; b++)
+        for (int i = 0; i < program->bodies[b].count; i++) {
+            const struct op *op = &program->ops[program->bodies[b].first + i];
+            if (op->kind == OP_UNLOCK && !holds_lock(program, &program->bodies[b], i))
+                users->lock_abused[op->object] = true;
+        }
 }
 
 static void for_each_body(struct program *program, struct users *users, bool decide)
@@ -277,6 +311,7 @@ enum status program_find_free(struct program *program, struct diag *diag)
     if (!filler || !allocate(program, &users))
         return diag_no_memory(diag);
     for_each_body(program, &users, false);
+    find_abused_locks(program, &users);
     if (program->tasks)
         find_driver_free(program, &users, filler);
     for_each_body(program, &users, true);

@@ -6,11 +6,14 @@
  * ticket, take the locks, do the CPU part, push the work, serve the ticket, record the event, set
  * the CPU signal, complete.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lower.h"
 #include "order.h"
+
+enum { MAX_ITERATIONS = 1 << 30 }; /* the machine counts them in 32 bits */
 
 static int family(const struct program *program, int rank, int task)
 {
@@ -263,10 +266,11 @@ static bool collect_edges(struct lowering *lowering)
     return true;
 }
 
+/* All ranks number in the order of rank 0, so that they agree; a rank may leave tasks out. */
 static void number_tickets(struct program *program, const struct plan *plan, int rank)
 {
     for (int k = 0; k < program->tasks; k++) {
-        int task = program->order[rank][k];
+        int task = program->order[0][k];
         program->ticket_position[rank * program->tasks + task] =
             plan_task(plan, rank, task)->globally_ordered ? program->ordered_tasks[rank]++ : -1;
     }
@@ -311,9 +315,14 @@ static enum status find_ends(struct lowering *lowering)
             lowering->diag, STATUS_INPUT,
             "%s: batches names %zu ranks, the plan runs on %d: expected one number a rank",
             lowering->plan->file, pipeline->batch_count, program->ranks);
-    for (int rank = 0; rank < program->ranks; rank++)
+    for (int rank = 0; rank < program->ranks; rank++) {
         program->ends[rank] =
             pipeline->batches ? pipeline->batches[rank] : program->options.iterations;
+        if (program->ends[rank] > MAX_ITERATIONS)
+            return diag_error(lowering->diag, STATUS_INPUT,
+                              "%s: found %" PRId64 " iterations, expected at most %d",
+                              lowering->plan->file, program->ends[rank], MAX_ITERATIONS);
+    }
     return STATUS_OK;
 }
 
@@ -413,9 +422,10 @@ enum status lower_pipeline(struct lowering *lowering)
     program->periods = pipeline->depth;
     program->depth = program->driver == DRIVER_CLOCK ? pipeline->depth : program->options.max_depth;
     program->min_stage = PLAN_MAX_STAGE;
-    for (int task = 0; task < program->tasks; task++)
-        if (pipeline->tasks[task].stage < program->min_stage)
-            program->min_stage = pipeline->tasks[task].stage;
+    for (int i = 0; i < program->ranks * program->tasks; i++) {
+        int stage = plan_task(plan, i / program->tasks, i % program->tasks)->stage;
+        program->min_stage = stage < program->min_stage ? stage : program->min_stage;
+    }
     size_t families = (size_t)(program->ranks * program->tasks);
     program->event_families = program->flag_families = (int)families;
     program->worker = ARENA_ARRAY(&program->arena, families, int);

@@ -283,6 +283,29 @@ static enum status size_streams(struct lowering *lowering)
     return STATUS_OK;
 }
 
+/* Accesses are known by the buffer's name: two lives of one name could not be told apart. */
+static enum status check_allocs(struct lowering *lowering)
+{
+    const struct program *program = lowering->program;
+    struct mark *first = calloc((size_t)program->buffer_count + 1, sizeof *first);
+    enum status status = first ? STATUS_OK : diag_no_memory(lowering->diag);
+    for (size_t i = 0; status == STATUS_OK && i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (op->kind != OP_ALLOC)
+            continue;
+        struct mark *known = &first[op->object];
+        if (known->line)
+            status = diag_error_at(
+                lowering->diag, lowering->plan->file, NULL, op->mark,
+                "found a second alloc of %s (first at %u:%u), expected one: give new memory a name "
+                "of its own",
+                program->buffers[op->object].name, known->line, known->col);
+        *known = op->mark;
+    }
+    free(first);
+    return status;
+}
+
 static enum status name_tables(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -321,5 +344,7 @@ enum status lower_threads(struct lowering *lowering)
         status = lower_callbacks(lowering);
     if (status == STATUS_OK && lowering->failed)
         return diag_no_memory(lowering->diag);
+    if (status == STATUS_OK)
+        status = check_allocs(lowering);
     return status == STATUS_OK ? size_streams(lowering) : status;
 }

@@ -620,7 +620,7 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_PUT: return c[p->at.queues + op->object] < p->queue_caps[op->object];
     case OP_GET: return c[p->at.queues + op->object] > 0;
     case OP_LOCK: return c[p->at.locks + op->object] == 0;
-    case OP_TICKET: return rank_cells(p, c, rank)[RANK_SERVED] >= ticket_of(op, state);
+    case OP_TICKET: return rank_cells(p, c, rank)[RANK_SERVED] == ticket_of(op, state);
     default: return true;
     }
 }
@@ -1047,14 +1047,11 @@ void machine_end_data(const struct program *p, struct state *state, int rank, in
     driver_settle(p, state->cells, rank);
 }
 
-bool machine_data_ended(const struct program *p, const struct state *state)
+bool machine_data_ended(const struct program *p, const struct state *state, int rank)
 {
-    for (int rank = 0; rank < p->ranks; rank++) {
-        const int32_t *rank_state = rank_cells(p, state->cells, rank);
-        if (rank_state[RANK_END] < 0 || rank_state[RANK_ADMITTED] < rank_state[RANK_END])
-            return false;
-    }
-    return p->tasks > 0;
+    const int32_t *rank_state = rank_cells(p, state->cells, rank);
+    return p->tasks > 0 && rank_state[RANK_END] >= 0 &&
+           rank_state[RANK_ADMITTED] >= rank_state[RANK_END];
 }
 
 bool machine_stale_wait(const struct program *p, const struct state *state, int agent,

@@ -42,8 +42,8 @@ struct effect {
     bool other_write;
     int other_op; /* MISMATCH: the operation the other member is at; -1 */
     int64_t other_iteration;
-    int64_t wanted,
-        found; /* SLOT: iteration looked for and the one found; BOUND: bound and number */
+    int64_t wanted, found; /* SLOT: iteration looked for and the one found; BOUND: bound, number */
+    bool bytes;            /* BOUND: of bytes, not of iterations */
 };
 
 /* A fresh state in memory of its own; NULL when memory is exhausted. */
@@ -75,8 +75,8 @@ bool machine_done(const struct program *program, const struct state *state);
 bool machine_retires(const struct program *program, const struct state *state, int agent);
 /* Is this agent a driver whose next step admits an iteration, or would if there is data? */
 bool machine_admits(const struct program *program, const struct state *state, int agent);
-/* Pipeline form: has every rank admitted the last iteration there is data for? */
-bool machine_data_ended(const struct program *program, const struct state *state);
+/* Pipeline form: has this rank admitted the last iteration there is data for? */
+bool machine_data_ended(const struct program *program, const struct state *state, int rank);
 /* Is this agent at its end, or idle with nothing to do? */
 bool machine_agent_idle(const struct program *program, const struct state *state, int agent);
 

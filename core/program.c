@@ -301,6 +301,9 @@ static enum status list_buffers(struct lowering *lowering)
                                                    .name = from->name,
                                                    .scope = from->scope,
                                                    .bytes = from->bytes};
+        if (i < plan->buffer_count)
+            *(from->scope == SCOPE_ITERATION ? &program->iteration_bytes
+                                             : &program->shared_bytes) += from->bytes;
     }
     return STATUS_OK;
 }
@@ -471,6 +474,8 @@ static enum status fill_options(struct program *program, const struct plan *plan
     if (program->ranks < 1 || program->ranks > PLAN_MAX_RANKS)
         return diag_error(diag, STATUS_USAGE, "%s: found %d ranks, expected 1 to %d", plan->file,
                           program->ranks, PLAN_MAX_RANKS);
+    if (plan->machine.copy_engines)
+        diag_warn(diag, "%s: machine.copy_engines is not used in this version", plan->file);
     if (!options->max_depth)
         program->options.max_depth = plan->pipeline.max_depth;
     return STATUS_OK;

@@ -170,6 +170,7 @@ struct program {
     int window;  /* iterations the machine may have to remember */
     int history; /* iterations before the oldest that can still matter */
     int max_distance;
+    int64_t iteration_bytes, shared_bytes; /* of the buffers of one iteration, of the shared ones */
     bool slots_safe; /* a slot is never re-armed while it may be looked at (semantics, section 5) */
 
     struct op *ops;
@@ -214,8 +215,8 @@ struct program {
     struct edge_list *fires;   /* per task: what its end of submission may fire, intra first */
     int last_task;             /* last in topological order */
     int64_t *ends;             /* per rank: iterations it has data for; -1: open */
-    int *ticket_position; /* ticket_position[rank * tasks + task]: position among the globally ordered
-                             in the rank's enqueue order; -1: not ordered */
+    int *ticket_position; /* ticket_position[rank * tasks + task]: position among those globally
+                             ordered on this rank, in the enqueue order of rank 0; -1: not ordered */
     int *ordered_tasks;   /* per rank */
 
     struct layout at;

@@ -75,15 +75,15 @@ static int ticket_holder(const struct program *p, int32_t *c, int rank, int64_t 
             continue;
         const int32_t *state = thread_cells(p, c, t);
         int body = state[THREAD_BODY];
-        if (body >= 0 && p->ticket_position[body] >= 0 &&
-            state[THREAD_TICKET] == number) {
+        if (body >= 0 && p->ticket_position[body] >= 0 && state[THREAD_TICKET] == number) {
             wait->task = body % p->tasks;
             wait->iteration = state[THREAD_ITER];
             return program_thread_agent(p, t);
         }
         for (int k = 0; k < state[THREAD_COUNT]; k++) {
             const int32_t *entry = entry_cells(p, c, t, k);
-            if (p->ticket_position[rank * p->tasks + entry[ENTRY_TASK]] >= 0 && entry[ENTRY_TICKET] == number) {
+            if (p->ticket_position[rank * p->tasks + entry[ENTRY_TASK]] >= 0 &&
+                entry[ENTRY_TICKET] == number) {
                 wait->task = entry[ENTRY_TASK];
                 wait->iteration = entry[ENTRY_ITER];
                 return program_thread_agent(p, t);
@@ -577,14 +577,12 @@ const char *machine_describe_violation(const struct program *p, enum property pr
         program_agent_name(p, effect->other_agent, who, sizeof who);
     switch (property) {
     case PROPERTY_RACE:
-        snprintf(buf, cap,
-                 "%s accesses buffer %s, which %s %s without an order between them",
+        snprintf(buf, cap, "%s accesses buffer %s, which %s %s without an order between them",
                  subject, p->buffers[effect->buffer].name, who,
                  effect->other_write ? "writes" : "reads");
         break;
     case PROPERTY_LIFETIME:
-        snprintf(buf, cap, "memory of buffer %s is %s",
-                 p->buffers[effect->buffer].name,
+        snprintf(buf, cap, "memory of buffer %s is %s", p->buffers[effect->buffer].name,
                  effect->other_agent >= 0 ? "reused while another stream still uses it"
                                           : "used after it was freed");
         break;
@@ -593,17 +591,16 @@ const char *machine_describe_violation(const struct program *p, enum property pr
         break;
     case PROPERTY_SLOT:
         snprintf(buf, cap,
-                 "%s looks for iteration %" PRId64
-                 " in a slot that belongs to iteration %" PRId64,
+                 "%s looks for iteration %" PRId64 " in a slot that belongs to iteration %" PRId64,
                  subject, effect->wanted, effect->found);
         break;
     case PROPERTY_BOUND:
-        snprintf(buf, cap, "%" PRId64 " iterations are in flight, the plan allows %" PRId64,
+        snprintf(buf, cap,
+                 effect->bytes ? "%" PRId64 " bytes are in use, machine.memory allows %" PRId64
+                               : "%" PRId64 " iterations are in flight, the plan allows %" PRId64,
                  effect->found, effect->wanted);
         break;
-    case PROPERTY_DEADLOCK:
-        snprintf(buf, cap, "no step is possible and work remains");
-        break;
+    case PROPERTY_DEADLOCK: snprintf(buf, cap, "no step is possible and work remains"); break;
     case PROPERTY_DRAIN:
         snprintf(buf, cap, "after the end of the data an iteration never retires");
         break;

@@ -82,8 +82,8 @@ static void write_rules(struct random *random, int ranks)
 
 static void write_accesses(struct random *random)
 {
-    static const char *const accesses[] = {"reads: [b]",  "writes: [b]",
-                                           "reads: [w]",  "writes: [w]",
+    static const char *const accesses[] = {"reads: [b]",    "writes: [b]",
+                                           "reads: [w]",    "writes: [w]",
                                            "reads: [b, w]", "reads: [w], writes: [b]"};
     if (below(random, 2))
         fprintf(random->out, ", %s", one_of(random, accesses, 6));
@@ -199,8 +199,8 @@ static void write_push(struct host_writer *writer)
         write_accesses(random);
         fputs("}\n", random->out);
     } else if (which < 7) {
-        fprintf(random->out, "    - {collective: c%d, comm: %s, stream: %s}\n",
-                rarely(random, 8), below(random, 3) ? "A" : "B", stream(random));
+        fprintf(random->out, "    - {collective: c%d, comm: %s, stream: %s}\n", rarely(random, 8),
+                below(random, 3) ? "A" : "B", stream(random));
     } else if (writer->ranks == 2 && which < 9) {
         int part = below(random, 3), peer = 1 - writer->rank;
         fputs("    - {group: [", random->out);
@@ -225,8 +225,7 @@ static void write_event(struct random *random)
     switch (below(random, 5)) {
     case 0:
     case 1:
-        fprintf(random->out, "    - {record: e%d, stream: %s}\n", below(random, 2),
-                stream(random));
+        fprintf(random->out, "    - {record: e%d, stream: %s}\n", below(random, 2), stream(random));
         break;
     case 2:
     case 3:
@@ -250,7 +249,7 @@ static void write_host(struct host_writer *writer)
     case 7: {
         int turn = rarely(random, 4) ? below(random, 3) : writer->thread;
         fprintf(random->out, "    - {ticket: %d}\n", turn);
-        if (below(random, 2))
+        for (int pushes = below(random, 3); pushes > 0; pushes--)
             write_push(writer);
         fprintf(random->out, "    - {serve: %d}\n", turn);
         break;
@@ -283,7 +282,8 @@ static void write_locked(struct host_writer *writer)
     struct random *random = writer->random;
     bool two = below(random, 2);
     const char *outer = below(random, 2) ? "m" : "n", *inner = *outer == 'm' ? "n" : "m";
-    fprintf(random->out, "    - {lock: %s}\n", outer);
+    if (!rarely(random, 12)) /* else it releases what it may not hold */
+        fprintf(random->out, "    - {lock: %s}\n", outer);
     if (two)
         fprintf(random->out, "    - {lock: %s}\n", inner);
     else

@@ -30,17 +30,14 @@ static const struct example {
     {"one stream orders its kernels",
      HOLDS "threads: {r0.m: [" WRITES ", {launch: k2, stream: s, reads: [b]}]}"},
     {"two streams do not", RACE "threads: {r0.m: [" WRITES ", " READS "]}"},
-    {"two readers are no race", HOLDS "threads: {r0.m: [{launch: k1, stream: s, reads: [b]}, " READS
-                                      "]}"},
-    {"an event orders two streams",
-     HOLDS "threads: {r0.m: [" WRITES ", {record: e, stream: s}, {wait: e, stream: t}, " READS
-           "]}"},
+    {"two readers are no race",
+     HOLDS "threads: {r0.m: [{launch: k1, stream: s, reads: [b]}, " READS "]}"},
+    {"an event orders two streams", HOLDS
+     "threads: {r0.m: [" WRITES ", {record: e, stream: s}, {wait: e, stream: t}, " READS "]}"},
     {"a wait means the event as recorded by then: before the record it waits for nothing",
-     RACE "threads: {r0.m: [" WRITES ", {wait: e, stream: t}, {record: e, stream: s}, " READS
-          "]}"},
+     RACE "threads: {r0.m: [" WRITES ", {wait: e, stream: t}, {record: e, stream: s}, " READS "]}"},
     {"a record before the work does not cover it",
-     RACE "threads: {r0.m: [{record: e, stream: s}, " WRITES ", {wait: e, stream: t}, " READS
-          "]}"},
+     RACE "threads: {r0.m: [{record: e, stream: s}, " WRITES ", {wait: e, stream: t}, " READS "]}"},
     {"recorded again elsewhere, an event forgets what it meant",
      RACE "threads: {r0.m: [" WRITES ", {record: e, stream: s}, {record: e, stream: u}, {wait: e, "
           "stream: t}, " READS "]}"},
@@ -68,8 +65,9 @@ static const struct example {
     {"sync stream", HOLDS "threads: {r0.m: [" WRITES ", {sync: stream, stream: s}, " READS "]}"},
     {"sync with another stream",
      RACE "threads: {r0.m: [" WRITES ", {sync: stream, stream: t}, " READS "]}"},
-    {"sync event", HOLDS "threads: {r0.m: [" WRITES ", {record: e, stream: s}, {sync: event, event: "
-                         "e}, " READS "]}"},
+    {"sync event",
+     HOLDS "threads: {r0.m: [" WRITES ", {record: e, stream: s}, {sync: event, event: "
+           "e}, " READS "]}"},
     {"sync with an event never recorded waits for nothing",
      RACE "threads: {r0.m: [" WRITES ", {sync: event, event: e}, " READS "]}"},
     {"sync device", HOLDS "threads: {r0.m: [" WRITES ", {sync: device}, " READS "]}"},
@@ -79,8 +77,8 @@ static const struct example {
     {"a pageable copy blocks the host", HOLDS
      "threads: {r0.m: [{copy: h2d, bytes: 1KiB, stream: s, pageable: true, writes: [b]}, " READS
      "]}"},
-    {"a pinned one does not", RACE
-     "threads: {r0.m: [{copy: h2d, bytes: 1KiB, stream: s, writes: [b]}, " READS "]}"},
+    {"a pinned one does not",
+     RACE "threads: {r0.m: [{copy: h2d, bytes: 1KiB, stream: s, writes: [b]}, " READS "]}"},
 
     /* ---- threads */
     {"a flag orders two threads",
@@ -130,8 +128,8 @@ static const struct example {
            "  r0.b: [{barrier: x}, " READS "]\n"},
     {"a barrier waits for all who name it",
      DEADLOCK "threads:\n  r0.a: [{barrier: x}, {barrier: x}]\n  r0.b: [{barrier: x}]\n"},
-    {"a barrier can be used again",
-     HOLDS "threads:\n  r0.a: [{barrier: x}, {barrier: x}]\n  r0.b: [{barrier: x}, {barrier: x}]\n"},
+    {"a barrier can be used again", HOLDS
+     "threads:\n  r0.a: [{barrier: x}, {barrier: x}]\n  r0.b: [{barrier: x}, {barrier: x}]\n"},
     {"tickets put threads in order",
      HOLDS "comms: {A: [0, 1]}\nthreads:\n"
            "  r0.a: [{ticket: 0}, {collective: c, comm: A, stream: s}, {serve: 0}]\n"
@@ -151,14 +149,14 @@ static const struct example {
 
     /* ---- callbacks */
     {"a callback runs in stream order",
-     HOLDS "threads: {r0.a: [" WRITES ", {callback: c, stream: s, body: [{signal: f}]}, {await: f}, "
-     READS "]}"},
+     HOLDS "threads: {r0.a: [" WRITES
+           ", {callback: c, stream: s, body: [{signal: f}]}, {await: f}, " READS "]}"},
     {"a callback on another stream knows nothing",
-     RACE "threads: {r0.a: [" WRITES ", {callback: c, stream: u, body: [{signal: f}]}, {await: f}, "
-     READS "]}"},
-    {"a callback holds up its stream",
-     DEADLOCK "threads: {r0.a: [{callback: c, stream: s, body: [{await: f}]}, {sync: stream, stream: "
-              "s}, {signal: f}]}"},
+     RACE "threads: {r0.a: [" WRITES
+          ", {callback: c, stream: u, body: [{signal: f}]}, {await: f}, " READS "]}"},
+    {"a callback holds up its stream", DEADLOCK
+     "threads: {r0.a: [{callback: c, stream: s, body: [{await: f}]}, {sync: stream, stream: "
+     "s}, {signal: f}]}"},
     {"but no other",
      HOLDS "threads: {r0.a: [{callback: c, stream: s, body: [{await: f}]}, {sync: stream, stream: "
            "t}, {signal: f}]}"},
@@ -168,8 +166,9 @@ static const struct example {
     {"the waiter lets go of it",
      HOLDS "threads: {r0.a: [{callback: c, stream: s, body: [{lock: gil}, {unlock: gil}]}, {sync: "
            "stream, stream: s}, {lock: gil}, {unlock: gil}]}"},
-    {"an empty callback", HOLDS "threads: {r0.a: [{callback: c, stream: s, body: []}, {sync: stream, "
-                                "stream: s}]}"},
+    {"an empty callback",
+     HOLDS "threads: {r0.a: [{callback: c, stream: s, body: []}, {sync: stream, "
+           "stream: s}]}"},
 
     /* ---- the allocator */
     {"freed memory is reused in its stream while another still uses it",
@@ -181,18 +180,18 @@ static const struct example {
     {"record_stream of the wrong stream",
      LIFETIME "threads: {r0.a: [{alloc: x, stream: s}, {launch: k, stream: t, writes: [x]}, "
               "{record_stream: x, stream: u}, {free: x}, {alloc: y, stream: s}]}"},
-    {"work in the same stream is over before the memory is reused",
-     HOLDS "threads: {r0.a: [{alloc: x, stream: s}, {launch: k, stream: s, writes: [x]}, {free: x}, "
-           "{alloc: y, stream: s}]}"},
-    {"an event from the user to the owner",
-     HOLDS "threads: {r0.a: [{alloc: x, stream: s}, {launch: k, stream: t, writes: [x]}, {record: e, "
-           "stream: t}, {wait: e, stream: s}, {free: x}, {alloc: y, stream: s}]}"},
+    {"work in the same stream is over before the memory is reused", HOLDS
+     "threads: {r0.a: [{alloc: x, stream: s}, {launch: k, stream: s, writes: [x]}, {free: x}, "
+     "{alloc: y, stream: s}]}"},
+    {"an event from the user to the owner", HOLDS
+     "threads: {r0.a: [{alloc: x, stream: s}, {launch: k, stream: t, writes: [x]}, {record: e, "
+     "stream: t}, {wait: e, stream: s}, {free: x}, {alloc: y, stream: s}]}"},
     {"the host waits before it frees",
      HOLDS "threads: {r0.a: [{alloc: x, stream: s}, {launch: k, stream: t, writes: [x]}, {sync: "
            "stream, stream: t}, {free: x}, {alloc: y, stream: s}]}"},
-    {"an allocation in another stream gets other memory",
-     HOLDS "threads: {r0.a: [{alloc: x, stream: s}, {launch: k, stream: t, writes: [x]}, {free: x}, "
-           "{alloc: y, stream: u}]}"},
+    {"an allocation in another stream gets other memory", HOLDS
+     "threads: {r0.a: [{alloc: x, stream: s}, {launch: k, stream: t, writes: [x]}, {free: x}, "
+     "{alloc: y, stream: u}]}"},
     {"an allocation before the free gets other memory, however late the stream comes to it",
      HOLDS "threads: {r0.a: [{alloc: x, stream: s}, {callback: c, stream: s, body: [{await: f}]}, "
            "{launch: k, stream: t, writes: [x]}, {alloc: y, stream: s}, {free: x}, {signal: f}]}"},
@@ -211,27 +210,25 @@ static const struct example {
     {"different tags at one position",
      MISMATCH "comms: {A: [0, 1]}\nthreads:\n  r0.a: [{collective: c, comm: A, stream: s}]\n"
               "  r1.a: [{collective: d, comm: A, stream: s}]\n"},
-    {"different sizes at one position",
-     MISMATCH
+    {"different sizes at one position", MISMATCH
      "comms: {A: [0, 1]}\nthreads:\n  r0.a: [{collective: c, comm: A, stream: s, bytes: 1KiB}]\n"
      "  r1.a: [{collective: c, comm: A, stream: s, bytes: 2KiB}]\n"},
-    {"two communicators in two orders on one stream",
-     DEADLOCK "comms: {A: [0, 1], B: [0, 1]}\nthreads:\n"
-              "  r0.a: [{collective: c, comm: A, stream: s}, {collective: d, comm: B, stream: s}]\n"
-              "  r1.a: [{collective: d, comm: B, stream: s}, {collective: c, comm: A, stream: s}]\n"},
+    {"two communicators in two orders on one stream", DEADLOCK
+     "comms: {A: [0, 1], B: [0, 1]}\nthreads:\n"
+     "  r0.a: [{collective: c, comm: A, stream: s}, {collective: d, comm: B, stream: s}]\n"
+     "  r1.a: [{collective: d, comm: B, stream: s}, {collective: c, comm: A, stream: s}]\n"},
     {"on two streams",
      HOLDS "comms: {A: [0, 1], B: [0, 1]}\nthreads:\n"
            "  r0.a: [{collective: c, comm: A, stream: s}, {collective: d, comm: B, stream: t}]\n"
            "  r1.a: [{collective: d, comm: B, stream: t}, {collective: c, comm: A, stream: s}]\n"},
-    {"one communicator runs in issue order, across streams",
-     DEADLOCK
+    {"one communicator runs in issue order, across streams", DEADLOCK
      "comms: {A: [0]}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: f}]}, {collective: "
      "c, comm: A, stream: s}, {collective: d, comm: A, stream: t}, {callback: g, stream: t, body: "
      "[{signal: f}]}]}"},
-    {"two communicators do not wait for each other",
-     HOLDS "comms: {A: [0], B: [0]}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: f}]}, "
-           "{collective: c, comm: A, stream: s}, {collective: d, comm: B, stream: t}, {callback: g, "
-           "stream: t, body: [{signal: f}]}]}"},
+    {"two communicators do not wait for each other", HOLDS
+     "comms: {A: [0], B: [0]}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: f}]}, "
+     "{collective: c, comm: A, stream: s}, {collective: d, comm: B, stream: t}, {callback: g, "
+     "stream: t, body: [{signal: f}]}]}"},
     {"a collective orders its members",
      HOLDS "comms: {A: [0, 1]}\nthreads:\n"
            "  r0.a: [{launch: k1, stream: s, writes: [b]}, {collective: c, comm: A, stream: s}, "
@@ -242,12 +239,12 @@ static const struct example {
     {"send meets receive",
      HOLDS "comms: {A: [0, 1]}\nthreads:\n  r0.a: [{group: [{send: x, peer: 1}], comm: A}]\n"
            "  r1.a: [{group: [{recv: x, peer: 0}], comm: A}]\n"},
-    {"send against send",
-     DEADLOCK "comms: {A: [0, 1]}\nthreads:\n"
-              "  r0.a: [{group: [{send: x, peer: 1}], comm: A}, {group: [{recv: y, peer: 1}], comm: "
-              "A}]\n"
-              "  r1.a: [{group: [{send: y, peer: 0}], comm: A}, {group: [{recv: x, peer: 0}], comm: "
-              "A}]\n"},
+    {"send against send", DEADLOCK
+     "comms: {A: [0, 1]}\nthreads:\n"
+     "  r0.a: [{group: [{send: x, peer: 1}], comm: A}, {group: [{recv: y, peer: 1}], comm: "
+     "A}]\n"
+     "  r1.a: [{group: [{send: y, peer: 0}], comm: A}, {group: [{recv: x, peer: 0}], comm: "
+     "A}]\n"},
     {"in one group they meet",
      HOLDS "comms: {A: [0, 1]}\nthreads:\n"
            "  r0.a: [{group: [{send: x, peer: 1}, {recv: y, peer: 1}], comm: A}]\n"
@@ -258,8 +255,7 @@ static const struct example {
            "A}]\n"
            "  r1.a: [{group: [{send: y, peer: 0}], comm: A}, {group: [{recv: x, peer: 0}], comm: "
            "A}]\n"},
-    {"a second one does",
-     DEADLOCK
+    {"a second one does", DEADLOCK
      "comms: {A: [0, 1]}\nmachine: {eager_messages: {A: 1}}\nthreads:\n"
      "  r0.a: [{group: [{send: x, peer: 1}], comm: A}, {group: [{send: z, peer: 1}], comm: A}, "
      "{group: [{recv: y, peer: 1}], comm: A}]\n"
@@ -271,12 +267,12 @@ static const struct example {
            "1}], comm: A}]\n"
            "  r1.a: [{group: [{send: y, peer: 0, bytes: 1MiB}], comm: A}, {group: [{recv: x, peer: "
            "0}], comm: A}]\n"},
-    {"one byte more is not",
-     DEADLOCK "comms: {A: [0, 1]}\nmachine: {eager_bytes: {A: 1MiB}}\nthreads:\n"
-              "  r0.a: [{group: [{send: x, peer: 1, bytes: 1048577B}], comm: A}, {group: [{recv: y, "
-              "peer: 1}], comm: A}]\n"
-              "  r1.a: [{group: [{send: y, peer: 0, bytes: 1048577B}], comm: A}, {group: [{recv: x, "
-              "peer: 0}], comm: A}]\n"},
+    {"one byte more is not", DEADLOCK
+     "comms: {A: [0, 1]}\nmachine: {eager_bytes: {A: 1MiB}}\nthreads:\n"
+     "  r0.a: [{group: [{send: x, peer: 1, bytes: 1048577B}], comm: A}, {group: [{recv: y, "
+     "peer: 1}], comm: A}]\n"
+     "  r1.a: [{group: [{send: y, peer: 0, bytes: 1048577B}], comm: A}, {group: [{recv: x, "
+     "peer: 0}], comm: A}]\n"},
     {"operations with one peer match in order",
      MISMATCH "comms: {A: [0, 1]}\nthreads:\n"
               "  r0.a: [{group: [{send: x, peer: 1}, {send: y, peer: 1}], comm: A}]\n"
@@ -286,18 +282,18 @@ static const struct example {
            "  r0.a: [{group: [{send: x, peer: 1}, {recv: y, peer: 2}], comm: A}]\n"
            "  r1.a: [{group: [{recv: x, peer: 0}], comm: A}]\n"
            "  r2.a: [{group: [{send: y, peer: 0}], comm: A}]\n"},
-    {"a group finishes as a unit",
-     DEADLOCK "comms: {A: [0, 1, 2]}\nthreads:\n"
-              "  r0.a: [{group: [{send: x, peer: 1}, {recv: y, peer: 2}], comm: A}, {sync: device}, "
-              "{signal: f}]\n"
-              "  r1.a: [{group: [{recv: x, peer: 0}], comm: A}]\n"
-              "  r2.a: [{await: f}, {group: [{send: y, peer: 0}], comm: A}]\n"},
-    {"a message orders what its sender did before what its receiver does",
-     HOLDS "comms: {A: [0, 1]}\nthreads:\n"
-           "  r0.a: [" WRITES ", {group: [{send: x, peer: 1}], comm: A, stream: s}, {group: [{recv: "
-           "y, peer: 1}], comm: A, stream: t}, " READS "]\n"
-           "  r1.a: [{group: [{recv: x, peer: 0}], comm: A}, {group: [{send: y, peer: 0}], comm: "
-           "A}]\n"},
+    {"a group finishes as a unit", DEADLOCK
+     "comms: {A: [0, 1, 2]}\nthreads:\n"
+     "  r0.a: [{group: [{send: x, peer: 1}, {recv: y, peer: 2}], comm: A}, {sync: device}, "
+     "{signal: f}]\n"
+     "  r1.a: [{group: [{recv: x, peer: 0}], comm: A}]\n"
+     "  r2.a: [{await: f}, {group: [{send: y, peer: 0}], comm: A}]\n"},
+    {"a message orders what its sender did before what its receiver does", HOLDS
+     "comms: {A: [0, 1]}\nthreads:\n"
+     "  r0.a: [" WRITES ", {group: [{send: x, peer: 1}], comm: A, stream: s}, {group: [{recv: "
+     "y, peer: 1}], comm: A, stream: t}, " READS "]\n"
+     "  r1.a: [{group: [{recv: x, peer: 0}], comm: A}, {group: [{send: y, peer: 0}], comm: "
+     "A}]\n"},
     {"an eager sender does not wait and knows nothing of its receiver",
      RACE "comms: {A: [0, 1], B: [0, 1]}\nmachine: {eager_messages: {B: 1}}\nthreads:\n"
           "  r0.a: [" WRITES ", {group: [{recv: x, peer: 1}], comm: B, stream: s}]\n"
@@ -310,15 +306,13 @@ static const struct example {
            "  r1.a: [{group: [{send: x, peer: 0}], comm: B}, {sync: device}, {signal: f}]\n"},
 
     /* ---- knobs of the machine */
-    {"two collectives, one place for work, in any order",
-     DEADLOCK_SOME
+    {"two collectives, one place for work, in any order", DEADLOCK_SOME
      "comms: {A: [0, 1], B: [0, 1]}\nmachine: {sm_slots: 1}\nthreads:\n"
      "  r0.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: t, sm: "
      "1}]\n"
      "  r1.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: t, sm: "
      "1}]\n"},
-    {"two places",
-     HOLDS
+    {"two places", HOLDS
      "comms: {A: [0, 1], B: [0, 1]}\nmachine: {sm_slots: 2}\nthreads:\n"
      "  r0.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: t, sm: "
      "1}]\n"
@@ -326,36 +320,35 @@ static const struct example {
      "1}]\n"},
     {"a kernel bigger than the device",
      DEADLOCK "machine: {sm_slots: 1}\nthreads: {r0.a: [{launch: k, stream: s, sm: 2}]}"},
-    {"streams that share a hardware queue wait for each other",
-     DEADLOCK
+    {"streams that share a hardware queue wait for each other", DEADLOCK
      "machine: {hw_queues: 1}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: f}]}, "
      "{launch: k, stream: s}, {callback: g, stream: t, body: [{signal: f}]}]}"},
-    {"with a hardware queue each they do not",
-     HOLDS "machine: {hw_queues: 2}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: f}]}, "
-           "{launch: k, stream: s}, {callback: g, stream: t, body: [{signal: f}]}]}"},
-    {"implicit launch order, two orders",
-     DEADLOCK "comms: {A: [0, 1], B: [0, 1]}\nmachine: {launch_order_implicit: true, sm_slots: 1}\n"
-              "threads:\n"
-              "  r0.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: "
-              "t, sm: 1}]\n"
-              "  r1.a: [{collective: d, comm: B, stream: t, sm: 1}, {collective: c, comm: A, stream: "
-              "s, sm: 1}]\n"},
-    {"implicit launch order, one order and one place for work",
-     HOLDS "comms: {A: [0, 1], B: [0, 1]}\nmachine: {launch_order_implicit: true, sm_slots: 1}\n"
-           "threads:\n"
-           "  r0.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: t, "
-           "sm: 1}]\n"
-           "  r1.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: t, "
-           "sm: 1}]\n"},
+    {"with a hardware queue each they do not", HOLDS
+     "machine: {hw_queues: 2}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: f}]}, "
+     "{launch: k, stream: s}, {callback: g, stream: t, body: [{signal: f}]}]}"},
+    {"implicit launch order, two orders", DEADLOCK
+     "comms: {A: [0, 1], B: [0, 1]}\nmachine: {launch_order_implicit: true, sm_slots: 1}\n"
+     "threads:\n"
+     "  r0.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: "
+     "t, sm: 1}]\n"
+     "  r1.a: [{collective: d, comm: B, stream: t, sm: 1}, {collective: c, comm: A, stream: "
+     "s, sm: 1}]\n"},
+    {"implicit launch order, one order and one place for work", HOLDS
+     "comms: {A: [0, 1], B: [0, 1]}\nmachine: {launch_order_implicit: true, sm_slots: 1}\n"
+     "threads:\n"
+     "  r0.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: t, "
+     "sm: 1}]\n"
+     "  r1.a: [{collective: c, comm: A, stream: s, sm: 1}, {collective: d, comm: B, stream: t, "
+     "sm: 1}]\n"},
     {"a kernel's first launch waits for the device",
      DEADLOCK "comms: {A: [0, 1]}\nmachine: {lazy_load: true}\nthreads:\n"
               "  r0.a: [{collective: c, comm: A, stream: s}, {launch: k, stream: t}, {signal: f}]\n"
               "  r1.a: [{await: f}, {collective: c, comm: A, stream: s}]\n"},
-    {"its second does not",
-     HOLDS "comms: {A: [0, 1]}\nmachine: {lazy_load: true}\nthreads:\n"
-           "  r0.a: [{launch: k, stream: t}, {collective: c, comm: A, stream: s}, {launch: k, stream: "
-           "t}, {signal: f}]\n"
-           "  r1.a: [{await: f}, {collective: c, comm: A, stream: s}]\n"},
+    {"its second does not", HOLDS
+     "comms: {A: [0, 1]}\nmachine: {lazy_load: true}\nthreads:\n"
+     "  r0.a: [{launch: k, stream: t}, {collective: c, comm: A, stream: s}, {launch: k, stream: "
+     "t}, {signal: f}]\n"
+     "  r1.a: [{await: f}, {collective: c, comm: A, stream: s}]\n"},
     {"loaded at the start",
      HOLDS "comms: {A: [0, 1]}\nthreads:\n"
            "  r0.a: [{collective: c, comm: A, stream: s}, {launch: k, stream: t}, {signal: f}]\n"
@@ -364,15 +357,15 @@ static const struct example {
      DEADLOCK "comms: {A: [0, 1]}\nmachine: {first_use_blocks: true}\nthreads:\n"
               "  r0.a: [{group: [{send: x, peer: 1}], comm: A}, {signal: f}]\n"
               "  r1.a: [{await: f}, {group: [{recv: x, peer: 0}], comm: A}]\n"},
-    {"a link made before",
-     HOLDS "comms: {A: [0, 1]}\nmachine: {first_use_blocks: true}\nthreads:\n"
-           "  r0.a: [{group: [{send: w, peer: 1}], comm: A}, {group: [{send: x, peer: 1}], comm: A}, "
-           "{signal: f}]\n"
-           "  r1.a: [{group: [{recv: w, peer: 0}], comm: A}, {await: f}, {group: [{recv: x, peer: "
-           "0}], comm: A}]\n"},
-    {"a push to a full stream blocks the host",
-     DEADLOCK "machine: {launch_queue: 1}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: "
-              "f}]}, {launch: k, stream: s}, {signal: f}]}"},
+    {"a link made before", HOLDS
+     "comms: {A: [0, 1]}\nmachine: {first_use_blocks: true}\nthreads:\n"
+     "  r0.a: [{group: [{send: w, peer: 1}], comm: A}, {group: [{send: x, peer: 1}], comm: A}, "
+     "{signal: f}]\n"
+     "  r1.a: [{group: [{recv: w, peer: 0}], comm: A}, {await: f}, {group: [{recv: x, peer: "
+     "0}], comm: A}]\n"},
+    {"a push to a full stream blocks the host", DEADLOCK
+     "machine: {launch_queue: 1}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: "
+     "f}]}, {launch: k, stream: s}, {signal: f}]}"},
     {"a longer stream does not",
      HOLDS "machine: {launch_queue: 2}\nthreads: {r0.a: [{callback: w, stream: s, body: [{await: "
            "f}]}, {launch: k, stream: s}, {signal: f}]}"},

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Verdicts through the front door: every plan of ours as it expects, the bug zoo, PyTorch's schedule,
+# exit codes, limits, the JSON contract, witnesses.
+. "${srcdir:-.}/tests/tap.sh"
+plans=${srcdir:-.}/plans
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# exits WANTED COMMAND...: the command exits with this status.
+exits()
+{
+    wanted=$1
+    shift
+    "$@" >"$tmp/out" 2>&1
+    got=$?
+    [ "$got" -eq "$wanted" ] || { cat "$tmp/out"; echo "exit status $got, expected $wanted"; return 1; }
+}
+
+# says TEXT COMMAND...: its output has the text, whatever its exit status.
+says()
+{
+    text=$1
+    shift
+    "$@" >"$tmp/out" 2>&1
+    grep -q -- "$text" "$tmp/out" || { cat "$tmp/out"; echo "expected: $text"; return 1; }
+}
+
+for folder in "$plans"/*/; do
+    check "plans/$(basename "$folder"): all verdicts as expected" \
+        exits 0 "$SWSIM" verify --expect "$folder"*.yaml
+done
+check "a JSON plan is a plan" exits 0 "$SWSIM" verify --expect "$plans/examples/json_plan.json"
+check "without reduction the verdicts of the small plans are the same" \
+    exits 0 "$SWSIM" verify --no-reduction --expect "$plans"/bugs/*.yaml "$plans"/deadlocks/modes_[abc].yaml
+check "two thread groups, deeper data-flow: still proved" \
+    exits 0 "$SWSIM" verify --driver=dataflow --max-depth=8 "$plans/torchrec/sparse_dist.yaml"
+check "ten iterations instead of any number" \
+    exits 0 "$SWSIM" verify --iterations=10 "$plans/torchrec/fused_sparse_dist.yaml"
+
+broken=$plans/deadlocks/scenario1_broken.yaml
+check "a violation exits with 1" exits 1 "$SWSIM" verify "$broken"
+check "with --expect the same plan exits with 0" exits 0 "$SWSIM" verify --expect "$broken"
+sed 's/deadlock: always/deadlock: some/' "$broken" >"$tmp/wrong.yaml"
+check "a wrong expectation exits with 1" exits 1 "$SWSIM" verify --expect "$tmp/wrong.yaml"
+check "a limit exits with 4" \
+    exits 4 "$SWSIM" verify --no-reduction --limit=states=100 "$plans/torchrec/sparse_dist.yaml"
+check "the story names who waits for what" \
+    says "is at FillCache(1), waits for the CPU signal of UpdateRows(0)" "$SWSIM" verify "$broken"
+check "and the cycle" says "cycle: thread default -> thread default" "$SWSIM" verify "$broken"
+
+for key in plan driver verdict iterations properties states transitions seconds peak_bytes witness blocked; do
+    check "JSON has \"$key\"" says "\"$key\":" "$SWSIM" verify --json "$broken"
+done
+for suffix in txt json dot svg; do
+    check "a witness as .$suffix" exits 1 "$SWSIM" verify --witness="$tmp/w.$suffix" "$broken"
+    check "is there" test -s "$tmp/w.$suffix"
+done
+
+if [ -n "${SWSIM_SHARED-}" ] && [ -d "$SWSIM_SHARED/zoo" ]; then
+    check "the bug zoo: exactly the expected verdicts" \
+        exits 0 "$SWSIM" verify --expect "$SWSIM_SHARED"/zoo/*.yaml
+    check "PyTorch's zb1p schedule with communication is proved" says "proved" \
+        "$SWSIM" verify "$SWSIM_SHARED/data/pytorch/zb1p_2rank_2stagep_comms.csv"
+    check "and without, in both dialects" exits 0 "$SWSIM" verify \
+        "$SWSIM_SHARED/data/pytorch/zb1p_2rank_2stagep_compute.csv" \
+        "$SWSIM_SHARED/data/pytorch/zb1p_2rank_2stagep_compute.olddialect.csv"
+else
+    skip "no shared data beside the checkout: bug zoo and PyTorch schedules"
+fi
+done_testing
