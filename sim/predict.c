@@ -318,6 +318,8 @@ static enum status predict_into(struct prediction *prediction, const struct plan
         status = options->begin(options->observer->context, prediction->program, diag);
     if (status == STATUS_OK)
         status = replicate(prediction, options, diag);
+    if (status == STATUS_OK)
+        status = steady_find(prediction->program, &prediction->timing, &prediction->steady, diag);
     if (status == STATUS_OK && wants_exposed(prediction, options))
         status = find_exposed(prediction, plan, options, diag);
     return status;
@@ -349,6 +351,7 @@ void prediction_fini(struct prediction *prediction)
         free(prediction->blocked[i].waits_for);
     free(prediction->blocked);
     free(prediction->exposed_ns);
+    steady_fini(&prediction->steady);
     timing_fini(&prediction->timing);
     program_close(prediction->program);
     *prediction = (struct prediction){0};

@@ -8,6 +8,7 @@
 #ifndef SWSIM_PREDICT_H
 #define SWSIM_PREDICT_H
 
+#include "sim/event_graph.h"
 #include "sim/simulate.h"
 
 enum {
@@ -46,6 +47,7 @@ struct prediction {
     /* Summed over replications; busy + stalls == total_ns for each stream, in whole nanoseconds. */
     struct stream_account *streams; /* beside program->streams */
     int64_t total_ns;
+    struct steady steady;       /* exact, where nothing is left to chance */
     double bubble;              /* idle part of the ranks' compute streams */
     double *exposed_ns;         /* per task; NULL: not computed */
     int64_t exposed_iterations; /* of the runs they were found with */

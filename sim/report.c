@@ -8,7 +8,7 @@
 
 #include "core/units.h"
 
-enum { NAME = 160, MAX_ROWS = 24, BAR = 20 };
+enum { NAME = 160, MAX_ROWS = 24, BAR = 20, MAX_PARTS = 12 };
 
 static double share(const struct prediction *prediction, int64_t ns)
 {
@@ -72,6 +72,61 @@ static void print_iteration(const struct prediction *prediction, FILE *out)
         fprintf(out, "              (too few iterations for a steady state: all are counted)\n");
     if (prediction->iteration.mean > 0)
         fprintf(out, "  throughput  %.4g iterations/s\n", prediction->throughput_per_s);
+}
+
+/* One part of a circle; launches in a row share a word, and parts in a row their rank. */
+static void print_part(const struct prediction *prediction, const struct steady_part *part,
+                       const struct steady_part *last, FILE *out)
+{
+    const struct program *p = prediction->program;
+    bool same_rank = last && last->rank == part->rank;
+    bool host = part->kind == EVENT_HOST;
+    bool goes_on = host && last && last->kind == EVENT_HOST && same_rank;
+    if (last)
+        fputs(goes_on ? ", " : " -> ", out);
+    if (p->ranks > 1 && !same_rank && part->rank >= 0)
+        fprintf(out, "rank %d ", part->rank);
+    if (part->kind == EVENT_DRIVER)
+        fputs("driver", out);
+    else
+        fprintf(out, "%s%s", host && !goes_on ? "launch of " : "",
+                p->plan->pipeline.tasks[part->task].name);
+}
+
+/* The critical cycle, or who waits in a circle, up to MAX_PARTS of them. */
+static void print_parts(const struct prediction *prediction, FILE *out)
+{
+    const struct steady *steady = &prediction->steady;
+    int shown = steady->part_count < MAX_PARTS ? steady->part_count : MAX_PARTS;
+    for (int i = 0; i < shown; i++)
+        print_part(prediction, &steady->parts[i], i ? &steady->parts[i - 1] : NULL, out);
+    if (shown < steady->part_count)
+        fprintf(out, " -> ... (%d in all)", steady->part_count);
+    if (steady->iterations > 1)
+        fprintf(out, ", over %" PRId64 " iterations", steady->iterations);
+    fputs("\n", out);
+}
+
+static double steady_ns(const struct steady *steady)
+{
+    return steady->kind == STEADY_EXACT ? (double)steady->num_ns / (double)steady->den : NAN;
+}
+
+static void print_steady(const struct prediction *prediction, FILE *out)
+{
+    const struct steady *steady = &prediction->steady;
+    char time[UNITS_TEXT];
+    if (prediction->program->driver != DRIVER_CLOCK)
+        return;
+    fputs("  exact       ", out);
+    switch (steady->kind) {
+    case STEADY_UNKNOWN: fprintf(out, "not known: %s\n", steady->why); return;
+    case STEADY_DEADLOCK: fputs("deadlock, each waiting for the one before: ", out); break;
+    case STEADY_EXACT: fputs(show(steady_ns(steady), time), out); break;
+    }
+    if (steady->kind == STEADY_EXACT)
+        fputs(steady->part_count ? ", limited by " : "", out);
+    print_parts(prediction, out);
 }
 
 static void print_totals(const struct prediction *prediction, FILE *out)
@@ -317,6 +372,7 @@ enum status report_print(const struct prediction *prediction, bool quiet, FILE *
     print_blocked(prediction, out);
     if (!isnan(prediction->iteration.mean))
         print_iteration(prediction, out);
+    print_steady(prediction, out);
     print_totals(prediction, out);
     if (quiet)
         return STATUS_OK;
@@ -479,6 +535,74 @@ static void write_blocked(const struct prediction *prediction, struct json *json
     json_end_array(json);
 }
 
+static void write_part(const struct prediction *prediction, const struct steady_part *part,
+                       struct json *json)
+{
+    static const char *const kinds[] = {"driver", "host", "device"};
+    const struct task *tasks = prediction->program->plan->pipeline.tasks;
+    json_begin_object(json);
+    json_put_string(json, "part", kinds[part->kind]);
+    json_put_string(json, "task", part->task < 0 ? NULL : tasks[part->task].name);
+    json_key(json, "rank");
+    if (part->rank < 0)
+        json_null(json);
+    else
+        json_int(json, part->rank);
+    json_put_int(json, "ns", part->ns);
+    json_end_object(json);
+}
+
+/* The tasks of the cycle in its order, each once in a row. */
+static void write_critical_cycle(const struct prediction *prediction, struct json *json)
+{
+    const struct steady *steady = &prediction->steady;
+    json_key(json, "critical_cycle");
+    if (steady->kind == STEADY_UNKNOWN) {
+        json_null(json);
+        return;
+    }
+    int last = -1;
+    json_begin_array(json);
+    for (int i = 0; i < steady->part_count; i++) {
+        int task = steady->parts[i].task;
+        if (task >= 0 && task != last)
+            json_string(json, prediction->program->plan->pipeline.tasks[task].name);
+        last = task >= 0 ? task : last;
+    }
+    json_end_array(json);
+}
+
+/* The ratio is the exact figure, `steady_exact_ns` the nearest whole number. */
+static void write_steady(const struct prediction *prediction, struct json *json)
+{
+    const struct steady *steady = &prediction->steady;
+    bool exact = steady->kind == STEADY_EXACT;
+    json_put_double(json, "steady_exact_ns", round(steady_ns(steady)));
+    json_key(json, "steady_exact_ratio");
+    if (exact) {
+        json_begin_array(json);
+        json_int(json, steady->num_ns);
+        json_int(json, steady->den);
+        json_end_array(json);
+    } else {
+        json_null(json);
+    }
+    json_put_string(json, "steady_exact_why",
+                    exact                             ? NULL
+                    : steady->kind == STEADY_DEADLOCK ? "deadlock"
+                                                      : steady->why);
+    write_critical_cycle(prediction, json);
+    json_key(json, "critical_parts");
+    if (steady->kind == STEADY_UNKNOWN) {
+        json_null(json);
+        return;
+    }
+    json_begin_array(json);
+    for (int i = 0; i < steady->part_count; i++)
+        write_part(prediction, &steady->parts[i], json);
+    json_end_array(json);
+}
+
 static void write_body(const struct prediction *prediction, const struct row *rows, int row_count,
                        struct json *json)
 {
@@ -498,10 +622,7 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     json_put_double(json, "fill_ns", prediction->fill_ns);
     json_put_double(json, "drain_ns", prediction->drain_ns);
     json_put_double(json, "makespan_ns", prediction->makespan_ns);
-    json_key(json, "steady_exact_ns");
-    json_null(json);
-    json_key(json, "critical_cycle");
-    json_null(json);
+    write_steady(prediction, json);
     json_put_double(json, "bubble", prediction->bubble);
     write_streams(prediction, rows, row_count, json);
     if (p->ranks > 1)
