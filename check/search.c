@@ -59,8 +59,7 @@ static double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
 }
 
-/* ---- which step next
- * ------------------------------------------------------------------------------- */
+/* ---- which step next ------------------------------------------------------------------------- */
 
 /* Ranks with the oldest iteration first: no rank runs away from the others. */
 static void sort_ranks(const struct program *p, const struct state *state, int *order)
@@ -283,8 +282,7 @@ static int list_choices(struct search *search)
     return kept;
 }
 
-/* ---- paths
- * ----------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static bool path_append(struct search_path *path, size_t *cap, struct transition step)
 {
@@ -361,8 +359,7 @@ static void keep_witness(struct search *search, enum property property, uint32_t
     free(choices);
 }
 
-/* ---- violations
- * ------------------------------------------------------------------------------------ */
+/* ---- violations ------------------------------------------------------------------------------ */
 
 static void found(struct search *search, unsigned violated, uint32_t id,
                   const struct transition *choice, size_t chain)
@@ -409,8 +406,7 @@ static unsigned judge_end(struct search *search, const struct state *state)
     return violated;
 }
 
-/* ---- the search
- * ------------------------------------------------------------------------------------ */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 static bool keep_edge(struct search *search, uint32_t from, uint32_t to)
 {

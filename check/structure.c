@@ -16,8 +16,7 @@
 
 enum { FAR = 1 << 20 };
 
-/* ---- life
- * ------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static bool machine_is_plain(const struct machine_spec *machine)
 {
@@ -79,8 +78,7 @@ static bool tasks_are_plain(const struct program *p)
     return ordered <= 1 && communicating <= 1;
 }
 
-/* ---- order
- * ----------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 /* All shortest paths (Floyd, Warshall 1962); tasks x tasks, row = from. */
 static int *shortest_gaps(const struct program *p)

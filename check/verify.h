@@ -33,8 +33,8 @@ struct verify_report {
     enum verdict verdict;
     enum outcome outcome[PROPERTY_COUNT];
     struct story stories[PROPERTY_COUNT]; /* of the violated ones */
-    enum property first; /* the violation to show first; only if verdict is VIOLATED */
-    const char *limit;   /* why it is undecided, NULL otherwise */
+    enum property first;          /* the violation to show first; only if verdict is VIOLATED */
+    const char *limit;            /* why it is undecided, NULL otherwise */
     uint64_t states, transitions; /* of the main search; 0 states: structure alone decided */
     size_t peak_bytes;
     double seconds; /* for everything, counterexamples included */

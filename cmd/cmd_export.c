@@ -4,38 +4,60 @@
 #include "plan_out.h"
 
 #include "core/parse.h"
+#include "core/program.h"
+#include "trace/export_promela.h"
 
 enum { PROMELA = PLAN_CSV + 1 }; /* after the formats of plan_out.h, as in the option's list */
 
-static enum status export_plan(struct app *app, const struct plan *plan, enum plan_format format,
-                               const char *path)
+static enum status write_promela(struct app *app, const struct plan *plan,
+                                 const struct program_options *options, FILE *out)
+{
+    struct program *program;
+    enum status status = program_build(plan, options, &program, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = export_promela(program, out, &app->diag);
+    program_close(program);
+    return status;
+}
+
+static enum status export_plan(struct app *app, const struct plan *plan, int format,
+                               const struct program_options *options, const char *path)
 {
     FILE *out = app_create(app, path);
     if (!out)
         return STATUS_SYSTEM;
-    enum status status = plan_write(app, plan, format, out);
+    enum status status = format == PROMELA ? write_promela(app, plan, options, out)
+                                           : plan_write(app, plan, (enum plan_format)format, out);
     enum status closed = app_close_file(app, out, path);
     return status != STATUS_OK ? status : closed;
 }
 
 enum status cmd_export(struct app *app, int argc, char **argv)
 {
-    int format = -1;
+    int format = -1, driver = 0;
+    int64_t iterations = 3;
     const char *output = "-";
     const struct option_spec options[] = {
-        {"format", 'f', "yaml|json|csv|promela",
-         "default yaml, with --json json (promela: not in this version)", OPTION_CHOICE, &format, 0,
-         0},
+        {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
+         &format, 0, 0},
         {"output", 'o', "FILE", "where to (default: standard output)", OPTION_TEXT, &output, 0, 0},
+        {"driver", 0, "clock|dataflow", "promela, pipeline form: which driver (default clock)",
+         OPTION_CHOICE, &driver, 0, 0},
+        {"iterations", 'n', "N", "promela, pipeline form: iterations of data (default 3)",
+         OPTION_INTEGER, &iterations, 0, INT16_MAX},
     };
     const struct command command = {
         .name = "swsim export",
         .arguments = "PLAN",
         .about =
-            "Print PLAN in another format: its canonical YAML, the same as JSON, or, for rank\n"
-            "programs, as a PyTorch schedule.",
-        .examples = "  swsim export --format=yaml schedule.csv\n"
-                    "  swsim generate 1f1b -p4 -m8 | swsim export --format=csv -",
+            "Print PLAN in another format: its canonical YAML, the same as JSON, for rank "
+            "programs\n"
+            "a PyTorch schedule, or a model for SPIN, which checks it for deadlock and mismatch.",
+        .examples =
+            "  swsim export --format=yaml schedule.csv\n"
+            "  swsim generate 1f1b -p4 -m8 | swsim export --format=csv -\n"
+            "  swsim export --format=promela -o model.pml plans/bugs/nccl_send_send_broken.yaml",
         .options = options,
         .option_count = OPTION_COUNT(options),
         .arguments_min = 1,
@@ -45,15 +67,20 @@ enum status cmd_export(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    if (format == PROMELA)
-        return diag_error(&app->diag, STATUS_USAGE, "export --format=promela: not in this version");
     if (format < 0)
         format = app->json ? PLAN_JSON : PLAN_YAML;
     struct plan plan;
     status = plan_read(arguments.items[0], &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = export_plan(app, &plan, (enum plan_format)format, output);
+    status = export_plan(app, &plan, format,
+                         &(struct program_options){
+                             .driver = plan.form != FORM_PIPELINE ? DRIVER_NONE
+                                       : driver == 0              ? DRIVER_CLOCK
+                                                                  : DRIVER_DATAFLOW,
+                             .iterations = iterations,
+                         },
+                         output);
     plan_fini(&plan);
     return status;
 }

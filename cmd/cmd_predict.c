@@ -22,7 +22,7 @@ struct request {
     int64_t from, to;  /* its values */
 };
 
-/* ---- options with a grammar of their own ------------------------------------------------- */
+/* ---- options with a grammar of their own ----------------------------------------------------- */
 
 /* TASK=DIST */
 static enum status parse_jitter(struct app *app, const char *text, struct jitter_rule *rule)
@@ -113,7 +113,7 @@ static enum status parse_sweep(struct app *app, const char *text, struct request
     return status;
 }
 
-/* ---- one prediction ---------------------------------------------------------------------- */
+/* ---- one prediction -------------------------------------------------------------------------- */
 
 enum { PROGRESS_EVERY = 1024 };
 
@@ -270,7 +270,7 @@ static enum status predict_plan(struct app *app, const struct request *request,
     return status;
 }
 
-/* ---- the command line -------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int processors(void)
 {
@@ -330,9 +330,11 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
             "the\n"
             "device part of TASK.\n"
             "\n"
-            "The exact steady state and the critical cycle are not in this version: their keys in\n"
-            "the JSON are null. Of more than ten million iterations the quantiles are those of a\n"
-            "sample.",
+            "For the clock driver without jitter the steady state is also computed exactly, as "
+            "the\n"
+            "maximum cycle ratio of the event graph; where that does not apply the report says "
+            "why.\n"
+            "Of more than ten million iterations the quantiles are those of a sample.",
         .examples = "  swsim predict plans/torchrec/sparse_dist.yaml\n"
                     "  swsim predict --jitter='H2D=lognormal(cv=0.3)' --driver=dataflow \\\n"
                     "      --sweep=max_depth=1..8 plans/torchrec/sparse_dist.yaml\n"

@@ -19,7 +19,7 @@ struct request {
         *witness; /* where the first counterexample goes; NULL: nowhere, or already written */
 };
 
-/* ---- options that are lists -------------------------------------------------------------- */
+/* ---- options that are lists ------------------------------------------------------------------ */
 
 static enum status parse_limit(struct app *app, const char *key, const char *value,
                                struct search_limits *limits)
@@ -99,7 +99,7 @@ static enum status parse_iterations(struct app *app, const char *text, int64_t *
     return options_integer(app, "--iterations", text, 0, INT32_MAX, iterations);
 }
 
-/* ---- the work ---------------------------------------------------------------------------- */
+/* ---- the work -------------------------------------------------------------------------------- */
 
 static void show_progress(void *arg, const struct search_progress *search)
 {

@@ -27,7 +27,7 @@ static double busy(const struct runtime_result *result, const struct runtime_str
     return result->duration_ns > 0 ? (double)stream->busy_ns / (double)result->duration_ns : 0;
 }
 
-/* ---- text -------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const char *show(double ns, char out[UNITS_TEXT])
 {
@@ -138,7 +138,7 @@ void measured_print(const struct measured *measured, bool quiet, FILE *out)
     print_blocked(measured->result, out);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_answer(struct json *json, const char *key, enum answer answer)
 {

@@ -29,7 +29,7 @@ struct table {
     bool help, version;
 };
 
-/* ---- suggestions ------------------------------------------------------------------------- */
+/* ---- suggestions ----------------------------------------------------------------------------- */
 
 enum { SUGGEST_MAX = 64 };
 
@@ -72,7 +72,7 @@ const char *options_nearest(const char *text, const char *const *words, size_t c
     return nearest;
 }
 
-/* ---- values ------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 enum status options_integer(struct app *app, const char *what, const char *text, int64_t min,
                             int64_t max, int64_t *out)
@@ -146,7 +146,7 @@ static enum status store(struct app *app, const struct option_spec *spec, const 
     return store_choice(app, spec, text);
 }
 
-/* ---- help -------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 static void print_option(const struct option_spec *spec)
 {
@@ -190,7 +190,7 @@ void options_print_version(const char *program)
     printf("%s %s\n", program, PACKAGE_VERSION);
 }
 
-/* ---- parsing ----------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 static void add_common(struct app *app, struct table *table)
 {

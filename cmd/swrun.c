@@ -39,7 +39,7 @@ struct request {
     int driver; /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
 };
 
-/* ---- the plan ---------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static enum status unknown_task(struct app *app, const struct plan *plan, const char *name)
 {
@@ -100,7 +100,7 @@ static enum status print_plan(struct app *app, const struct plan *plan, char **o
     return status;
 }
 
-/* ---- the run ----------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static enum status show(struct app *app, const struct measured *measured)
 {
@@ -166,7 +166,7 @@ static enum status run_plan(struct app *app, struct request *request, struct pla
     return status;
 }
 
-/* ---- the command line -------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static enum status run(struct app *app, int argc, char **argv)
 {

@@ -10,7 +10,7 @@
 
 enum { STEPS_HEAD = 12, STEPS_TAIL = 28 };
 
-/* ---- text -------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const char *paint(bool color, enum verdict verdict)
 {
@@ -112,7 +112,7 @@ void verdict_print(const struct app *app, const struct verify_report *report, bo
         print_story(&report->stories[report->first], whole, out);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_number_or_null(struct json *json, const char *key, int64_t value)
 {
@@ -201,7 +201,7 @@ void verdict_write(const struct verify_report *report, struct json *json)
     json_end_object(json);
 }
 
-/* ---- the counterexample in a file -------------------------------------------------------- */
+/* ---- the counterexample in a file ------------------------------------------------------------ */
 
 /* The lane of an agent, made at its first step. */
 static int lane(struct trace *trace, int rank, enum trace_agent_kind kind, const char *name)

@@ -13,8 +13,7 @@
 #include "driver.h"
 #include "happens_before.h"
 
-/* ---- states
- * -------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 struct state *machine_state(const struct program *p)
 {
@@ -63,8 +62,7 @@ void machine_reset(const struct program *p, struct state *state)
     }
 }
 
-/* ---- small helpers
- * ------------------------------------------------------------------------------- */
+/* ---- small helpers --------------------------------------------------------------------------- */
 
 static const struct op *item_op(const struct program *p, int32_t *c, int stream, int k)
 {
@@ -164,8 +162,7 @@ static void check_owner(struct work_state *w, const struct op *op, int64_t itera
         slot_hazard(w, iteration - op->distance, owner);
 }
 
-/* ---- device: the head of a stream
- * ---------------------------------------------------------------- */
+/* ---- device: the head of a stream ------------------------------------------------------------ */
 
 static void pop(struct work_state *w, int stream)
 {
@@ -303,8 +300,7 @@ static void settle(struct work_state *w, int rank)
     }
 }
 
-/* ---- device: start
- * ------------------------------------------------------------------------------- */
+/* ---- device: start --------------------------------------------------------------------------- */
 
 static bool has_resources(const struct program *p, int32_t *c, int rank, const struct op *op)
 {
@@ -487,8 +483,7 @@ static void start(struct work_state *w, int stream)
     settle(w, p->streams[stream].rank); /* a hardware queue may have moved on */
 }
 
-/* ---- device: finish
- * ------------------------------------------------------------------------------ */
+/* ---- device: finish -------------------------------------------------------------------------- */
 
 /* Do the unmatched sends of a channel count as done: the first `messages`, or the first `bytes`? */
 static bool sends_are_eager(const struct program *p, const int32_t *channel,
@@ -571,8 +566,7 @@ static void complete_collective(struct work_state *w, int comm)
         finish(w, active_stream(p, w->c, comm, m));
 }
 
-/* ---- host threads
- * -------------------------------------------------------------------------------- */
+/* ---- host threads ---------------------------------------------------------------------------- */
 
 static bool has_place(const struct program *p, int32_t *c, int stream)
 {
@@ -895,8 +889,7 @@ static void thread_step(struct work_state *w, int thread)
         settle(w, rank);
 }
 
-/* ---- the data loader
- * ----------------------------------------------------------------------------- */
+/* ---- the data loader ------------------------------------------------------------------------- */
 
 static bool someone_asks(const struct program *p, int32_t *c)
 {
@@ -921,8 +914,7 @@ static void decide(struct work_state *w, int choice)
         }
 }
 
-/* ---- the contract
- * -------------------------------------------------------------------------------- */
+/* ---- the contract ---------------------------------------------------------------------------- */
 
 int machine_agent_enabled(const struct program *p, const struct state *state, int agent)
 {

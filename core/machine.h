@@ -92,8 +92,7 @@ void machine_end_data(const struct program *program, struct state *state, int ra
 /* Make equal futures equal memory: iteration numbers relative, finished things forgotten. */
 void machine_canonical(const struct program *program, struct state *state);
 
-/* ---- asking a state
- * ------------------------------------------------------------------------------ */
+/* ---- asking a state -------------------------------------------------------------------------- */
 
 /* The operation an agent is at: a thread's next one, the head of a stream (running or not); -1:
    none. The iteration goes to *iteration. */

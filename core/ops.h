@@ -25,13 +25,14 @@
     X(GET, "get", 0)               /* from a bounded queue; empty blocks */                        \
     X(LOCK, "lock", 0)                                                                             \
     X(UNLOCK, "unlock", 0)                                                                         \
-    X(BARRIER, "barrier", 0)             /* all threads that name it */                            \
-    X(TICKET, "ticket", 0)               /* block until n tickets before it have been served */    \
-    X(SERVE, "serve", 0)                 /* the turn a ticket gave is over */                      \
-    X(CALLBACK, "callback", 1)           /* host function run in stream order: body */             \
-    X(ALLOC, "alloc", 1)                 /* the caching allocator hands memory to a stream */      \
-    X(FREE, "free", 0)                   /* on the host; reusable at once in the owning stream */  \
-    X(RECORD_STREAM, "record_stream", 0) /* not reusable before that stream has passed this point  \
+    X(BARRIER, "barrier", 0)   /* all threads that name it */                                      \
+    X(TICKET, "ticket", 0)     /* block until n tickets before it have been served */              \
+    X(SERVE, "serve", 0)       /* the turn a ticket gave is over */                                \
+    X(CALLBACK, "callback", 1) /* host function run in stream order: body */                       \
+    X(ALLOC, "alloc", 1)       /* the caching allocator hands memory to a stream */                \
+    X(FREE, "free", 0)         /* on the host; reusable at once in the owning stream */            \
+    X(RECORD_STREAM, "record_stream",                                                              \
+      0) /* not reusable before that stream has passed this point  \
                                           */
 
 #define DRIVER_OP_LIST(X)                                                                          \

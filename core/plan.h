@@ -98,8 +98,7 @@ struct work {
     int64_t time_ns;                 /* SPIN, HOST */
 };
 
-/* ---- pipeline form -----------------------------------------------------------------------------
- */
+/* ---- pipeline form --------------------------------------------------------------------------- */
 
 #define HOST_SYNC_LIST(X) X(NONE, "none") X(STREAM, "stream") X(DEVICE, "device")
 enum host_sync {
@@ -235,8 +234,7 @@ struct pipeline {
     size_t override_count;
 };
 
-/* ---- rank programs: PyTorch's actions
- * ------------------------------------------------------------ */
+/* ---- rank programs: PyTorch's actions -------------------------------------------------------- */
 
 /*            NAME          text           has a microbatch */
 #define ACTION_LIST(X)                                                                             \
@@ -307,8 +305,7 @@ struct programs {
     struct action_time times[ACTION_IDLE];
 };
 
-/* ---- host programs
- * ------------------------------------------------------------------------------- */
+/* ---- host programs --------------------------------------------------------------------------- */
 
 struct p2p_part {
     bool send; /* else receive */
@@ -363,8 +360,7 @@ struct host_thread {
     size_t op_count;
 };
 
-/* ---- the machine's knobs
- * ------------------------------------------------------------------------- */
+/* ---- the machine's knobs --------------------------------------------------------------------- */
 
 struct comm {
     const char *name;

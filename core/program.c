@@ -20,8 +20,7 @@ const char *driver_key(enum driver driver)
     return keys[driver];
 }
 
-/* ---- table builders ----------------------------------------------------------------------------
- */
+/* ---- table builders -------------------------------------------------------------------------- */
 
 struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark)
 {
@@ -249,8 +248,7 @@ void lower_load_end(struct lowering *lowering, int rank, struct mark mark)
         lower_emit(lowering, OP_UNLOCK, mark)->object = lower_context_lock(lowering, rank);
 }
 
-/* ---- tables that follow from the rest
- * ------------------------------------------------------------ */
+/* ---- tables that follow from the rest -------------------------------------------------------- */
 
 static enum status name_locks(struct lowering *lowering)
 {
@@ -453,8 +451,7 @@ static enum status list_records(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* ---- building
- * ------------------------------------------------------------------------------------ */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static enum status fill_options(struct program *program, const struct plan *plan,
                                 const struct program_options *options, struct diag *diag)
@@ -560,8 +557,7 @@ void program_close(struct program *program)
     free(program);
 }
 
-/* ---- words
- * --------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap)
 {

@@ -22,7 +22,7 @@ static enum status need_pipeline(const struct plan *plan, const char *what, stru
                       plan->form == FORM_PROGRAMS ? "rank programs" : "host threads");
 }
 
-/* ---- columns ----------------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 /* Characters, not bytes: what a terminal shows of UTF-8 without combining or wide ones. */
 static int text_width(const char *text)
@@ -66,7 +66,7 @@ static const char *group_name(const struct plan *plan, const struct task *task)
     return task->group >= 0 ? plan->groups.items[task->group] : "-";
 }
 
-/* ---- period x task ----------------------------------------------------------------------- */
+/* ---- period x task --------------------------------------------------------------------------- */
 
 struct columns {
     int index, task, thread, stream, period;
@@ -209,7 +209,7 @@ enum status schedule_write(const struct plan *plan, int periods, struct json *js
     return STATUS_OK;
 }
 
-/* ---- stage analysis ---------------------------------------------------------------------- */
+/* ---- stage analysis -------------------------------------------------------------------------- */
 
 /* best[i]: length of the longest such subsequence that ends at i; from[i]: the element before. */
 int schedule_longest_decreasing(const int *values, size_t count, int *out)

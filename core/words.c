@@ -9,8 +9,7 @@
 #include "driver.h"
 #include "machine_internal.h"
 
-/* ---- who must act first
- * -------------------------------------------------------------------------- */
+/* ---- who must act first ---------------------------------------------------------------------- */
 
 /* The thread of `rank` that will do `kind` on `object` next, as far as the program text tells. */
 static int thread_with(const struct program *p, int32_t *c, int rank, enum op_kind kind, int object,
@@ -187,8 +186,7 @@ static void why_driver(const struct program *p, int32_t *c, int rank, struct wai
     }
 }
 
-/* ---- streams
- * --------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 /* Where is the operation a communicator's member must still come to? In a stream, or with a thread.
  */
@@ -310,8 +308,7 @@ void machine_why(const struct program *p, const struct state *state, int agent, 
         why_thread(p, state->cells, who->index, wait);
 }
 
-/* ---- sentences
- * ------------------------------------------------------------------------------------- */
+/* ---- sentences ------------------------------------------------------------------------------- */
 
 enum { NAME = 160 };
 

@@ -23,7 +23,7 @@ static int named(const struct wait *wait)
     return wait->agent >= 0 ? ~wait->agent : STALL_NOBODY;
 }
 
-/* ---- the head of a stream ---------------------------------------------------------------- */
+/* ---- the head of a stream -------------------------------------------------------------------- */
 
 static struct stall blocked_head(struct simulation *sim, int stream)
 {
@@ -36,7 +36,7 @@ static struct stall blocked_head(struct simulation *sim, int stream)
     }
 }
 
-/* ---- a thread that will push ------------------------------------------------------------- */
+/* ---- a thread that will push ----------------------------------------------------------------- */
 
 /* A wait to meet the peers of a link for the first time. */
 static bool meets_peers(const struct op *op)
@@ -72,7 +72,7 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
     return stall(STALL_DEPENDENCE, named(&wait));
 }
 
-/* ---- pipeline form ----------------------------------------------------------------------- */
+/* ---- pipeline form --------------------------------------------------------------------------- */
 
 enum place { IN_HAND, QUEUED, NOT_FIRED, NOT_ADMITTED, NOWHERE };
 
@@ -195,7 +195,7 @@ static struct stall lacks_instance(struct simulation *sim, int stream)
     }
 }
 
-/* ---- host programs ----------------------------------------------------------------------- */
+/* ---- host programs --------------------------------------------------------------------------- */
 
 static struct stall lacks_push(struct simulation *sim, int stream)
 {

@@ -54,7 +54,7 @@ struct solver {
     struct cycle_ratio result;
 };
 
-/* ---- results ----------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static enum status keep_cycle(struct solver *s, enum ratio_kind kind, const int *edges, int length,
                               struct diag *diag)
@@ -97,7 +97,7 @@ static enum status keep_parents(struct solver *s, const int *parent, int node, s
     return keep_cycle(s, RATIO_DEADLOCK, cycle, length, diag);
 }
 
-/* ---- heights ----------------------------------------------------------------------------- */
+/* ---- heights --------------------------------------------------------------------------------- */
 
 static int64_t lifted(const struct solver *s, const struct ratio_edge *edge)
 {
@@ -211,7 +211,7 @@ static enum status order_nodes(struct solver *s, struct diag *diag)
     return count == s->nodes ? STATUS_OK : keep_flat_cycle(s, left, diag);
 }
 
-/* ---- arcs and components ----------------------------------------------------------------- */
+/* ---- arcs and components --------------------------------------------------------------------- */
 
 static enum status make_arcs(struct solver *s, struct diag *diag)
 {
@@ -340,7 +340,7 @@ static enum status keep_inner_arcs(struct solver *s, struct diag *diag)
     return STATUS_OK;
 }
 
-/* ---- policy iteration -------------------------------------------------------------------- */
+/* ---- policy iteration ------------------------------------------------------------------------ */
 
 static wide arc_length(const struct solver *s, const struct arc *arc)
 {
@@ -511,7 +511,7 @@ static enum status solve_components(struct solver *s, struct diag *diag)
     return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static enum status check_sums(const struct ratio_graph *graph, struct diag *diag)
 {

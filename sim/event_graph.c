@@ -60,7 +60,7 @@ struct place {
     int rank, task, stage, thread;
 };
 
-/* ---- is there an event graph? ------------------------------------------------------------ */
+/* ---- is there an event graph? ---------------------------------------------------------------- */
 
 static bool refuse(struct builder *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -203,7 +203,7 @@ static bool orders_are_fixed(struct builder *b, int *locks, struct issuers *memb
     return true;
 }
 
-/* ---- do all members issue the same collectives? ------------------------------------------- */
+/* ---- do all members issue the same collectives? ---------------------------------------------- */
 
 /* Which operation a collective is followed by, and how many iterations on. */
 struct follower {
@@ -259,7 +259,7 @@ static bool collectives_agree(struct builder *b, struct follower *first, struct 
     return true;
 }
 
-/* ---- events and edges -------------------------------------------------------------------- */
+/* ---- events and edges ------------------------------------------------------------------------ */
 
 static int new_event(struct builder *b, enum event_kind kind, int rank, int task)
 {
@@ -337,7 +337,7 @@ static struct cursor *stream_slot(struct builder *b, int stream)
     return &b->slots[b->slot_streams + stream];
 }
 
-/* ---- what operations do ------------------------------------------------------------------ */
+/* ---- what operations do ---------------------------------------------------------------------- */
 
 /* Can a push to this stream find it full? */
 static bool is_bounded(const struct program *p, int stream, int items)
@@ -481,7 +481,7 @@ static void walk_op(struct builder *b, const struct op *op, const struct place *
     }
 }
 
-/* ---- a period ---------------------------------------------------------------------------- */
+/* ---- a period -------------------------------------------------------------------------------- */
 
 /* Period p is enqueued when iteration p - depth has retired and the window has room. */
 static void add_driver(struct builder *b, int rank, int driver)
@@ -540,7 +540,7 @@ static void resolve_slots(struct builder *b)
     out->edge_count = kept;
 }
 
-/* ---- tables ------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static void count_items(struct builder *b)
 {
@@ -652,7 +652,7 @@ void event_graph_fini(struct event_graph *graph)
     *graph = (struct event_graph){0};
 }
 
-/* ---- the steady state -------------------------------------------------------------------- */
+/* ---- the steady state ------------------------------------------------------------------------ */
 
 static int64_t common_divisor(int64_t a, int64_t b)
 {

@@ -21,7 +21,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- replications ------------------------------------------------------------------------ */
+/* ---- replications ---------------------------------------------------------------------------- */
 
 struct job {
     enum status status;
@@ -75,7 +75,7 @@ static void do_batch(struct batch *batch, int threads)
         pthread_join(workers[i], NULL);
 }
 
-/* ---- summing up -------------------------------------------------------------------------- */
+/* ---- summing up ------------------------------------------------------------------------------ */
 
 static bool add_account(struct stream_account *to, const struct stream_account *from)
 {
@@ -231,7 +231,7 @@ static enum status replicate(struct prediction *prediction, const struct predict
     return status;
 }
 
-/* ---- exposed time ------------------------------------------------------------------------ */
+/* ---- exposed time ---------------------------------------------------------------------------- */
 
 enum { EXPOSED_ITERATIONS = 50, EXPOSED_DEPTHS = 4, EXPOSED_JITTER_ITERATIONS = 1000 };
 
@@ -305,7 +305,7 @@ static enum status find_exposed(struct prediction *prediction, const struct plan
     return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static enum status predict_into(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)

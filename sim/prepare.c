@@ -6,7 +6,7 @@
 
 enum { WORD_BITS = 64 };
 
-/* ---- limits ------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 /* The machine counts what goes through a stream or is handed a ticket in 32 bits. */
 static int64_t most_iterations(const struct program *p)
@@ -40,7 +40,7 @@ static enum status check_iterations(const struct program *p, struct diag *diag)
     return STATUS_OK;
 }
 
-/* ---- allocation -------------------------------------------------------------------------- */
+/* ---- allocation ------------------------------------------------------------------------------ */
 
 static bool allocate(struct simulation *sim)
 {
@@ -99,7 +99,7 @@ void prepare_free(struct simulation *sim)
     free(sim->allocated);
 }
 
-/* ---- both forms -------------------------------------------------------------------------- */
+/* ---- both forms ------------------------------------------------------------------------------ */
 
 /* Counting sort of the threads and streams by rank. */
 static void list_rank_agents(struct simulation *sim)
@@ -126,7 +126,7 @@ static void mark_everything(struct simulation *sim)
     }
 }
 
-/* ---- pipeline form ----------------------------------------------------------------------- */
+/* ---- pipeline form --------------------------------------------------------------------------- */
 
 static void find_task(struct simulation *sim, int rank, int task)
 {
@@ -156,7 +156,7 @@ static bool prepare_pipeline(struct simulation *sim, uint64_t seed)
     return iterations_init(&sim->iterations, p->ends, p->ranks, p->depth, seed);
 }
 
-/* ---- host programs ----------------------------------------------------------------------- */
+/* ---- host programs --------------------------------------------------------------------------- */
 
 static int compare_pushers(const void *a, const void *b)
 {
@@ -244,7 +244,7 @@ static bool prepare_host_programs(struct simulation *sim)
     return good;
 }
 
-/* ---- all of it --------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 enum status prepare(struct simulation *sim, const struct program *program,
                     const struct timing *timing, const struct simulate_options *options,

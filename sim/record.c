@@ -10,7 +10,7 @@
 
 enum { NAME = 160 };
 
-/* ---- spans and edges --------------------------------------------------------------------- */
+/* ---- spans and edges ------------------------------------------------------------------------- */
 
 static struct recorded *place(const struct recorder *recorder, struct recorded *ring, int rank,
                               int task, int64_t iteration)
@@ -96,7 +96,7 @@ static bool record_iteration(void *context, int rank, int64_t number, int64_t ad
     return store_add_iteration(recorder->store, recorder->run, &row, recorder->diag) == STATUS_OK;
 }
 
-/* ---- begin and end ----------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 void recorder_init(struct recorder *recorder, struct store *store, const struct plan *plan,
                    uint64_t seed, struct diag *diag)

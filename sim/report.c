@@ -26,7 +26,7 @@ static const struct op_time *task_time(const struct prediction *prediction, int 
     return NULL;
 }
 
-/* ---- text: figures ----------------------------------------------------------------------- */
+/* ---- text: figures --------------------------------------------------------------------------- */
 
 static const char *show(double ns, char out[UNITS_TEXT])
 {
@@ -152,7 +152,7 @@ static void print_totals(const struct prediction *prediction, FILE *out)
     fputs("\n", out);
 }
 
-/* ---- text: the stall account ------------------------------------------------------------- */
+/* ---- text: the stall account ----------------------------------------------------------------- */
 
 /* Streams that one row stands for: of one name and much the same account. */
 struct row {
@@ -325,7 +325,7 @@ static enum status print_streams(const struct prediction *prediction, FILE *out,
     return status;
 }
 
-/* ---- text: exposed time, deadlock -------------------------------------------------------- */
+/* ---- text: exposed time, deadlock ------------------------------------------------------------ */
 
 static void print_exposed(const struct prediction *prediction, FILE *out)
 {
@@ -384,7 +384,7 @@ enum status report_print(const struct prediction *prediction, bool quiet, FILE *
     return status;
 }
 
-/* ---- a sweep ----------------------------------------------------------------------------- */
+/* ---- a sweep --------------------------------------------------------------------------------- */
 
 void report_sweep_head(const char *key, FILE *out)
 {
@@ -407,7 +407,7 @@ void report_sweep_line(const struct prediction *prediction, int64_t value, FILE 
             100 * prediction->bubble);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void write_iteration(const struct iteration_figures *figures, struct json *json)
 {

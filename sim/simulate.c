@@ -68,7 +68,7 @@ const char *stall_describe(const struct program *program, int rank, const struct
     return buf;
 }
 
-/* ---- who has to be looked at ------------------------------------------------------------- */
+/* ---- who has to be looked at ----------------------------------------------------------------- */
 
 static void mark(struct simulation *sim, int agent)
 {
@@ -123,7 +123,7 @@ static int next_dirty(struct simulation *sim)
     return -1;
 }
 
-/* ---- time -------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void fail(struct simulation *sim, enum status status)
 {
@@ -165,7 +165,7 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
         fail(sim, STATUS_SYSTEM);
 }
 
-/* ---- drivers ----------------------------------------------------------------------------- */
+/* ---- drivers --------------------------------------------------------------------------------- */
 
 static int64_t *admission_time(struct simulation *sim, int rank, int64_t iteration)
 {
@@ -195,7 +195,7 @@ static void note_retired(struct simulation *sim, int rank, int64_t iteration)
         fail(sim, STATUS_SYSTEM);
 }
 
-/* ---- steps ------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void machine_does(struct simulation *sim, int agent, struct effect *effect)
 {
@@ -374,7 +374,7 @@ static void stream_finishes(struct simulation *sim, int agent)
     mark_rank(sim, sim->program->agents[agent].rank);
 }
 
-/* ---- collectives ------------------------------------------------------------------------- */
+/* ---- collectives ----------------------------------------------------------------------------- */
 
 /* All members have started: from now on the collective runs, as long as its slowest member. */
 static void comm_starts(struct simulation *sim, int agent)
@@ -421,7 +421,7 @@ static void comm_completes(struct simulation *sim, int agent)
     }
 }
 
-/* ---- one instant ------------------------------------------------------------------------- */
+/* ---- one instant ----------------------------------------------------------------------------- */
 
 static void look_at_thread(struct simulation *sim, int agent)
 {
@@ -540,7 +540,7 @@ static void run(struct simulation *sim)
     }
 }
 
-/* ---- the end ----------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* Work remains and nobody can do anything: write down who waits for what. */
 static enum status note_blocked(struct simulation *sim)

@@ -40,8 +40,7 @@ const char *random_form_key(enum random_form form)
     return keys[form];
 }
 
-/* ---- pipeline ----------------------------------------------------------------------------------
- */
+/* ---- pipeline -------------------------------------------------------------------------------- */
 
 static void write_pipeline_machine(struct random *random)
 {
@@ -169,8 +168,7 @@ static void write_pipeline(struct random *random)
         write_overrides(random, tasks);
 }
 
-/* ---- host programs -----------------------------------------------------------------------------
- */
+/* ---- host programs --------------------------------------------------------------------------- */
 
 struct host_writer {
     struct random *random;
@@ -346,8 +344,7 @@ static void write_threads(struct random *random)
     }
 }
 
-/* ---- rank programs -----------------------------------------------------------------------------
- */
+/* ---- rank programs --------------------------------------------------------------------------- */
 
 enum { MAX_ACTIONS = 16, ACTION_TEXT = 16 };
 

@@ -33,7 +33,7 @@ static int below(struct random_stream *luck, int count)
     return (int)(random_bits(luck) % (uint64_t)count);
 }
 
-/* ---- the second algorithm ---------------------------------------------------------------- */
+/* ---- the second algorithm -------------------------------------------------------------------- */
 
 /* Bellman-Ford: is there a cycle on which weight * scale - ratio * height adds up to more than
    zero, or to zero at least? Exact for the small numbers of these tests. */
@@ -83,7 +83,7 @@ static void lawler(const struct ratio_graph *graph, int64_t *num, int64_t *den)
     *den = 0;
 }
 
-/* ---- random graphs ----------------------------------------------------------------------- */
+/* ---- random graphs --------------------------------------------------------------------------- */
 
 struct random_graph {
     struct ratio_graph graph;
@@ -195,7 +195,7 @@ static void test_random_graphs(void)
     tap_is_int(right, count, "cycles without height are found in %d random graphs", count);
 }
 
-/* ---- the report -------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------ */
 
 /* What the report says of a plan, as JSON and as text. */
 static void check_report(const char *text, enum driver driver, const char *in_json,
@@ -240,10 +240,11 @@ static void test_report(void)
     "  Work: {stage: 1, time: 2ms, host_time: 10us}\n"                                             \
     "  Back: {stage: 1, time: 1ms, host_time: 10us}\n"
     static const char good[] = TWO_STREAMS "intra_iter_deps: [[Work, Copy], [Back, Work]]\n";
-    check_report(good, DRIVER_CLOCK,
-                 "\"steady_exact_ns\":3010000,\"steady_exact_ratio\":[3010000,1],"
-                 "\"steady_exact_why\":null,\"critical_cycle\":[\"Work\",\"Back\"],\"critical_parts\":[{",
-                 "exact       3.01 ms, limited by driver -> launch of Work -> Work -> Back");
+    check_report(
+        good, DRIVER_CLOCK,
+        "\"steady_exact_ns\":3010000,\"steady_exact_ratio\":[3010000,1],"
+        "\"steady_exact_why\":null,\"critical_cycle\":[\"Work\",\"Back\"],\"critical_parts\":[{",
+        "exact       3.01 ms, limited by driver -> launch of Work -> Work -> Back");
     check_report(good, DRIVER_DATAFLOW,
                  "\"steady_exact_ns\":null,\"steady_exact_ratio\":null,\"steady_exact_why\":\"only",
                  "dataflow driver");
@@ -252,7 +253,7 @@ static void test_report(void)
                  "exact       deadlock, each waiting for the one before: launch of");
 }
 
-/* ---- small graphs by hand ---------------------------------------------------------------- */
+/* ---- small graphs by hand -------------------------------------------------------------------- */
 
 static void test_by_hand(void)
 {
@@ -275,7 +276,7 @@ static void test_by_hand(void)
            "nothing has no cycle");
 }
 
-/* ---- speed ------------------------------------------------------------------------------- */
+/* ---- speed ----------------------------------------------------------------------------------- */
 
 static double now_us(void)
 {
@@ -360,7 +361,7 @@ static void test_speed(void)
     free(text);
 }
 
-/* ---- against the simulator --------------------------------------------------------------- */
+/* ---- against the simulator ------------------------------------------------------------------- */
 
 enum { MAX_PERIOD = 120 };
 

@@ -42,8 +42,8 @@ static void build_plan(struct plan *plan)
                                 {.task = 6, .on = 5},
                                 {.task = 3, .on = 5, .distance = 1}};
     *plan = (struct plan){.name = "Sparse & \"dense\"", .form = FORM_PIPELINE, .ranks = 1};
-    plan->streams = (struct names){stream_names, 4, 4};
-    plan->groups = (struct names){group_names, 1, 1};
+    plan->streams = (struct names){.items = stream_names, .count = 4, .cap = 4};
+    plan->groups = (struct names){.items = group_names, .count = 1, .cap = 1};
     plan->pipeline.tasks = tasks;
     plan->pipeline.task_count = sizeof tasks / sizeof *tasks;
     plan->pipeline.deps = deps;
@@ -78,9 +78,9 @@ static void build_threads(struct plan *plan)
         {.rank = 1, .name = "trainer", .ops = other, .op_count = 2},
     };
     *plan = (struct plan){.name = "Loader and trainer", .form = FORM_THREADS, .ranks = 2};
-    plan->streams = (struct names){streams, 2, 2};
-    plan->events = (struct names){events, 1, 1};
-    plan->flags = (struct names){flags, 1, 1};
+    plan->streams = (struct names){.items = streams, .count = 2, .cap = 2};
+    plan->events = (struct names){.items = events, .count = 1, .cap = 1};
+    plan->flags = (struct names){.items = flags, .count = 1, .cap = 1};
     plan->queues = queues;
     plan->queue_count = 1;
     plan->threads = threads;

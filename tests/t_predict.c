@@ -15,7 +15,7 @@
 
 static struct diag diag;
 
-/* ---- helpers ----------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static bool parse(const char *text, struct plan *plan)
 {
@@ -101,7 +101,7 @@ static double mean_of(const char *text, enum driver driver, int max_depth, int64
     return mean;
 }
 
-/* ---- a chain against max-plus recurrences ------------------------------------------------ */
+/* ---- a chain against max-plus recurrences ---------------------------------------------------- */
 
 enum { TASKS = 3, CHAIN_ITERATIONS = 500 };
 
@@ -248,7 +248,7 @@ static void test_recurrence(enum driver driver)
     free(got);
 }
 
-/* ---- what must come out ------------------------------------------------------------------ */
+/* ---- what must come out ---------------------------------------------------------------------- */
 
 /* SparseDist without CPU times; the default stream takes 9.6 ms. */
 #define SPARSE_DIST(h2d, extra)                                                                    \
@@ -351,7 +351,7 @@ static void test_exposed(void)
     plan_fini(&plan);
 }
 
-/* ---- causes ------------------------------------------------------------------------------ */
+/* ---- causes ---------------------------------------------------------------------------------- */
 
 static bool near(double a, double b)
 {
@@ -447,7 +447,7 @@ static void test_more_causes(void)
                 DRIVER_CLOCK, "default", 0, STALL_NO_MORE_DATA, 0.5, "half the data");
 }
 
-/* ---- rank programs, host programs -------------------------------------------------------- */
+/* ---- rank programs, host programs ------------------------------------------------------------ */
 
 static void check_schedule(const char *schedule, const char *fifo, double want_ms)
 {
@@ -575,7 +575,7 @@ static void test_callback(void)
     plan_fini(&plan);
 }
 
-/* ---- deadlock ---------------------------------------------------------------------------- */
+/* ---- deadlock -------------------------------------------------------------------------------- */
 
 static void test_deadlock(void)
 {
@@ -622,7 +622,7 @@ static void test_refusals(void)
     plan_fini(&plan);
 }
 
-/* ---- luck -------------------------------------------------------------------------------- */
+/* ---- luck ------------------------------------------------------------------------------------ */
 
 static void test_replications(void)
 {
@@ -677,7 +677,7 @@ static void test_same_luck(void)
     plan_fini(&second);
 }
 
-/* ---- every plan we have ------------------------------------------------------------------ */
+/* ---- every plan we have ---------------------------------------------------------------------- */
 
 /* The steps, taken a second time by a machine that knows no time. */
 struct replay {
