@@ -36,7 +36,7 @@ struct drawing {
     bool failed;              /* out of memory */
 };
 
-/* ---- attributes ----------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 /* cgraph takes char * for names and values and changes neither. */
 static char *unconst(const char *text)
@@ -100,7 +100,7 @@ static void set_default(struct drawing *drawing, int kind, const char *name, con
         drawing->failed = true;
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static enum status open_graph(const char *engine, struct drawing **out, struct diag *diag)
 {
@@ -181,7 +181,7 @@ void draw_close(struct drawing *drawing)
     free(drawing);
 }
 
-/* ---- placed --------------------------------------------------------------------------------- */
+/* ---- placed ---------------------------------------------------------------------------------- */
 
 static Agnode_t *new_node(struct drawing *drawing, Agraph_t *where)
 {
@@ -296,7 +296,7 @@ const char *draw_border(int n)
     return borders[n % DRAW_COLORS];
 }
 
-/* ---- layered -------------------------------------------------------------------------------- */
+/* ---- layered --------------------------------------------------------------------------------- */
 
 struct draw_cluster *draw_cluster(struct drawing *drawing, const char *label)
 {
@@ -348,7 +348,7 @@ void draw_edge(struct drawing *drawing, struct draw_node *from, struct draw_node
     }
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 enum status draw_format_of(const char *path, enum draw_format *out, struct diag *diag)
 {

@@ -38,7 +38,7 @@ void draw_close(struct drawing *drawing);
    removed. */
 enum status draw_write(struct drawing *drawing, const char *path, struct diag *diag);
 
-/* ---- placed --------------------------------------------------------------------------------- */
+/* ---- placed ---------------------------------------------------------------------------------- */
 
 enum draw_align { DRAW_LEFT, DRAW_CENTER, DRAW_RIGHT };
 
@@ -80,7 +80,7 @@ enum { DRAW_COLORS = 18 };
 const char *draw_fill(int n);
 const char *draw_border(int n);
 
-/* ---- layered -------------------------------------------------------------------------------- */
+/* ---- layered --------------------------------------------------------------------------------- */
 
 struct draw_cluster *draw_cluster(struct drawing *drawing, const char *label);
 /* `cluster` may be NULL. Lines of the label are separated by '\n'. */

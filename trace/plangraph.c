@@ -17,7 +17,7 @@ struct sketch {
     struct arena arena; /* for labels */
 };
 
-/* ---- pipeline form -------------------------------------------------------------------------- */
+/* ---- pipeline form --------------------------------------------------------------------------- */
 
 static const char *stream_name(const struct plan *plan, const struct task *task)
 {
@@ -82,7 +82,7 @@ static void draw_pipeline(struct sketch *sketch)
     draw_deps(sketch);
 }
 
-/* ---- host programs -------------------------------------------------------------------------- */
+/* ---- host programs --------------------------------------------------------------------------- */
 
 static const char *object_name(const struct plan *plan, const struct host_op *op)
 {
@@ -174,7 +174,7 @@ static void draw_threads(struct sketch *sketch)
             draw_releases(sketch, &plan->threads[i], &plan->threads[i].ops[j], index);
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static size_t count_nodes(const struct plan *plan)
 {

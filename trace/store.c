@@ -18,7 +18,7 @@
 
 enum { BUSY_TIMEOUT_MS = 10000 };
 
-/* ---- opening and closing -------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static bool query_int(struct store *store, const char *sql, int64_t *out)
 {
@@ -148,7 +148,7 @@ enum status store_close(struct store *store, struct diag *diag)
     return status;
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Report a failed write and give up the batch it belonged to. */
 static enum status write_error(struct store *store, struct diag *diag)
@@ -297,7 +297,7 @@ enum status store_end_run(struct store *store, int64_t run, enum run_finished fi
     return status == STATUS_OK ? store_flush(store, diag) : status;
 }
 
-/* ---- writing a trace ------------------------------------------------------------------------ */
+/* ---- writing a trace ------------------------------------------------------------------------- */
 
 /* Agents, spans and edges; `ids` has room for the ids of all agents and then of all spans. */
 static enum status write_spans(struct store *store, int64_t run, const struct trace *trace,

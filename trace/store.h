@@ -32,7 +32,7 @@ enum status store_open(const char *path, bool create, struct store **out, struct
 /* Commit and close. Also after a failure: frees the store whatever it returns. NULL is allowed. */
 enum status store_close(struct store *store, struct diag *diag);
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 enum status store_begin_run(struct store *store, const struct run_info *info, int64_t *out_run,
                             struct diag *diag);
@@ -62,7 +62,7 @@ enum status store_end_run(struct store *store, int64_t run, enum run_finished fi
 enum status store_write_trace(struct store *store, const struct trace *trace, int64_t *out_run,
                               struct diag *diag);
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* One line of `swsim runs`. */
 struct store_run {

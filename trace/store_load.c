@@ -157,7 +157,7 @@ enum status store_latest_run(struct store *store, int64_t *out_run, struct diag 
     return status;
 }
 
-/* ---- loading a run -------------------------------------------------------------------------- */
+/* ---- loading a run --------------------------------------------------------------------------- */
 
 /* From an id in the store to an index in the trace. */
 struct id_index {

@@ -107,7 +107,7 @@ static double x_of(const struct view *view, int64_t time_ns)
     return view->left_pt + fmin(fmax(part, 0), 1) * (view->right_pt - view->left_pt);
 }
 
-/* ---- the window ----------------------------------------------------------------------------- */
+/* ---- the window ------------------------------------------------------------------------------ */
 
 /* The time that iterations from..to take, on all ranks; false: there are none. */
 static bool range_of_iterations(const struct trace *trace, int64_t from, int64_t to,
@@ -194,7 +194,7 @@ static bool shown_iterations(const struct view *view, int64_t *out_first, int64_
     return last >= 0;
 }
 
-/* ---- tasks ---------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 /* "InputDistWait" is IDW, "all_to_all" is ata; NULL where that says too little. */
 static const char *shorten(struct arena *arena, const char *name)
@@ -258,7 +258,7 @@ static bool collect_tasks(struct view *view)
     return !view->arena.failed;
 }
 
-/* ---- lanes ---------------------------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 static int compare_agents(const void *left, const void *right, void *context)
 {
@@ -369,7 +369,7 @@ static void draw_lane(struct view *view, const struct lane *lane)
                              });
 }
 
-/* ---- title and axis ------------------------------------------------------------------------- */
+/* ---- title and axis -------------------------------------------------------------------------- */
 
 /* Add `text` to the subtitle. */
 static void add_fact(struct view *view, const char **subtitle, const char *text)
@@ -501,7 +501,7 @@ static void draw_axis(struct view *view)
     }
 }
 
-/* ---- spans ---------------------------------------------------------------------------------- */
+/* ---- spans ----------------------------------------------------------------------------------- */
 
 /* A label that may be used in a font of that size or smaller. */
 static bool fit(const char *text, double width_pt, double largest_pt, double smallest_pt,
@@ -628,7 +628,7 @@ static void draw_spans(struct view *view)
     }
 }
 
-/* ---- arrows --------------------------------------------------------------------------------- */
+/* ---- arrows ---------------------------------------------------------------------------------- */
 
 /* Did the end of `from` let `to` start? As near as a point on the sheet. */
 static bool is_tight(const struct view *view, const struct trace_edge *edge)
@@ -686,7 +686,7 @@ static void draw_arrows(struct view *view)
             draw_edge_arrow(view, &view->trace->edges[i]);
 }
 
-/* ---- legend --------------------------------------------------------------------------------- */
+/* ---- legend ---------------------------------------------------------------------------------- */
 
 /* Walks over the entries of the legend, drawing them when there is a drawing. Returns the height.
  */
@@ -739,7 +739,7 @@ static void note_short_names(struct view *view)
     }
 }
 
-/* ---- all together --------------------------------------------------------------------------- */
+/* ---- all together ---------------------------------------------------------------------------- */
 
 static enum status measure(struct view *view, struct diag *diag)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- texts ---------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 #define X(name, text) text,
 
@@ -47,7 +47,7 @@ const char *edge_kind_text(enum edge_kind kind)
 
 #undef X
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static size_t hash_text(const char *text)
 {
@@ -104,7 +104,7 @@ static bool own(struct trace *trace, const char **text)
     return *text != NULL;
 }
 
-/* ---- building ------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 void trace_init(struct trace *trace, struct arena *arena)
 {
@@ -196,7 +196,7 @@ int trace_add_stat(struct trace *trace, const char *key, double value)
     return (int)trace->stat_count++;
 }
 
-/* ---- sorting and looking -------------------------------------------------------------------- */
+/* ---- sorting and looking --------------------------------------------------------------------- */
 
 struct sort_key {
     int agent, index;

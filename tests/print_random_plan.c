@@ -1,0 +1,28 @@
+/* print_random_plan.c - `print_random_plan SEED FORM`: a plan of random_plan.h, for shell tests. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/random_plan.h"
+
+static int usage(void)
+{
+    fputs("usage: print_random_plan SEED pipeline|threads|programs\n", stderr);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return usage();
+    int form = 0;
+    while (form < RANDOM_FORMS && strcmp(argv[2], random_form_key((enum random_form)form)) != 0)
+        form++;
+    if (form == RANDOM_FORMS)
+        return usage();
+    char *text = random_plan(strtoull(argv[1], NULL, 10), (enum random_form)form);
+    if (!text || fputs(text, stdout) < 0 || fflush(stdout) != 0)
+        return 2;
+    free(text);
+    return 0;
+}

@@ -1,0 +1,175 @@
+#!/bin/sh
+# A second opinion: SPIN explores the Promela model of a plan and must find a deadlock or a mismatch
+# exactly where `swsim verify` does. A pipeline is compared over three iterations, under each driver.
+#
+# Compiling SPIN's analyser takes most of the time: without SWSIM_LONG=1 only a few plans are tried.
+# With it so are SWSIM_PLANS random plans of each form, the first of them from SWSIM_SEED.
+set -u
+: "${srcdir:=.}"
+: "${SWSIM:=./swsim}"
+: "${CC:=cc}"
+: "${SWSIM_LONG:=}"
+: "${SWSIM_SHARED:=$srcdir/../shared}"
+: "${SWSIM_SEED:=1}"
+: "${SWSIM_PLANS:=20}"
+: "${PRINT_RANDOM_PLAN:=tests/print_random_plan}"
+. "$srcdir/tests/tap.sh"
+
+case $SWSIM in */*) SWSIM=$(cd "$(dirname "$SWSIM")" && pwd)/$(basename "$SWSIM") ;; esac
+case $PRINT_RANDOM_PLAN in /*) ;; *) PRINT_RANDOM_PLAN=$(pwd)/$PRINT_RANDOM_PLAN ;; esac
+srcdir=$(cd "$srcdir" && pwd)
+iterations=3
+depth=100000 # of SPIN's search
+limit=300    # of its time, in seconds
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+
+# our_verdict PLAN DRIVER: "hangs|runs mismatch|match" as swsim verify says it. Whether it hangs before
+# or after the end of the data is the same to SPIN.
+our_verdict()
+{
+    "$SWSIM" verify --json --driver="$2" --iterations=$iterations \
+        --property=deadlock,mismatch,drain "$1" >"$dir/ours"
+    test $? -le 1 || return 1
+    tr -d '\n' <"$dir/ours" | sed -n 's/.*"properties":{\([^}]*\)}.*/\1/p' >"$dir/properties"
+    grep -qE '"(deadlock|drain)":"(some|always)"' "$dir/properties" && echo hangs || echo runs
+    grep -qE '"mismatch":"(some|always)"' "$dir/properties" && echo mismatch || echo match
+}
+
+# explore OPTION...: run the analyser. Fails with 2 when it neither finished nor found anything.
+explore()
+{
+    timeout $limit "$dir/pan" -m$depth -w20 -n "$@" >"$dir/spin" 2>&1
+    grep -q 'errors: [1-9]' "$dir/spin" && return
+    grep -q 'errors: 0' "$dir/spin" && ! grep -qi 'too small\|not completed' "$dir/spin" && return
+    return 2
+}
+
+# spin_verdict PLAN DRIVER: the same as SPIN says it. -A leaves assertions out, -E end states.
+spin_verdict()
+{
+    "$SWSIM" export --format=promela --driver="$2" --iterations=$iterations -o "$dir/model.pml" \
+        "$1" || return 1
+    (cd "$dir" && spin -a model.pml >spin 2>&1 &&
+        $CC -w -O1 -DSAFETY -DVECTORSZ=65536 -DMEMLIM=4000 -o pan pan.c >>spin 2>&1) || return 1
+    explore || return
+    if grep -q 'errors: 0' "$dir/spin"; then
+        echo runs
+        echo match
+        return
+    fi
+    explore -A || return
+    grep -q 'pan:.*invalid end state' "$dir/spin" && echo hangs || echo runs
+    explore -E || return
+    grep -q 'pan:.*assertion violated' "$dir/spin" && echo mismatch || echo match
+}
+
+# agree PLAN DRIVER: prints both outputs where the verdicts differ; fails with 2 when SPIN has none.
+agree()
+{
+    ours=$(our_verdict "$1" "$2") || { cat "$dir/ours"; return 1; }
+    spins=$(spin_verdict "$1" "$2") || { code=$?; cat "$dir/spin"; return $code; }
+    test "$ours" = "$spins" && return
+    echo "swsim verify: $ours" | tr '\n' ' '
+    cat "$dir/ours"
+    echo "SPIN: $spins" | tr '\n' ' '
+    cat "$dir/spin"
+    false
+}
+
+# compare PLAN...: a plan without stages has no driver.
+compare()
+{
+    for plan; do
+        name=${plan##*/}
+        if ! grep -q '^schedule:' "$plan"; then
+            check "$name" agree "$plan" clock
+            continue
+        fi
+        check "$name, clock" agree "$plan" clock
+        check "$name, data-flow" agree "$plan" dataflow
+    done
+}
+
+# compare_random FORM DRIVER: plans that are too big for SPIN are passed over, but not all of them.
+compare_random()
+{
+    limit=20
+    compared=0
+    seed=$SWSIM_SEED
+    while test "$seed" -lt $((SWSIM_SEED + SWSIM_PLANS)); do
+        plan=$dir/random.yaml
+        "$PRINT_RANDOM_PLAN" "$seed" "$1" >"$plan" || return
+        agree "$plan" "$2" >"$dir/difference"
+        case $? in
+        0) compared=$((compared + 1)) ;;
+        2) ;;
+        *) echo "seed $seed:"; cat "$plan" "$dir/difference"; return 1 ;;
+        esac
+        seed=$((seed + 1))
+    done
+    echo "$compared compared"
+    test "$compared" -gt 0
+}
+
+if ! command -v spin >/dev/null 2>&1; then
+    skip "SPIN is not installed (Debian package spin)"
+    done_testing
+    exit
+fi
+
+cat >"$dir/crossed.yaml" <<'PLAN'
+swplan: 1
+name: crossed
+comms: {A: [0, 1]}
+threads:
+  r0.main:
+    - {collective: x, comm: A, stream: s}
+    - {collective: y, comm: A, stream: s}
+  r1.main:
+    - {collective: y, comm: A, stream: s}
+    - {collective: x, comm: A, stream: s}
+PLAN
+cat >"$dir/wrong_message.yaml" <<'PLAN'
+swplan: 1
+name: wrong_message
+comms: {A: [0, 1]}
+threads:
+  r0.main:
+    - {group: [{send: x, peer: 1, bytes: 1KiB}], comm: A, stream: s}
+    - {group: [{send: y, peer: 1, bytes: 2KiB}], comm: A, stream: s}
+  r1.main:
+    - {group: [{recv: x, peer: 0, bytes: 1KiB}], comm: A, stream: s}
+    - {group: [{recv: y, peer: 0, bytes: 3KiB}], comm: A, stream: s}
+PLAN
+
+compare "$dir/crossed.yaml" "$dir/wrong_message.yaml"
+cd "$srcdir/plans" || exit 99
+if test -z "$SWSIM_LONG"; then
+    compare bugs/nccl_send_send_broken.yaml bugs/nccl_one_slot_same_order_broken.yaml \
+        bugs/nccl_one_slot_same_order_fixed.yaml bugs/torchcomms_lazy_load_broken.yaml \
+        bugs/lmcache_gil_callback_broken.yaml bugs/torchrec_eager_cliff_fixed.yaml
+    check "scenario1_broken.yaml, clock" agree deadlocks/scenario1_broken.yaml clock
+    check "ordered_pair_one_thread.yaml, data-flow" agree \
+        deadlocks/ordered_pair_one_thread.yaml dataflow
+else
+    compare bugs/*.yaml examples/host_program.yaml examples/hello.yaml
+    # SPIN cannot finish the two that are left out within the memory of a small machine.
+    for plan in deadlocks/*.yaml; do
+        case $plan in */eval_as_written.yaml | */scenario2_broken.yaml) ;; *) compare "$plan" ;; esac
+    done
+    if test -d "$SWSIM_SHARED/zoo"; then
+        compare "$SWSIM_SHARED"/zoo/*.yaml
+    else
+        skip "no further plans in \$SWSIM_SHARED"
+    fi
+    for form in "threads clock" "programs clock" "pipeline clock" "pipeline dataflow"; do
+        if test -x "$PRINT_RANDOM_PLAN"; then
+            # shellcheck disable=SC2086
+            check "$SWSIM_PLANS random plans from seed $SWSIM_SEED: $form" compare_random $form
+        else
+            skip "no $PRINT_RANDOM_PLAN"
+        fi
+    done
+fi
+done_testing
