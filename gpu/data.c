@@ -31,7 +31,7 @@ enum {
     MAX_NEEDS = 3
 };
 
-/* ---- numbers ------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* In [0, 1), on a grid coarse enough that sums of a few are exact. */
 static float number(uint64_t a, uint64_t b, uint64_t c)
@@ -43,7 +43,8 @@ static float number(uint64_t a, uint64_t b, uint64_t c)
 /* The weight of the k-th of several numbers read; all together less than 1/2. */
 static float weight(const struct op *op, int k)
 {
-    return 0.25F / (float)(1 << (k < 8 ? k : 8)) * (0.5F + number((uint64_t)op->task, 7, (uint64_t)k));
+    return 0.25F / (float)(1 << (k < 8 ? k : 8)) *
+           (0.5F + number((uint64_t)op->task, 7, (uint64_t)k));
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -61,7 +62,7 @@ static int64_t align(int64_t bytes)
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* ---- who reads and writes what ------------------------------------------------------------------- */
+/* ---- who reads and writes what --------------------------------------------------------------- */
 
 /* The k-th buffer read, or written; -1: there is none. */
 static int access_of(const struct run *run, const struct op *op, bool write, int k)
@@ -89,11 +90,12 @@ static struct device_ref buffer_ref(const struct run *run, int buffer, int64_t i
     return (struct device_ref){of->instances[iteration % of->count], 0};
 }
 
-/* ---- sizes --------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static int64_t cap_bytes(const struct run *run, int64_t bytes)
 {
-    return run->config.device == DEVICE_KIND_HOST ? smaller(bytes, RUNTIME_HOST_BUFFER_BYTES) : bytes;
+    return run->config.device == DEVICE_KIND_HOST ? smaller(bytes, RUNTIME_HOST_BUFFER_BYTES)
+                                                  : bytes;
 }
 
 /* Cut a kernel down to what the host device can bear, and to types it computes in. */
@@ -183,9 +185,11 @@ static struct needs needs_of(const struct run *run, const struct op *op)
     }
     switch (op->kind == OP_LAUNCH ? work->kind : WORK_NONE) {
     case WORK_GEMM:
-        return (struct needs){{work->m * work->k * size, work->k * work->n * size, work->m * work->n * size}};
+        return (struct needs){
+            {work->m * work->k * size, work->k * work->n * size, work->m * work->n * size}};
     case WORK_GATHER:
-        return (struct needs){{work->rows * work->dim * size, work->rows * 4, work->rows * work->dim * size}};
+        return (struct needs){
+            {work->rows * work->dim * size, work->rows * 4, work->rows * work->dim * size}};
     case WORK_AXPY: return (struct needs){{work->elements * 4, 0, work->elements * 4}};
     default: return (struct needs){{0}};
     }
@@ -200,15 +204,16 @@ static size_t scratch_at(const struct needs *needs, int operand)
     return (size_t)at;
 }
 
-/* ---- open ---------------------------------------------------------------------------------------- */
+/* ---- open ------------------------------------------------------------------------------------ */
 
 static void note_cut(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
     for (int b = 0; b < p->buffer_count / p->ranks; b++)
         if (p->buffers[b].bytes > RUNTIME_HOST_BUFFER_BYTES)
-            diag_note(diag, "buffer %s: the host device uses %d MiB of its %lld", p->buffers[b].name,
-                      RUNTIME_HOST_BUFFER_BYTES >> 20, (long long)(p->buffers[b].bytes >> 20));
+            diag_note(diag, "buffer %s: the host device uses %d MiB of its %lld",
+                      p->buffers[b].name, RUNTIME_HOST_BUFFER_BYTES >> 20,
+                      (long long)(p->buffers[b].bytes >> 20));
 }
 
 static void prepare_ops(struct run *run, struct diag *diag)
@@ -259,8 +264,9 @@ static int count_instances(const struct program *p)
     return p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : p->window;
 }
 
-static enum status alloc_all(struct device *device, enum device_memory memory, size_t bytes, int count,
-                             struct device_buffer ***out, int *out_count, struct diag *diag)
+static enum status alloc_all(struct device *device, enum device_memory memory, size_t bytes,
+                             int count, struct device_buffer ***out, int *out_count,
+                             struct diag *diag)
 {
     *out = calloc((size_t)count, sizeof(struct device_buffer *));
     if (!*out)
@@ -391,7 +397,7 @@ void data_close(struct run *run)
     free(run->ops);
 }
 
-/* ---- what goes before the work ------------------------------------------------------------------- */
+/* ---- what goes before the work --------------------------------------------------------------- */
 
 /* One operation on its way to its stream. */
 struct job {
@@ -408,30 +414,32 @@ static enum status push(const struct job *job, struct device_op op, struct stamp
     return device_push(job->run->streams[job->op->stream].handle, &op, stamp, job->diag);
 }
 
-static enum status add_mark(const struct job *job, struct device_ref x, struct device_ref y, float alpha)
+static enum status add_mark(const struct job *job, struct device_ref x, struct device_ref y,
+                            float alpha)
 {
-    return push(job,
-                (struct device_op){.kind = DEVICE_OP_AXPY,
-                                   .axpy = {.x = x, .y = y, .elements = DIGEST_FLOATS, .alpha = alpha}},
-                NULL);
+    return push(
+        job,
+        (struct device_op){.kind = DEVICE_OP_AXPY,
+                           .axpy = {.x = x, .y = y, .elements = DIGEST_FLOATS, .alpha = alpha}},
+        NULL);
 }
 
 static enum status set_mark(const struct job *job, struct device_ref mark)
 {
     int rank = job->run->program->streams[job->op->stream].rank;
     double value = number((uint64_t)rank, (uint64_t)job->op->task, (uint64_t)job->iteration);
-    return push(job,
-                (struct device_op){.kind = DEVICE_OP_FILL,
-                                   .fill = {mark, DIGEST_FLOATS, DTYPE_F32, value}},
-                NULL);
+    return push(
+        job,
+        (struct device_op){.kind = DEVICE_OP_FILL, .fill = {mark, DIGEST_FLOATS, DTYPE_F32, value}},
+        NULL);
 }
 
 static enum status copy_mark(const struct job *job, struct device_ref from, struct device_ref to)
 {
-    return push(job,
-                (struct device_op){.kind = DEVICE_OP_COPY,
-                                   .copy = {DIRECTION_D2D, from, to, DIGEST_BYTES}},
-                NULL);
+    return push(
+        job,
+        (struct device_op){.kind = DEVICE_OP_COPY, .copy = {DIRECTION_D2D, from, to, DIGEST_BYTES}},
+        NULL);
 }
 
 /* sum += a_k * r_k over the buffers read, but for `except`. */
@@ -440,8 +448,8 @@ static enum status add_reads(const struct job *job, struct device_ref sum, int e
     enum status status = STATUS_OK;
     for (int k = 0, read; (read = access_of(job->run, job->op, false, k)) >= 0 && !status; k++)
         if (read != except)
-            status = add_mark(job, buffer_ref(job->run, read, job->iteration), sum,
-                              weight(job->op, k));
+            status =
+                add_mark(job, buffer_ref(job->run, read, job->iteration), sum, weight(job->op, k));
     return status;
 }
 
@@ -459,8 +467,8 @@ static enum status mix(const struct job *job)
     if (first < 0)
         return add_reads(job, digest_ref(job), -1);
     struct device_ref mark = buffer_ref(job->run, first, job->iteration);
-    enum status status = is_read(job->run, job->op, first) ? add_mark(job, mark, mark, -0.75F)
-                                                           : set_mark(job, mark);
+    enum status status =
+        is_read(job->run, job->op, first) ? add_mark(job, mark, mark, -0.75F) : set_mark(job, mark);
     if (!status)
         status = add_reads(job, mark, first);
     if (!status)
@@ -478,7 +486,7 @@ static enum status push_marks(const struct job *job)
     return job->op->kind == OP_LAUNCH ? mix(job) : add_reads(job, digest_ref(job), -1);
 }
 
-/* ---- the work ------------------------------------------------------------------------------------ */
+/* ---- the work -------------------------------------------------------------------------------- */
 
 /* An operand: the k-th buffer read or written, if there is one, else scratch memory. */
 static struct device_ref operand(const struct job *job, bool write, int k, size_t at)
@@ -550,10 +558,9 @@ static enum status push_copy(const struct job *job, struct device_op op, struct 
     enum direction direction = job->of->work.direction;
     op.kind = DEVICE_OP_COPY;
     op.copy = (struct device_copy){.direction = direction, .bytes = job->of->bytes};
-    op.copy.from =
-        direction == DIRECTION_H2D ? staging(job) : operand(job, false, 0, 0);
-    op.copy.to = direction == DIRECTION_D2H ? staging(job)
-                                            : operand(job, true, 0, scratch_at(&needs, 2));
+    op.copy.from = direction == DIRECTION_H2D ? staging(job) : operand(job, false, 0, 0);
+    op.copy.to =
+        direction == DIRECTION_D2H ? staging(job) : operand(job, true, 0, scratch_at(&needs, 2));
     if (same_place(op.copy.from, op.copy.to))
         op.copy.to = scratch(job, scratch_at(&needs, 2));
     return push(job, op, stamp);
@@ -565,14 +572,14 @@ static enum status push_collective(const struct job *job, struct device_op op, s
     const struct comm_desc *comm = &p->comms[job->op->comm];
     struct needs needs = needs_of(job->run, job->op);
     op.kind = DEVICE_OP_COLLECTIVE;
-    op.collective = (struct device_collective){
-        .comm = job->run->comms[comm->first_member + job->op->member],
-        .kind = job->of->work.collective,
-        .tag = job->op->name >= 0 ? p->names.items[job->op->name] : NULL,
-        .root = comm->members[0],
-        .bytes = job->of->bytes,
-        .send = operand(job, false, 0, 0),
-        .recv = operand(job, true, 0, scratch_at(&needs, 2))};
+    op.collective =
+        (struct device_collective){.comm = job->run->comms[comm->first_member + job->op->member],
+                                   .kind = job->of->work.collective,
+                                   .tag = job->op->name >= 0 ? p->names.items[job->op->name] : NULL,
+                                   .root = comm->members[0],
+                                   .bytes = job->of->bytes,
+                                   .send = operand(job, false, 0, 0),
+                                   .recv = operand(job, true, 0, scratch_at(&needs, 2))};
     if (same_place(op.collective.send, op.collective.recv) &&
         job->of->work.collective == COLLECTIVE_ALL_TO_ALL)
         op.collective.recv = scratch(job, scratch_at(&needs, 2));
@@ -607,8 +614,8 @@ static enum status push_group(const struct job *job, struct device_op op, struct
         at[end] += (size_t)align(bytes);
     }
     op.kind = DEVICE_OP_GROUP;
-    op.group = (struct device_group){job->run->comms[comm->first_member + job->op->member], parts,
-                                     count};
+    op.group =
+        (struct device_group){job->run->comms[comm->first_member + job->op->member], parts, count};
     enum status status = push(job, op, stamp);
     free(parts);
     return status;
@@ -633,7 +640,7 @@ enum status data_push(struct run *run, const struct op *op, int64_t iteration, s
     return STATUS_OK;
 }
 
-/* ---- results ------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int stream_of_rank(const struct run *run, int rank)
 {
@@ -652,8 +659,7 @@ static enum status fetch(struct run *run, int rank, struct device_ref from, size
     if (bytes == 0 || stream < 0)
         return STATUS_OK;
     struct device_stream *handle = run->streams[stream].handle;
-    enum status status =
-        device_alloc(run->ranks[rank].device, MEMORY_PINNED, bytes, &host, diag);
+    enum status status = device_alloc(run->ranks[rank].device, MEMORY_PINNED, bytes, &host, diag);
     if (status)
         return status;
     struct device_op op = {.kind = DEVICE_OP_COPY,

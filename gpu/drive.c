@@ -20,25 +20,24 @@ void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
 static void admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
 {
     const struct program *p = run->program;
-    *run_iteration(run, rank, iteration) = (struct in_flight){
-        .admitted_ns = now_ns, .submit_left = p->tasks, .record_left = p->tasks};
+    *run_iteration(run, rank, iteration) =
+        (struct in_flight){.admitted_ns = now_ns, .submit_left = p->tasks, .record_left = p->tasks};
     for (int task = 0; task < p->tasks; task++)
         if (p->plan->pipeline.slot_reset == SLOT_RESET_ADMIT)
             drive_arm_slot(run, rank, task, iteration);
 }
 
-/* ---- waiting for an iteration -------------------------------------------------------------------- */
+/* ---- waiting for an iteration ---------------------------------------------------------------- */
 
-/* How far an iteration must be. */
-enum goal { GOAL_SUBMITTED, GOAL_LAST_TASK, GOAL_DEVICE, GOAL_EVERYTHING };
+/* How far an iteration must be: submitted; its last task finished; submitted and everything finished. */
+enum goal { GOAL_SUBMITTED, GOAL_LAST_TASK, GOAL_DEVICE };
 
 static bool host_side_done(const struct in_flight *state, enum goal goal)
 {
     switch (goal) {
     case GOAL_SUBMITTED: return state->submit_left == 0;
     case GOAL_LAST_TASK: return state->last_recorded;
-    case GOAL_DEVICE: return state->record_left == 0;
-    case GOAL_EVERYTHING: break;
+    case GOAL_DEVICE: break;
     }
     return state->submit_left == 0 && state->record_left == 0;
 }
@@ -71,8 +70,7 @@ static bool await_iteration(struct run_thread *self, int64_t iteration, enum goa
     switch (goal) {
     case GOAL_SUBMITTED: return true;
     case GOAL_LAST_TASK: return sync_tasks(run, self->rank, iteration, last, last);
-    case GOAL_DEVICE:
-    case GOAL_EVERYTHING: break;
+    case GOAL_DEVICE: break;
     }
     return sync_tasks(run, self->rank, iteration, 0, run->program->tasks - 1);
 }
@@ -87,15 +85,18 @@ static enum goal retire_goal(const struct run *run)
     return GOAL_DEVICE;
 }
 
-/* ---- the two steps of a driver ------------------------------------------------------------------- */
+/* ---- the two steps of a driver --------------------------------------------------------------- */
 
 /* The next iteration takes the place in the window of one that must be over; `*room_for` is the last
-   one for which that is known. False when the run stopped. */
+   one for which that is known. Where retiring waits for the device, that one was retired, and its events
+   may have been recorded again since. False when the run stopped. */
 static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_for)
 {
     int window = self->run->program->window;
     *room_for = admitted;
-    return admitted < window || await_iteration(self, admitted - window, GOAL_EVERYTHING);
+    if (admitted < window || retire_goal(self->run) == GOAL_DEVICE)
+        return true;
+    return await_iteration(self, admitted - window, GOAL_DEVICE);
 }
 
 static bool enqueue(struct run_thread *self)
@@ -123,7 +124,7 @@ static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
     return true;
 }
 
-/* ---- start to end -------------------------------------------------------------------------------- */
+/* ---- start to end ---------------------------------------------------------------------------- */
 
 /* One decision, entered and left with the lock held; false when the driver is through or the run
    stopped. */

@@ -22,8 +22,9 @@
 
 enum {
     CHUNK_ENTRIES = 256,
-    POOL_CHUNKS = 4096,      /* about 110 MB: then producers wait for the writer */
-    REPLAY_STEPS = 1 << 20,  /* pending, about 75 MB: then the replay goes along with the run */
+    POOL_CHUNKS = 4096,         /* about 110 MB: then producers wait for the writer */
+    REPLAY_STEPS = 1 << 20,     /* pending, about 75 MB: then the replay goes along with the run */
+    REPLAY_SLICE = 1 << 16,     /* steps between two looks at whether to stop */
     REPLAY_LAG_NS = 1000000000, /* behind the clock, so that late steps are in their place */
     HOST_TOLERANCE_NS = 0,
     CUDA_TOLERANCE_NS = 50000 /* the device's clock is another one */
@@ -31,9 +32,9 @@ enum {
 
 struct chunk {
     struct log_entry entries[CHUNK_ENTRIES];
-    atomic_size_t count;          /* published */
+    atomic_size_t count; /* published */
     _Atomic(struct chunk *) next;
-    size_t read, open;            /* of the consumer */
+    size_t read, open; /* of the consumer */
 };
 
 struct log {
@@ -63,16 +64,16 @@ struct journal {
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t wake;  /* the writer shall stop; the pool has grown */
     struct chunk *pool;
-    size_t chunks;        /* all there are */
+    size_t chunks; /* all there are */
     bool stop, no_memory;
-    enum status status;   /* of the ledger, copied for others to see */
+    enum status status; /* of the ledger, copied for others to see */
     char *reason;
     pthread_t writer;
     bool started;
     _Atomic int64_t finished;
 };
 
-/* ---- chunks -------------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 static struct chunk *get_chunk(struct journal *journal)
 {
@@ -111,7 +112,7 @@ static void free_chunks(struct chunk *chunk)
     }
 }
 
-/* ---- producers ----------------------------------------------------------------------------------- */
+/* ---- producers ------------------------------------------------------------------------------- */
 
 struct log *journal_log(struct journal *journal, int thread)
 {
@@ -138,7 +139,8 @@ static bool add_chunk(struct log *log)
 struct log_entry *log_next(struct log *log)
 {
     struct chunk *chunk = log->writing;
-    size_t count = chunk ? atomic_load_explicit(&chunk->count, memory_order_relaxed) : CHUNK_ENTRIES;
+    size_t count =
+        chunk ? atomic_load_explicit(&chunk->count, memory_order_relaxed) : CHUNK_ENTRIES;
     if (count == CHUNK_ENTRIES) {
         if (!add_chunk(log))
             return NULL;
@@ -166,7 +168,7 @@ void journal_throttle(struct journal *journal)
     pthread_mutex_unlock(&journal->lock);
 }
 
-/* ---- the writer: replay -------------------------------------------------------------------------- */
+/* ---- the writer: replay ---------------------------------------------------------------------- */
 
 static void add_step(struct journal *journal, const struct replay_step *step)
 {
@@ -183,13 +185,14 @@ static void replay_host(struct journal *journal, int thread, const struct log_en
                                              [LOG_ENQUEUE] = REPLAY_ENQUEUE,
                                              [LOG_RETIRE] = REPLAY_RETIRE};
     const struct program *p = journal->config.program;
-    enum op_kind op = entry->op >= 0 ? p->ops[entry->op].kind : OP_TAKE;
-    bool pushed = entry->kind == LOG_OP && entry->stamp.number >= 0;
-    bool call = pushed || (entry->kind == LOG_OP && (op == OP_SYNC || op == OP_HOST));
+    bool is_op = entry->kind == LOG_OP, pushed = is_op && entry->stamp.number >= 0;
+    enum op_kind op = is_op ? p->ops[entry->op].kind : OP_TAKE;
+    bool call = pushed || op == OP_SYNC || op == OP_HOST;
     add_step(journal, &(struct replay_step){
                           .kind = kinds[entry->kind],
                           .agent = program_thread_agent(p, thread),
-                          .op = entry->op,
+                          .op = is_op ? entry->op : -1,
+                          .task = entry->kind == LOG_TAKE ? entry->op : -1,
                           .iteration = entry->iteration,
                           .lo_ns = call ? entry->begin_ns : entry->at_ns,
                           .hi_ns = entry->at_ns,
@@ -207,6 +210,7 @@ static void replay_device(struct journal *journal, const struct log_entry *entry
     struct replay_step step = {.kind = REPLAY_START,
                                .agent = program_stream_agent(p, op->stream),
                                .op = entry->op,
+                               .task = -1,
                                .iteration = entry->iteration,
                                .lo_ns = entry->stamp.start_ns,
                                .hi_ns = entry->stamp.end_ns,
@@ -220,13 +224,35 @@ static void replay_device(struct journal *journal, const struct log_entry *entry
     add_step(journal, &step);
 }
 
+/* What the device never finished may have started, and others may have finished because it had. */
+static void replay_unfinished(struct journal *journal)
+{
+    const struct program *p = journal->config.program;
+    for (size_t i = 0; i < journal->open_count; i++) {
+        const struct log_entry *entry = journal->open[i].entry;
+        const struct op *op = &p->ops[entry->op];
+        if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
+            continue;
+        add_step(journal, &(struct replay_step){.kind = REPLAY_START,
+                                                .agent = program_stream_agent(p, op->stream),
+                                                .op = entry->op,
+                                                .task = -1,
+                                                .iteration = entry->iteration,
+                                                .lo_ns = entry->begin_ns,
+                                                .hi_ns = INT64_MAX,
+                                                .key_ns = INT64_MAX,
+                                                .number = entry->stamp.number,
+                                                .optional = true});
+    }
+}
+
 static void on_step(void *arg, const struct replay_step *step, const char *text)
 {
     (void)text;
     ledger_step(arg, step);
 }
 
-/* ---- the writer: a pass -------------------------------------------------------------------------- */
+/* ---- the writer: a pass ---------------------------------------------------------------------- */
 
 /* Keep an entry until its stamp is valid. */
 static void keep_open(struct journal *journal, struct chunk *chunk, const struct log_entry *entry,
@@ -337,7 +363,8 @@ static void pass(struct journal *journal)
     ledger_commit(&journal->ledger);
     publish_status(journal);
     if (journal->replay && replay_pending(journal->replay) > REPLAY_STEPS)
-        replay_advance(journal->replay, device_now(journal->config.world) - REPLAY_LAG_NS);
+        replay_advance(journal->replay, device_now(journal->config.world) - REPLAY_LAG_NS,
+                       INT64_MAX);
 }
 
 static void *write_journal(void *arg)
@@ -361,7 +388,7 @@ static void *write_journal(void *arg)
     return NULL;
 }
 
-/* ---- open and stop ------------------------------------------------------------------------------- */
+/* ---- open and stop --------------------------------------------------------------------------- */
 
 static enum status start_writer(struct journal *journal, struct diag *diag)
 {
@@ -465,7 +492,7 @@ enum status journal_status(struct journal *journal, struct diag *diag)
     return status;
 }
 
-/* ---- what came of it ----------------------------------------------------------------------------- */
+/* ---- what came of it ------------------------------------------------------------------------- */
 
 static bool copy_violations(const struct journal *journal, struct runtime_result *result)
 {
@@ -483,8 +510,7 @@ static bool tell_blocked(const struct journal *journal, struct runtime_result *r
 {
     const struct program *p = journal->config.program;
     char name[160], wait[320];
-    result->blocked =
-        ARENA_ARRAY(&result->arena, (size_t)p->agent_count, struct runtime_blocked);
+    result->blocked = ARENA_ARRAY(&result->arena, (size_t)p->agent_count, struct runtime_blocked);
     if (!result->blocked)
         return false;
     for (int agent = 0; agent < p->agent_count; agent++) {
@@ -495,34 +521,46 @@ static bool tell_blocked(const struct journal *journal, struct runtime_result *r
         machine_describe_wait(p, replay_state(journal->replay), agent, wait, sizeof wait);
         program_agent_name(p, agent, name, sizeof name);
         struct runtime_blocked *blocked = &result->blocked[result->blocked_count++];
-        *blocked = (struct runtime_blocked){p->agents[agent].rank,
-                                            arena_strdup(&result->arena, name),
-                                            arena_strdup(&result->arena, wait)};
+        *blocked =
+            (struct runtime_blocked){p->agents[agent].rank, arena_strdup(&result->arena, name),
+                                     arena_strdup(&result->arena, wait)};
         if (!blocked->agent || !blocked->waits_for)
             return false;
     }
     return true;
 }
 
-static enum status judge(struct journal *journal, const struct journal_end *end, struct runtime_result *result,
-                         struct diag *diag)
+static enum status judge(struct journal *journal, const struct journal_end *end,
+                         struct runtime_result *result, struct diag *diag)
 {
     const struct program *p = journal->config.program;
+    const struct runtime_options *options = journal->config.options;
     for (int rank = 0; rank < p->ranks && p->tasks; rank++)
         if (end->ends[rank] != p->ends[rank])
             replay_end_data(journal->replay, rank, end->ends[rank]);
+    replay_unfinished(journal);
+    while (replay_advance(journal->replay, INT64_MAX, REPLAY_SLICE))
+        if (options->stop && atomic_load(options->stop) == RUNTIME_ABORT) {
+            diag_note(diag, "interrupted before the replay was through");
+            return STATUS_OK;
+        }
+    if (journal->replay_memory)
+        return diag_no_memory(diag);
     bool legal = replay_finish(journal->replay, end->complete);
-    result->legal = legal ? ANSWER_YES : ANSWER_NO;
+    bool torn =
+        !end->complete && !result->hung; /* some ends of what was under way are not logged */
+    result->legal = legal ? ANSWER_YES : torn ? ANSWER_UNKNOWN : ANSWER_NO;
     result->steps = replay_taken(journal->replay);
     if (!copy_violations(journal, result))
         return diag_no_memory(diag);
-    if (!legal)
+    if (result->legal == ANSWER_NO)
         return diag_error(diag, STATUS_VIOLATED, "the run was not legal: %s",
                           replay_reason(journal->replay));
     if (!result->hung)
         return STATUS_OK;
     if (!replay_settle(journal->replay))
-        diag_note(diag, "the machine could go on from here: the device, or the timeout, is to blame");
+        diag_note(diag,
+                  "the machine could go on from here: the device, or the timeout, is to blame");
     return tell_blocked(journal, result) ? STATUS_OK : diag_no_memory(diag);
 }
 
@@ -534,9 +572,8 @@ enum status journal_end(struct journal *journal, const struct journal_end *end,
         status = diag_no_memory(diag);
     if (journal->replay && !status)
         status = judge(journal, end, result, diag);
-    enum run_finished finished = end->complete      ? RUN_FINISHED
-                                 : end->interrupted ? RUN_INTERRUPTED
-                                                    : RUN_OPEN;
-    enum status stored = ledger_end(&journal->ledger, finished, end->duration_ns, diag);
+    bool finished = end->complete && !end->interrupted;
+    enum status stored = ledger_end(&journal->ledger, finished ? RUN_FINISHED : RUN_INTERRUPTED,
+                                    end->duration_ns, diag);
     return stored ? stored : status;
 }

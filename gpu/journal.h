@@ -27,14 +27,14 @@ enum { JOURNAL_PASS_MS = 50 };
 
 enum log_kind {
     LOG_OP,      /* an operation of program->ops */
-    LOG_TAKE,    /* a worker took an instance; op: the first of its body */
+    LOG_TAKE,    /* a worker took an instance of task `op` */
     LOG_ENQUEUE, /* a driver enqueued a period or admitted an iteration */
     LOG_RETIRE   /* a driver retired an iteration, admitted at stamp.start_ns */
 };
 
 struct log_entry {
     enum log_kind kind;
-    int op; /* program->ops; -1: none */
+    int op; /* program->ops; TAKE: a task; else -1 */
     int64_t iteration;
     int64_t begin_ns, at_ns, end_ns; /* came to it, did it, went on */
     struct stamp stamp;              /* of what it pushed; number -1: nothing */

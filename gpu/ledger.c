@@ -9,7 +9,7 @@
 
 enum { NAME = 160, SHORT_WAIT_NS = 1000 };
 
-/* ---- open and close ------------------------------------------------------------------------------ */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static enum status begin_run(struct ledger *ledger, const struct runtime_options *options,
                              const char *device, struct diag *diag)
@@ -53,21 +53,18 @@ static enum status add_agent(struct ledger *ledger, int agent, struct diag *diag
 static enum status allocate(struct ledger *ledger, struct diag *diag)
 {
     const struct program *p = ledger->program;
-    ledger->ring = p->window + p->max_distance + 1;
-    size_t places = (size_t)(p->ranks * p->tasks) * (size_t)ledger->ring;
+    size_t places = (size_t)(p->ranks * p->tasks) * (size_t)(p->max_distance + 1);
     size_t tasks = (size_t)p->tasks + 1;
     ledger->agents = calloc((size_t)p->agent_count, sizeof *ledger->agents);
-    ledger->spans = calloc(places + 1, sizeof *ledger->spans);
+    ledger->recent = calloc(places + 1, sizeof *ledger->recent);
     ledger->busy_ns = calloc((size_t)p->stream_count + 1, sizeof *ledger->busy_ns);
     ledger->device_ns = calloc(tasks, sizeof *ledger->device_ns);
     ledger->host_ns = calloc(tasks, sizeof *ledger->host_ns);
     ledger->instances = calloc(tasks, sizeof *ledger->instances);
     ledger->retired = calloc((size_t)p->ranks, sizeof *ledger->retired);
-    if (!ledger->agents || !ledger->spans || !ledger->busy_ns || !ledger->device_ns ||
+    if (!ledger->agents || !ledger->recent || !ledger->busy_ns || !ledger->device_ns ||
         !ledger->host_ns || !ledger->instances || !ledger->retired)
         return diag_no_memory(diag);
-    for (size_t i = 0; i < places; i++)
-        ledger->spans[i].iteration = -1;
     return STATUS_OK;
 }
 
@@ -96,8 +93,8 @@ void ledger_close(struct ledger *ledger)
     diag_fini(&unheard);
     diag_fini(&ledger->diag);
     free(ledger->agents);
-    free(ledger->spans);
-    free(ledger->fresh);
+    free(ledger->recent);
+    free(ledger->known);
     free(ledger->busy_ns);
     free(ledger->device_ns);
     free(ledger->host_ns);
@@ -106,7 +103,7 @@ void ledger_close(struct ledger *ledger)
     free(ledger->retired);
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void fail(struct ledger *ledger, enum status status)
 {
@@ -141,11 +138,10 @@ static int64_t add_span(struct ledger *ledger, int agent, const struct trace_spa
 static void add_edge(struct ledger *ledger, int64_t from, int64_t to, enum edge_kind kind)
 {
     if (writes(ledger) && from >= 0 && to >= 0)
-        fail(ledger,
-             store_add_edge(ledger->store, ledger->run, from, to, kind, &ledger->diag));
+        fail(ledger, store_add_edge(ledger->store, ledger->run, from, to, kind, &ledger->diag));
 }
 
-/* ---- names --------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static const char *op_name(const struct program *p, const struct op *op, char *buf)
 {
@@ -161,7 +157,8 @@ static int64_t iteration_of(const struct program *p, int64_t iteration)
 }
 
 /* What an operation that took long was waiting for; NULL: it was not waiting. */
-static const char *cause_of(const struct program *p, const struct op *op, int64_t iteration, char *buf)
+static const char *cause_of(const struct program *p, const struct op *op, int64_t iteration,
+                            char *buf)
 {
     switch (op->kind) {
     case OP_AWAIT:
@@ -189,7 +186,7 @@ static const char *cause_of(const struct program *p, const struct op *op, int64_
     }
 }
 
-/* ---- what threads did ---------------------------------------------------------------------------- */
+/* ---- what threads did ------------------------------------------------------------------------ */
 
 static bool is_work(enum op_kind kind)
 {
@@ -197,30 +194,24 @@ static bool is_work(enum op_kind kind)
            kind == OP_CALLBACK;
 }
 
-static struct done_span *place(struct ledger *ledger, int rank, int task, int64_t iteration)
-{
-    int index = rank * ledger->program->tasks + task;
-    return &ledger->spans[(size_t)index * (size_t)ledger->ring +
-                          (size_t)(iteration % ledger->ring)];
-}
-
 /* The span that stands for (task, iteration) in dependence edges. */
 static void stand_for(struct ledger *ledger, int rank, int task, int64_t iteration, int64_t span)
 {
     if (span < 0 || task < 0 || ledger->program->tasks == 0)
         return;
-    if (ledger->fresh_count == ledger->fresh_cap) {
-        size_t cap = ledger->fresh_cap ? 2 * ledger->fresh_cap : 64;
-        struct new_span *fresh = realloc(ledger->fresh, cap * sizeof *fresh);
-        if (!fresh) {
+    if (ledger->known_count == ledger->known_cap) {
+        size_t cap = ledger->known_cap ? 2 * ledger->known_cap : 64;
+        struct known_span *known = realloc(ledger->known, cap * sizeof *known);
+        if (!known) {
             no_memory(ledger);
             return;
         }
-        ledger->fresh = fresh;
-        ledger->fresh_cap = cap;
+        ledger->known = known;
+        ledger->known_cap = cap;
     }
-    *place(ledger, rank, task, iteration) = (struct done_span){iteration, span};
-    ledger->fresh[ledger->fresh_count++] = (struct new_span){rank, task, iteration, span};
+    ledger->known[ledger->known_count++] = (struct known_span){rank, task, 0, iteration, span};
+    if (iteration > ledger->newest)
+        ledger->newest = iteration;
 }
 
 static void host_figures(struct ledger *ledger, int rank, const struct op *op,
@@ -301,7 +292,7 @@ int64_t ledger_host(struct ledger *ledger, int thread, const struct log_entry *e
     return -1;
 }
 
-/* ---- what streams did ---------------------------------------------------------------------------- */
+/* ---- what streams did ------------------------------------------------------------------------ */
 
 static void device_figures(struct ledger *ledger, const struct op *op, int64_t dur_ns)
 {
@@ -338,27 +329,70 @@ void ledger_device(struct ledger *ledger, const struct log_entry *entry, int64_t
     }
 }
 
-/* ---- the end of a pass --------------------------------------------------------------------------- */
+/* ---- the end of a pass ----------------------------------------------------------------------- */
+
+static struct known_span *recent(struct ledger *ledger, int rank, int task, int64_t iteration)
+{
+    int64_t ring = ledger->program->max_distance + 1;
+    return &ledger->recent[(rank * ledger->program->tasks + task) * ring + iteration % ring];
+}
 
 /* Edges from what a task needed; a dependence that is not over yet was no dependence of this run. */
-static void add_dependences(struct ledger *ledger, const struct new_span *to)
+static void add_dependences(struct ledger *ledger, const struct known_span *to)
 {
     const struct edge_list *depends = &ledger->program->depends[to->task];
     for (int i = 0; i < depends->count; i++) {
         int64_t wanted = to->iteration - depends->items[i].distance;
         if (wanted < 0)
             continue;
-        const struct done_span *from = place(ledger, to->rank, depends->items[i].task, wanted);
-        if (from->iteration == wanted)
+        const struct known_span *from = recent(ledger, to->rank, depends->items[i].task, wanted);
+        if (from->span > 0 && from->iteration == wanted)
             add_edge(ledger, from->span, to->span, EDGE_DEPENDENCE);
     }
 }
 
+static int compare_iterations(const void *a, const void *b)
+{
+    const struct known_span *left = a, *right = b;
+    return (left->iteration > right->iteration) - (left->iteration < right->iteration);
+}
+
+/* Iteration by iteration: what an edge begins at is one of the last max_distance + 1. */
+static void add_edges(struct ledger *ledger)
+{
+    struct known_span *known = ledger->known;
+    size_t count = ledger->known_count;
+    if (count > 0)
+        qsort(known, count, sizeof *known, compare_iterations);
+    for (size_t first = 0, last; first < count; first = last) {
+        for (last = first; last < count && known[last].iteration == known[first].iteration; last++)
+            *recent(ledger, known[last].rank, known[last].task, known[last].iteration) =
+                known[last];
+        for (size_t i = first; i < last; i++)
+            if (known[i].age++ == 1)
+                add_dependences(ledger, &known[i]);
+    }
+}
+
+/* Forget what no edge can begin at any more: an iteration in flight needs at most max_distance back. */
+static void forget_spans(struct ledger *ledger)
+{
+    int64_t oldest = ledger->newest - ledger->program->window;
+    size_t kept = 0;
+    for (size_t i = 0; i < ledger->known_count; i++)
+        if (ledger->known[i].age < 2 && ledger->known[i].iteration < oldest)
+            oldest = ledger->known[i].iteration;
+    oldest -= ledger->program->max_distance;
+    for (size_t i = 0; i < ledger->known_count; i++)
+        if (ledger->known[i].iteration >= oldest)
+            ledger->known[kept++] = ledger->known[i];
+    ledger->known_count = kept;
+}
+
 void ledger_commit(struct ledger *ledger)
 {
-    for (size_t i = 0; i < ledger->fresh_count; i++)
-        add_dependences(ledger, &ledger->fresh[i]);
-    ledger->fresh_count = 0;
+    add_edges(ledger);
+    forget_spans(ledger);
     if (writes(ledger))
         fail(ledger, store_flush(ledger->store, &ledger->diag));
 }
@@ -383,14 +417,16 @@ void ledger_step(struct ledger *ledger, const struct replay_step *step)
         .rank = p->agents[step->agent].rank,
         .agent = program_agent_name(p, step->agent, agent, sizeof agent),
         .op = step_text(p, step),
-        .task = step->op >= 0 ? op_name(p, &p->ops[step->op], name) : NULL,
+        .task = step->op >= 0     ? op_name(p, &p->ops[step->op], name)
+                : step->task >= 0 ? p->plan->pipeline.tasks[step->task].name
+                                  : NULL,
         .iteration = iteration_of(p, step->iteration),
         .time_ns = step->key_ns - ledger->base_ns,
     };
     fail(ledger, store_add_step(ledger->store, ledger->run, &row, &ledger->diag));
 }
 
-/* ---- figures ------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static int compare_times(const void *a, const void *b)
 {
@@ -422,7 +458,8 @@ static bool iteration_times(struct ledger *ledger, struct runtime_times *out)
         return false;
     for (size_t i = 0; i < durations; i++)
         sorted[i] = ledger->retired_ns[first + i + 1] - ledger->retired_ns[first + i];
-    out->mean_ns = (double)(ledger->retired_ns[last] - ledger->retired_ns[first]) / (double)durations;
+    out->mean_ns =
+        (double)(ledger->retired_ns[last] - ledger->retired_ns[first]) / (double)durations;
     qsort(sorted, durations, sizeof *sorted, compare_times);
     out->p50_ns = quantile(sorted, durations, 0.50);
     out->p95_ns = quantile(sorted, durations, 0.95);
@@ -479,8 +516,7 @@ bool ledger_figures(struct ledger *ledger, struct runtime_result *result)
             result->iterations = ledger->retired[rank];
     if (ledger->retired_count > 0) {
         result->fill_ns = ledger->retired_ns[0] - ledger->base_ns;
-        result->drain_ns =
-            ledger->retired_ns[ledger->retired_count - 1] - ledger->last_admitted_ns;
+        result->drain_ns = ledger->retired_ns[ledger->retired_count - 1] - ledger->last_admitted_ns;
     }
     result->serial_ns = serial_time(ledger);
     store_figures(ledger, result);
@@ -490,6 +526,7 @@ bool ledger_figures(struct ledger *ledger, struct runtime_result *result)
 enum status ledger_end(struct ledger *ledger, enum run_finished finished, int64_t duration_ns,
                        struct diag *diag)
 {
+    ledger_commit(ledger); /* the last pass's edges */
     enum status status = ledger->status;
     if (status == STATUS_OK && ledger->store)
         status = store_end_run(ledger->store, ledger->run, finished, duration_ns, diag);

@@ -16,28 +16,27 @@ struct ledger {
     int64_t base_ns;     /* when the run started, on the clock of its entries */
     struct store *store; /* NULL: none */
     int64_t run;
-    int64_t *agents;     /* the store's numbers of program->agents */
-    int64_t steps;       /* stored */
+    int64_t *agents; /* the store's numbers of program->agents */
+    int64_t steps;   /* stored */
     enum status status;
     struct diag diag;
-    struct done_span {
-        int64_t iteration, span;
-    } *spans;            /* [rank][task][ring]: where dependence edges begin */
-    int ring;
-    struct new_span {
+    struct known_span {
         int rank, task;
+        int age; /* passes: edges that end here are added at 1 */
         int64_t iteration, span;
-    } *fresh;            /* of this pass: where they end */
-    size_t fresh_count, fresh_cap;
+    } * known; /* the spans of tasks that dependence edges may still begin or end at */
+    size_t known_count, known_cap;
+    int64_t newest;            /* iteration of a known span */
+    struct known_span *recent; /* [rank][task][max_distance + 1]: scratch of ledger_commit */
 
     /* figures */
-    int64_t *busy_ns;    /* [stream] */
+    int64_t *busy_ns;                         /* [stream] */
     int64_t *device_ns, *host_ns, *instances; /* [task], of the lowest rank */
-    int64_t finished;    /* device operations */
-    int64_t tasks;       /* of those, that are the work of a task */
-    int64_t *retired_ns; /* of the lowest rank */
+    int64_t finished;                         /* device operations */
+    int64_t tasks;                            /* of those, that are the work of a task */
+    int64_t *retired_ns;                      /* of the lowest rank */
     size_t retired_count, retired_cap;
-    int64_t *retired;    /* [rank]: how many iterations */
+    int64_t *retired; /* [rank]: how many iterations */
     int64_t last_admitted_ns;
 };
 
@@ -53,7 +52,8 @@ void ledger_close(struct ledger *ledger);
 int64_t ledger_host(struct ledger *ledger, int thread, const struct log_entry *entry);
 /* What a stream did with what an entry pushed; `from` is what ledger_host gave. */
 void ledger_device(struct ledger *ledger, const struct log_entry *entry, int64_t from);
-/* The end of a pass: dependence edges, and what there is becomes durable. */
+/* The end of a pass: what there is becomes durable. Dependence edges of a pass follow with the next one,
+   because what a task needed may have been read later than the task itself. */
 void ledger_commit(struct ledger *ledger);
 void ledger_step(struct ledger *ledger, const struct replay_step *step);
 

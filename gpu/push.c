@@ -32,7 +32,8 @@ static bool await_room(struct push *push)
 }
 
 /* Enter the gate of the stream and get a record. Ended with push_end in any case. */
-static bool push_begin(struct push *push, struct run_thread *self, const struct op *op, int64_t iteration)
+static bool push_begin(struct push *push, struct run_thread *self, const struct op *op,
+                       int64_t iteration)
 {
     struct run *run = self->run;
     *push = (struct push){.self = self,
@@ -44,8 +45,8 @@ static bool push_begin(struct push *push, struct run_thread *self, const struct 
     pthread_mutex_lock(&push->stream->gate);
     if (run_stopped(run) || !await_room(push))
         return false;
-    push->entry = run_log(self, LOG_OP, (int)(op - run->program->ops), iteration,
-                              push->begin_ns, push->begin_ns);
+    push->entry = run_log(self, LOG_OP, (int)(op - run->program->ops), iteration, push->begin_ns,
+                          push->begin_ns);
     push->stamp = push->entry ? &push->entry->stamp : NULL;
     atomic_fetch_add(&run->ranks[self->rank].pushes, 1);
     return push->entry || !self->log;
@@ -84,7 +85,7 @@ static bool push_op(struct push *push, const struct device_op *op)
     return run_check(push->self->run, status, &push->diag);
 }
 
-/* ---- work ---------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 bool push_work(struct run_thread *self, const struct op *op, int64_t iteration)
 {
@@ -118,7 +119,7 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
     return push_end(&push, done);
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration)
 {

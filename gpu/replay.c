@@ -35,13 +35,13 @@ struct replay {
     replay_observer *observer;
     void *arg;
     struct backlog *queues; /* [agent_count] */
-    int *ended;           /* [stream_count]: collectives whose end the machine has had already */
+    int *ended;             /* [stream_count]: collectives whose end the machine has had already */
     int64_t pending, taken;
     char *violations[PROPERTY_COUNT];
     char reason[TEXT];
 };
 
-/* ---- open and close ------------------------------------------------------------------------------ */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 struct replay *replay_open(const struct program *program, int64_t tolerance_ns,
                            replay_observer *observer, void *arg)
@@ -49,10 +49,8 @@ struct replay *replay_open(const struct program *program, int64_t tolerance_ns,
     struct replay *replay = calloc(1, sizeof *replay);
     if (!replay)
         return NULL;
-    *replay = (struct replay){.program = program,
-                              .tolerance_ns = tolerance_ns,
-                              .observer = observer,
-                              .arg = arg};
+    *replay = (struct replay){
+        .program = program, .tolerance_ns = tolerance_ns, .observer = observer, .arg = arg};
     replay->state = machine_state(program);
     replay->queues = calloc((size_t)program->agent_count, sizeof *replay->queues);
     replay->ended = calloc((size_t)program->stream_count + 1, sizeof *replay->ended);
@@ -76,7 +74,7 @@ void replay_close(struct replay *replay)
     free(replay);
 }
 
-/* ---- queues -------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static bool make_room(struct backlog *queue)
 {
@@ -107,7 +105,7 @@ bool replay_add(struct replay *replay, const struct replay_step *step)
         queue->steps[at] = queue->steps[at - 1];
     queue->steps[at] = *step;
     queue->count++;
-    replay->pending++;
+    replay->pending += !step->optional;
     return true;
 }
 
@@ -120,13 +118,13 @@ static const struct replay_step *head(const struct replay *replay, int agent)
 static void drop_head(struct replay *replay, int agent)
 {
     struct backlog *queue = &replay->queues[agent];
+    replay->pending -= !queue->steps[queue->first].optional;
     queue->first++;
     queue->count--;
     if (queue->pushes_at > 0)
         queue->pushes_at--;
     if (queue->count == 0)
         queue->first = 0;
-    replay->pending--;
     replay->taken++;
 }
 
@@ -151,7 +149,7 @@ static bool is_next_push(struct replay *replay, const struct replay_step *step)
     return true;
 }
 
-/* ---- does the machine agree? --------------------------------------------------------------------- */
+/* ---- does the machine agree? ----------------------------------------------------------------- */
 
 static bool is_at(const struct replay *replay, const struct replay_step *step)
 {
@@ -167,7 +165,7 @@ static bool can_take(const struct replay *replay, const struct replay_step *step
     int task = -1, thread = p->agents[step->agent].index;
     return machine_current_op(p, replay->state, step->agent, &iteration) < 0 &&
            machine_queue(p, replay->state, thread, 0, &task, &iteration) > 0 &&
-           task == p->ops[step->op].task && iteration == step->iteration;
+           task == step->task && iteration == step->iteration;
 }
 
 /* Is the agent where the step says it was? */
@@ -190,7 +188,7 @@ static bool agrees(struct replay *replay, const struct replay_step *step)
     return false;
 }
 
-/* ---- taking a step ------------------------------------------------------------------------------- */
+/* ---- taking a step --------------------------------------------------------------------------- */
 
 static void keep_violations(struct replay *replay, const struct effect *effect)
 {
@@ -198,8 +196,10 @@ static void keep_violations(struct replay *replay, const struct effect *effect)
     for (int property = 0; property < PROPERTY_COUNT; property++) {
         if (!(effect->violated & 1u << property) || replay->violations[property])
             continue;
-        machine_describe_violation(replay->program, (enum property)property, effect, text, sizeof text);
-        replay->violations[property] = strdup(text); /* without memory it is not told, only seen later */
+        machine_describe_violation(replay->program, (enum property)property, effect, text,
+                                   sizeof text);
+        replay->violations[property] =
+            strdup(text); /* without memory it is not told, only seen later */
     }
 }
 
@@ -251,7 +251,7 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     return true;
 }
 
-/* ---- the order ----------------------------------------------------------------------------------- */
+/* ---- the order ------------------------------------------------------------------------------- */
 
 static bool comes_before(const struct replay_step *a, const struct replay_step *b)
 {
@@ -259,7 +259,8 @@ static bool comes_before(const struct replay_step *a, const struct replay_step *
 }
 
 /* The first head after `after` (NULL: of all). */
-static const struct replay_step *next_head(const struct replay *replay, const struct replay_step *after)
+static const struct replay_step *next_head(const struct replay *replay,
+                                           const struct replay_step *after)
 {
     const struct replay_step *best = NULL;
     for (int agent = 0; agent < replay->program->agent_count; agent++) {
@@ -292,13 +293,15 @@ static bool take_one(struct replay *replay, int64_t until_ns)
     return false;
 }
 
-void replay_advance(struct replay *replay, int64_t until_ns)
+bool replay_advance(struct replay *replay, int64_t until_ns, int64_t max_steps)
 {
-    while (take_one(replay, until_ns))
-        continue;
+    for (int64_t i = 0; i < max_steps; i++)
+        if (!take_one(replay, until_ns))
+            return false;
+    return true;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static const char *step_text(const struct replay *replay, const struct replay_step *step, char *buf,
                              size_t cap)
@@ -313,7 +316,7 @@ static const char *step_text(const struct replay *replay, const struct replay_st
         break;
     case REPLAY_TAKE:
         snprintf(buf, cap, "took %s(%" PRId64 ") from its queue",
-                 p->plan->pipeline.tasks[p->ops[step->op].task].name, step->iteration);
+                 p->plan->pipeline.tasks[step->task].name, step->iteration);
         break;
     case REPLAY_ENQUEUE: snprintf(buf, cap, "handed out instances"); break;
     case REPLAY_RETIRE: snprintf(buf, cap, "retired iteration %" PRId64, step->iteration); break;
@@ -331,8 +334,8 @@ static void explain_stuck(struct replay *replay)
     program_agent_name(p, step->agent, who, sizeof who);
     machine_describe_wait(p, replay->state, step->agent, wait, sizeof wait);
     units_show_time((double)step->key_ns, at);
-    snprintf(replay->reason, sizeof replay->reason, "at %s %s %s, but in the machine it %s", at, who,
-             step_text(replay, step, did, sizeof did), wait);
+    snprintf(replay->reason, sizeof replay->reason, "at %s %s %s, but in the machine it %s", at,
+             who, step_text(replay, step, did, sizeof did), wait);
 }
 
 static void explain_undone(struct replay *replay)
@@ -344,8 +347,8 @@ static void explain_undone(struct replay *replay)
             continue;
         program_agent_name(p, agent, who, sizeof who);
         machine_describe_wait(p, replay->state, agent, wait, sizeof wait);
-        snprintf(replay->reason, sizeof replay->reason, "the run ended, but in the machine %s %s", who,
-                 wait);
+        snprintf(replay->reason, sizeof replay->reason, "the run ended, but in the machine %s %s",
+                 who, wait);
         return;
     }
 }
@@ -358,7 +361,7 @@ void replay_end_data(struct replay *replay, int rank, int64_t iterations)
 
 bool replay_finish(struct replay *replay, bool complete)
 {
-    replay_advance(replay, INT64_MAX);
+    replay_advance(replay, INT64_MAX, INT64_MAX);
     if (replay->pending > 0)
         explain_stuck(replay);
     else if (complete && !machine_done(replay->program, replay->state))

@@ -20,7 +20,7 @@ struct replay;
 
 enum replay_kind {
     REPLAY_OP,      /* a thread executes `op` */
-    REPLAY_TAKE,    /* a worker takes (task of op, iteration) */
+    REPLAY_TAKE,    /* a worker takes (task, iteration) */
     REPLAY_ENQUEUE, /* a driver enqueues a period or admits an iteration */
     REPLAY_RETIRE,  /* a driver retires `iteration` */
     REPLAY_START,   /* a stream starts `op` */
@@ -30,11 +30,13 @@ enum replay_kind {
 struct replay_step {
     enum replay_kind kind;
     int agent; /* program->agents */
-    int op;    /* program->ops; -1: none */
+    int op;    /* OP, START, FINISH: program->ops; else -1 */
+    int task;  /* TAKE; else -1 */
     int64_t iteration;
     int64_t lo_ns, hi_ns; /* it took effect between these */
     int64_t key_ns;       /* most likely then */
     int64_t number;       /* pushes: the device's number; else -1 */
+    bool optional;        /* REPLAY_START: nobody knows whether it did */
 };
 
 /* Called for each step in the order in which the machine took it; `text` is the machine's sentence. */
@@ -48,8 +50,9 @@ void replay_close(struct replay *replay);
 /* Steps of one agent in its order; those of a stream in the order of their start. false: memory. */
 bool replay_add(struct replay *replay, const struct replay_step *step);
 
-/* Take what can be taken of the steps before `until_ns`; not to be enabled yet is no failure. */
-void replay_advance(struct replay *replay, int64_t until_ns);
+/* Take up to `max_steps` of the steps before `until_ns`; not to be enabled yet is no failure. Returns
+   whether there may be more to take. */
+bool replay_advance(struct replay *replay, int64_t until_ns, int64_t max_steps);
 
 /* The data of a rank ended after so many iterations, before the program said. */
 void replay_end_data(struct replay *replay, int rank, int64_t iterations);
@@ -59,12 +62,13 @@ bool replay_finish(struct replay *replay, bool complete);
 /* Why it was not legal; "" if it was. */
 const char *replay_reason(const struct replay *replay);
 
-/* The machine's state after the last step taken. A stalled device has started what it could start
-   without saying so: replay_settle lets the streams start. Returns whether nobody can go on then. */
+/* The machine's state after the last step taken. A stalled device has started what it could:
+   replay_settle lets the streams start. Returns whether nobody can go on then. */
 bool replay_settle(struct replay *replay);
 const struct state *replay_state(const struct replay *replay);
 
-int64_t replay_pending(const struct replay *replay); /* steps not taken yet */
+int64_t
+replay_pending(const struct replay *replay); /* steps not taken yet, optional ones left out */
 int64_t replay_taken(const struct replay *replay);
 /* The first violation of a property, in words; NULL: none was seen. */
 const char *replay_violation(const struct replay *replay, enum property property);

@@ -14,7 +14,7 @@
 
 enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
-/* ---- waiting and waking -------------------------------------------------------------------------- */
+/* ---- waiting and waking ---------------------------------------------------------------------- */
 
 void run_block(struct run_thread *self, const void *object)
 {
@@ -37,15 +37,32 @@ void run_wake_rank(struct run *run, int rank)
             pthread_cond_signal(&run->threads[t].wake);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* With the lock held; the device is aborted by the caller, without it. */
-static void stop_everybody(struct run *run)
+/* The first to end the run says why; false for all others. */
+static bool begin_end(struct run *run, enum status failure, const char *text)
 {
+    pthread_mutex_lock(&run->lock);
+    bool first = !run->ending;
+    run->ending = true;
+    if (first && failure) {
+        run->failure = failure;
+        snprintf(run->failure_text, sizeof run->failure_text, "%s", text);
+    }
+    pthread_mutex_unlock(&run->lock);
+    return first;
+}
+
+/* The device first: no callback may come to a regular end because it was woken. */
+static void stop_everybody(struct run *run, const char *why)
+{
+    device_world_abort(run->world, why);
+    pthread_mutex_lock(&run->lock);
     atomic_store(&run->stopped, true);
     for (int t = 0; t < run->program->thread_count; t++)
         pthread_cond_signal(&run->threads[t].wake);
     pthread_cond_broadcast(&run->watch);
+    pthread_mutex_unlock(&run->lock);
 }
 
 void run_fail(struct run *run, enum status status, const char *format, ...)
@@ -55,14 +72,14 @@ void run_fail(struct run *run, enum status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    pthread_mutex_lock(&run->lock);
-    if (!run_stopped(run)) {
-        run->failure = status;
-        memcpy(run->failure_text, text, sizeof text);
-    }
-    stop_everybody(run);
-    pthread_mutex_unlock(&run->lock);
-    device_world_abort(run->world, text);
+    if (begin_end(run, status, text))
+        stop_everybody(run, text);
+}
+
+void run_stop(struct run *run, const char *why)
+{
+    if (begin_end(run, STATUS_OK, why))
+        stop_everybody(run, why);
 }
 
 bool run_check(struct run *run, enum status status, struct diag *diag)
@@ -78,15 +95,7 @@ bool run_check(struct run *run, enum status status, struct diag *diag)
     return false;
 }
 
-void run_stop(struct run *run, const char *why)
-{
-    pthread_mutex_lock(&run->lock);
-    stop_everybody(run);
-    pthread_mutex_unlock(&run->lock);
-    device_world_abort(run->world, why);
-}
-
-/* ---- time ---------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 bool run_spend(struct run *run, int64_t ns)
 {
@@ -102,7 +111,7 @@ bool run_spend(struct run *run, int64_t ns)
     return !run_stopped(run);
 }
 
-/* ---- logging ------------------------------------------------------------------------------------- */
+/* ---- logging --------------------------------------------------------------------------------- */
 
 struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
                           int64_t begin_ns, int64_t at_ns)
@@ -111,12 +120,12 @@ struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, i
     struct log_entry *entry = self->log ? log_next(self->log) : NULL;
     if (entry)
         *entry = (struct log_entry){.kind = kind,
-                                  .op = op,
-                                  .iteration = iteration,
-                                  .begin_ns = begin_ns,
-                                  .at_ns = at_ns,
-                                  .end_ns = at_ns,
-                                  .stamp = {.number = -1}};
+                                    .op = op,
+                                    .iteration = iteration,
+                                    .begin_ns = begin_ns,
+                                    .at_ns = at_ns,
+                                    .end_ns = at_ns,
+                                    .stamp = {.number = -1}};
     return entry;
 }
 
@@ -130,7 +139,7 @@ bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t itera
     return true;
 }
 
-/* ---- what a run is made of ----------------------------------------------------------------------- */
+/* ---- what a run is made of ------------------------------------------------------------------- */
 
 static void *array(size_t count, size_t size)
 {
@@ -180,9 +189,8 @@ static enum status open_locks(struct run *run, struct diag *diag)
 static enum status open_ranks(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
-    struct device_config config = {.kind = run->config.device,
-                                   .ranks = p->ranks,
-                                   .sm_slots = p->plan->machine.sm_slots};
+    struct device_config config = {
+        .kind = run->config.device, .ranks = p->ranks, .sm_slots = p->plan->machine.sm_slots};
     enum status status = device_world_open(&config, &run->world, diag);
     for (int rank = 0; rank < p->ranks && !status; rank++) {
         struct run_rank *state = &run->ranks[rank];
@@ -196,8 +204,8 @@ static enum status open_ranks(struct run *run, struct diag *diag)
 
 /* A launch queue is a ring of events: a push into place k waits for what was there before. The device
    itself is not limited, because one operation of the program may be several of the device. */
-static enum status open_room(struct run *run, struct run_stream *stream, struct device *device, int cap,
-                             struct diag *diag)
+static enum status open_room(struct run *run, struct run_stream *stream, struct device *device,
+                             int cap, struct diag *diag)
 {
     const struct plan *plan = run->program->plan;
     bool limited = plan->machine.launch_queue > 0 ||
@@ -308,8 +316,8 @@ static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t
     run_wake(run, worker->queue);
 }
 
-enum status run_open(struct run *run, const struct program *program, const struct run_config *config,
-                     struct diag *diag)
+enum status run_open(struct run *run, const struct program *program,
+                     const struct run_config *config, struct diag *diag)
 {
     *run = (struct run){.program = program, .config = *config};
     enum status status = STATUS_OK;
@@ -337,7 +345,7 @@ enum status run_open(struct run *run, const struct program *program, const struc
     return status;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *thread_main(void *arg)
 {
@@ -392,7 +400,7 @@ void run_join(struct run *run)
     }
 }
 
-/* ---- close --------------------------------------------------------------------------------------- */
+/* ---- close ----------------------------------------------------------------------------------- */
 
 static void close_events(struct device_event **events, size_t count)
 {

@@ -14,8 +14,8 @@
  * exactly those. Lock order: a stream's gate before the lock, never the other way round; the device
  * has its own locks below both.
  *
- * A run ends early in one way: run_fail or run_stop sets `stopped`, wakes everybody and aborts the
- * device's world. Whoever finds `stopped` returns.
+ * A run ends early in one way: run_fail or run_stop aborts the device's world, sets `stopped` and wakes
+ * everybody. Whoever finds `stopped` returns.
  */
 #ifndef SWSIM_RUN_H
 #define SWSIM_RUN_H
@@ -46,33 +46,35 @@ struct run_thread {
     pthread_t id;
     bool started;
     pthread_cond_t wake;
-    const void *awaits;      /* the object it is blocked on, NULL: none; under the lock */
-    struct instance *queue;  /* WORKER: a ring of queue_cap; under the lock */
+    const void *awaits;     /* the object it is blocked on, NULL: none; under the lock */
+    struct instance *queue; /* WORKER: a ring of queue_cap; under the lock */
     int queue_cap, queue_first, queue_count;
     struct instance current; /* WORKER */
     struct log *log;         /* NULL: this run is not recorded */
-    _Atomic int64_t at;      /* where it is, for the watchdog: operation << 32 | iteration; -1: nowhere */
+    _Atomic int64_t
+        at; /* where it is, for the watchdog: operation << 32 | iteration; -1: nowhere */
 };
 
 /* A program stream. */
 struct run_stream {
     struct device_stream *handle;
     pthread_mutex_t gate; /* the device operations of one program operation go in together */
-    struct device_event **room; /* [program cap]: the last operation in each place; NULL: unlimited */
-    int64_t items;              /* program operations pushed, under the gate */
-    struct device_event *mark;  /* for operations that leave nothing else in the stream */
+    struct device_event *
+        *room;     /* [program cap]: the last operation in each place; NULL: unlimited */
+    int64_t items; /* program operations pushed, under the gate */
+    struct device_event *mark;     /* for operations that leave nothing else in the stream */
     struct device_buffer *scratch; /* operands that no buffer of the plan stands for */
 };
 
 struct run_rank {
     struct device *device;
-    struct device_event *never; /* not recorded, ever */
+    struct device_event *never;   /* not recorded, ever */
     struct device_buffer *digest; /* DIGEST_FLOATS a task */
     int64_t oldest;               /* not retired */
     int64_t served;               /* tickets */
     int64_t end;                  /* pipeline: iterations it will do; lowered by a stop */
     bool driver_done;
-    _Atomic int64_t pushes;       /* work given to streams, to see whether any came in between */
+    _Atomic int64_t pushes; /* work given to streams, to see whether any came in between */
 };
 
 struct run_buffer {
@@ -83,8 +85,8 @@ struct run_buffer {
 
 /* What an operation that pushes needs beyond the program's description. */
 struct run_op {
-    struct work work; /* in sizes the device can bear */
-    int64_t bytes;    /* COPY, COLLECTIVE: that really move */
+    struct work work;               /* in sizes the device can bear */
+    int64_t bytes;                  /* COPY, COLLECTIVE: that really move */
     struct device_buffer **staging; /* COPY h2d, d2h: host memory, one an instance */
     int staging_count;
     struct run_thread *thread; /* CALLBACK: who executes its body */
@@ -108,36 +110,38 @@ struct run {
     struct run_rank *ranks;
     struct run_stream *streams;
     struct device_event **events; /* [event_families * slots] */
-    struct device_event **done;   /* [rank * tasks + task][window]: records that are not re-armed before
+    struct device_event *
+        *done; /* [rank * tasks + task][window]: records that are not re-armed before
                                      their iteration is over; NULL: `events` are good enough */
-    struct device_comm **comms;   /* [member_count] */
-    struct run_buffer *buffers;   /* beside program->buffers */
-    struct run_op *ops;           /* beside program->ops */
-    int64_t *part_bytes;          /* beside program->parts */
+    struct device_comm **comms; /* [member_count] */
+    struct run_buffer *buffers; /* beside program->buffers */
+    struct run_op *ops;         /* beside program->ops */
+    int64_t *part_bytes;        /* beside program->parts */
     struct journal *journal;    /* NULL: not recorded */
 
     pthread_mutex_t lock;
     pthread_cond_t watch; /* a thread ended, or the run stopped */
     struct run_thread *threads;
     int alive;
-    struct policy *policy; /* pipeline form */
+    struct policy *policy;       /* pipeline form */
     struct in_flight *in_flight; /* [rank][window] */
     bool *flags;                 /* [flag_families * slots] */
     bool *recorded;              /* [event_families * slots]: since the slot was armed */
     int *holders;                /* locks: thread, -1 */
     int *queued;                 /* queues between host threads */
     bool *loaded;                /* [rank][kernel]: lazy loading */
-    enum status failure;
+    bool ending;                 /* somebody stops the run */
+    enum status failure;         /* why, if it is one */
     char failure_text[512];
 
     atomic_bool stopped;
     _Atomic int64_t steps; /* of threads, so far: progress */
 };
 
-/* ---- run.c: open, close, wait, wake, fail ------------------------------------------------------- */
+/* ---- run.c: open, close, wait, wake, fail ---------------------------------------------------- */
 
-enum status run_open(struct run *run, const struct program *program, const struct run_config *config,
-                     struct diag *diag);
+enum status run_open(struct run *run, const struct program *program,
+                     const struct run_config *config, struct diag *diag);
 /* After run_join. A run that was stopped has aborted its device. */
 void run_close(struct run *run);
 
@@ -196,7 +200,7 @@ static inline int run_instance(const struct run *run, const struct op *op, int64
     return op->object * program->slots + slot;
 }
 
-/* ---- drive.c ------------------------------------------------------------------------------------- */
+/* ---- drive.c --------------------------------------------------------------------------------- */
 
 /* What the driver thread of a rank does from start to end. */
 void drive_run(struct run_thread *self);
@@ -205,14 +209,14 @@ void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
 /* Admit nothing more; all ranks end after the same iteration. */
 void drive_drain(struct run *run);
 
-/* ---- worker.c ------------------------------------------------------------------------------------ */
+/* ---- worker.c -------------------------------------------------------------------------------- */
 
 void worker_run(struct run_thread *self);
 void host_thread_run(struct run_thread *self);
 /* Execute a callback's body on behalf of its callback thread. */
 void callback_run(struct run_thread *self, int body, int64_t iteration);
 
-/* ---- push.c: false when the run stopped or failed ------------------------------------------------ */
+/* ---- push.c: false when the run stopped or failed -------------------------------------------- */
 
 bool push_work(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_callback(struct run_thread *self, const struct op *op, int64_t iteration);
@@ -222,7 +226,7 @@ bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration);
 /* The event that says when a task of an iteration in flight is over. */
 struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration);
 
-/* ---- data.c -------------------------------------------------------------------------------------- */
+/* ---- data.c ---------------------------------------------------------------------------------- */
 
 enum { DIGEST_FLOATS = 64, DIGEST_BYTES = DIGEST_FLOATS * (int)sizeof(float) };
 
@@ -240,7 +244,7 @@ struct results {
 /* With the device idle. Freed with free(out->floats). */
 enum status data_results(struct run *run, struct results *out, struct diag *diag);
 
-/* ---- watch.c ------------------------------------------------------------------------------------- */
+/* ---- watch.c --------------------------------------------------------------------------------- */
 
 enum watch_end { WATCH_FINISHED, WATCH_FAILED, WATCH_INTERRUPTED, WATCH_HUNG };
 

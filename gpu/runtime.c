@@ -17,7 +17,7 @@
 #include "core/order.h"
 #include "gpu/run.h"
 
-/* ---- variants of a plan -------------------------------------------------------------------------- */
+/* ---- variants of a plan ---------------------------------------------------------------------- */
 
 /* A plan that shares most of its memory with the original. */
 struct variant {
@@ -122,7 +122,7 @@ static enum status variant_init(struct variant *variant, const struct plan *plan
     return serial ? make_serial(variant, plan, diag) : STATUS_OK;
 }
 
-/* ---- who is blocked, without a machine to ask ---------------------------------------------------- */
+/* ---- who is blocked, without a machine to ask ------------------------------------------------ */
 
 static bool describe_place(const struct run *run, const struct run_thread *thread, int64_t at,
                            struct arena *arena, struct runtime_blocked *out)
@@ -162,7 +162,7 @@ static int64_t timeout_of(const struct runtime_options *options)
     return options->timeout_ns ? options->timeout_ns : RUNTIME_TIMEOUT_NS;
 }
 
-/* ---- a run --------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static enum status open_journal(struct run *run, const struct runtime_options *options,
                                 struct device ***devices, struct diag *diag)
@@ -173,8 +173,8 @@ static enum status open_journal(struct run *run, const struct runtime_options *o
         return diag_no_memory(diag);
     for (int rank = 0; rank < p->ranks; rank++)
         (*devices)[rank] = run->ranks[rank].device;
-    enum status status = journal_open(
-        &(struct journal_config){p, options, run->world, *devices}, &run->journal, diag);
+    enum status status = journal_open(&(struct journal_config){p, options, run->world, *devices},
+                                      &run->journal, diag);
     for (int t = 0; t < p->thread_count && !status; t++)
         run->threads[t].log = journal_log(run->journal, t);
     return status;
@@ -222,9 +222,9 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
     result->hung = end == WATCH_HUNG;
     result->duration_ns = duration_ns;
     const struct journal_end how = {.complete = !atomic_load(&run->stopped),
-                                             .interrupted = result->interrupted,
-                                             .ends = ends,
-                                             .duration_ns = duration_ns};
+                                    .interrupted = result->interrupted,
+                                    .ends = ends,
+                                    .duration_ns = duration_ns};
     enum status status = journal_end(run->journal, &how, result, diag);
     free(ends);
     if (result->hung && result->blocked_count == 0 && (!status || status == STATUS_VIOLATED)) {
@@ -232,6 +232,17 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
         status = told ? told : status;
     }
     return status;
+}
+
+/* Operations are counted from the start of the run; opening it has filled each stream's scratch memory. */
+static enum status inject(struct run *run, const struct runtime_options *options, struct diag *diag)
+{
+    int64_t number = options->inject.number;
+    if (!options->inject.given)
+        return STATUS_OK;
+    for (int s = 0; s < run->program->stream_count; s++)
+        number += run->program->streams[s].rank == options->inject.rank;
+    return device_inject(run->ranks[options->inject.rank].device, number, STATUS_VIOLATED, diag);
 }
 
 /* The run proper. `results` is set when it is to be compared and finished. */
@@ -242,9 +253,8 @@ static enum status run_recorded(struct run *run, const struct runtime_options *o
     struct device **devices = NULL;
     enum watch_end end = WATCH_FAILED;
     enum status status = open_journal(run, options, &devices, diag);
-    if (!status && options->inject.given)
-        status = device_inject(run->ranks[options->inject.rank].device, options->inject.number,
-                               STATUS_VIOLATED, diag);
+    if (!status)
+        status = inject(run, options, diag);
     if (status)
         goto out;
     int64_t start_ns = run_now(run);
@@ -262,7 +272,7 @@ out:
     return status;
 }
 
-/* ---- the reference ------------------------------------------------------------------------------- */
+/* ---- the reference --------------------------------------------------------------------------- */
 
 static enum status run_reference(const struct plan *plan, const struct runtime_options *options,
                                  int instances, struct results *out, struct diag *diag)
@@ -275,9 +285,8 @@ static enum status run_reference(const struct plan *plan, const struct runtime_o
     diag_init(&unheard);
     enum status status = variant_init(&variant, plan, true, options->device, &unheard);
     diag_fini(&unheard);
-    const struct program_options build = {.driver = DRIVER_CLOCK,
-                                          .iterations = options->iterations,
-                                          .ranks = options->ranks};
+    const struct program_options build = {
+        .driver = DRIVER_CLOCK, .iterations = options->iterations, .ranks = options->ranks};
     const struct run_config config = {.device = options->device,
                                       .digest = true,
                                       .instances = instances,
@@ -313,8 +322,8 @@ static void note_difference(const struct program *p, int64_t at, struct diag *di
 {
     int64_t digests = (int64_t)p->ranks * p->tasks;
     if (at < digests)
-        diag_note(diag, "rank %d: %s read something else than in a serial run", (int)(at / p->tasks),
-                  p->plan->pipeline.tasks[at % p->tasks].name);
+        diag_note(diag, "rank %d: %s read something else than in a serial run",
+                  (int)(at / p->tasks), p->plan->pipeline.tasks[at % p->tasks].name);
     else
         diag_note(diag, "rank %d: buffer %s holds something else than after a serial run",
                   p->buffers[at - digests].rank, p->buffers[at - digests].name);
@@ -325,8 +334,7 @@ static enum status compare(const struct plan *plan, const struct run *run,
                            struct runtime_result *result, struct diag *diag)
 {
     struct results expected = {0};
-    enum status status =
-        run_reference(plan, options, run->config.instances, &expected, diag);
+    enum status status = run_reference(plan, options, run->config.instances, &expected, diag);
     if (status)
         return status;
     int64_t at = find_difference(results, &expected);
@@ -337,15 +345,15 @@ static enum status compare(const struct plan *plan, const struct run *run,
     return STATUS_OK;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static enum status check_options(const struct plan *plan, const struct runtime_options *options,
                                  struct diag *diag)
 {
     int ranks = options->ranks ? options->ranks : plan->ranks;
     if (options->serial && plan->form != FORM_PIPELINE)
-        return diag_error(diag, STATUS_USAGE, "%s: only plans of the pipeline form can run serially",
-                          plan->name);
+        return diag_error(diag, STATUS_USAGE,
+                          "%s: only plans of the pipeline form can run serially", plan->name);
     if (options->inject.given && (options->inject.rank < 0 || options->inject.rank >= ranks))
         return diag_error(diag, STATUS_USAGE, "no rank %d to inject a failure into",
                           options->inject.rank);
@@ -367,8 +375,7 @@ static enum status run_program(const struct plan *plan, const struct program *pr
                                       .stop = options->stop};
     enum status status = run_open(&run, program, &config, diag);
     if (!status) {
-        result->device =
-            arena_strdup(&result->arena, device_description(run.ranks[0].device));
+        result->device = arena_strdup(&result->arena, device_description(run.ranks[0].device));
         status = result->device ? run_recorded(&run, options, result, &results, diag)
                                 : diag_no_memory(diag);
     }

@@ -41,19 +41,19 @@ enum {
 
 struct runtime_options {
     enum device_kind device;
-    enum driver driver; /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
-    int64_t iterations; /* pipeline form: how many, >= 0 */
-    int ranks;          /* 0: as the plan says */
-    int max_depth;      /* 0: as the plan says */
-    bool serial;        /* pipeline form: one task after another, on one stream a rank */
-    bool replay;        /* is the run legal? */
-    bool compare;       /* pipeline form: do the results match a serial run? */
-    const char *db;     /* trace store the run is added to; NULL: none */
-    const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
-    int64_t timeout_ns; /* 0: RUNTIME_TIMEOUT_NS */
+    enum driver driver;     /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
+    int64_t iterations;     /* pipeline form: how many, >= 0 */
+    int ranks;              /* 0: as the plan says */
+    int max_depth;          /* 0: as the plan says */
+    bool serial;            /* pipeline form: one task after another, on one stream a rank */
+    bool replay;            /* is the run legal? */
+    bool compare;           /* pipeline form: do the results match a serial run? */
+    const char *db;         /* trace store the run is added to; NULL: none */
+    const char *plan_text;  /* for the store: the plan in canonical form; NULL: none */
+    int64_t timeout_ns;     /* 0: RUNTIME_TIMEOUT_NS */
     const atomic_int *stop; /* watched during the run; NULL: nobody stops it */
     struct {
-        bool given; /* for tests: the operation with this number fails, see device_inject */
+        bool given; /* for tests: the device operation with this number, counted from 0, fails */
         int rank;
         int64_t number;
     } inject;
@@ -97,6 +97,8 @@ struct runtime_result {
     struct runtime_stream *streams;
     size_t stream_count;
     int64_t run; /* in the store; -1: none */
+    /* legal: unknown where it was not asked for, and where an aborted run ended in the middle of
+       something that several agents do together */
     enum answer legal, matches_serial;
     struct runtime_blocked *blocked; /* when it hung */
     size_t blocked_count;

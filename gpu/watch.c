@@ -31,7 +31,7 @@ static int64_t longest_operation(const struct run *run)
     return longest_ns;
 }
 
-/* ---- what may have happened ---------------------------------------------------------------------- */
+/* ---- what may have happened ------------------------------------------------------------------ */
 
 static bool has_failed(struct watch *watch)
 {
@@ -102,7 +102,7 @@ static bool look(struct watch *watch, enum watch_end *end)
     return true;
 }
 
-/* ---- until the end ------------------------------------------------------------------------------- */
+/* ---- until the end --------------------------------------------------------------------------- */
 
 /* A tick, or the end of the last thread. Returns whether threads are left. */
 static bool await_threads(struct run *run)

@@ -14,13 +14,13 @@ static int index_of(const struct run *run, const struct op *op)
 }
 
 /* A host step without a push; the lock may be held. */
-static bool note_op(struct run_thread *self, const struct op *op, int64_t iteration, int64_t begin_ns,
-                    int64_t at_ns)
+static bool note_op(struct run_thread *self, const struct op *op, int64_t iteration,
+                    int64_t begin_ns, int64_t at_ns)
 {
     return run_note(self, LOG_OP, index_of(self->run, op), iteration, begin_ns, at_ns);
 }
 
-/* ---- flags --------------------------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------------------------------- */
 
 /* Does the iteration this operation looks at exist, and is it not one that is skipped? */
 static bool looks(const struct run *run, int rank, const struct op *op, int64_t iteration)
@@ -62,7 +62,7 @@ static bool signal_flag(struct run_thread *self, const struct op *op, int64_t it
     return done;
 }
 
-/* ---- locks, queues, tickets ---------------------------------------------------------------------- */
+/* ---- locks, queues, tickets ------------------------------------------------------------------ */
 
 static int64_t ticket_of(const struct run_thread *self, const struct op *op)
 {
@@ -126,7 +126,7 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
     return done;
 }
 
-/* ---- the host waits for the device --------------------------------------------------------------- */
+/* ---- the host waits for the device ----------------------------------------------------------- */
 
 /* Is the stream idle, or with `stream` -1 the whole device, at one moment of this call? */
 static bool observe_idle(struct run *run, int rank, int stream, bool *idle, struct diag *diag)
@@ -164,7 +164,8 @@ static bool is_loaded(struct run_thread *self, const struct op *op)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
-    bool *loaded = &run->loaded[self->rank * run->program->kernel_count + op->object], was = *loaded;
+    bool *loaded = &run->loaded[self->rank * run->program->kernel_count + op->object],
+         was = *loaded;
     *loaded = true;
     pthread_mutex_unlock(&run->lock);
     return was;
@@ -180,10 +181,10 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     switch (op->sync) {
     case SYNC_STREAM: done = sync_idle(self, op->stream, &diag); break;
     case SYNC_EVENT:
-        done = run_check(run,
-                         device_event_sync(run->events[run_instance(run, op, iteration)],
-                                           DEVICE_FOREVER, &diag),
-                         &diag);
+        done = run_check(
+            run,
+            device_event_sync(run->events[run_instance(run, op, iteration)], DEVICE_FOREVER, &diag),
+            &diag);
         break;
     case SYNC_DEVICE: done = sync_idle(self, -1, &diag); break;
     case SYNC_LOAD: done = is_loaded(self, op) || sync_idle(self, -1, &diag); break;
@@ -192,7 +193,7 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     return done && note_op(self, op, iteration, begin_ns, run_now(run));
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------ */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static bool spend(struct run_thread *self, const struct op *op, int64_t iteration)
 {
@@ -282,7 +283,7 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
     return done;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 void host_thread_run(struct run_thread *self)
 {
@@ -310,8 +311,7 @@ static bool take(struct run_thread *self)
         self->queue_count--;
         if (p->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
             drive_arm_slot(run, self->rank, self->current.task, self->current.iteration);
-        int body = self->rank * p->tasks + self->current.task;
-        taken = run_note(self, LOG_TAKE, p->bodies[body].first, self->current.iteration, begin_ns,
+        taken = run_note(self, LOG_TAKE, self->current.task, self->current.iteration, begin_ns,
                          run_now(run));
     }
     pthread_mutex_unlock(&run->lock);

@@ -529,8 +529,7 @@ static void test_refusals(struct bench *bench)
                "and nothing happened");
 }
 
-/* ---- collectives: member r sends 10000 r + i as its number i
- * ------------------------------------- */
+/* ---- collectives: member r sends 10000 r + i as its number i --------------------------------- */
 
 enum { BLOCK = 1500 }; /* numbers a member has for each other */
 

@@ -1,0 +1,407 @@
+/*
+ * t_replay.c - the judge of real runs, without one: random walks of the machine are logged as a run
+ * would log them. The replay must find every walk legal, in one go and in pieces, and must not find
+ * legal what a clock contradicts, what is missing, and what never was.
+ */
+#include "gpu/replay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "core/parse.h"
+#include "tests/tap.h"
+
+enum { MAX_STEPS = 4000, MAX_STREAMS = 16, MAX_ITEMS = 256, STEP_NS = 100, WALKS = 40 };
+
+static const char PIPELINE[] =
+    "swplan: 1\n"
+    "ranks: 2\n"
+    "schedule:\n"
+    "  Copy: {stage: 0, stream: memcpy, writes: [x], work: {copy: h2d, bytes: 1KiB}}\n"
+    "  Meet: {stage: 1, stream: comm, reads: [x], writes: [y], globally_ordered: true,\n"
+    "         thread_group: other, work: {collective: all_to_all, comm: dp, bytes: 1KiB}}\n"
+    "  Use: {stage: 1, host_time: 1us, reads: [y]}\n"
+    "intra_iter_deps: [[Meet, Copy], [Use, Meet]]\n"
+    "buffers: {x: {scope: iteration}, y: {scope: iteration}}\n";
+
+static const char THREADS[] =
+    "swplan: 1\n"
+    "comms: {pair: [0, 1]}\n"
+    "queues: {q: 1}\n"
+    "threads:\n"
+    "  r0.a:\n"
+    "    - {launch: make, stream: s, writes: [x]}\n"
+    "    - {record: made, stream: s}\n"
+    "    - {signal: recorded}\n"
+    "    - {lock: m}\n"
+    "    - {unlock: m}\n"
+    "    - {put: q}\n"
+    "    - {group: [{send: t, peer: 1}, {recv: u, peer: 1}], comm: pair, stream: s}\n"
+    "    - {callback: f, stream: s, body: [{signal: called}, {host: 1us}]}\n"
+    "  r0.b:\n"
+    "    - {await: recorded}\n"
+    "    - {wait: made, stream: t}\n"
+    "    - {launch: use, stream: t, reads: [x]}\n"
+    "    - {lock: m}\n"
+    "    - {unlock: m}\n"
+    "    - {get: q}\n"
+    "    - {await: called}\n"
+    "    - {sync: device}\n"
+    "  r1.c:\n"
+    "    - {group: [{recv: t, peer: 0}, {send: u, peer: 0}], comm: pair, stream: s}\n"
+    "    - {sync: stream, stream: s}\n";
+
+/* ---- a walk and its log ---------------------------------------------------------------------- */
+
+struct walk {
+    const struct program *program;
+    struct state *state;
+    struct transition *enabled;
+    uint64_t seed, draws;
+    struct replay_step steps[MAX_STEPS];
+    size_t count;
+    int64_t now_ns;
+    int64_t pushes[2];                       /* per rank */
+    int64_t numbers[MAX_STREAMS][MAX_ITEMS]; /* of the work in each stream, oldest first */
+    size_t queued[MAX_STREAMS];
+};
+
+static void log_step(struct walk *walk, struct replay_step step)
+{
+    if (walk->count == MAX_STEPS)
+        abort();
+    step.lo_ns = step.hi_ns = step.key_ns = walk->now_ns;
+    walk->steps[walk->count++] = step;
+}
+
+static bool is_work(enum op_kind kind)
+{
+    return kind == OP_LAUNCH || kind == OP_COPY || kind == OP_COLLECTIVE || kind == OP_GROUP ||
+           kind == OP_CALLBACK;
+}
+
+static void log_thread(struct walk *walk, int agent)
+{
+    const struct program *p = walk->program;
+    const struct agent *who = &p->agents[agent];
+    struct replay_step step = {.agent = agent, .op = -1, .task = -1, .number = -1};
+    if (p->threads[who->index].kind == THREAD_DRIVER) {
+        step.kind = machine_retires(p, walk->state, agent) ? REPLAY_RETIRE : REPLAY_ENQUEUE;
+        step.iteration = machine_oldest(p, walk->state, who->rank);
+        log_step(walk, step);
+        return;
+    }
+    step.op = machine_current_op(p, walk->state, agent, &step.iteration);
+    step.kind = step.op < 0 ? REPLAY_TAKE : REPLAY_OP;
+    if (step.op < 0)
+        machine_queue(p, walk->state, who->index, 0, &step.task, &step.iteration);
+    else if (is_work(p->ops[step.op].kind) || p->ops[step.op].kind == OP_RECORD ||
+             p->ops[step.op].kind == OP_WAIT) {
+        int stream = p->ops[step.op].stream;
+        step.number = walk->pushes[who->rank]++;
+        if (is_work(p->ops[step.op].kind))
+            walk->numbers[stream][walk->queued[stream]++] = step.number;
+    }
+    log_step(walk, step);
+}
+
+static void log_stream(struct walk *walk, int stream, enum replay_kind kind)
+{
+    const struct program *p = walk->program;
+    struct replay_step step = {.kind = kind, .agent = program_stream_agent(p, stream), .task = -1};
+    step.op = machine_current_op(p, walk->state, step.agent, &step.iteration);
+    step.number = walk->numbers[stream][0];
+    log_step(walk, step);
+    if (kind == REPLAY_FINISH)
+        memmove(walk->numbers[stream], walk->numbers[stream] + 1,
+                --walk->queued[stream] * sizeof walk->numbers[stream][0]);
+}
+
+/* A collective ends on every member, at slightly different times. */
+static void log_comm(struct walk *walk, int comm)
+{
+    const struct program *p = walk->program;
+    for (int s = 0; s < p->stream_count; s++) {
+        int64_t iteration;
+        int op = machine_current_op(p, walk->state, program_stream_agent(p, s), &iteration);
+        if (op >= 0 && p->ops[op].comm == comm && machine_stream_running(p, walk->state, s)) {
+            log_stream(walk, s, REPLAY_FINISH);
+            walk->now_ns++;
+        }
+    }
+}
+
+static void log_transition(struct walk *walk, struct transition transition)
+{
+    const struct agent *who = &walk->program->agents[transition.agent];
+    walk->now_ns += STEP_NS;
+    switch (who->kind) {
+    case AGENT_THREAD: log_thread(walk, transition.agent); break;
+    case AGENT_STREAM:
+        log_stream(walk, who->index,
+                   machine_stream_running(walk->program, walk->state, who->index) ? REPLAY_FINISH
+                                                                                  : REPLAY_START);
+        break;
+    case AGENT_COMM: log_comm(walk, who->index); break;
+    case AGENT_DATA: break;
+    }
+}
+
+/* Walk until nothing is possible; true if that is the end. */
+static bool walk_run(struct walk *walk, const struct program *program, uint64_t seed)
+{
+    *walk = (struct walk){.program = program, .seed = seed};
+    walk->state = machine_state(program);
+    walk->enabled = calloc((size_t)program->agent_count + 1, sizeof *walk->enabled);
+    if (!walk->state || !walk->enabled || program->stream_count > MAX_STREAMS)
+        abort();
+    for (int count; (count = machine_enabled(program, walk->state, walk->enabled)) > 0;) {
+        uint64_t draw = hash_mix(seed + UINT64_C(0x9e3779b97f4a7c15) * ++walk->draws);
+        struct transition next = walk->enabled[draw % (uint64_t)count];
+        log_transition(walk, next);
+        machine_step(program, walk->state, next, NULL);
+    }
+    bool done = machine_done(program, walk->state);
+    machine_free(walk->state);
+    free(walk->enabled);
+    return done;
+}
+
+/* ---- a replay -------------------------------------------------------------------------------- */
+
+struct verdict {
+    bool legal;
+    char reason[1000];
+    int64_t taken, observed;
+};
+
+static void count_steps(void *arg, const struct replay_step *step, const char *text)
+{
+    (void)step;
+    *(int64_t *)arg += text[0] != '\0';
+}
+
+/* Add the steps agent by agent, as a journal does, and judge; in pieces: `pieces` of the log at a
+   time. */
+static struct verdict judge(const struct walk *walk, size_t pieces, bool complete)
+{
+    const struct program *p = walk->program;
+    struct verdict verdict = {0};
+    struct replay *replay = replay_open(p, 0, count_steps, &verdict.observed);
+    if (!replay)
+        abort();
+    for (size_t piece = 0; piece < pieces; piece++) {
+        size_t first = walk->count * piece / pieces, last = walk->count * (piece + 1) / pieces;
+        for (int agent = 0; agent < p->agent_count; agent++)
+            for (size_t i = first; i < last; i++)
+                if (walk->steps[i].agent == agent && !replay_add(replay, &walk->steps[i]))
+                    abort();
+        if (last > first)
+            replay_advance(replay, walk->steps[last - 1].key_ns, INT64_MAX);
+    }
+    verdict.legal = replay_finish(replay, complete);
+    verdict.taken = replay_taken(replay);
+    snprintf(verdict.reason, sizeof verdict.reason, "%s", replay_reason(replay));
+    replay_close(replay);
+    return verdict;
+}
+
+static int find_step(const struct walk *walk, enum replay_kind kind, const char *name,
+                     int64_t iteration)
+{
+    const struct program *p = walk->program;
+    char subject[160], wanted[160];
+    for (size_t i = 0; i < walk->count; i++) {
+        const struct replay_step *step = &walk->steps[i];
+        if (step->kind != kind || step->op < 0 || p->agents[step->agent].rank != 0)
+            continue;
+        program_op_subject(p, &p->ops[step->op], step->iteration, subject, sizeof subject);
+        snprintf(wanted, sizeof wanted, p->tasks ? "%s(%" PRId64 ")" : "%s", name, iteration);
+        if (strcmp(subject, wanted) == 0)
+            return (int)i;
+    }
+    abort();
+}
+
+static void set_time(struct replay_step *step, int64_t ns)
+{
+    step->lo_ns = step->hi_ns = step->key_ns = ns;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void test_walks(const struct program *program, const char *what)
+{
+    static struct walk walk;
+    int legal = 0, in_pieces = 0, all_taken = 0;
+    struct verdict last = {0};
+    for (uint64_t seed = 1; seed <= WALKS; seed++) {
+        if (!walk_run(&walk, program, seed))
+            abort();
+        struct verdict whole = judge(&walk, 1, true), parts = judge(&walk, 7, true);
+        legal += whole.legal;
+        in_pieces += parts.legal;
+        all_taken += whole.taken == (int64_t)walk.count;
+        last = whole.legal ? parts : whole;
+    }
+    tap_is_int(legal, WALKS, "%s: walks of the machine are legal", what);
+    tap_is_int(in_pieces, WALKS, "%s: also when the log comes in pieces", what);
+    tap_is_int(all_taken, WALKS, "%s: every step is taken", what);
+    tap_ok(last.observed > 0 && last.observed <= last.taken, "%s: and observed", what);
+    if (last.reason[0])
+        tap_note("%s", last.reason);
+}
+
+static void test_wrong_clock(const struct program *program)
+{
+    static struct walk walk;
+    walk_run(&walk, program, 1);
+    int start = find_step(&walk, REPLAY_START, "Meet", 1);
+    int before = find_step(&walk, REPLAY_FINISH, "Copy", 1);
+    int64_t true_ns = walk.steps[start].hi_ns;
+    set_time(&walk.steps[start], walk.steps[before].lo_ns - STEP_NS / 2);
+    struct verdict verdict = judge(&walk, 1, true);
+    tap_ok(!verdict.legal, "a stream that did not wait for an event is found out");
+    tap_ok(strstr(verdict.reason, "started Meet(1)") != NULL, "with the step: %s", verdict.reason);
+    walk.steps[start].hi_ns = true_ns;
+    tap_ok(judge(&walk, 1, true).legal, "not so when the clock leaves room");
+}
+
+static void test_missing(const struct program *program)
+{
+    static struct walk walk;
+    walk_run(&walk, program, 2);
+    walk.count--;
+    tap_ok(judge(&walk, 1, false).legal, "a log that stops early is legal");
+    struct verdict verdict = judge(&walk, 1, true);
+    tap_ok(!verdict.legal && strstr(verdict.reason, "the run ended"), "but not complete: %s",
+           verdict.reason);
+    walk_run(&walk, program, 2);
+    int retire = 0;
+    while (walk.steps[retire].kind != REPLAY_RETIRE)
+        retire++;
+    walk.steps[retire].iteration = 5;
+    verdict = judge(&walk, 1, true);
+    tap_ok(!verdict.legal && strstr(verdict.reason, "retired iteration 5"), "a wrong iteration: %s",
+           verdict.reason);
+}
+
+static void test_push_order(const struct program *program)
+{
+    static struct walk walk;
+    walk_run(&walk, program, 3);
+    int one = find_step(&walk, REPLAY_OP, "Copy", 0), other = -1;
+    for (size_t i = 0; i < walk.count && other < 0; i++) /* a push of another thread of the rank */
+        if (walk.steps[i].kind == REPLAY_OP && walk.steps[i].number > walk.steps[one].number &&
+            walk.steps[i].agent != walk.steps[one].agent &&
+            program->agents[walk.steps[i].agent].rank == 0)
+            other = (int)i;
+    int64_t number = walk.steps[one].number;
+    walk.steps[one].number = walk.steps[other].number;
+    walk.steps[other].number = number;
+    tap_ok(!judge(&walk, 1, true).legal, "the device's order of pushes is the machine's");
+}
+
+static int find_group(const struct walk *walk, enum replay_kind kind, int rank)
+{
+    const struct program *p = walk->program;
+    for (size_t i = 0; i < walk->count; i++)
+        if (walk->steps[i].kind == kind && p->agents[walk->steps[i].agent].rank == rank &&
+            p->ops[walk->steps[i].op].kind == OP_GROUP)
+            return (int)i;
+    abort();
+}
+
+/* A run that was stopped when one side of an exchange had finished: the other side has started, but the
+   log does not say so. */
+static void test_optional(const struct program *program)
+{
+    static struct walk walk;
+    uint64_t seed = 1;
+    do
+        walk_run(&walk, program, seed++);
+    while (find_group(&walk, REPLAY_FINISH, 1) > find_group(&walk, REPLAY_FINISH, 0));
+    int start = find_group(&walk, REPLAY_START, 0);
+    struct replay_step step = walk.steps[start];
+    walk.count = (size_t)find_group(&walk, REPLAY_FINISH, 1) + 1;
+    memmove(&walk.steps[start], &walk.steps[start + 1],
+            (--walk.count - (size_t)start) * sizeof *walk.steps);
+    tap_ok(!judge(&walk, 1, false).legal,
+           "without the other side's start an exchange cannot finish");
+    step.optional = true;
+    step.hi_ns = step.key_ns = INT64_MAX;
+    walk.steps[walk.count++] = step;
+    tap_ok(judge(&walk, 1, false).legal, "a start that nobody saw is taken when it is needed");
+    step.iteration = 77;
+    walk.steps[walk.count - 1] = step;
+    tap_ok(!judge(&walk, 1, false).legal, "and not something else in its place");
+}
+
+static void test_settle(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "comms: {pair: [0, 1]}\n"
+                               "threads:\n"
+                               "  r0.a: [{group: [{send: x, peer: 1}], comm: pair, stream: s}]\n"
+                               "  r1.b: [{await: never}]\n";
+    struct diag diag;
+    struct plan plan;
+    struct program *program = NULL;
+    char wait[320];
+    diag_init(&diag);
+    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
+        program_build(&plan, &(struct program_options){0}, &program, &diag))
+        abort();
+    struct replay *replay = replay_open(program, 0, NULL, NULL);
+    struct replay_step push = {
+        .kind = REPLAY_OP, .agent = program_thread_agent(program, 0), .task = -1};
+    if (!replay || !replay_add(replay, &push))
+        abort();
+    tap_ok(replay_finish(replay, false), "a run that hung is legal so far");
+    tap_ok(replay_settle(replay), "nobody can go on once the streams have started");
+    machine_describe_wait(program, replay_state(replay), program_stream_agent(program, 0), wait,
+                          sizeof wait);
+    tap_ok(strstr(wait, "waits for rank 1 thread b") != NULL, "the machine says for whom: %s",
+           wait);
+    replay_close(replay);
+    program_close(program);
+    plan_fini(&plan);
+    diag_fini(&diag);
+}
+
+static void test_program(const char *text, const char *what, enum driver driver)
+{
+    struct diag diag;
+    struct plan plan;
+    struct program *program = NULL;
+    const struct program_options options = {.driver = driver, .iterations = 4};
+    diag_init(&diag);
+    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
+        program_build(&plan, &options, &program, &diag)) {
+        diag_print(&diag, "t_replay", false, stderr);
+        abort();
+    }
+    test_walks(program, what);
+    if (driver != DRIVER_NONE) {
+        test_wrong_clock(program);
+        test_missing(program);
+        test_push_order(program);
+    } else {
+        test_optional(program);
+    }
+    program_close(program);
+    plan_fini(&plan);
+    diag_fini(&diag);
+}
+
+int main(void)
+{
+    test_program(PIPELINE, "clock", DRIVER_CLOCK);
+    test_program(PIPELINE, "data-flow", DRIVER_DATAFLOW);
+    test_program(THREADS, "host program", DRIVER_NONE);
+    test_settle();
+    return tap_done();
+}

@@ -1,0 +1,170 @@
+#!/bin/sh
+# swrun from the outside: what it prints and returns, that it ends when it is told to, and what is in
+# the trace store after a run that ended well, badly, or not at all.
+set -u
+: "${srcdir:=.}"
+: "${SWRUN:=./swrun}"
+: "${SWSIM:=./swsim}"
+. "$srcdir/tests/tap.sh"
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+
+cat >"$dir/quick.yaml" <<'PLAN'
+swplan: 1
+name: quick
+ranks: 2
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 100us, writes: [x], work: {copy: h2d, bytes: 4KiB}}
+  Meet: {stage: 1, time: 100us, reads: [x], writes: [y], globally_ordered: true,
+         work: {collective: all_to_all, comm: dp, bytes: 4KiB}}
+intra_iter_deps: [[Meet, Copy]]
+buffers: {x: {scope: iteration}, y: {scope: shared}}
+PLAN
+cat >"$dir/stuck.yaml" <<'PLAN'
+swplan: 1
+name: stuck
+comms: {pair: [0, 1]}
+threads:
+  r0.train: [{group: [{send: x, peer: 1}], comm: pair, stream: s}, {sync: device}]
+  r1.train: [{group: [{send: y, peer: 0}], comm: pair, stream: s}, {sync: device}]
+PLAN
+cat >"$dir/mismatch.yaml" <<'PLAN'
+swplan: 1
+name: mismatch
+comms: {A: [0, 1]}
+threads:
+  r0.main: [{collective: x, comm: A, stream: s, bytes: 1KiB}]
+  r1.main: [{collective: y, comm: A, stream: s, bytes: 1KiB}]
+PLAN
+
+# exits CODE COMMAND...: the command exits with CODE; its output goes to $dir/out and $dir/err.
+exits()
+{
+    want=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    test "$code" -eq "$want" && return
+    echo "exit code $code, expected $want"
+    cat "$dir/out" "$dir/err"
+    false
+}
+
+# prints CODE PATTERN COMMAND..., complains CODE PATTERN COMMAND...: exits with CODE, and a line of its
+# output, or of its messages, matches.
+prints()
+{
+    pattern=$2
+    want=$1
+    shift 2
+    exits "$want" "$@" || return
+    grep -q -e "$pattern" "$dir/out" && return
+    echo "nothing like '$pattern' in:"
+    cat "$dir/out"
+    false
+}
+complains()
+{
+    pattern=$2
+    want=$1
+    shift 2
+    exits "$want" "$@" || return
+    grep -q -e "$pattern" "$dir/err" && return
+    echo "nothing like '$pattern' in:"
+    cat "$dir/err"
+    false
+}
+
+# interrupted SIGNAL... -- COMMAND...: the command gets the signals, 0.3 s after its start and 0.1 s
+# after each other, and then ends within three seconds. Prints its exit code.
+interrupted()
+{
+    signals=
+    while [ "$1" != -- ]; do
+        signals="$signals $1"
+        shift
+    done
+    shift
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null &
+    pid=$!
+    sleep 0.3
+    for signal in $signals; do
+        kill -s "$signal" $pid 2>/dev/null
+        sleep 0.1
+    done
+    (sleep 3; kill -s KILL $pid 2>/dev/null) &
+    guard=$!
+    wait $pid 2>/dev/null
+    code=$?
+    kill $guard 2>/dev/null
+    wait $guard 2>/dev/null
+    return $code
+}
+ends_with()
+{
+    want=$1
+    shift
+    interrupted "$@"
+    code=$?
+    test "$code" -eq "$want" && return
+    echo "exit code $code, expected $want"
+    cat "$dir/out" "$dir/err"
+    false
+}
+
+check "a run is legal and right" \
+    prints 0 '"legal":true,"results_match_serial":true' "$SWRUN" -n 20 --json "$dir/quick.yaml"
+check "all keys of the contract are there" sh -c '
+    for key in plan driver device run iterations seconds iteration_ns mean p50 p95 p99 throughput_per_s \
+               fill_ns drain_ns streams busy legal results_match_serial; do
+        grep -q "\"$key\":" "$1" || { echo "no $key"; exit 1; }
+    done' sh "$dir/out"
+check "data-flow as well" \
+    prints 0 '"legal":true,"results_match_serial":true' \
+    "$SWRUN" -n 20 --json --driver=dataflow "$dir/quick.yaml"
+check "serially" prints 0 'legal  *yes' "$SWRUN" -n 5 --serial "$dir/quick.yaml"
+check "no iterations at all" prints 0 '"iterations":0' "$SWRUN" -n 0 --json "$dir/quick.yaml"
+check "other numbers of ranks" prints 0 '"legal":true' "$SWRUN" -n 5 --ranks 3 --json "$dir/quick.yaml"
+check "text says how fast" prints 0 'throughput' "$SWRUN" -n 20 "$dir/quick.yaml"
+check "unchecked runs say nothing about legality" \
+    prints 0 '"legal":null,"results_match_serial":null' "$SWRUN" -n 5 --no-check --json "$dir/quick.yaml"
+check "a plan from standard input" sh -c '"$1" -n 5 - <"$2" >/dev/null' sh "$SWRUN" "$dir/quick.yaml"
+check "a bad plan" exits 3 "$SWRUN" /dev/null
+check "a plan that is not there" exits 2 "$SWRUN" "$dir/none.yaml"
+check "--profile is not in this version" complains 2 'not in this version' "$SWRUN" --profile "$dir/quick.yaml"
+check "a host program has no driver" exits 2 "$SWRUN" --driver=clock "$dir/stuck.yaml"
+
+check "a hang is found" complains 1 'hangs' "$SWRUN" --timeout=300ms "$dir/stuck.yaml"
+check "and who waits for whom" grep -q 'rank 0 stream s is in send x to rank 1' "$dir/out"
+check "also in JSON" prints 1 '"blocked":\[{"rank":0' "$SWRUN" --timeout=300ms --json "$dir/stuck.yaml"
+check "also unchecked" prints 1 "rank 0 thread train" "$SWRUN" --timeout=300ms --no-check "$dir/stuck.yaml"
+check "a mismatch fails the run" complains 1 'mismatch' "$SWRUN" "$dir/mismatch.yaml"
+
+check "SIGINT: in flight finishes" \
+    ends_with 1 INT -- "$SWRUN" -n 1000000 --db "$dir/int.db" "$dir/quick.yaml"
+check "and says so" grep -q 'what was in flight has finished' "$dir/err"
+check "SIGTERM, too" ends_with 1 TERM -- "$SWRUN" -n 1000000 "$dir/quick.yaml"
+check "a second SIGINT stops at once" \
+    ends_with 1 INT INT -- "$SWRUN" --timeout=20s "$dir/stuck.yaml"
+check "a stuck run ends with one, too" ends_with 1 INT -- "$SWRUN" --timeout=20s "$dir/stuck.yaml"
+check "a killed run" ends_with 137 KILL -- "$SWRUN" -n 1000000 --db "$dir/kill.db" "$dir/quick.yaml"
+
+if [ -x "$SWSIM" ]; then
+    check "the store knows of the interruption" prints 0 '"state":"interrupted"' "$SWSIM" runs --json "$dir/int.db"
+    check "the killed run is readable" prints 0 '"state":"open"' "$SWSIM" runs --json "$dir/kill.db"
+    check "with iterations that had finished" \
+        sh -c '! grep -q "\"iterations\":0," "$1"' sh "$dir/out"
+else
+    skip "no swsim here to look into the store"
+fi
+
+check "a store that cannot be made" \
+    complains 2 'cannot open trace store' "$SWRUN" -n 5 --db /nonexistent/x.db "$dir/quick.yaml"
+check "a store that is something else" complains 3 'not a' "$SWRUN" -n 5 --db "$dir/quick.yaml" "$dir/quick.yaml"
+# The file may not grow beyond 200 blocks: as a full disk, but for the name of the error.
+check "a store that cannot grow ends the run" \
+    sh -c 'trap "" XFSZ; ulimit -f 200; "$1" -n 1000000 --db "$2/full.db" "$2/quick.yaml" >"$2/out" 2>"$2/err"
+           code=$?; cat "$2/err"; test $code -eq 2 && grep -q "cannot write to trace store" "$2/err"' \
+    sh "$SWRUN" "$dir"
+done_testing
