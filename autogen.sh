@@ -2,4 +2,4 @@
 # Make ./configure out of configure.ac and Makefile.am (needed once in a fresh checkout).
 set -eu
 cd "$(dirname "$0")"
-exec autoreconf --install --force "$@"
+exec autoreconf --install "$@"

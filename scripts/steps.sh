@@ -29,20 +29,18 @@ in_dir()
 }
 
 # build_configured DIR OPTION...: `configure` in DIR, which lies in the checkout, unless it was run
-# there with the same options and nothing that it is made from is newer.
+# there with the same options; make itself sees to it that it is run again when it has changed.
 build_configured()
 {
     build_dir=$1
     shift
-    if [ ! -x configure ] || [ configure.ac -nt configure ]; then
+    if [ ! -x configure ] || [ configure.ac -nt configure ] || [ Makefile.am -nt Makefile.in ]; then
         ./autogen.sh || return
     fi
-    if [ "$*" != "$(cat "$build_dir/options" 2>/dev/null)" ] || [ ! -f "$build_dir/Makefile" ] ||
-        [ configure -nt "$build_dir/config.status" ]; then
-        rm -rf "$build_dir/Makefile" "$build_dir/config.status" "$build_dir/core"
-        mkdir -p "$build_dir"
-        in_dir "$build_dir" ../configure "$@" || return
+    mkdir -p "$build_dir"
+    if [ ! -f "$build_dir/options" ] || [ "$*" != "$(cat "$build_dir/options")" ]; then
+        rm -f "$build_dir/options"
+        in_dir "$build_dir" ../configure "$@" && make -C "$build_dir" clean || return
         echo "$*" >"$build_dir/options"
-        make -C "$build_dir" clean
     fi
 }

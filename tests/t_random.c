@@ -14,7 +14,7 @@
 #include "sim/random.h"
 #include "tests/tap.h"
 
-/* ---- Philox ------------------------------------------------------------------------------ */
+/* ---- Philox ---------------------------------------------------------------------------------- */
 
 /* The vectors that come with Random123 (kat_vectors). */
 static void test_known_answers(void)
@@ -68,7 +68,7 @@ static void test_subjects(void)
     tap_ok(first_bits(other) != bits, "the part matters");
 }
 
-/* ---- distributions ----------------------------------------------------------------------- */
+/* ---- distributions --------------------------------------------------------------------------- */
 
 enum { SAMPLES = 200000 };
 
@@ -125,7 +125,7 @@ static void test_distributions(void)
     arena_fini(&arena);
 }
 
-/* ---- the event queue --------------------------------------------------------------------- */
+/* ---- the event queue ------------------------------------------------------------------------- */
 
 static void test_events(void)
 {
@@ -157,7 +157,7 @@ static void test_events(void)
     events_fini(&events);
 }
 
-/* ---- figures of iterations --------------------------------------------------------------- */
+/* ---- figures of iterations ------------------------------------------------------------------- */
 
 static void test_figures(void)
 {

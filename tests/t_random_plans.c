@@ -54,8 +54,7 @@ static uint64_t draw(struct bench *bench)
     return hash_mix(bench->seed + UINT64_C(0x9e3779b97f4a7c15) * ++bench->draws);
 }
 
-/* ---- walks -------------------------------------------------------------------------------------
- */
+/* ---- walks ----------------------------------------------------------------------------------- */
 
 static bool same_canonical(struct bench *bench, struct state *a, struct state *b)
 {
@@ -187,8 +186,7 @@ static bool check_walks(struct bench *bench)
     return ok;
 }
 
-/* ---- verdicts ----------------------------------------------------------------------------------
- */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 static bool is_violated(enum outcome outcome)
 {
@@ -255,8 +253,7 @@ static enum status check_verdicts(struct bench *bench, const struct plan *plan, 
     return status;
 }
 
-/* ---- witnesses ---------------------------------------------------------------------------------
- */
+/* ---- witnesses ------------------------------------------------------------------------------- */
 
 static void replay(struct bench *bench, enum property property, const struct search_path *path,
                    struct state *state)
@@ -303,8 +300,7 @@ static enum status check_witnesses(struct bench *bench, struct diag *diag)
     return STATUS_OK;
 }
 
-/* ---- numbers of iterations ---------------------------------------------------------------------
- */
+/* ---- numbers of iterations ------------------------------------------------------------------- */
 
 static enum status check_numbers(struct bench *bench, const struct plan *plan, enum driver driver,
                                  struct diag *diag)
@@ -334,8 +330,7 @@ static enum status check_numbers(struct bench *bench, const struct plan *plan, e
     return status;
 }
 
-/* ---- one plan ----------------------------------------------------------------------------------
- */
+/* ---- one plan -------------------------------------------------------------------------------- */
 
 static enum status check_driver(struct bench *bench, const struct plan *plan, enum driver driver,
                                 struct diag *diag)

@@ -31,8 +31,7 @@ static bool parse(const char *text, struct plan *plan, struct diag *diag)
     return false;
 }
 
-/* ---- packed states -----------------------------------------------------------------------------
- */
+/* ---- packed states --------------------------------------------------------------------------- */
 
 static void test_pack(void)
 {
@@ -53,8 +52,7 @@ static void test_pack(void)
     tap_is_int((long long)pack_state(&program, &from, packed), 2, "nothing but zeros: two bytes");
 }
 
-/* ---- visited states ----------------------------------------------------------------------------
- */
+/* ---- visited states -------------------------------------------------------------------------- */
 
 static enum status insert(struct visited *visited, int key, uint32_t *id, bool *is_new)
 {
@@ -96,8 +94,7 @@ static void test_visited(void)
     visited_close(visited);
 }
 
-/* ---- searches ----------------------------------------------------------------------------------
- */
+/* ---- searches -------------------------------------------------------------------------------- */
 
 static bool verify_text(const char *text, struct verify_options options,
                         struct verify_report *report)
@@ -199,8 +196,7 @@ static void test_asked_for(void)
     }
 }
 
-/* ---- the plans of the project ------------------------------------------------------------------
- */
+/* ---- the plans of the project ---------------------------------------------------------------- */
 
 static bool is_violated(enum outcome outcome)
 {

@@ -20,7 +20,7 @@ const char *__lsan_default_suppressions(void)
            "leak:libglib\nleak:libgobject\nleak:libcgraph\nleak:libltdl\nleak:libexpat\n";
 }
 
-/* ---- a run ---------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 enum { TASKS = 8, STREAMS = 3, THREADS = 2, DEPTH = 3 };
 enum { H2D, DIST_START, DIST_WAIT, ZERO_GRAD, WAIT_BATCH, FORWARD, BACKWARD, STEP };
@@ -147,7 +147,7 @@ static void build_run(struct trace *trace, struct arena *arena, int ranks, int i
     trace_sort(trace);
 }
 
-/* ---- pictures ------------------------------------------------------------------------------- */
+/* ---- pictures -------------------------------------------------------------------------------- */
 
 static char folder[128] = "/tmp/t_timeline.XXXXXX";
 
