@@ -39,7 +39,7 @@ our_verdict()
 # explore OPTION...: run the analyser. Fails with 2 when it neither finished nor found anything.
 explore()
 {
-    timeout $limit "$dir/pan" -m$depth -w20 -n "$@" >"$dir/spin" 2>&1
+    (cd "$dir" && timeout $limit ./pan -m$depth -w20 -n "$@" >spin 2>&1) # it leaves a trail
     grep -q 'errors: [1-9]' "$dir/spin" && return
     grep -q 'errors: 0' "$dir/spin" && ! grep -qi 'too small\|not completed' "$dir/spin" && return
     return 2
