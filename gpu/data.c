@@ -1,51 +1,22 @@
 /*
- * data.c - what operations do to buffers, so that a wrong order shows in the results.
+ * data.c - the memory of a run: buffers, host memory, operands, and what is left in them at the end.
  *
  * A buffer of the plan is device memory; one of scope iteration has as many instances as iterations
- * can be in flight. Its first DIGEST_FLOATS numbers, its *mark*, carry what can be compared. Before
- * the work of a task go, in the same stream,
- *
- *     kernels       w := c(task, iteration) + sum of a_k * r_k     w the first mark written, r_k those
- *                   digest(task) += w                              read; a buffer read and written is
- *                   other marks written := w                       scaled down instead of set
- *     copies,       digest(task) += sum of a_k * r_k
- *     collectives   then the operation itself moves whole buffers, marks included
- *
- * The sums of a_k stay below 1/2, so that numbers neither die out nor explode. A copy from the host
- * brings numbers made from (rank, task, iteration). gemm, gather and axpy compute on scratch memory of
- * their stream: they are there for the time and the heat, their operands say nothing about order.
+ * can be in flight. What an operation needs and no buffer of the plan stands for lies in memory of its
+ * stream. What operations do to all this is in work.c.
  */
 #include "gpu/run.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
-
 enum {
     DEFAULT_BYTES = 4096,
-    ALIGN_BYTES = 256,
-    HOST_MAX_DIM = 1024,         /* of a gemm on the host device */
-    HOST_MAX_ELEMENTS = 4 << 20, /* of an axpy, a gather */
-    MAX_NEEDS = 3
+    HOST_MAX_DIM = 1024,        /* of a gemm on the host device */
+    HOST_MAX_ELEMENTS = 4 << 20 /* of an axpy, a gather */
 };
 
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-/* In [0, 1), on a grid coarse enough that sums of a few are exact. */
-static float number(uint64_t a, uint64_t b, uint64_t c)
-{
-    uint64_t hash = hash_mix(hash_mix(hash_mix(a + 1) ^ b) ^ c);
-    return (float)(hash >> 52) / 4096.0F;
-}
-
-/* The weight of the k-th of several numbers read; all together less than 1/2. */
-static float weight(const struct op *op, int k)
-{
-    return 0.25F / (float)(1 << (k < 8 ? k : 8)) *
-           (0.5F + number((uint64_t)op->task, 7, (uint64_t)k));
-}
+/* ---- small helpers ------------------------------------------------------------------------- */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -57,15 +28,9 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static int64_t align(int64_t bytes)
-{
-    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
-
 /* ---- who reads and writes what --------------------------------------------------------------- */
 
-/* The k-th buffer read, or written; -1: there is none. */
-static int access_of(const struct run *run, const struct op *op, bool write, int k)
+int data_access(const struct run *run, const struct op *op, bool write, int k)
 {
     const struct program *p = run->program;
     for (int i = 0; i < op->access_count; i++) {
@@ -76,15 +41,7 @@ static int access_of(const struct run *run, const struct op *op, bool write, int
     return -1;
 }
 
-static bool is_read(const struct run *run, const struct op *op, int buffer)
-{
-    for (int k = 0, read; (read = access_of(run, op, false, k)) >= 0; k++)
-        if (read == buffer)
-            return true;
-    return false;
-}
-
-static struct device_ref buffer_ref(const struct run *run, int buffer, int64_t iteration)
+struct device_ref data_buffer(const struct run *run, int buffer, int64_t iteration)
 {
     const struct run_buffer *of = &run->buffers[buffer];
     return (struct device_ref){of->instances[iteration % of->count], 0};
@@ -149,7 +106,7 @@ static int members(const struct run *run, const struct op *op)
 static int64_t moved_bytes(const struct run *run, const struct op *op)
 {
     int64_t bytes = op->bytes;
-    int buffer = access_of(run, op, op->work->direction == DIRECTION_H2D, 0);
+    int buffer = data_access(run, op, op->work->direction == DIRECTION_H2D, 0);
     if (bytes == 0 && op->kind == OP_COPY && buffer >= 0)
         bytes = run->program->buffers[buffer].bytes;
     bytes = bytes ? cap_bytes(run, bytes) : DEFAULT_BYTES;
@@ -158,12 +115,7 @@ static int64_t moved_bytes(const struct run *run, const struct op *op)
     return bytes;
 }
 
-/* What an operation needs room for: bytes of what it reads, computes with, writes. */
-struct needs {
-    int64_t bytes[MAX_NEEDS];
-};
-
-static struct needs needs_of(const struct run *run, const struct op *op)
+struct needs data_needs(const struct run *run, const struct op *op)
 {
     const struct run_op *of = &run->ops[op - run->program->ops];
     const struct work *work = &of->work;
@@ -179,7 +131,8 @@ static struct needs needs_of(const struct run *run, const struct op *op)
         struct needs needs = {{0}};
         for (int k = 0; k < op->part_count; k++) {
             int part = op->part_first + k;
-            needs.bytes[run->program->parts[part].send ? 0 : 2] += align(run->part_bytes[part]);
+            needs.bytes[run->program->parts[part].send ? 0 : 2] +=
+                data_align(run->part_bytes[part]);
         }
         return needs;
     }
@@ -193,15 +146,6 @@ static struct needs needs_of(const struct run *run, const struct op *op)
     case WORK_AXPY: return (struct needs){{work->elements * 4, 0, work->elements * 4}};
     default: return (struct needs){{0}};
     }
-}
-
-/* Where the operand lies in the scratch memory of the stream. */
-static size_t scratch_at(const struct needs *needs, int operand)
-{
-    int64_t at = 0;
-    for (int i = 0; i < operand; i++)
-        at += align(needs->bytes[i]);
-    return (size_t)at;
 }
 
 /* ---- open ------------------------------------------------------------------------------------ */
@@ -247,9 +191,9 @@ static void size_buffers(struct run *run)
     }
     for (size_t i = 0; i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
-        struct needs needs = needs_of(run, op);
+        struct needs needs = data_needs(run, op);
         for (int end = 0; end < 2 && op->kind != OP_LAUNCH; end++) {
-            int buffer = access_of(run, op, end, 0);
+            int buffer = data_access(run, op, end, 0);
             size_t bytes = (size_t)needs.bytes[2 * end];
             if (buffer >= 0 && run->buffers[buffer].bytes < bytes)
                 run->buffers[buffer].bytes = bytes;
@@ -318,12 +262,12 @@ static enum status open_staging(struct run *run, struct diag *diag)
     return status;
 }
 
-/* Scratch memory starts as numbers, not as zeros, which some devices multiply faster. */
-static enum status fill_scratch(struct run *run, int stream, size_t bytes, struct diag *diag)
+/* Operands are numbers, not zeros, which some devices multiply faster. */
+static enum status fill_operands(struct run *run, int stream, size_t bytes, struct diag *diag)
 {
     struct device_stream *handle = run->streams[stream].handle;
     struct device_op op = {.kind = DEVICE_OP_FILL,
-                           .fill = {.out = {run->streams[stream].scratch, 0},
+                           .fill = {.out = {run->streams[stream].operands, 0},
                                     .elements = (int64_t)(bytes / sizeof(float)),
                                     .dtype = DTYPE_F32,
                                     .value = 0.25}};
@@ -331,23 +275,24 @@ static enum status fill_scratch(struct run *run, int stream, size_t bytes, struc
     return status ? status : device_stream_sync(handle, DEVICE_FOREVER, diag);
 }
 
-static enum status open_scratch(struct run *run, struct diag *diag)
+static enum status open_stream_memory(struct run *run, int stream, struct diag *diag)
 {
     const struct program *p = run->program;
-    enum status status = STATUS_OK;
-    for (int s = 0; s < p->stream_count && !status; s++) {
-        size_t bytes = 0;
-        for (size_t i = 0; i < p->op_count; i++) {
-            struct needs needs = needs_of(run, &p->ops[i]);
-            if (p->ops[i].stream == s && scratch_at(&needs, MAX_NEEDS) > bytes)
-                bytes = scratch_at(&needs, MAX_NEEDS);
-        }
-        status = device_alloc(run->ranks[p->streams[s].rank].device, MEMORY_DEVICE, bytes,
-                              &run->streams[s].scratch, diag);
-        if (!status)
-            status = fill_scratch(run, s, bytes, diag);
+    struct device *device = run->ranks[p->streams[stream].rank].device;
+    int64_t operands = 0, results = 0;
+    for (size_t i = 0; i < p->op_count; i++) {
+        if (p->ops[i].stream != stream)
+            continue;
+        struct needs needs = data_needs(run, &p->ops[i]);
+        operands = larger(operands, data_align(needs.bytes[0]) + data_align(needs.bytes[1]));
+        results = larger(results, data_align(needs.bytes[2]));
     }
-    return status;
+    enum status status =
+        device_alloc(device, MEMORY_DEVICE, (size_t)operands, &run->streams[stream].operands, diag);
+    if (!status)
+        status = device_alloc(device, MEMORY_DEVICE, (size_t)results, &run->streams[stream].results,
+                              diag);
+    return status ? status : fill_operands(run, stream, (size_t)operands, diag);
 }
 
 enum status data_open(struct run *run, struct diag *diag)
@@ -366,8 +311,8 @@ enum status data_open(struct run *run, struct diag *diag)
     enum status status = open_buffers(run, diag);
     if (!status)
         status = open_staging(run, diag);
-    if (!status)
-        status = open_scratch(run, diag);
+    for (int s = 0; s < p->stream_count && !status; s++)
+        status = open_stream_memory(run, s, diag);
     for (int rank = 0; rank < p->ranks && !status; rank++)
         status = device_alloc(run->ranks[rank].device, MEMORY_DEVICE,
                               (size_t)p->tasks * DIGEST_BYTES, &run->ranks[rank].digest, diag);
@@ -388,256 +333,15 @@ void data_close(struct run *run)
         free_all(run->buffers[b].instances, run->buffers[b].count);
     for (size_t i = 0; run->ops && i < p->op_count; i++)
         free_all(run->ops[i].staging, run->ops[i].staging_count);
-    for (int s = 0; run->streams && s < p->stream_count; s++)
-        device_free(run->streams[s].scratch);
+    for (int s = 0; run->streams && s < p->stream_count; s++) {
+        device_free(run->streams[s].operands);
+        device_free(run->streams[s].results);
+    }
     for (int rank = 0; run->ranks && rank < p->ranks; rank++)
         device_free(run->ranks[rank].digest);
     free(run->buffers);
     free(run->part_bytes);
     free(run->ops);
-}
-
-/* ---- what goes before the work --------------------------------------------------------------- */
-
-/* One operation on its way to its stream. */
-struct job {
-    struct run *run;
-    const struct op *op;
-    const struct run_op *of;
-    int64_t iteration;
-    struct diag *diag;
-};
-
-static enum status push(const struct job *job, struct device_op op, struct stamp *stamp)
-{
-    op.label = job->op->name >= 0 ? job->run->program->names.items[job->op->name] : NULL;
-    return device_push(job->run->streams[job->op->stream].handle, &op, stamp, job->diag);
-}
-
-static enum status add_mark(const struct job *job, struct device_ref x, struct device_ref y,
-                            float alpha)
-{
-    return push(
-        job,
-        (struct device_op){.kind = DEVICE_OP_AXPY,
-                           .axpy = {.x = x, .y = y, .elements = DIGEST_FLOATS, .alpha = alpha}},
-        NULL);
-}
-
-static enum status set_mark(const struct job *job, struct device_ref mark)
-{
-    int rank = job->run->program->streams[job->op->stream].rank;
-    double value = number((uint64_t)rank, (uint64_t)job->op->task, (uint64_t)job->iteration);
-    return push(
-        job,
-        (struct device_op){.kind = DEVICE_OP_FILL, .fill = {mark, DIGEST_FLOATS, DTYPE_F32, value}},
-        NULL);
-}
-
-static enum status copy_mark(const struct job *job, struct device_ref from, struct device_ref to)
-{
-    return push(
-        job,
-        (struct device_op){.kind = DEVICE_OP_COPY, .copy = {DIRECTION_D2D, from, to, DIGEST_BYTES}},
-        NULL);
-}
-
-/* sum += a_k * r_k over the buffers read, but for `except`. */
-static enum status add_reads(const struct job *job, struct device_ref sum, int except)
-{
-    enum status status = STATUS_OK;
-    for (int k = 0, read; (read = access_of(job->run, job->op, false, k)) >= 0 && !status; k++)
-        if (read != except)
-            status =
-                add_mark(job, buffer_ref(job->run, read, job->iteration), sum, weight(job->op, k));
-    return status;
-}
-
-static struct device_ref digest_ref(const struct job *job)
-{
-    int rank = job->run->program->streams[job->op->stream].rank;
-    return (struct device_ref){job->run->ranks[rank].digest,
-                               (size_t)job->op->task * (size_t)DIGEST_BYTES};
-}
-
-/* A kernel: everything read goes into everything written. */
-static enum status mix(const struct job *job)
-{
-    int first = access_of(job->run, job->op, true, 0);
-    if (first < 0)
-        return add_reads(job, digest_ref(job), -1);
-    struct device_ref mark = buffer_ref(job->run, first, job->iteration);
-    enum status status =
-        is_read(job->run, job->op, first) ? add_mark(job, mark, mark, -0.75F) : set_mark(job, mark);
-    if (!status)
-        status = add_reads(job, mark, first);
-    if (!status)
-        status = add_mark(job, mark, digest_ref(job), 1.0F);
-    for (int k = 1, written; (written = access_of(job->run, job->op, true, k)) >= 0 && !status; k++)
-        if (written != first)
-            status = copy_mark(job, mark, buffer_ref(job->run, written, job->iteration));
-    return status;
-}
-
-static enum status push_marks(const struct job *job)
-{
-    if (!job->run->config.digest || job->op->access_count == 0)
-        return STATUS_OK;
-    return job->op->kind == OP_LAUNCH ? mix(job) : add_reads(job, digest_ref(job), -1);
-}
-
-/* ---- the work -------------------------------------------------------------------------------- */
-
-/* An operand: the k-th buffer read or written, if there is one, else scratch memory. */
-static struct device_ref operand(const struct job *job, bool write, int k, size_t at)
-{
-    int buffer = access_of(job->run, job->op, write, k);
-    if (buffer >= 0)
-        return buffer_ref(job->run, buffer, job->iteration);
-    return (struct device_ref){job->run->streams[job->op->stream].scratch, at};
-}
-
-static struct device_ref scratch(const struct job *job, size_t at)
-{
-    return (struct device_ref){job->run->streams[job->op->stream].scratch, at};
-}
-
-static bool same_place(struct device_ref a, struct device_ref b)
-{
-    return a.buffer == b.buffer && a.offset == b.offset;
-}
-
-static enum status push_kernel(const struct job *job, struct device_op op, struct stamp *stamp)
-{
-    const struct work *work = &job->of->work;
-    struct needs needs = needs_of(job->run, job->op);
-    struct device_ref a = scratch(job, 0), b = scratch(job, scratch_at(&needs, 1)),
-                      c = scratch(job, scratch_at(&needs, 2));
-    op.kind = DEVICE_OP_SPIN;
-    switch (job->run->config.timed ? work->kind : WORK_NONE) {
-    case WORK_GEMM:
-        op.kind = DEVICE_OP_GEMM;
-        op.gemm = (struct device_gemm){a, b, c, work->m, work->n, work->k, work->dtype};
-        break;
-    case WORK_GATHER:
-        op.kind = DEVICE_OP_GATHER;
-        op.gather = (struct device_gather){.table = a,
-                                           .index = b,
-                                           .out = c,
-                                           .rows = work->rows,
-                                           .dim = work->dim,
-                                           .table_rows = larger(work->rows, 1),
-                                           .dtype = work->dtype};
-        break;
-    case WORK_AXPY:
-        op.kind = DEVICE_OP_AXPY;
-        op.axpy = (struct device_axpy){a, c, work->elements, job->iteration % 2 ? -0.5F : 0.5F};
-        break;
-    default: break;
-    }
-    return push(job, op, stamp);
-}
-
-/* The numbers a copy brings from the host are those of its iteration. */
-static struct device_ref staging(const struct job *job)
-{
-    const struct run_op *of = job->of;
-    int rank = job->run->program->streams[job->op->stream].rank;
-    struct device_buffer *buffer = of->staging[job->iteration % of->staging_count];
-    float *numbers = device_host_pointer(buffer);
-    size_t count = (size_t)smaller(of->bytes / (int64_t)sizeof(float), DIGEST_FLOATS);
-    for (size_t i = 0; i < count && of->work.direction == DIRECTION_H2D; i++)
-        numbers[i] = number((uint64_t)rank << 32 | (uint64_t)(uint32_t)job->op->task,
-                            (uint64_t)job->iteration, i);
-    return (struct device_ref){buffer, 0};
-}
-
-static enum status push_copy(const struct job *job, struct device_op op, struct stamp *stamp)
-{
-    struct needs needs = needs_of(job->run, job->op);
-    enum direction direction = job->of->work.direction;
-    op.kind = DEVICE_OP_COPY;
-    op.copy = (struct device_copy){.direction = direction, .bytes = job->of->bytes};
-    op.copy.from = direction == DIRECTION_H2D ? staging(job) : operand(job, false, 0, 0);
-    op.copy.to =
-        direction == DIRECTION_D2H ? staging(job) : operand(job, true, 0, scratch_at(&needs, 2));
-    if (same_place(op.copy.from, op.copy.to))
-        op.copy.to = scratch(job, scratch_at(&needs, 2));
-    return push(job, op, stamp);
-}
-
-static enum status push_collective(const struct job *job, struct device_op op, struct stamp *stamp)
-{
-    const struct program *p = job->run->program;
-    const struct comm_desc *comm = &p->comms[job->op->comm];
-    struct needs needs = needs_of(job->run, job->op);
-    op.kind = DEVICE_OP_COLLECTIVE;
-    op.collective =
-        (struct device_collective){.comm = job->run->comms[comm->first_member + job->op->member],
-                                   .kind = job->of->work.collective,
-                                   .tag = job->op->name >= 0 ? p->names.items[job->op->name] : NULL,
-                                   .root = comm->members[0],
-                                   .bytes = job->of->bytes,
-                                   .send = operand(job, false, 0, 0),
-                                   .recv = operand(job, true, 0, scratch_at(&needs, 2))};
-    if (same_place(op.collective.send, op.collective.recv) &&
-        job->of->work.collective == COLLECTIVE_ALL_TO_ALL)
-        op.collective.recv = scratch(job, scratch_at(&needs, 2));
-    return push(job, op, stamp);
-}
-
-static int peer_of(const struct program *p, const struct part *part)
-{
-    return part->send ? p->channels[part->channel].to : p->channels[part->channel].from;
-}
-
-/* The first send and the first receive use the buffers of the plan, if it names any. */
-static enum status push_group(const struct job *job, struct device_op op, struct stamp *stamp)
-{
-    const struct program *p = job->run->program;
-    const struct comm_desc *comm = &p->comms[job->op->comm];
-    struct needs needs = needs_of(job->run, job->op);
-    size_t count = (size_t)job->op->part_count, at[2] = {0, scratch_at(&needs, 2)};
-    int seen[2] = {0, 0};
-    struct device_p2p *parts = calloc(count + 1, sizeof *parts);
-    if (!parts)
-        return diag_no_memory(job->diag);
-    for (size_t i = 0; i < count; i++) {
-        const struct part *part = &p->parts[job->op->part_first + (int)i];
-        int end = part->send ? 0 : 1;
-        int64_t bytes = job->run->part_bytes[job->op->part_first + (int)i];
-        parts[i] = (struct device_p2p){.send = part->send,
-                                       .peer = peer_of(p, part),
-                                       .tag = p->names.items[part->tag],
-                                       .bytes = bytes};
-        parts[i].data = seen[end]++ ? scratch(job, at[end]) : operand(job, end, 0, at[end]);
-        at[end] += (size_t)align(bytes);
-    }
-    op.kind = DEVICE_OP_GROUP;
-    op.group =
-        (struct device_group){job->run->comms[comm->first_member + job->op->member], parts, count};
-    enum status status = push(job, op, stamp);
-    free(parts);
-    return status;
-}
-
-enum status data_push(struct run *run, const struct op *op, int64_t iteration, struct stamp *stamp,
-                      struct diag *diag)
-{
-    struct job job = {run, op, &run->ops[op - run->program->ops], iteration, diag};
-    struct device_op work = {.sm = op->sm, .time_ns = run->config.timed ? op->time_ns : 0};
-    enum status status = push_marks(&job);
-    if (status)
-        return status;
-    switch (op->kind) {
-    case OP_LAUNCH: return push_kernel(&job, work, stamp);
-    case OP_COPY: return push_copy(&job, work, stamp);
-    case OP_COLLECTIVE: return push_collective(&job, work, stamp);
-    case OP_GROUP: return push_group(&job, work, stamp);
-    default: break;
-    }
-    assert(0 && "an operation without work");
-    return STATUS_OK;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -679,7 +383,7 @@ static enum status fetch_buffer(struct run *run, int buffer, float *to, struct d
     int64_t last = run->program->tasks ? run->ranks[rank].end - 1 : 0;
     if (run->buffers[buffer].count == 0 || last < 0)
         return STATUS_OK;
-    return fetch(run, rank, buffer_ref(run, buffer, last), DIGEST_BYTES, to, diag);
+    return fetch(run, rank, data_buffer(run, buffer, last), DIGEST_BYTES, to, diag);
 }
 
 enum status data_results(struct run *run, struct results *out, struct diag *diag)

@@ -93,7 +93,7 @@ bool push_work(struct run_thread *self, const struct op *op, int64_t iteration)
     struct push push;
     bool done = push_begin(&push, self, op, iteration);
     if (done)
-        done = run_check(run, data_push(run, op, iteration, push.stamp, &push.diag), &push.diag);
+        done = run_check(run, work_push(run, op, iteration, push.stamp, &push.diag), &push.diag);
     return push_end(&push, done);
 }
 

@@ -4,7 +4,8 @@
  *     drive.c     a driver thread a rank asks the policy and fills the workers' queues
  *     worker.c    workers and host threads execute operations one by one
  *     push.c      an operation goes to its stream: launch queues, events, callbacks
- *     data.c      what operations do to buffers
+ *     data.c      the memory of a run
+ *     work.c      what operations do to it
  *     watch.c     the calling thread looks for the end, signals, failures and hangs
  *
  * One lock (`lock`) protects everything the host side decides: flags, tickets, locks, queues, the
@@ -62,8 +63,10 @@ struct run_stream {
     struct device_event *
         *room;     /* [program cap]: the last operation in each place; NULL: unlimited */
     int64_t items; /* program operations pushed, under the gate */
-    struct device_event *mark;     /* for operations that leave nothing else in the stream */
-    struct device_buffer *scratch; /* operands that no buffer of the plan stands for */
+    struct device_event *mark; /* for operations that leave nothing else in the stream */
+    /* For operands and results that no buffer of the plan stands for. Operands are never written: what
+       an operation reads does not depend on what its stream did before. */
+    struct device_buffer *operands, *results;
 };
 
 struct run_rank {
@@ -232,9 +235,23 @@ enum { DIGEST_FLOATS = 64, DIGEST_BYTES = DIGEST_FLOATS * (int)sizeof(float) };
 
 enum status data_open(struct run *run, struct diag *diag);
 void data_close(struct run *run);
-/* Push the work of an operation, with what makes its data checkable before it. With the gate held. */
-enum status data_push(struct run *run, const struct op *op, int64_t iteration, struct stamp *stamp,
-                      struct diag *diag);
+
+/* The k-th buffer an operation reads, or writes; -1: there is none. */
+int data_access(const struct run *run, const struct op *op, bool write, int k);
+/* The instance of a buffer for an iteration. */
+struct device_ref data_buffer(const struct run *run, int buffer, int64_t iteration);
+
+/* What an operation needs room for: bytes of what it reads, computes with, writes. In the stream's
+   memory for operands the second lies behind the first, aligned. */
+enum { DATA_ALIGN = 256 };
+struct needs {
+    int64_t bytes[3];
+};
+struct needs data_needs(const struct run *run, const struct op *op);
+static inline int64_t data_align(int64_t bytes)
+{
+    return (bytes + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
+}
 
 /* What is left of a run: a digest a rank and task, the final contents of a buffer's first floats. */
 struct results {
@@ -243,6 +260,12 @@ struct results {
 };
 /* With the device idle. Freed with free(out->floats). */
 enum status data_results(struct run *run, struct results *out, struct diag *diag);
+
+/* ---- work.c ---------------------------------------------------------------------------------- */
+
+/* Push the work of an operation, with what makes its data checkable before it. With the gate held. */
+enum status work_push(struct run *run, const struct op *op, int64_t iteration, struct stamp *stamp,
+                      struct diag *diag);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

@@ -234,7 +234,7 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
     return status;
 }
 
-/* Operations are counted from the start of the run; opening it has filled each stream's scratch memory. */
+/* Operations are counted from the start of the run; opening it has pushed one to each stream. */
 static enum status inject(struct run *run, const struct runtime_options *options, struct diag *diag)
 {
     int64_t number = options->inject.number;
