@@ -82,16 +82,25 @@ void run_stop(struct run *run, const char *why)
         stop_everybody(run, why);
 }
 
+static const char *first_error(const struct diag *diag)
+{
+    for (size_t i = 0; i < diag->count; i++)
+        if (diag->messages[i].severity == SEVERITY_ERROR)
+            return diag->messages[i].text;
+    return diag->out_of_memory ? "out of memory" : "the device failed";
+}
+
 bool run_check(struct run *run, enum status status, struct diag *diag)
 {
+    struct diag cause;
     if (status == STATUS_OK)
         return true;
-    const char *text = diag->out_of_memory ? "out of memory" : "the device failed";
-    for (size_t i = diag->count; i-- > 0;)
-        if (diag->messages[i].severity == SEVERITY_ERROR)
-            text = diag->messages[i].text;
-    if (!run_stopped(run))
-        run_fail(run, status, "%s", text);
+    if (run_stopped(run))
+        return false;
+    diag_init(&cause);
+    enum status caused = device_world_status(run->world, &cause);
+    run_fail(run, caused ? caused : status, "%s", first_error(caused ? &cause : diag));
+    diag_fini(&cause);
     return false;
 }
 

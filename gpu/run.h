@@ -171,7 +171,8 @@ void run_wake_rank(struct run *run, int rank);
 /* The first failure is kept; everything stops. Without the lock. */
 void run_fail(struct run *run, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* STATUS_OK: true. Else the run fails with the first error in `diag`, unless it has stopped already. */
+/* STATUS_OK: true. Else the run fails, unless it has stopped already: with the first failure of the
+   device, of which this may be a consequence, or with the first error in `diag`. */
 bool run_check(struct run *run, enum status status, struct diag *diag);
 /* Stop without a failure. */
 void run_stop(struct run *run, const char *why);
