@@ -16,9 +16,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "pack.h"
+#include "check/stopwatch.h"
 #include "visited.h"
 
 enum { MAX_CHAIN = 1 << 20, PROGRESS_EVERY = 1 << 10 };
@@ -51,13 +51,6 @@ struct search {
     bool stop;
     bool given_up; /* some run was not followed to its end */
 };
-
-static double seconds_since(const struct timespec *start)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
-}
 
 /* ---- which step next ------------------------------------------------------------------------- */
 
@@ -504,7 +497,7 @@ static void follow(struct search *search, uint32_t id, const struct transition *
 static void report_progress(struct search *search)
 {
     const struct search_limits *limits = &search->options->limits;
-    double seconds = seconds_since(&search->start);
+    double seconds = stopwatch_seconds(&search->start);
     if (limits->time_ns && seconds * 1e9 > (double)limits->time_ns) {
         search->result->limit = "time";
         search->stop = true;
@@ -596,7 +589,7 @@ enum status search_run(const struct program *program, const struct search_option
 {
     *out = (struct search_result){0};
     struct search search = {.program = program, .options = options, .result = out, .diag = diag};
-    clock_gettime(CLOCK_MONOTONIC, &search.start);
+    search.start = stopwatch_start();
     search.pace = pace_for(program, options);
     if (!allocate(&search)) {
         release(&search);
@@ -612,7 +605,7 @@ enum status search_run(const struct program *program, const struct search_option
     out->complete = search.status == STATUS_OK && !search.stop && !search.given_up;
     out->states = visited_count(search.visited);
     out->peak_bytes = visited_bytes(search.visited) + 2 * program->at.bytes;
-    out->seconds = seconds_since(&search.start);
+    out->seconds = stopwatch_seconds(&search.start);
     release(&search);
     if (search.status != STATUS_OK)
         search_result_fini(out);

@@ -7,10 +7,10 @@
  */
 #include "check/verify.h"
 
+#include "check/stopwatch.h"
 #include "check/structure.h"
 
 #include <string.h>
-#include <time.h>
 
 enum { SHORTEST_STATES = 300000 };
 #define SHORTEST_NS    INT64_C(2000000000)
@@ -158,13 +158,6 @@ static enum status verify_program(const struct program *program,
     return status;
 }
 
-static double seconds_since(const struct timespec *start)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
-}
-
 enum status verify_plan(const struct plan *plan, const struct verify_options *options,
                         struct verify_report *out, struct diag *diag)
 {
@@ -176,11 +169,10 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
     arena_init(&out->arena, 0);
     out->plan = arena_strdup(&out->arena, plan->name);
     out->file = arena_strdup(&out->arena, plan->file);
-    struct timespec start;
-    clock_gettime(CLOCK_MONOTONIC, &start);
+    struct timespec start = stopwatch_start();
     status =
         out->plan && out->file ? verify_program(program, options, out, diag) : diag_no_memory(diag);
-    out->seconds = seconds_since(&start);
+    out->seconds = stopwatch_seconds(&start);
     program_close(program);
     if (status != STATUS_OK)
         verify_fini(out);

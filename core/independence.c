@@ -120,7 +120,7 @@ static void note_op(const struct program *program, struct users *users, const st
     case OP_RECORD_STREAM: note(&users->lifetime[rank], thread); break;
     default: break;
     }
-    if (op->stream >= 0 && op->kind != OP_SYNC && op->kind != OP_RECORD_STREAM)
+    if (op_pushes(op->kind))
         note_push(program, users, op, thread);
 }
 

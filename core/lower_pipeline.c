@@ -337,14 +337,9 @@ static int max_distance(const struct pipeline *pipeline)
 /* Items one iteration pushes to the stream that gets the fewest, and to each. */
 static void count_pushes(const struct program *program, int *per_stream)
 {
-    static const bool pushes[] = {
-#define X(name, key, pushes_) pushes_,
-        OP_LIST(X)
-#undef X
-    };
     memset(per_stream, 0, (size_t)program->stream_count * sizeof *per_stream);
     for (size_t i = 0; i < program->op_count; i++)
-        if (pushes[program->ops[i].kind])
+        if (op_pushes(program->ops[i].kind))
             per_stream[program->ops[i].stream]++;
 }
 

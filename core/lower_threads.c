@@ -259,15 +259,10 @@ static enum status lower_callbacks(struct lowering *lowering)
 /* Everything a finite program ever pushes fits, unless the plan limits the launch queue. */
 static enum status size_streams(struct lowering *lowering)
 {
-    static const bool pushes[] = {
-#define X(name, key, pushes_) pushes_,
-        OP_LIST(X)
-#undef X
-    };
     struct program *program = lowering->program;
     int limit = lowering->plan->machine.launch_queue;
     for (size_t i = 0; i < program->op_count; i++)
-        if (pushes[program->ops[i].kind])
+        if (op_pushes(program->ops[i].kind))
             program->streams[program->ops[i].stream].cap++;
     for (int s = 0; s < program->stream_count; s++) {
         struct stream_desc *stream = &program->streams[s];

@@ -11,6 +11,16 @@ const char *op_key(enum op_kind kind)
     return keys[kind];
 }
 
+bool op_pushes(enum op_kind kind)
+{
+    static const bool pushes[] = {
+#define X(name, key, pushes_) pushes_,
+        OP_LIST(X)
+#undef X
+    };
+    return pushes[kind];
+}
+
 const char *property_key(enum property property)
 {
     static const char *const keys[] = {

@@ -9,6 +9,8 @@
 #ifndef SWSIM_OPS_H
 #define SWSIM_OPS_H
 
+#include <stdbool.h>
+
 /*            NAME           key in a plan    pushes to a stream */
 #define HOST_OP_LIST(X)                                                                            \
     X(HOST, "host", 0)             /* CPU work: time */                                            \
@@ -53,6 +55,8 @@ enum op_kind {
 
 /* The key of an operation in a plan file. */
 const char *op_key(enum op_kind kind);
+/* Does it take a place in a stream's FIFO? */
+bool op_pushes(enum op_kind kind);
 
 /* Properties that are checked (section 8): NAME, key in JSON and in `expect:`. */
 #define PROPERTY_LIST(X)                                                                           \

@@ -143,16 +143,6 @@ static const struct op_syntax {
 
 enum { HOST_OP_COUNT = FIELD_COUNT(op_syntax) };
 
-static bool op_pushes(enum op_kind kind)
-{
-    static const bool pushes[] = {
-#define X(name, key, pushes) pushes,
-        HOST_OP_LIST(X)
-#undef X
-    };
-    return pushes[kind];
-}
-
 static int find_op(const char *key)
 {
     for (int kind = 0; kind < HOST_OP_COUNT; kind++)
