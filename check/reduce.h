@@ -1,0 +1,43 @@
+/*
+ * reduce.h - which steps must be explored from a state, and which may be left for later.
+ *
+ * The reducer answers two questions. Is there a step that may be taken alone, because it commutes
+ * with everything else (reducer_next_free)? If not, which steps make up the choice
+ * (reducer_choices)? The argument that nothing is lost, property by property, is in doc/checker.md.
+ * The reducer keeps scratch memory, so each searching thread has its own.
+ */
+#ifndef SWSIM_REDUCE_H
+#define SWSIM_REDUCE_H
+
+#include "core/machine.h"
+
+/* Who goes first among the free steps matters only for the number of iterations in flight, which is
+   looked at whenever an iteration is admitted: finishing work lowers it. Is the question whether it
+   can be too high, the device must be as late as it can be; is the question whether a run can keep
+   it low, admitting must be. */
+enum pace { PACE_ANY, PACE_LATE_DEVICE, PACE_LATE_ADMISSION };
+
+struct reducer {
+    const struct program *program;
+    enum pace pace;
+    int *rank_order; /* ranks, those that lag first */
+    int *component;  /* per rank: the first rank of its component */
+    bool has_components;
+    int current; /* the component that goes on */
+};
+
+/* False: memory is exhausted. reducer_fini in any case. */
+bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace);
+void reducer_fini(struct reducer *reducer);
+
+/* The agent whose free step is to be taken alone, or -1: there is a choice, or nothing to do. */
+int reducer_next_free(struct reducer *reducer, const struct state *state);
+
+/* The transitions to explore from `state`; `out` has room for program->agent_count + 1. Returns
+   their number; 0: the run ends here. */
+int reducer_choices(struct reducer *reducer, const struct state *state, struct transition *out);
+
+/* Have the ranks that hang in `state` admitted all there is data for? */
+bool reducer_data_ended(const struct reducer *reducer, const struct state *state);
+
+#endif
