@@ -2,6 +2,7 @@
  */
 #include "check/explain.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,22 @@ static bool tell_blocked(const struct program *p, const struct state *state, str
     return true;
 }
 
+/* "task Forward(1) of rank 0 fails, and rank 1 driver is never woken". */
+static const char *tell_fault(const struct program *p, const struct story *story,
+                              struct arena *arena)
+{
+    const char *fault = "something fails", *blocked = "somebody";
+    char text[2 * TEXT];
+    for (size_t i = 0; i < story->step_count; i++)
+        if (p->agents[story->steps[i].agent_index].kind == AGENT_FAULT)
+            fault = story->steps[i].action;
+    for (size_t i = story->blocked_count; i-- > 0;)
+        if (p->agents[story->blocked[i].agent_index].kind == AGENT_THREAD)
+            blocked = story->blocked[i].agent;
+    snprintf(text, sizeof text, "%s, and %s is never woken", fault, blocked);
+    return arena_strdup(arena, text);
+}
+
 /* Follow "must act first" from everyone until somebody comes twice. */
 static bool find_cycle(struct arena *arena, struct story *out)
 {
@@ -110,6 +127,7 @@ enum status explain_path(const struct program *program, enum property property,
     struct effect last = {.op = -1, .other_op = -1, .other_agent = -1};
     bool told = tell_steps(program, state, path, arena, out, &last);
     if (told && (property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN ||
+                 property == PROPERTY_FAULTS ||
                  (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))))
         told = tell_blocked(program, state, arena, out) && find_cycle(arena, out);
     if (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))
@@ -119,6 +137,8 @@ enum status explain_path(const struct program *program, enum property property,
     char text[TEXT];
     out->sentence = arena_strdup(
         arena, machine_describe_violation(program, property, &last, text, sizeof text));
+    if (told && property == PROPERTY_FAULTS)
+        out->sentence = tell_fault(program, out, arena);
     machine_free(state);
     return told && !arena->failed ? STATUS_OK : diag_no_memory(diag);
 }

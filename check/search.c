@@ -230,6 +230,14 @@ static void store(struct search *search, uint32_t parent, struct transition by)
     }
 }
 
+/* Let the one who asked look at search->work: the state after `choice` and `chain` free steps. */
+static void visit(struct search *search, uint32_t id, const struct transition *choice, size_t chain)
+{
+    const struct search_options *options = search->options;
+    if (options->visit && options->visit(options->visit_arg, search->work))
+        found(search, 1u << PROPERTY_FAULTS, id, choice, chain);
+}
+
 /* Do the chosen step and the chain of free steps behind it; store the node it leads to. */
 static void follow(struct search *search, uint32_t id, const struct transition *choice)
 {
@@ -246,6 +254,7 @@ static void follow(struct search *search, uint32_t id, const struct transition *
         if (effect.violated & bad)
             return;
     }
+    visit(search, id, choice, 0);
     for (size_t k = 1; search->options->reduction && !anchored && k < MAX_CHAIN && !search->stop;
          k++) {
         int agent = reducer_next_free(&search->reducer, search->work);
@@ -258,6 +267,7 @@ static void follow(struct search *search, uint32_t id, const struct transition *
             found(search, effect.violated, id, choice, k);
         if (effect.violated & bad)
             return;
+        visit(search, id, choice, k);
     }
     store(search, id, choice ? *choice : (struct transition){0, 0});
 }
@@ -278,11 +288,27 @@ static void report_progress(struct search *search)
     search->options->progress(search->options->progress_arg, &progress);
 }
 
+/* Programs built with `faults`: what is judged is who is blocked after a fault, and nothing else. True
+   if there is nothing to expand here. */
+static bool judge_fault(struct search *search, uint32_t id, int choices)
+{
+    const unsigned faults = 1u << PROPERTY_FAULTS;
+    if (!machine_never_woken(search->program, search->node)) {
+        search->result->ends_well |= choices == 0 && machine_failed(search->program, search->node);
+        return choices == 0;
+    }
+    machine_copy(search->program, search->work, search->node);
+    found(search, faults, id, NULL, MAX_CHAIN);
+    return choices == 0 || search->options->cut_at & faults;
+}
+
 static void expand(struct search *search, uint32_t id)
 {
     const struct program *p = search->program;
     pack_expand(p, visited_state(search->visited, id), search->node);
     int count = list_choices(search);
+    if (p->options.faults && judge_fault(search, id, count))
+        return;
     if (count == 0) {
         machine_copy(p, search->work, search->node);
         unsigned violated = judge_end(search, search->node);

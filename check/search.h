@@ -33,6 +33,10 @@ struct search_options {
     unsigned stop_when_all; /* stop as soon as all of these are found (0: explore everything) */
     unsigned cut_at;        /* do not go on behind a violation of these */
     bool endless; /* do not follow the end of the data; ends_well then tells of infinite runs */
+    /* Looks at every state a run passes; true: from here on a fault leaves somebody blocked, which is
+       reported as PROPERTY_FAULTS with the path to this state. May be NULL. */
+    bool (*visit)(void *arg, const struct state *state);
+    void *visit_arg;
     struct search_limits limits;
     void (*progress)(void *arg,
                      const struct search_progress *); /* may be NULL; about twice a second */

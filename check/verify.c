@@ -7,6 +7,7 @@
  */
 #include "check/verify.h"
 
+#include "check/faults.h"
 #include "check/stopwatch.h"
 #include "check/structure.h"
 
@@ -25,6 +26,11 @@ const char *verdict_key(enum verdict verdict)
 static unsigned bit(enum property property)
 {
     return 1u << property;
+}
+
+static bool is_violated(enum outcome outcome)
+{
+    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
 }
 
 static struct search_options base_options(const struct verify_options *options)
@@ -128,7 +134,69 @@ static enum status explain_findings(const struct program *program,
     return status;
 }
 
-static enum status verify_program(const struct program *program,
+/* ---- failure safety -------------------------------------------------------------------------- */
+
+static const struct expectation *expected(const struct plan *plan, enum driver driver)
+{
+    return driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
+}
+
+/* Is failure safety asked for: by the caller, or by what the plan expects of this driver? */
+static bool asks_for_faults(const struct program *program, const struct verify_options *options)
+{
+    return options->faults || options->properties & bit(PROPERTY_FAULTS) ||
+           (!options->properties &&
+            expected(program->plan, program->driver)->named[PROPERTY_FAULTS]);
+}
+
+static void report_faults(struct verify_report *report, const struct faults_answer *answer)
+{
+    report->outcome[PROPERTY_FAULTS] = answer->outcome;
+    report->states += answer->states;
+    report->transitions += answer->transitions;
+    if (answer->peak_bytes > report->peak_bytes)
+        report->peak_bytes = answer->peak_bytes;
+    if (report->verdict == VERDICT_VIOLATED || answer->outcome == OUTCOME_PROVED)
+        return;
+    report->verdict = VERDICT_UNDECIDED;
+    report->limit = answer->limit;
+    if (is_violated(answer->outcome)) {
+        report->verdict = VERDICT_VIOLATED;
+        report->first = PROPERTY_FAULTS;
+    }
+}
+
+/* A plan that hangs or mixes up its collectives by itself does so after a fault as well: then the
+   question is not asked. `plan` is what `program` was built from. */
+static enum status judge_faults(const struct plan *plan, const struct program *program,
+                                const struct verify_options *options, struct verify_report *report,
+                                struct diag *diag)
+{
+    const enum outcome *outcome = report->outcome;
+    if (is_violated(outcome[PROPERTY_DEADLOCK]) || is_violated(outcome[PROPERTY_DRAIN]) ||
+        is_violated(outcome[PROPERTY_MISMATCH]))
+        return STATUS_OK;
+    struct faults_options faults = {.no_structure = options->no_reduction,
+                                    .any_witness = options->any_witness,
+                                    .lives = outcome[PROPERTY_DEADLOCK] == OUTCOME_PROVED &&
+                                             outcome[PROPERTY_DRAIN] == OUTCOME_PROVED &&
+                                             outcome[PROPERTY_MISMATCH] == OUTCOME_PROVED,
+                                    .limits = options->limits,
+                                    .progress = options->progress,
+                                    .progress_arg = options->progress_arg};
+    struct faults_answer answer;
+    enum status status = faults_judge(plan, program, &faults, &answer, diag);
+    if (status != STATUS_OK)
+        return status;
+    report_faults(report, &answer);
+    if (is_violated(answer.outcome))
+        status = explain_path(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
+                              &report->stories[PROPERTY_FAULTS], diag);
+    faults_fini(&answer);
+    return status;
+}
+
+static enum status verify_program(const struct plan *plan, const struct program *program,
                                   const struct verify_options *options,
                                   struct verify_report *report, struct diag *diag)
 {
@@ -138,6 +206,9 @@ static enum status verify_program(const struct program *program,
     enum status status = STATUS_OK;
     if (!options->no_reduction)
         status = structure_proves(program, &by_structure, diag);
+    bool faults = asks_for_faults(program, options);
+    if (faults) /* whether it hangs by itself must be known first */
+        search.properties |= bit(PROPERTY_DEADLOCK) | bit(PROPERTY_DRAIN) | bit(PROPERTY_MISMATCH);
     by_structure &= search.properties;
     search.properties &= ~by_structure & ~bit(PROPERTY_FAULTS);
     search.stop_when_all = by_structure ? search.properties : 0;
@@ -155,6 +226,8 @@ static enum status verify_program(const struct program *program,
     report->driver = program->driver;
     status = explain_findings(program, options, &result, report, diag);
     search_result_fini(&result);
+    if (status == STATUS_OK && faults)
+        status = judge_faults(plan, program, options, report, diag);
     return status;
 }
 
@@ -170,8 +243,8 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
     out->plan = arena_strdup(&out->arena, plan->name);
     out->file = arena_strdup(&out->arena, plan->file);
     struct timespec start = stopwatch_start();
-    status =
-        out->plan && out->file ? verify_program(program, options, out, diag) : diag_no_memory(diag);
+    status = out->plan && out->file ? verify_program(plan, program, options, out, diag)
+                                    : diag_no_memory(diag);
     out->seconds = stopwatch_seconds(&start);
     program_close(program);
     if (status != STATUS_OK)
@@ -184,16 +257,10 @@ void verify_fini(struct verify_report *report)
     arena_fini(&report->arena);
 }
 
-static bool is_violated(enum outcome outcome)
-{
-    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
-}
-
 bool verify_as_expected(const struct plan *plan, const struct verify_report *report,
                         struct diag *diag)
 {
-    const struct expectation *expect =
-        report->driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
+    const struct expectation *expect = expected(plan, report->driver);
     bool agree = true;
     for (int p = 0; expect->given && p < PROPERTY_COUNT; p++) {
         enum outcome got = report->outcome[p], want = expect->outcome[p];

@@ -11,7 +11,8 @@
 
 struct verify_options {
     struct program_options program; /* driver, iterations (-1: any number), ranks, max_depth */
-    unsigned properties;            /* bits of enum property; 0: all */
+    unsigned properties;            /* bits of enum property; 0: all but faults */
+    bool faults; /* failure safety as well; so do its bit and the plan's `expect:` */
     bool no_reduction;
     bool any_witness; /* do not look for a shortest counterexample */
     struct search_limits limits;

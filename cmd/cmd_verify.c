@@ -212,7 +212,6 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     struct request request = {.driver = 2};
     const char *iterations = NULL, *limits = NULL, *properties = NULL;
     int64_t ranks = 0, max_depth = 0;
-    bool faults = false;
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
          OPTION_CHOICE, &request.driver, 0, 0},
@@ -221,10 +220,11 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,
          &max_depth, 1, PLAN_MAX_DEPTH},
-        {"property", 0, "LIST", "only these: deadlock,mismatch,race,lifetime,slot,bound,drain",
-         OPTION_TEXT, &properties, 0, 0},
-        {"faults", 0, NULL, "let a task fail or data end early (not in this version)", OPTION_FLAG,
-         &faults, 0, 0},
+        {"property", 0, "LIST",
+         "only these: deadlock,mismatch,race,lifetime,slot,bound,drain,faults", OPTION_TEXT,
+         &properties, 0, 0},
+        {"faults", 0, NULL, "failure safety too: a task fails, data end early, a rank dies",
+         OPTION_FLAG, &request.verify.faults, 0, 0},
         {"no-reduction", 0, NULL, "explore without reductions: slower, same verdicts", OPTION_FLAG,
          &request.verify.no_reduction, 0, 0},
         {"limit", 0, "LIST", "stop undecided at states=N,mem=SIZE,time=DURATION", OPTION_TEXT,
@@ -253,8 +253,6 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    if (faults)
-        return diag_error(&app->diag, STATUS_USAGE, "verify --faults: not in this version");
     status = finish_request(app, &request, iterations, limits, properties);
     if (status != STATUS_OK)
         return status;

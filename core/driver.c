@@ -117,14 +117,18 @@ static bool is_dataflow(const struct program *p)
     return p->driver == DRIVER_DATAFLOW;
 }
 
+int64_t driver_next(const struct program *p, const int32_t *rank_state)
+{
+    return is_dataflow(p) ? rank_state[RANK_ADMITTED] : clock_newest(p, rank_state);
+}
+
 bool driver_asks_for_data(const struct program *p, int32_t *c, int rank)
 {
     const int32_t *state = rank_cells(p, c, rank);
     int phase = thread_cells(p, c, p->driver_thread[rank])[THREAD_PC];
     if (phase != PHASE_ADMIT || state[RANK_END] >= 0)
         return false;
-    int64_t next = is_dataflow(p) ? state[RANK_ADMITTED] : clock_newest(p, state);
-    return next >= c[0];
+    return driver_next(p, state) >= c[0];
 }
 
 bool driver_can_step(const struct program *p, int32_t *c, int rank)

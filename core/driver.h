@@ -16,6 +16,8 @@ enum { PHASE_ADMIT, PHASE_RETIRE, PHASE_END };
 
 bool driver_can_step(const struct program *p, int32_t *c, int rank);
 void driver_step(struct work_state *w, int rank);
+/* The iteration its next step is about to admit, if it has not yet. */
+int64_t driver_next(const struct program *p, const int32_t *rank_state);
 /* Is the driver held up because the data loader has not said whether the next iteration exists? */
 bool driver_asks_for_data(const struct program *p, int32_t *c, int rank);
 /* Give iteration `iteration` its context: window entry, slots, buffers; checks the bound. */

@@ -17,5 +17,6 @@ const char *const keywords_ticket_at[] = {TICKET_AT_LIST(WORD) NULL};
 const char *const keywords_forget[] = {FORGET_LIST(WORD) NULL};
 const char *const keywords_retired_dep[] = {RETIRED_DEP_LIST(WORD) NULL};
 const char *const keywords_slot_reset[] = {SLOT_RESET_LIST(WORD) NULL};
+const char *const keywords_on_failure[] = {ON_FAILURE_LIST(WORD) NULL};
 const char *const keywords_fifo[] = {FIFO_LIST(WORD) NULL};
 const char *const keywords_sync[] = {SYNC_LIST(WORD) NULL};

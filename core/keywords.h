@@ -18,6 +18,7 @@ extern const char *const keywords_ticket_at[];
 extern const char *const keywords_forget[];
 extern const char *const keywords_retired_dep[];
 extern const char *const keywords_slot_reset[];
+extern const char *const keywords_on_failure[];
 extern const char *const keywords_fifo[];
 extern const char *const keywords_sync[];
 

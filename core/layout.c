@@ -54,6 +54,8 @@ static void lay_out_cells(struct program *program, bool *too_big)
     bool loads = program->plan->machine.lazy_load;
     at->kernels = take(&next, loads ? ranks * program->kernel_count : 0, too_big);
     at->buffers = take(&next, (int64_t)program->buffer_count * BUFFER_CELLS, too_big);
+    bool faults = program->options.faults;
+    at->faults = take(&next, faults ? 1 + ranks + program->comm_count : 0, too_big);
     at->cells = next;
 }
 

@@ -2,7 +2,7 @@
  * machine.c - what every operation does; see machine.h for the contract and machine_internal.h for
  * the layout of a state.
  *
- * Reading order: thread_can_step and thread_step (host side), can_start, start and finish (device
+ * Reading order: machine_thread_can_step and thread_step (host side), can_start, start and finish (device
  * side), settle (what takes effect at once at the head of a stream), complete_collective.
  */
 #include "machine.h"
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "driver.h"
+#include "failure.h"
 #include "happens_before.h"
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -326,10 +327,11 @@ bool machine_can_start(const struct program *p, int32_t *c, int stream)
     return item[ITEM_A] == member_cells(p, c, op)[MEMBER_FINISHED];
 }
 
+/* After a fault it is no finding: such a collective never ends (can_complete). */
 static void report_mismatch(struct work_state *w, int stream, const struct op *op,
                             int64_t iteration)
 {
-    if (w->e->violated & (1u << PROPERTY_MISMATCH))
+    if (w->e->violated & (1u << PROPERTY_MISMATCH) || failure_happened(w->p, w->c))
         return;
     w->e->violated |= 1u << PROPERTY_MISMATCH;
     w->e->other_agent = stream < 0 ? -1 : program_stream_agent(w->p, stream);
@@ -446,9 +448,11 @@ static void start_comm(struct work_state *w, int stream, const struct op *op, in
     member_cells(p, w->c, op)[MEMBER_ACTIVE] = stream + 1;
     if (p->plan->machine.launch_order_implicit)
         rank_cells(p, w->c, p->streams[stream].rank)[RANK_COMM_STARTED]++;
+    hb_copy(w, p->at.row_items[stream], at_stream(w, stream));
+    if (failure_is_aborted(p, w->c, op->comm))
+        return; /* nobody hears of it, and it ends with an error */
     if (op->kind == OP_COLLECTIVE)
         check_collective(w, op, iteration);
-    hb_copy(w, p->at.row_items[stream], at_stream(w, stream));
     for (int k = 0; k < op->part_count; k++)
         post_part(w, stream, op->part_first + k, iteration);
 }
@@ -517,8 +521,9 @@ static bool can_finish(const struct program *p, int32_t *c, int stream)
         return false;
     const struct op *op = item_op(p, c, stream, 0);
     switch (op->kind) {
-    case OP_GROUP: return machine_group_matched(p, c, op);
-    case OP_COLLECTIVE: return false; /* the communicator's step */
+    case OP_GROUP: return failure_is_aborted(p, c, op->comm) || machine_group_matched(p, c, op);
+    case OP_COLLECTIVE:
+        return failure_is_aborted(p, c, op->comm); /* else the communicator's step */
     case OP_CALLBACK: return thread_cells(p, c, op->callback)[THREAD_BODY] < 0;
     default: return true;
     }
@@ -543,6 +548,20 @@ static void finish(struct work_state *w, int stream)
     settle(w, p->streams[stream].rank);
 }
 
+/* Are the members, who have all started a collective, in the same one? Only after a fault may they not
+   be: the first that disagrees ends a run otherwise. */
+static bool members_agree(const struct program *p, int32_t *c, int comm)
+{
+    int first = active_stream(p, c, comm, 0);
+    for (int m = 1; m < p->comms[comm].count; m++) {
+        int stream = active_stream(p, c, comm, m);
+        if (!same_collective(item_op(p, c, first, 0), item_cells(p, c, first, 0)[ITEM_ITER],
+                             item_op(p, c, stream, 0), item_cells(p, c, stream, 0)[ITEM_ITER]))
+            return false;
+    }
+    return true;
+}
+
 static bool can_complete(const struct program *p, int32_t *c, int comm)
 {
     for (int m = 0; m < p->comms[comm].count; m++) {
@@ -550,7 +569,8 @@ static bool can_complete(const struct program *p, int32_t *c, int comm)
         if (stream < 0 || item_op(p, c, stream, 0)->kind != OP_COLLECTIVE)
             return false;
     }
-    return true;
+    return !failure_happened(p, c) ||
+           (!failure_is_aborted(p, c, comm) && members_agree(p, c, comm));
 }
 
 /* All members have started: each now knows what any of them knew. */
@@ -619,14 +639,15 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     }
 }
 
-static bool thread_can_step(const struct program *p, int32_t *c, int thread)
+bool machine_thread_can_step(const struct program *p, int32_t *c, int thread)
 {
     if (p->threads[thread].kind == THREAD_DRIVER)
         return driver_can_step(p, c, p->threads[thread].rank);
     const struct op *op = machine_thread_op(p, c, thread);
     if (op)
-        return op_can_step(p, c, thread, op);
-    return p->threads[thread].kind == THREAD_WORKER && thread_cells(p, c, thread)[THREAD_COUNT] > 0;
+        return failure_gives_up(p, c, thread, op) || op_can_step(p, c, thread, op);
+    return p->threads[thread].kind == THREAD_WORKER &&
+           thread_cells(p, c, thread)[THREAD_COUNT] > 0 && !failure_has_ended(p, c, thread);
 }
 
 static int32_t *push(struct work_state *w, int thread, const struct op *op, int64_t iteration)
@@ -795,7 +816,7 @@ static void complete(struct work_state *w, int thread, const struct op *op, int6
     if (driver_awaits_submission(w->p))
         hb_join(w, w->p->at.row_done + rank * w->p->window + (int)(iteration % w->p->window),
                 at_thread(w, thread));
-    if (w->p->driver == DRIVER_DATAFLOW)
+    if (w->p->driver == DRIVER_DATAFLOW && !failure_is_stopped(w->p, w->c, rank))
         dataflow_complete(w, rank, op->task, iteration);
 }
 
@@ -879,6 +900,10 @@ static void thread_step(struct work_state *w, int thread)
     int32_t *state = thread_cells(p, w->c, thread);
     w->e->op = (int)(op - p->ops);
     w->e->iteration = state[THREAD_ITER];
+    if (failure_gives_up(p, w->c, thread, op)) {
+        failure_give_up(w, thread);
+        return;
+    }
     execute(w, thread, op, state[THREAD_ITER]);
     state[THREAD_PC]++;
     if (p->threads[thread].kind != THREAD_HOST && !machine_thread_op(p, w->c, thread)) {
@@ -922,9 +947,13 @@ int machine_agent_enabled(const struct program *p, const struct state *state, in
     const struct agent *who = &p->agents[agent];
     switch (who->kind) {
     case AGENT_DATA: return someone_asks(p, c) ? 2 : 0;
-    case AGENT_THREAD: return thread_can_step(p, c, who->index);
-    case AGENT_STREAM: return machine_can_start(p, c, who->index) || can_finish(p, c, who->index);
+    case AGENT_THREAD: return machine_thread_can_step(p, c, who->index);
+    case AGENT_STREAM:
+        return !failure_is_dead(p, c, who->rank) &&
+               (machine_can_start(p, c, who->index) || can_finish(p, c, who->index));
     case AGENT_COMM: return can_complete(p, c, who->index);
+    case AGENT_FAULT: return failure_can_happen(p, c, &p->faults[who->index]);
+    case AGENT_WATCHDOG: return failure_can_abort(p, c, who->index);
     }
     return 0;
 }
@@ -957,6 +986,8 @@ void machine_step(const struct program *p, struct state *state, struct transitio
             start(&w, who->index);
         break;
     case AGENT_COMM: complete_collective(&w, who->index); break;
+    case AGENT_FAULT: failure_happens(&w, &p->faults[who->index]); break;
+    case AGENT_WATCHDOG: failure_abort(&w, who->index); break;
     }
 }
 
@@ -965,7 +996,9 @@ bool machine_step_free(const struct program *p, const struct state *state, int a
     int32_t *c = state->cells;
     const struct agent *who = &p->agents[agent];
     switch (who->kind) {
-    case AGENT_DATA: return false;
+    case AGENT_DATA:
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: return false;
     case AGENT_COMM: return true;
     case AGENT_STREAM: {
         const struct op *op = item_op(p, c, who->index, 0);
@@ -987,14 +1020,19 @@ bool machine_agent_idle(const struct program *p, const struct state *state, int 
     const struct agent *who = &p->agents[agent];
     switch (who->kind) {
     case AGENT_DATA:
-    case AGENT_COMM: return true;
-    case AGENT_STREAM: return stream_cells(p, c, who->index)[STREAM_COUNT] == 0;
+    case AGENT_COMM:
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: return true;
+    case AGENT_STREAM:
+        return stream_cells(p, c, who->index)[STREAM_COUNT] == 0 ||
+               failure_is_dead(p, c, who->rank);
     case AGENT_THREAD: break;
     }
     const int32_t *thread = thread_cells(p, c, who->index);
     if (p->threads[who->index].kind == THREAD_DRIVER)
         return thread[THREAD_PC] == PHASE_END;
-    return !machine_thread_op(p, c, who->index) && thread[THREAD_COUNT] == 0;
+    return !machine_thread_op(p, c, who->index) &&
+           (thread[THREAD_COUNT] == 0 || failure_has_ended(p, c, who->index));
 }
 
 /* Is an iteration left that was admitted and never finished? Its driver may have retired it all the
@@ -1014,6 +1052,56 @@ bool machine_done(const struct program *p, const struct state *state)
         if (!machine_agent_idle(p, state, agent))
             return false;
     return !iteration_left(p, state->cells);
+}
+
+/* ---- after a fault --------------------------------------------------------------------------- */
+
+bool machine_failed(const struct program *p, const struct state *state)
+{
+    return failure_happened(p, state->cells);
+}
+
+/* The first rank of those that can notice what this agent does. */
+static int fellows_of(const struct program *p, int agent)
+{
+    const struct agent *who = &p->agents[agent];
+    bool of_comm = who->kind == AGENT_COMM || who->kind == AGENT_WATCHDOG;
+    return p->fellows[of_comm ? p->comms[who->index].members[0] : who->rank];
+}
+
+/* Is nobody among these ranks able to step, or to be given data, and a thread left in the middle? */
+static bool is_stuck(const struct program *p, const struct state *state, int fellows)
+{
+    bool blocked = false;
+    for (int agent = 1; agent < p->agent_count; agent++) {
+        const struct agent *who = &p->agents[agent];
+        if (who->kind == AGENT_FAULT || fellows_of(p, agent) != fellows)
+            continue;
+        if (machine_agent_enabled(p, state, agent))
+            return false;
+        if (p->tasks && machine_admits(p, state, agent) &&
+            driver_asks_for_data(p, state->cells, who->rank))
+            return false;
+        blocked |= who->kind == AGENT_THREAD && !machine_agent_idle(p, state, agent);
+    }
+    return blocked;
+}
+
+bool machine_never_woken(const struct program *p, const struct state *state)
+{
+    for (int rank = 0; machine_failed(p, state) && rank < p->ranks; rank++)
+        if (p->fellows[rank] == rank && is_stuck(p, state, rank))
+            return true;
+    return false;
+}
+
+void machine_adopt(const struct program *p, struct state *to, const struct program *plain,
+                   const struct state *from)
+{
+    memset(to->cells, 0, p->at.bytes);
+    memcpy(to->cells, from->cells, (size_t)plain->at.cells * sizeof *to->cells);
+    memcpy((char *)to->cells + p->at.rows_at, (const char *)from->cells + plain->at.rows_at,
+           (size_t)p->at.rows * (size_t)p->at.row_words * sizeof(uint64_t));
 }
 
 static bool driver_is_in(const struct program *p, const struct state *state, int agent, int phase)

@@ -11,6 +11,8 @@
  *     thread  execute the next operation
  *     stream  start the operation at the head, or finish the one that runs
  *     comm    complete the collective that all members have started
+ *     fault   something goes wrong, once a run (programs built with `faults`)
+ *     watchdog  abort a communicator whose member is gone (the same)
  * Records, waits and allocations at the head of a stream take effect at once, as part of the step
  * that brought them there.
  */
@@ -88,6 +90,14 @@ bool machine_stale_wait(const struct program *program, const struct state *state
 /* A rank has data for no more than `iterations`, which is not less than it has admitted. */
 void machine_end_data(const struct program *program, struct state *state, int rank,
                       int64_t iterations);
+
+/* Programs built with `faults`: has something gone wrong? */
+bool machine_failed(const struct program *program, const struct state *state);
+/* And is now a thread of a living rank blocked for ever: nobody who could ever wake it can step? */
+bool machine_never_woken(const struct program *program, const struct state *state);
+/* Set to a state of `plain`, the same program built without `faults`: nothing has gone wrong yet. */
+void machine_adopt(const struct program *program, struct state *to, const struct program *plain,
+                   const struct state *from);
 
 /* Make equal futures equal memory: iteration numbers relative, finished things forgotten. */
 void machine_canonical(const struct program *program, struct state *state);

@@ -13,7 +13,7 @@
  *     | channels   1 + cap x 2                     |      | queues: one a place           |
  *     | hw queues  1 + hw_cap                      |      | channels: one a message       |
  *     | events x3, flags x2, queues, locks,        |      | marked: one a buffer          |
- *     | kernels, buffers x3                        |      +-------------------------------+
+ *     | kernels, buffers x3, faults: see failure.h |      +-------------------------------+
  *     +--------------------------------------------+
  *
  * Iterations are absolute within a state; machine_canonical shifts them. Unused places are zero.
@@ -157,6 +157,7 @@ bool machine_looks(const struct program *p, int32_t *c, int rank, const struct o
                    int64_t iteration);
 /* The operation a thread is at, or NULL (idle, at its end, a driver). */
 const struct op *machine_thread_op(const struct program *p, int32_t *c, int thread);
+bool machine_thread_can_step(const struct program *p, int32_t *c, int thread);
 bool machine_can_start(const struct program *p, int32_t *c, int stream);
 bool machine_group_matched(const struct program *p, int32_t *c, const struct op *op);
 bool machine_iteration_over(const struct program *p, int32_t *c, int rank, int64_t iteration);

@@ -108,6 +108,17 @@ static void parse_machine(struct parser *parser, const struct node *value)
                      &parser->plan->machine, "\"machine\"");
 }
 
+/* The pipeline form has a runtime that stops everything; a program written call by call has what it
+   says. */
+static void parse_on_failure(struct parser *parser, const struct node *value)
+{
+    static const struct field field = {.words = keywords_on_failure};
+    struct plan *plan = parser->plan;
+    plan->on_failure = plan->form == FORM_PIPELINE ? ON_FAILURE_ABORT : ON_FAILURE_NONE;
+    if (value)
+        field_word(parser, value, &plan->on_failure, &field);
+}
+
 static int compare_ints(const void *a, const void *b)
 {
     int first = *(const int *)a, second = *(const int *)b;
@@ -379,6 +390,7 @@ static const struct section {
     {IN_PROGRAMS, parse_times, {.key = "times"}},
     {IN_THREADS, parse_threads, {.key = "threads"}},
     {IN_ALL, parse_machine, {.key = "machine"}},
+    {IN_ALL, parse_on_failure, {.key = "on_failure"}},
     {IN_ALL, parse_expect, {.key = "expect"}},
 };
 

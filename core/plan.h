@@ -388,6 +388,15 @@ struct machine_spec {
     int64_t memory_bytes; /* bound on bytes in flight a rank; 0: none */
 };
 
+/* What a rank does when a task of its own fails (doc/semantics.md, section 4): the thread ends and
+   nobody is told; its rank is woken and stops; and a watchdog tells the ranks it works with. */
+#define ON_FAILURE_LIST(X) X(NONE, "none") X(WAKE, "wake") X(ABORT, "abort")
+enum on_failure {
+#define X(name, key) ON_FAILURE_##name,
+    ON_FAILURE_LIST(X)
+#undef X
+};
+
 /* A verdict the plan expects; OUTCOME_UNDECIDED where it says nothing (then: no violation). */
 struct expectation {
     bool given; /* `expect:` is present, maybe empty: every property holds */
@@ -415,6 +424,7 @@ struct plan {
     enum plan_form form;
     int ranks; /* >= 1 */
     struct machine_spec machine;
+    enum on_failure on_failure; /* default: pipeline form abort, else none */
     struct comm *comms;
     size_t comm_count;
     struct queue *queues;

@@ -141,6 +141,13 @@ void print_machine(struct printer *printer)
     close_map(printer);
 }
 
+static void print_on_failure(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    put_pair_keyword(printer, "on_failure", keywords_on_failure, plan->on_failure,
+                     plan->form == FORM_PIPELINE ? ON_FAILURE_ABORT : ON_FAILURE_NONE);
+}
+
 static void put_verdicts(struct printer *printer, const struct expectation *expect)
 {
     open_map(printer, FLOW);
@@ -203,6 +210,7 @@ static void print_plan(struct printer *printer)
     case FORM_PROGRAMS: print_programs(printer); break;
     case FORM_THREADS: print_threads(printer); break;
     }
+    print_on_failure(printer);
     print_expect(printer);
     close_map(printer);
 }

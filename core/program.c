@@ -327,11 +327,66 @@ static void assign_hw_queues(struct lowering *lowering)
     }
 }
 
+/* Ranks that share a communicator notice each other, and so on; in host programs flags and queues
+   may connect any two. */
+static void find_fellows(struct program *program)
+{
+    for (int rank = 0; rank < program->ranks; rank++)
+        program->fellows[rank] = program->tasks ? rank : 0;
+    for (bool again = program->tasks > 0; again;) {
+        again = false;
+        for (int c = 0; c < program->comm_count; c++)
+            for (int m = 1; m < program->comms[c].count; m++) {
+                int *a = &program->fellows[program->comms[c].members[m - 1]];
+                int *b = &program->fellows[program->comms[c].members[m]];
+                again |= *a != *b;
+                *a = *b = *a < *b ? *a : *b;
+            }
+    }
+}
+
+static bool shares_comm(const struct program *program, int rank)
+{
+    for (int c = 0; c < program->comm_count; c++)
+        for (int m = 0; program->comms[c].count > 1 && m < program->comms[c].count; m++)
+            if (program->comms[c].members[m] == rank)
+                return true;
+    return false;
+}
+
+/* Any thread but a driver may fail. Data end early only where others go on, and a single rank that
+   dies leaves nobody. */
+static enum status list_faults(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    if (!program->options.faults)
+        return STATUS_OK;
+    size_t most = (size_t)program->thread_count + 2 * (size_t)program->ranks;
+    program->faults = ARENA_ARRAY(&program->arena, most, struct fault);
+    program->fellows = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->faults || !program->fellows)
+        return diag_no_memory(lowering->diag);
+    struct fault *next = program->faults;
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].kind != THREAD_DRIVER)
+            *next++ = (struct fault){FAULT_TASK, t};
+    for (int rank = 0; program->tasks && rank < program->ranks; rank++)
+        if (shares_comm(program, rank))
+            *next++ = (struct fault){FAULT_DATA, rank};
+    for (int rank = 0; program->ranks > 1 && rank < program->ranks; rank++)
+        *next++ = (struct fault){FAULT_RANK, rank};
+    program->fault_count = (int)(next - program->faults);
+    find_fellows(program);
+    return STATUS_OK;
+}
+
 static enum status list_agents(struct lowering *lowering)
 {
     struct program *program = lowering->program;
-    program->agent_count = 1 + program->thread_count + program->stream_count + program->comm_count;
-    program->agents = ARENA_ARRAY(&program->arena, (size_t)program->agent_count, struct agent);
+    bool watched = program->options.faults && program->plan->on_failure == ON_FAILURE_ABORT;
+    int most = 1 + program->thread_count + program->stream_count + 2 * program->comm_count +
+               program->fault_count;
+    program->agents = ARENA_ARRAY(&program->arena, (size_t)most, struct agent);
     if (!program->agents)
         return diag_no_memory(lowering->diag);
     struct agent *next = program->agents;
@@ -342,6 +397,12 @@ static enum status list_agents(struct lowering *lowering)
         *next++ = (struct agent){AGENT_STREAM, s, program->streams[s].rank};
     for (int c = 0; c < program->comm_count; c++)
         *next++ = (struct agent){AGENT_COMM, c, -1};
+    for (int f = 0; f < program->fault_count; f++)
+        *next++ = (struct agent){AGENT_FAULT, f, -1};
+    for (int c = 0; watched && c < program->comm_count; c++)
+        if (program->comms[c].count > 1)
+            *next++ = (struct agent){AGENT_WATCHDOG, c, -1};
+    program->agent_count = (int)(next - program->agents);
     return STATUS_OK;
 }
 
@@ -495,6 +556,8 @@ static enum status lower(struct lowering *lowering)
     if (status == STATUS_OK)
         assign_hw_queues(lowering);
     if (status == STATUS_OK)
+        status = list_faults(lowering);
+    if (status == STATUS_OK)
         status = list_agents(lowering);
     if (status == STATUS_OK)
         status = list_records(lowering);
@@ -577,6 +640,8 @@ const char *program_agent_name(const struct program *program, int agent, char *b
         snprintf(buf, cap, "%sstream %s", rank, program->streams[who->index].name);
         break;
     case AGENT_COMM: snprintf(buf, cap, "communicator %s", program->comms[who->index].name); break;
+    case AGENT_FAULT: snprintf(buf, cap, "fault"); break;
+    case AGENT_WATCHDOG: snprintf(buf, cap, "watchdog"); break;
     }
     return buf;
 }

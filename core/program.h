@@ -31,6 +31,7 @@ struct program_options {
     int64_t iterations; /* pipeline form: iterations until the data ends; -1: any number */
     int ranks;          /* 0: as the plan says */
     int max_depth;      /* 0: as the plan says */
+    bool faults;        /* let one thing go wrong: see struct fault */
 };
 
 struct access {
@@ -125,9 +126,22 @@ struct record {
 };
 
 struct agent {
-    enum agent_kind { AGENT_DATA, AGENT_THREAD, AGENT_STREAM, AGENT_COMM } kind;
-    int index; /* into threads, streams or comms */
-    int rank;  /* -1: none (data, comms) */
+    enum agent_kind {
+        AGENT_DATA,
+        AGENT_THREAD,
+        AGENT_STREAM,
+        AGENT_COMM,
+        AGENT_FAULT,   /* only with options.faults */
+        AGENT_WATCHDOG /* only with options.faults: one a communicator of several ranks */
+    } kind;
+    int index; /* into threads, streams, comms (watchdogs as well) or faults */
+    int rank;  /* -1: none (data, comms, faults, watchdogs) */
+};
+
+/* What may go wrong, at most once a run (failure.h). */
+struct fault {
+    enum fault_kind { FAULT_TASK, FAULT_DATA, FAULT_RANK } kind;
+    int index; /* TASK: the thread that fails; DATA: the rank whose data end; RANK: the one that dies */
 };
 
 /* Tasks that are fired or awaited by a task: (other task, distance). */
@@ -145,6 +159,7 @@ struct edge_list {
 struct layout {
     int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers;
     int *threads, *streams, *channels, *hw_queues;
+    int faults; /* only with options.faults */
     int cells;
     int row_words; /* 64-bit words a row; 0: the plan declares no accesses */
     int row_live, row_threads, row_streams, row_events, row_flags, row_locks, row_tickets, row_done,
@@ -199,6 +214,10 @@ struct program {
     int period_records; /* then window times this many belong to iteration buffers */
     struct agent *agents;
     int agent_count;
+    struct fault *faults; /* only with options.faults */
+    int fault_count;
+    int *
+        fellows; /* with options.faults: per rank, the first of the ranks that can notice each other */
     struct names names;
     bool has_lifetimes; /* host programs that free buffers */
     int event_families, flag_families, queue_count, lock_count, kernel_count;

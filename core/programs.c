@@ -869,6 +869,7 @@ static bool copy_head(struct plan *out, const struct plan *plan)
 {
     out->form = FORM_THREADS;
     out->machine = plan->machine;
+    out->on_failure = plan->on_failure;
     out->expect = plan->expect;
     out->expect_dataflow = plan->expect_dataflow;
     return copy_text(&out->arena, plan->file, &out->file) &&

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "driver.h"
-#include "machine_internal.h"
+#include "failure.h"
 
 /* ---- who must act first ---------------------------------------------------------------------- */
 
@@ -398,6 +398,49 @@ static void describe_driver(const struct program *p, int32_t *c, int rank, char 
         snprintf(buf, cap, "admits iteration %d", state[RANK_ADMITTED]);
 }
 
+/* "task Forward(1) of rank 0 fails", "rank 1 dies". */
+static void describe_fault(const struct program *p, int32_t *c, const struct fault *fault,
+                           char *buf, size_t cap)
+{
+    char subject[NAME], rank[32] = "";
+    if (fault->kind == FAULT_RANK) {
+        snprintf(buf, cap, "rank %d dies", fault->index);
+        return;
+    }
+    if (fault->kind == FAULT_DATA) {
+        snprintf(buf, cap, "rank %d runs out of data before iteration %d", fault->index,
+                 rank_cells(p, c, fault->index)[RANK_ADMITTED]);
+        return;
+    }
+    const struct thread_desc *thread = &p->threads[fault->index];
+    const struct op *op = machine_thread_op(p, c, fault->index);
+    program_op_subject(p, op, thread_cells(p, c, fault->index)[THREAD_ITER], subject,
+                       sizeof subject);
+    if (p->ranks > 1)
+        snprintf(rank, sizeof rank, " of rank %d", thread->rank);
+    if (p->tasks)
+        snprintf(buf, cap, "task %s%s fails", subject, rank);
+    else
+        snprintf(buf, cap, "thread %s%s fails at %s", thread->name, rank, subject);
+}
+
+static bool ends_with_error(const struct program *p, int32_t *c, int stream)
+{
+    const struct op *op = head_op(p, c, stream);
+    return stream_cells(p, c, stream)[STREAM_RUNNING] && op->comm >= 0 &&
+           failure_is_aborted(p, c, op->comm);
+}
+
+/* What a thread does next; one of a stopped rank gives up instead of waiting. */
+static void describe_thread(const struct program *p, int32_t *c, int thread, const struct op *op,
+                            char *buf, size_t cap)
+{
+    if (failure_gives_up(p, c, thread, op))
+        snprintf(buf, cap, "is woken and gives up");
+    else
+        describe_op(p, op, thread_cells(p, c, thread)[THREAD_ITER], buf, cap);
+}
+
 const char *machine_describe(const struct program *p, const struct state *state,
                              struct transition transition, char *buf, size_t cap)
 {
@@ -415,8 +458,9 @@ const char *machine_describe(const struct program *p, const struct state *state,
     case AGENT_STREAM:
         program_op_subject(p, head_op(p, c, who->index), item_cells(p, c, who->index, 0)[ITEM_ITER],
                            subject, sizeof subject);
-        snprintf(action, sizeof action, "%s %s",
-                 stream_cells(p, c, who->index)[STREAM_RUNNING] ? "finishes" : "starts", subject);
+        snprintf(action, sizeof action, "%s %s%s",
+                 stream_cells(p, c, who->index)[STREAM_RUNNING] ? "finishes" : "starts", subject,
+                 ends_with_error(p, c, who->index) ? " with an error" : "");
         break;
     case AGENT_COMM: {
         int stream =
@@ -431,13 +475,18 @@ const char *machine_describe(const struct program *p, const struct state *state,
         if (p->threads[who->index].kind == THREAD_DRIVER)
             describe_driver(p, c, who->rank, action, sizeof action);
         else if (op)
-            describe_op(p, op, thread_cells(p, c, who->index)[THREAD_ITER], action, sizeof action);
+            describe_thread(p, c, who->index, op, action, sizeof action);
         else
             snprintf(action, sizeof action, "takes %s(%d) from its queue",
                      p->plan->pipeline.tasks[entry_cells(p, c, who->index, 0)[ENTRY_TASK]].name,
                      entry_cells(p, c, who->index, 0)[ENTRY_ITER]);
         break;
     }
+    case AGENT_FAULT: describe_fault(p, c, &p->faults[who->index], action, sizeof action); break;
+    case AGENT_WATCHDOG:
+        snprintf(action, sizeof action, "aborts communicator %s: its ranks stop",
+                 p->comms[who->index].name);
+        break;
     }
     snprintf(buf, cap, "%s: %s", name, action);
     return buf;
@@ -601,6 +650,7 @@ const char *machine_describe_violation(const struct program *p, enum property pr
     case PROPERTY_DRAIN:
         snprintf(buf, cap, "after the end of the data an iteration never retires");
         break;
+    case PROPERTY_FAULTS: snprintf(buf, cap, "after a fault somebody is never woken"); break;
     default: snprintf(buf, cap, "%s", property_key(property)); break;
     }
     return buf;

@@ -470,6 +470,8 @@ static void look_at(struct simulation *sim, int agent)
 {
     switch (sim->program->agents[agent].kind) {
     case AGENT_DATA: break; /* the number of iterations is known */
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: break; /* nothing goes wrong in a prediction */
     case AGENT_THREAD: look_at_thread(sim, agent); break;
     case AGENT_STREAM: look_at_stream(sim, agent); break;
     case AGENT_COMM:
@@ -521,7 +523,9 @@ static void do_event(struct simulation *sim, int agent)
             stream_finishes(sim, agent);
         break;
     case AGENT_COMM: comm_completes(sim, agent); break;
-    case AGENT_DATA: assert(0 && "the data loader takes no time"); break;
+    case AGENT_DATA:
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: assert(0 && "these take no time"); break;
     }
 }
 

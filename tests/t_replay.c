@@ -146,7 +146,9 @@ static void log_transition(struct walk *walk, struct transition transition)
                                                                                   : REPLAY_START);
         break;
     case AGENT_COMM: log_comm(walk, who->index); break;
-    case AGENT_DATA: break;
+    case AGENT_DATA:
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: break;
     }
 }
 

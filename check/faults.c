@@ -1,0 +1,375 @@
+/* faults.c - see faults.h; the arguments are in doc/checker.md, "Failure safety". */
+#include "check/faults.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Each way but the last has a budget: it may give up where the next can still answer. */
+enum { INJECT_STATES = 20000, SHORTEST_STATES = 300000, SURVIVE_STATES = 20000 };
+#define INJECT_NS    INT64_C(3000000000)
+#define SHORTEST_NS  INT64_C(2000000000)
+#define SURVIVE_NS   INT64_C(500000000)
+#define BUDGET_BYTES ((size_t)512 << 20)
+
+static const unsigned faults_bit = 1u << PROPERTY_FAULTS;
+
+/* ---- structure ------------------------------------------------------------------------------- */
+
+/* Which ranks a watchdog stops together: those of a communicator, and so on. team[rank] is the first
+   of them. */
+static void find_teams(const struct program *p, int *team)
+{
+    for (int rank = 0; rank < p->ranks; rank++)
+        team[rank] = rank;
+    for (bool again = true; again;) {
+        again = false;
+        for (int c = 0; c < p->comm_count; c++)
+            for (int m = 1; m < p->comms[c].count; m++) {
+                int *a = &team[p->comms[c].members[m - 1]], *b = &team[p->comms[c].members[m]];
+                again |= *a != *b;
+                *a = *b = *a < *b ? *a : *b;
+            }
+    }
+}
+
+static int team_count(const struct program *p, const int *team)
+{
+    int count = 0;
+    for (int rank = 0; rank < p->ranks; rank++)
+        count += team[rank] == rank;
+    return count;
+}
+
+/* Who executes this operation: the rank of its body. */
+static int body_rank(const struct program *p, int body)
+{
+    if (p->tasks)
+        return body / p->tasks;
+    if (p->bodies[body].thread > 0)
+        return p->threads[p->bodies[body].thread].rank;
+    for (int t = 0; t < p->thread_count; t++)
+        if (p->threads[t].body == body)
+            return p->threads[t].rank;
+    return 0;
+}
+
+static bool joins_teams(int *seen, int team)
+{
+    int before = *seen;
+    *seen = team + 1;
+    return before && before != team + 1;
+}
+
+/* Flags and queues belong to the plan: does one connect two teams? `flags`, `queues`: the team + 1
+   seen first; zero. */
+static bool teams_are_apart(const struct program *p, const int *team, int *flags, int *queues)
+{
+    for (int b = 0; b < (int)p->body_count; b++) {
+        int mine = team[body_rank(p, b)];
+        for (int i = 0; i < p->bodies[b].count; i++) {
+            const struct op *op = &p->ops[p->bodies[b].first + i];
+            if ((op->kind == OP_SIGNAL || op->kind == OP_AWAIT) &&
+                joins_teams(&flags[op->object], mine))
+                return false;
+            if ((op->kind == OP_PUT || op->kind == OP_GET) &&
+                joins_teams(&queues[op->object], mine))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Work that needs more residency slots than there are never starts. */
+static bool work_fits(const struct program *p)
+{
+    int slots = p->plan->machine.sm_slots;
+    for (size_t i = 0; slots && i < p->op_count; i++)
+        if (p->ops[i].sm > slots)
+            return false;
+    return true;
+}
+
+enum status faults_proved_by_structure(const struct program *p, bool lives, bool *proved,
+                                       struct diag *diag)
+{
+    *proved = false;
+    if (p->plan->on_failure == ON_FAILURE_NONE || !work_fits(p))
+        return STATUS_OK;
+    int *team = calloc((size_t)p->ranks, sizeof *team);
+    int *flags = calloc((size_t)p->flag_families + 1, sizeof *flags);
+    int *queues = calloc((size_t)p->queue_count + 1, sizeof *queues);
+    bool allocated = team && flags && queues;
+    if (allocated) {
+        find_teams(p, team);
+        int teams = team_count(p, team);
+        bool told = p->plan->on_failure == ON_FAILURE_ABORT || teams == p->ranks;
+        *proved = told && (teams == 1 || lives) && teams_are_apart(p, team, flags, queues);
+    }
+    free(team);
+    free(flags);
+    free(queues);
+    return allocated ? STATUS_OK : diag_no_memory(diag);
+}
+
+/* ---- injection ------------------------------------------------------------------------------- */
+
+/* What the search shows its states to: the same program with faults, and the run that was tried
+   last, from the fault on. */
+struct injector {
+    const struct program *plain, *program;
+    struct state *start, *work;
+    struct search_path run;
+    size_t run_cap;
+    bool out_of_memory;
+};
+
+static void take_step(struct injector *injector, int agent, int choice)
+{
+    struct search_path *run = &injector->run;
+    if (run->count == injector->run_cap) {
+        size_t cap = injector->run_cap ? 2 * injector->run_cap : 256;
+        struct transition *steps = realloc(run->steps, cap * sizeof *steps);
+        if (!steps) {
+            injector->out_of_memory = true;
+            return;
+        }
+        run->steps = steps;
+        injector->run_cap = cap;
+    }
+    struct transition step = {agent, choice};
+    run->steps[run->count++] = step;
+    machine_step(injector->program, injector->work, step, NULL);
+}
+
+/* The fault, and then everyone in turn as far as he comes. There are data for as many iterations as
+   any wait can reach; with the end of the data every run ends. */
+static void run_on(struct injector *injector, int fault)
+{
+    const struct program *p = injector->program;
+    int more = p->tasks ? p->window + p->history + p->max_distance : 0;
+    injector->run.count = 0;
+    take_step(injector, fault, 0);
+    for (bool again = true; again && !injector->out_of_memory;) {
+        again = false;
+        for (int agent = 1; agent < p->agent_count; agent++)
+            while (machine_agent_enabled(p, injector->work, agent) && !injector->out_of_memory) {
+                take_step(injector, agent, 0);
+                again = true;
+            }
+        if (!again && machine_agent_enabled(p, injector->work, 0)) {
+            take_step(injector, 0, more-- > 0 ? 0 : 1);
+            again = true;
+        }
+    }
+}
+
+/* Does some fault in this state leave somebody blocked, in the one run that is tried? */
+static bool inject(void *arg, const struct state *state)
+{
+    struct injector *injector = arg;
+    const struct program *p = injector->program;
+    machine_adopt(p, injector->start, injector->plain, state);
+    for (int agent = 0; agent < p->agent_count && !injector->out_of_memory; agent++) {
+        if (p->agents[agent].kind != AGENT_FAULT ||
+            !machine_agent_enabled(p, injector->start, agent))
+            continue;
+        machine_copy(p, injector->work, injector->start);
+        run_on(injector, agent);
+        if (machine_never_woken(p, injector->work))
+            return !injector->out_of_memory;
+    }
+    return false;
+}
+
+/* `path`, and then the run that was tried last. */
+static bool append_run(struct search_path *path, const struct search_path *run)
+{
+    size_t count = path->count + run->count;
+    struct transition *steps = realloc(path->steps, (count + 1) * sizeof *steps);
+    if (!steps)
+        return false;
+    if (run->count)
+        memcpy(steps + path->count, run->steps, run->count * sizeof *steps);
+    path->steps = steps;
+    path->count = count;
+    return true;
+}
+
+/* ---- searches -------------------------------------------------------------------------------- */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a && (!b || a < b) ? a : b;
+}
+
+/* The limits of the one who asks, or the budget where that is less; 0 is no limit. */
+static struct search_limits within(const struct search_limits *limits, uint64_t states,
+                                   int64_t time_ns)
+{
+    return (struct search_limits){
+        .states = smaller(limits->states, states),
+        .mem_bytes = (size_t)smaller(limits->mem_bytes, BUDGET_BYTES),
+        .time_ns = (int64_t)smaller((uint64_t)limits->time_ns, (uint64_t)time_ns)};
+}
+
+static void add_up(struct faults_answer *answer, const struct search_result *result)
+{
+    answer->states += result->states;
+    answer->transitions += result->transitions;
+    if (result->peak_bytes > answer->peak_bytes)
+        answer->peak_bytes = result->peak_bytes;
+}
+
+/* Take the witness of a search that found one, if it is the first or a shorter one. */
+static void take_witness(struct faults_answer *answer, struct search_result *result)
+{
+    struct search_path *found = &result->witness[PROPERTY_FAULTS];
+    bool first = answer->outcome != OUTCOME_SOME;
+    if (!(result->found & faults_bit) || (!first && found->count >= answer->witness.count))
+        return;
+    struct search_path before = answer->witness;
+    answer->witness = *found;
+    *found = before;
+    answer->outcome = OUTCOME_SOME;
+}
+
+static enum status search_by_injection(const struct program *plain,
+                                       const struct faults_options *options,
+                                       struct faults_answer *answer, struct diag *diag)
+{
+    struct injector injector = {.plain = plain,
+                                .program = answer->program,
+                                .start = machine_state(answer->program),
+                                .work = machine_state(answer->program)};
+    struct search_options search = {.reduction = true,
+                                    .properties = faults_bit,
+                                    .stop_at = faults_bit,
+                                    .visit = inject,
+                                    .visit_arg = &injector,
+                                    .limits = within(&options->limits, INJECT_STATES, INJECT_NS),
+                                    .progress = options->progress,
+                                    .progress_arg = options->progress_arg};
+    struct search_result result = {0};
+    enum status status = STATUS_OK;
+    if (!injector.start || !injector.work)
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK)
+        status = search_run(plain, &search, &result, diag);
+    bool found = status == STATUS_OK && result.found & faults_bit;
+    if (status == STATUS_OK &&
+        (injector.out_of_memory ||
+         (found && !append_run(&result.witness[PROPERTY_FAULTS], &injector.run))))
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK) {
+        add_up(answer, &result);
+        take_witness(answer, &result);
+    }
+    search_result_fini(&result);
+    free(injector.run.steps);
+    machine_free(injector.start);
+    machine_free(injector.work);
+    return status;
+}
+
+/* Every interleaving of the program with its faults, until the first violation or the end. */
+static enum status search_everything(const struct faults_options *options,
+                                     struct faults_answer *answer, struct diag *diag)
+{
+    struct search_options search = {.properties = faults_bit,
+                                    .stop_at = faults_bit,
+                                    .limits = options->limits,
+                                    .progress = options->progress,
+                                    .progress_arg = options->progress_arg};
+    struct search_result result;
+    enum status status = search_run(answer->program, &search, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    add_up(answer, &result);
+    take_witness(answer, &result);
+    if (answer->outcome != OUTCOME_SOME)
+        answer->outcome = result.complete ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+    if (answer->outcome == OUTCOME_UNDECIDED)
+        answer->limit = result.limit;
+    search_result_fini(&result);
+    return STATUS_OK;
+}
+
+static enum status find_shortest(const struct faults_options *options, struct faults_answer *answer,
+                                 struct diag *diag)
+{
+    struct search_options search = {.properties = faults_bit,
+                                    .stop_at = faults_bit,
+                                    .limits =
+                                        within(&options->limits, SHORTEST_STATES, SHORTEST_NS)};
+    struct search_result result;
+    enum status status = search_run(answer->program, &search, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    take_witness(answer, &result);
+    search_result_fini(&result);
+    return STATUS_OK;
+}
+
+/* Always, if no run in which something goes wrong ends well. */
+static enum status always_or_some(const struct faults_options *options,
+                                  struct faults_answer *answer, struct diag *diag)
+{
+    struct search_options search = {.properties = faults_bit,
+                                    .cut_at = faults_bit,
+                                    .limits = within(&options->limits, SURVIVE_STATES, SURVIVE_NS)};
+    struct search_result result;
+    enum status status = search_run(answer->program, &search, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (result.complete && !result.ends_well)
+        answer->outcome = OUTCOME_ALWAYS;
+    search_result_fini(&result);
+    return STATUS_OK;
+}
+
+/* ---- the question ---------------------------------------------------------------------------- */
+
+static enum status search_for_faults(const struct plan *plan, const struct program *plain,
+                                     const struct faults_options *options,
+                                     struct faults_answer *answer, struct diag *diag)
+{
+    struct program_options built = plain->options;
+    built.faults = true;
+    enum status status = program_build(plan, &built, &answer->program, diag);
+    if (status == STATUS_OK)
+        status = search_by_injection(plain, options, answer, diag);
+    if (status == STATUS_OK && answer->outcome != OUTCOME_SOME)
+        status = search_everything(options, answer, diag);
+    if (status != STATUS_OK || answer->outcome != OUTCOME_SOME)
+        return status;
+    if (!options->any_witness)
+        status = find_shortest(options, answer, diag);
+    return status == STATUS_OK ? always_or_some(options, answer, diag) : status;
+}
+
+enum status faults_judge(const struct plan *plan, const struct program *program,
+                         const struct faults_options *options, struct faults_answer *out,
+                         struct diag *diag)
+{
+    struct faults_answer answer = {.outcome = OUTCOME_UNDECIDED};
+    bool proved = false;
+    enum status status = STATUS_OK;
+    if (!options->no_structure)
+        status = faults_proved_by_structure(program, options->lives, &proved, diag);
+    if (proved)
+        answer.outcome = OUTCOME_PROVED;
+    else if (status == STATUS_OK)
+        status = search_for_faults(plan, program, options, &answer, diag);
+    if (status == STATUS_OK)
+        *out = answer;
+    else
+        faults_fini(&answer);
+    return status;
+}
+
+void faults_fini(struct faults_answer *answer)
+{
+    free(answer->witness.steps);
+    program_close(answer->program);
+    *answer = (struct faults_answer){0};
+}

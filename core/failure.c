@@ -1,0 +1,182 @@
+/* failure.c - see failure.h. */
+#include "failure.h"
+
+#include <string.h>
+
+#include "driver.h"
+#include "happens_before.h"
+
+/* ---- what may happen ------------------------------------------------------------------------- */
+
+/* CPU work can fail, and so can a call that gives work to the device. */
+static bool can_fail(enum op_kind kind)
+{
+    return kind == OP_HOST || (op_pushes(kind) && kind != OP_RECORD && kind != OP_WAIT);
+}
+
+/* A task fails in the middle of what it does: where its next step would be its work. */
+static bool task_can_fail(const struct program *p, int32_t *c, int thread)
+{
+    const struct op *op = machine_thread_op(p, c, thread);
+    return op && can_fail(op->kind) && machine_thread_can_step(p, c, thread);
+}
+
+/* The rank is about to admit an iteration, and finds that it has no data for it. */
+static bool data_can_end(const struct program *p, int32_t *c, int rank)
+{
+    const int32_t *state = rank_cells(p, c, rank);
+    int64_t admitted = state[RANK_ADMITTED];
+    return thread_cells(p, c, p->driver_thread[rank])[THREAD_PC] == PHASE_ADMIT &&
+           driver_next(p, state) == admitted && (state[RANK_END] < 0 || admitted < state[RANK_END]);
+}
+
+/* A rank that has nothing left to do dies unnoticed. */
+static bool rank_can_die(const struct program *p, int32_t *c, int rank)
+{
+    const struct state state = {c};
+    for (int agent = 0; agent < p->agent_count; agent++)
+        if (p->agents[agent].rank == rank && !machine_agent_idle(p, &state, agent))
+            return true;
+    return false;
+}
+
+bool failure_can_happen(const struct program *p, int32_t *c, const struct fault *fault)
+{
+    if (failure_happened(p, c))
+        return false;
+    switch (fault->kind) {
+    case FAULT_TASK: return task_can_fail(p, c, fault->index);
+    case FAULT_DATA: return data_can_end(p, c, fault->index);
+    case FAULT_RANK: return rank_can_die(p, c, fault->index);
+    }
+    return false;
+}
+
+/* ---- what follows ---------------------------------------------------------------------------- */
+
+/* What the thread was at is over: its body, the instance it had taken. */
+static void end_body(struct work_state *w, int thread)
+{
+    int32_t *state = thread_cells(w->p, w->c, thread);
+    state[THREAD_PC] = state[THREAD_ITER] = state[THREAD_TICKET] = 0;
+    state[THREAD_BODY] = -1;
+}
+
+/* An error leaves the locks it passes on its way up. */
+static void release_locks(struct work_state *w, int thread)
+{
+    for (int lock = 0; lock < w->p->lock_count; lock++)
+        if (w->c[w->p->at.locks + lock] == thread + 1)
+            w->c[w->p->at.locks + lock] = 0;
+}
+
+static void forget_queue(struct work_state *w, int thread)
+{
+    int32_t *state = thread_cells(w->p, w->c, thread);
+    for (int k = 0; k < state[THREAD_COUNT]; k++) {
+        memset(entry_cells(w->p, w->c, thread, k), 0, ENTRY_CELLS * sizeof(int32_t));
+        hb_clear(w, w->p->at.row_entries[thread] + k);
+    }
+    state[THREAD_COUNT] = 0;
+}
+
+/* The driver ends, queues are forgotten. Threads in the middle of something go on until they stand
+   at a wait (failure_gives_up) or at their end. */
+static void stop_rank(struct work_state *w, int rank)
+{
+    const struct program *p = w->p;
+    if (*fate_cell(p, w->c, rank) != FATE_RUNS)
+        return;
+    *fate_cell(p, w->c, rank) = FATE_STOPPED;
+    for (int t = 0; t < p->thread_count; t++) {
+        if (p->threads[t].rank != rank)
+            continue;
+        if (p->threads[t].kind == THREAD_DRIVER)
+            thread_cells(p, w->c, t)[THREAD_PC] = PHASE_END;
+        forget_queue(w, t);
+    }
+}
+
+static void kill_rank(struct work_state *w, int rank)
+{
+    const struct program *p = w->p;
+    stop_rank(w, rank);
+    *fate_cell(p, w->c, rank) = FATE_DEAD;
+    for (int t = 0; t < p->thread_count; t++)
+        if (p->threads[t].rank == rank && p->threads[t].kind != THREAD_DRIVER)
+            end_body(w, t);
+}
+
+static void fail_task(struct work_state *w, int thread)
+{
+    end_body(w, thread);
+    if (w->p->plan->on_failure == ON_FAILURE_NONE)
+        return;
+    release_locks(w, thread);
+    stop_rank(w, w->p->threads[thread].rank);
+}
+
+static void end_data(struct work_state *w, int rank)
+{
+    int32_t *state = rank_cells(w->p, w->c, rank);
+    w->e->iteration = state[RANK_ADMITTED];
+    state[RANK_END] = state[RANK_ADMITTED];
+    driver_settle(w->p, w->c, rank);
+}
+
+void failure_happens(struct work_state *w, const struct fault *fault)
+{
+    w->c[w->p->at.faults] = (int32_t)(fault - w->p->faults) + 1;
+    switch (fault->kind) {
+    case FAULT_TASK: fail_task(w, fault->index); break;
+    case FAULT_DATA: end_data(w, fault->index); break;
+    case FAULT_RANK: kill_rank(w, fault->index); break;
+    }
+}
+
+bool failure_has_ended(const struct program *p, const int32_t *c, int thread)
+{
+    if (!failure_happened(p, c) || p->threads[thread].kind != THREAD_WORKER)
+        return false;
+    const struct fault *fault = &p->faults[c[p->at.faults] - 1];
+    return fault->kind == FAULT_TASK && fault->index == thread;
+}
+
+bool failure_gives_up(const struct program *p, int32_t *c, int thread, const struct op *op)
+{
+    bool cpu_wait = op->kind == OP_AWAIT || op->kind == OP_TICKET || op->kind == OP_LOCK ||
+                    op->kind == OP_PUT || op->kind == OP_GET;
+    return cpu_wait && failure_is_stopped(p, c, p->threads[thread].rank);
+}
+
+void failure_give_up(struct work_state *w, int thread)
+{
+    release_locks(w, thread);
+    end_body(w, thread);
+}
+
+/* ---- the watchdog ---------------------------------------------------------------------------- */
+
+static bool is_missing(const struct program *p, int32_t *c, int rank)
+{
+    const struct fault *fault = &p->faults[c[p->at.faults] - 1];
+    return *fate_cell(p, c, rank) != FATE_RUNS ||
+           (fault->kind == FAULT_DATA && fault->index == rank);
+}
+
+bool failure_can_abort(const struct program *p, int32_t *c, int comm)
+{
+    if (!failure_happened(p, c) || failure_is_aborted(p, c, comm))
+        return false;
+    for (int m = 0; m < p->comms[comm].count; m++)
+        if (is_missing(p, c, p->comms[comm].members[m]))
+            return true;
+    return false;
+}
+
+void failure_abort(struct work_state *w, int comm)
+{
+    *aborted_cell(w->p, w->c, comm) = 1;
+    for (int m = 0; m < w->p->comms[comm].count; m++)
+        stop_rank(w, w->p->comms[comm].members[m]);
+}

@@ -1,0 +1,70 @@
+/*
+ * failure.h - what happens when something goes wrong (doc/semantics.md, section 4, "When something
+ * fails"); private to the machine.
+ *
+ * Programs built with `faults` have one agent more for everything that may go wrong, and at most one
+ * of them steps in a run: a task fails, the data of one rank end early, a rank dies. What follows is
+ * the plan's `on_failure`:
+ *
+ *     none     the failing thread is gone; nobody is told
+ *     wake     its rank stops: nothing is handed out any more, and who stands at something that
+ *              only the CPU ends gives up. The device goes on with what it has
+ *     abort    wake, and a watchdog a communicator: once a member is stopped, dead or out of data,
+ *              it ends all its operations with an error and stops the other members
+ *
+ *     cells, behind all others          +-----------------------+
+ *                                       | fault + 1, 0: none    |   program->faults
+ *                                       | fate of each rank     |   enum fate
+ *                                       | aborted: each comm    |
+ *                                       +-----------------------+
+ *
+ * Without `faults` there are no such cells and no such agents, and every question here is answered
+ * no.
+ */
+#ifndef SWSIM_FAILURE_H
+#define SWSIM_FAILURE_H
+
+#include "machine_internal.h"
+
+enum fate { FATE_RUNS, FATE_STOPPED, FATE_DEAD };
+
+static inline bool failure_happened(const struct program *p, const int32_t *c)
+{
+    return p->options.faults && c[p->at.faults] != 0;
+}
+static inline int32_t *fate_cell(const struct program *p, int32_t *c, int rank)
+{
+    return c + p->at.faults + 1 + rank;
+}
+static inline int32_t *aborted_cell(const struct program *p, int32_t *c, int comm)
+{
+    return c + p->at.faults + 1 + p->ranks + comm;
+}
+static inline bool failure_is_dead(const struct program *p, int32_t *c, int rank)
+{
+    return p->options.faults && *fate_cell(p, c, rank) == FATE_DEAD;
+}
+static inline bool failure_is_stopped(const struct program *p, int32_t *c, int rank)
+{
+    return p->options.faults && *fate_cell(p, c, rank) == FATE_STOPPED;
+}
+static inline bool failure_is_aborted(const struct program *p, int32_t *c, int comm)
+{
+    return p->options.faults && *aborted_cell(p, c, comm);
+}
+
+/* May this fault happen now? */
+bool failure_can_happen(const struct program *p, int32_t *c, const struct fault *fault);
+void failure_happens(struct work_state *w, const struct fault *fault);
+
+/* Is this the worker whose task failed? It takes no further instance. */
+bool failure_has_ended(const struct program *p, const int32_t *c, int thread);
+/* Does a thread that stands at `op` give up, because its rank has stopped? */
+bool failure_gives_up(const struct program *p, int32_t *c, int thread, const struct op *op);
+void failure_give_up(struct work_state *w, int thread);
+
+/* Has the watchdog of a communicator a reason to abort it, and not done so yet? */
+bool failure_can_abort(const struct program *p, int32_t *c, int comm);
+void failure_abort(struct work_state *w, int comm);
+
+#endif
