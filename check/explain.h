@@ -17,6 +17,7 @@ struct story_step {
     const char *task;   /* NULL: none */
     int64_t iteration;  /* -1: none */
     enum effect_kind kind;
+    bool is_fault;   /* something goes wrong here */
     int agent_index; /* program->agents */
 };
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* Each way but the last has a budget: it may give up where the next can still answer. */
-enum { INJECT_STATES = 20000, SHORTEST_STATES = 300000, SURVIVE_STATES = 20000 };
+enum { INJECT_STATES = 20000, SHORTEST_STATES = 100000, SURVIVE_STATES = 20000 };
 #define INJECT_NS    INT64_C(3000000000)
-#define SHORTEST_NS  INT64_C(2000000000)
+#define SHORTEST_NS  INT64_C(1000000000)
 #define SURVIVE_NS   INT64_C(500000000)
 #define BUDGET_BYTES ((size_t)512 << 20)
 

@@ -74,6 +74,21 @@ static void print_cycle(const struct story *story, FILE *out)
     fprintf(out, "%s\n", story->blocked[story->cycle[0]].agent);
 }
 
+/* Steps first to last - 1 are left out, but not where something goes wrong. */
+static void print_gap(const struct story *story, size_t first, size_t last, int width, FILE *out)
+{
+    size_t from = first;
+    for (size_t i = first; i < last; i++) {
+        if (!story->steps[i].is_fault)
+            continue;
+        if (i > from)
+            fprintf(out, "  ....  %zu steps\n", i - from);
+        print_step(&story->steps[i], i + 1, width, out);
+        from = i + 1;
+    }
+    fprintf(out, "  ....  %zu steps; --witness=FILE writes all of them\n", last - from);
+}
+
 static void print_story(const struct story *story, bool whole, FILE *out)
 {
     int width = agent_width(story);
@@ -81,7 +96,7 @@ static void print_story(const struct story *story, bool whole, FILE *out)
     size_t tail = cut ? story->step_count - STEPS_TAIL : 0;
     for (size_t i = 0; i < story->step_count; i++) {
         if (cut && i == STEPS_HEAD) {
-            fprintf(out, "  ....  %zu steps; --witness=FILE writes all of them\n", tail - i);
+            print_gap(story, i, tail, width, out);
             i = tail;
         }
         print_step(&story->steps[i], i + 1, width, out);
