@@ -159,7 +159,8 @@ static void report_faults(struct verify_report *report, const struct faults_answ
     if (report->verdict == VERDICT_VIOLATED || answer->outcome == OUTCOME_PROVED)
         return;
     report->verdict = VERDICT_UNDECIDED;
-    report->limit = answer->limit;
+    if (answer->limit)
+        report->limit = answer->limit;
     if (is_violated(answer->outcome)) {
         report->verdict = VERDICT_VIOLATED;
         report->first = PROPERTY_FAULTS;

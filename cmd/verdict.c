@@ -86,7 +86,8 @@ static void print_gap(const struct story *story, size_t first, size_t last, int 
         print_step(&story->steps[i], i + 1, width, out);
         from = i + 1;
     }
-    fprintf(out, "  ....  %zu steps; --witness=FILE writes all of them\n", last - from);
+    if (last > from)
+        fprintf(out, "  ....  %zu steps; --witness=FILE writes all of them\n", last - from);
 }
 
 static void print_story(const struct story *story, bool whole, FILE *out)
