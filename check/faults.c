@@ -4,8 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each way but the last has a budget: it may give up where the next can still answer. */
-enum { INJECT_STATES = 20000, SHORTEST_STATES = 100000, SURVIVE_STATES = 20000 };
+/* Each way but the last has a budget: it may give up where the next can still answer. Where the first
+   run that was found is longer than HOPELESS_STEPS, breadth-first searches within a budget get nowhere
+   near its end. */
+enum {
+    INJECT_STATES = 20000,
+    SHORTEST_STATES = 100000,
+    SURVIVE_STATES = 20000,
+    HOPELESS_STEPS = 250
+};
 #define INJECT_NS    INT64_C(3000000000)
 #define SHORTEST_NS  INT64_C(1000000000)
 #define SURVIVE_NS   INT64_C(500000000)
@@ -340,7 +347,8 @@ static enum status search_for_faults(const struct plan *plan, const struct progr
         status = search_by_injection(plain, options, answer, diag);
     if (status == STATUS_OK && answer->outcome != OUTCOME_SOME)
         status = search_everything(options, answer, diag);
-    if (status != STATUS_OK || answer->outcome != OUTCOME_SOME)
+    if (status != STATUS_OK || answer->outcome != OUTCOME_SOME ||
+        answer->witness.count > HOPELESS_STEPS)
         return status;
     if (!options->any_witness)
         status = find_shortest(options, answer, diag);

@@ -230,12 +230,14 @@ static void random_plans(uint64_t seed, uint64_t plans, bool is_long)
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-static void judge_text(const char *text, enum outcome wanted, const char *what)
+/* iterations: -1 any number; then by structure where it can be, else by searching everything. */
+static void judge_text(const char *text, int64_t iterations, enum outcome wanted, const char *what)
 {
     struct diag diag;
     struct plan plan;
     struct verify_report report;
-    struct verify_options options = {.faults = true, .program.iterations = -1};
+    struct verify_options options = {
+        .faults = true, .no_reduction = iterations >= 0, .program.iterations = iterations};
     diag_init(&diag);
     if (plan_parse("plan", text, strlen(text), &plan, &diag) != STATUS_OK ||
         verify_plan(&plan, &options, &report, &diag) != STATUS_OK)
@@ -248,37 +250,45 @@ static void judge_text(const char *text, enum outcome wanted, const char *what)
 
 static void by_hand(void)
 {
+    static const char two_collectives[] =
+        "swplan: 1\nranks: 2\nschedule:\n"
+        "  A: {stage: 0, stream: s, work: {collective: all_reduce, comm: dp, bytes: 1KiB}}\n"
+        "  B: {stage: 1, stream: s, work: {collective: all_to_all, comm: dp, bytes: 2KiB}}\n"
+        "intra_iter_deps: [[B, A]]\n";
     judge_text("swplan: 1\nthreads:\n"
                "  r0.a: [{host: 1ms}, {signal: f}]\n"
                "  r0.b: [{await: f}]\n",
-               OUTCOME_ALWAYS, "host programs tell nobody by default");
+               -1, OUTCOME_ALWAYS, "host programs tell nobody by default");
     judge_text("swplan: 1\non_failure: wake\nthreads:\n"
                "  r0.a: [{host: 1ms}, {signal: f}]\n"
                "  r1.b: [{await: f}]\n",
-               OUTCOME_SOME, "waking one's own rank does not help another");
+               -1, OUTCOME_SOME, "waking one's own rank does not help another");
     judge_text("swplan: 1\non_failure: abort\nthreads:\n"
                "  r0.a: [{host: 1ms}, {signal: f}]\n"
                "  r1.b: [{await: f}]\n",
-               OUTCOME_SOME, "nor does a watchdog where there is no communicator");
+               -1, OUTCOME_SOME, "nor does a watchdog where there is no communicator");
     judge_text("swplan: 1\non_failure: abort\nthreads:\n"
                "  r0.a: [{collective: x, comm: dp}, {sync: device}, {host: 1ms}, {signal: f}]\n"
                "  r1.b: [{collective: x, comm: dp}, {sync: device}, {await: f}]\n"
                "comms: {dp: [0, 1]}\n",
-               OUTCOME_PROVED, "it does where there is one");
+               -1, OUTCOME_PROVED, "it does where there is one");
     judge_text("swplan: 1\nthreads:\n"
                "  r0.a: [{callback: c, stream: s, body: [{lock: l}, {host: 1ms}, {unlock: l}]}, "
                "{sync: device}]\n"
                "  r0.b: [{lock: l}, {unlock: l}]\n",
-               OUTCOME_SOME, "a callback that fails returns, but keeps its lock");
+               -1, OUTCOME_SOME, "a callback that fails returns, but keeps its lock");
     judge_text("swplan: 1\nthreads:\n"
                "  r0.a: [{await: f}]\n",
-               OUTCOME_UNDECIDED, "what hangs anyway is not asked");
+               -1, OUTCOME_UNDECIDED, "what hangs anyway is not asked");
     judge_text("swplan: 1\nranks: 2\nschedule:\n"
                "  A: {stage: 0, work: {collective: all_reduce, comm: dp, bytes: 1KiB}}\n",
-               OUTCOME_PROVED, "pipelines have a watchdog by default");
+               -1, OUTCOME_PROVED, "pipelines have a watchdog by default");
     judge_text("swplan: 1\nranks: 2\non_failure: none\nschedule:\n"
                "  A: {stage: 0}\n",
-               OUTCOME_SOME, "a rank whose neighbour goes on for ever hangs all the same");
+               -1, OUTCOME_SOME, "a rank whose neighbour goes on for ever hangs all the same");
+    judge_text(two_collectives, -1, OUTCOME_PROVED,
+               "ranks that end apart are aborted, whatever meets what");
+    judge_text(two_collectives, 2, OUTCOME_PROVED, "so says a search of everything");
 }
 
 static uint64_t number(const char *name, uint64_t otherwise)

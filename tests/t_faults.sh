@@ -52,9 +52,9 @@ done
 check "the fault of a long story is shown, wherever it is" \
     says "fault  *thread main of rank 0 fails" "$SWSIM" verify --faults "$plans/examples/gpipe.yaml"
 
-for plan in task_wake peer_abort lock_fixed store_fixed; do
+for plan in task_wake data_abort lock_fixed store_fixed; do
     check "$plan: a search of everything agrees with the structure" \
-        exits 0 "$SWSIM" verify --no-reduction --iterations=1 --faults "$plans/faults/$plan.yaml"
+        exits 0 "$SWSIM" verify --no-reduction --faults "$plans/faults/$plan.yaml"
 done
 check "a limit leaves it undecided" says "limit reached: states" \
     "$SWSIM" verify --no-reduction --faults --limit=states=30 "$plans/faults/peer_abort.yaml"
