@@ -44,6 +44,7 @@ struct device_stream;
 struct device_event;
 struct device_buffer;
 struct device_comm;
+struct gate;
 
 #define DEVICE_FOREVER INT64_MAX
 
@@ -251,11 +252,22 @@ struct device_callback {
     void *arg;
 };
 
+/* Host device only: the operation is a step, or part of one, of a run that is forced into an order
+   (gpu/gate.h). A step of the plan may be several operations: the first of them enters, the last one
+   leaves. */
+struct device_turn {
+    struct gate *gate; /* NULL: it starts and finishes when it can */
+    int start, finish; /* whose turn it must be */
+    bool enters;       /* it waits for the turn to start */
+    bool leaves;       /* once it has started that turn is over; it waits for the turn to finish */
+};
+
 struct device_op {
     enum device_op_kind kind;
     const char *label; /* for messages and profilers, or NULL */
     int sm;            /* residency slots held from start to end, 0: none */
     int64_t time_ns;   /* SPIN: the duration. Others, host only: at least this long */
+    struct device_turn turn;
     union {
         struct device_fill fill;
         struct device_gemm gemm;
@@ -273,11 +285,13 @@ struct device_op {
    push; the rest by the time of a device_collect after the operation has finished, or never. An
    operation starts when it heads its stream, its communicator's previous operation on this rank has
    finished and its slots are free; a wait ends when its event does; a collective or group ends with
-   its last peer. */
+   its last peer. The host device sets start_ns and `started` as soon as it has started, so that of an
+   operation that never finishes it is known whether it did. */
 struct stamp {
     int64_t number;
     int64_t start_ns, end_ns;
-    atomic_bool valid; /* set after the times: who sees it may read them */
+    atomic_bool started; /* set after start_ns; host only */
+    atomic_bool valid;   /* set after both times: who sees it may read them */
 };
 
 /* Push an operation; `stamp` may be NULL. Blocks while the stream's launch queue is full, and for a

@@ -106,7 +106,9 @@ static bool enqueue(struct run_thread *self)
     policy_enqueue(run->policy, self->rank);
     for (int64_t i = before; i < policy_admitted(run->policy, self->rank); i++)
         admit(run, self->rank, i, now_ns);
-    return run_note(self, LOG_ENQUEUE, -1, before, now_ns, now_ns);
+    bool noted = run_note(self, LOG_ENQUEUE, -1, before, now_ns, now_ns);
+    run_end_step(self);
+    return noted;
 }
 
 static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
@@ -117,11 +119,12 @@ static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
     run->ranks[self->rank].oldest = iteration + 1;
     run_wake_rank(run, self->rank); /* a dependence on a retired iteration may be skipped now */
     struct log_entry *entry = run_log(self, LOG_RETIRE, -1, iteration, begin_ns, now_ns);
-    if (!entry)
-        return !self->log;
-    entry->stamp.start_ns = run_iteration(run, self->rank, iteration)->admitted_ns;
-    log_commit(self->log);
-    return true;
+    if (entry) {
+        entry->stamp.start_ns = run_iteration(run, self->rank, iteration)->admitted_ns;
+        log_commit(self->log);
+    }
+    run_end_step(self);
+    return entry || !self->log;
 }
 
 /* ---- start to end ---------------------------------------------------------------------------- */
@@ -157,18 +160,32 @@ static bool decide(struct run_thread *self, int64_t *room_for)
     return goes_on;
 }
 
+/* Its turn, in a run that is forced into an order; entered and left with the lock held. Until the step
+   has been taken this returns at once. */
+static void await_turn(struct run_thread *self)
+{
+    if (!self->run->config.gate)
+        return;
+    pthread_mutex_unlock(&self->run->lock);
+    run_begin_step(self);
+    pthread_mutex_lock(&self->run->lock);
+}
+
 void drive_run(struct run_thread *self)
 {
     struct run *run = self->run;
     struct run_rank *rank = &run->ranks[self->rank];
     int64_t room_for = -1;
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && decide(self, &room_for))
+    await_turn(self);
+    while (!run_stopped(run) && decide(self, &room_for)) {
         if (run->journal) {
             pthread_mutex_unlock(&run->lock);
             journal_throttle(run->journal);
             pthread_mutex_lock(&run->lock);
         }
+        await_turn(self);
+    }
     rank->driver_done = true;
     run_wake_rank(run, self->rank);
     pthread_mutex_unlock(&run->lock);

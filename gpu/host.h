@@ -149,6 +149,9 @@ static inline bool stream_failed(const struct host_stream *stream)
     return stream->failure.status != STATUS_OK;
 }
 
+/* An operation has started as far as anybody can see: its turn to start is over. */
+void entry_started(struct entry *entry);
+
 /* What the stream is doing or waiting for, in words; false when it has nothing to do. */
 bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT]);
 

@@ -420,6 +420,7 @@ void comm_perform_collective(struct entry *entry)
     struct meeting *meeting = entry->meeting;
     entry->phase = PHASE_PEERS;
     arrive(entry);
+    entry_started(entry);
     if (meeting->arrivals == channel->count && !meeting->failure.status && !stream_failed(stream))
         complete(channel, meeting, stream->world);
     while (meeting->moving || (!meeting->done && !stream_failed(stream)))
@@ -537,6 +538,7 @@ void comm_perform_group(struct entry *entry)
     entry->phase = PHASE_PEERS;
     entry->unfinished = entry->op.group.count;
     post(entry);
+    entry_started(entry);
     exchange(entry);
     while (entry->moving > 0 || (entry->unfinished > 0 && !stream_failed(stream)))
         world_wait(stream->world, &channel->changed);

@@ -9,6 +9,8 @@
  */
 #include "host.h"
 
+#include "gate.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,24 @@ enum status stream_report(const struct host_stream *stream, struct diag *diag)
 static void fail_after(struct host_stream *stream, const struct host_stream *other)
 {
     stream_fail(stream, other->failure.status, "%s", other->failure.text);
+}
+
+/* ---- whose turn it is, in a run that is forced into an order ---------------------------------- */
+
+static void await_turn(struct entry *entry, int agent)
+{
+    struct gate *gate = entry->op.turn.gate;
+    if (!gate)
+        return;
+    pthread_mutex_unlock(&entry->stream->world->lock);
+    gate_wait(gate, agent);
+    pthread_mutex_lock(&entry->stream->world->lock);
+}
+
+void entry_started(struct entry *entry)
+{
+    if (entry->op.turn.leaves)
+        gate_leave(entry->op.turn.gate, entry->op.turn.start);
 }
 
 /* ---- the three steps ------------------------------------------------------------------------- */
@@ -138,17 +158,26 @@ static void perform(struct entry *entry, int64_t start_ns)
 static void run(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
+    if (entry->op.turn.enters)
+        await_turn(entry, entry->op.turn.start);
     admit(entry);
     if (stream_failed(stream))
         return;
     stream->device->slots_free -= entry->op.sm;
     int64_t start_ns = device_now(&stream->world->base);
+    if (entry->stamp) {
+        entry->stamp->start_ns = start_ns;
+        entry->stamp->started = true;
+    }
+    if (!device_op_comm(&entry->op)) /* those have started when their peers can see it */
+        entry_started(entry);
     perform(entry, start_ns);
+    if (entry->op.turn.leaves)
+        await_turn(entry, entry->op.turn.finish);
     stream->device->slots_free += entry->op.sm;
     if (entry->op.sm > 0)
         pthread_cond_broadcast(&stream->device->slots);
     if (entry->stamp && !stream_failed(stream)) {
-        entry->stamp->start_ns = start_ns;
         entry->stamp->end_ns = device_now(&stream->world->base);
         entry->stamp->valid = true;
     }
@@ -176,6 +205,8 @@ static void finish(struct host_stream *stream)
     if (comm)
         comm_retire(comm, !stream_failed(stream));
     pthread_cond_broadcast(&stream->changed);
+    if (entry->op.turn.leaves && !stream_failed(stream))
+        gate_leave(entry->op.turn.gate, entry->op.turn.finish);
     entry_free(entry);
 }
 

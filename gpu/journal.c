@@ -224,7 +224,8 @@ static void replay_device(struct journal *journal, const struct log_entry *entry
     add_step(journal, &step);
 }
 
-/* What the device never finished may have started, and others may have finished because it had. */
+/* What the device never finished may have started, and others may have finished because it had. Some
+   devices say when it started; then that is a step like any other. */
 static void replay_unfinished(struct journal *journal)
 {
     const struct program *p = journal->config.program;
@@ -233,16 +234,20 @@ static void replay_unfinished(struct journal *journal)
         const struct op *op = &p->ops[entry->op];
         if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
             continue;
-        add_step(journal, &(struct replay_step){.kind = REPLAY_START,
-                                                .agent = program_stream_agent(p, op->stream),
-                                                .op = entry->op,
-                                                .task = -1,
-                                                .iteration = entry->iteration,
-                                                .lo_ns = entry->begin_ns,
-                                                .hi_ns = INT64_MAX,
-                                                .key_ns = INT64_MAX,
-                                                .number = entry->stamp.number,
-                                                .optional = true});
+        bool started = entry->stamp.started;
+        if (!started && journal->config.options->device == DEVICE_KIND_HOST)
+            continue; /* this device would have said so */
+        add_step(journal,
+                 &(struct replay_step){.kind = REPLAY_START,
+                                       .agent = program_stream_agent(p, op->stream),
+                                       .op = entry->op,
+                                       .task = -1,
+                                       .iteration = entry->iteration,
+                                       .lo_ns = started ? entry->stamp.start_ns : entry->begin_ns,
+                                       .hi_ns = INT64_MAX,
+                                       .key_ns = started ? entry->stamp.start_ns : INT64_MAX,
+                                       .number = entry->stamp.number,
+                                       .optional = !started});
     }
 }
 

@@ -87,6 +87,18 @@ static bool push_op(struct push *push, const struct device_op *op)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+struct device_turn push_turn(const struct run *run, const struct op *op)
+{
+    const struct program *p = run->program;
+    int stream = program_stream_agent(p, op->stream);
+    bool collective = op->kind == OP_COLLECTIVE; /* which its communicator completes */
+    return (struct device_turn){.gate = run->config.gate,
+                                .start = stream,
+                                .finish = collective ? program_comm_agent(p, op->comm) : stream,
+                                .enters = true,
+                                .leaves = true};
+}
+
 bool push_work(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
@@ -115,6 +127,7 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
                                                    .label = run->program->names.items[op->name],
                                                    .time_ns = run->config.timed ? op->time_ns : 0,
+                                                   .turn = push_turn(run, op),
                                                    .callback = {run_callback, callback}});
     return push_end(&push, done);
 }

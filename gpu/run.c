@@ -59,6 +59,7 @@ static void stop_everybody(struct run *run, const char *why)
     device_world_abort(run->world, why);
     pthread_mutex_lock(&run->lock);
     atomic_store(&run->stopped, true);
+    gate_release(run->config.gate);
     for (int t = 0; t < run->program->thread_count; t++)
         pthread_cond_signal(&run->threads[t].wake);
     pthread_cond_broadcast(&run->watch);

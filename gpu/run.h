@@ -24,6 +24,7 @@
 #include <pthread.h>
 
 #include "core/policy.h"
+#include "gpu/gate.h"
 #include "gpu/journal.h"
 #include "gpu/runtime.h"
 
@@ -104,6 +105,7 @@ struct run_config {
                       then says how many that are */
     int64_t timeout_ns;
     const atomic_int *stop;
+    struct gate *gate; /* forces the steps into an order; NULL: nobody does */
 };
 
 struct run {
@@ -156,6 +158,16 @@ void run_join(struct run *run);
 static inline int64_t run_now(const struct run *run)
 {
     return device_now(run->world);
+}
+
+/* The two ends of a step of this thread, in a run that is forced into an order. Begin without a lock. */
+static inline void run_begin_step(struct run_thread *self)
+{
+    gate_enter(self->run->config.gate, program_thread_agent(self->run->program, self->index));
+}
+static inline void run_end_step(struct run_thread *self)
+{
+    gate_leave(self->run->config.gate, program_thread_agent(self->run->program, self->index));
 }
 
 static inline bool run_stopped(struct run *run)
@@ -227,6 +239,9 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
 bool push_record(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration);
+/* Whose turn it must be for an operation to start and to finish, in a run that is forced into an
+   order. */
+struct device_turn push_turn(const struct run *run, const struct op *op);
 /* The event that says when a task of an iteration in flight is over. */
 struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration);
 

@@ -54,16 +54,23 @@ struct job {
     const struct run_op *of;
     int64_t iteration;
     struct diag *diag;
+    bool begun; /* something of it is in the stream */
 };
 
-static enum status push(const struct job *job, struct device_op op, struct stamp *stamp)
+/* All that a job pushes starts in one step: the first operation waits for its turn, the operation
+   proper, which has it in `op` already, ends it. */
+static enum status push(struct job *job, struct device_op op, struct stamp *stamp)
 {
+    bool proper = op.turn.leaves;
+    op.turn = push_turn(job->run, job->op);
+    op.turn.enters = !job->begun;
+    op.turn.leaves = proper;
+    job->begun = true;
     op.label = job->op->name >= 0 ? job->run->program->names.items[job->op->name] : NULL;
     return device_push(job->run->streams[job->op->stream].handle, &op, stamp, job->diag);
 }
 
-static enum status add_mark(const struct job *job, struct device_ref x, struct device_ref y,
-                            float alpha)
+static enum status add_mark(struct job *job, struct device_ref x, struct device_ref y, float alpha)
 {
     return push(
         job,
@@ -72,7 +79,7 @@ static enum status add_mark(const struct job *job, struct device_ref x, struct d
         NULL);
 }
 
-static enum status set_mark(const struct job *job, struct device_ref mark)
+static enum status set_mark(struct job *job, struct device_ref mark)
 {
     int rank = job->run->program->streams[job->op->stream].rank;
     double value = number((uint64_t)rank, (uint64_t)job->op->task, (uint64_t)job->iteration);
@@ -82,7 +89,7 @@ static enum status set_mark(const struct job *job, struct device_ref mark)
         NULL);
 }
 
-static enum status copy_mark(const struct job *job, struct device_ref from, struct device_ref to)
+static enum status copy_mark(struct job *job, struct device_ref from, struct device_ref to)
 {
     return push(
         job,
@@ -91,7 +98,7 @@ static enum status copy_mark(const struct job *job, struct device_ref from, stru
 }
 
 /* sum += a_k * r_k over the buffers read, but for `except`. */
-static enum status add_reads(const struct job *job, struct device_ref sum, int except)
+static enum status add_reads(struct job *job, struct device_ref sum, int except)
 {
     enum status status = STATUS_OK;
     for (int k = 0, read; (read = data_access(job->run, job->op, false, k)) >= 0 && !status; k++)
@@ -109,7 +116,7 @@ static struct device_ref digest_ref(const struct job *job)
 }
 
 /* A kernel: everything read goes into everything written. */
-static enum status mix(const struct job *job)
+static enum status mix(struct job *job)
 {
     int first = data_access(job->run, job->op, true, 0);
     if (first < 0)
@@ -128,7 +135,7 @@ static enum status mix(const struct job *job)
     return status;
 }
 
-static enum status push_marks(const struct job *job)
+static enum status push_marks(struct job *job)
 {
     if (!job->run->config.digest || job->op->access_count == 0)
         return STATUS_OK;
@@ -156,7 +163,7 @@ static bool same_place(struct device_ref a, struct device_ref b)
     return a.buffer == b.buffer && a.offset == b.offset;
 }
 
-static enum status push_kernel(const struct job *job, struct device_op op, struct stamp *stamp)
+static enum status push_kernel(struct job *job, struct device_op op, struct stamp *stamp)
 {
     const struct work *work = &job->of->work;
     struct needs needs = data_needs(job->run, job->op);
@@ -204,7 +211,7 @@ static struct device_ref staging(const struct job *job)
     return (struct device_ref){buffer, 0};
 }
 
-static enum status push_copy(const struct job *job, struct device_op op, struct stamp *stamp)
+static enum status push_copy(struct job *job, struct device_op op, struct stamp *stamp)
 {
     enum direction direction = job->of->work.direction;
     op.kind = DEVICE_OP_COPY;
@@ -216,7 +223,7 @@ static enum status push_copy(const struct job *job, struct device_op op, struct 
     return push(job, op, stamp);
 }
 
-static enum status push_collective(const struct job *job, struct device_op op, struct stamp *stamp)
+static enum status push_collective(struct job *job, struct device_op op, struct stamp *stamp)
 {
     const struct program *p = job->run->program;
     const struct comm_desc *comm = &p->comms[job->op->comm];
@@ -241,7 +248,7 @@ static int peer_of(const struct program *p, const struct part *part)
 }
 
 /* The first send and the first receive use the buffers of the plan, if it names any. */
-static enum status push_group(const struct job *job, struct device_op op, struct stamp *stamp)
+static enum status push_group(struct job *job, struct device_op op, struct stamp *stamp)
 {
     const struct program *p = job->run->program;
     const struct comm_desc *comm = &p->comms[job->op->comm];
@@ -272,8 +279,13 @@ static enum status push_group(const struct job *job, struct device_op op, struct
 enum status work_push(struct run *run, const struct op *op, int64_t iteration, struct stamp *stamp,
                       struct diag *diag)
 {
-    struct job job = {run, op, &run->ops[op - run->program->ops], iteration, diag};
-    struct device_op work = {.sm = op->sm, .time_ns = run->config.timed ? op->time_ns : 0};
+    struct job job = {.run = run,
+                      .op = op,
+                      .of = &run->ops[op - run->program->ops],
+                      .iteration = iteration,
+                      .diag = diag};
+    struct device_op work = {
+        .sm = op->sm, .time_ns = run->config.timed ? op->time_ns : 0, .turn = push_turn(run, op)};
     enum status status = push_marks(&job);
     if (status)
         return status;

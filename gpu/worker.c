@@ -276,7 +276,9 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
     bool done = true;
     for (int i = 0; i < what->count && done; i++) {
         atomic_store(&self->at, (int64_t)(what->first + i) << 32 | iteration);
+        run_begin_step(self);
         done = execute(self, &run->program->ops[what->first + i], iteration);
+        run_end_step(self);
     }
     if (done)
         atomic_store(&self->at, -1);
@@ -300,6 +302,7 @@ static bool take(struct run_thread *self)
 {
     struct run *run = self->run;
     const struct program *p = run->program;
+    run_begin_step(self);
     pthread_mutex_lock(&run->lock);
     int64_t begin_ns = run_now(run);
     while (!run_stopped(run) && self->queue_count == 0 && !run->ranks[self->rank].driver_done)
@@ -313,6 +316,7 @@ static bool take(struct run_thread *self)
             drive_arm_slot(run, self->rank, self->current.task, self->current.iteration);
         taken = run_note(self, LOG_TAKE, self->current.task, self->current.iteration, begin_ns,
                          run_now(run));
+        run_end_step(self);
     }
     pthread_mutex_unlock(&run->lock);
     return taken;
