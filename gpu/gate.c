@@ -142,7 +142,7 @@ size_t gate_steps(const struct gate *gate)
 int gate_turn(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
-    int agent = is_open(gate) ? -1 : gate->turns[gate->at].agent;
+    int agent = gate->at == gate->count ? -1 : gate->turns[gate->at].agent;
     pthread_mutex_unlock(&gate->lock);
     return agent;
 }

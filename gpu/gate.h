@@ -61,7 +61,7 @@ void gate_release(struct gate *gate);
 /* Steps taken so far, and all there are to take. */
 size_t gate_taken(struct gate *gate);
 size_t gate_steps(const struct gate *gate);
-/* Whose turn it is; -1: the gate is open. */
+/* Whose turn it is, or was when the gate was released; -1: all steps have been taken. */
 int gate_turn(struct gate *gate);
 
 #endif

@@ -345,6 +345,64 @@ static enum status compare(const struct plan *plan, const struct run *run,
     return STATUS_OK;
 }
 
+/* ---- a run forced into an order -------------------------------------------------------------- */
+
+/* The witness is a run of the whole machine; what the host device does not imitate it cannot follow. */
+static enum status check_witness(const struct plan *plan, const struct runtime_options *options,
+                                 struct diag *diag)
+{
+    const char *knob = plan->machine.hw_queues > 0           ? "machine.hw_queues"
+                       : plan->machine.launch_order_implicit ? "machine.launch_order_implicit"
+                       : plan->programs.eager_messages > 0   ? "p2p.eager_messages"
+                       : plan->programs.eager_bytes > 0      ? "p2p.eager_bytes"
+                                                             : NULL;
+    for (size_t c = 0; c < plan->comm_count && !knob; c++)
+        knob = plan->comms[c].eager_messages > 0 ? "machine.eager_messages"
+               : plan->comms[c].eager_bytes > 0  ? "machine.eager_bytes"
+                                                 : NULL;
+    if (options->device != DEVICE_KIND_HOST)
+        return diag_error(diag, STATUS_USAGE,
+                          "a witness can be replayed on the host device only, not on %s",
+                          device_kind_key(options->device));
+    if (knob)
+        return diag_error(diag, STATUS_USAGE,
+                          "%s: the plan sets %s, which the host device does not imitate: this "
+                          "witness cannot be replayed",
+                          plan->name, knob);
+    return STATUS_OK;
+}
+
+/* What the witness's data loader decides while it goes on, the run has to know from the start. Where
+   the data does not end there is one iteration more than was asked for. */
+static int64_t witness_iterations(const struct runtime_options *options)
+{
+    const struct runtime_witness *witness = options->witness;
+    int64_t iterations = 0, more = 1;
+    if (options->iterations >= 0)
+        return options->iterations;
+    for (size_t i = 0; i < witness->count; i++) {
+        if (witness->steps[i].agent != 0)
+            continue;
+        iterations += witness->steps[i].choice == 0;
+        more = witness->steps[i].choice == 0;
+    }
+    return iterations + more;
+}
+
+/* How far the run followed its witness. */
+static enum status tell_forced(const struct program *p, struct gate *gate,
+                               struct runtime_result *result, struct diag *diag)
+{
+    char name[160];
+    int agent = gate_turn(gate);
+    result->forced = gate_taken(gate);
+    result->to_force = gate_steps(gate);
+    if (agent >= 0)
+        result->forced_agent =
+            arena_strdup(&result->arena, program_agent_name(p, agent, name, sizeof name));
+    return agent < 0 || result->forced_agent ? STATUS_OK : diag_no_memory(diag);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static enum status check_options(const struct plan *plan, const struct runtime_options *options,
@@ -367,8 +425,16 @@ static enum status run_program(const struct plan *plan, const struct program *pr
 {
     struct run run;
     struct results results = {0};
+    struct gate *gate = NULL;
+    if (options->witness) {
+        enum status opened =
+            gate_open(program, options->witness->steps, options->witness->count, &gate, diag);
+        if (opened)
+            return opened;
+    }
     const struct run_config config = {.device = options->device,
-                                      .timed = true,
+                                      .timed = !options->witness,
+                                      .gate = gate,
                                       .digest =
                                           options->compare && program->tasks && !options->serial,
                                       .timeout_ns = timeout_of(options),
@@ -382,21 +448,30 @@ static enum status run_program(const struct plan *plan, const struct program *pr
     struct journal *journal = run.journal;
     run_close(&run);
     journal_close(journal); /* after the last callback of the device */
+    if (gate && (!status || status == STATUS_VIOLATED))
+        status = first_of(tell_forced(program, gate, result, diag), status);
+    gate_close(gate);
     if (!status && results.floats)
         status = compare(plan, &run, options, &results, result, diag);
     free(results.floats);
     return status;
 }
 
-enum status runtime_run(const struct plan *plan, const struct runtime_options *options,
+enum status runtime_run(const struct plan *plan, const struct runtime_options *wanted,
                         struct runtime_result *out, struct diag *diag)
 {
     struct variant variant;
     struct program *program = NULL;
     struct runtime_result result = {.run = -1};
+    struct runtime_options known = *wanted;
+    const struct runtime_options *options = &known;
     enum status status = check_options(plan, options, diag);
+    if (!status && options->witness)
+        status = check_witness(plan, options, diag);
     if (status)
         return status;
+    if (options->witness)
+        known.iterations = witness_iterations(options);
     arena_init(&result.arena, 0);
     status = variant_init(&variant, plan, options->serial, options->device, diag);
     const struct program_options build = {

@@ -26,7 +26,7 @@
 
 #include <stdatomic.h>
 
-#include "core/program.h"
+#include "core/machine.h"
 #include "gpu/device.h"
 
 enum { RUNTIME_HOST_BUFFER_BYTES = 16 * 1024 * 1024 };
@@ -39,19 +39,30 @@ enum {
     RUNTIME_ABORT  /* at once */
 };
 
+/* A run that is to happen once more, step by step (gpu/gate.h): the transitions of the program built
+   with the driver, iterations, ranks and max_depth of the options that hold it. What comes after its
+   last step is up to the device. */
+struct runtime_witness {
+    const struct transition *steps;
+    size_t count;
+};
+
 struct runtime_options {
     enum device_kind device;
-    enum driver driver;     /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
-    int64_t iterations;     /* pipeline form: how many, >= 0 */
-    int ranks;              /* 0: as the plan says */
-    int max_depth;          /* 0: as the plan says */
-    bool serial;            /* pipeline form: one task after another, on one stream a rank */
-    bool replay;            /* is the run legal? */
-    bool compare;           /* pipeline form: do the results match a serial run? */
-    const char *db;         /* trace store the run is added to; NULL: none */
-    const char *plan_text;  /* for the store: the plan in canonical form; NULL: none */
-    int64_t timeout_ns;     /* 0: RUNTIME_TIMEOUT_NS */
-    const atomic_int *stop; /* watched during the run; NULL: nobody stops it */
+    enum driver driver;    /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
+    int64_t iterations;    /* pipeline form: how many, >= 0; with a witness -1: what its data loader
+                               says, and one more where it does not end the data */
+    int ranks;             /* 0: as the plan says */
+    int max_depth;         /* 0: as the plan says */
+    bool serial;           /* pipeline form: one task after another, on one stream a rank */
+    bool replay;           /* is the run legal? */
+    bool compare;          /* pipeline form: do the results match a serial run? */
+    const char *db;        /* trace store the run is added to; NULL: none */
+    const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
+    int64_t timeout_ns;    /* 0: RUNTIME_TIMEOUT_NS */
+    const atomic_int *stop;                /* watched during the run; NULL: nobody stops it */
+    const struct runtime_witness *witness; /* NULL: the run takes its own course. Host device only;
+                                              operations then take no time */
     struct {
         bool given; /* for tests: the device operation with this number, counted from 0, fails */
         int rank;
@@ -100,6 +111,9 @@ struct runtime_result {
     /* legal: unknown where it was not asked for, and where an aborted run ended in the middle of
        something that several agents do together */
     enum answer legal, matches_serial;
+    size_t forced, to_force;  /* with a witness: steps taken in its order, and all it has, the data
+                                 loader's left out */
+    const char *forced_agent; /* whose step was the next; NULL: all were taken */
     struct runtime_blocked *blocked; /* when it hung */
     size_t blocked_count;
     const char *violations[PROPERTY_COUNT]; /* seen in the replay, in words; NULL: none */

@@ -4,13 +4,17 @@
  * Times are nanoseconds from the start of their run; in a witness they count steps. Kinds are the
  * texts of trace.h. Deleting a row of `run` deletes the whole run. Whoever changes a table raises
  * SCHEMA_VERSION; it is kept in `PRAGMA user_version` and checked when a store is opened.
+ *
+ *     version 1   run, agent, span, edge, iteration, step, stat
+ *     version 2   and witness, move, blocked. A store of version 1 is read as it is, and gets these
+ *                 tables when a run is added to it
  */
 #ifndef SWSIM_SCHEMA_H
 #define SWSIM_SCHEMA_H
 
 enum {
     SCHEMA_APPLICATION = 0x73777472, /* "swtr", in PRAGMA application_id */
-    SCHEMA_VERSION = 1
+    SCHEMA_VERSION = 2
 };
 
 /* One run of one plan: measured, simulated or a witness. finished: 0 no (running, or killed),
@@ -99,7 +103,43 @@ enum {
     " value REAL NOT NULL,"                                                                        \
     " PRIMARY KEY (run, key)) WITHOUT ROWID;"
 
+/* What a run of kind witness violates, and with which options its plan was looked at; NULL
+   iterations: any number, 0 ranks and max_depth: as the plan says. */
+#define SCHEMA_WITNESS                                                                             \
+    "CREATE TABLE witness ("                                                                       \
+    " run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,"                                   \
+    " property TEXT NOT NULL,"                                                                     \
+    " iterations INTEGER,"                                                                         \
+    " ranks INTEGER NOT NULL,"                                                                     \
+    " max_depth INTEGER NOT NULL);"
+
+/* The transitions of a witness: agent by its number in the lowered program. The row of `step` with
+   the same seq has them in words. */
+#define SCHEMA_MOVE                                                                                \
+    "CREATE TABLE move ("                                                                          \
+    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
+    " seq INTEGER NOT NULL,"                                                                       \
+    " agent INTEGER NOT NULL,"                                                                     \
+    " choice INTEGER NOT NULL,"                                                                    \
+    " PRIMARY KEY (run, seq)) WITHOUT ROWID;"
+
+/* Who cannot go on at the end of a witness, and what for; waits_on is the seq of who must act first,
+   NULL: nobody here. */
+#define SCHEMA_BLOCKED                                                                             \
+    "CREATE TABLE blocked ("                                                                       \
+    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
+    " seq INTEGER NOT NULL,"                                                                       \
+    " rank INTEGER NOT NULL,"                                                                      \
+    " agent TEXT NOT NULL,"                                                                        \
+    " waits_for TEXT NOT NULL,"                                                                    \
+    " waits_on INTEGER,"                                                                           \
+    " in_cycle INTEGER NOT NULL,"                                                                  \
+    " PRIMARY KEY (run, seq)) WITHOUT ROWID;"
+
+#define SCHEMA_SINCE_1 SCHEMA_WITNESS SCHEMA_MOVE SCHEMA_BLOCKED
+
 #define SCHEMA_ALL                                                                                 \
-    SCHEMA_RUN SCHEMA_AGENT SCHEMA_SPAN SCHEMA_EDGE SCHEMA_ITERATION SCHEMA_STEP SCHEMA_STAT
+    SCHEMA_RUN SCHEMA_AGENT SCHEMA_SPAN SCHEMA_EDGE SCHEMA_ITERATION SCHEMA_STEP SCHEMA_STAT       \
+        SCHEMA_SINCE_1
 
 #endif

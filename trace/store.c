@@ -1,7 +1,7 @@
 /*
  * store.c - see store.h: opening, closing and writing; reading is in store_load.c.
  *
- * Rows go in through insert(), which binds a list of values, opens the transaction where none is
+ * Rows go in through sql_insert, which binds a list of values, opens the transaction where none is
  * open and commits a full batch. A write that fails rolls the batch back and marks the store as
  * failed.
  *
@@ -45,29 +45,33 @@ static enum status identify(struct store *store, bool *out_empty, struct diag *d
     if (application != SCHEMA_APPLICATION)
         return diag_error(diag, STATUS_INPUT,
                           "%s is an SQLite database, but not a swsim trace store", store->path);
-    if (version != SCHEMA_VERSION)
+    if (version < 1 || version > SCHEMA_VERSION)
         return diag_error(diag, STATUS_INPUT,
                           "trace store %s has schema version %lld, this swsim knows version %d",
                           store->path, (long long)version, SCHEMA_VERSION);
+    store->version = (int)version;
     return STATUS_OK;
 }
 
-/* Make an empty database a store; another process may be doing the same. */
+/* Make an empty database a store, or bring an older one up to date; another process may be doing the
+   same. */
 static enum status create_schema(struct store *store, struct diag *diag)
 {
     bool empty = false;
     if (sqlite3_exec(store->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return sql_error(store, "create", diag);
     enum status status = identify(store, &empty, diag);
-    if (status == STATUS_OK && empty) {
+    if (status == STATUS_OK && (empty || store->version < SCHEMA_VERSION)) {
         char *marks = sqlite3_mprintf("PRAGMA application_id = %d; PRAGMA user_version = %d",
                                       SCHEMA_APPLICATION, SCHEMA_VERSION);
         if (!marks)
             return diag_no_memory(diag);
-        if (sqlite3_exec(store->db, SCHEMA_ALL, NULL, NULL, NULL) != SQLITE_OK ||
+        const char *tables = empty ? SCHEMA_ALL : SCHEMA_SINCE_1;
+        if (sqlite3_exec(store->db, tables, NULL, NULL, NULL) != SQLITE_OK ||
             sqlite3_exec(store->db, marks, NULL, NULL, NULL) != SQLITE_OK)
             status = sql_error(store, "create", diag);
         sqlite3_free(marks);
+        store->version = SCHEMA_VERSION;
     }
     if (status == STATUS_OK && sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
         status = sql_error(store, "create", diag);
@@ -94,7 +98,7 @@ static enum status prepare_store(struct store *store, struct diag *diag)
                      " PRAGMA foreign_keys = ON",
                      NULL, NULL, NULL) != SQLITE_OK)
         return sql_error(store, "create", diag);
-    return empty ? create_schema(store, diag) : STATUS_OK;
+    return empty || store->version < SCHEMA_VERSION ? create_schema(store, diag) : STATUS_OK;
 }
 
 static void free_store(struct store *store)
@@ -174,9 +178,8 @@ enum status store_flush(struct store *store, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Write one row; `out_id` (may be NULL) is its rowid. */
-static enum status insert(struct store *store, enum statement statement, const struct value *values,
-                          int64_t *out_id, struct diag *diag)
+enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
+                       int64_t *out_id, struct diag *diag)
 {
     if (store->failed)
         return STATUS_SYSTEM;
@@ -209,7 +212,7 @@ enum status store_begin_run(struct store *store, const struct run_info *info, in
         value_int(info->finished),
         value_text(info->note),
     };
-    return insert(store, STATEMENT_BEGIN_RUN, values, out_run, diag);
+    return sql_insert(store, STATEMENT_BEGIN_RUN, values, out_run, diag);
 }
 
 enum status store_add_agent(struct store *store, int64_t run, const struct trace_agent *agent,
@@ -222,7 +225,7 @@ enum status store_add_agent(struct store *store, int64_t run, const struct trace
         value_string(agent->name),
         value_int(agent->position),
     };
-    return insert(store, STATEMENT_ADD_AGENT, values, out_agent, diag);
+    return sql_insert(store, STATEMENT_ADD_AGENT, values, out_agent, diag);
 }
 
 enum status store_add_span(struct store *store, int64_t run, int64_t agent,
@@ -238,7 +241,7 @@ enum status store_add_span(struct store *store, int64_t run, int64_t agent,
         value_int(span->end_ns),
         value_text(span->cause),
     };
-    return insert(store, STATEMENT_ADD_SPAN, values, out_span, diag);
+    return sql_insert(store, STATEMENT_ADD_SPAN, values, out_span, diag);
 }
 
 enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, int64_t to_span,
@@ -250,7 +253,7 @@ enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, 
         value_int(to_span),
         value_string(edge_kind_text(kind)),
     };
-    return insert(store, STATEMENT_ADD_EDGE, values, NULL, diag);
+    return sql_insert(store, STATEMENT_ADD_EDGE, values, NULL, diag);
 }
 
 enum status store_add_iteration(struct store *store, int64_t run,
@@ -263,7 +266,7 @@ enum status store_add_iteration(struct store *store, int64_t run,
         value_int(iteration->start_ns),
         value_int(iteration->retire_ns),
     };
-    return insert(store, STATEMENT_ADD_ITERATION, values, NULL, diag);
+    return sql_insert(store, STATEMENT_ADD_ITERATION, values, NULL, diag);
 }
 
 enum status store_add_step(struct store *store, int64_t run, const struct trace_step *step,
@@ -279,21 +282,21 @@ enum status store_add_step(struct store *store, int64_t run, const struct trace_
         value_iteration(step->iteration),
         value_int(step->time_ns),
     };
-    return insert(store, STATEMENT_ADD_STEP, values, NULL, diag);
+    return sql_insert(store, STATEMENT_ADD_STEP, values, NULL, diag);
 }
 
 enum status store_add_stat(struct store *store, int64_t run, const char *key, double value,
                            struct diag *diag)
 {
     const struct value values[] = {value_int(run), value_string(key), value_real(value)};
-    return insert(store, STATEMENT_ADD_STAT, values, NULL, diag);
+    return sql_insert(store, STATEMENT_ADD_STAT, values, NULL, diag);
 }
 
 enum status store_end_run(struct store *store, int64_t run, enum run_finished finished,
                           int64_t duration_ns, struct diag *diag)
 {
     const struct value values[] = {value_int(run), value_int(finished), value_int(duration_ns)};
-    enum status status = insert(store, STATEMENT_END_RUN, values, NULL, diag);
+    enum status status = sql_insert(store, STATEMENT_END_RUN, values, NULL, diag);
     return status == STATUS_OK ? store_flush(store, diag) : status;
 }
 

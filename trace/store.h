@@ -62,6 +62,37 @@ enum status store_end_run(struct store *store, int64_t run, enum run_finished fi
 enum status store_write_trace(struct store *store, const struct trace *trace, int64_t *out_run,
                               struct diag *diag);
 
+/* ---- witnesses ------------------------------------------------------------------------------- */
+
+/* What a witness is beyond a trace: all it takes to happen again (swrun --replay). The plan's text and
+   the driver are in the run's info, the sentence of the violation is its note. */
+struct trace_witness {
+    const char *property; /* property_key */
+    int64_t iterations;   /* -1: any number */
+    int ranks, max_depth; /* 0: as the plan says */
+    struct trace_move {
+        int agent, choice; /* a transition of the lowered program */
+    } * moves;
+    size_t move_count;
+    struct trace_blocked {
+        int rank; /* -1: of no rank */
+        const char *agent, *waits_for;
+        int on; /* who must act first, an index; -1: nobody here */
+        bool in_cycle;
+    } * blocked; /* at its end, if it hangs */
+    size_t blocked_count;
+};
+
+/* Add what `run`, of kind witness, is; and commit. */
+enum status store_add_witness(struct store *store, int64_t run, const struct trace_witness *witness,
+                              struct diag *diag);
+
+/* Load the witness that is run `run` (STORE_LATEST: the newest that is a witness); *out_run is its
+   number, *out_info its description. STATUS_INPUT where it is none. All lives in `arena`. */
+enum status store_load_witness(struct store *store, int64_t run, struct arena *arena,
+                               struct trace_witness *out, int64_t *out_run,
+                               struct run_info *out_info, struct diag *diag);
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* One line of `swsim runs`. */

@@ -11,71 +11,6 @@
 
 #include "trace/store_sql.h"
 
-/* A query under way: rows come from next_row until it returns false, then end_query tells whether
-   that was the end or an error. */
-struct query {
-    struct store *store;
-    sqlite3_stmt *statement; /* NULL: could not be prepared */
-    int code;
-};
-
-static struct query start_query(struct store *store, enum statement statement,
-                                const struct value *values)
-{
-    struct query query = {store, sql_prepare(store, statement), SQLITE_ERROR};
-    if (query.statement && !sql_bind(query.statement, values))
-        query.statement = NULL;
-    return query;
-}
-
-static bool next_row(struct query *query)
-{
-    if (query->statement)
-        query->code = sqlite3_step(query->statement);
-    return query->code == SQLITE_ROW;
-}
-
-/* `status` is what handling the rows came to. */
-static enum status end_query(struct query *query, enum status status, struct diag *diag)
-{
-    if (status == STATUS_OK && query->code != SQLITE_DONE && query->code != SQLITE_ROW)
-        status = sql_error(query->store, "read", diag);
-    if (query->statement)
-        (void)sqlite3_reset(query->statement);
-    return status;
-}
-
-static int64_t column_int(const struct query *query, int column)
-{
-    return sqlite3_column_int64(query->statement, column);
-}
-
-static const char *column_text(const struct query *query, int column)
-{
-    return (const char *)sqlite3_column_text(query->statement, column);
-}
-
-/* Never NULL, as the schema promises and another's file may not keep. */
-static const char *column_string(const struct query *query, int column)
-{
-    const char *text = column_text(query, column);
-    return text ? text : "";
-}
-
-/* -1 for NULL: no iteration. */
-static int64_t column_iteration(const struct query *query, int column)
-{
-    bool null = sqlite3_column_type(query->statement, column) == SQLITE_NULL;
-    return null ? -1 : column_int(query, column);
-}
-
-static enum status bad_row(const struct store *store, struct diag *diag, const char *what,
-                           const char *found)
-{
-    return diag_error(diag, STATUS_INPUT, "trace store %s is damaged: %s '%s'", store->path, what,
-                      found);
-}
-
 /* find_x(text): the kind with this text, or -1. */
 #define X(name, text)                                                                              \
     if (strcmp(found, text) == 0)                                                                  \
@@ -99,32 +34,32 @@ DEFINE_FIND(find_edge_kind, EDGE_KIND_LIST)
 /* The row of LIST_RUNS; its texts are SQLite's until the next row. */
 static enum status read_run(const struct query *query, struct store_run *out, struct diag *diag)
 {
-    int kind = find_run_kind(column_string(query, 1));
-    int driver = find_run_driver(column_string(query, 4));
-    int64_t finished = column_int(query, 11);
+    int kind = find_run_kind(sql_string(query, 1));
+    int driver = find_run_driver(sql_string(query, 4));
+    int64_t finished = sql_int(query, 11);
     if (kind < 0)
-        return bad_row(query->store, diag, "unknown kind of run", column_string(query, 1));
+        return sql_damage(query->store, diag, "unknown kind of run", sql_string(query, 1));
     if (driver < 0)
-        return bad_row(query->store, diag, "unknown driver", column_string(query, 4));
+        return sql_damage(query->store, diag, "unknown driver", sql_string(query, 4));
     if (finished < RUN_OPEN || finished > RUN_INTERRUPTED)
-        return bad_row(query->store, diag, "unknown state of run", column_string(query, 11));
-    out->id = column_int(query, 0);
+        return sql_damage(query->store, diag, "unknown state of run", sql_string(query, 11));
+    out->id = sql_int(query, 0);
     out->info = (struct run_info){
         .kind = (enum run_kind)kind,
-        .plan_name = column_string(query, 2),
-        .plan_text = column_string(query, 3),
+        .plan_name = sql_string(query, 2),
+        .plan_text = sql_string(query, 3),
         .driver = (enum run_driver)driver,
-        .device = column_string(query, 5),
-        .ranks = (int)column_int(query, 6),
-        .seed = (uint64_t)column_int(query, 7),
-        .iterations_wanted = column_int(query, 8),
-        .created_unix_s = column_int(query, 9),
-        .duration_ns = column_int(query, 10),
+        .device = sql_string(query, 5),
+        .ranks = (int)sql_int(query, 6),
+        .seed = (uint64_t)sql_int(query, 7),
+        .iterations_wanted = sql_int(query, 8),
+        .created_unix_s = sql_int(query, 9),
+        .duration_ns = sql_int(query, 10),
         .finished = (enum run_finished)finished,
-        .note = column_text(query, 12),
+        .note = sql_text(query, 12),
     };
-    out->spans = column_int(query, 13);
-    out->iterations = column_int(query, 14);
+    out->spans = sql_int(query, 13);
+    out->iterations = sql_int(query, 14);
     return STATUS_OK;
 }
 
@@ -133,23 +68,23 @@ enum status store_list_runs(struct store *store, void (*visit)(const struct stor
 {
     enum status status = STATUS_OK;
     const struct value values[] = {value_text(NULL)};
-    struct query query = start_query(store, STATEMENT_LIST_RUNS, values);
-    while (status == STATUS_OK && next_row(&query)) {
+    struct query query = sql_query(store, STATEMENT_LIST_RUNS, values);
+    while (status == STATUS_OK && sql_next(&query)) {
         struct store_run run;
         status = read_run(&query, &run, diag);
         if (status == STATUS_OK)
             visit(&run, context);
     }
-    return end_query(&query, status, diag);
+    return sql_end(&query, status, diag);
 }
 
 enum status store_latest_run(struct store *store, int64_t *out_run, struct diag *diag)
 {
     int64_t run = -1;
-    struct query query = start_query(store, STATEMENT_LATEST_RUN, NULL);
-    if (next_row(&query))
-        run = column_iteration(&query, 0);
-    enum status status = end_query(&query, STATUS_OK, diag);
+    struct query query = sql_query(store, STATEMENT_LATEST_RUN, NULL);
+    if (sql_next(&query))
+        run = sql_iteration(&query, 0);
+    enum status status = sql_end(&query, STATUS_OK, diag);
     if (status == STATUS_OK && run < 0)
         return diag_error(diag, STATUS_INPUT, "trace store %s holds no run", store->path);
     if (status == STATUS_OK)
@@ -176,22 +111,24 @@ struct load {
     size_t agent_cap;
 };
 
-static enum status load_info(struct load *load, int64_t run, struct diag *diag)
+enum status store_load_info(struct store *store, int64_t run, struct arena *arena,
+                            struct trace *out, struct diag *diag)
 {
     struct store_run found = {.id = -1};
     const struct value values[] = {value_int(run)};
-    struct query query = start_query(load->store, STATEMENT_LIST_RUNS, values);
+    struct query query = sql_query(store, STATEMENT_LIST_RUNS, values);
     enum status status = STATUS_OK;
-    if (next_row(&query)) {
+    trace_init(out, arena);
+    if (sql_next(&query)) {
         status = read_run(&query, &found, diag);
-        if (status == STATUS_OK && !trace_set_info(load->trace, &found.info))
+        if (status == STATUS_OK && !trace_set_info(out, &found.info))
             status = diag_no_memory(diag);
     }
-    status = end_query(&query, status, diag);
+    status = sql_end(&query, status, diag);
     if (status == STATUS_OK && found.id < 0)
-        return diag_error(diag, STATUS_INPUT, "trace store %s has no run %lld", load->store->path,
+        return diag_error(diag, STATUS_INPUT, "trace store %s has no run %lld", store->path,
                           (long long)run);
-    load->trace->run = run;
+    out->run = run;
     return status;
 }
 
@@ -199,24 +136,24 @@ static enum status load_agents(struct load *load, struct diag *diag)
 {
     struct trace *trace = load->trace;
     const struct value values[] = {value_int(trace->run)};
-    struct query query = start_query(load->store, STATEMENT_AGENTS, values);
+    struct query query = sql_query(load->store, STATEMENT_AGENTS, values);
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && next_row(&query)) {
-        int kind = find_agent_kind(column_string(&query, 2));
+    while (status == STATUS_OK && sql_next(&query)) {
+        int kind = find_agent_kind(sql_string(&query, 2));
         void *ids = load->agent_ids;
         if (kind < 0) {
-            status = bad_row(load->store, diag, "unknown kind of agent", column_string(&query, 2));
+            status = sql_damage(load->store, diag, "unknown kind of agent", sql_string(&query, 2));
         } else if (!arena_grow(trace->arena, &ids, trace->agent_count, &load->agent_cap,
                                sizeof *load->agent_ids) ||
-                   trace_add_agent(trace, (int)column_int(&query, 1), (enum trace_agent_kind)kind,
-                                   column_string(&query, 3), (int)column_int(&query, 4)) < 0) {
+                   trace_add_agent(trace, (int)sql_int(&query, 1), (enum trace_agent_kind)kind,
+                                   sql_string(&query, 3), (int)sql_int(&query, 4)) < 0) {
             status = diag_no_memory(diag);
         } else {
             load->agent_ids = ids;
-            load->agent_ids[trace->agent_count - 1] = column_int(&query, 0);
+            load->agent_ids[trace->agent_count - 1] = sql_int(&query, 0);
         }
     }
-    return end_query(&query, status, diag);
+    return sql_end(&query, status, diag);
 }
 
 /* The time taken by the iterations asked for: spans that do not touch it are left out. */
@@ -232,13 +169,13 @@ static enum status find_window(struct load *load, int64_t from_iteration, int64_
         value_int(from_iteration < 0 ? 0 : from_iteration),
         value_int(to_iteration < 0 ? INT64_MAX : to_iteration),
     };
-    struct query query = start_query(load->store, STATEMENT_WINDOW, values);
-    bool found = next_row(&query) && column_text(&query, 0);
+    struct query query = sql_query(load->store, STATEMENT_WINDOW, values);
+    bool found = sql_next(&query) && sql_text(&query, 0);
     if (found) {
-        load->start_ns = column_int(&query, 0);
-        load->end_ns = column_int(&query, 1);
+        load->start_ns = sql_int(&query, 0);
+        load->end_ns = sql_int(&query, 1);
     }
-    enum status status = end_query(&query, STATUS_OK, diag);
+    enum status status = sql_end(&query, STATUS_OK, diag);
     if (status == STATUS_OK && !found)
         return diag_error(diag, STATUS_INPUT, "run %lld in trace store %s has no such iterations",
                           (long long)load->trace->run, load->store->path);
@@ -263,23 +200,23 @@ static bool note_span(struct load *load, int64_t id, int index)
 static enum status load_span(struct load *load, int agent, const struct query *query,
                              struct diag *diag)
 {
-    int kind = find_span_kind(column_string(query, 1));
+    int kind = find_span_kind(sql_string(query, 1));
     if (kind < 0)
-        return bad_row(load->store, diag, "unknown kind of span", column_string(query, 1));
+        return sql_damage(load->store, diag, "unknown kind of span", sql_string(query, 1));
     const struct trace_span span = {
         .agent = agent,
         .kind = (enum span_kind)kind,
-        .task = column_text(query, 2),
-        .iteration = column_iteration(query, 3),
-        .start_ns = column_int(query, 4),
-        .end_ns = column_int(query, 5),
-        .cause = column_text(query, 6),
+        .task = sql_text(query, 2),
+        .iteration = sql_iteration(query, 3),
+        .start_ns = sql_int(query, 4),
+        .end_ns = sql_int(query, 5),
+        .cause = sql_text(query, 6),
     };
     if (span.start_ns > span.end_ns)
-        return bad_row(load->store, diag, "span that ends before its start",
-                       column_string(query, 0));
+        return sql_damage(load->store, diag, "span that ends before its start",
+                          sql_string(query, 0));
     int index = trace_add_span(load->trace, &span);
-    if (index < 0 || !note_span(load, column_int(query, 0), index))
+    if (index < 0 || !note_span(load, sql_int(query, 0), index))
         return diag_no_memory(diag);
     return STATUS_OK;
 }
@@ -293,10 +230,10 @@ static enum status load_spans(struct load *load, struct diag *diag)
             value_int(load->start_ns),
             value_int(load->end_ns),
         };
-        struct query query = start_query(load->store, STATEMENT_SPANS, values);
-        while (status == STATUS_OK && next_row(&query))
+        struct query query = sql_query(load->store, STATEMENT_SPANS, values);
+        while (status == STATUS_OK && sql_next(&query))
             status = load_span(load, (int)i, &query, diag);
-        status = end_query(&query, status, diag);
+        status = sql_end(&query, status, diag);
     }
     return status;
 }
@@ -324,49 +261,49 @@ static enum status load_edges(struct load *load, struct diag *diag)
     if (trace->span_count)
         qsort(load->spans, trace->span_count, sizeof *load->spans, compare_ids);
     const struct value values[] = {value_int(trace->run)};
-    struct query query = start_query(load->store, STATEMENT_EDGES, values);
+    struct query query = sql_query(load->store, STATEMENT_EDGES, values);
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && next_row(&query)) {
-        int from = find_span(load, column_int(&query, 0));
-        int to = find_span(load, column_int(&query, 1));
-        int kind = find_edge_kind(column_string(&query, 2));
+    while (status == STATUS_OK && sql_next(&query)) {
+        int from = find_span(load, sql_int(&query, 0));
+        int to = find_span(load, sql_int(&query, 1));
+        int kind = find_edge_kind(sql_string(&query, 2));
         if (kind < 0)
-            status = bad_row(load->store, diag, "unknown kind of edge", column_string(&query, 2));
+            status = sql_damage(load->store, diag, "unknown kind of edge", sql_string(&query, 2));
         else if (from >= 0 && to >= 0 && trace_add_edge(trace, from, to, (enum edge_kind)kind) < 0)
             status = diag_no_memory(diag);
     }
-    return end_query(&query, status, diag);
+    return sql_end(&query, status, diag);
 }
 
 static enum status load_iterations(struct load *load, struct diag *diag)
 {
     const struct value values[] = {value_int(load->trace->run)};
-    struct query query = start_query(load->store, STATEMENT_ITERATIONS, values);
+    struct query query = sql_query(load->store, STATEMENT_ITERATIONS, values);
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && next_row(&query)) {
+    while (status == STATUS_OK && sql_next(&query)) {
         const struct trace_iteration iteration = {
-            .rank = (int)column_int(&query, 0),
-            .number = column_int(&query, 1),
-            .start_ns = column_int(&query, 2),
-            .retire_ns = column_int(&query, 3),
+            .rank = (int)sql_int(&query, 0),
+            .number = sql_int(&query, 1),
+            .start_ns = sql_int(&query, 2),
+            .retire_ns = sql_int(&query, 3),
         };
         if (trace_add_iteration(load->trace, &iteration) < 0)
             status = diag_no_memory(diag);
     }
-    return end_query(&query, status, diag);
+    return sql_end(&query, status, diag);
 }
 
 static enum status load_stats(struct load *load, struct diag *diag)
 {
     const struct value values[] = {value_int(load->trace->run)};
-    struct query query = start_query(load->store, STATEMENT_STATS, values);
+    struct query query = sql_query(load->store, STATEMENT_STATS, values);
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && next_row(&query)) {
+    while (status == STATUS_OK && sql_next(&query)) {
         double value = sqlite3_column_double(query.statement, 1);
-        if (trace_add_stat(load->trace, column_string(&query, 0), value) < 0)
+        if (trace_add_stat(load->trace, sql_string(&query, 0), value) < 0)
             status = diag_no_memory(diag);
     }
-    return end_query(&query, status, diag);
+    return sql_end(&query, status, diag);
 }
 
 enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
@@ -375,10 +312,9 @@ enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
 {
     struct trace trace;
     struct load load = {.store = store, .trace = &trace};
-    trace_init(&trace, arena);
     enum status status = run < 0 ? store_latest_run(store, &run, diag) : STATUS_OK;
     if (status == STATUS_OK)
-        status = load_info(&load, run, diag);
+        status = store_load_info(store, run, arena, &trace, diag);
     if (status == STATUS_OK)
         status = find_window(&load, from_iteration, to_iteration, diag);
     if (status == STATUS_OK)
@@ -400,20 +336,20 @@ enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
 enum status store_load_steps(struct store *store, struct trace *trace, struct diag *diag)
 {
     const struct value values[] = {value_int(trace->run)};
-    struct query query = start_query(store, STATEMENT_STEPS, values);
+    struct query query = sql_query(store, STATEMENT_STEPS, values);
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && next_row(&query)) {
+    while (status == STATUS_OK && sql_next(&query)) {
         const struct trace_step step = {
-            .seq = column_int(&query, 0),
-            .rank = (int)column_int(&query, 1),
-            .agent = column_string(&query, 2),
-            .op = column_string(&query, 3),
-            .task = column_text(&query, 4),
-            .iteration = column_iteration(&query, 5),
-            .time_ns = column_int(&query, 6),
+            .seq = sql_int(&query, 0),
+            .rank = (int)sql_int(&query, 1),
+            .agent = sql_string(&query, 2),
+            .op = sql_string(&query, 3),
+            .task = sql_text(&query, 4),
+            .iteration = sql_iteration(&query, 5),
+            .time_ns = sql_int(&query, 6),
         };
         if (trace_add_step(trace, &step) < 0)
             status = diag_no_memory(diag);
     }
-    return end_query(&query, status, diag);
+    return sql_end(&query, status, diag);
 }

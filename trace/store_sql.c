@@ -65,3 +65,58 @@ bool sql_execute(struct store *store, enum statement statement, const struct val
     bool done = sqlite3_step(prepared) == SQLITE_DONE;
     return sqlite3_reset(prepared) == SQLITE_OK && done;
 }
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct query sql_query(struct store *store, enum statement statement, const struct value *values)
+{
+    struct query query = {store, sql_prepare(store, statement), SQLITE_ERROR};
+    if (query.statement && !sql_bind(query.statement, values))
+        query.statement = NULL;
+    return query;
+}
+
+bool sql_next(struct query *query)
+{
+    if (query->statement)
+        query->code = sqlite3_step(query->statement);
+    return query->code == SQLITE_ROW;
+}
+
+enum status sql_end(struct query *query, enum status status, struct diag *diag)
+{
+    if (status == STATUS_OK && query->code != SQLITE_DONE && query->code != SQLITE_ROW)
+        status = sql_error(query->store, "read", diag);
+    if (query->statement)
+        (void)sqlite3_reset(query->statement);
+    return status;
+}
+
+int64_t sql_int(const struct query *query, int column)
+{
+    return sqlite3_column_int64(query->statement, column);
+}
+
+const char *sql_text(const struct query *query, int column)
+{
+    return (const char *)sqlite3_column_text(query->statement, column);
+}
+
+const char *sql_string(const struct query *query, int column)
+{
+    const char *text = sql_text(query, column);
+    return text ? text : "";
+}
+
+int64_t sql_iteration(const struct query *query, int column)
+{
+    bool null = sqlite3_column_type(query->statement, column) == SQLITE_NULL;
+    return null ? -1 : sql_int(query, column);
+}
+
+enum status sql_damage(const struct store *store, struct diag *diag, const char *what,
+                       const char *found)
+{
+    return diag_error(diag, STATUS_INPUT, "trace store %s is damaged: %s '%s'", store->path, what,
+                      found);
+}

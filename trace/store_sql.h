@@ -1,7 +1,7 @@
 /*
  * store_sql.h - inside the trace store: its statements, and how values get into them.
  *
- * Private to store.c and store_load.c. A statement is prepared when first used and lives as long as
+ * Private to store.c, store_load.c and store_witness.c. A statement is prepared when first used and lives as long as
  * the store.
  */
 #ifndef SWSIM_STORE_SQL_H
@@ -13,6 +13,7 @@
 
 #include "core/diag.h"
 #include "core/status.h"
+#include "trace/trace.h"
 
 /*                NAME            SQL */
 #define STATEMENT_LIST(X)                                                                          \
@@ -36,6 +37,16 @@
                  " (SELECT count(*) FROM span WHERE span.run = run.id),"                           \
                  " (SELECT count(*) FROM iteration WHERE iteration.run = run.id)"                  \
                  " FROM run WHERE ?1 IS NULL OR id = ?1 ORDER BY id")                              \
+    X(ADD_WITNESS, "INSERT INTO witness (run, property, iterations, ranks, max_depth)"             \
+                   " VALUES (?, ?, ?, ?, ?)")                                                      \
+    X(ADD_MOVE, "INSERT INTO move (run, seq, agent, choice) VALUES (?, ?, ?, ?)")                  \
+    X(ADD_BLOCKED, "INSERT INTO blocked (run, seq, rank, agent, waits_for, waits_on, in_cycle)"    \
+                   " VALUES (?, ?, ?, ?, ?, ?, ?)")                                                \
+    X(WITNESS, "SELECT property, iterations, ranks, max_depth FROM witness WHERE run = ?")         \
+    X(LATEST_WITNESS, "SELECT max(run) FROM witness")                                              \
+    X(MOVES, "SELECT seq, agent, choice FROM move WHERE run = ? ORDER BY seq")                     \
+    X(BLOCKED, "SELECT seq, rank, agent, waits_for, waits_on, in_cycle FROM blocked"               \
+               " WHERE run = ? ORDER BY seq")                                                      \
     X(LATEST_RUN, "SELECT max(id) FROM run")                                                       \
     X(AGENTS, "SELECT id, rank, kind, name, position FROM agent WHERE run = ? ORDER BY id")        \
     X(WINDOW, "SELECT min(start_ns), max(end_ns) FROM span"                                        \
@@ -57,6 +68,7 @@ struct store {
     sqlite3 *db;
     char *path;
     sqlite3_stmt *statements[STATEMENT_COUNT];
+    int version;   /* of its schema; an older one is brought up to date where runs are added */
     bool writable; /* opened with `create` */
     bool in_transaction;
     bool failed; /* a write failed and was reported */
@@ -106,6 +118,43 @@ sqlite3_stmt *sql_prepare(struct store *store, enum statement statement);
 
 /* Bind `values`, as many as the statement has parameters. */
 bool sql_bind(sqlite3_stmt *statement, const struct value *values);
+
+/* Write one row; `out_id` (may be NULL) is its rowid. Opens the transaction where none is open and
+   commits a full batch. */
+enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
+                       int64_t *out_id, struct diag *diag);
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A query under way: rows come from sql_next until it returns false, then sql_end tells whether that
+   was the end or an error. */
+struct query {
+    struct store *store;
+    sqlite3_stmt *statement; /* NULL: could not be prepared */
+    int code;
+};
+
+struct query sql_query(struct store *store, enum statement statement, const struct value *values);
+bool sql_next(struct query *query);
+/* `status` is what handling the rows came to. */
+enum status sql_end(struct query *query, enum status status, struct diag *diag);
+
+int64_t sql_int(const struct query *query, int column);
+const char *sql_text(const struct query *query, int column);
+/* Never NULL, as the schema promises and another's file may not keep. */
+const char *sql_string(const struct query *query, int column);
+/* -1 for NULL: no iteration. */
+int64_t sql_iteration(const struct query *query, int column);
+
+/* What a row holds cannot be: STATUS_INPUT. */
+enum status sql_damage(const struct store *store, struct diag *diag, const char *what,
+                       const char *found);
+
+/* A trace that holds only the description of a run. In store_load.c. */
+enum status store_load_info(struct store *store, int64_t run, struct arena *arena,
+                            struct trace *out, struct diag *diag);
+
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Run a statement that gives no rows. */
 bool sql_execute(struct store *store, enum statement statement, const struct value *values);

@@ -40,7 +40,9 @@
 
 #define EDGE_KIND_LIST(X)                                                                          \
     X(DEPENDENCE, "dependence") /* `to` needed what `from` made */                                 \
-    X(LAUNCH, "launch")         /* `from` on a thread pushed `to` to a stream */
+    X(LAUNCH, "launch")         /* `from` on a thread pushed `to` to a stream */                   \
+    X(BLOCKED, "blocked")       /* the end of a witness: `from` waits for the agent of `to` */     \
+    X(CYCLE, "cycle")           /* likewise, and back again */
 
 #define X(name, text) RUN_##name,
 enum run_kind { RUN_KIND_LIST(X) };
