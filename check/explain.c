@@ -26,6 +26,8 @@ static void tell_step(const struct program *p, const struct state *state, struct
     out->action = arena_strdup(arena, action ? action + 2 : whole);
     out->agent_index = step.agent;
     out->is_fault = p->agents[step.agent].kind == AGENT_FAULT;
+    out->agent_kind = p->agents[step.agent].kind;
+    out->choice = step.choice;
 }
 
 static bool tell_steps(const struct program *p, struct state *state, const struct search_path *path,
@@ -67,6 +69,7 @@ static bool tell_blocked(const struct program *p, const struct state *state, str
         struct story_blocked *blocked = &out->blocked[out->blocked_count++];
         blocked->rank = p->agents[agent].rank;
         blocked->agent_index = agent;
+        blocked->agent_kind = p->agents[agent].kind;
         blocked->agent = arena_strdup(arena, program_agent_name(p, agent, text, sizeof text));
         blocked->waits_for =
             arena_strdup(arena, machine_describe_wait(p, state, agent, text, sizeof text));

@@ -19,6 +19,8 @@ struct story_step {
     enum effect_kind kind;
     bool is_fault;   /* something goes wrong here */
     int agent_index; /* program->agents */
+    enum agent_kind agent_kind;
+    int choice; /* with agent_index: the transition */
 };
 
 struct story_blocked {
@@ -26,6 +28,7 @@ struct story_blocked {
     const char *agent;
     const char *waits_for; /* "is at B(3), waits for the CPU signal of A(3)" */
     int agent_index;
+    enum agent_kind agent_kind;
     int on; /* index into blocked of who must act first, -1: nobody here */
     bool in_cycle;
 };

@@ -6,6 +6,7 @@
 #include "options.h"
 #include "progress.h"
 #include "verdict.h"
+#include "witness.h"
 
 #include "check/verify.h"
 #include "core/parse.h"
@@ -15,8 +16,7 @@ struct request {
     struct verify_options verify;
     int driver; /* 0 clock, 1 dataflow, 2 both */
     bool expect;
-    const char
-        *witness; /* where the first counterexample goes; NULL: nowhere, or already written */
+    const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
 };
 
 /* ---- options that are lists ------------------------------------------------------------------ */
@@ -124,8 +124,20 @@ static enum status judge(struct app *app, const struct request *request, const s
     return statuses[report->verdict];
 }
 
-static enum status show(struct app *app, struct request *request,
-                        const struct verify_report *report)
+/* A store takes every counterexample, any other file the first. */
+static enum status keep_witness(struct app *app, struct request *request, const struct plan *plan,
+                                const struct program_options *options,
+                                const struct verify_report *report)
+{
+    if (!request->witness || report->verdict != VERDICT_VIOLATED)
+        return STATUS_OK;
+    enum status status = witness_save(app, plan, options, report, request->witness);
+    if (!witness_keeps_all(request->witness))
+        request->witness = NULL;
+    return status;
+}
+
+static enum status show(struct app *app, const struct verify_report *report)
 {
     if (app->json) {
         struct json json;
@@ -137,11 +149,7 @@ static enum status show(struct app *app, struct request *request,
     } else {
         verdict_print(app, report, false, stdout);
     }
-    if (!request->witness || report->verdict != VERDICT_VIOLATED)
-        return STATUS_OK;
-    enum status status = verdict_save_witness(app, report, request->witness);
-    request->witness = NULL;
-    return status;
+    return STATUS_OK;
 }
 
 static enum status verify_driver(struct app *app, struct request *request, const struct plan *plan,
@@ -158,7 +166,8 @@ static enum status verify_driver(struct app *app, struct request *request, const
     progress_clear(&progress);
     if (status != STATUS_OK)
         return status;
-    status = app_worse(show(app, request, &report), judge(app, request, plan, &report));
+    status = app_worse(show(app, &report), judge(app, request, plan, &report));
+    status = app_worse(keep_witness(app, request, plan, &options.program, &report), status);
     verify_fini(&report);
     return status;
 }
@@ -229,7 +238,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          &request.verify.no_reduction, 0, 0},
         {"limit", 0, "LIST", "stop undecided at states=N,mem=SIZE,time=DURATION", OPTION_TEXT,
          &limits, 0, 0},
-        {"witness", 0, "FILE", "write the first counterexample: .txt .json .svg .png .dot",
+        {"witness", 0, "FILE",
+         "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
          OPTION_TEXT, &request.witness, 0, 0},
         {"expect", 0, NULL, "hold the verdicts against the plan's `expect:`", OPTION_FLAG,
          &request.expect, 0, 0},

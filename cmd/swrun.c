@@ -1,8 +1,9 @@
 /*
- * swrun.c - make a plan happen, on threads or on a GPU.
+ * swrun.c - make a plan happen, on threads or on a GPU; or a counterexample of one.
  *
  * The first SIGINT or SIGTERM lets what is in flight finish, the second stops at once.
  */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,12 @@
 #include "app.h"
 #include "measured.h"
 #include "options.h"
+#include "replayed.h"
 
 #include "core/parse.h"
-#include "core/print.h"
 
 enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH };
+#define REPLAY_TIMEOUT_NS INT64_C(2000000000)
 
 static atomic_int stop_wish = RUNTIME_GO;
 
@@ -36,7 +38,9 @@ static void catch_signals(void)
 struct request {
     struct runtime_options runtime;
     struct text_list shortcuts;
-    int driver; /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
+    int driver;          /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
+    const char *witness; /* a store; NULL: a plan is run */
+    int64_t run;         /* in it */
 };
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -80,24 +84,6 @@ static enum status shortcut(struct app *app, struct plan *plan, const char *name
         if (plan->pipeline.overrides[i].tasks)
             empty_task(&plan->pipeline.overrides[i].tasks[task]);
     return STATUS_OK;
-}
-
-/* The canonical text, from malloc, for the store. */
-static enum status print_plan(struct app *app, const struct plan *plan, char **out)
-{
-    char *text = NULL;
-    size_t length;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory)
-        return diag_no_memory(&app->diag);
-    enum status status = plan_print(plan, memory, &app->diag);
-    if (fclose(memory) != 0 && status == STATUS_OK)
-        status = diag_no_memory(&app->diag);
-    if (status == STATUS_OK)
-        *out = text;
-    else
-        free(text);
-    return status;
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -158,7 +144,7 @@ static enum status run_plan(struct app *app, struct request *request, struct pla
     for (size_t i = 0; i < request->shortcuts.count && status == STATUS_OK; i++)
         status = shortcut(app, plan, request->shortcuts.items[i]);
     if (status == STATUS_OK && request->runtime.db)
-        status = print_plan(app, plan, &text);
+        status = app_plan_text(app, plan, &text);
     request->runtime.plan_text = text;
     if (status == STATUS_OK)
         status = run_drivers(app, request, plan);
@@ -166,13 +152,132 @@ static enum status run_plan(struct app *app, struct request *request, struct pla
     return status;
 }
 
+/* ---- a counterexample ------------------------------------------------------------------------ */
+
+static enum status load_witness(struct app *app, const struct request *request,
+                                struct trace_witness *witness, struct run_info *info, int64_t *run)
+{
+    struct store *store = NULL;
+    enum status status = store_open(request->witness, false, &store, &app->diag);
+    if (status == STATUS_OK)
+        status =
+            store_load_witness(store, request->run, &app->arena, witness, run, info, &app->diag);
+    enum status closed = store_close(store, &app->diag);
+    return status != STATUS_OK ? status : closed;
+}
+
+/* The options under which the witness was found, and its steps. */
+static enum status replay_options(struct app *app, const struct request *request,
+                                  const struct trace_witness *witness, const struct run_info *info,
+                                  struct runtime_options *out)
+{
+    static const enum driver drivers[] = {[RUN_DRIVER_NONE] = DRIVER_NONE,
+                                          [RUN_DRIVER_CLOCK] = DRIVER_CLOCK,
+                                          [RUN_DRIVER_DATAFLOW] = DRIVER_DATAFLOW};
+    struct transition *steps = ARENA_ARRAY(&app->arena, witness->move_count + 1, struct transition);
+    struct runtime_witness *forced = ARENA_ARRAY(&app->arena, 1, struct runtime_witness);
+    if (!steps || !forced)
+        return diag_no_memory(&app->diag);
+    for (size_t i = 0; i < witness->move_count; i++)
+        steps[i] = (struct transition){witness->moves[i].agent, witness->moves[i].choice};
+    *forced = (struct runtime_witness){steps, witness->move_count};
+    *out = request->runtime;
+    out->driver = drivers[info->driver];
+    out->iterations = witness->iterations;
+    out->ranks = witness->ranks;
+    out->max_depth = witness->max_depth;
+    out->witness = forced;
+    out->replay = true;
+    out->compare = strcmp(witness->property, property_key(PROPERTY_RACE)) == 0;
+    out->plan_text = info->plan_text;
+    if (out->timeout_ns == 0)
+        out->timeout_ns = REPLAY_TIMEOUT_NS;
+    return STATUS_OK;
+}
+
+static enum status show_replayed(struct app *app, const struct replayed *replayed)
+{
+    struct json json;
+    if (!app->json) {
+        replayed_print(replayed, stdout);
+        return STATUS_OK;
+    }
+    json_open(&json, stdout);
+    replayed_write(replayed, &json);
+    return json_close(&json, &app->diag);
+}
+
+/* A violation that happened is one, whatever the run came to. */
+static enum status replay_plan(struct app *app, const struct request *request,
+                               const struct plan *plan, struct replayed *replayed)
+{
+    struct runtime_options options;
+    struct runtime_result result;
+    enum status status = replay_options(app, request, replayed->witness, replayed->info, &options);
+    if (status == STATUS_OK)
+        status = runtime_run(plan, &options, &result, &app->diag);
+    if (status != STATUS_OK && status != STATUS_VIOLATED)
+        return status;
+    replayed->result = &result;
+    enum replayed_outcome outcome = replayed_outcome(replayed);
+    status = show_replayed(app, replayed);
+    if (!replayed_confirms(outcome) && !result.interrupted)
+        diag_error(&app->diag, STATUS_VIOLATED,
+                   "%s: the device did not do what witness %" PRId64 " says", plan->name,
+                   replayed->run);
+    runtime_result_fini(&result);
+    return app_worse(status, STATUS_VIOLATED);
+}
+
+static enum status replay_witness(struct app *app, const struct request *request)
+{
+    struct trace_witness witness;
+    struct run_info info;
+    struct plan plan;
+    struct replayed replayed = {.path = request->witness, .info = &info, .witness = &witness};
+    enum status status = load_witness(app, request, &witness, &info, &replayed.run);
+    if (status != STATUS_OK)
+        return status;
+    const char *name =
+        arena_printf(&app->arena, "%s, run %" PRId64, request->witness, replayed.run);
+    if (!name)
+        return diag_no_memory(&app->diag);
+    status = plan_parse(name, info.plan_text, strlen(info.plan_text), &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    catch_signals();
+    status = replay_plan(app, request, &plan, &replayed);
+    plan_fini(&plan);
+    return status;
+}
+
+/* What a witness brings with it cannot be said again. */
+static enum status check_replay(struct app *app, const struct request *request, bool said,
+                                const struct arguments *arguments)
+{
+    if (!request->witness && request->run != STORE_LATEST)
+        return diag_error(&app->diag, STATUS_USAGE, "--run: of which store? --replay=FILE");
+    if (!request->witness && arguments->count == 0)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "expected a PLAN to run, or --replay=FILE with a witness");
+    if (request->witness && arguments->count > 0)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--replay: found a plan, '%s', but a witness brings its own",
+                          arguments->items[0]);
+    if (request->witness && said)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--replay: driver, iterations, ranks, depth and tasks are the witness's "
+                          "own: expected --run, --timeout, --db at most");
+    return STATUS_OK;
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static enum status run(struct app *app, int argc, char **argv)
 {
-    struct request request = {.driver = -1};
+    struct request request = {.driver = -1, .run = STORE_LATEST};
     int device = DEVICE_KIND_HOST;
-    int64_t iterations = 100, ranks = 0, max_depth = 0;
+    int64_t iterations = -1, ranks = 0, max_depth = 0;
     bool no_check = false, profile = false;
     struct runtime_options *runtime = &request.runtime;
     const struct option_spec options[] = {
@@ -191,14 +296,19 @@ static enum status run(struct app *app, int argc, char **argv)
         {"profile", 0, NULL, "exposed time of each task (not in this version)", OPTION_FLAG,
          &profile, 0, 0},
         {"db", 0, "FILE", "store the trace", OPTION_TEXT, &runtime->db, 0, 0},
-        {"timeout", 0, "DURATION", "give up after so long without progress (default 30s)",
-         OPTION_TIME, &runtime->timeout_ns, 0, 0},
+        {"replay", 0, "FILE", "make a witness in a store happen, step by step; no PLAN then",
+         OPTION_TEXT, &request.witness, 0, 0},
+        {"run", 0, "N", "which run of the store (default: its latest witness)", OPTION_INTEGER,
+         &request.run, 0, INT64_MAX},
+        {"timeout", 0, "DURATION",
+         "give up after so long without progress (default 30s; --replay 2s)", OPTION_TIME,
+         &runtime->timeout_ns, 0, 0},
         {"no-check", 0, NULL, "no replay through the machine, no comparison of results",
          OPTION_FLAG, &no_check, 0, 0},
     };
     const struct command command = {
         .name = "swrun",
-        .arguments = "PLAN",
+        .arguments = "PLAN|--replay=FILE",
         .about =
             "Carry PLAN out with real threads, streams, events and communicators, and measure it.\n"
             "Afterwards the run is replayed through the machine that 'swsim verify' explores, and\n"
@@ -207,10 +317,11 @@ static enum status run(struct app *app, int argc, char **argv)
             "flight finish, twice to stop at once.",
         .examples = "  swrun plans/torchrec/sparse_dist.yaml\n"
                     "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db "
-                    "plans/torchrec/base.yaml",
+                    "plans/torchrec/base.yaml\n"
+                    "  swrun --replay=hang.db   # after: swsim verify --witness=hang.db PLAN",
         .options = options,
         .option_count = OPTION_COUNT(options),
-        .arguments_min = 1,
+        .arguments_min = 0,
         .arguments_max = 1,
     };
     struct arguments arguments;
@@ -221,11 +332,18 @@ static enum status run(struct app *app, int argc, char **argv)
     if (profile)
         return diag_error(&app->diag, STATUS_USAGE, "--profile: not in this version");
     runtime->device = (enum device_kind)device;
-    runtime->iterations = iterations;
+    runtime->iterations = iterations < 0 ? 100 : iterations;
     runtime->ranks = (int)ranks;
     runtime->max_depth = (int)max_depth;
     runtime->replay = runtime->compare = !no_check;
     runtime->stop = &stop_wish;
+    bool said = request.driver >= 0 || iterations >= 0 || ranks || max_depth || runtime->serial ||
+                request.shortcuts.count > 0 || no_check;
+    status = check_replay(app, &request, said, &arguments);
+    if (status != STATUS_OK)
+        return status;
+    if (request.witness)
+        return replay_witness(app, &request);
     status = plan_read(arguments.items[0], &plan, &app->diag);
     if (status != STATUS_OK)
         return status;

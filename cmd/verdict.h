@@ -18,9 +18,4 @@ void verdict_print(const struct app *app, const struct verify_report *report, bo
 /* One JSON object; its keys are a contract. */
 void verdict_write(const struct verify_report *report, struct json *json);
 
-/* The counterexample as `path` says: .txt, .json, or a picture: .svg, .png, .dot. The report must
-   be of a violation. */
-enum status verdict_save_witness(struct app *app, const struct verify_report *report,
-                                 const char *path);
-
 #endif

@@ -1,0 +1,196 @@
+/* replayed.c - see replayed.h. */
+#include "replayed.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/ops.h"
+
+/* ---- what came of it ------------------------------------------------------------------------- */
+
+/* What an agent waited for at the end of the run; NULL: it did not. */
+static const char *really_waits(const struct runtime_result *result, const char *agent)
+{
+    for (size_t i = 0; i < result->blocked_count; i++)
+        if (strcmp(result->blocked[i].agent, agent) == 0)
+            return result->blocked[i].waits_for;
+    return NULL;
+}
+
+static bool is_same(const struct runtime_result *result, const struct trace_blocked *blocked)
+{
+    const char *waits_for = really_waits(result, blocked->agent);
+    return waits_for && strcmp(waits_for, blocked->waits_for) == 0;
+}
+
+static bool same_blocked(const struct replayed *replayed)
+{
+    const struct trace_witness *witness = replayed->witness;
+    bool same = witness->blocked_count == replayed->result->blocked_count;
+    for (size_t i = 0; i < witness->blocked_count && same; i++)
+        same = is_same(replayed->result, &witness->blocked[i]);
+    return same;
+}
+
+/* Is the violation in the trace of the run, as the machine sees it? */
+static bool is_seen(const struct replayed *replayed)
+{
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (strcmp(replayed->witness->property, property_key((enum property)p)) == 0)
+            return replayed->result->violations[p] != NULL;
+    return false;
+}
+
+enum replayed_outcome replayed_outcome(const struct replayed *replayed)
+{
+    const struct runtime_result *result = replayed->result;
+    if (result->forced < result->to_force)
+        return REPLAYED_STRAYED;
+    if (replayed->witness->blocked_count == 0)
+        return is_seen(replayed) ? REPLAYED_HAPPENED : REPLAYED_UNSEEN;
+    if (!result->hung)
+        return REPLAYED_NO_HANG;
+    return same_blocked(replayed) ? REPLAYED_SAME_HANG : REPLAYED_OTHER_HANG;
+}
+
+bool replayed_confirms(enum replayed_outcome outcome)
+{
+    return outcome == REPLAYED_SAME_HANG || outcome == REPLAYED_HAPPENED;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void print_head(const struct replayed *replayed, FILE *out)
+{
+    const struct run_info *info = replayed->info;
+    fputs(info->plan_name, out);
+    if (info->driver != RUN_DRIVER_NONE)
+        fprintf(out, ", %s driver", run_driver_text(info->driver));
+    fprintf(out, ": witness %" PRId64 " of %s, on %s\n\n", replayed->run, replayed->path,
+            replayed->result->device);
+    fprintf(out, "  violates    %s\n", info->note);
+}
+
+static void print_steps(const struct runtime_result *result, FILE *out)
+{
+    if (result->forced == result->to_force)
+        fprintf(out, "  steps       all %zu were taken, in the witness's order\n",
+                result->to_force);
+    else
+        fprintf(out, "  steps       %zu of %zu were taken, then it was the turn of %s\n",
+                result->forced, result->to_force,
+                result->forced_agent ? result->forced_agent : "nobody");
+}
+
+static void print_outcome(enum replayed_outcome outcome, FILE *out)
+{
+    static const char *const sentences[] = {
+        [REPLAYED_SAME_HANG] = "hangs as the witness says:",
+        [REPLAYED_OTHER_HANG] = "hangs, but NOT as the witness says:",
+        [REPLAYED_NO_HANG] = "DOES NOT HANG, but the witness says so. Model and runtime disagree",
+        [REPLAYED_HAPPENED] = "really happened, and the trace shows the violation",
+        [REPLAYED_UNSEEN] = "the steps happened, but their trace DOES NOT show the violation",
+        [REPLAYED_STRAYED] = "DID NOT follow the witness. Model and runtime disagree",
+    };
+    fprintf(out, "  replay      %s\n", sentences[outcome]);
+}
+
+/* What the device itself makes of a race: other numbers, or luck. */
+static void print_results(const struct runtime_result *result, FILE *out)
+{
+    if (result->matches_serial != ANSWER_UNKNOWN)
+        fprintf(out, "  results     %s those of a serial run\n",
+                result->matches_serial == ANSWER_YES ? "this time the same as" : "DIFFERENT from");
+}
+
+static void print_witness_blocked(const struct replayed *replayed, FILE *out)
+{
+    const struct trace_witness *witness = replayed->witness;
+    fputs("\n  the witness says:\n", out);
+    for (size_t i = 0; i < witness->blocked_count; i++)
+        fprintf(out, "    %s  %s\n", witness->blocked[i].agent, witness->blocked[i].waits_for);
+}
+
+static int agent_width(const struct runtime_result *result)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < result->blocked_count; i++)
+        if (strlen(result->blocked[i].agent) > width)
+            width = strlen(result->blocked[i].agent);
+    return (int)width;
+}
+
+/* A star: part of the cycle. */
+static void print_blocked(const struct replayed *replayed, FILE *out)
+{
+    const struct runtime_result *result = replayed->result;
+    const struct trace_witness *witness = replayed->witness;
+    for (size_t i = 0; i < result->blocked_count; i++) {
+        bool cycle = false;
+        for (size_t k = 0; k < witness->blocked_count && !cycle; k++)
+            cycle = witness->blocked[k].in_cycle &&
+                    strcmp(witness->blocked[k].agent, result->blocked[i].agent) == 0;
+        fprintf(out, "    %c  %-*s  %s\n", cycle ? '*' : ' ', agent_width(result),
+                result->blocked[i].agent, result->blocked[i].waits_for);
+    }
+}
+
+void replayed_print(const struct replayed *replayed, FILE *out)
+{
+    enum replayed_outcome outcome = replayed_outcome(replayed);
+    print_head(replayed, out);
+    print_steps(replayed->result, out);
+    print_results(replayed->result, out);
+    print_outcome(outcome, out);
+    print_blocked(replayed, out);
+    if (outcome == REPLAYED_OTHER_HANG || outcome == REPLAYED_NO_HANG)
+        print_witness_blocked(replayed, out);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static const char *outcome_text(enum replayed_outcome outcome)
+{
+#define X(name, key) key,
+    static const char *const keys[] = {REPLAYED_LIST(X)};
+#undef X
+    return keys[outcome];
+}
+
+static void write_blocked(const struct runtime_result *result, struct json *json)
+{
+    json_key(json, "blocked");
+    json_begin_array(json);
+    for (size_t i = 0; i < result->blocked_count; i++) {
+        json_begin_object(json);
+        json_put_int(json, "rank", result->blocked[i].rank);
+        json_put_string(json, "agent", result->blocked[i].agent);
+        json_put_string(json, "waits_for", result->blocked[i].waits_for);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+void replayed_write(const struct replayed *replayed, struct json *json)
+{
+    enum replayed_outcome outcome = replayed_outcome(replayed);
+    const struct runtime_result *result = replayed->result;
+    json_begin_object(json);
+    json_put_string(json, "plan", replayed->info->plan_name);
+    json_put_string(json, "driver", run_driver_text(replayed->info->driver));
+    json_put_string(json, "store", replayed->path);
+    json_put_int(json, "witness", replayed->run);
+    json_put_string(json, "property", replayed->witness->property);
+    json_put_string(json, "sentence", replayed->info->note);
+    json_put_int(json, "steps", (int64_t)result->to_force);
+    json_put_int(json, "steps_taken", (int64_t)result->forced);
+    json_put_string(json, "outcome", outcome_text(outcome));
+    json_put_bool(json, "confirmed", replayed_confirms(outcome));
+    json_key(json, "results_match_serial");
+    if (result->matches_serial == ANSWER_UNKNOWN)
+        json_null(json);
+    else
+        json_bool(json, result->matches_serial == ANSWER_YES);
+    write_blocked(result, json);
+    json_end_object(json);
+}

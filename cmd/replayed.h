@@ -1,0 +1,45 @@
+/*
+ * replayed.h - what came of a witness that was made to happen: did the device do what the checker said
+ * it can?
+ */
+#ifndef SWSIM_REPLAYED_H
+#define SWSIM_REPLAYED_H
+
+#include <stdio.h>
+
+#include "core/json.h"
+#include "gpu/runtime.h"
+#include "trace/store.h"
+
+struct replayed {
+    const char *path; /* the store */
+    int64_t run;      /* in it */
+    const struct run_info *info;
+    const struct trace_witness *witness;
+    const struct runtime_result *result;
+};
+
+/*             NAME, key in JSON */
+#define REPLAYED_LIST(X)                                                                           \
+    X(SAME_HANG, "same_hang")   /* it hangs, and everybody waits for what the witness says */      \
+    X(OTHER_HANG, "other_hang") /* it hangs, but elsewhere */                                      \
+    X(NO_HANG, "no_hang")       /* it should hang and did not */                                   \
+    X(HAPPENED, "happened")     /* every step was taken, and the violation is in the trace */      \
+    X(UNSEEN, "unseen")         /* every step was taken, but the violation is not in the trace */  \
+    X(STRAYED, "strayed")       /* a step of the witness could not be taken */
+
+enum replayed_outcome {
+#define X(name, key) REPLAYED_##name,
+    REPLAYED_LIST(X)
+#undef X
+};
+
+enum replayed_outcome replayed_outcome(const struct replayed *replayed);
+/* Did the device do what the checker said? */
+bool replayed_confirms(enum replayed_outcome outcome);
+
+void replayed_print(const struct replayed *replayed, FILE *out);
+/* One JSON object; its keys are a contract. */
+void replayed_write(const struct replayed *replayed, struct json *json);
+
+#endif

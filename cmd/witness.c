@@ -1,0 +1,320 @@
+/* witness.c - see witness.h. */
+#include "witness.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "trace/store.h"
+#include "trace/timeline.h"
+#include "verdict.h"
+
+/* A counterexample on its way to a picture or a store. */
+struct witness {
+    struct app *app;
+    const struct plan *plan;
+    const struct program_options *options;
+    const struct verify_report *report;
+    enum property property;
+    const struct story *story;
+};
+
+/* ---- as a trace: one step a nanosecond ------------------------------------------------------- */
+
+static enum trace_agent_kind lane_kind(enum agent_kind kind, const char *name)
+{
+    switch (kind) {
+    case AGENT_STREAM:
+    case AGENT_COMM: return TRACE_STREAM;
+    case AGENT_DATA: return TRACE_DRIVER;
+    case AGENT_THREAD: break;
+    }
+    return strcmp(name, "driver") == 0 ? TRACE_DRIVER : TRACE_THREAD;
+}
+
+/* "rank 1 stream memcpy" is lane "memcpy" of the streams of rank 1. */
+static const char *lane_name(const char *agent)
+{
+    static const char *const words[] = {"stream ", "thread "};
+    if (strncmp(agent, "rank ", 5) == 0) {
+        agent += 5 + strspn(agent + 5, "0123456789");
+        agent += *agent == ' ';
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(agent, words[i], strlen(words[i])) == 0)
+            return agent + strlen(words[i]);
+    return agent;
+}
+
+/* The lane of an agent, made when it is first asked for; `index` orders them as the program does. */
+static int lane(struct trace *trace, int rank, enum agent_kind agent_kind, const char *agent,
+                int index)
+{
+    const char *name = lane_name(agent);
+    enum trace_agent_kind kind = lane_kind(agent_kind, name);
+    rank = rank < 0 ? 0 : rank;
+    int found = trace_find_agent(trace, rank, kind, name);
+    return found >= 0 ? found : trace_add_agent(trace, rank, kind, name, index);
+}
+
+/* When the work that a stream starts in step `start` ends: at its finish, or where the stream goes
+   on to the next (a collective ends for all members at once, in a step of the communicator). */
+static size_t work_end(const struct story *story, size_t start)
+{
+    for (size_t i = start + 1; i < story->step_count; i++) {
+        if (story->steps[i].agent_index != story->steps[start].agent_index)
+            continue;
+        if (story->steps[i].kind == EFFECT_FINISH)
+            return i + 1;
+        if (story->steps[i].kind == EFFECT_START)
+            return i;
+    }
+    return story->step_count;
+}
+
+/* The text of a step without a task, without the verb of a start: its box says that. */
+static const char *label(const struct story_step *step)
+{
+    const char *rest = step->kind == EFFECT_START ? strchr(step->action, ' ') : NULL;
+    return rest ? rest + 1 : step->action;
+}
+
+static bool add_span(const struct witness *witness, size_t i, struct trace *trace)
+{
+    const struct story *story = witness->story;
+    const struct story_step *step = &story->steps[i];
+    struct trace_span span = {
+        .agent = lane(trace, step->rank, step->agent_kind, step->agent, step->agent_index),
+        .kind = step->kind == EFFECT_HOST ? SPAN_HOST : SPAN_DEVICE,
+        .task = step->task ? step->task : label(step),
+        .iteration = witness->report->finite || !step->task ? -1 : step->iteration,
+        .start_ns = (int64_t)i,
+        .end_ns = step->kind == EFFECT_START ? (int64_t)work_end(story, i) : (int64_t)i + 1,
+    };
+    return span.agent >= 0 && trace_add_span(trace, &span) >= 0;
+}
+
+static bool add_step(const struct witness *witness, size_t i, struct trace *trace)
+{
+    const struct story_step *step = &witness->story->steps[i];
+    const struct trace_step row = {
+        .seq = (int64_t)i,
+        .rank = step->rank,
+        .agent = step->agent,
+        .op = step->action,
+        .task = step->task,
+        .iteration = witness->report->finite || !step->task ? -1 : step->iteration,
+        .time_ns = (int64_t)i,
+    };
+    return trace_add_step(trace, &row) >= 0;
+}
+
+/* Has the stream started something that step `i` finishes? Then they are one box. */
+static bool is_second_half(const struct story *story, size_t i)
+{
+    bool begun = false;
+    for (size_t k = 0; k < i && story->steps[i].kind == EFFECT_FINISH && !begun; k++)
+        begun = story->steps[k].agent_index == story->steps[i].agent_index &&
+                story->steps[k].kind == EFFECT_START;
+    return begun;
+}
+
+static bool add_steps(const struct witness *witness, struct trace *trace)
+{
+    for (size_t i = 0; i < witness->story->step_count; i++)
+        if (!add_step(witness, i, trace) ||
+            (!is_second_half(witness->story, i) && !add_span(witness, i, trace)))
+            return false;
+    return true;
+}
+
+/* Whoever is blocked at the end waits in its lane, for one more step. */
+static bool add_waits(const struct story *story, struct trace *trace, int *waits)
+{
+    for (size_t i = 0; i < story->blocked_count; i++) {
+        const struct story_blocked *blocked = &story->blocked[i];
+        struct trace_span span = {
+            .agent = lane(trace, blocked->rank, blocked->agent_kind, blocked->agent,
+                          blocked->agent_index),
+            .kind = SPAN_WAIT,
+            .iteration = -1,
+            .start_ns = (int64_t)story->step_count,
+            .end_ns = (int64_t)story->step_count + 1,
+            .cause = blocked->waits_for,
+        };
+        waits[i] = span.agent >= 0 ? trace_add_span(trace, &span) : -1;
+        if (waits[i] < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool add_blocked(const struct witness *witness, struct trace *trace)
+{
+    const struct story *story = witness->story;
+    int *waits = ARENA_ARRAY(trace->arena, story->blocked_count + 1, int);
+    if (!waits || !add_waits(story, trace, waits))
+        return false;
+    for (size_t i = 0; i < story->blocked_count; i++) {
+        int on = story->blocked[i].on;
+        bool cycle = on >= 0 && story->blocked[i].in_cycle && story->blocked[on].in_cycle;
+        if (on >= 0 &&
+            trace_add_edge(trace, waits[i], waits[on], cycle ? EDGE_CYCLE : EDGE_BLOCKED) < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool set_info(const struct witness *witness, const char *plan_text, struct trace *trace)
+{
+    static const enum run_driver drivers[] = {[DRIVER_NONE] = RUN_DRIVER_NONE,
+                                              [DRIVER_CLOCK] = RUN_DRIVER_CLOCK,
+                                              [DRIVER_DATAFLOW] = RUN_DRIVER_DATAFLOW};
+    const struct verify_report *report = witness->report;
+    int ranks = witness->options->ranks;
+    const struct run_info info = {
+        .kind = RUN_WITNESS,
+        .plan_name = report->plan,
+        .plan_text = plan_text,
+        .driver = drivers[report->driver],
+        .ranks = ranks ? ranks : witness->plan->ranks,
+        .created_unix_s = (int64_t)time(NULL),
+        .duration_ns = (int64_t)witness->story->step_count,
+        .finished = RUN_INTERRUPTED,
+        .note = arena_printf(trace->arena, "%s: %s", property_key(witness->property),
+                             witness->story->sentence),
+    };
+    return info.note && trace_set_info(trace, &info);
+}
+
+/* `plan_text`: NULL for a picture. */
+static enum status make_trace(const struct witness *witness, const char *plan_text,
+                              struct trace *trace)
+{
+    trace_init(trace, &witness->app->arena);
+    if (!set_info(witness, plan_text, trace) || !add_steps(witness, trace) ||
+        !add_blocked(witness, trace) || !trace_sort(trace))
+        return diag_no_memory(&witness->app->diag);
+    return STATUS_OK;
+}
+
+/* ---- in a store ------------------------------------------------------------------------------ */
+
+/* All it takes to happen again. */
+static enum status describe(const struct witness *witness, struct trace_witness *out)
+{
+    const struct story *story = witness->story;
+    struct arena *arena = &witness->app->arena;
+    *out = (struct trace_witness){
+        .property = property_key(witness->property),
+        .iterations = witness->options->iterations,
+        .ranks = witness->options->ranks,
+        .max_depth = witness->options->max_depth,
+        .moves = ARENA_ARRAY(arena, story->step_count + 1, struct trace_move),
+        .move_count = story->step_count,
+        .blocked = ARENA_ARRAY(arena, story->blocked_count + 1, struct trace_blocked),
+        .blocked_count = story->blocked_count,
+    };
+    if (!out->moves || !out->blocked)
+        return diag_no_memory(&witness->app->diag);
+    for (size_t i = 0; i < story->step_count; i++)
+        out->moves[i] = (struct trace_move){story->steps[i].agent_index, story->steps[i].choice};
+    for (size_t i = 0; i < story->blocked_count; i++) {
+        const struct story_blocked *from = &story->blocked[i];
+        out->blocked[i] = (struct trace_blocked){from->rank, from->agent, from->waits_for, from->on,
+                                                 from->in_cycle};
+    }
+    return STATUS_OK;
+}
+
+static enum status add_to_store(const struct witness *witness, const char *plan_text,
+                                struct store *store)
+{
+    struct diag *diag = &witness->app->diag;
+    struct trace trace;
+    struct trace_witness row;
+    int64_t run = -1;
+    enum status status = make_trace(witness, plan_text, &trace);
+    if (status == STATUS_OK)
+        status = describe(witness, &row);
+    if (status == STATUS_OK)
+        status = store_write_trace(store, &trace, &run, diag);
+    return status == STATUS_OK ? store_add_witness(store, run, &row, diag) : status;
+}
+
+static bool is_violated(enum outcome outcome)
+{
+    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
+}
+
+/* One run a violated property. */
+static enum status store_all(struct witness *witness, const char *path)
+{
+    struct app *app = witness->app;
+    const struct verify_report *report = witness->report;
+    struct store *store = NULL;
+    char *text = NULL;
+    enum status status = app_plan_text(app, witness->plan, &text);
+    if (status == STATUS_OK)
+        status = store_open(path, true, &store, &app->diag);
+    for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {
+        witness->property = (enum property)p;
+        witness->story = &report->stories[p];
+        if (is_violated(report->outcome[p]) || p == (int)report->first)
+            status = add_to_store(witness, text, store);
+    }
+    enum status closed = store_close(store, &app->diag);
+    free(text);
+    return status != STATUS_OK ? status : closed;
+}
+
+/* ---- in a file ------------------------------------------------------------------------------- */
+
+static enum status draw(const struct witness *witness, const char *path)
+{
+    struct trace trace;
+    enum status status = make_trace(witness, NULL, &trace);
+    if (status != STATUS_OK)
+        return status;
+    return timeline_render(&trace, &(struct timeline_options){0}, path, &witness->app->diag);
+}
+
+static enum status tell(struct app *app, const struct verify_report *report, const char *path,
+                        bool json_wanted)
+{
+    FILE *file = app_create(app, path);
+    if (!file)
+        return STATUS_SYSTEM;
+    if (json_wanted) {
+        struct json json;
+        json_open(&json, file);
+        verdict_write(report, &json);
+    } else {
+        verdict_print(app, report, true, file);
+    }
+    return app_close_file(app, file, path);
+}
+
+static bool has_suffix(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), wanted = strlen(suffix);
+    return length > wanted && strcmp(path + length - wanted, suffix) == 0;
+}
+
+bool witness_keeps_all(const char *path)
+{
+    return has_suffix(path, ".db");
+}
+
+enum status witness_save(struct app *app, const struct plan *plan,
+                         const struct program_options *options, const struct verify_report *report,
+                         const char *path)
+{
+    struct witness witness = {app,    plan,          options,
+                              report, report->first, &report->stories[report->first]};
+    if (witness_keeps_all(path))
+        return store_all(&witness, path);
+    if (has_suffix(path, ".json") || has_suffix(path, ".txt"))
+        return tell(app, report, path, has_suffix(path, ".json"));
+    return draw(&witness, path);
+}

@@ -1,0 +1,21 @@
+/*
+ * witness.h - counterexamples in files: as text, as JSON, as a picture, and as runs of a trace store
+ * that `swsim render` draws and `swrun --replay` repeats.
+ */
+#ifndef SWSIM_WITNESS_H
+#define SWSIM_WITNESS_H
+
+#include "app.h"
+
+#include "check/verify.h"
+
+/* Does the file hold many? A store does: every violation of every plan is added to it. */
+bool witness_keeps_all(const char *path);
+
+/* Write what `report`, of a violation, found about `plan` under `options`; the name says how: .txt,
+   .json, a picture (.svg, .png, .dot) of the first violation, or a trace store (.db). */
+enum status witness_save(struct app *app, const struct plan *plan,
+                         const struct program_options *options, const struct verify_report *report,
+                         const char *path);
+
+#endif
