@@ -47,6 +47,8 @@ static enum status render_run(struct app *app, const struct render_options *opti
     struct trace trace;
     enum status status = store_load(store, options->run, options->from, options->to, &app->arena,
                                     &trace, &app->diag);
+    if (status == STATUS_OK && trace.info.kind == RUN_WITNESS)
+        status = store_load_steps(store, &trace, &app->diag);
     if (status != STATUS_OK)
         return status;
     return timeline_render(&trace, &timeline, options->output, &app->diag);

@@ -45,20 +45,25 @@ static void print_run(const struct store_run *run, void *context)
 {
     bool *begun = context;
     const struct run_info *info = &run->info;
-    char duration[UNITS_TEXT], created[32] = "-";
+    char duration[UNITS_TEXT + 32], created[32] = "-";
+    bool witness = info->kind == RUN_WITNESS; /* it has steps instead of time, and never ran */
     struct tm when;
     time_t seconds = (time_t)info->created_unix_s;
     if (gmtime_r(&seconds, &when))
         strftime(created, sizeof created, "%Y-%m-%d %H:%M:%SZ", &when);
-    units_show_time((double)info->duration_ns, duration);
+    if (witness)
+        snprintf(duration, sizeof duration, "%" PRId64 " steps", info->duration_ns);
+    else
+        units_show_time((double)info->duration_ns, duration);
     if (!*begun)
         printf("%4s  %-20s  %-9s  %-8s  %5s  %10s  %10s  %-11s  %-12s  %s\n", "Run", "Created",
                "Kind", "Driver", "Ranks", "Iterations", "Duration", "State", "Device", "Plan");
     *begun = true;
-    printf("%4" PRId64 "  %-20s  %-9s  %-8s  %5d  %10" PRId64 "  %10s  %-11s  %-12s  %s\n", run->id,
-           created, run_kind_text(info->kind), run_driver_text(info->driver), info->ranks,
-           run->iterations, duration, finished_text(info->finished),
-           info->device && *info->device ? info->device : "-", info->plan_name);
+    printf("%4" PRId64 "  %-20s  %-9s  %-8s  %5d  %10" PRId64 "  %10s  %-11s  %-12s  %s%s%s\n",
+           run->id, created, run_kind_text(info->kind), run_driver_text(info->driver), info->ranks,
+           run->iterations, duration, witness ? "-" : finished_text(info->finished),
+           info->device && *info->device ? info->device : "-", info->plan_name,
+           witness && info->note ? ", " : "", witness && info->note ? info->note : "");
 }
 
 static enum status list(struct app *app, struct store *store)

@@ -225,7 +225,9 @@ struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box)
 void draw_text(struct drawing *drawing, const struct draw_text *text)
 {
     static const char *const line_ends[] = {"\\l", NULL, "\\r"};
-    double width = ceil(draw_text_width(text->text, text->font_pt)) + 8, height = text->font_pt + 4;
+    double bold = text->bold ? 1.15 : 1;
+    double width = ceil(bold * draw_text_width(text->text, text->font_pt)) + 8,
+           height = text->font_pt + 4;
     double left = round(text->x_pt - width * (double)text->align / 2);
     Agnode_t *node = new_node(drawing, drawing->graph);
     set(drawing, node, "shape", "plaintext");
@@ -254,6 +256,27 @@ void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
          y0, x0, y0 + bend, x1, neck - bend, x1, neck);
     set(drawing, edge, "color", arrow->color);
     if (arrow->dashed)
+        set(drawing, edge, "style", "dashed");
+}
+
+void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
+{
+    enum { HEAD_PT = 5 };
+    double y0 = drawing->height_pt - arc->from_y_pt, y1 = drawing->height_pt - arc->to_y_pt;
+    double reach = arc->x_pt + arc->bulge_pt * 4 / 3; /* where the curve itself gets to bulge_pt */
+    Agedge_t *edge = arc->from && arc->to ? agedge(drawing->graph, (Agnode_t *)arc->from,
+                                                   (Agnode_t *)arc->to, NULL, 1)
+                                          : NULL;
+    if (!edge) {
+        drawing->failed = true;
+        return;
+    }
+    setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", arc->x_pt, y1,
+         arc->x_pt, y0, reach, y0, reach, y1, arc->x_pt + HEAD_PT, y1);
+    setf(drawing, edge, "penwidth", "%g", arc->pen_pt);
+    set(drawing, edge, "arrowsize", "0.5");
+    set(drawing, edge, "color", arc->color);
+    if (arc->dashed)
         set(drawing, edge, "style", "dashed");
 }
 

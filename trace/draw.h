@@ -67,9 +67,20 @@ struct draw_arrow {
     bool dashed;
 };
 
+/* A curve to the right of two boxes, from the right side of one to that of the other. */
+struct draw_arc {
+    struct draw_node *from, *to;
+    double x_pt, from_y_pt, to_y_pt; /* of the sides */
+    double bulge_pt;                 /* how far it leads away */
+    double pen_pt;
+    const char *color;
+    bool dashed;
+};
+
 struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box);
 void draw_text(struct drawing *drawing, const struct draw_text *text);
 void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow);
+void draw_arc(struct drawing *drawing, const struct draw_arc *arc);
 
 /* About how wide a text comes out, on the wide side: fonts differ between machines. */
 double draw_text_width(const char *text, double font_pt);

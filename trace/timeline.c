@@ -27,6 +27,7 @@
 
 #include "core/units.h"
 #include "trace/draw.h"
+#include "trace/storyboard.h"
 
 /* Sizes in points. */
 enum {
@@ -89,11 +90,6 @@ struct view {
     double lanes_top_pt, lanes_bottom_pt;
     struct draw_node **nodes; /* of each span, NULL: not drawn */
 };
-
-static bool is_steps(const struct view *view)
-{
-    return view->trace->info.kind == RUN_WITNESS;
-}
 
 static bool in_window(const struct view *view, const struct trace_span *span)
 {
@@ -162,7 +158,7 @@ static enum status choose_window(struct view *view, struct diag *diag)
                               options->from, options->to);
         view->first_iteration = options->from;
         view->last_iteration = options->to;
-    } else if (options->range == TIMELINE_FIRST && !is_steps(view)) {
+    } else if (options->range == TIMELINE_FIRST) {
         int64_t start_ns;
         view->first_iteration = lowest_iteration(trace);
         view->last_iteration = view->first_iteration + TIMELINE_FIRST_ITERATIONS - 1;
@@ -405,7 +401,7 @@ static const char *subtitle_text(struct view *view)
     if (info->ranks > 1)
         add_fact(view, &text, arena_printf(arena, "%d ranks", info->ranks));
     add_fact(view, &text, iterations_text(view));
-    if (mean_ns > 0 && !is_steps(view)) {
+    if (mean_ns > 0) {
         units_show_time(mean_ns, time);
         add_fact(view, &text, arena_printf(arena, "%s per iteration", time));
     }
@@ -462,8 +458,8 @@ static const char *tick_unit(const struct view *view, double *out_ns)
     size_t i = 0;
     while (i < 3 && (double)view->end_ns < units[i].ns)
         i++;
-    *out_ns = is_steps(view) ? 1 : units[i].ns;
-    return is_steps(view) ? "" : units[i].name;
+    *out_ns = units[i].ns;
+    return units[i].name;
 }
 
 static void draw_axis(struct view *view)
@@ -479,8 +475,7 @@ static void draw_axis(struct view *view)
     for (; tick_ns <= view->end_ns; tick_ns += step_ns) {
         double x = x_of(view, tick_ns);
         const char *text =
-            arena_printf(&view->arena, "%s%.*f%s%s", is_steps(view) ? "step " : "", decimals,
-                         (double)tick_ns / unit_ns, *unit ? " " : "", unit);
+            arena_printf(&view->arena, "%.*f %s", decimals, (double)tick_ns / unit_ns, unit);
         draw_box(view->drawing, &(struct draw_box){
                                     .x_pt = x,
                                     .y_pt = view->lanes_top_pt,
@@ -571,8 +566,6 @@ static const char *tooltip(struct view *view, const struct trace_span *span)
                             span->cause ? span->cause : "something unknown");
     const char *where = arena_printf(arena, "rank %d %s %s", agent->rank,
                                      trace_agent_kind_text(agent->kind), agent->name);
-    if (is_steps(view))
-        return arena_printf(arena, "%s; %s; step %" PRId64, what, where, span->start_ns);
     return arena_printf(arena, "%s; %s; %s to %s, %s", what, where,
                         exact_time(view, span->start_ns), exact_time(view, span->end_ns),
                         exact_time(view, span->end_ns - span->start_ns));
@@ -782,6 +775,12 @@ enum status timeline_render(const struct trace *trace, const struct timeline_opt
                             const char *path, struct diag *diag)
 {
     struct view view = {.trace = trace, .options = options};
+    bool part = options->range == TIMELINE_ITERATIONS || options->range == TIMELINE_TIME;
+    if (trace->info.kind == RUN_WITNESS && part)
+        return diag_error(diag, STATUS_USAGE,
+                          "a witness is drawn as a whole, not from here to there");
+    if (trace->info.kind == RUN_WITNESS)
+        return storyboard_render(trace, options->title, path, diag);
     arena_init(&view.arena, 0);
     enum status status = measure(&view, diag);
     if (status == STATUS_OK)

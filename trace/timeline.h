@@ -3,7 +3,8 @@
  *
  * Boxes are the work of streams and, thinner, of threads, one colour a task, labelled with the
  * iteration; light red is time spent waiting, with its cause where it fits. Every box has a tooltip
- * with exact times. The output format follows the extension: .svg, .png or .dot.
+ * with exact times. A witness, which has steps and no times, is drawn as a storyboard
+ * (trace/storyboard.h), always as a whole. The output format follows the extension: .svg, .png or .dot.
  */
 #ifndef SWSIM_TIMELINE_H
 #define SWSIM_TIMELINE_H
@@ -17,9 +18,9 @@
 
 /* Which part of the run is drawn. Work of other iterations in that time is drawn too. */
 enum timeline_range {
-    TIMELINE_FIRST,      /* the first TIMELINE_FIRST_ITERATIONS, the fill included; witness: all */
+    TIMELINE_FIRST,      /* the first TIMELINE_FIRST_ITERATIONS, the fill included */
     TIMELINE_ITERATIONS, /* from .. to, both included */
-    TIMELINE_TIME,       /* from .. to, nanoseconds (in a witness: steps) */
+    TIMELINE_TIME,       /* from .. to, nanoseconds */
     TIMELINE_ALL
 };
 

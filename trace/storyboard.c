@@ -1,0 +1,513 @@
+/*
+ * storyboard.c - see storyboard.h.
+ *
+ *     +------------------------------------------------------------------+
+ *     | title                                                            |
+ *     | witness, driver, number of steps                                 |
+ *     | the violation                                                    |
+ *     |            step 1     2        3        4    blocked             |
+ *     |  rank 0 streams                                                  |
+ *     |     comm                    [grads          ][waits for ...] <.  |
+ *     |  rank 0 threads                                                | |
+ *     |    train  [pushes ]                          [waits for ...] --' |
+ *     +------------------------------------------------------------------+
+ *            left_pt ^                       blocked_pt ^      right_pt ^
+ *
+ * Everything has its place before the sheet is opened: rows from the agents, columns from the steps, the
+ * room at the right from the number of arrows, each of which gets a lane of its own.
+ */
+#include "trace/storyboard.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/draw.h"
+
+/* Sizes in points. */
+enum {
+    MARGIN = 18,
+    TITLE_FONT = 15,
+    TEXT_FONT = 9,
+    HEAD_HEIGHT = 76, /* title, subtitle, violation, numbers */
+    HEADER_HEIGHT = 17,
+    HEADER_FONT = 8,
+    ROW_HEIGHT = 32,
+    ROW_GAP = 6,
+    RANK_GAP = 10,
+    NAME_FONT = 10,
+    NAME_GAP = 8,
+    MIN_GUTTER = 56,
+    STEPS_WIDTH = 780, /* what they get, if that makes them neither too narrow nor too wide */
+    MIN_STEP = 58,
+    MAX_STEP = 104,
+    TINY_STEP = 18, /* of a long witness, without words */
+    MANY_STEPS = 160,
+    LABEL_FONT = 7,
+    BLOCKED_WIDTH = 236,
+    BLOCKED_FONT = 8,
+    LINES = 3, /* of text in a box */
+    ARC_LANE = 11,
+    SHEET_MIN = 520
+};
+
+static const char text_dark[] = "#222222", text_grey[] = "#777777", row_fill[] = "#f6f6f6",
+                  grid_color[] = "#e9e9e9", red[] = "#c0392b", red_text[] = "#a8453b",
+                  red_fill[] = "#fbdcd8", pale_fill[] = "#fdf1ef", grey_arrow[] = "#999999",
+                  culprit_fill[] = "#d9513f", plain_fill[] = "#e4e4e4", plain_border[] = "#9c9c9c";
+
+struct row {
+    int agent;
+    double y_pt;
+    bool starts_group;
+};
+
+struct board {
+    const struct trace *trace;
+    struct arena arena; /* of this picture */
+    struct drawing *drawing;
+    struct row *rows;
+    int *row_of_agent;
+    size_t row_count;
+    const char **colors; /* the names that have one; their index is the colour */
+    size_t color_count;
+    int64_t steps;
+    size_t arcs;
+    double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt, top_pt;
+    struct draw_node **nodes; /* of each span */
+};
+
+/* ---- what there is --------------------------------------------------------------------------- */
+
+static bool is_blocked(const struct board *board, const struct trace_span *span)
+{
+    return span->kind == SPAN_WAIT && span->start_ns >= board->steps;
+}
+
+static bool is_arc(const struct trace_edge *edge)
+{
+    return edge->kind == EDGE_CYCLE || edge->kind == EDGE_BLOCKED;
+}
+
+/* The words of a step; NULL: they were not loaded. */
+static const struct trace_step *step_of(const struct board *board, int64_t seq)
+{
+    for (size_t i = 0; i < board->trace->step_count; i++)
+        if (board->trace->steps[i].seq == seq)
+            return &board->trace->steps[i];
+    return NULL;
+}
+
+static int compare_rows(const void *left, const void *right, void *context)
+{
+    const struct trace *trace = context;
+    int i = ((const struct row *)left)->agent, j = ((const struct row *)right)->agent;
+    const struct trace_agent *a = &trace->agents[i], *b = &trace->agents[j];
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind > b->kind ? -1 : 1; /* who decides stands above who obeys */
+    if (a->position != b->position)
+        return a->position < b->position ? -1 : 1;
+    return (i > j) - (i < j);
+}
+
+static bool choose_rows(struct board *board)
+{
+    const struct trace *trace = board->trace;
+    board->rows = ARENA_ARRAY(&board->arena, trace->agent_count + 1, struct row);
+    board->row_of_agent = ARENA_ARRAY(&board->arena, trace->agent_count + 1, int);
+    board->colors = ARENA_ARRAY(&board->arena, trace->span_count + 1, const char *);
+    board->nodes = ARENA_ARRAY(&board->arena, trace->span_count + 1, struct draw_node *);
+    if (!board->rows || !board->row_of_agent || !board->colors || !board->nodes)
+        return false;
+    for (size_t i = 0; i < trace->agent_count; i++)
+        board->rows[board->row_count++] = (struct row){.agent = (int)i};
+    if (board->row_count)
+        qsort_r(board->rows, board->row_count, sizeof *board->rows, compare_rows,
+                (void *)(uintptr_t)trace);
+    for (size_t i = 0; i < board->row_count; i++)
+        board->row_of_agent[board->rows[i].agent] = (int)i;
+    return true;
+}
+
+static int find_color(const struct board *board, const char *name)
+{
+    for (size_t i = 0; i < board->color_count; i++)
+        if (board->colors[i] == name) /* interned by the trace */
+            return (int)i;
+    return -1;
+}
+
+/* What streams work on is coloured; threads that speak of the same have the same colour. */
+static void choose_colors(struct board *board)
+{
+    for (size_t i = 0; i < board->trace->span_count; i++) {
+        const struct trace_span *span = &board->trace->spans[i];
+        if (span->kind == SPAN_DEVICE && span->task && find_color(board, span->task) < 0)
+            board->colors[board->color_count++] = span->task;
+    }
+}
+
+/* ---- where it stands ------------------------------------------------------------------------- */
+
+static double x_of(const struct board *board, int64_t step)
+{
+    return board->left_pt + board->step_pt * (double)step;
+}
+
+static void place_rows(struct board *board)
+{
+    double y = MARGIN + HEAD_HEIGHT, gutter = MIN_GUTTER;
+    const struct trace_agent *before = NULL;
+    board->top_pt = y;
+    for (size_t i = 0; i < board->row_count; i++) {
+        struct row *row = &board->rows[i];
+        const struct trace_agent *agent = &board->trace->agents[row->agent];
+        row->starts_group = !before || agent->rank != before->rank || agent->kind != before->kind;
+        y += row->starts_group ? HEADER_HEIGHT : 0;
+        y += before && agent->rank != before->rank ? RANK_GAP : 0;
+        row->y_pt = y;
+        y += ROW_HEIGHT + ROW_GAP;
+        gutter = fmax(gutter, draw_text_width(agent->name, NAME_FONT));
+        before = agent;
+    }
+    board->height_pt = y + MARGIN;
+    board->left_pt = MARGIN + gutter + NAME_GAP;
+}
+
+static void measure(struct board *board)
+{
+    bool blocked = false;
+    int64_t last = 0;
+    for (size_t i = 0; i < board->trace->span_count; i++) {
+        const struct trace_span *span = &board->trace->spans[i];
+        if (span->kind != SPAN_WAIT && span->end_ns > last)
+            last = span->end_ns;
+    }
+    board->steps = last;
+    for (size_t i = 0; i < board->trace->span_count; i++)
+        blocked |= is_blocked(board, &board->trace->spans[i]);
+    for (size_t i = 0; i < board->trace->edge_count; i++)
+        board->arcs += is_arc(&board->trace->edges[i]);
+    board->step_pt = last > MANY_STEPS
+                         ? TINY_STEP
+                         : fmin(fmax(STEPS_WIDTH / fmax((double)last, 1), MIN_STEP), MAX_STEP);
+    place_rows(board);
+    board->blocked_pt = x_of(board, last);
+    board->arcs_pt = board->blocked_pt + (blocked ? BLOCKED_WIDTH : 0);
+    board->width_pt = board->arcs_pt + (double)board->arcs * ARC_LANE + 2 * MARGIN;
+    const char *note = board->trace->info.note;
+    board->width_pt = fmax(board->width_pt, SHEET_MIN);
+    if (note)
+        board->width_pt = fmax(board->width_pt, draw_text_width(note, TEXT_FONT) + 3 * MARGIN);
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/* `text`, or as much of its beginning as fits. */
+static const char *cut(struct board *board, const char *text, double width_pt, double font_pt)
+{
+    size_t length = strlen(text);
+    if (draw_text_width(text, font_pt) <= width_pt)
+        return text;
+    for (; length > 0; length--) {
+        if (((unsigned char)text[length] & 0xc0) == 0x80) /* not inside a UTF-8 sequence */
+            continue;
+        char *part = arena_printf(&board->arena, "%.*s\xe2\x80\xa6", (int)length, text);
+        if (!part || draw_text_width(part, font_pt) <= width_pt)
+            return part;
+    }
+    return NULL;
+}
+
+/* Break the last line that began at `line` where its words no longer fit: at `gap`, the last space. */
+static char *break_line(char *line, char *gap, double width_pt, double font_pt)
+{
+    if (!gap || draw_text_width(line, font_pt) <= width_pt)
+        return line;
+    *gap = '\n';
+    return gap + 1;
+}
+
+/* Lines of whole words, at most LINES; what does not fit into the last is cut off. */
+static const char *wrap(struct board *board, const char *text, double width_pt, double font_pt)
+{
+    char *out = arena_strdup(&board->arena, text), *line = out, *gap = NULL;
+    int lines = 1;
+    for (char *c = out; out && lines < LINES; c++) {
+        char end = *c;
+        if (end != ' ' && end != '\0')
+            continue;
+        *c = '\0';
+        char *next = break_line(line, gap, width_pt, font_pt);
+        *c = end;
+        lines += next != line;
+        line = next;
+        gap = c;
+        if (end == '\0')
+            return out;
+    }
+    if (!out)
+        return NULL;
+    const char *last = cut(board, line, width_pt, font_pt);
+    return arena_printf(&board->arena, "%.*s%s", (int)(line - out), out, last ? last : "");
+}
+
+static const char *subject(struct board *board, const struct trace_span *span)
+{
+    const char *task = span->task ? span->task : "";
+    return span->iteration >= 0 ? arena_printf(&board->arena, "%s %" PRId64, task, span->iteration)
+                                : task;
+}
+
+/* A thread's step says what it does; a stream's box only what it works on. */
+static const char *work_label(struct board *board, const struct trace_span *span, double width_pt)
+{
+    const struct trace_step *step = step_of(board, span->start_ns);
+    const char *what = span->kind != SPAN_DEVICE && step ? step->op : subject(board, span);
+    if (board->step_pt < MIN_STEP || !what)
+        return NULL;
+    return wrap(board, what, width_pt, LABEL_FONT);
+}
+
+static const char *tooltip(struct board *board, const struct trace_span *span)
+{
+    const struct trace_agent *agent = &board->trace->agents[span->agent];
+    const struct trace_step *step = step_of(board, span->start_ns);
+    if (span->kind == SPAN_WAIT)
+        return arena_printf(&board->arena, "rank %d %s %s %s", agent->rank,
+                            trace_agent_kind_text(agent->kind), agent->name,
+                            span->cause ? span->cause : "waits");
+    return arena_printf(&board->arena, "step %" PRId64 ": rank %d %s %s %s", span->start_ns + 1,
+                        agent->rank, trace_agent_kind_text(agent->kind), agent->name,
+                        step ? step->op : subject(board, span));
+}
+
+/* ---- drawing --------------------------------------------------------------------------------- */
+
+static void write_line(struct board *board, double y, const char *text, const char *color,
+                       double font_pt, bool bold)
+{
+    draw_text(board->drawing, &(struct draw_text){.x_pt = MARGIN,
+                                                  .y_pt = y,
+                                                  .text = text ? text : "",
+                                                  .color = color,
+                                                  .font_pt = font_pt,
+                                                  .bold = bold});
+}
+
+static void draw_title(struct board *board, const char *title)
+{
+    const struct run_info *info = &board->trace->info;
+    const char *driver =
+        info->driver == RUN_DRIVER_NONE
+            ? ""
+            : arena_printf(&board->arena, "  \xc2\xb7  %s driver", run_driver_text(info->driver));
+    write_line(board, MARGIN + TITLE_FONT / 2.0, title ? title : info->plan_name, text_dark,
+               TITLE_FONT, true);
+    write_line(board, MARGIN + TITLE_FONT + 12,
+               arena_printf(&board->arena,
+                            "witness%s  \xc2\xb7  %" PRId64
+                            " steps from left to right: steps, not time",
+                            driver ? driver : "", board->steps),
+               text_grey, TEXT_FONT, false);
+    if (info->note)
+        write_line(board, MARGIN + TITLE_FONT + 26, info->note, red, TEXT_FONT, false);
+}
+
+static bool many_ranks(const struct board *board)
+{
+    return board->row_count > 0 &&
+           board->trace->agents[board->rows[0].agent].rank !=
+               board->trace->agents[board->rows[board->row_count - 1].agent].rank;
+}
+
+static void draw_row(struct board *board, const struct row *row)
+{
+    const struct trace_agent *agent = &board->trace->agents[row->agent];
+    const char *kind = trace_agent_kind_text(agent->kind);
+    if (row->starts_group)
+        write_line(board, row->y_pt - HEADER_FONT,
+                   many_ranks(board) ? arena_printf(&board->arena, "rank %d %ss", agent->rank, kind)
+                                     : arena_printf(&board->arena, "%ss", kind),
+                   text_grey, HEADER_FONT, false);
+    draw_box(board->drawing, &(struct draw_box){.x_pt = board->left_pt,
+                                                .y_pt = row->y_pt,
+                                                .width_pt = board->arcs_pt - board->left_pt,
+                                                .height_pt = ROW_HEIGHT,
+                                                .fill = row_fill});
+    draw_text(board->drawing, &(struct draw_text){.x_pt = board->left_pt - NAME_GAP,
+                                                  .y_pt = row->y_pt + ROW_HEIGHT / 2.0,
+                                                  .align = DRAW_RIGHT,
+                                                  .text = agent->name,
+                                                  .color = text_dark,
+                                                  .font_pt = NAME_FONT});
+}
+
+/* Numbers above the columns, and a line where each begins. */
+static void draw_columns(struct board *board)
+{
+    int64_t every = board->step_pt < MIN_STEP ? 5 : 1;
+    for (int64_t step = 0; step < board->steps; step++) {
+        draw_box(board->drawing,
+                 &(struct draw_box){.x_pt = x_of(board, step),
+                                    .y_pt = board->top_pt,
+                                    .width_pt = 1,
+                                    .height_pt = board->height_pt - MARGIN - board->top_pt,
+                                    .fill = grid_color});
+        if (step > 0 && (step + 1) % every != 0)
+            continue;
+        const char *text = arena_printf(&board->arena, "%s%" PRId64, step ? "" : "step ", step + 1);
+        draw_text(board->drawing,
+                  &(struct draw_text){.x_pt = x_of(board, step) + board->step_pt / 2,
+                                      .y_pt = board->top_pt - HEADER_FONT,
+                                      .align = DRAW_CENTER,
+                                      .text = text ? text : "",
+                                      .color = text_grey,
+                                      .font_pt = HEADER_FONT});
+    }
+    if (board->arcs_pt > board->blocked_pt)
+        draw_text(board->drawing, &(struct draw_text){.x_pt = board->blocked_pt,
+                                                      .y_pt = board->top_pt - HEADER_FONT,
+                                                      .text = "and nobody can go on",
+                                                      .color = red,
+                                                      .font_pt = HEADER_FONT});
+}
+
+static bool in_cycle(const struct board *board, size_t span)
+{
+    for (size_t i = 0; i < board->trace->edge_count; i++)
+        if (board->trace->edges[i].kind == EDGE_CYCLE && board->trace->edges[i].from == (int)span)
+            return true;
+    return false;
+}
+
+static void draw_blocked(struct board *board, size_t index)
+{
+    const struct trace_span *span = &board->trace->spans[index];
+    const struct row *row = &board->rows[board->row_of_agent[span->agent]];
+    bool cycle = in_cycle(board, index);
+    const char *text =
+        span->cause ? wrap(board, span->cause, BLOCKED_WIDTH - 8, BLOCKED_FONT) : NULL;
+    board->nodes[index] =
+        draw_box(board->drawing, &(struct draw_box){.x_pt = board->blocked_pt,
+                                                    .y_pt = row->y_pt,
+                                                    .width_pt = BLOCKED_WIDTH,
+                                                    .height_pt = ROW_HEIGHT,
+                                                    .fill = cycle ? red_fill : pale_fill,
+                                                    .border = cycle ? red : NULL,
+                                                    .label = text,
+                                                    .text_color = red_text,
+                                                    .font_pt = BLOCKED_FONT,
+                                                    .tooltip = tooltip(board, span)});
+}
+
+/* The step that violates something, where nobody is stuck, is the last one. */
+static bool is_culprit(const struct board *board, const struct trace_span *span)
+{
+    return board->arcs_pt == board->blocked_pt && span->start_ns == board->steps - 1;
+}
+
+static void draw_span(struct board *board, size_t index)
+{
+    const struct trace_span *span = &board->trace->spans[index];
+    const struct row *row = &board->rows[board->row_of_agent[span->agent]];
+    int color = span->task ? find_color(board, span->task) : -1;
+    double width = x_of(board, span->end_ns) - x_of(board, span->start_ns);
+    bool wait = span->kind == SPAN_WAIT;
+    bool culprit = is_culprit(board, span);
+    const char *border = color >= 0 ? draw_border(color) : plain_border;
+    const char *fill = culprit      ? culprit_fill
+                       : wait       ? pale_fill
+                       : color >= 0 ? draw_fill(color)
+                                    : plain_fill;
+    board->nodes[index] =
+        draw_box(board->drawing,
+                 &(struct draw_box){.x_pt = x_of(board, span->start_ns) + 1,
+                                    .y_pt = row->y_pt,
+                                    .width_pt = width - 1,
+                                    .height_pt = ROW_HEIGHT,
+                                    .fill = fill,
+                                    .border = culprit ? red : border,
+                                    .label = wait ? NULL : work_label(board, span, width - 6),
+                                    .text_color = culprit ? "#ffffff" : text_dark,
+                                    .font_pt = LABEL_FONT,
+                                    .tooltip = tooltip(board, span)});
+}
+
+/* An arrow leaves in the lower half of its box and comes to the upper half of another. Those around
+   the cycle are red and nearest. */
+static void draw_arc_of(struct board *board, const struct trace_edge *edge, int lane)
+{
+    const struct trace_span *from = &board->trace->spans[edge->from];
+    const struct trace_span *to = &board->trace->spans[edge->to];
+    bool cycle = edge->kind == EDGE_CYCLE;
+    double shift = 3.0 * lane > ROW_HEIGHT / 3.0 ? ROW_HEIGHT / 3.0 : 3.0 * lane;
+    draw_arc(board->drawing,
+             &(struct draw_arc){.from = board->nodes[edge->from],
+                                .to = board->nodes[edge->to],
+                                .x_pt = board->arcs_pt,
+                                .from_y_pt = board->rows[board->row_of_agent[from->agent]].y_pt +
+                                             ROW_HEIGHT * 0.62 + shift / 2,
+                                .to_y_pt = board->rows[board->row_of_agent[to->agent]].y_pt +
+                                           ROW_HEIGHT * 0.38 - shift / 2,
+                                .bulge_pt = MARGIN + lane * ARC_LANE,
+                                .color = cycle ? red : grey_arrow,
+                                .dashed = !cycle,
+                                .pen_pt = cycle ? 1.4 : 0.7});
+}
+
+static void draw_arcs(struct board *board)
+{
+    int lane = 0;
+    for (int cycle = 1; cycle >= 0; cycle--)
+        for (size_t i = 0; i < board->trace->edge_count; i++) {
+            const struct trace_edge *edge = &board->trace->edges[i];
+            bool drawn = board->nodes[edge->from] && board->nodes[edge->to];
+            if (drawn && edge->kind == (cycle ? EDGE_CYCLE : EDGE_BLOCKED))
+                draw_arc_of(board, edge, lane++);
+        }
+}
+
+static enum status draw_all(struct board *board, const char *title, const char *path,
+                            struct diag *diag)
+{
+    enum status status = draw_open_placed(board->width_pt, board->height_pt, &board->drawing, diag);
+    if (status != STATUS_OK)
+        return status;
+    draw_title(board, title);
+    for (size_t i = 0; i < board->row_count; i++)
+        draw_row(board, &board->rows[i]);
+    draw_columns(board);
+    for (size_t i = 0; i < board->trace->span_count; i++)
+        if (is_blocked(board, &board->trace->spans[i]))
+            draw_blocked(board, i);
+        else
+            draw_span(board, i);
+    draw_arcs(board);
+    status = board->arena.failed ? diag_no_memory(diag) : draw_write(board->drawing, path, diag);
+    draw_close(board->drawing);
+    return status;
+}
+
+enum status storyboard_render(const struct trace *trace, const char *title, const char *path,
+                              struct diag *diag)
+{
+    struct board board = {.trace = trace};
+    arena_init(&board.arena, 0);
+    enum status status = STATUS_OK;
+    if (trace->span_count == 0)
+        status = diag_error(diag, STATUS_INPUT, "nothing to draw: the witness has no steps");
+    else if (!choose_rows(&board))
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK) {
+        choose_colors(&board);
+        measure(&board);
+        status = draw_all(&board, title, path, diag);
+    }
+    arena_fini(&board.arena);
+    return status;
+}
