@@ -71,11 +71,16 @@ static void print_head(const struct replayed *replayed, FILE *out)
     fprintf(out, "  violates    %s\n", info->note);
 }
 
-static void print_steps(const struct runtime_result *result, FILE *out)
+/* The data loader's answers are known before the run starts, so they have been given. */
+static void print_steps(const struct replayed *replayed, FILE *out)
 {
-    if (result->forced == result->to_force)
-        fprintf(out, "  steps       all %zu were taken, in the witness's order\n",
-                result->to_force);
+    const struct runtime_result *result = replayed->result;
+    size_t all = replayed->witness->move_count, answers = all - result->to_force;
+    if (result->forced == result->to_force && answers == 0)
+        fprintf(out, "  steps       all %zu, in the witness's order\n", all);
+    else if (result->forced == result->to_force)
+        fprintf(out, "  steps       all %zu, in the witness's order; %zu are the data loader's\n",
+                all, answers);
     else
         fprintf(out, "  steps       %zu of %zu were taken, then it was the turn of %s\n",
                 result->forced, result->to_force,
@@ -139,7 +144,7 @@ void replayed_print(const struct replayed *replayed, FILE *out)
 {
     enum replayed_outcome outcome = replayed_outcome(replayed);
     print_head(replayed, out);
-    print_steps(replayed->result, out);
+    print_steps(replayed, out);
     print_results(replayed->result, out);
     print_outcome(outcome, out);
     print_blocked(replayed, out);

@@ -259,7 +259,7 @@ static enum status check_replay(struct app *app, const struct request *request, 
         return diag_error(&app->diag, STATUS_USAGE, "--run: of which store? --replay=FILE");
     if (!request->witness && arguments->count == 0)
         return diag_error(&app->diag, STATUS_USAGE,
-                          "expected a PLAN to run, or --replay=FILE with a witness");
+                          "missing argument: swrun [OPTION]... PLAN|--replay=FILE");
     if (request->witness && arguments->count > 0)
         return diag_error(&app->diag, STATUS_USAGE,
                           "--replay: found a plan, '%s', but a witness brings its own",

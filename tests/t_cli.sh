@@ -44,19 +44,6 @@ threads:
 expect: {mismatch: always}
 PLAN
 
-# exits CODE COMMAND...: the command exits with CODE; its output goes to $dir/out and $dir/err.
-exits()
-{
-    want=$1
-    shift
-    "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    code=$?
-    test "$code" -eq "$want" && return
-    echo "exit code $code, expected $want"
-    cat "$dir/out" "$dir/err"
-    false
-}
-
 # says CODE TEXT COMMAND...: exits with CODE, TEXT is in its messages and nothing on standard output.
 says()
 {

@@ -40,19 +40,6 @@ PLAN
 
 echo 0F0,0B0 >"$dir/threads.csv"
 
-# exits CODE COMMAND...: the command exits with CODE; its output goes to $dir/out and $dir/err.
-exits()
-{
-    want=$1
-    shift
-    "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    code=$?
-    test "$code" -eq "$want" && return
-    echo "exit code $code, expected $want"
-    cat "$dir/out" "$dir/err"
-    false
-}
-
 # prints TEXT COMMAND...: exits with 0 and TEXT is in its output.
 prints()
 {

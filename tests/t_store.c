@@ -289,6 +289,110 @@ static void test_not_a_store(void)
     expect_ok(store_close(store, &diag), &diag, "and closes");
 }
 
+/* ---- witnesses ------------------------------------------------------------------------------- */
+
+/* A store with a run of kind witness that has two moves and two blocked agents; returns its number. */
+static int64_t write_witness(const char *path, struct diag *diag)
+{
+    struct trace_move moves[] = {{1, 0}, {0, 1}};
+    struct trace_blocked blocked[] = {{0, "thread a", "waits for b", 1, true},
+                                      {-1, "thread b", "waits for nobody", -1, false}};
+    const struct trace_witness witness = {.property = "deadlock",
+                                          .iterations = -1,
+                                          .max_depth = 3,
+                                          .moves = moves,
+                                          .move_count = 2,
+                                          .blocked = blocked,
+                                          .blocked_count = 2};
+    const struct run_info info = {.kind = RUN_WITNESS, .plan_name = "w", .plan_text = "text"};
+    struct store *store = NULL;
+    int64_t run = -1;
+    expect_ok(store_open(path, true, &store, diag), diag, "a store for a witness");
+    expect_ok(store_begin_run(store, &info, &run, diag), diag, "which is a run");
+    expect_ok(store_add_witness(store, run, &witness, diag), diag, "and more");
+    expect_ok(store_close(store, diag), diag, "is written");
+    return run;
+}
+
+static enum status read_witness(const char *path, int64_t run, struct arena *arena,
+                                struct trace_witness *out, struct diag *diag)
+{
+    struct store *store = NULL;
+    struct run_info info;
+    int64_t found;
+    enum status status = store_open(path, false, &store, diag);
+    if (status == STATUS_OK)
+        status = store_load_witness(store, run, arena, out, &found, &info, diag);
+    store_close(store, diag);
+    return status;
+}
+
+static void test_witness(void)
+{
+    const char *path = in_folder("witness.db");
+    struct trace_witness back;
+    struct arena arena;
+    struct diag diag;
+    arena_init(&arena, 0);
+    diag_init(&diag);
+    int64_t run = write_witness(path, &diag);
+    expect_ok(read_witness(path, STORE_LATEST, &arena, &back, &diag), &diag, "a witness is found");
+    tap_ok(strcmp(back.property, "deadlock") == 0 && back.iterations == -1 && back.ranks == 0 &&
+               back.max_depth == 3,
+           "with its options");
+    tap_ok(back.move_count == 2 && back.moves[0].agent == 1 && back.moves[1].choice == 1,
+           "its moves");
+    tap_ok(back.blocked_count == 2 && back.blocked[0].on == 1 && back.blocked[0].in_cycle &&
+               back.blocked[1].on == -1 && back.blocked[1].rank == -1 &&
+               strcmp(back.blocked[1].waits_for, "waits for nobody") == 0,
+           "and who is blocked");
+    expect_error(read_witness(path, run + 1, &arena, &back, &diag), STATUS_INPUT, &diag,
+                 "has no run 2", "another run is not there");
+    run_sql(path, "UPDATE move SET seq = 5 WHERE seq = 1");
+    expect_error(read_witness(path, run, &arena, &back, &diag), STATUS_INPUT, &diag,
+                 "impossible move", "a move is missing");
+    run_sql(path, "UPDATE move SET seq = 1, agent = -4 WHERE seq = 5");
+    expect_error(read_witness(path, run, &arena, &back, &diag), STATUS_INPUT, &diag,
+                 "impossible move", "a move of nobody");
+    run_sql(path, "UPDATE move SET agent = 0 WHERE seq = 1; DELETE FROM blocked WHERE seq = 0");
+    expect_error(read_witness(path, run, &arena, &back, &diag), STATUS_INPUT, &diag,
+                 "impossible blocked agent", "a blocked agent is missing");
+    run_sql(path, "UPDATE witness SET max_depth = -1");
+    expect_error(read_witness(path, run, &arena, &back, &diag), STATUS_INPUT, &diag,
+                 "impossible options", "options that cannot be");
+    run_sql(path, "UPDATE run SET kind = 'measured'");
+    expect_error(read_witness(path, run, &arena, &back, &diag), STATUS_INPUT, &diag,
+                 "is no witness", "a run of another kind is none");
+    arena_fini(&arena);
+    diag_fini(&diag);
+}
+
+/* Version 1 had no witnesses. */
+static void test_older_version(void)
+{
+    const char *path = in_folder("older.db");
+    struct trace_witness back;
+    struct arena arena;
+    struct diag diag;
+    struct store *store = NULL;
+    int64_t run;
+    arena_init(&arena, 0);
+    diag_init(&diag);
+    write_witness(path, &diag);
+    run_sql(path, "DROP TABLE witness; DROP TABLE move; DROP TABLE blocked;"
+                  " PRAGMA user_version = 1");
+    expect_ok(store_open(path, false, &store, &diag), &diag, "an older store can be read");
+    expect_ok(store_latest_run(store, &run, &diag), &diag, "as it is");
+    expect_ok(store_close(store, &diag), &diag, "and closed");
+    expect_error(read_witness(path, STORE_LATEST, &arena, &back, &diag), STATUS_INPUT, &diag,
+                 "made by an older swsim", "it holds no witnesses");
+    run = write_witness(path, &diag);
+    expect_ok(read_witness(path, run, &arena, &back, &diag), &diag,
+              "but takes them once one is added");
+    arena_fini(&arena);
+    diag_fini(&diag);
+}
+
 static void test_damaged(void)
 {
     struct diag diag;
@@ -478,6 +582,8 @@ int main(void)
     test_window();
     test_many_runs();
     test_not_a_store();
+    test_witness();
+    test_older_version();
     test_damaged();
     test_unwritable();
     test_full_disk();

@@ -38,44 +38,6 @@ threads:
   r1.main: [{collective: y, comm: A, stream: s, bytes: 1KiB}]
 PLAN
 
-# exits CODE COMMAND...: the command exits with CODE; its output goes to $dir/out and $dir/err.
-exits()
-{
-    want=$1
-    shift
-    "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    code=$?
-    test "$code" -eq "$want" && return
-    echo "exit code $code, expected $want"
-    cat "$dir/out" "$dir/err"
-    false
-}
-
-# prints CODE PATTERN COMMAND..., complains CODE PATTERN COMMAND...: exits with CODE, and a line of its
-# output, or of its messages, matches.
-prints()
-{
-    pattern=$2
-    want=$1
-    shift 2
-    exits "$want" "$@" || return
-    grep -q -e "$pattern" "$dir/out" && return
-    echo "nothing like '$pattern' in:"
-    cat "$dir/out"
-    false
-}
-complains()
-{
-    pattern=$2
-    want=$1
-    shift 2
-    exits "$want" "$@" || return
-    grep -q -e "$pattern" "$dir/err" && return
-    echo "nothing like '$pattern' in:"
-    cat "$dir/err"
-    false
-}
-
 # interrupted SIGNAL... -- COMMAND...: the command gets the signals, 0.3 s after its start and 0.1 s
 # after each other, and then ends within three seconds. Prints its exit code.
 interrupted()

@@ -1,0 +1,196 @@
+#!/bin/sh
+# Counterexamples in files: as runs of a trace store that are listed, drawn and, on the host device, made
+# to happen: what hangs in the checker really hangs, and where it says; what it forbids really happens.
+set -u
+: "${srcdir:=.}"
+: "${SWSIM:=./swsim}"
+: "${SWRUN:=./swrun}"
+. "$srcdir/tests/tap.sh"
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+
+# Graphviz's libraries keep memory until the end; the leak sanitizer shall not mind.
+printf 'leak:%s\n' libfontconfig libgvc libcgraph libpango libcairo libglib libgobject libexpat >"$dir/lsan"
+LSAN_OPTIONS=suppressions=$dir/lsan:print_suppressions=0
+export LSAN_OPTIONS
+
+plans=$srcdir/plans
+db=$dir/all.db
+
+# What is violated: a plan, its driver, the property.
+cat >"$dir/wanted" <<'LIST'
+lmcache_gil_callback_broken none deadlock
+megatron_barrier_before_recv_broken none deadlock
+nccl_one_slot_opposite_order_broken none deadlock
+nccl_one_slot_same_order_broken none deadlock
+nccl_send_send_broken none deadlock
+nccl_two_launch_threads_broken none deadlock
+pytorch_deferred_recv_broken none deadlock
+torchcomms_lazy_load_broken none deadlock
+sglang_wait_before_record_broken none race
+torchrec_lookup_without_wait_broken none race
+scenario1_broken clock deadlock
+scenario2_broken clock deadlock
+scenario3_broken clock deadlock
+pqra clock deadlock
+modes_d_dep clock deadlock
+ordered_pair_one_thread dataflow deadlock
+eval_as_written clock race
+eval_as_written dataflow race
+batches_broken clock drain
+batches_broken dataflow drain
+forget_done_broken dataflow deadlock
+num_slots_broken clock deadlock
+num_slots_broken clock slot
+num_slots_broken dataflow deadlock
+num_slots_broken dataflow slot
+retire_submit_broken clock bound
+retire_submit_broken dataflow bound
+slot_reset_broken clock slot
+ticket_at_broken dataflow mismatch
+LIST
+
+# The folder of a plan.
+path_of()
+{
+    ls "$plans"/*/"$1".yaml
+}
+
+paths=$(cut -d ' ' -f 1 "$dir/wanted" | uniq | while read -r name; do path_of "$name"; done)
+check "counterexamples go to a store" exits 1 "$SWSIM" verify --quiet --witness="$db" $paths
+"$SWSIM" runs --json "$db" | tr '{' '\n' |
+    sed -n 's/.*"plan":"\([^"]*\)","kind":"witness","driver":"\([^"]*\)".*"note":"\([a-z]*\):.*/\1 \2 \3/p' >"$dir/stored"
+check "all of them, one run a violated property" diff "$dir/wanted" "$dir/stored"
+check "'runs' counts their steps and says what is wrong" \
+    prints 0 '6 steps .* nccl_send_send_broken, deadlock: no step is possible' "$SWSIM" runs "$db"
+
+# ---- pictures -------------------------------------------------------------------------------------
+
+draws()
+{
+    exits 0 "$SWSIM" render --run="$1" --output="$dir/picture.$2" "$db"
+}
+well_formed()
+{
+    draws "$1" svg || return
+    if command -v xmllint >/dev/null; then
+        xmllint --noout "$dir/picture.svg"
+    else
+        grep -q '</svg>' "$dir/picture.svg"
+    fi
+}
+holds()
+{
+    grep -qF -e "$1" "$dir/picture.svg" || { head -c 3000 "$dir/picture.svg"; return 1; }
+}
+count=$(wc -l <"$dir/wanted")
+run=0
+while [ $run -lt "$count" ]; do
+    run=$((run + 1))
+    check "the picture of witness $run, $(sed -n "${run}p" "$dir/wanted")" well_formed $run
+done
+check "the picture of a hang" well_formed 4
+check "says that it shows steps" holds 'steps, not time'
+check "what is violated" holds 'deadlock: no step is possible and work remains'
+check "where everybody ends" holds 'and nobody can go on'
+check "and goes round in red" holds 'stroke="#c0392b" stroke-width="1.4"'
+check "a picture as DOT" draws 4 dot
+check "a witness is drawn as a whole" complains 2 'as a whole' "$SWSIM" render --run=11 --from=0 -o "$dir/x.svg" "$db"
+check "the same picture without a store" exits 1 "$SWSIM" verify --quiet --witness="$dir/direct.svg" \
+    "$(path_of nccl_one_slot_same_order_broken)"
+check "is the same picture" cmp "$dir/direct.svg" "$dir/picture.svg"
+
+# ---- what really happens --------------------------------------------------------------------------
+#
+# A hang takes as long as the time limit: all at once then, a handful at a time.
+
+replay()
+{
+    "$SWRUN" --replay="$db" --run="$1" --json >"$dir/out.$1" 2>"$dir/err.$1"
+    echo $? >"$dir/code.$1"
+}
+run=0
+while [ $run -lt "$count" ]; do
+    run=$((run + 1))
+    replay $run &
+    [ $((run % 8)) -ne 0 ] || wait
+done
+wait
+
+# RUN PROPERTY: hangs are found by the watchdog and are the witness's; other violations are in the
+# trace, and a mismatch the device reports itself.
+happened()
+{
+    what=happened
+    grep -q "\"agent\"" "$dir/out.$1" && what=same_hang
+    case $2 in deadlock | drain) what=same_hang ;; esac
+    test "$(cat "$dir/code.$1")" -eq 1 && grep -q "\"outcome\":\"$what\",\"confirmed\":true" "$dir/out.$1" &&
+        case $what-$2 in
+        same_hang-*) grep -q 'error: the run hangs: no progress for 2' "$dir/err.$1" ;;
+        happened-mismatch) grep -q 'error: collective mismatch' "$dir/err.$1" ;;
+        *) ! grep -q error "$dir/err.$1" ;;
+        esac && return
+    cat "$dir/code.$1" "$dir/out.$1" "$dir/err.$1"
+    false
+}
+run=0
+while read -r plan driver property; do
+    run=$((run + 1))
+    check "$plan, $driver: the $property really happens" happened $run "$property"
+done <"$dir/wanted"
+check "a race gives other results" grep -q '"results_match_serial":false' "$dir/out.17"
+
+check "in words" prints 1 'hangs as the witness says' "$SWRUN" --replay="$db" --run=4 --timeout=300ms
+check "with who waits for whom" grep -q '\* *rank 0 stream dp_comm *is in grads of communicator dp' "$dir/out"
+check "and the device's own words" grep -q 'waits for 1 residency slots, 0 are free' "$dir/err"
+check "a race in words" prints 1 'really happened, and the trace shows' "$SWRUN" --replay="$db" --run=9
+check "the latest witness is the default" prints 1 'witness 29 of' "$SWRUN" --replay="$db"
+check "the trace of a replay can be stored" exits 1 "$SWRUN" --replay="$db" --run=9 --db="$dir/trace.db"
+check "and is a run like others" prints 0 'measured .* interrupted\|measured .* finished' "$SWSIM" runs "$dir/trace.db"
+
+# ---- what cannot be -------------------------------------------------------------------------------
+
+check "a plan with a knob that the device does not imitate" \
+    exits 1 "$SWSIM" verify --quiet --witness="$dir/eager.db" "$plans/bugs/torchrec_eager_cliff_broken.yaml"
+check "is refused, and the knob is named" \
+    complains 2 'machine.eager_messages, which the host device does not imitate' "$SWRUN" --replay="$dir/eager.db"
+check "a store without a witness" complains 3 'holds no witness' "$SWRUN" --replay="$dir/trace.db"
+check "a run that is no witness" complains 3 'is no witness' "$SWRUN" --replay="$dir/trace.db" --run=1
+check "a run that is not there" complains 3 'has no run 99' "$SWRUN" --replay="$db" --run=99
+check "a store that is not there" complains 2 'cannot open' "$SWRUN" --replay="$dir/none.db"
+check "a text that is no store" complains 3 'not a swsim trace store' "$SWRUN" --replay="$dir/wanted"
+head -c 20000 "$db" >"$dir/cut.db"
+check "half a store" complains 3 'damaged' "$SWRUN" --replay="$dir/cut.db"
+check "a plan beside the witness's" complains 2 'a witness brings its own' \
+    "$SWRUN" --replay="$db" "$(path_of pqra)"
+check "a driver beside the witness's" complains 2 "witness's own" "$SWRUN" --replay="$db" --driver=clock
+check "a run of no store" complains 2 'of which store' "$SWRUN" --run=1 "$(path_of pqra)"
+check "another device" complains 2 'on the host device only' "$SWRUN" --replay="$db" --device=cuda
+
+# Another program may have been at the store.
+if command -v sqlite3 >/dev/null; then
+    changed()
+    {
+        cp "$db" "$dir/changed.db" && sqlite3 "$dir/changed.db" "$1"
+    }
+    changed "UPDATE move SET agent = 2 WHERE run = 4 AND seq = 0"
+    check "steps that are no run of the plan" complains 3 'no run of .* step' \
+        "$SWRUN" --replay="$dir/changed.db" --run=4
+    changed "UPDATE run SET plan_text = 'swplan: 1' WHERE id = 4"
+    check "a plan that is none" complains 3 'changed.db, run 4' "$SWRUN" --replay="$dir/changed.db" --run=4
+    changed "UPDATE blocked SET waits_for = 'waits for spring' WHERE run = 4 AND seq = 1"
+    check "a hang that is not the witness's is told apart" prints 1 'hangs, but NOT as the witness says' \
+        "$SWRUN" --replay="$dir/changed.db" --run=4 --timeout=300ms
+    check "and is an error" grep -q 'error: .* did not do what witness 4 says' "$dir/err"
+    # Rank 1 starts the other collective: the one that rank 0 is in.
+    changed "UPDATE move SET agent = agent - 1 WHERE run = 4 AND seq = 5"
+    check "a run that should hang and does not" prints 1 'DOES NOT HANG, but the witness says so' \
+        "$SWRUN" --replay="$dir/changed.db" --run=4
+    check "and that is an error, too" grep -q 'error: .* did not do what witness 4 says' "$dir/err"
+    changed "UPDATE witness SET property = 'lifetime' WHERE run = 9"
+    check "a violation that is not in the trace" prints 1 'DOES NOT show' "$SWRUN" --replay="$dir/changed.db" --run=9
+else
+    skip "no sqlite3 here to change a store with"
+fi
+done_testing
