@@ -98,9 +98,9 @@ enum status cmd_render(struct app *app, int argc, char **argv)
     const struct command command = {
         .name = "swsim render",
         .arguments = "DB|PLAN",
-        .about = "Draw a run in a trace store as a timeline, or a plan of the pipeline form as a "
-                 "graph of\n"
-                 "its tasks and their dependences.",
+        .about = "Draw a run in a trace store as a timeline, a counterexample in one as a "
+                 "storyboard, or a\n"
+                 "plan of the pipeline form as a graph of its tasks and their dependences.",
         .examples = "  swsim render runs.db --from=10 --to=14 -o run.svg\n"
                     "  swsim render plans/torchrec/sparse_dist.yaml -o plan.svg",
         .options = options,

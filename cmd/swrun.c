@@ -314,7 +314,10 @@ static enum status run(struct app *app, int argc, char **argv)
             "Afterwards the run is replayed through the machine that 'swsim verify' explores, and\n"
             "its results are compared with those of a serial run. Interrupt once to let what is "
             "in\n"
-            "flight finish, twice to stop at once.",
+            "flight finish, twice to stop at once.\n"
+            "With --replay a counterexample is made to happen instead: real threads, forced into "
+            "the\n"
+            "steps that 'swsim verify --witness=FILE.db' has kept, and then let go.",
         .examples = "  swrun plans/torchrec/sparse_dist.yaml\n"
                     "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db "
                     "plans/torchrec/base.yaml\n"

@@ -1,5 +1,5 @@
 /*
- * verdict.h - what the checker found out, in words, as JSON and as a picture.
+ * verdict.h - what the checker found out, in words and as JSON.
  */
 #ifndef SWSIM_VERDICT_H
 #define SWSIM_VERDICT_H

@@ -15,6 +15,9 @@
  * exactly those. Lock order: a stream's gate before the lock, never the other way round; the device
  * has its own locks below both.
  *
+ * Every step of the machine that a thread makes is between run_begin_step and run_end_step, which let a
+ * witness say whose turn it is (gate.h); the device does the same for its own steps.
+ *
  * A run ends early in one way: run_fail or run_stop aborts the device's world, sets `stopped` and wakes
  * everybody. Whoever finds `stopped` returns.
  */
