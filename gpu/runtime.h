@@ -16,6 +16,10 @@
  * What a device does not have is left out of the replayed machine and noted: shared hardware queues,
  * an implicit launch order between communicators, eager messages (sends are rendezvous).
  *
+ * A run can be forced into the steps of a witness (`options->witness`, gpu/gate.h), on the host device
+ * only, and only where that imitates all the plan asks for. Behind the last step everybody goes on as
+ * on any other day, and the result is that of any other run; how far it followed is in `forced`.
+ *
  * Durations: on the host device an operation takes at least its `time`, the CPU part of a task sleeps
  * (and spins the last 100 us of) its `host_time`. Jitter of the plan is not imitated: a real run has
  * its own. A run that makes no progress for `timeout_ns`, plus the longest single operation of the
