@@ -30,6 +30,14 @@ static void tell_step(const struct program *p, const struct state *state, struct
     out->choice = step.choice;
 }
 
+/* A collective is completed by its communicator, for all members at once. */
+static int finisher(const struct program *p, int agent, const struct effect *effect)
+{
+    bool collective =
+        effect->kind == EFFECT_START && effect->op >= 0 && p->ops[effect->op].kind == OP_COLLECTIVE;
+    return collective ? program_comm_agent(p, p->ops[effect->op].comm) : agent;
+}
+
 static bool tell_steps(const struct program *p, struct state *state, const struct search_path *path,
                        struct arena *arena, struct story *out, struct effect *last)
 {
@@ -43,6 +51,7 @@ static bool tell_steps(const struct program *p, struct state *state, const struc
         step->task = task_name(p, last->op);
         step->iteration = last->op >= 0 && p->tasks ? last->iteration : -1;
         step->kind = last->kind;
+        step->finished_by = finisher(p, path->steps[i].agent, last);
     }
     out->step_count = path->count;
     return true;

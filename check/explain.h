@@ -20,7 +20,8 @@ struct story_step {
     bool is_fault;   /* something goes wrong here */
     int agent_index; /* program->agents */
     enum agent_kind agent_kind;
-    int choice; /* with agent_index: the transition */
+    int choice;      /* with agent_index: the transition */
+    int finished_by; /* START: whose later step ends it: the agent itself, or a communicator */
 };
 
 struct story_blocked {

@@ -57,18 +57,13 @@ static int lane(struct trace *trace, int rank, enum agent_kind agent_kind, const
     return found >= 0 ? found : trace_add_agent(trace, rank, kind, name, index);
 }
 
-/* When the work that a stream starts in step `start` ends: at its finish, or where the stream goes
-   on to the next (a collective ends for all members at once, in a step of the communicator). */
+/* When the work that a stream starts in step `start` ends: behind the step that finishes it. */
 static size_t work_end(const struct story *story, size_t start)
 {
-    for (size_t i = start + 1; i < story->step_count; i++) {
-        if (story->steps[i].agent_index != story->steps[start].agent_index)
-            continue;
-        if (story->steps[i].kind == EFFECT_FINISH)
+    for (size_t i = start + 1; i < story->step_count; i++)
+        if (story->steps[i].agent_index == story->steps[start].finished_by &&
+            story->steps[i].kind == EFFECT_FINISH)
             return i + 1;
-        if (story->steps[i].kind == EFFECT_START)
-            return i;
-    }
     return story->step_count;
 }
 

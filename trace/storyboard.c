@@ -13,6 +13,8 @@
  *     +------------------------------------------------------------------+
  *            left_pt ^                       blocked_pt ^      right_pt ^
  *
+ * A long witness is broken into bands, one below the other, as a score is.
+ *
  * Everything has its place before the sheet is opened: rows from the agents, columns from the steps, the
  * room at the right from the number of arrows, each of which gets a lane of its own.
  */
@@ -43,8 +45,9 @@ enum {
     STEPS_WIDTH = 780, /* what they get, if that makes them neither too narrow nor too wide */
     MIN_STEP = 58,
     MAX_STEP = 104,
-    TINY_STEP = 18, /* of a long witness, without words */
-    MANY_STEPS = 160,
+    BAND_STEPS = 26, /* most in a band, */
+    BAND_SLACK = 6,  /* unless that leaves but a few for the last */
+    BAND_GAP = 34,
     LABEL_FONT = 7,
     BLOCKED_WIDTH = 236,
     BLOCKED_FONT = 8,
@@ -73,7 +76,8 @@ struct board {
     size_t row_count;
     const char **colors; /* the names that have one; their index is the colour */
     size_t color_count;
-    int64_t steps;
+    int64_t steps, bands, band_steps; /* as many steps in each band, or fewer in the last */
+    double band_pt;                   /* from the top of one to that of the next */
     size_t arcs;
     double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt, top_pt;
     struct draw_node **nodes; /* of each span */
@@ -94,9 +98,9 @@ static bool is_arc(const struct trace_edge *edge)
 /* The words of a step; NULL: they were not loaded. */
 static const struct trace_step *step_of(const struct board *board, int64_t seq)
 {
-    for (size_t i = 0; i < board->trace->step_count; i++)
-        if (board->trace->steps[i].seq == seq)
-            return &board->trace->steps[i];
+    const struct trace *trace = board->trace;
+    if (seq >= 0 && (size_t)seq < trace->step_count && trace->steps[seq].seq == seq)
+        return &trace->steps[seq]; /* as they come from a store, or from the checker */
     return NULL;
 }
 
@@ -153,9 +157,18 @@ static void choose_colors(struct board *board)
 
 /* ---- where it stands ------------------------------------------------------------------------- */
 
-static double x_of(const struct board *board, int64_t step)
+/* Where a step begins in a band; steps of other bands are at its ends. */
+static double x_of(const struct board *board, int64_t band, int64_t step)
 {
-    return board->left_pt + board->step_pt * (double)step;
+    int64_t first = band * board->band_steps, left = board->steps - first;
+    int64_t count = left < board->band_steps ? left : board->band_steps;
+    int64_t at = step < first ? 0 : step > first + count ? count : step - first;
+    return board->left_pt + board->step_pt * (double)at;
+}
+
+static double y_of(const struct board *board, int64_t band, int agent)
+{
+    return board->rows[board->row_of_agent[agent]].y_pt + board->band_pt * (double)band;
 }
 
 static void place_rows(struct board *board)
@@ -174,7 +187,8 @@ static void place_rows(struct board *board)
         gutter = fmax(gutter, draw_text_width(agent->name, NAME_FONT));
         before = agent;
     }
-    board->height_pt = y + MARGIN;
+    board->band_pt = y - board->top_pt + BAND_GAP;
+    board->height_pt = y + board->band_pt * (double)(board->bands - 1) + MARGIN;
     board->left_pt = MARGIN + gutter + NAME_GAP;
 }
 
@@ -192,13 +206,14 @@ static void measure(struct board *board)
         blocked |= is_blocked(board, &board->trace->spans[i]);
     for (size_t i = 0; i < board->trace->edge_count; i++)
         board->arcs += is_arc(&board->trace->edges[i]);
-    board->step_pt = last > MANY_STEPS
-                         ? TINY_STEP
-                         : fmin(fmax(STEPS_WIDTH / fmax((double)last, 1), MIN_STEP), MAX_STEP);
+    board->bands = last <= BAND_STEPS + BAND_SLACK ? 1 : (last + BAND_STEPS - 1) / BAND_STEPS;
+    board->band_steps = last > 0 ? (last + board->bands - 1) / board->bands : 1;
+    board->step_pt = fmin(fmax(STEPS_WIDTH / (double)board->band_steps, MIN_STEP), MAX_STEP);
     place_rows(board);
-    board->blocked_pt = x_of(board, last);
+    board->blocked_pt = x_of(board, board->bands - 1, last);
     board->arcs_pt = board->blocked_pt + (blocked ? BLOCKED_WIDTH : 0);
-    board->width_pt = board->arcs_pt + (double)board->arcs * ARC_LANE + 2 * MARGIN;
+    board->width_pt = fmax(x_of(board, 0, last) + 2 * MARGIN,
+                           board->arcs_pt + (double)board->arcs * ARC_LANE + 2 * MARGIN);
     const char *note = board->trace->info.note;
     board->width_pt = fmax(board->width_pt, SHEET_MIN);
     if (note)
@@ -268,9 +283,7 @@ static const char *work_label(struct board *board, const struct trace_span *span
 {
     const struct trace_step *step = step_of(board, span->start_ns);
     const char *what = span->kind != SPAN_DEVICE && step ? step->op : subject(board, span);
-    if (board->step_pt < MIN_STEP || !what)
-        return NULL;
-    return wrap(board, what, width_pt, LABEL_FONT);
+    return what ? wrap(board, what, width_pt, LABEL_FONT) : NULL;
 }
 
 static const char *tooltip(struct board *board, const struct trace_span *span)
@@ -325,56 +338,63 @@ static bool many_ranks(const struct board *board)
                board->trace->agents[board->rows[board->row_count - 1].agent].rank;
 }
 
-static void draw_row(struct board *board, const struct row *row)
+static void draw_row(struct board *board, const struct row *row, int64_t band)
 {
     const struct trace_agent *agent = &board->trace->agents[row->agent];
+    bool last = band == board->bands - 1;
+    double y = y_of(board, band, row->agent);
+    double right = last ? board->arcs_pt : x_of(board, band, board->steps);
     const char *kind = trace_agent_kind_text(agent->kind);
     if (row->starts_group)
-        write_line(board, row->y_pt - HEADER_FONT,
+        write_line(board, y - HEADER_FONT,
                    many_ranks(board) ? arena_printf(&board->arena, "rank %d %ss", agent->rank, kind)
                                      : arena_printf(&board->arena, "%ss", kind),
                    text_grey, HEADER_FONT, false);
     draw_box(board->drawing, &(struct draw_box){.x_pt = board->left_pt,
-                                                .y_pt = row->y_pt,
-                                                .width_pt = board->arcs_pt - board->left_pt,
+                                                .y_pt = y,
+                                                .width_pt = right - board->left_pt,
                                                 .height_pt = ROW_HEIGHT,
                                                 .fill = row_fill});
     draw_text(board->drawing, &(struct draw_text){.x_pt = board->left_pt - NAME_GAP,
-                                                  .y_pt = row->y_pt + ROW_HEIGHT / 2.0,
+                                                  .y_pt = y + ROW_HEIGHT / 2.0,
                                                   .align = DRAW_RIGHT,
                                                   .text = agent->name,
                                                   .color = text_dark,
                                                   .font_pt = NAME_FONT});
 }
 
-/* Numbers above the columns, and a line where each begins. */
+/* A number above a column, and a line where it begins. */
+static void draw_column(struct board *board, int64_t step)
+{
+    int64_t band = step / board->band_steps;
+    double x = x_of(board, band, step), y = board->top_pt + board->band_pt * (double)band;
+    const char *text = arena_printf(&board->arena, "%s%" PRId64, step ? "" : "step ", step + 1);
+    draw_box(board->drawing, &(struct draw_box){.x_pt = x,
+                                                .y_pt = y,
+                                                .width_pt = 1,
+                                                .height_pt = board->band_pt - BAND_GAP,
+                                                .fill = grid_color});
+    draw_text(board->drawing, &(struct draw_text){.x_pt = x + board->step_pt / 2,
+                                                  .y_pt = y - HEADER_FONT,
+                                                  .align = DRAW_CENTER,
+                                                  .text = text ? text : "",
+                                                  .color = text_grey,
+                                                  .font_pt = HEADER_FONT});
+}
+
 static void draw_columns(struct board *board)
 {
-    int64_t every = board->step_pt < MIN_STEP ? 5 : 1;
-    for (int64_t step = 0; step < board->steps; step++) {
-        draw_box(board->drawing,
-                 &(struct draw_box){.x_pt = x_of(board, step),
-                                    .y_pt = board->top_pt,
-                                    .width_pt = 1,
-                                    .height_pt = board->height_pt - MARGIN - board->top_pt,
-                                    .fill = grid_color});
-        if (step > 0 && (step + 1) % every != 0)
-            continue;
-        const char *text = arena_printf(&board->arena, "%s%" PRId64, step ? "" : "step ", step + 1);
-        draw_text(board->drawing,
-                  &(struct draw_text){.x_pt = x_of(board, step) + board->step_pt / 2,
-                                      .y_pt = board->top_pt - HEADER_FONT,
-                                      .align = DRAW_CENTER,
-                                      .text = text ? text : "",
-                                      .color = text_grey,
-                                      .font_pt = HEADER_FONT});
-    }
+    for (int64_t step = 0; step < board->steps; step++)
+        draw_column(board, step);
     if (board->arcs_pt > board->blocked_pt)
-        draw_text(board->drawing, &(struct draw_text){.x_pt = board->blocked_pt,
-                                                      .y_pt = board->top_pt - HEADER_FONT,
-                                                      .text = "and nobody can go on",
-                                                      .color = red,
-                                                      .font_pt = HEADER_FONT});
+        draw_text(board->drawing,
+                  &(struct draw_text){.x_pt = board->blocked_pt,
+                                      .y_pt = board->top_pt +
+                                              board->band_pt * (double)(board->bands - 1) -
+                                              HEADER_FONT,
+                                      .text = "and nobody can go on",
+                                      .color = red,
+                                      .font_pt = HEADER_FONT});
 }
 
 static bool in_cycle(const struct board *board, size_t span)
@@ -388,21 +408,20 @@ static bool in_cycle(const struct board *board, size_t span)
 static void draw_blocked(struct board *board, size_t index)
 {
     const struct trace_span *span = &board->trace->spans[index];
-    const struct row *row = &board->rows[board->row_of_agent[span->agent]];
     bool cycle = in_cycle(board, index);
     const char *text =
         span->cause ? wrap(board, span->cause, BLOCKED_WIDTH - 8, BLOCKED_FONT) : NULL;
-    board->nodes[index] =
-        draw_box(board->drawing, &(struct draw_box){.x_pt = board->blocked_pt,
-                                                    .y_pt = row->y_pt,
-                                                    .width_pt = BLOCKED_WIDTH,
-                                                    .height_pt = ROW_HEIGHT,
-                                                    .fill = cycle ? red_fill : pale_fill,
-                                                    .border = cycle ? red : NULL,
-                                                    .label = text,
-                                                    .text_color = red_text,
-                                                    .font_pt = BLOCKED_FONT,
-                                                    .tooltip = tooltip(board, span)});
+    board->nodes[index] = draw_box(
+        board->drawing, &(struct draw_box){.x_pt = board->blocked_pt,
+                                           .y_pt = y_of(board, board->bands - 1, span->agent),
+                                           .width_pt = BLOCKED_WIDTH,
+                                           .height_pt = ROW_HEIGHT,
+                                           .fill = cycle ? red_fill : pale_fill,
+                                           .border = cycle ? red : NULL,
+                                           .label = text,
+                                           .text_color = red_text,
+                                           .font_pt = BLOCKED_FONT,
+                                           .tooltip = tooltip(board, span)});
 }
 
 /* The step that violates something, where nobody is stuck, is the last one. */
@@ -411,14 +430,13 @@ static bool is_culprit(const struct board *board, const struct trace_span *span)
     return board->arcs_pt == board->blocked_pt && span->start_ns == board->steps - 1;
 }
 
-static void draw_span(struct board *board, size_t index)
+/* The part of a span that is in a band; the label is in the first. */
+static void draw_piece(struct board *board, size_t index, int64_t band, bool first)
 {
     const struct trace_span *span = &board->trace->spans[index];
-    const struct row *row = &board->rows[board->row_of_agent[span->agent]];
+    double left = x_of(board, band, span->start_ns), right = x_of(board, band, span->end_ns);
     int color = span->task ? find_color(board, span->task) : -1;
-    double width = x_of(board, span->end_ns) - x_of(board, span->start_ns);
-    bool wait = span->kind == SPAN_WAIT;
-    bool culprit = is_culprit(board, span);
+    bool wait = span->kind == SPAN_WAIT, culprit = is_culprit(board, span);
     const char *border = color >= 0 ? draw_border(color) : plain_border;
     const char *fill = culprit      ? culprit_fill
                        : wait       ? pale_fill
@@ -426,16 +444,26 @@ static void draw_span(struct board *board, size_t index)
                                     : plain_fill;
     board->nodes[index] =
         draw_box(board->drawing,
-                 &(struct draw_box){.x_pt = x_of(board, span->start_ns) + 1,
-                                    .y_pt = row->y_pt,
-                                    .width_pt = width - 1,
-                                    .height_pt = ROW_HEIGHT,
-                                    .fill = fill,
-                                    .border = culprit ? red : border,
-                                    .label = wait ? NULL : work_label(board, span, width - 6),
-                                    .text_color = culprit ? "#ffffff" : text_dark,
-                                    .font_pt = LABEL_FONT,
-                                    .tooltip = tooltip(board, span)});
+                 &(struct draw_box){
+                     .x_pt = left + 1,
+                     .y_pt = y_of(board, band, span->agent),
+                     .width_pt = right - left - 1,
+                     .height_pt = ROW_HEIGHT,
+                     .fill = fill,
+                     .border = culprit ? red : border,
+                     .label = wait || !first ? NULL : work_label(board, span, right - left - 7),
+                     .text_color = culprit ? "#ffffff" : text_dark,
+                     .font_pt = LABEL_FONT,
+                     .tooltip = tooltip(board, span)});
+}
+
+static void draw_span(struct board *board, size_t index)
+{
+    const struct trace_span *span = &board->trace->spans[index];
+    int64_t first = span->start_ns / board->band_steps;
+    for (int64_t band = first; band < board->bands; band++)
+        if (x_of(board, band, span->end_ns) > x_of(board, band, span->start_ns))
+            draw_piece(board, index, band, band == first);
 }
 
 /* An arrow leaves in the lower half of its box and comes to the upper half of another. Those around
@@ -446,18 +474,18 @@ static void draw_arc_of(struct board *board, const struct trace_edge *edge, int 
     const struct trace_span *to = &board->trace->spans[edge->to];
     bool cycle = edge->kind == EDGE_CYCLE;
     double shift = 3.0 * lane > ROW_HEIGHT / 3.0 ? ROW_HEIGHT / 3.0 : 3.0 * lane;
-    draw_arc(board->drawing,
-             &(struct draw_arc){.from = board->nodes[edge->from],
-                                .to = board->nodes[edge->to],
-                                .x_pt = board->arcs_pt,
-                                .from_y_pt = board->rows[board->row_of_agent[from->agent]].y_pt +
-                                             ROW_HEIGHT * 0.62 + shift / 2,
-                                .to_y_pt = board->rows[board->row_of_agent[to->agent]].y_pt +
-                                           ROW_HEIGHT * 0.38 - shift / 2,
-                                .bulge_pt = MARGIN + lane * ARC_LANE,
-                                .color = cycle ? red : grey_arrow,
-                                .dashed = !cycle,
-                                .pen_pt = cycle ? 1.4 : 0.7});
+    draw_arc(
+        board->drawing,
+        &(struct draw_arc){
+            .from = board->nodes[edge->from],
+            .to = board->nodes[edge->to],
+            .x_pt = board->arcs_pt,
+            .from_y_pt = y_of(board, board->bands - 1, from->agent) + ROW_HEIGHT * 0.62 + shift / 2,
+            .to_y_pt = y_of(board, board->bands - 1, to->agent) + ROW_HEIGHT * 0.38 - shift / 2,
+            .bulge_pt = MARGIN + lane * ARC_LANE,
+            .color = cycle ? red : grey_arrow,
+            .dashed = !cycle,
+            .pen_pt = cycle ? 1.4 : 0.7});
 }
 
 static void draw_arcs(struct board *board)
@@ -479,8 +507,9 @@ static enum status draw_all(struct board *board, const char *title, const char *
     if (status != STATUS_OK)
         return status;
     draw_title(board, title);
-    for (size_t i = 0; i < board->row_count; i++)
-        draw_row(board, &board->rows[i]);
+    for (int64_t band = 0; band < board->bands; band++)
+        for (size_t i = 0; i < board->row_count; i++)
+            draw_row(board, &board->rows[i], band);
     draw_columns(board);
     for (size_t i = 0; i < board->trace->span_count; i++)
         if (is_blocked(board, &board->trace->spans[i]))
