@@ -44,8 +44,12 @@ static bool is_seen(const struct replayed *replayed)
 enum replayed_outcome replayed_outcome(const struct replayed *replayed)
 {
     const struct runtime_result *result = replayed->result;
+    if (result->interrupted)
+        return REPLAYED_INTERRUPTED;
     if (result->forced < result->to_force)
         return REPLAYED_STRAYED;
+    if (result->legal == ANSWER_NO)
+        return REPLAYED_ILLEGAL;
     if (replayed->witness->blocked_count == 0)
         return is_seen(replayed) ? REPLAYED_HAPPENED : REPLAYED_UNSEEN;
     if (!result->hung)
@@ -96,6 +100,9 @@ static void print_outcome(enum replayed_outcome outcome, FILE *out)
         [REPLAYED_HAPPENED] = "really happened, and the trace shows the violation",
         [REPLAYED_UNSEEN] = "the steps happened, but their trace DOES NOT show the violation",
         [REPLAYED_STRAYED] = "DID NOT follow the witness. Model and runtime disagree",
+        [REPLAYED_ILLEGAL] =
+            "was NOT LEGAL: the machine cannot do this. Model and runtime disagree",
+        [REPLAYED_INTERRUPTED] = "interrupted before anything could be seen",
     };
     fprintf(out, "  replay      %s\n", sentences[outcome]);
 }

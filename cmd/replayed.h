@@ -26,7 +26,9 @@ struct replayed {
     X(NO_HANG, "no_hang")       /* it should hang and did not */                                   \
     X(HAPPENED, "happened")     /* every step was taken, and the violation is in the trace */      \
     X(UNSEEN, "unseen")         /* every step was taken, but the violation is not in the trace */  \
-    X(STRAYED, "strayed")       /* a step of the witness could not be taken */
+    X(STRAYED, "strayed")       /* a step of the witness could not be taken */                     \
+    X(ILLEGAL, "illegal")       /* what happened is not what the machine allows */                 \
+    X(INTERRUPTED, "interrupted")
 
 enum replayed_outcome {
 #define X(name, key) REPLAYED_##name,

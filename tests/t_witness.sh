@@ -149,6 +149,28 @@ check "the latest witness is the default" prints 1 'witness 29 of' "$SWRUN" --re
 check "the trace of a replay can be stored" exits 1 "$SWRUN" --replay="$db" --run=9 --db="$dir/trace.db"
 check "and is a run like others" prints 0 'measured .* interrupted\|measured .* finished' "$SWSIM" runs "$dir/trace.db"
 
+# The second interrupt ends it at once, also while somebody waits for his turn.
+ends()
+{
+    "$SWRUN" --replay="$db" --run=19 --timeout=60s >"$dir/out" 2>"$dir/err" &
+    pid=$!
+    sleep 0.4
+    kill -s INT $pid
+    sleep 0.1
+    kill -s INT $pid
+    (sleep 10; kill -s KILL $pid 2>/dev/null) &
+    guard=$!
+    wait $pid 2>/dev/null
+    code=$?
+    kill $guard 2>/dev/null
+    wait $guard 2>/dev/null
+    test $code -eq 1 && grep -q interrupted "$dir/out" && return
+    echo "exit code $code"
+    cat "$dir/out" "$dir/err"
+    false
+}
+check "a replay can be interrupted" ends
+
 # ---- what cannot be -------------------------------------------------------------------------------
 
 check "a plan with a knob that the device does not imitate" \
