@@ -117,6 +117,7 @@ static bool force(const struct plan *plan, enum driver driver, const struct walk
     const struct runtime_options options = {.driver = driver,
                                             .iterations = ITERATIONS,
                                             .replay = true,
+                                            .compare = true,
                                             .db = path,
                                             .timeout_ns = timeout_ns,
                                             .witness = &witness};
