@@ -36,8 +36,8 @@ scenario3_broken clock deadlock
 pqra clock deadlock
 modes_d_dep clock deadlock
 ordered_pair_one_thread dataflow deadlock
-eval_as_written clock race
-eval_as_written dataflow race
+modes_b_race clock race
+modes_b_race dataflow race
 batches_broken clock drain
 batches_broken dataflow drain
 forget_done_broken dataflow deadlock
