@@ -174,6 +174,11 @@ static enum status replay_options(struct app *app, const struct request *request
     static const enum driver drivers[] = {[RUN_DRIVER_NONE] = DRIVER_NONE,
                                           [RUN_DRIVER_CLOCK] = DRIVER_CLOCK,
                                           [RUN_DRIVER_DATAFLOW] = DRIVER_DATAFLOW};
+    if (strcmp(witness->property, property_key(PROPERTY_FAULTS)) == 0)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "%s: a witness of '%s' cannot be replayed: whatever fails, swrun stops "
+                          "everything",
+                          info->plan_name, witness->property);
     struct transition *steps = ARENA_ARRAY(&app->arena, witness->move_count + 1, struct transition);
     struct runtime_witness *forced = ARENA_ARRAY(&app->arena, 1, struct runtime_witness);
     if (!steps || !forced)

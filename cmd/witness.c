@@ -26,7 +26,9 @@ static enum trace_agent_kind lane_kind(enum agent_kind kind, const char *name)
     switch (kind) {
     case AGENT_STREAM:
     case AGENT_COMM: return TRACE_STREAM;
-    case AGENT_DATA: return TRACE_DRIVER;
+    case AGENT_DATA:
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: return TRACE_DRIVER;
     case AGENT_THREAD: break;
     }
     return strcmp(name, "driver") == 0 ? TRACE_DRIVER : TRACE_THREAD;

@@ -180,6 +180,11 @@ check "a plan with a knob that the device does not imitate" \
     exits 1 "$SWSIM" verify --quiet --witness="$dir/eager.db" "$plans/bugs/torchrec_eager_cliff_broken.yaml"
 check "is refused, and the knob is named" \
     complains 2 'machine.eager_messages, which the host device does not imitate' "$SWRUN" --replay="$dir/eager.db"
+check "a plan that does not survive a fault" \
+    exits 1 "$SWSIM" verify --quiet --witness="$dir/faults.db" "$plans/faults/task_none.yaml"
+check "can be drawn" exits 0 "$SWSIM" render --output="$dir/faults.svg" "$dir/faults.db"
+check "but not be made to happen" complains 2 "witness of 'faults' cannot be replayed" \
+    "$SWRUN" --replay="$dir/faults.db"
 check "a store without a witness" complains 3 'holds no witness' "$SWRUN" --replay="$dir/trace.db"
 check "a run that is no witness" complains 3 'is no witness' "$SWRUN" --replay="$dir/trace.db" --run=1
 check "a run that is not there" complains 3 'has no run 99' "$SWRUN" --replay="$db" --run=99
