@@ -42,37 +42,53 @@ static bool host_side_done(const struct in_flight *state, enum goal goal)
     return state->submit_left == 0 && state->record_left == 0;
 }
 
-static bool sync_tasks(struct run *run, int rank, int64_t iteration, int first, int last)
+/* Later than its caller can bear: everything stops. */
+static bool late(struct run_thread *self, int64_t iteration)
 {
+    run_fail(self->run, STATUS_LIMIT, "iteration %lld of rank %d did not finish in time",
+             (long long)iteration, self->rank);
+    return false;
+}
+
+static bool sync_tasks(struct run_thread *self, int64_t iteration, int first, int last,
+                       int64_t deadline_ns)
+{
+    struct run *run = self->run;
     struct diag diag;
     bool done = true;
     diag_init(&diag);
     for (int task = first; task <= last && done; task++) {
-        struct device_event *event = push_done_event(run, rank, task, iteration);
-        done = run_check(run, device_event_sync(event, DEVICE_FOREVER, &diag), &diag);
+        struct device_event *event = push_done_event(run, self->rank, task, iteration);
+        enum status status = device_event_sync(event, deadline_ns, &diag);
+        done = status == STATUS_LIMIT ? late(self, iteration) : run_check(run, status, &diag);
     }
     diag_fini(&diag);
     return done;
 }
 
 /* Block until it is; false when the run stopped. */
-static bool await_iteration(struct run_thread *self, int64_t iteration, enum goal goal)
+static bool await_iteration(struct run_thread *self, int64_t iteration, enum goal goal,
+                            int64_t deadline_ns)
 {
     struct run *run = self->run;
     struct in_flight *state = run_iteration(run, self->rank, iteration);
+    bool in_time = true;
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && !host_side_done(state, goal))
-        run_block(self, state);
+    while (!run_stopped(run) && in_time && !host_side_done(state, goal))
+        in_time = run_block_until(self, state, deadline_ns);
+    in_time = in_time || host_side_done(state, goal);
     pthread_mutex_unlock(&run->lock);
     if (run_stopped(run))
         return false;
+    if (!in_time)
+        return late(self, iteration);
     int last = run->program->last_task;
     switch (goal) {
     case GOAL_SUBMITTED: return true;
-    case GOAL_LAST_TASK: return sync_tasks(run, self->rank, iteration, last, last);
+    case GOAL_LAST_TASK: return sync_tasks(self, iteration, last, last, deadline_ns);
     case GOAL_DEVICE: break;
     }
-    return sync_tasks(run, self->rank, iteration, 0, run->program->tasks - 1);
+    return sync_tasks(self, iteration, 0, run->program->tasks - 1, deadline_ns);
 }
 
 static enum goal retire_goal(const struct run *run)
@@ -96,7 +112,7 @@ static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_f
     *room_for = admitted;
     if (admitted < window || retire_goal(self->run) == GOAL_DEVICE)
         return true;
-    return await_iteration(self, admitted - window, GOAL_DEVICE);
+    return await_iteration(self, admitted - window, GOAL_DEVICE, DEVICE_FOREVER);
 }
 
 static bool enqueue(struct run_thread *self)
@@ -148,7 +164,7 @@ static bool decide(struct run_thread *self, int64_t *room_for)
     case POLICY_RETIRE:
         pthread_mutex_unlock(&run->lock);
         atomic_store(&self->at, iteration);
-        goes_on = await_iteration(self, iteration, retire_goal(run));
+        goes_on = await_iteration(self, iteration, retire_goal(run), DEVICE_FOREVER);
         if (goes_on)
             atomic_store(&self->at, -1);
         pthread_mutex_lock(&run->lock);
@@ -190,6 +206,69 @@ void drive_run(struct run_thread *self)
     run_wake_rank(run, self->rank);
     pthread_mutex_unlock(&run->lock);
 }
+
+/* ---- driven by the caller -------------------------------------------------------------------- */
+
+enum policy_next drive_next(struct run_thread *self, int64_t *iteration)
+{
+    pthread_mutex_lock(&self->run->lock);
+    enum policy_next next = policy_next(self->run->policy, self->rank, iteration);
+    pthread_mutex_unlock(&self->run->lock);
+    return next;
+}
+
+int64_t drive_admitted(struct run_thread *self)
+{
+    pthread_mutex_lock(&self->run->lock);
+    int64_t admitted = policy_admitted(self->run->policy, self->rank);
+    pthread_mutex_unlock(&self->run->lock);
+    return admitted;
+}
+
+bool drive_enqueue(struct run_thread *self)
+{
+    struct run *run = self->run;
+    int64_t room_for;
+    if (!make_room(self, drive_admitted(self), &room_for))
+        return false;
+    pthread_mutex_lock(&run->lock);
+    bool done = !run_stopped(run) && enqueue(self);
+    pthread_mutex_unlock(&run->lock);
+    return done;
+}
+
+bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns)
+{
+    struct run *run = self->run;
+    int64_t begin_ns = run_now(run);
+    if (!await_iteration(self, iteration, retire_goal(run), deadline_ns))
+        return false;
+    pthread_mutex_lock(&run->lock);
+    bool done = !run_stopped(run) && retire(self, iteration, begin_ns);
+    pthread_mutex_unlock(&run->lock);
+    return done;
+}
+
+void drive_end_data(struct run_thread *self)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    int64_t end = policy_admitted(run->policy, self->rank);
+    run->ranks[self->rank].end = end;
+    policy_end_data(run->policy, self->rank, end);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void drive_leave(struct run_thread *self)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    run->ranks[self->rank].driver_done = true;
+    run_wake_rank(run, self->rank);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* ---- an early end ---------------------------------------------------------------------------- */
 
 /* With the lock held by nobody. Ranks that have admitted less catch up: their peers may be in
    collectives that need them. */

@@ -5,6 +5,7 @@
 #include "gpu/run.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,24 @@ void run_block(struct run_thread *self, const void *object)
     self->awaits = object;
     pthread_cond_wait(&self->wake, &self->run->lock);
     self->awaits = NULL;
+}
+
+bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns)
+{
+    if (deadline_ns == DEVICE_FOREVER) {
+        run_block(self, object);
+        return true;
+    }
+    int64_t left_ns = deadline_ns - run_now(self->run);
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    left_ns = left_ns > 0 ? left_ns + until.tv_nsec : until.tv_nsec;
+    until.tv_sec += left_ns / 1000000000;
+    until.tv_nsec = left_ns % 1000000000;
+    self->awaits = object;
+    int error = pthread_cond_timedwait(&self->wake, &self->run->lock, &until);
+    self->awaits = NULL;
+    return error != ETIMEDOUT;
 }
 
 void run_wake(struct run *run, const void *object)
@@ -187,7 +206,7 @@ static enum status open_locks(struct run *run, struct diag *diag)
     int failed = pthread_mutex_init(&run->lock, NULL);
     failed = failed ? failed : pthread_cond_init(&run->watch, &clock);
     for (int t = 0; t < run->program->thread_count && !failed; t++)
-        failed = pthread_cond_init(&run->threads[t].wake, NULL);
+        failed = pthread_cond_init(&run->threads[t].wake, &clock);
     for (int s = 0; s < run->program->stream_count && !failed; s++)
         failed = pthread_mutex_init(&run->streams[s].gate, NULL);
     pthread_condattr_destroy(&clock);
@@ -201,11 +220,16 @@ static enum status open_ranks(struct run *run, struct diag *diag)
     const struct program *p = run->program;
     struct device_config config = {
         .kind = run->config.device, .ranks = p->ranks, .sm_slots = p->plan->machine.sm_slots};
-    enum status status = device_world_open(&config, &run->world, diag);
+    const bool borrowed = run->config.world;
+    run->world = run->config.world;
+    enum status status = borrowed ? STATUS_OK : device_world_open(&config, &run->world, diag);
     for (int rank = 0; rank < p->ranks && !status; rank++) {
         struct run_rank *state = &run->ranks[rank];
         state->end = p->tasks ? p->ends[rank] : 0;
-        status = device_open(run->world, rank, &state->device, diag);
+        if (borrowed)
+            state->device = run->config.devices[rank];
+        else
+            status = device_open(run->world, rank, &state->device, diag);
         if (!status)
             status = device_event_open(state->device, &state->never, diag);
     }
@@ -386,7 +410,8 @@ enum status run_start_threads(struct run *run, struct diag *diag)
     sigfillset(&all); /* signals are for the program's own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int t = 0; t < p->thread_count && !failed; t++) {
-        if (p->threads[t].kind == THREAD_CALLBACK)
+        enum thread_kind kind = p->threads[t].kind;
+        if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run->config.driven))
             continue;
         pthread_mutex_lock(&run->lock);
         failed = pthread_create(&run->threads[t].id, NULL, thread_main, &run->threads[t]);
@@ -445,9 +470,10 @@ static void close_device(struct run *run)
             device_event_close(run->ranks[rank].never);
     close_streams(run);
     data_close(run);
-    for (int rank = 0; run->ranks && rank < p->ranks; rank++)
+    for (int rank = 0; run->ranks && rank < p->ranks && !run->config.world; rank++)
         device_close(run->ranks[rank].device);
-    device_world_close(run->world);
+    if (!run->config.world)
+        device_world_close(run->world);
 }
 
 void run_close(struct run *run)

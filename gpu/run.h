@@ -8,6 +8,9 @@
  *     work.c      what operations do to it
  *     watch.c     the calling thread looks for the end, signals, failures and hangs
  *
+ * Under the public library (gpu/swpipe.h) there is neither a driver thread nor a watchdog: the caller
+ * takes the drivers' steps when it likes (`config.driven`), and waits have limits of their own.
+ *
  * One lock (`lock`) protects everything the host side decides: flags, tickets, locks, queues, the
  * policy. Sections under it are short: no device call, no sleep, no task runs there. So the host side's
  * steps have one order, and their logged times, taken under the lock, tell it. A thread that must wait
@@ -100,6 +103,15 @@ struct run_op {
     int body;
 };
 
+/* Tasks that are functions of the user: called by the task's worker in place of the plan's own work,
+   after the dependences, with the turn and the locks the plan gives the task. */
+struct run_functions {
+    bool (*has)(void *arg, int task);
+    /* False: the run has stopped, or failed by run_fail. */
+    bool (*call)(void *arg, struct run_thread *self, int task, int64_t iteration);
+    void *arg;
+};
+
 struct run_config {
     enum device_kind device;
     bool timed;    /* operations take their time; else only data moves */
@@ -108,7 +120,13 @@ struct run_config {
                       then says how many that are */
     int64_t timeout_ns;
     const atomic_int *stop;
-    struct gate *gate; /* forces the steps into an order; NULL: nobody does */
+    struct device_world *world; /* borrowed together with its devices, one a rank; NULL: the run */
+    struct device *const *devices; /* opens its own */
+    bool driven;                   /* no driver threads: see drive_enqueue, drive_retire */
+    int64_t wait_ns; /* a task that waits longer for another one's CPU part, or for its
+                                       turn, fails the run; 0: no limit */
+    const struct run_functions *functions; /* NULL: all tasks do the plan's work */
+    struct gate *gate;                     /* forces the steps into an order; NULL: nobody does */
 };
 
 struct run {
@@ -178,8 +196,10 @@ static inline bool run_stopped(struct run *run)
     return atomic_load(&run->stopped);
 }
 
-/* Sleep until somebody wakes `object`, or the run stops. With the lock held. */
+/* Sleep until somebody wakes `object`, or the run stops. With the lock held. The second returns false
+   when the deadline has passed. */
 void run_block(struct run_thread *self, const void *object);
+bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns);
 void run_wake(struct run *run, const void *object);
 void run_wake_rank(struct run *run, int rank);
 
@@ -228,10 +248,27 @@ void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
 /* Admit nothing more; all ranks end after the same iteration. */
 void drive_drain(struct run *run);
 
+/* The steps of a driver, for a run that is driven by its caller. Without the lock; false when the run
+   stopped or failed. `self` is the driver's thread of a rank. */
+enum policy_next drive_next(struct run_thread *self, int64_t *iteration);
+/* The iteration this rank admits next. */
+int64_t drive_admitted(struct run_thread *self);
+/* When drive_next says ENQUEUE. */
+bool drive_enqueue(struct run_thread *self);
+/* When drive_next says RETIRE: wait until the iteration is over, and retire it. Later than the
+   deadline: the run fails with STATUS_LIMIT. */
+bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns);
+/* There is no data for another iteration on this rank. */
+void drive_end_data(struct run_thread *self);
+/* Nothing more will be handed out: workers end when their queues are empty. */
+void drive_leave(struct run_thread *self);
+
 /* ---- worker.c -------------------------------------------------------------------------------- */
 
 void worker_run(struct run_thread *self);
 void host_thread_run(struct run_thread *self);
+/* Do the plan's own work for a task that is a function of the user. False as above. */
+bool worker_own_work(struct run_thread *self, int task, int64_t iteration);
 /* Execute a callback's body on behalf of its callback thread. */
 void callback_run(struct run_thread *self, int body, int64_t iteration);
 

@@ -7,6 +7,9 @@
 #include "gpu/run.h"
 
 #include <assert.h>
+#include <stdio.h>
+
+#include "core/units.h"
 
 static int index_of(const struct run *run, const struct op *op)
 {
@@ -18,6 +21,32 @@ static bool note_op(struct run_thread *self, const struct op *op, int64_t iterat
                     int64_t begin_ns, int64_t at_ns)
 {
     return run_note(self, LOG_OP, index_of(self->run, op), iteration, begin_ns, at_ns);
+}
+
+/* ---- limits of waiting ----------------------------------------------------------------------- */
+
+static int64_t wait_deadline(const struct run *run, int64_t begin_ns)
+{
+    return run->config.wait_ns ? begin_ns + run->config.wait_ns : DEVICE_FOREVER;
+}
+
+/* Without the lock; always false. */
+static bool waited_too_long(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    const struct program *p = run->program;
+    char subject[160], what[160], limit[UNITS_TEXT];
+    program_op_subject(p, op, iteration, subject, sizeof subject);
+    units_show_time((double)run->config.wait_ns, limit);
+    if (op->kind == OP_AWAIT && p->tasks && op->distance >= 0)
+        snprintf(what, sizeof what, "the CPU part of %s(%lld)",
+                 p->plan->pipeline.tasks[op->object % p->tasks].name,
+                 (long long)(iteration - op->distance));
+    else
+        snprintf(what, sizeof what, "%s", op->kind == OP_TICKET ? "its turn" : op_key(op->kind));
+    run_fail(run, STATUS_LIMIT, "rank %d: %s waited longer than %s for %s", self->rank, subject,
+             limit, what);
+    return false;
 }
 
 /* ---- flags ----------------------------------------------------------------------------------- */
@@ -40,13 +69,15 @@ static bool flag_is_set(const struct run *run, int rank, const struct op *op, in
 static bool await_flag(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    int64_t begin_ns = run_now(run);
+    int64_t begin_ns = run_now(run), deadline_ns = wait_deadline(run, begin_ns);
+    bool in_time = true;
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && !flag_is_set(run, self->rank, op, iteration))
-        run_block(self, &run->flags[run_instance(run, op, iteration)]);
-    bool done = !run_stopped(run) && note_op(self, op, iteration, begin_ns, run_now(run));
+    while (!run_stopped(run) && in_time && !flag_is_set(run, self->rank, op, iteration))
+        in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
+    bool done =
+        !run_stopped(run) && in_time && note_op(self, op, iteration, begin_ns, run_now(run));
     pthread_mutex_unlock(&run->lock);
-    return done;
+    return in_time ? done : waited_too_long(self, op, iteration);
 }
 
 static bool signal_flag(struct run_thread *self, const struct op *op, int64_t iteration)
@@ -112,18 +143,19 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
 {
     struct run *run = self->run;
     const void *object = object_of(self, op);
-    int64_t begin_ns = run_now(run);
+    int64_t begin_ns = run_now(run), deadline_ns = wait_deadline(run, begin_ns);
+    bool in_time = true;
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && !can_pass(self, op))
-        run_block(self, object);
-    bool done = !run_stopped(run);
+    while (!run_stopped(run) && in_time && !can_pass(self, op))
+        in_time = run_block_until(self, object, deadline_ns);
+    bool done = !run_stopped(run) && in_time;
     if (done) {
         pass(self, op);
         run_wake(run, object);
         done = note_op(self, op, iteration, begin_ns, run_now(run));
     }
     pthread_mutex_unlock(&run->lock);
-    return done;
+    return in_time ? done : waited_too_long(self, op, iteration);
 }
 
 /* ---- the host waits for the device ----------------------------------------------------------- */
@@ -269,15 +301,56 @@ static bool execute(struct run_thread *self, const struct op *op, int64_t iterat
     return false;
 }
 
+/* What a task does, as against what holds it together with others. */
+static bool is_work(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_HOST:
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP: return op->task >= 0;
+    case OP_SYNC: return op->sync == SYNC_LOAD;
+    default: return false;
+    }
+}
+
+bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
+{
+    const struct program *p = self->run->program;
+    const struct body *what = &p->bodies[self->rank * p->tasks + task];
+    bool done = true;
+    for (int i = 0; i < what->count && done; i++)
+        if (is_work(&p->ops[what->first + i]))
+            done = execute(self, &p->ops[what->first + i], iteration);
+    return done;
+}
+
+/* A function of the user stands for all the work of its task: it is called where the first of it is, the
+   rest is left out. */
+static bool call_function(struct run_thread *self, int task, int64_t iteration, bool *called)
+{
+    const struct run_functions *functions = self->run->config.functions;
+    if (*called)
+        return true;
+    *called = true;
+    return functions->call(functions->arg, self, task, iteration);
+}
+
 static bool execute_body(struct run_thread *self, int body, int64_t iteration)
 {
     struct run *run = self->run;
     const struct body *what = &run->program->bodies[body];
-    bool done = true;
+    const struct run_functions *functions = run->config.functions;
+    bool done = true, called = false;
     for (int i = 0; i < what->count && done; i++) {
+        const struct op *op = &run->program->ops[what->first + i];
         atomic_store(&self->at, (int64_t)(what->first + i) << 32 | iteration);
         run_begin_step(self);
-        done = execute(self, &run->program->ops[what->first + i], iteration);
+        if (functions && is_work(op) && functions->has(functions->arg, op->task))
+            done = call_function(self, op->task, iteration, &called);
+        else
+            done = execute(self, op, iteration);
         run_end_step(self);
     }
     if (done)
