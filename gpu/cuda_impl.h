@@ -90,6 +90,7 @@ enum status cuda_world_ended(struct cuda_world *world, struct diag *diag);
 
 /* ---- cuda_stream.c --------------------------------------------------------------------------- */
 
+void *cuda_stream_handle(const struct device_stream *stream);
 enum status cuda_stream_open(struct device *device, const char *name, struct device_stream **out,
                              struct diag *diag);
 void cuda_stream_close(struct device_stream *stream);

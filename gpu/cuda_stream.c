@@ -629,6 +629,11 @@ void cuda_stream_close(struct device_stream *base)
     free(stream);
 }
 
+void *cuda_stream_handle(const struct device_stream *base)
+{
+    return ((const struct cuda_stream *)base)->handle;
+}
+
 #else
 
 /* ISO C wants a declaration in every file. */

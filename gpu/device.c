@@ -472,6 +472,11 @@ size_t device_buffer_bytes(const struct device_buffer *buffer)
     return buffer->bytes;
 }
 
+void *device_address(const struct device_buffer *buffer)
+{
+    return buffer->address;
+}
+
 enum status device_stream_open(struct device *device, const char *name, struct device_stream **out,
                                struct diag *diag)
 {
@@ -487,6 +492,12 @@ void device_stream_close(struct device_stream *stream)
 const char *device_stream_name(const struct device_stream *stream)
 {
     return stream->name;
+}
+
+void *device_stream_handle(const struct device_stream *stream)
+{
+    const struct device_ops *ops = stream->device->ops;
+    return ops->stream_handle ? ops->stream_handle(stream) : NULL;
 }
 
 enum status device_event_open(struct device *device, struct device_event **out, struct diag *diag)

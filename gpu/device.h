@@ -114,6 +114,9 @@ void device_free(struct device_buffer *buffer);
    MEMORY_DEVICE. */
 void *device_host_pointer(const struct device_buffer *buffer);
 size_t device_buffer_bytes(const struct device_buffer *buffer);
+/* Where it lies, for operations that are not ours: an address of the device, on the host device of this
+   process. NULL when it has no bytes. */
+void *device_address(const struct device_buffer *buffer);
 
 /* A place in a buffer, counted in bytes; operations check that what they need lies inside. */
 struct device_ref {
@@ -129,6 +132,8 @@ enum status device_stream_open(struct device *device, const char *name, struct d
 /* Waits for the work pushed so far: sync before, or abort where it may never finish. */
 void device_stream_close(struct device_stream *stream);
 const char *device_stream_name(const struct device_stream *stream);
+/* The driver's own handle: a cudaStream_t; NULL on the host device, which has none. */
+void *device_stream_handle(const struct device_stream *stream);
 
 /* An event means: the work its last record covers. Never recorded, it means no work. A wait, query
    or sync looks at the last record *at the time of the call*; later records change nothing for it.

@@ -341,6 +341,7 @@ const struct device_ops device_cuda_ops = {
     .free = free_buffer,
     .stream_open = cuda_stream_open,
     .stream_close = cuda_stream_close,
+    .stream_handle = cuda_stream_handle,
     .event_open = cuda_event_open,
     .event_close = cuda_event_close,
     .comm_open = cuda_comm_open,

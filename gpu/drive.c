@@ -225,12 +225,15 @@ int64_t drive_admitted(struct run_thread *self)
     return admitted;
 }
 
+bool drive_make_room(struct run_thread *self, int64_t admitted)
+{
+    int64_t room_for;
+    return !run_stopped(self->run) && make_room(self, admitted, &room_for);
+}
+
 bool drive_enqueue(struct run_thread *self)
 {
     struct run *run = self->run;
-    int64_t room_for;
-    if (!make_room(self, drive_admitted(self), &room_for))
-        return false;
     pthread_mutex_lock(&run->lock);
     bool done = !run_stopped(run) && enqueue(self);
     pthread_mutex_unlock(&run->lock);

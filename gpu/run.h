@@ -253,7 +253,9 @@ void drive_drain(struct run *run);
 enum policy_next drive_next(struct run_thread *self, int64_t *iteration);
 /* The iteration this rank admits next. */
 int64_t drive_admitted(struct run_thread *self);
-/* When drive_next says ENQUEUE. */
+/* Wait until the place in the window that this iteration takes is free: the one that had it is over. */
+bool drive_make_room(struct run_thread *self, int64_t admitted);
+/* When drive_next says ENQUEUE, and there is room. */
 bool drive_enqueue(struct run_thread *self);
 /* When drive_next says RETIRE: wait until the iteration is over, and retire it. Later than the
    deadline: the run fails with STATUS_LIMIT. */

@@ -1,0 +1,228 @@
+/*
+ * swpipe.h - software pipelines for streams and communicators, as a C library.
+ *
+ * A plan file says which tasks an iteration has, what each waits for, on which stream, in which stage
+ * and by which thread it is submitted. This library makes it happen, with a C function for each task or
+ * with the work the plan describes:
+ *
+ *     static int forward(struct swpipe_context *context, void *model) { ... }
+ *
+ *     struct swpipe_task tasks[] = {{"H2D", copy_batch, &model}, {"Forward", forward, &model}};
+ *     struct swpipe_config config = {.plan_file = "train.yaml", .tasks = tasks, .task_count = 2};
+ *     struct swpipe *pipe;
+ *     if (swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_fill(pipe, &source) == SWPIPE_OK)
+ *         while (swpipe_progress(pipe, &source, &iteration) == SWPIPE_OK)
+ *             ...
+ *     swpipe_close(pipe);
+ *
+ * The programming interface is that of the SWPipeline reference (PipelinePlan, SWPipeline,
+ * DataFlowPipeline, TaskProfiler). Clock-driven and data-flow pipelines have the same calls; the driver
+ * is one member of the configuration. What a plan means, and `swsim verify` proves, is in
+ * doc/semantics.md.
+ *
+ * What happens to a task, in this order, on the worker thread of its thread group: the CPU parts of its
+ * dependences are awaited, its stream waits for their device work, its turn comes if it is globally
+ * ordered, its locks are taken; its function is called, which computes on the host and pushes device
+ * work to the task's stream; the turn ends, the task's event is recorded, who waits for it is woken.
+ *
+ * Ranks. A pipeline on the host device holds all ranks of the plan in this process: functions are
+ * called for each of them (swpipe_rank), sources are asked for each of them. The cuda device has one.
+ *
+ * Threads. A pipeline belongs to one thread at a time. Functions run on the library's threads; one task of
+ * one rank never runs twice at the same time. A context may be used by all tasks of its iteration.
+ *
+ * Errors. Every call returns a status; swpipe_error says in words what the last one that was not OK or
+ * END was about. When a task fails, everything stops: no later instance starts, every waiter wakes at
+ * once, the first error is the one reported. swpipe_drain then cleans up, and the pipeline can be
+ * filled again.
+ */
+#ifndef SWPIPE_H
+#define SWPIPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct swpipe;
+struct swpipe_context;
+
+enum swpipe_status {
+    SWPIPE_OK,
+    SWPIPE_END,     /* no iteration is left */
+    SWPIPE_FAILED,  /* a task, its device work or the source failed */
+    SWPIPE_TIMEOUT, /* something took longer than its limit */
+    SWPIPE_USAGE,   /* a call that makes no sense now: fill twice, progress without fill, ... */
+    SWPIPE_INPUT,   /* the plan, or what is said of its tasks, is wrong */
+    SWPIPE_SYSTEM   /* memory, threads, files, the driver of the device */
+};
+/* "ok", "end", "failed", ... */
+const char *swpipe_status_name(enum swpipe_status status);
+
+enum swpipe_driver { SWPIPE_CLOCK, SWPIPE_DATAFLOW };
+enum swpipe_device { SWPIPE_HOST, SWPIPE_CUDA };
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+/* The function of a task: 0, or anything else when it failed; swpipe_fail gives the reason. */
+typedef int swpipe_function(struct swpipe_context *context, void *arg);
+
+/* What a task reads and writes outside its context, so that it can be short-cut: `capture` is called
+   after the function and returns a copy, NULL when memory is exhausted; `restore` puts it back, 0 or the
+   task failed; `release` frees it. */
+struct swpipe_io {
+    void *(*capture)(void *arg);
+    int (*restore)(const void *saved, void *arg);
+    void (*release)(void *saved, void *arg);
+    void *arg;
+};
+
+struct swpipe_task {
+    const char *name;          /* as in the plan */
+    swpipe_function *function; /* NULL: the work the plan describes */
+    void *arg;
+    const struct swpipe_io *io; /* [io_count]; may be NULL */
+    size_t io_count;
+};
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+/* Zero is the default of every member. Strings and arrays are needed during swpipe_open only. */
+struct swpipe_config {
+    const char *plan_file;           /* a path, or with plan_text the name that messages use */
+    const char *plan_text;           /* the plan itself */
+    const struct swpipe_task *tasks; /* those that are functions; the others do the plan's work */
+    size_t task_count;
+    enum swpipe_driver driver;
+    enum swpipe_device device;
+    int ranks;                   /* instead of the plan's */
+    int max_depth;               /* data-flow: iterations in flight, instead of the plan's */
+    int64_t wait_timeout_ns;     /* a task waits for another one, or its turn: 30 s; -1: no limit */
+    int64_t progress_timeout_ns; /* swpipe_progress waits for an iteration: 60 s; -1: no limit */
+};
+
+/* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in
+   any case. */
+enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out);
+/* Stops what is in flight. NULL is allowed. */
+void swpipe_close(struct swpipe *pipe);
+/* What was wrong, never NULL; valid until the next call. */
+const char *swpipe_error(const struct swpipe *pipe);
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+/* Where batches come from: called by the thread that fills or progresses, for every rank in this
+   process. 1: *batch is the next one; 0: there is none; -1: it failed. */
+struct swpipe_source {
+    int (*next)(void *arg, int rank, void **batch);
+    void *arg;
+};
+
+/* ---- pipelined ------------------------------------------------------------------------------- */
+
+/* Fetch batches, start the workers and submit until the pipeline is full. */
+enum swpipe_status swpipe_fill(struct swpipe *pipe, const struct swpipe_source *source);
+/* Retire the oldest iteration, whose number goes to *iteration (may be NULL), and submit what now has
+   room. `source` NULL: take in nothing more from now on. END: all iterations have been retired, the
+   pipeline is empty and may be filled again. */
+enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_source *source,
+                                   int64_t *iteration);
+/* Retire what is in flight, stop the workers and empty the pipeline, also after a failure. Short-cuts
+   stay. */
+enum swpipe_status swpipe_drain(struct swpipe *pipe);
+/* Fill, progress to the end. The time until all device work was done goes to *seconds (may be NULL). */
+enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *source,
+                              double *seconds);
+
+/* ---- serial: one task after another, on one stream ------------------------------------------- */
+
+enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_source *source,
+                                     double *seconds);
+/* One iteration, finished on the device when this returns; nothing stays in flight. `batches`: one for
+   every rank in this process. Not while the pipeline is filled. */
+enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batches,
+                                         int64_t iteration);
+
+/* ---- short-cuts ------------------------------------------------------------------------------ */
+
+/* From its next execution on the task's results are kept: the values it sets in its context, the
+   plan's buffers it writes, what its io captures. Later executions restore them and leave the function
+   out; waits, turns and events stay. Not while the pipeline is filled. All ranks must do the same. */
+enum swpipe_status swpipe_enable_shortcut(struct swpipe *pipe, const char *task);
+/* NULL: all tasks. What was kept is forgotten. */
+enum swpipe_status swpipe_disable_shortcut(struct swpipe *pipe, const char *task);
+
+/* Exposed time: how much shorter an iteration would be if a task took no time. */
+struct swpipe_exposed {
+    const char *task;
+    double seconds; /* max(0, baseline - median with the task short-cut); -1: skipped */
+};
+struct swpipe_profile {
+    double baseline_seconds;            /* of a serial iteration: median of the rounds */
+    const struct swpipe_exposed *tasks; /* topological order; the pipeline's */
+    size_t task_count;
+};
+struct swpipe_profile_options {
+    int warmup, measure, rounds; /* iterations, iterations a round, rounds; 0: 3, 10, 3 */
+    const char *const *skip;     /* tasks that cannot be left out */
+    size_t skip_count;
+};
+/* Measure serial iterations with `batches`, then with each task short-cut in turn. Short-cuts that were
+   on stay on throughout. `options` may be NULL. *out is valid until the next profile or close. */
+enum swpipe_status swpipe_profile(struct swpipe *pipe, void *const *batches,
+                                  const struct swpipe_profile_options *options,
+                                  struct swpipe_profile *out);
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+/* Text for malloc's free. NULL: see swpipe_error. `periods` 0: enough to see the steady state. */
+char *swpipe_format_schedule(struct swpipe *pipe, int periods);
+char *swpipe_format_stage_analysis(struct swpipe *pipe);
+char *swpipe_format_profile(struct swpipe *pipe, const struct swpipe_profile *profile);
+
+/* ---- inside a task --------------------------------------------------------------------------- */
+
+int64_t swpipe_iteration(const struct swpipe_context *context);
+int swpipe_rank(const struct swpipe_context *context);
+void *swpipe_batch(const struct swpipe_context *context);
+/* Say why the task fails; returns -1, for `return swpipe_fail(...)`. */
+int swpipe_fail(struct swpipe_context *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Values by name, seen by all tasks of the iteration. A kind says how to copy a value (for short-cuts;
+   NULL: the pointer itself is shared) and how to free it (NULL: not at all). Values are freed when they
+   are unset, replaced, or their iteration is retired. */
+struct swpipe_kind {
+    void *(*clone)(const void *value); /* NULL: memory is exhausted */
+    void (*release)(void *value);
+};
+/* 0, or -1 when memory is exhausted: then `value` is still the caller's. `name` is copied. */
+int swpipe_set(struct swpipe_context *context, const char *name, void *value,
+               const struct swpipe_kind *kind);
+/* NULL: there is none. */
+void *swpipe_get(struct swpipe_context *context, const char *name);
+/* Free it early. A name that is not set: nothing happens. */
+void swpipe_unset(struct swpipe_context *context, const char *name);
+
+/* Device memory by name, freed by swpipe_unset or with its iteration, and then used again as soon as
+   the device is done with it. The address is for device work; on the host device that is what
+   swpipe_launch starts. NULL: the device has no more. */
+void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes);
+/* A buffer of the plan: this iteration's instance. NULL: the plan has none of this name. */
+void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *bytes);
+
+/* The task's stream: a cudaStream_t; NULL on the host device. */
+void *swpipe_stream(struct swpipe_context *context);
+/* Run a host function in stream order: how device work is written for the host device; on cuda what
+   cudaLaunchHostFunc does. `arg` must live until it has run. 0, or -1: the task fails. */
+int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), void *arg);
+/* Push the work the plan describes for this task. 0, or -1: the task fails. */
+int swpipe_work(struct swpipe_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,519 @@
+/*
+ * t_swpipe.c - the public library, used as its users do: contexts, both drivers, serial runs, the end
+ * of the data, drain and refill, failures, limits, short-cuts, profiles, two ranks.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu/swpipe.h"
+#include "tests/tap.h"
+
+static const char plan_text[] = "swplan: 1\n"
+                                "name: little\n"
+                                "schedule:\n"
+                                "  Load: {stage: 0, stream: memcpy, thread_group: io}\n"
+                                "  Forward: {stage: 1, reads: [batch], writes: [act]}\n"
+                                "  Step: {stage: 1, thread_group: step}\n"
+                                "buffers: {batch: {scope: iteration, bytes: 4KiB}}\n"
+                                "intra_iter_deps: [[Forward, Load], [Step, Forward]]\n"
+                                "inter_iter_deps: [[Step, Step]]\n";
+
+/* ---- a model that can be checked --------------------------------------------------------------- */
+
+enum { MOST = 64 };
+
+struct job {
+    struct model *model;
+    int64_t iteration;
+    int *from, *to;
+};
+
+struct model {
+    atomic_int loads, forwards, steps, released, cloned;
+    int results[MOST];     /* of Step, by iteration */
+    int order[MOST], done; /* in which order Step ran on the device */
+    struct job jobs[3 * MOST];
+    atomic_int jobs_used;
+    int fail_at, sleep_at; /* Forward fails, or dawdles, in this iteration; -1 */
+    int64_t outside;       /* what a task changes outside its context */
+};
+
+static struct job *new_job(struct model *model, int64_t iteration)
+{
+    struct job *job = &model->jobs[atomic_fetch_add(&model->jobs_used, 1) % (3 * MOST)];
+    *job = (struct job){.model = model, .iteration = iteration};
+    return job;
+}
+
+static void *clone_number(const void *value)
+{
+    int *copy = malloc(sizeof *copy);
+    if (copy)
+        *copy = *(const int *)value;
+    return copy;
+}
+
+static atomic_int live_numbers;
+
+static void release_number(void *value)
+{
+    atomic_fetch_sub(&live_numbers, 1);
+    free(value);
+}
+
+static void *clone_and_count(const void *value)
+{
+    atomic_fetch_add(&live_numbers, 1);
+    return clone_number(value);
+}
+
+static const struct swpipe_kind number_kind = {clone_and_count, release_number};
+
+static void load_on_device(void *arg)
+{
+    struct job *job = arg;
+    *job->to = *job->from * 10;
+}
+
+static int load(struct swpipe_context *context, void *arg)
+{
+    struct model *model = arg;
+    int *host = malloc(sizeof *host);
+    int *device = swpipe_alloc(context, "x", sizeof *device);
+    if (!host || !device)
+        return swpipe_fail(context, "no memory");
+    *host = (int)(intptr_t)swpipe_batch(context);
+    atomic_fetch_add(&live_numbers, 1);
+    if (swpipe_set(context, "host", host, &number_kind) != 0)
+        return -1;
+    atomic_fetch_add(&model->loads, 1);
+    struct job *job = new_job(model, swpipe_iteration(context));
+    job->from = host;
+    job->to = device;
+    return swpipe_launch(context, load_on_device, job);
+}
+
+static void forward_on_device(void *arg)
+{
+    struct job *job = arg;
+    *job->to = *job->from + 1;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+}
+
+static int forward(struct swpipe_context *context, void *arg)
+{
+    struct model *model = arg;
+    if (swpipe_iteration(context) == model->fail_at)
+        return swpipe_fail(context, "no gradient at %d", model->fail_at);
+    if (swpipe_iteration(context) == model->sleep_at)
+        nap();
+    atomic_fetch_add(&model->forwards, 1);
+    model->outside += 100;
+    struct job *job = new_job(model, swpipe_iteration(context));
+    job->from = swpipe_get(context, "x");
+    job->to = swpipe_buffer(context, "act", NULL);
+    int failed = job->from && job->to ? swpipe_launch(context, forward_on_device, job) : -1;
+    swpipe_unset(context, "x");
+    return failed;
+}
+
+static void step_on_device(void *arg)
+{
+    struct job *job = arg;
+    job->model->results[job->iteration] = *job->from;
+    job->model->order[job->model->done++] = (int)job->iteration;
+}
+
+static int step(struct swpipe_context *context, void *arg)
+{
+    struct model *model = arg;
+    struct job *job = new_job(model, swpipe_iteration(context));
+    job->from = swpipe_buffer(context, "act", NULL);
+    atomic_fetch_add(&model->steps, 1);
+    return swpipe_launch(context, step_on_device, job);
+}
+
+static void *capture_outside(void *arg)
+{
+    return clone_number(&(int){(int)((struct model *)arg)->outside});
+}
+
+static int restore_outside(const void *saved, void *arg)
+{
+    ((struct model *)arg)->outside += *(const int *)saved;
+    return 0;
+}
+
+static void release_outside(void *saved, void *arg)
+{
+    (void)arg;
+    free(saved);
+}
+
+/* ---- a source -------------------------------------------------------------------------------- */
+
+struct numbers {
+    int next, end, fail_at;
+};
+
+static int next_number(void *arg, int rank, void **batch)
+{
+    struct numbers *numbers = arg;
+    (void)rank;
+    if (numbers->next == numbers->fail_at)
+        return -1;
+    if (numbers->next == numbers->end)
+        return 0;
+    *batch = (void *)(intptr_t)(numbers->next++ + 1);
+    return 1;
+}
+
+/* The condition first, then what is said about it. */
+#define check(condition, ...)                                                                      \
+    do {                                                                                           \
+        bool passed = (condition);                                                                 \
+        tap_ok(passed, __VA_ARGS__);                                                               \
+    } while (0)
+
+/* ---- helpers --------------------------------------------------------------------------------- */
+
+static void reset(struct model *model)
+{
+    memset(model, 0, sizeof *model);
+    model->fail_at = model->sleep_at = -1;
+}
+
+static struct swpipe *open_with(struct model *model, enum swpipe_driver driver, int64_t limit_ns)
+{
+    struct swpipe *pipe;
+    static struct swpipe_io io; /* of one test at a time */
+    io = (struct swpipe_io){capture_outside, restore_outside, release_outside, model};
+    struct swpipe_task tasks[] = {{"Load", load, model, NULL, 0},
+                                  {"Forward", forward, model, &io, 1},
+                                  {"Step", step, model, NULL, 0}};
+    struct swpipe_config config = {.plan_text = plan_text,
+                                   .tasks = tasks,
+                                   .task_count = 3,
+                                   .driver = driver,
+                                   .max_depth = driver == SWPIPE_DATAFLOW ? 4 : 0,
+                                   .wait_timeout_ns = limit_ns,
+                                   .progress_timeout_ns = limit_ns};
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    check(status == SWPIPE_OK, "a pipeline opens: %s", swpipe_error(pipe));
+    return pipe;
+}
+
+static struct swpipe_source source_of(struct numbers *numbers)
+{
+    return (struct swpipe_source){next_number, numbers};
+}
+
+static bool results_are_right(const struct model *model, int count)
+{
+    bool right = model->done == count;
+    for (int i = 0; i < count; i++)
+        right = right && model->results[i] == 10 * (i + 1) + 1 && model->order[i] == i;
+    return right;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void test_run(enum swpipe_driver driver, const char *name)
+{
+    struct model model;
+    struct swpipe *pipe;
+    struct numbers numbers = {0, 20, -1};
+    struct swpipe_source source = source_of(&numbers);
+    double seconds = -1;
+    int64_t iteration = -1;
+    reset(&model);
+    pipe = open_with(&model, driver, 0);
+    check(swpipe_progress(pipe, &source, &iteration) == SWPIPE_USAGE &&
+              strstr(swpipe_error(pipe), "without fill"),
+          "%s: progress without fill: %s", name, swpipe_error(pipe));
+    check(swpipe_fill(pipe, &source) == SWPIPE_OK, "%s: fill: %s", name, swpipe_error(pipe));
+    check(swpipe_fill(pipe, &source) == SWPIPE_USAGE && strstr(swpipe_error(pipe), "drain"),
+          "%s: fill twice: %s", name, swpipe_error(pipe));
+    int64_t expected = 0;
+    enum swpipe_status status;
+    bool in_order = true;
+    while ((status = swpipe_progress(pipe, &source, &iteration)) == SWPIPE_OK)
+        in_order = in_order && iteration == expected++;
+    check(status == SWPIPE_END && in_order && expected == 20,
+          "%s: 20 iterations retire in order, then the end (%s)", name, swpipe_error(pipe));
+    check(results_are_right(&model, 20), "%s: every iteration computed the right thing", name);
+    check(swpipe_progress(pipe, &source, &iteration) == SWPIPE_END, "%s: END stays END", name);
+    numbers = (struct numbers){0, 7, -1};
+    reset(&model);
+    check(swpipe_run(pipe, &source, &seconds) == SWPIPE_OK && seconds > 0 &&
+              results_are_right(&model, 7),
+          "%s: run after the end: %s", name, swpipe_error(pipe));
+    numbers = (struct numbers){0, 0, -1};
+    check(swpipe_run(pipe, &source, &seconds) == SWPIPE_OK, "%s: a run without data: %s", name,
+          swpipe_error(pipe));
+    swpipe_close(pipe);
+    tap_is_int(live_numbers, 0, "%s: every value was released", name);
+}
+
+static void test_drain(enum swpipe_driver driver, const char *name)
+{
+    struct model model;
+    struct swpipe *pipe;
+    struct numbers numbers = {0, 50, -1};
+    struct swpipe_source source = source_of(&numbers);
+    int64_t iteration;
+    reset(&model);
+    pipe = open_with(&model, driver, 0);
+    swpipe_fill(pipe, &source);
+    for (int i = 0; i < 3; i++)
+        swpipe_progress(pipe, &source, &iteration);
+    check(swpipe_drain(pipe) == SWPIPE_OK, "%s: drain: %s", name, swpipe_error(pipe));
+    check(results_are_right(&model, numbers.next), "%s: what was fetched was finished (%d)", name,
+          numbers.next);
+    check(swpipe_drain(pipe) == SWPIPE_OK, "%s: draining an empty pipeline does nothing", name);
+    numbers = (struct numbers){0, 5, -1};
+    reset(&model);
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK && results_are_right(&model, 5),
+          "%s: refilled after a drain: %s", name, swpipe_error(pipe));
+    numbers = (struct numbers){0, 50, -1};
+    swpipe_fill(pipe, &source);
+    swpipe_close(pipe); /* with work in flight */
+    tap_is_int(live_numbers, 0, "%s: closing a full pipeline releases everything", name);
+}
+
+static void test_failure(enum swpipe_driver driver, const char *name)
+{
+    struct model model;
+    struct swpipe *pipe;
+    struct numbers numbers = {0, 50, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct timespec start, end;
+    reset(&model);
+    model.fail_at = 4;
+    pipe = open_with(&model, driver, 0);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    enum swpipe_status status = swpipe_run(pipe, &source, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    check(status == SWPIPE_FAILED && strstr(swpipe_error(pipe), "Forward(4)") &&
+              strstr(swpipe_error(pipe), "no gradient at 4"),
+          "%s: a task fails, the first error is reported: %s", name, swpipe_error(pipe));
+    check(end.tv_sec - start.tv_sec < 20, "%s: nobody waited for a limit", name);
+    check(swpipe_progress(pipe, &source, NULL) == SWPIPE_USAGE, "%s: then only drain: %s", name,
+          swpipe_error(pipe));
+    check(swpipe_drain(pipe) == SWPIPE_OK, "%s: which works: %s", name, swpipe_error(pipe));
+    reset(&model);
+    numbers = (struct numbers){0, 6, -1};
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK && results_are_right(&model, 6),
+          "%s: and the pipeline can be filled again: %s", name, swpipe_error(pipe));
+    numbers = (struct numbers){0, 50, 5};
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_FAILED &&
+              strstr(swpipe_error(pipe), "source failed"),
+          "%s: a source that fails: %s", name, swpipe_error(pipe));
+    swpipe_close(pipe);
+    tap_is_int(live_numbers, 0, "%s: every value was released", name);
+}
+
+static void test_limits(enum swpipe_driver driver, const char *name)
+{
+    struct model model;
+    struct swpipe *pipe;
+    struct numbers numbers = {0, 50, -1};
+    struct swpipe_source source = source_of(&numbers);
+    reset(&model);
+    model.sleep_at = 3;
+    pipe = open_with(&model, driver, 100000000);
+    enum swpipe_status status = swpipe_run(pipe, &source, NULL);
+    check(status == SWPIPE_TIMEOUT, "%s: a task that takes too long: %s, %s", name,
+          swpipe_status_name(status), swpipe_error(pipe));
+    check(swpipe_drain(pipe) == SWPIPE_OK, "%s: drained", name);
+    swpipe_close(pipe);
+}
+
+static void test_serial(void)
+{
+    struct model model;
+    struct swpipe *pipe;
+    struct numbers numbers = {0, 9, -1};
+    struct swpipe_source source = source_of(&numbers);
+    void *batch = (void *)(intptr_t)4;
+    double seconds = -1;
+    reset(&model);
+    pipe = open_with(&model, SWPIPE_CLOCK, 0);
+    check(swpipe_run_serial(pipe, &source, &seconds) == SWPIPE_OK && seconds > 0 &&
+              results_are_right(&model, 9),
+          "a serial run: %s", swpipe_error(pipe));
+    reset(&model);
+    check(swpipe_run_one_serial(pipe, &batch, 3) == SWPIPE_OK && model.done == 1 &&
+              model.results[3] == 41,
+          "one serial iteration: %s", swpipe_error(pipe));
+    reset(&model);
+    numbers = (struct numbers){0, 50, -1};
+    swpipe_fill(pipe, &source);
+    check(swpipe_run_one_serial(pipe, &batch, 0) == SWPIPE_USAGE, "not while it is filled: %s",
+          swpipe_error(pipe));
+    swpipe_drain(pipe);
+    model.fail_at = 2;
+    check(swpipe_run_one_serial(pipe, &batch, 2) == SWPIPE_FAILED &&
+              strstr(swpipe_error(pipe), "Forward(2)"),
+          "a failing serial iteration: %s", swpipe_error(pipe));
+    model.fail_at = -1;
+    check(swpipe_run_one_serial(pipe, &batch, 5) == SWPIPE_OK && model.results[5] == 41,
+          "and the next one: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
+static void test_shortcut(void)
+{
+    struct model model;
+    struct swpipe *pipe;
+    void *batch = (void *)(intptr_t)4;
+    reset(&model);
+    pipe = open_with(&model, SWPIPE_CLOCK, 0);
+    check(swpipe_enable_shortcut(pipe, "Nothing") == SWPIPE_INPUT, "no such task: %s",
+          swpipe_error(pipe));
+    check(swpipe_enable_shortcut(pipe, "Load") == SWPIPE_OK &&
+              swpipe_enable_shortcut(pipe, "Forward") == SWPIPE_OK,
+          "short-cuts on");
+    char *table = swpipe_format_schedule(pipe, 2);
+    check(table && strstr(table, "Load [skip]") && strstr(table, "Step ") &&
+              !strstr(table, "Step [skip]"),
+          "the schedule says so");
+    free(table);
+    swpipe_run_one_serial(pipe, &batch, 0);
+    int64_t outside = model.outside;
+    batch = (void *)(intptr_t)9; /* is not looked at any more */
+    for (int i = 1; i < 4; i++)
+        check(swpipe_run_one_serial(pipe, &batch, i) == SWPIPE_OK && model.results[i] == 41,
+              "iteration %d has the results of the first: %d, %s", i, model.results[i],
+              swpipe_error(pipe));
+    check(model.loads == 1 && model.forwards == 1 && model.steps == 4,
+          "Load and Forward ran once, Step every time");
+    tap_is_int(model.outside, outside + 3 * outside, "what a task did outside was restored");
+    struct numbers numbers = {0, 6, -1};
+    struct swpipe_source source = source_of(&numbers);
+    model.done = 0;
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK && model.loads == 1 &&
+              model.results[5] == 41,
+          "short-cuts outlive a refill: %s", swpipe_error(pipe));
+    swpipe_disable_shortcut(pipe, NULL);
+    swpipe_run_one_serial(pipe, &batch, 7);
+    check(model.loads == 2 && model.results[7] == 91, "off again");
+    swpipe_close(pipe);
+    tap_is_int(live_numbers, 0, "every value was released");
+}
+
+static void test_profile(void)
+{
+    struct model model;
+    struct swpipe *pipe;
+    struct swpipe_profile profile = {0};
+    void *batch = (void *)(intptr_t)1;
+    const char *skip[] = {"Step"};
+    struct swpipe_profile_options options = {
+        .warmup = 1, .measure = 2, .rounds = 3, .skip = skip, .skip_count = 1};
+    reset(&model);
+    pipe = open_with(&model, SWPIPE_CLOCK, 0);
+    check(swpipe_profile(pipe, &batch, &options, &profile) == SWPIPE_OK, "a profile: %s",
+          swpipe_error(pipe));
+    check(profile.baseline_seconds > 0 && profile.task_count == 3 &&
+              strcmp(profile.tasks[0].task, "Load") == 0 && profile.tasks[0].seconds >= 0 &&
+              profile.tasks[2].seconds == -1,
+          "has a baseline, tasks in topological order, those skipped marked");
+    char *report = swpipe_format_profile(pipe, &profile);
+    check(report && strstr(report, "Baseline") && strstr(report, "SUM") &&
+              strstr(report, "skipped"),
+          "and a report");
+    free(report);
+    options.skip = (const char *[]){"Stpe"};
+    check(swpipe_profile(pipe, &batch, &options, &profile) == SWPIPE_INPUT, "a wrong name: %s",
+          swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
+/* The plan's own work, with one function in between, on two ranks. */
+static atomic_int called[2];
+
+static int count_and_work(struct swpipe_context *context, void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&called[swpipe_rank(context)], 1);
+    return swpipe_work(context);
+}
+
+static void test_ranks(void)
+{
+    static const char text[] =
+        "swplan: 1\nname: two\nranks: 2\nschedule:\n"
+        "  H2D: {stage: 0, stream: memcpy, writes: [b], work: {copy: h2d, bytes: 4KiB}}\n"
+        "  Sum: {stage: 1, globally_ordered: true, reads: [b], writes: [s],\n"
+        "        work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+        "intra_iter_deps: [[Sum, H2D]]\n";
+    struct swpipe_task task = {"Sum", count_and_work, NULL, NULL, 0};
+    for (int driver = 0; driver < 2; driver++) {
+        struct swpipe_config config = {.plan_text = text,
+                                       .plan_file = "two.yaml",
+                                       .tasks = &task,
+                                       .task_count = 1,
+                                       .driver = driver ? SWPIPE_DATAFLOW : SWPIPE_CLOCK};
+        struct swpipe *pipe;
+        struct numbers numbers = {0, 24, -1}; /* both ranks take from it */
+        struct swpipe_source source = source_of(&numbers);
+        atomic_store(&called[0], 0);
+        atomic_store(&called[1], 0);
+        check(swpipe_open(&config, &pipe) == SWPIPE_OK, "two ranks open: %s", swpipe_error(pipe));
+        check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK, "and run: %s", swpipe_error(pipe));
+        check(called[0] == 12 && called[1] == 12, "the function was called on both");
+        swpipe_close(pipe);
+    }
+}
+
+static void refuse(struct swpipe_config config, const char *words, const char *what)
+{
+    struct swpipe *pipe;
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    check(status != SWPIPE_OK && strstr(swpipe_error(pipe), words), "%s: %s", what,
+          swpipe_error(pipe));
+    check(swpipe_run(pipe, NULL, NULL) == SWPIPE_USAGE, "%s: what did not open does nothing", what);
+    swpipe_close(pipe);
+}
+
+static void test_refusals(void)
+{
+    struct swpipe_task unknown = {"Fwd", forward, NULL, NULL, 0};
+    struct swpipe_task twice[] = {{"Load", load, NULL, NULL, 0}, {"Load", load, NULL, NULL, 0}};
+    refuse((struct swpipe_config){0}, "plan_file", "no plan");
+    refuse((struct swpipe_config){.plan_file = "/does/not/exist.yaml"}, "exist", "no file");
+    refuse((struct swpipe_config){.plan_text = "swplan: 1\nname: x\n"}, "schedule", "half a plan");
+    refuse((struct swpipe_config){.plan_text = plan_text, .tasks = &unknown, .task_count = 1},
+           "no task 'Fwd'", "an unknown task");
+    refuse((struct swpipe_config){.plan_text = plan_text, .tasks = twice, .task_count = 2}, "twice",
+           "a task given twice");
+    refuse((struct swpipe_config){.plan_text = plan_text, .max_depth = -3}, "negative",
+           "a negative depth");
+    swpipe_close(NULL);
+}
+
+int main(void)
+{
+    for (int driver = 0; driver < 2; driver++) {
+        const char *name = driver ? "dataflow" : "clock";
+        test_run((enum swpipe_driver)driver, name);
+        test_drain((enum swpipe_driver)driver, name);
+        test_failure((enum swpipe_driver)driver, name);
+        test_limits((enum swpipe_driver)driver, name);
+    }
+    test_serial();
+    test_shortcut();
+    test_profile();
+    test_ranks();
+    test_refusals();
+    return tap_done();
+}
