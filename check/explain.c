@@ -38,6 +38,15 @@ static int finisher(const struct program *p, int agent, const struct effect *eff
     return collective ? program_comm_agent(p, p->ops[effect->op].comm) : agent;
 }
 
+/* A worker between two instances? */
+static bool is_waiting_worker(const struct program *p, const struct state *state, int agent)
+{
+    const struct agent *who = &p->agents[agent];
+    int64_t iteration;
+    return who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_WORKER &&
+           machine_current_op(p, state, agent, &iteration) < 0;
+}
+
 static bool tell_steps(const struct program *p, struct state *state, const struct search_path *path,
                        struct arena *arena, struct story *out, struct effect *last)
 {
@@ -47,11 +56,14 @@ static bool tell_steps(const struct program *p, struct state *state, const struc
     for (size_t i = 0; i < path->count; i++) {
         struct story_step *step = &out->steps[i];
         tell_step(p, state, path->steps[i], arena, step);
+        step->opens = is_waiting_worker(p, state, path->steps[i].agent);
         machine_step(p, state, path->steps[i], last);
+        step->closes = is_waiting_worker(p, state, path->steps[i].agent);
         step->task = task_name(p, last->op);
         step->iteration = last->op >= 0 && p->tasks ? last->iteration : -1;
         step->kind = last->kind;
         step->finished_by = finisher(p, path->steps[i].agent, last);
+        step->op = last->op >= 0 ? (int)p->ops[last->op].kind : -1;
     }
     out->step_count = path->count;
     return true;

@@ -17,8 +17,10 @@ struct story_step {
     const char *task;   /* NULL: none */
     int64_t iteration;  /* -1: none */
     enum effect_kind kind;
-    bool is_fault;   /* something goes wrong here */
-    int agent_index; /* program->agents */
+    int op;             /* enum op_kind; -1: a step without an operation */
+    bool opens, closes; /* a worker's: the first and the last of submitting an instance */
+    bool is_fault;      /* something goes wrong here */
+    int agent_index;    /* program->agents */
     enum agent_kind agent_kind;
     int choice;      /* with agent_index: the transition */
     int finished_by; /* START: whose later step ends it: the agent itself, or a communicator */

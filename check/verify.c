@@ -3,11 +3,13 @@
  *
  * First what structure alone proves (structure.h), then up to three searches for the rest: one over
  * everything; one a violated property that asks whether any run avoids it (always or some); and one
- * without reduction that looks for its shortest counterexample, within a small budget.
+ * without reduction that looks for its shortest counterexample, within a small budget. Whatever comes
+ * of that is shortened and straightened (minimise.h).
  */
 #include "check/verify.h"
 
 #include "check/faults.h"
+#include "check/minimise.h"
 #include "check/stopwatch.h"
 #include "check/structure.h"
 
@@ -127,11 +129,30 @@ static enum status explain_findings(const struct program *program,
         status = always_or_some(program, options, property, &report->outcome[property], diag);
         if (status == STATUS_OK && !options->any_witness)
             status = shortest(program, options, property, &result->witness[property], diag);
+        if (status == STATUS_OK && !options->any_witness)
+            status = minimise_path(program, property, &result->witness[property], diag);
         if (status == STATUS_OK)
             status = explain_path(program, property, &result->witness[property], &report->arena,
                                   &report->stories[property], diag);
     }
     return status;
+}
+
+/* The quick question: one violation, and whom it points at. */
+static enum status find_suspects(const struct program *program, const struct search_result *result,
+                                 struct verify_report *report, struct diag *diag)
+{
+    unsigned found = findings(result);
+    for (int p = 0; p < PROPERTY_COUNT; p++) {
+        if (!(found & 1u << p))
+            continue;
+        report->verdict = VERDICT_VIOLATED;
+        report->first = (enum property)p;
+        report->outcome[p] = OUTCOME_SOME;
+        return suspects_find(program, report->first, &result->witness[p], &report->arena,
+                             &report->suspects, diag);
+    }
+    return STATUS_OK;
 }
 
 /* ---- failure safety -------------------------------------------------------------------------- */
@@ -178,7 +199,7 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
         is_violated(outcome[PROPERTY_MISMATCH]))
         return STATUS_OK;
     struct faults_options faults = {.no_structure = options->no_reduction,
-                                    .any_witness = options->any_witness,
+                                    .any_witness = options->any_witness || options->quick,
                                     .lives = outcome[PROPERTY_DEADLOCK] == OUTCOME_PROVED &&
                                              outcome[PROPERTY_DRAIN] == OUTCOME_PROVED &&
                                              outcome[PROPERTY_MISMATCH] == OUTCOME_PROVED,
@@ -190,7 +211,10 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
     if (status != STATUS_OK)
         return status;
     report_faults(report, &answer);
-    if (is_violated(answer.outcome))
+    if (is_violated(answer.outcome) && options->quick)
+        status = suspects_find(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
+                               &report->suspects, diag);
+    else if (is_violated(answer.outcome))
         status = explain_path(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
                               &report->stories[PROPERTY_FAULTS], diag);
     faults_fini(&answer);
@@ -213,6 +237,7 @@ static enum status verify_program(const struct plan *plan, const struct program 
     by_structure &= search.properties;
     search.properties &= ~by_structure & ~bit(PROPERTY_FAULTS);
     search.stop_when_all = by_structure ? search.properties : 0;
+    search.stop_at = options->quick ? search.properties : 0;
     if (status == STATUS_OK && search.properties)
         status = search_run(program, &search, &result, diag);
     if (status != STATUS_OK)
@@ -225,9 +250,10 @@ static enum status verify_program(const struct plan *plan, const struct program 
     report->iterations = program->tasks ? program->ends[0] : 0;
     report->finite = program->tasks == 0;
     report->driver = program->driver;
-    status = explain_findings(program, options, &result, report, diag);
+    status = options->quick ? find_suspects(program, &result, report, diag)
+                            : explain_findings(program, options, &result, report, diag);
     search_result_fini(&result);
-    if (status == STATUS_OK && faults)
+    if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))
         status = judge_faults(plan, program, options, report, diag);
     return status;
 }

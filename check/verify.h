@@ -7,6 +7,7 @@
 
 #include "check/explain.h"
 #include "check/search.h"
+#include "check/suspects.h"
 #include "core/plan.h"
 
 struct verify_options {
@@ -15,6 +16,7 @@ struct verify_options {
     bool faults; /* failure safety as well; so do its bit and the plan's `expect:` */
     bool no_reduction;
     bool any_witness; /* do not look for a shortest counterexample */
+    bool quick;       /* stop at the first violation; suspects instead of a story */
     struct search_limits limits;
     void (*progress)(void *arg, const struct search_progress *);
     void *progress_arg;
@@ -34,6 +36,7 @@ struct verify_report {
     enum verdict verdict;
     enum outcome outcome[PROPERTY_COUNT];
     struct story stories[PROPERTY_COUNT]; /* of the violated ones */
+    struct suspects suspects;             /* of `first`; only if the question was quick */
     enum property first;          /* the violation to show first; only if verdict is VIOLATED */
     const char *limit;            /* why it is undecided, NULL otherwise */
     uint64_t states, transitions; /* of the main search; 0 states: structure alone decided */

@@ -17,6 +17,18 @@ struct request {
     int driver; /* 0 clock, 1 dataflow, 2 both */
     bool expect;
     const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
+    bool no_fix;
+    const char *fix;    /* where the repaired plan goes; NULL: nowhere */
+    int64_t fix_budget; /* candidates; 0: the default */
+};
+
+/* What was found out about one plan. */
+struct finding {
+    const struct plan *plan;
+    struct verify_report reports[REPAIR_MAX_DRIVERS]; /* the first `count` are there */
+    int count;
+    bool repair_sought, repair_told;
+    struct repair repair; /* if it was sought */
 };
 
 /* ---- options that are lists ------------------------------------------------------------------ */
@@ -125,50 +137,136 @@ static enum status judge(struct app *app, const struct request *request, const s
 }
 
 /* A store takes every counterexample, any other file the first. */
-static enum status keep_witness(struct app *app, struct request *request, const struct plan *plan,
-                                const struct program_options *options,
-                                const struct verify_report *report)
+static enum status keep_witness(struct app *app, struct request *request,
+                                const struct finding *finding, const struct verdict_view *view)
 {
-    if (!request->witness || report->verdict != VERDICT_VIOLATED)
+    struct program_options options = request->verify.program;
+    options.driver = view->report->driver;
+    if (!request->witness || view->report->verdict != VERDICT_VIOLATED)
         return STATUS_OK;
-    enum status status = witness_save(app, plan, options, report, request->witness);
+    enum status status = witness_save(app, finding->plan, &options, view, request->witness);
     if (!witness_keeps_all(request->witness))
         request->witness = NULL;
     return status;
 }
 
-static enum status show(struct app *app, const struct verify_report *report)
+static enum status show(struct app *app, struct request *request, struct finding *finding,
+                        const struct verify_report *report)
 {
+    struct verdict_view view = {report, finding->repair_sought ? &finding->repair : NULL,
+                                finding->count > 1, finding->repair_told};
+    finding->repair_told |= report->verdict == VERDICT_VIOLATED;
     if (app->json) {
         struct json json;
         json_open(&json, stdout);
-        verdict_write(report, &json);
+        verdict_write(&view, &json);
         enum status status = json_close(&json, &app->diag);
         if (status != STATUS_OK)
             return status;
     } else {
-        verdict_print(app, report, false, stdout);
+        enum status status = verdict_print(app, &view, false, stdout);
+        if (status != STATUS_OK)
+            return status;
     }
-    return STATUS_OK;
+    return keep_witness(app, request, finding, &view);
 }
 
-static enum status verify_driver(struct app *app, struct request *request, const struct plan *plan,
-                                 enum driver driver)
+static enum status verify_driver(struct app *app, const struct request *request,
+                                 struct finding *finding, enum driver driver)
 {
     struct progress progress;
-    struct verify_report report;
     struct verify_options options = request->verify;
     options.program.driver = driver;
     options.progress = show_progress;
     options.progress_arg = &progress;
     progress_init(&progress, app);
-    enum status status = verify_plan(plan, &options, &report, &app->diag);
+    enum status status =
+        verify_plan(finding->plan, &options, &finding->reports[finding->count], &app->diag);
     progress_clear(&progress);
-    if (status != STATUS_OK)
-        return status;
-    status = app_worse(show(app, &report), judge(app, request, plan, &report));
-    status = app_worse(keep_witness(app, request, plan, &options.program, &report), status);
-    verify_fini(&report);
+    finding->count += status == STATUS_OK;
+    return status;
+}
+
+static enum status verify_drivers(struct app *app, const struct request *request,
+                                  struct finding *finding)
+{
+    if (finding->plan->form != FORM_PIPELINE)
+        return verify_driver(app, request, finding, DRIVER_NONE);
+    enum status status = STATUS_OK;
+    if (request->driver != 1)
+        status = verify_driver(app, request, finding, DRIVER_CLOCK);
+    if (request->driver != 0 && status != STATUS_SYSTEM)
+        status = app_worse(status, verify_driver(app, request, finding, DRIVER_DATAFLOW));
+    return status;
+}
+
+/* ---- what repairs it ------------------------------------------------------------------------- */
+
+static void show_repair_progress(void *arg, const struct repair_progress *repair)
+{
+    progress_show(arg, "looking for a fix: %" PRIu64 " candidates, %" PRIu64 " states, %.0f s",
+                  repair->candidates, repair->states, repair->seconds);
+}
+
+/* Who compares with expectations or wants no story wants no repair, unless it is asked for. */
+static bool wants_repair(const struct app *app, const struct request *request)
+{
+    return request->fix || (!request->no_fix && !request->expect && (!app->quiet || app->json));
+}
+
+static enum status find_repair(struct app *app, const struct request *request,
+                               struct finding *finding)
+{
+    struct progress progress;
+    struct repair_options options = {.verify = request->verify,
+                                     .driver_count = finding->count,
+                                     .candidates = (uint64_t)request->fix_budget,
+                                     .progress = show_repair_progress,
+                                     .progress_arg = &progress};
+    bool any = false;
+    for (int d = 0; d < finding->count; d++) {
+        options.drivers[d] = finding->reports[d].driver;
+        options.violated[d] = finding->reports[d].verdict == VERDICT_VIOLATED;
+        any |= options.violated[d];
+    }
+    if (!any)
+        return STATUS_OK;
+    progress_init(&progress, app);
+    enum status status = repair_find(finding->plan, &options, &finding->repair, &app->diag);
+    progress_clear(&progress);
+    finding->repair_sought = status == STATUS_OK;
+    return status;
+}
+
+static enum status save_repair(struct app *app, const char *path, const struct finding *finding)
+{
+    if (!finding->repair_sought || !finding->repair.found) {
+        diag_note(&app->diag, "%s was not written: %s", path,
+                  finding->repair_sought ? "no fix was found" : "there is nothing to repair");
+        return STATUS_OK;
+    }
+    FILE *file = app_create(app, path);
+    if (!file)
+        return STATUS_SYSTEM;
+    fputs(finding->repair.text, file);
+    return app_close_file(app, file, path);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static enum status verify_plan_file(struct app *app, struct request *request,
+                                    struct finding *finding)
+{
+    enum status status = verify_drivers(app, request, finding);
+    if (finding->count > 0 && status == STATUS_OK && wants_repair(app, request))
+        status = find_repair(app, request, finding);
+    for (int d = 0; d < finding->count; d++) {
+        const struct verify_report *report = &finding->reports[d];
+        status = app_worse(status, show(app, request, finding, report));
+        status = app_worse(status, judge(app, request, finding->plan, report));
+    }
+    if (request->fix && finding->count > 0)
+        status = app_worse(status, save_repair(app, request->fix, finding));
     return status;
 }
 
@@ -178,14 +276,17 @@ static enum status verify_one(struct app *app, struct request *request, const ch
     enum status status = plan_read(path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    if (plan.form != FORM_PIPELINE) {
-        status = verify_driver(app, request, &plan, DRIVER_NONE);
-    } else {
-        if (request->driver != 1)
-            status = verify_driver(app, request, &plan, DRIVER_CLOCK);
-        if (request->driver != 0 && status != STATUS_SYSTEM)
-            status = app_worse(status, verify_driver(app, request, &plan, DRIVER_DATAFLOW));
+    struct finding *finding = ARENA_NEW(&app->arena, struct finding);
+    if (!finding) {
+        plan_fini(&plan);
+        return diag_no_memory(&app->diag);
     }
+    finding->plan = &plan;
+    status = verify_plan_file(app, request, finding);
+    for (int d = 0; d < finding->count; d++)
+        verify_fini(&finding->reports[d]);
+    if (finding->repair_sought)
+        repair_fini(&finding->repair);
     plan_fini(&plan);
     return status;
 }
@@ -241,6 +342,12 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"witness", 0, "FILE",
          "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
          OPTION_TEXT, &request.witness, 0, 0},
+        {"fix", 0, "FILE", "write the repaired plan, if a repair is found", OPTION_TEXT,
+         &request.fix, 0, 0},
+        {"no-fix", 0, NULL, "do not look for what repairs a violated plan", OPTION_FLAG,
+         &request.no_fix, 0, 0},
+        {"fix-budget", 0, "N", "changed plans tried at most (default 3000)", OPTION_INTEGER,
+         &request.fix_budget, 1, INT32_MAX},
         {"expect", 0, NULL, "hold the verdicts against the plan's `expect:`", OPTION_FLAG,
          &request.expect, 0, 0},
     };
@@ -250,7 +357,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         .about =
             "Explore every interleaving of every PLAN, for any number of iterations, and say\n"
             "whether each property is proved or violated. A violation is shown with the steps\n"
-            "that lead to it and with who waits for whom.",
+            "that lead to it, with who waits for whom, and with the smallest change of the\n"
+            "plan found that repairs it: proved like any plan.",
         .examples = "  swsim verify plans/torchrec/sparse_dist.yaml\n"
                     "  swsim verify --expect plans/deadlocks/*.yaml\n"
                     "  swsim verify --witness=hang.svg plans/bugs/nccl_send_send_broken.yaml",
@@ -263,6 +371,9 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
+    if (request.fix && arguments.count > 1)
+        return diag_error(&app->diag, STATUS_USAGE, "--fix: found %d plans, expected one",
+                          arguments.count);
     status = finish_request(app, &request, iterations, limits, properties);
     if (status != STATUS_OK)
         return status;

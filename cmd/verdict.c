@@ -39,17 +39,98 @@ static void print_line(const struct verify_report *report, bool color, FILE *out
             paint(color, report->verdict), verdict_key(report->verdict), color ? "\033[0m" : "");
     print_reach(report, out);
     if (report->states)
-        if (report->states == 0 && report->verdict == VERDICT_PROVED)
-            fputs("  by structure\n", out);
-        else
-            fprintf(out, "  %" PRIu64 " states  %s\n", report->states, seconds);
+        fprintf(out, "  %" PRIu64 " states  %s\n", report->states, seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);
 }
 
-static void print_step(const struct story_step *step, size_t number, int width, FILE *out)
+/* What one line of a story tells: a step, or several of one agent that belong together. */
+struct telling {
+    size_t first, last;
+};
+
+/* From taking an instance to having submitted it, or from the start of work to its end. */
+static size_t telling_end(const struct story *story, size_t first)
 {
-    fprintf(out, "  %4zu  %-*s  %s\n", number, width, step->agent, step->action);
+    const struct story_step *step = &story->steps[first];
+    size_t last = first;
+    if (step->kind == EFFECT_START && first + 1 < story->step_count &&
+        story->steps[first + 1].kind == EFFECT_FINISH &&
+        story->steps[first + 1].agent_index == step->agent_index)
+        return first + 1;
+    if (!step->opens)
+        return first;
+    while (!story->steps[last].closes && last + 1 < story->step_count &&
+           story->steps[last + 1].agent_index == step->agent_index &&
+           !story->steps[last + 1].is_fault)
+        last++;
+    return story->steps[last].closes ? last : first;
+}
+
+static bool is_push_of_work(const struct story_step *step)
+{
+    return step->op == OP_LAUNCH || step->op == OP_COPY || step->op == OP_COLLECTIVE ||
+           step->op == OP_GROUP;
+}
+
+/* "launches Backward(0) on stream compute, behind Forward(0)": what submitting comes to. */
+static void print_submission(const struct story *story, const struct telling *telling, FILE *out)
+{
+    static const char event[] = "wait for the event of ";
+    const char *action = story->steps[telling->last].action, *separator = ", behind ";
+    for (size_t i = telling->first; i <= telling->last; i++)
+        if (is_push_of_work(&story->steps[i]))
+            action = story->steps[i].action;
+    fputs(action, out);
+    for (size_t i = telling->first; i <= telling->last; i++) {
+        const char *behind = strstr(story->steps[i].action, event);
+        if (behind) {
+            fprintf(out, "%s%s", separator, behind + strlen(event));
+            separator = ", ";
+        }
+    }
+    fputc('\n', out);
+}
+
+static const char *label(const struct story_step *step);
+
+enum { RANGE = 48 };
+
+/* "7" or "8-15". Returns its length. */
+static int show_range(const struct telling *telling, char *out)
+{
+    if (telling->first == telling->last)
+        return snprintf(out, RANGE, "%zu", telling->first + 1);
+    return snprintf(out, RANGE, "%zu-%zu", telling->first + 1, telling->last + 1);
+}
+
+/* Widths of the columns of a story: numbers, agents. */
+struct columns {
+    int number, agent;
+};
+
+static void print_telling(const struct story *story, const struct telling *telling,
+                          const struct columns *columns, FILE *out)
+{
+    const struct story_step *step = &story->steps[telling->first];
+    char range[RANGE];
+    show_range(telling, range);
+    fprintf(out, "  %*s  %-*s  ", columns->number, range, columns->agent, step->agent);
+    if (telling->first == telling->last)
+        fprintf(out, "%s\n", step->action);
+    else if (step->opens)
+        print_submission(story, telling, out);
+    else
+        fprintf(out, "runs %s\n", label(step));
+}
+
+/* The lines of a story; as many as steps where each is to be told. Returns their number. */
+static size_t tell(const struct story *story, bool whole, struct telling *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < story->step_count; i = out[count++].last + 1)
+        out[count] = (struct telling){i, whole ? i : telling_end(story, i)};
+    return count;
 }
 
 static int agent_width(const struct story *story)
@@ -69,44 +150,72 @@ static void print_cycle(const struct story *story, FILE *out)
     fputs("  cycle: ", out);
     for (size_t i = 0; i < story->cycle_count; i++)
         fprintf(out, "%s -> ", story->blocked[story->cycle[i]].agent);
-    fprintf(out, "%s\n", story->blocked[story->cycle[0]].agent);
+    fprintf(out, "%s%s\n", story->blocked[story->cycle[0]].agent,
+            story->cycle_count == 1 ? ": what it waits for comes behind what it is at" : "");
 }
 
-/* Steps first to last - 1 are left out, but not where something goes wrong. */
-static void print_gap(const struct story *story, size_t first, size_t last, int width, FILE *out)
+/* Lines first to last - 1 are left out, but not where something goes wrong. */
+static void print_gap(const struct story *story, const struct telling *lines, size_t first,
+                      size_t last, const struct columns *columns, FILE *out)
 {
+    static const char dots[] = "................";
     size_t from = first;
     for (size_t i = first; i < last; i++) {
-        if (!story->steps[i].is_fault)
+        if (!story->steps[lines[i].first].is_fault)
             continue;
         if (i > from)
-            fprintf(out, "  ....  %zu steps\n", i - from);
-        print_step(&story->steps[i], i + 1, width, out);
+            fprintf(out, "  %.*s  %zu steps\n", columns->number, dots,
+                    lines[i].first - lines[from].first);
+        print_telling(story, &lines[i], columns, out);
         from = i + 1;
     }
     if (last > from)
-        fprintf(out, "  ....  %zu steps; --witness=FILE writes all of them\n", last - from);
+        fprintf(out, "  %.*s  %zu steps; --witness=FILE writes all of them\n", columns->number,
+                dots, lines[last].first - lines[from].first);
 }
 
-static void print_story(const struct story *story, bool whole, FILE *out)
+static void print_steps(const struct story *story, const struct telling *lines, size_t count,
+                        bool whole, const struct columns *columns, FILE *out)
 {
-    int width = agent_width(story);
-    bool cut = !whole && story->step_count > STEPS_HEAD + STEPS_TAIL + 1;
-    size_t tail = cut ? story->step_count - STEPS_TAIL : 0;
-    for (size_t i = 0; i < story->step_count; i++) {
+    bool cut = !whole && count > STEPS_HEAD + STEPS_TAIL + 1;
+    size_t tail = cut ? count - STEPS_TAIL : 0;
+    for (size_t i = 0; i < count; i++) {
         if (cut && i == STEPS_HEAD) {
-            print_gap(story, i, tail, width, out);
+            print_gap(story, lines, i, tail, columns, out);
             i = tail;
         }
-        print_step(&story->steps[i], i + 1, width, out);
+        print_telling(story, &lines[i], columns, out);
     }
+}
+
+static void print_blocked(const struct story *story, const struct columns *columns, FILE *out)
+{
     if (story->blocked_count > 0)
-        fputs("  blocked:\n", out);
+        fputs(story->cycle_count > 0 ? "  who waits for whom (* in a circle):\n"
+                                     : "  who waits for whom:\n",
+              out);
     for (size_t i = 0; i < story->blocked_count; i++)
-        fprintf(out, "     %c  %-*s  %s\n", story->blocked[i].in_cycle ? '*' : ' ', width,
-                story->blocked[i].agent, story->blocked[i].waits_for);
+        fprintf(out, "  %*c  %-*s  %s\n", columns->number, story->blocked[i].in_cycle ? '*' : ' ',
+                columns->agent, story->blocked[i].agent, story->blocked[i].waits_for);
     if (story->cycle_count > 0)
         print_cycle(story, out);
+}
+
+static enum status print_story(struct app *app, const struct story *story, bool whole, FILE *out)
+{
+    struct telling *lines = ARENA_ARRAY(&app->arena, story->step_count + 1, struct telling);
+    if (!lines)
+        return diag_no_memory(&app->diag);
+    size_t count = tell(story, whole, lines);
+    struct columns columns = {4, agent_width(story)};
+    for (size_t i = 0; i < count; i++) {
+        char range[RANGE];
+        int width = show_range(&lines[i], range);
+        columns.number = width > columns.number ? width : columns.number;
+    }
+    print_steps(story, lines, count, whole, &columns, out);
+    print_blocked(story, &columns, out);
+    return STATUS_OK;
 }
 
 static bool is_violated(enum outcome outcome)
@@ -114,16 +223,60 @@ static bool is_violated(enum outcome outcome)
     return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
 }
 
-void verdict_print(const struct app *app, const struct verify_report *report, bool whole, FILE *out)
+/* Under which drivers the repair is proved, where there is a choice. */
+static const char *proved_under(const struct verdict_view *view)
 {
+    const struct repair *repair = view->repair;
+    if (!view->several_drivers)
+        return "proved";
+    if (repair->proves[0] && repair->proves[1])
+        return "proved under both drivers";
+    return repair->proves[0] ? "proved under the clock driver only"
+                             : "proved under the dataflow driver only";
+}
+
+static void print_repair(const struct app *app, const struct verdict_view *view, FILE *out)
+{
+    const struct repair *repair = view->repair;
+    bool color = app_color(app, out);
+    if (view->told) {
+        fprintf(out, "  %s: see above\n", repair->found ? "Fix" : "No fix found");
+        return;
+    }
+    if (!repair->found) {
+        fprintf(
+            out,
+            "  No fix found: no change of up to three edits within the budget repairs it (%" PRIu64
+            " tried; %s)\n",
+            repair->candidates, repair->why_not);
+        return;
+    }
+    fprintf(out, "  %sFix (%s):%s %s\n", color ? "\033[1;32m" : "", proved_under(view),
+            color ? "\033[0m" : "", repair->change);
+    if (repair->weakens)
+        fputs("    This gives up something the plan had: make sure that nothing needs it.\n", out);
+    for (const char *line = repair->diff; *line;) {
+        size_t length = strcspn(line, "\n");
+        fprintf(out, "    %.*s\n", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+enum status verdict_print(struct app *app, const struct verdict_view *view, bool whole, FILE *out)
+{
+    const struct verify_report *report = view->report;
     print_line(report, app_color(app, out), out);
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (is_violated(report->outcome[p]))
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     report->outcome[p] == OUTCOME_ALWAYS ? "always" : "in some interleavings",
                     report->stories[p].sentence);
-    if (report->verdict == VERDICT_VIOLATED && !app->quiet)
-        print_story(&report->stories[report->first], whole, out);
+    if (report->verdict != VERDICT_VIOLATED || app->quiet)
+        return STATUS_OK;
+    enum status status = print_story(app, &report->stories[report->first], whole, out);
+    if (view->repair)
+        print_repair(app, view, out);
+    return status;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -191,8 +344,28 @@ static void write_iterations(const struct verify_report *report, struct json *js
         json_int(json, report->iterations);
 }
 
-void verdict_write(const struct verify_report *report, struct json *json)
+static void write_repair(const struct verdict_view *view, struct json *json)
 {
+    const struct repair *repair = view->repair;
+    json_key(json, "fix");
+    if (!repair || !repair->found || view->report->verdict != VERDICT_VIOLATED) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    json_put_string(json, "change", repair->change);
+    json_put_int(json, "edits", repair->edits);
+    json_put_bool(json, "proved", true);
+    json_put_bool(json, "both_drivers",
+                  view->several_drivers && repair->proves[0] && repair->proves[1]);
+    json_put_bool(json, "weakens", repair->weakens);
+    json_put_string(json, "diff", repair->diff);
+    json_end_object(json);
+}
+
+void verdict_write(const struct verdict_view *view, struct json *json)
+{
+    const struct verify_report *report = view->report;
     static const struct story none = {0};
     bool violated = report->verdict == VERDICT_VIOLATED;
     const struct story *story = violated ? &report->stories[report->first] : &none;
@@ -212,5 +385,6 @@ void verdict_write(const struct verify_report *report, struct json *json)
     json_put_string(json, "sentence", story->sentence);
     write_steps(story, json);
     write_blocked(story, json);
+    write_repair(view, json);
     json_end_object(json);
 }

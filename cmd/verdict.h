@@ -6,16 +6,25 @@
 
 #include "app.h"
 
+#include "check/repair.h"
 #include "check/verify.h"
 #include "core/json.h"
 
+/* What is said of one plan under one driver. */
+struct verdict_view {
+    const struct verify_report *report;
+    const struct repair *repair; /* NULL: none was looked for */
+    bool several_drivers;        /* the repair was to hold under more than one */
+    bool told;                   /* and was shown with the driver before this one */
+};
+
 /* One line for people: name, driver, verdict, reach and cost; below it every violated property and,
-   unless the app is quiet, the counterexample of the first. A long one loses its middle on `out`
-   unless `whole`. */
-void verdict_print(const struct app *app, const struct verify_report *report, bool whole,
-                   FILE *out);
+   unless the app is quiet, the counterexample of the first and what repairs the plan. The steps one
+   thread makes to submit a task are one line, and a long story loses its middle, on `out` unless
+   `whole`. */
+enum status verdict_print(struct app *app, const struct verdict_view *view, bool whole, FILE *out);
 
 /* One JSON object; its keys are a contract. */
-void verdict_write(const struct verify_report *report, struct json *json);
+void verdict_write(const struct verdict_view *view, struct json *json);
 
 #endif

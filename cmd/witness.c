@@ -276,20 +276,21 @@ static enum status draw(const struct witness *witness, const char *path)
     return timeline_render(&trace, &(struct timeline_options){0}, path, &witness->app->diag);
 }
 
-static enum status tell(struct app *app, const struct verify_report *report, const char *path,
+static enum status tell(struct app *app, const struct verdict_view *view, const char *path,
                         bool json_wanted)
 {
+    enum status status = STATUS_OK;
     FILE *file = app_create(app, path);
     if (!file)
         return STATUS_SYSTEM;
     if (json_wanted) {
         struct json json;
         json_open(&json, file);
-        verdict_write(report, &json);
+        verdict_write(view, &json);
     } else {
-        verdict_print(app, report, true, file);
+        status = verdict_print(app, view, true, file);
     }
-    return app_close_file(app, file, path);
+    return app_worse(status, app_close_file(app, file, path));
 }
 
 static bool has_suffix(const char *path, const char *suffix)
@@ -304,14 +305,15 @@ bool witness_keeps_all(const char *path)
 }
 
 enum status witness_save(struct app *app, const struct plan *plan,
-                         const struct program_options *options, const struct verify_report *report,
+                         const struct program_options *options, const struct verdict_view *view,
                          const char *path)
 {
+    const struct verify_report *report = view->report;
     struct witness witness = {app,    plan,          options,
                               report, report->first, &report->stories[report->first]};
     if (witness_keeps_all(path))
         return store_all(&witness, path);
     if (has_suffix(path, ".json") || has_suffix(path, ".txt"))
-        return tell(app, report, path, has_suffix(path, ".json"));
+        return tell(app, view, path, has_suffix(path, ".json"));
     return draw(&witness, path);
 }

@@ -7,15 +7,15 @@
 
 #include "app.h"
 
-#include "check/verify.h"
+#include "verdict.h"
 
 /* Does the file hold many? A store does: every violation of every plan is added to it. */
 bool witness_keeps_all(const char *path);
 
-/* Write what `report`, of a violation, found about `plan` under `options`; the name says how: .txt,
+/* Write what the view's report, of a violation, found about `plan` under `options`; the name says how: .txt,
    .json, a picture (.svg, .png, .dot) of the first violation, or a trace store (.db). */
 enum status witness_save(struct app *app, const struct plan *plan,
-                         const struct program_options *options, const struct verify_report *report,
+                         const struct program_options *options, const struct verdict_view *view,
                          const char *path);
 
 #endif

@@ -1,0 +1,221 @@
+/* minimise.c - see minimise.h. */
+#include "check/minimise.h"
+
+#include "check/reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { EFFORT = 1 << 20 }; /* machine steps */
+
+struct minimiser {
+    const struct program *program;
+    enum property property;
+    struct state *state;
+    struct reducer reducer;
+    struct transition *choices;            /* room for the reducer's answers */
+    struct transition *path, *trial, *try; /* the best so far; what to replay; what came of it */
+    size_t count;
+    int64_t effort;
+};
+
+/* ---- replay ---------------------------------------------------------------------------------- */
+
+static bool is_possible(const struct minimiser *m, struct transition step)
+{
+    return machine_agent_enabled(m->program, m->state, step.agent) > step.choice;
+}
+
+/* Is the state one where nothing can go on, and that what the property forbids? As the search sees
+   it: of several components of ranks one may hang alone. */
+static bool ends_badly(struct minimiser *m)
+{
+    const struct program *p = m->program;
+    if (machine_done(p, m->state) || reducer_choices(&m->reducer, m->state, m->choices) > 0)
+        return false;
+    if (m->property != PROPERTY_SLOT)
+        return m->property ==
+               (reducer_data_ended(&m->reducer, m->state) ? PROPERTY_DRAIN : PROPERTY_DEADLOCK);
+    int64_t wanted, found;
+    for (int agent = 0; agent < p->agent_count; agent++)
+        if (machine_stale_wait(p, m->state, agent, &wanted, &found))
+            return true;
+    return false;
+}
+
+/* Is the violation one that a last state has, rather than a step? */
+static bool is_of_states(enum property property)
+{
+    return property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN || property == PROPERTY_SLOT;
+}
+
+/* Replay `count` steps of `trial`, without those that are not possible; the others go to `try`. Returns
+   how many there are when the violation ends them, 0 when it does not. Nothing is followed beyond a
+   mismatch. */
+static size_t replay(struct minimiser *m, size_t count)
+{
+    size_t done = 0;
+    machine_reset(m->program, m->state);
+    for (size_t i = 0; i < count; i++) {
+        struct effect effect;
+        if (!is_possible(m, m->trial[i]))
+            continue;
+        machine_step(m->program, m->state, m->trial[i], &effect);
+        m->effort--;
+        m->try[done++] = m->trial[i];
+        if (effect.violated & 1u << m->property)
+            return done;
+        if (effect.violated & 1u << PROPERTY_MISMATCH)
+            return 0;
+    }
+    return is_of_states(m->property) && ends_badly(m) ? done : 0;
+}
+
+/* ---- leaving out ----------------------------------------------------------------------------- */
+
+/* Replay the trial; if it is as good and not longer, it is the path from now on. */
+static bool adopt(struct minimiser *m, size_t count, size_t longest)
+{
+    size_t length = replay(m, count);
+    if (length == 0 || length > longest)
+        return false;
+    memcpy(m->path, m->try, length * sizeof *m->path);
+    m->count = length;
+    return true;
+}
+
+static bool leave_out_stretch(struct minimiser *m, size_t first, size_t length)
+{
+    size_t end = first + length < m->count ? first + length : m->count;
+    memcpy(m->trial, m->path, first * sizeof *m->path);
+    memcpy(m->trial + first, m->path + end, (m->count - end) * sizeof *m->path);
+    return adopt(m, m->count - (end - first), m->count - 1);
+}
+
+static size_t steps_of(const struct minimiser *m, int agent)
+{
+    size_t steps = 0;
+    for (size_t i = 0; i < m->count; i++)
+        steps += m->path[i].agent == agent;
+    return steps;
+}
+
+static bool leave_out_last(struct minimiser *m, int agent, size_t steps)
+{
+    size_t keep = steps_of(m, agent) - steps, kept = 0, count = 0;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->path[i].agent != agent || kept++ < keep)
+            m->trial[count++] = m->path[i];
+    return adopt(m, count, m->count - 1);
+}
+
+static void shorten_agent(struct minimiser *m, int agent)
+{
+    for (size_t steps = steps_of(m, agent); steps > 0 && m->effort > 0; steps /= 2)
+        while (steps <= steps_of(m, agent) && m->effort > 0 && leave_out_last(m, agent, steps))
+            ;
+}
+
+static void shorten(struct minimiser *m)
+{
+    for (int agent = m->program->agent_count; agent-- > 0;)
+        shorten_agent(m, agent);
+    for (size_t length = m->count / 2; length > 0; length /= 2)
+        for (size_t first = m->count; first > 0 && m->effort > 0;) {
+            first = first > length ? first - length : 0;
+            leave_out_stretch(m, first, length);
+            first = first < m->count ? first : m->count;
+        }
+}
+
+/* ---- straightening --------------------------------------------------------------------------- */
+
+/* Draw the next step of the agent that made step `at - 1` forward to `at`, if all stays possible. */
+static void draw_forward(struct minimiser *m, size_t at)
+{
+    size_t next = at;
+    while (next < m->count && m->path[next].agent != m->path[at - 1].agent)
+        next++;
+    if (next == at || next == m->count)
+        return;
+    memcpy(m->trial, m->path, m->count * sizeof *m->path);
+    memmove(m->trial + at + 1, m->trial + at, (next - at) * sizeof *m->trial);
+    m->trial[at] = m->path[next];
+    size_t length = replay(m, m->count);
+    if (length == m->count)
+        memcpy(m->path, m->try, length * sizeof *m->path);
+}
+
+static void straighten(struct minimiser *m)
+{
+    for (size_t at = 1; at < m->count && m->effort > 0; at++)
+        draw_forward(m, at);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool open_minimiser(struct minimiser *m, const struct program *program,
+                           enum property property, size_t count)
+{
+    *m = (struct minimiser){.program = program, .property = property, .effort = EFFORT};
+    m->state = machine_state(program);
+    m->choices = calloc((size_t)program->agent_count + 1, sizeof *m->choices);
+    m->path = calloc(count + 1, sizeof *m->path);
+    m->trial = calloc(count + 1, sizeof *m->trial);
+    m->try = calloc(count + 1, sizeof *m->try);
+    return reducer_init(&m->reducer, program, PACE_ANY) && m->state && m->choices && m->path &&
+           m->trial && m->try;
+}
+
+static void close_minimiser(struct minimiser *m)
+{
+    reducer_fini(&m->reducer);
+    machine_free(m->state);
+    free(m->choices);
+    free(m->path);
+    free(m->trial);
+    free(m->try);
+}
+
+static void copy_path(struct minimiser *m, const struct search_path *path)
+{
+    m->count = path->count;
+    if (path->count == 0)
+        return;
+    memcpy(m->path, path->steps, path->count * sizeof *m->path);
+    memcpy(m->trial, path->steps, path->count * sizeof *m->path);
+}
+
+enum status minimise_path(const struct program *program, enum property property,
+                          struct search_path *path, struct diag *diag)
+{
+    struct minimiser m;
+    if (!open_minimiser(&m, program, property, path->count)) {
+        close_minimiser(&m);
+        return diag_no_memory(diag);
+    }
+    copy_path(&m, path);
+    if (path->count > 0 && replay(&m, path->count) == path->count) {
+        shorten(&m);
+        straighten(&m);
+        memcpy(path->steps, m.path, m.count * sizeof *m.path);
+        path->count = m.count;
+    }
+    close_minimiser(&m);
+    return STATUS_OK;
+}
+
+enum status minimise_check(const struct program *program, enum property property,
+                           const struct search_path *path, bool *out, struct diag *diag)
+{
+    struct minimiser m;
+    if (!open_minimiser(&m, program, property, path->count)) {
+        close_minimiser(&m);
+        return diag_no_memory(diag);
+    }
+    copy_path(&m, path);
+    size_t length = replay(&m, path->count);
+    *out = path->count > 0 ? length == path->count : is_of_states(property) && ends_badly(&m);
+    close_minimiser(&m);
+    return STATUS_OK;
+}

@@ -1,0 +1,66 @@
+/*
+ * repair.h - the smallest change of a plan that the checker itself proves repairs it.
+ *
+ * Generate and test. The edits of edits.h are tried one by one, the most likely first, each on a
+ * copy of the plan that the ordinary checker judges; the first under which everything that was asked
+ * for is proved is the answer. If no single edit does it, the cheapest of those that changed what goes
+ * wrong are looked at again: each gets the edits that its own counterexample suggests on top, and so
+ * once more (a beam search). So two or three edits are found by way of a first one that helps.
+ * Whatever is returned was proved, in full, like any plan.
+ *
+ *     plan --print--> text --parse--> copy --edit--> copy --print, parse--> candidate --verify-->
+ *
+ * A copy is the canonical text parsed again: what the parser would refuse is no candidate, and a
+ * candidate is a plan file.
+ *
+ * The budget counts candidates and states, so that the answer does not depend on the machine; a
+ * wall clock is the last guard, and the result says so when it rang.
+ */
+#ifndef SWSIM_REPAIR_H
+#define SWSIM_REPAIR_H
+
+#include "check/verify.h"
+
+enum {
+    REPAIR_CANDIDATES = 3000,               /* by default */
+    REPAIR_STATES_A_CANDIDATE = 50,         /* on average: the budget of states */
+    REPAIR_MICROSECONDS_A_CANDIDATE = 5000, /* on average: the last guard */
+    REPAIR_MAX_EDITS = 3,
+    REPAIR_MAX_DRIVERS = 2
+};
+
+struct repair_progress {
+    uint64_t candidates, states;
+    double seconds;
+};
+
+struct repair_options {
+    struct verify_options verify; /* the question; its driver and progress do not matter */
+    enum driver drivers[REPAIR_MAX_DRIVERS];
+    bool violated[REPAIR_MAX_DRIVERS]; /* under which of them the plan is bad; at least one */
+    int driver_count;
+    uint64_t candidates; /* most to try; 0: REPAIR_CANDIDATES */
+    void (*progress)(void *arg, const struct repair_progress *); /* may be NULL */
+    void *progress_arg;
+};
+
+/* The caller embeds it and ends it with repair_fini; texts live in its arena. */
+struct repair {
+    struct arena arena;
+    bool found;
+    const char *change;              /* in words; two edits are joined by "; and " */
+    int edits;                       /* 1 or 2 */
+    bool weakens;                    /* an order or an operation of the plan is given up */
+    bool proves[REPAIR_MAX_DRIVERS]; /* under which of the drivers the candidate is proved */
+    const char *diff;                /* hunks of the canonical text */
+    const char *text; /* the repaired plan as canonical text, its expectation `{}` if it had one */
+    const char *why_not;         /* not found: which end the search came to (static) */
+    uint64_t candidates, states; /* tried, and what that took */
+};
+
+/* STATUS_OK also when nothing was found. The plan is not changed. */
+enum status repair_find(const struct plan *plan, const struct repair_options *options,
+                        struct repair *out, struct diag *diag);
+void repair_fini(struct repair *repair);
+
+#endif

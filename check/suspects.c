@@ -1,0 +1,192 @@
+/* suspects.c - see suspects.h. */
+#include "check/suspects.h"
+
+#include "core/hash.h"
+
+#include <string.h>
+
+enum { NAME = 320 };
+
+struct lineup {
+    const struct program *program;
+    const struct state *state; /* at the end of the path */
+    struct effect last;
+    struct arena *arena;
+    struct suspects *out;
+    size_t cap;
+};
+
+static bool same_place(const struct suspect *a, const struct suspect *b)
+{
+    return a->task == b->task && a->rank == b->rank && a->mark.line == b->mark.line &&
+           a->mark.col == b->mark.col;
+}
+
+/* The nearer of two views of one operation counts. */
+static void add(struct lineup *lineup, const struct suspect *suspect)
+{
+    struct suspects *out = lineup->out;
+    for (size_t i = 0; i < out->count; i++)
+        if (same_place(&out->items[i], suspect)) {
+            if (suspect->nearness < out->items[i].nearness)
+                out->items[i].nearness = suspect->nearness;
+            return;
+        }
+    if (arena_grow(lineup->arena, (void **)&out->items, out->count, &lineup->cap, sizeof *suspect))
+        out->items[out->count++] = *suspect;
+}
+
+static void add_op(struct lineup *lineup, int op, int rank, int nearness)
+{
+    if (op < 0)
+        return;
+    const struct op *what = &lineup->program->ops[op];
+    add(lineup, &(struct suspect){what->task, what->mark, rank, nearness});
+}
+
+/* Names instead of indices: they survive an edit. */
+static void imprint(struct lineup *lineup, int agent, int op)
+{
+    char text[2 * NAME] = "";
+    if (agent >= 0)
+        program_agent_name(lineup->program, agent, text, NAME);
+    size_t length = strlen(text);
+    if (op >= 0)
+        program_op_subject(lineup->program, &lineup->program->ops[op], 0, text + length, NAME);
+    lineup->out->fingerprint = hash_mix(lineup->out->fingerprint ^ hash_bytes(text, strlen(text)));
+}
+
+/* ---- hangs ----------------------------------------------------------------------------------- */
+
+static int waits_for(const struct lineup *lineup, int agent)
+{
+    struct wait wait;
+    machine_why(lineup->program, lineup->state, agent, &wait);
+    return wait.agent;
+}
+
+static bool is_blocked(const struct lineup *lineup, int agent)
+{
+    return !machine_agent_idle(lineup->program, lineup->state, agent) &&
+           !machine_agent_enabled(lineup->program, lineup->state, agent);
+}
+
+/* Does following "waits for" from `agent` lead back to it? */
+static bool is_in_cycle(const struct lineup *lineup, int agent)
+{
+    int at = agent;
+    for (int hops = 0; hops < lineup->program->agent_count; hops++) {
+        at = is_blocked(lineup, at) ? waits_for(lineup, at) : -1;
+        if (at < 0 || at == agent)
+            return at == agent;
+    }
+    return false;
+}
+
+/* What a blocked worker has not come to yet stands in its queue. */
+static void add_queue(struct lineup *lineup, int agent)
+{
+    const struct program *p = lineup->program;
+    const struct agent *who = &p->agents[agent];
+    if (who->kind != AGENT_THREAD || p->threads[who->index].kind != THREAD_WORKER)
+        return;
+    int task;
+    int64_t iteration;
+    for (int k = 0; k < machine_queue(p, lineup->state, who->index, k, &task, &iteration); k++)
+        add(lineup, &(struct suspect){task, {0, 0}, who->rank, 1});
+}
+
+static void add_blocked(struct lineup *lineup)
+{
+    const struct program *p = lineup->program;
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        if (!is_blocked(lineup, agent))
+            continue;
+        int64_t iteration;
+        int rank = p->agents[agent].rank, nearness = is_in_cycle(lineup, agent) ? 0 : 1;
+        int op = machine_current_op(p, lineup->state, agent, &iteration);
+        struct wait wait;
+        machine_why(p, lineup->state, agent, &wait);
+        add_op(lineup, op, rank, nearness);
+        if (wait.task >= 0)
+            add(lineup, &(struct suspect){wait.task, {0, 0}, rank, nearness});
+        add_queue(lineup, agent);
+        imprint(lineup, agent, op);
+    }
+}
+
+/* ---- steps that violate ---------------------------------------------------------------------- */
+
+static int agent_of(const struct program *p, const struct op *op, int rank)
+{
+    if (op->stream >= 0 && op_pushes(op->kind))
+        return program_stream_agent(p, op->stream);
+    if (op->task >= 0)
+        return program_thread_agent(p, p->worker[rank * p->tasks + op->task]);
+    return -1; /* a host thread: any of the rank */
+}
+
+static bool touches(const struct program *p, const struct op *op, int buffer)
+{
+    for (int i = 0; i < op->access_count; i++)
+        if (p->accesses[op->access_first + i].buffer == buffer)
+            return true;
+    return false;
+}
+
+/* The operations by which `last.other_agent` may have made the other access. */
+static void add_other_access(struct lineup *lineup)
+{
+    const struct program *p = lineup->program;
+    const struct effect *last = &lineup->last;
+    if (last->other_agent < 0 || last->buffer < 0)
+        return;
+    int rank = p->buffers[last->buffer].rank;
+    for (size_t i = 0; i < p->op_count; i++) {
+        int agent = agent_of(p, &p->ops[i], rank);
+        if ((agent == last->other_agent || agent < 0) && touches(p, &p->ops[i], last->buffer))
+            add_op(lineup, (int)i, rank, 0);
+    }
+}
+
+static void add_offenders(struct lineup *lineup, int agent)
+{
+    const struct program *p = lineup->program;
+    const struct effect *last = &lineup->last;
+    add_op(lineup, last->op, agent >= 0 ? p->agents[agent].rank : -1, 0);
+    imprint(lineup, agent, last->op);
+    if (lineup->out->property == PROPERTY_RACE || lineup->out->property == PROPERTY_LIFETIME) {
+        add_other_access(lineup);
+        imprint(lineup, last->other_agent, -1);
+    }
+    if (last->other_op >= 0) {
+        int rank = last->other_agent >= 0 ? p->agents[last->other_agent].rank : -1;
+        add_op(lineup, last->other_op, rank, 0);
+        imprint(lineup, last->other_agent, last->other_op);
+    }
+}
+
+enum status suspects_find(const struct program *program, enum property property,
+                          const struct search_path *path, struct arena *arena, struct suspects *out,
+                          struct diag *diag)
+{
+    *out = (struct suspects){.property = property, .fingerprint = (uint64_t)property + 1};
+    struct state *state = machine_state(program);
+    if (!state)
+        return diag_no_memory(diag);
+    struct lineup lineup = {
+        .program = program,
+        .state = state,
+        .last = {.op = -1, .buffer = -1, .other_op = -1, .other_agent = -1},
+        .arena = arena,
+        .out = out,
+    };
+    for (size_t i = 0; i < path->count; i++)
+        machine_step(program, state, path->steps[i], &lineup.last);
+    if (lineup.last.violated & 1u << property)
+        add_offenders(&lineup, path->steps[path->count - 1].agent);
+    else
+        add_blocked(&lineup);
+    machine_free(state);
+    return arena->failed ? diag_no_memory(diag) : STATUS_OK;
+}

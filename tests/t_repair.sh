@@ -1,0 +1,109 @@
+#!/bin/sh
+# Repairs through the front door: the fix an expert would make of a dozen broken plans, written with
+# --fix and proved, the JSON, the options, honest failure.
+. "${srcdir:-.}/tests/tap.sh"
+plans=${srcdir:-.}/plans
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# exits WANTED COMMAND...: the command exits with this status.
+exits()
+{
+    wanted=$1
+    shift
+    "$@" >"$tmp/out" 2>&1
+    got=$?
+    [ "$got" -eq "$wanted" ] || { cat "$tmp/out"; echo "exit status $got, expected $wanted"; return 1; }
+}
+
+# says TEXT COMMAND...: its output has the text, whatever its exit status.
+says()
+{
+    text=$1
+    shift
+    "$@" >"$tmp/out" 2>&1
+    grep -q -- "$text" "$tmp/out" || { cat "$tmp/out"; echo "expected: $text"; return 1; }
+}
+
+# silent TEXT COMMAND...: its output does not have the text.
+silent()
+{
+    text=$1
+    shift
+    "$@" >"$tmp/out" 2>&1
+    ! grep -q -- "$text" "$tmp/out" || { cat "$tmp/out"; echo "not expected: $text"; return 1; }
+}
+
+# fixed PLAN TEXT: the fix has the text, and what --fix writes is proved and expects so.
+fixed()
+{
+    check "$1: $2" says "Fix (proved.*): .*$2" "$SWSIM" verify --fix="$tmp/fixed.yaml" "$plans/$1.yaml"
+    check "$1: the repaired plan is proved" exits 0 "$SWSIM" verify --no-fix "$tmp/fixed.yaml"
+    check "$1: as it expects" exits 0 "$SWSIM" verify --expect "$tmp/fixed.yaml"
+}
+
+fixed deadlocks/scenario1_broken "enqueue_order: ready-first instead of stage-ascending"
+fixed deadlocks/scenario3_broken "stage of Publish: 1 instead of 2"
+fixed deadlocks/pqra "stage of R: 1 instead of 0"
+fixed deadlocks/modes_d_dep "stage of OptimizerStep: 1 instead of 2"
+fixed deadlocks/modes_b_race "add the dependence \[Forward, OptimizerStep\] between iterations"
+fixed deadlocks/eval_as_written "add the dependence \[InputDistStart, H2D\]"
+fixed knobs/batches_broken "batches: 3 on every rank"
+fixed knobs/num_slots_broken "num_slots: the default"
+fixed knobs/forget_done_broken "forget_done: false"
+fixed knobs/ticket_at_broken "ticket_at: iteration"
+fixed knobs/retired_dep_broken "retire: device"
+fixed bugs/deepspeed_bucket_overwrite_broken \
+    "thread backward: launch refill_bucket waits for launch reduce_bucket: an event"
+fixed bugs/lmcache_gil_callback_broken "thread main: lock driver before lock gil"
+fixed bugs/megatron_event_on_wrong_stream_broken "record reloaded on stream h2d instead of d2h"
+fixed bugs/nccl_one_slot_opposite_order_broken "sm_slots: 2 instead of 1"
+fixed bugs/nccl_one_slot_same_order_broken "on every rank, thread train: collective activations waits"
+fixed bugs/nccl_opposite_order_broken "rank 1 thread train: collective grads before"
+fixed bugs/nccl_send_send_broken "on every rank, thread train: one group of send x0 and recv x1"
+fixed bugs/nccl_two_launch_threads_broken "on every rank, thread reduce waits before its collective"
+fixed bugs/pytorch_aliased_streams_broken "launch make_activation on a stream of its own"
+fixed bugs/sglang_wait_before_record_broken "thread consumer waits before its wait ready until"
+fixed bugs/torchrec_eager_cliff_broken "on every rank, thread trainer: one group of send"
+
+check "removing something is said to be a loss" says "This gives up something the plan had" \
+    "$SWSIM" verify "$plans/bugs/torchrec_out_of_data_broken.yaml"
+
+cat >"$tmp/exchange.yaml" <<'END'
+swplan: 1
+name: exchange
+programs:
+  - 0F0 0F1 0SEND_F0 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1
+  - 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1
+END
+check "rank programs: an action is moved" says "Fix (proved): rank [01]: .* before " \
+    "$SWSIM" verify "$tmp/exchange.yaml"
+
+broken=$plans/bugs/nccl_opposite_order_broken.yaml
+check "the story ends with a diff" says "^    +  - {collective: activations, comm: tp, stream: comm}" \
+    "$SWSIM" verify "$broken"
+for key in fix change edits proved both_drivers weakens diff; do
+    check "JSON has \"$key\"" says "\"$key\":" "$SWSIM" verify --json "$broken"
+done
+check "JSON without a search has none" says '"fix": *null' "$SWSIM" verify --json --no-fix "$broken"
+check "a proved plan has none either" says '"fix": *null' \
+    "$SWSIM" verify --json "$plans/examples/hello.yaml"
+check "--no-fix leaves it out" silent "Fix" "$SWSIM" verify --no-fix "$broken"
+check "--expect does" silent "Fix" "$SWSIM" verify --expect "$broken"
+check "--quiet does" silent "Fix" "$SWSIM" verify --quiet "$broken"
+check "a violated plan stays violated" exits 1 "$SWSIM" verify "$broken"
+check "too small a budget: none found, and it says so" says \
+    "No fix found: no change of up to three edits within the budget repairs it (1 tried; the budget" \
+    "$SWSIM" verify --fix-budget=1 "$plans/bugs/torchrec_out_of_data_broken.yaml"
+rm -f "$tmp/none.yaml"
+check "then --fix writes nothing and says so" says "was not written: no fix was found" \
+    "$SWSIM" verify --fix-budget=1 --fix="$tmp/none.yaml" "$plans/bugs/torchrec_out_of_data_broken.yaml"
+check "indeed" test ! -e "$tmp/none.yaml"
+check "nor for a plan that holds" says "was not written: there is nothing to repair" \
+    "$SWSIM" verify --fix="$tmp/none.yaml" "$plans/examples/hello.yaml"
+check "--fix takes one plan" exits 2 "$SWSIM" verify --fix="$tmp/none.yaml" "$broken" "$broken"
+check "--fix into a folder that is not there" exits 2 "$SWSIM" verify --fix="$tmp/no/fix.yaml" "$broken"
+"$SWSIM" verify --json "$broken" | grep -v seconds >"$tmp/one"
+"$SWSIM" verify --json "$broken" | grep -v seconds >"$tmp/two"
+check "twice the same answer" diff "$tmp/one" "$tmp/two"
+done_testing
