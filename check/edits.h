@@ -55,7 +55,7 @@
     X(ORDER_COMMS)    /* globally_ordered for all tasks that communicate */                        \
     X(TASK_STREAM)    /* task a to stream `to`; -1: one of its own */                              \
     X(SORT_HOLDS)     /* every task takes its locks in one order */                                \
-    X(ON_FAILURE)     /* abort */                                                                  \
+    X(ON_FAILURE)     /* on_failure: to */                                                         \
     X(SM_SLOTS)       /* machine: to */                                                            \
     X(HW_QUEUES)                                                                                   \
     X(LAUNCH_QUEUE)                                                                                \

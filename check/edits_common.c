@@ -44,9 +44,9 @@ void propose_machine(struct proposer *proposer)
 {
     const struct machine_spec *machine = &proposer->plan->machine;
     propose_limits(proposer);
-    if (proposer->suspects->property == PROPERTY_FAULTS &&
-        proposer->plan->on_failure != ON_FAILURE_ABORT)
-        propose(proposer, (struct edit){.kind = EDIT_ON_FAILURE}, 0, 0);
+    int rule = (int)proposer->plan->on_failure;
+    while (proposer->suspects->property == PROPERTY_FAULTS && ++rule <= ON_FAILURE_ABORT)
+        propose(proposer, (struct edit){.kind = EDIT_ON_FAILURE, .to = rule}, 0, rule);
     propose_eager(proposer);
     if (machine->sm_slots > 0 && !machine->launch_order_implicit)
         propose(proposer, (struct edit){.kind = EDIT_LAUNCH_ORDER}, 0, 0);
@@ -105,7 +105,7 @@ bool apply_common(struct plan *plan, const struct edit *edit)
 {
     struct machine_spec *machine = &plan->machine;
     switch (edit->kind) {
-    case EDIT_ON_FAILURE: plan->on_failure = ON_FAILURE_ABORT; break;
+    case EDIT_ON_FAILURE: plan->on_failure = (enum on_failure)edit->to; break;
     case EDIT_SM_SLOTS: machine->sm_slots = edit->to; break;
     case EDIT_HW_QUEUES: machine->hw_queues = edit->to; break;
     case EDIT_LAUNCH_QUEUE: machine->launch_queue = edit->to; break;
@@ -151,7 +151,7 @@ const char *describe_common(const struct plan *plan, const struct edit *edit, st
     const struct machine_spec *machine = &plan->machine;
     switch (edit->kind) {
     case EDIT_ON_FAILURE:
-        return arena_printf(arena, "on_failure: abort instead of %s",
+        return arena_printf(arena, "on_failure: %s instead of %s", keywords_on_failure[edit->to],
                             keywords_on_failure[plan->on_failure]);
     case EDIT_SM_SLOTS:
         return describe_number("sm_slots", machine->sm_slots, edit->to, "any number", arena);

@@ -701,7 +701,7 @@ static const char *describe_signal(const struct plan *plan, const struct edit *e
                                            : arena_printf(arena, "rank %d, ", from->rank);
     return first && second && ranks
                ? arena_printf(arena,
-                              "%sthread %s waits before its %s until thread %s has issued %s "
+                              "%sthread %s waits before its `%s` until thread %s has issued `%s` "
                               "(signal, await)",
                               ranks, to->name, second, from->name, first)
                : NULL;

@@ -49,9 +49,9 @@ static bool is_of_states(enum property property)
     return property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN || property == PROPERTY_SLOT;
 }
 
-/* Replay `count` steps of `trial`, without those that are not possible; the others go to `try`. Returns
-   how many there are when the violation ends them, 0 when it does not. Nothing is followed beyond a
-   mismatch. */
+/* Replay `count` steps of `trial`, without those that are not possible; the others go to `try`.
+   Returns how many there are when the violation ends them, 0 when it does not. Nothing is followed
+   beyond a mismatch. */
 static size_t replay(struct minimiser *m, size_t count)
 {
     size_t done = 0;
@@ -130,7 +130,7 @@ static void shorten(struct minimiser *m)
 
 /* ---- straightening --------------------------------------------------------------------------- */
 
-/* Draw the next step of the agent that made step `at - 1` forward to `at`, if all stays possible. */
+/* Draw the next step of the agent that made step `at - 1` forward to `at`, if that is possible. */
 static void draw_forward(struct minimiser *m, size_t at)
 {
     size_t next = at;

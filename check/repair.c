@@ -14,7 +14,7 @@
 enum { CONTEXT = 2, BEAM = 20, SHARE = 4, MENDED_ONE_DRIVER = 60 };
 #define CANDIDATE_BYTES ((size_t)512 << 20)
 
-/* A plan on the way: the one that is bad, or one that an edit or two have changed for the better. */
+/* A plan on the way: the one that is bad, or one that some edits have changed for the better. */
 struct half {
     const char *text;
     const char *change; /* what was done so far; NULL: nothing */
@@ -248,8 +248,8 @@ static void insert_half(struct beam *beam, const struct half *half)
     beam->items[at] = *half;
 }
 
-/* Worth going on from is what goes wrong in another way than before; most of all what is right under
-   one driver. */
+/* Worth going on from is what goes wrong in another way than before; most of all what is right
+   under one driver. */
 static void keep_half(struct hunt *hunt, const struct half *half, const char *text,
                       const char *change, const struct edit *edit,
                       const struct judgement *judgement)
@@ -356,8 +356,8 @@ static enum status try_edits(struct hunt *hunt, const struct half *half, uint64_
     return status;
 }
 
-/* Go on from every plan of the beam; they share what is left of the budget for this number of edits:
-   half of it, all of it in the end. */
+/* Go on from every plan of the beam; they share what is left of the budget for this number of
+   edits: half of it, all of it in the end. */
 static enum status try_beam(struct hunt *hunt, const struct beam *beam, int edits)
 {
     enum status status = STATUS_OK;

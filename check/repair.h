@@ -2,11 +2,11 @@
  * repair.h - the smallest change of a plan that the checker itself proves repairs it.
  *
  * Generate and test. The edits of edits.h are tried one by one, the most likely first, each on a
- * copy of the plan that the ordinary checker judges; the first under which everything that was asked
- * for is proved is the answer. If no single edit does it, the cheapest of those that changed what goes
- * wrong are looked at again: each gets the edits that its own counterexample suggests on top, and so
- * once more (a beam search). So two or three edits are found by way of a first one that helps.
- * Whatever is returned was proved, in full, like any plan.
+ * copy of the plan that the ordinary checker judges; the first under which everything that was
+ * asked for is proved is the answer. If no single edit does it, the cheapest of those that changed
+ * what goes wrong are looked at again: each gets the edits that its own counterexample suggests on
+ * top, and so once more (a beam search). So two or three edits are found by way of a first one
+ * that helps. Whatever is returned was proved, in full, like any plan.
  *
  *     plan --print--> text --parse--> copy --edit--> copy --print, parse--> candidate --verify-->
  *

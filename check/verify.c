@@ -1,10 +1,10 @@
 /*
  * verify.c - see verify.h.
  *
- * First what structure alone proves (structure.h), then up to three searches for the rest: one over
- * everything; one a violated property that asks whether any run avoids it (always or some); and one
- * without reduction that looks for its shortest counterexample, within a small budget. Whatever comes
- * of that is shortened and straightened (minimise.h).
+ * First what structure alone proves (structure.h), then up to three searches for the rest: one
+ * over everything; one a violated property that asks whether any run avoids it (always or some);
+ * and one without reduction that looks for its shortest counterexample, within a small budget.
+ * Whatever comes of that is shortened and straightened (minimise.h).
  */
 #include "check/verify.h"
 

@@ -235,6 +235,15 @@ static const char *proved_under(const struct verdict_view *view)
                              : "proved under the dataflow driver only";
 }
 
+/* "one; and another": each on a line of its own. */
+static void print_changes(const char *change, FILE *out)
+{
+    static const char joint[] = "; and ";
+    for (const char *next; (next = strstr(change, joint)); change = next + strlen(joint))
+        fprintf(out, "%.*s;\n       and ", (int)(next - change), change);
+    fprintf(out, "%s\n", change);
+}
+
 static void print_repair(const struct app *app, const struct verdict_view *view, FILE *out)
 {
     const struct repair *repair = view->repair;
@@ -251,8 +260,9 @@ static void print_repair(const struct app *app, const struct verdict_view *view,
             repair->candidates, repair->why_not);
         return;
     }
-    fprintf(out, "  %sFix (%s):%s %s\n", color ? "\033[1;32m" : "", proved_under(view),
-            color ? "\033[0m" : "", repair->change);
+    fprintf(out, "  %sFix (%s):%s ", color ? "\033[1;32m" : "", proved_under(view),
+            color ? "\033[0m" : "");
+    print_changes(repair->change, out);
     if (repair->weakens)
         fputs("    This gives up something the plan had: make sure that nothing needs it.\n", out);
     for (const char *line = repair->diff; *line;) {

@@ -1,10 +1,10 @@
 /*
  * t_repair.c - repairs and minimised counterexamples.
  *
- *     kinds      every kind of edit is proposed for some plan, and what it makes of it parses, prints
- *                the same again, differs, and has a text
- *     repairs    whatever is suggested for a random plan is proved when its text is verified anew, in
- *                full and without reduction where that finishes
+ *     kinds      every kind of edit is proposed for some plan, and what it makes of it parses,
+ *                prints the same again, differs, and has a text
+ *     repairs    whatever is suggested for a random plan is proved when its text is verified anew,
+ *                in full and without reduction where that finishes
  *     witnesses  a minimised counterexample is never longer and still is one
  *     diffs      hunks against ones worked out by hand
  *

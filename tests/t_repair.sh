@@ -53,6 +53,9 @@ fixed knobs/num_slots_broken "num_slots: the default"
 fixed knobs/forget_done_broken "forget_done: false"
 fixed knobs/ticket_at_broken "ticket_at: iteration"
 fixed knobs/retired_dep_broken "retire: device"
+fixed faults/task_none "on_failure: abort instead of none"
+fixed faults/flag_broken "on_failure: wake instead of none"
+fixed faults/store_broken "on_failure: abort instead of wake"
 fixed bugs/deepspeed_bucket_overwrite_broken \
     "thread backward: launch refill_bucket waits for launch reduce_bucket: an event"
 fixed bugs/lmcache_gil_callback_broken "thread main: lock driver before lock gil"
@@ -61,9 +64,9 @@ fixed bugs/nccl_one_slot_opposite_order_broken "sm_slots: 2 instead of 1"
 fixed bugs/nccl_one_slot_same_order_broken "on every rank, thread train: collective activations waits"
 fixed bugs/nccl_opposite_order_broken "rank 1 thread train: collective grads before"
 fixed bugs/nccl_send_send_broken "on every rank, thread train: one group of send x0 and recv x1"
-fixed bugs/nccl_two_launch_threads_broken "on every rank, thread reduce waits before its collective"
+fixed bugs/nccl_two_launch_threads_broken 'on every rank, thread reduce waits before its .collective grads. until'
 fixed bugs/pytorch_aliased_streams_broken "launch make_activation on a stream of its own"
-fixed bugs/sglang_wait_before_record_broken "thread consumer waits before its wait ready until"
+fixed bugs/sglang_wait_before_record_broken 'thread consumer waits before its .wait ready. until'
 fixed bugs/torchrec_eager_cliff_broken "on every rank, thread trainer: one group of send"
 
 check "removing something is said to be a loss" says "This gives up something the plan had" \
