@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONTEXT = 2, BEAM = 20, SHARE = 4, MENDED_ONE_DRIVER = 60 };
+enum { CONTEXT = 2, BEAM = 20, SHARE = 4, EFFORTS = 4, MENDED_ONE_DRIVER = 60 };
 #define CANDIDATE_BYTES ((size_t)512 << 20)
 
 /* A plan on the way: the one that is bad, or one that some edits have changed for the better. */
@@ -42,6 +42,12 @@ struct hunt {
 };
 
 /* ---- budget ---------------------------------------------------------------------------------- */
+
+static uint64_t count_states(const struct repair_options *options, uint64_t candidates)
+{
+    uint64_t usual = candidates * REPAIR_STATES_A_CANDIDATE, least = EFFORTS * options->effort;
+    return usual > least ? usual : least;
+}
 
 static int64_t time_left_ns(const struct hunt *hunt)
 {
@@ -420,7 +426,7 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
         .out = out,
         .diag = diag,
         .candidates_left = candidates,
-        .states_left = candidates * REPAIR_STATES_A_CANDIDATE,
+        .states_left = count_states(options, candidates),
         .start = stopwatch_start(),
     };
     struct half root;

@@ -23,7 +23,7 @@
 
 enum {
     REPAIR_CANDIDATES = 3000,               /* by default */
-    REPAIR_STATES_A_CANDIDATE = 50,         /* on average: the budget of states */
+    REPAIR_STATES_A_CANDIDATE = 200,        /* on average: the budget of states */
     REPAIR_MICROSECONDS_A_CANDIDATE = 5000, /* on average: the last guard */
     REPAIR_MAX_EDITS = 3,
     REPAIR_MAX_DRIVERS = 2
@@ -40,6 +40,8 @@ struct repair_options {
     bool violated[REPAIR_MAX_DRIVERS]; /* under which of them the plan is bad; at least one */
     int driver_count;
     uint64_t candidates; /* most to try; 0: REPAIR_CANDIDATES */
+    uint64_t effort;     /* states it took to find the plan bad: the budget of states is never less
+                            than a few times this many */
     void (*progress)(void *arg, const struct repair_progress *); /* may be NULL */
     void *progress_arg;
 };

@@ -227,6 +227,7 @@ static enum status find_repair(struct app *app, const struct request *request,
     for (int d = 0; d < finding->count; d++) {
         options.drivers[d] = finding->reports[d].driver;
         options.violated[d] = finding->reports[d].verdict == VERDICT_VIOLATED;
+        options.effort += finding->reports[d].states;
         any |= options.violated[d];
     }
     if (!any)
