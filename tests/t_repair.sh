@@ -53,7 +53,7 @@ fixed knobs/num_slots_broken "num_slots: the default"
 fixed knobs/forget_done_broken "forget_done: false"
 fixed knobs/ticket_at_broken "ticket_at: iteration"
 fixed knobs/retired_dep_broken "retire: device"
-fixed faults/task_none "on_failure: abort instead of none"
+fixed faults/task_none "on_failure: wake instead of none"
 fixed faults/flag_broken "on_failure: wake instead of none"
 fixed faults/store_broken "on_failure: abort instead of wake"
 fixed bugs/deepspeed_bucket_overwrite_broken \
