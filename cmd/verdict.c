@@ -92,7 +92,11 @@ static void print_submission(const struct story *story, const struct telling *te
     fputc('\n', out);
 }
 
-static const char *label(const struct story_step *step);
+const char *verdict_label(const struct story_step *step)
+{
+    const char *rest = step->kind == EFFECT_START ? strchr(step->action, ' ') : NULL;
+    return rest ? rest + 1 : step->action;
+}
 
 enum { RANGE = 48 };
 
@@ -121,7 +125,7 @@ static void print_telling(const struct story *story, const struct telling *telli
     else if (step->opens)
         print_submission(story, telling, out);
     else
-        fprintf(out, "runs %s\n", label(step));
+        fprintf(out, "runs %s\n", verdict_label(step));
 }
 
 /* The lines of a story; as many as steps where each is to be told. Returns their number. */

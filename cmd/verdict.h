@@ -27,4 +27,7 @@ enum status verdict_print(struct app *app, const struct verdict_view *view, bool
 /* One JSON object; its keys are a contract. */
 void verdict_write(const struct verdict_view *view, struct json *json);
 
+/* What a step does, in words without the verb of a start. */
+const char *verdict_label(const struct story_step *step);
+
 #endif

@@ -69,13 +69,6 @@ static size_t work_end(const struct story *story, size_t start)
     return story->step_count;
 }
 
-/* The text of a step without a task, without the verb of a start: its box says that. */
-static const char *label(const struct story_step *step)
-{
-    const char *rest = step->kind == EFFECT_START ? strchr(step->action, ' ') : NULL;
-    return rest ? rest + 1 : step->action;
-}
-
 static bool add_span(const struct witness *witness, size_t i, struct trace *trace)
 {
     const struct story *story = witness->story;
@@ -83,7 +76,7 @@ static bool add_span(const struct witness *witness, size_t i, struct trace *trac
     struct trace_span span = {
         .agent = lane(trace, step->rank, step->agent_kind, step->agent, step->agent_index),
         .kind = step->kind == EFFECT_HOST ? SPAN_HOST : SPAN_DEVICE,
-        .task = step->task ? step->task : label(step),
+        .task = step->task ? step->task : verdict_label(step),
         .iteration = witness->report->finite || !step->task ? -1 : step->iteration,
         .start_ns = (int64_t)i,
         .end_ns = step->kind == EFFECT_START ? (int64_t)work_end(story, i) : (int64_t)i + 1,
