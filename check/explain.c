@@ -141,6 +141,18 @@ static bool find_cycle(struct arena *arena, struct story *out)
     return true;
 }
 
+/* The other face of a slot hazard: somebody waits for what has been cleared. */
+static void find_stale_wait(const struct program *p, const struct state *state, struct effect *out)
+{
+    int64_t wanted, found;
+    for (int agent = 0; agent < p->agent_count; agent++)
+        if (machine_stale_wait(p, state, agent, &wanted, &found)) {
+            out->op = machine_current_op(p, state, agent, &out->iteration);
+            out->wanted = wanted;
+            out->found = found;
+        }
+}
+
 enum status explain_path(const struct program *program, enum property property,
                          const struct search_path *path, struct arena *arena, struct story *out,
                          struct diag *diag)
@@ -156,9 +168,7 @@ enum status explain_path(const struct program *program, enum property property,
                  (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))))
         told = tell_blocked(program, state, arena, out) && find_cycle(arena, out);
     if (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))
-        for (int agent = 0; agent < program->agent_count; agent++)
-            if (machine_stale_wait(program, state, agent, &last.wanted, &last.found))
-                last.op = machine_current_op(program, state, agent, &last.iteration);
+        find_stale_wait(program, state, &last);
     char text[TEXT];
     out->sentence = arena_strdup(
         arena, machine_describe_violation(program, property, &last, text, sizeof text));

@@ -343,6 +343,52 @@ static void count_pushes(const struct program *program, int *per_stream)
             per_stream[program->ops[i].stream]++;
 }
 
+/* The fewest bytes a send of the channel has. */
+static int64_t smallest_message(const struct program *program, int channel)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < program->part_count; i++) {
+        const struct part *part = &program->parts[i];
+        if (part->send && part->channel == channel && part->bytes < least)
+            least = part->bytes;
+    }
+    return least;
+}
+
+/* Messages that may be sent on credit: as many as the eager buffer has room for; those without bytes
+   always fit, until the data ends. */
+static enum status most_eager(struct lowering *lowering, int channel, int *out)
+{
+    const struct program *program = lowering->program;
+    const struct channel *desc = &program->channels[channel];
+    const struct comm_desc *comm = &program->comms[desc->comm];
+    int64_t least = smallest_message(program, channel), end = program->ends[desc->from];
+    int64_t fits = comm->eager_bytes == 0 ? 0 : least > 0 ? comm->eager_bytes / least : INT64_MAX;
+    if (end >= 0 && fits / desc->cap > end)
+        fits = end * desc->cap;
+    if (fits > PLAN_MAX_EAGER)
+        return diag_error(lowering->diag, STATUS_INPUT,
+                          "%s: the eager_bytes of communicator %s have room for more messages of "
+                          "%" PRId64 " bytes than can be tracked: expected at most %d",
+                          lowering->plan->file, comm->name, least, PLAN_MAX_EAGER);
+    *out = fits > comm->eager_messages ? (int)fits : comm->eager_messages;
+    return STATUS_OK;
+}
+
+/* A channel holds what a window of iterations posts to it, and what is sent on credit. */
+static enum status size_channels(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    for (int c = 0; c < program->channel_count; c++) {
+        int eager = 0;
+        enum status status = most_eager(lowering, c, &eager);
+        if (status != STATUS_OK)
+            return status;
+        program->channels[c].cap = (program->channels[c].cap + 1) * (program->window + 1) + eager;
+    }
+    return STATUS_OK;
+}
+
 /* How far ahead of the device the host may run, and what must be remembered for it: the drawing.
  *
  *        device lags by <= run      contexts <= depth     history: only as "done"
@@ -386,12 +432,7 @@ static enum status size_windows(struct lowering *lowering)
     for (int t = 0; t < program->thread_count; t++)
         if (program->threads[t].kind == THREAD_WORKER)
             program->threads[t].queue_cap *= held;
-    for (int c = 0; c < program->channel_count; c++) {
-        const struct comm_desc *comm = &program->comms[program->channels[c].comm];
-        program->channels[c].cap =
-            (program->channels[c].cap + 1) * (program->window + 1) + comm->eager_messages;
-    }
-    return STATUS_OK;
+    return size_channels(lowering);
 }
 
 static const char **family_names(struct lowering *lowering, const char *what)

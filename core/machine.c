@@ -13,6 +13,7 @@
 #include "driver.h"
 #include "failure.h"
 #include "happens_before.h"
+#include "refill.h"
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
@@ -363,8 +364,7 @@ static void check_collective(struct work_state *w, const struct op *op, int64_t 
     }
 }
 
-/* The operation a part belongs to: parts of one operation are neighbours. */
-static const struct op *part_op(const struct program *p, int part)
+const struct op *machine_part_op(const struct program *p, int part)
 {
     for (size_t i = 0; i < p->op_count; i++)
         if (part >= p->ops[i].part_first && part < p->ops[i].part_first + p->ops[i].part_count)
@@ -437,7 +437,7 @@ static void post_part(struct work_state *w, int stream, int index, int64_t itera
     hb_shift(w, rows, pending);
     const struct part *other = &p->parts[first[CHANNEL_PART]];
     if (!same_message(part, iteration, other, first[CHANNEL_ITER]))
-        report_mismatch(w, -1, part_op(p, first[CHANNEL_PART]), first[CHANNEL_ITER]);
+        report_mismatch(w, -1, machine_part_op(p, first[CHANNEL_PART]), first[CHANNEL_ITER]);
     memmove(first, first + MESSAGE_CELLS, (size_t)(pending - 1) * MESSAGE_CELLS * sizeof *first);
     memset(first + (pending - 1) * MESSAGE_CELLS, 0, MESSAGE_CELLS * sizeof *first);
 }
@@ -989,6 +989,7 @@ void machine_step(const struct program *p, struct state *state, struct transitio
     case AGENT_FAULT: failure_happens(&w, &p->faults[who->index]); break;
     case AGENT_WATCHDOG: failure_abort(&w, who->index); break;
     }
+    refill_check(&w);
 }
 
 bool machine_step_free(const struct program *p, const struct state *state, int agent)

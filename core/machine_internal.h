@@ -158,6 +158,8 @@ bool machine_looks(const struct program *p, int32_t *c, int rank, const struct o
 /* The operation a thread is at, or NULL (idle, at its end, a driver). */
 const struct op *machine_thread_op(const struct program *p, int32_t *c, int thread);
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread);
+/* The operation a part belongs to: parts of one operation are neighbours. */
+const struct op *machine_part_op(const struct program *p, int part);
 bool machine_can_start(const struct program *p, int32_t *c, int stream);
 bool machine_group_matched(const struct program *p, int32_t *c, const struct op *op);
 bool machine_iteration_over(const struct program *p, int32_t *c, int rank, int64_t iteration);

@@ -74,7 +74,7 @@ static bool field_eager_messages(struct parser *parser, const struct node *value
                                  const struct field *field)
 {
     (void)member;
-    static const struct field limit = {.parse = field_int, .min = 0, .max = 65536};
+    static const struct field limit = {.parse = field_int, .min = 0, .max = PLAN_MAX_EAGER};
     (void)field;
     return eager_limits(parser, value, offsetof(struct comm, eager_messages), &limit);
 }

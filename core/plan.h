@@ -30,6 +30,7 @@ enum {
     PLAN_MAX_OPS = 4 * 1024 * 1024,
     PLAN_MAX_MICROBATCHES = 65536,
     PLAN_MAX_MODEL_STAGES = 65536, /* stages of a model split over ranks: actions */
+    PLAN_MAX_EAGER = 65536,        /* messages sent on credit and not received */
     PLAN_MAX_NAME = 200
 };
 

@@ -648,7 +648,13 @@ const char *machine_describe_violation(const struct program *p, enum property pr
         break;
     case PROPERTY_DEADLOCK: snprintf(buf, cap, "no step is possible and work remains"); break;
     case PROPERTY_DRAIN:
-        snprintf(buf, cap, "after the end of the data an iteration never retires");
+        if (effect->other_op >= 0)
+            snprintf(buf, cap,
+                     "after the drain the message of %s is left, which nobody received: the next "
+                     "fill would receive it",
+                     other);
+        else
+            snprintf(buf, cap, "after the end of the data an iteration never retires");
         break;
     case PROPERTY_FAULTS: snprintf(buf, cap, "after a fault somebody is never woken"); break;
     default: snprintf(buf, cap, "%s", property_key(property)); break;

@@ -46,6 +46,17 @@ check "a limit exits with 4" \
     exits 4 "$SWSIM" verify --no-reduction --limit=states=100 "$plans/torchrec/sparse_dist.yaml"
 check "the story names who waits for what" \
     says "is at FillCache(1), waits for the CPU signal of UpdateRows(0)" "$SWSIM" verify "$broken"
+check "what a drained pipeline leaves behind is named" \
+    says "the message of Transfer(1) is left" "$SWSIM" verify "$plans/properties/refill_broken.yaml"
+check "a wait for a cleared slot names both iterations" \
+    says "Prepare(1) looks for iteration 0 in a slot that belongs to iteration 2" \
+    "$SWSIM" verify --driver=clock "$plans/traps/slots_equal_depth_broken.yaml"
+sed -e 's/eager_messages: {link: 1}/eager_bytes: {link: 1GiB}/' -e 's/bytes: 1MiB/bytes: 1KiB/' \
+    -e '/^batches/d' "$plans/properties/refill_broken.yaml" >"$tmp/credit.yaml"
+check "more credit than can be tracked is refused" exits 3 "$SWSIM" verify "$tmp/credit.yaml"
+check "and says so" says "room for more messages of 1024 bytes" "$SWSIM" verify "$tmp/credit.yaml"
+sed 's/^ranks/batches: [3, 3]\nranks/' "$tmp/credit.yaml" >"$tmp/few.yaml"
+check "but with an end of the data it suffices" exits 0 "$SWSIM" verify "$tmp/few.yaml"
 check "and the cycle" says "cycle: thread default -> thread default" "$SWSIM" verify "$broken"
 
 for key in plan driver verdict iterations properties states transitions seconds peak_bytes witness blocked; do

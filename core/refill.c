@@ -1,0 +1,32 @@
+/* refill.c - see refill.h. */
+#include "refill.h"
+
+/* The oldest send in the channel that nobody received; -1: none. */
+static int unreceived_part(const struct program *p, const int32_t *c, int channel)
+{
+    const int32_t *cells = c + p->at.channels[channel];
+    return cells[0] > 0 ? cells[1 + CHANNEL_PART] : -1;
+}
+
+static bool may_be_eager(const struct program *p, int channel)
+{
+    const struct comm_desc *comm = &p->comms[p->channels[channel].comm];
+    return comm->eager_messages > 0 || comm->eager_bytes > 0;
+}
+
+void refill_check(struct work_state *w)
+{
+    const struct program *p = w->p;
+    for (int channel = 0; p->tasks && channel < p->channel_count; channel++) {
+        int part = may_be_eager(p, channel) ? unreceived_part(p, w->c, channel) : -1;
+        if (part < 0)
+            continue;
+        struct state state = {w->c};
+        if (!machine_done(p, &state))
+            return;
+        w->e->violated |= 1u << PROPERTY_DRAIN;
+        w->e->other_op = (int)(machine_part_op(p, part) - p->ops);
+        w->e->other_iteration = w->c[p->at.channels[channel] + 1 + CHANNEL_ITER];
+        return;
+    }
+}
