@@ -1,4 +1,6 @@
-/* print_random_plan.c - `print_random_plan SEED FORM`: a plan of random_plan.h, for shell tests. */
+/* print_random_plan.c - `print_random_plan SEED FORM [wide]`: a plan of random_plan.h, for shell
+   tests. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,20 +9,22 @@
 
 static int usage(void)
 {
-    fputs("usage: print_random_plan SEED pipeline|threads|programs\n", stderr);
+    fputs("usage: print_random_plan SEED pipeline|threads|programs [wide]\n", stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
+    bool wide = argc == 4 && strcmp(argv[3], "wide") == 0;
+    if (argc != 3 && !wide)
         return usage();
     int form = 0;
     while (form < RANDOM_FORMS && strcmp(argv[2], random_form_key((enum random_form)form)) != 0)
         form++;
     if (form == RANDOM_FORMS)
         return usage();
-    char *text = random_plan(strtoull(argv[1], NULL, 10), (enum random_form)form);
+    uint64_t seed = strtoull(argv[1], NULL, 10);
+    char *text = (wide ? random_wide_plan : random_plan)(seed, (enum random_form)form);
     if (!text || fputs(text, stdout) < 0 || fflush(stdout) != 0)
         return 2;
     free(text);

@@ -6,33 +6,9 @@
  */
 #include "tests/random_plan.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "core/hash.h"
-
-struct random {
-    uint64_t seed, count;
-    FILE *out;
-};
-
-static int below(struct random *random, int limit)
-{
-    return (int)(hash_mix(random->seed + UINT64_C(0x9e3779b97f4a7c15) * ++random->count) %
-                 (uint64_t)limit);
-}
-
-/* True once in `n`. */
-static bool rarely(struct random *random, int n)
-{
-    return below(random, n) == 0;
-}
-
-static const char *one_of(struct random *random, const char *const *words, int count)
-{
-    return words[below(random, count)];
-}
+#include "tests/random_draw.h"
 
 const char *random_form_key(enum random_form form)
 {

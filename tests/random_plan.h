@@ -4,7 +4,8 @@
  *
  * The same seed and form give the same text on every machine. The plans are well-formed: the parser
  * and the lowering take every one of them. They are small enough that a search without reduction
- * finishes for most, and bad enough that every property is violated now and then.
+ * finishes for most, and bad enough that every property is violated now and then. Wide ones leave
+ * nothing out.
  */
 #ifndef SWSIM_RANDOM_PLAN_H
 #define SWSIM_RANDOM_PLAN_H
@@ -18,5 +19,10 @@ const char *random_form_key(enum random_form form);
 
 /* A plan's text; the caller frees it. NULL when memory is exhausted. */
 char *random_plan(uint64_t seed, enum random_form form);
+
+/* The same from every key that can change a verdict (random_wide.c): one to three ranks, up to four
+   tasks or threads, every operation, knob and kind of work, in any mixture. Many of these are too
+   big to be searched without reduction. */
+char *random_wide_plan(uint64_t seed, enum random_form form);
 
 #endif
