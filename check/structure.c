@@ -1,13 +1,18 @@
 /*
- * structure.c - see structure.h; the proofs are in doc/checker.md, "Data-flow by structure".
+ * structure.c - see structure.h; the proofs are in doc/checker.md, "Proved by structure".
  *
- * Lemma (order).    Every task is fired, submitted and starts in iteration order.
- * Theorem (life).   With at most one ordered task and one task that communicates, no locks, no host
- *                   synchronisation and no device limits, nobody blocks for ever and ranks agree.
- * Theorem (order).  X(i) happens before Y(i + g) whenever g is at least the length of a shortest
- * path X -> Y in the graph of on -> task of length d   for every dependence of distance d, T -> T
- * of length 1       by the lemma, any -> any of length D   when retiring waits for the device (D =
- * max_depth). Accesses on one stream are ordered anyway.
+ * Lemma (order).    Every task is handed out, submitted and starts in iteration order; under the clock
+ *                   every thread takes its instances in the order (period, place in the enqueue
+ *                   order), the key of an instance.
+ * Theorem (life).   Where collectives are issued in one order on all ranks and nothing is held while
+ *                   waiting for something that comes later, nobody blocks for ever and ranks agree.
+ * Theorem (order).  X(i) happens before Y(i + g) whenever g is at least the length of a shortest path
+ *                   X -> Y in the graph of
+ *                       on -> task   of length d, for every dependence of distance d
+ *                       T -> T       of length 1, by the lemma
+ *                       any -> any   of length depth, when retiring waits for the device
+ *                       X -> Y       clock: on one thread and one stream, as far as their keys say
+ *                   Accesses on one stream are ordered anyway.
  */
 #include "check/structure.h"
 
@@ -18,10 +23,9 @@ enum { FAR = 1 << 20 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static bool machine_is_plain(const struct machine_spec *machine)
+static bool is_clock(const struct program *p)
 {
-    return machine->sm_slots == 0 && machine->hw_queues == 0 && !machine->first_use_blocks &&
-           !machine->launch_order_implicit && !machine->lazy_load && machine->launch_queue == 0;
+    return p->driver == DRIVER_CLOCK;
 }
 
 static bool rules_are_plain(const struct program *p)
@@ -38,50 +42,138 @@ static bool same_list(const struct index_list *a, const struct index_list *b)
            (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
 }
 
+/* What ranks do, all alike. */
+static const struct task *all_tasks(const struct program *p)
+{
+    return plan_task(p->plan, 0, 0);
+}
+
+/* Would the two be one collective, and do they block alike? */
+static bool same_work(const struct work *a, const struct work *b)
+{
+    return a->kind == b->kind && a->comm == b->comm && a->collective == b->collective &&
+           (a->kind != WORK_COLLECTIVE || a->bytes == b->bytes) && a->pageable == b->pageable;
+}
+
+static bool same_task(const struct task *a, const struct task *b)
+{
+    return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
+           a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
+           a->host_sync == b->host_sync && same_work(&a->work, &b->work) &&
+           same_list(&a->holds, &b->holds) && same_list(&a->reads, &b->reads) &&
+           same_list(&a->writes, &b->writes);
+}
+
 /* Ranks may differ in how long things take, not in what they do. */
 static bool ranks_are_alike(const struct program *p)
 {
-    const struct pipeline *pipeline = &p->plan->pipeline;
-    for (size_t i = 0; i < pipeline->override_count; i++) {
-        const struct rank_override *override = &pipeline->overrides[i];
-        for (int t = 0; override->tasks && t < p->tasks; t++) {
-            const struct task *a = &pipeline->tasks[t], *b = &override->tasks[t];
-            if (a->stream != b->stream || a->group != b->group ||
-                a->globally_ordered != b->globally_ordered || a->work.kind != b->work.kind ||
-                a->work.comm != b->work.comm || a->work.pageable != b->work.pageable ||
-                a->host_sync != b->host_sync || !same_list(&a->holds, &b->holds) ||
-                !same_list(&a->reads, &b->reads) || !same_list(&a->writes, &b->writes))
+    for (int rank = 1; rank < p->ranks; rank++) {
+        for (int t = 0; t < p->tasks; t++)
+            if (!same_task(plan_task(p->plan, rank, t), plan_task(p->plan, 0, t)))
                 return false;
-        }
+        if (memcmp(p->order[rank], p->order[0], (size_t)p->tasks * sizeof **p->order) != 0)
+            return false;
     }
     return true;
 }
 
-/* Tasks that hold nothing another thread may want; at most one of them ordered, at most one that
-   communicates, and that by a collective of all ranks. */
+/* How the tasks of a rank communicate and are ordered. */
+struct traffic {
+    int ordered, communicating;
+    bool by_ticket, by_thread; /* all that communicate are ordered, are on one thread */
+};
+
+static struct traffic count_traffic(const struct program *p)
+{
+    struct traffic traffic = {.by_ticket = true, .by_thread = true};
+    int group = -1;
+    for (int t = 0; t < p->tasks; t++) {
+        const struct task *task = plan_task(p->plan, 0, t);
+        traffic.ordered += task->globally_ordered;
+        if (task->work.kind != WORK_COLLECTIVE)
+            continue;
+        traffic.communicating++;
+        traffic.by_ticket &= task->globally_ordered;
+        traffic.by_thread &= group < 0 || group == task->group;
+        group = task->group;
+    }
+    return traffic;
+}
+
+/* Collectives are issued in one order on all ranks, and tickets come up in the order of queues. Under
+   data-flow two tasks may be fired in any order. */
+static bool traffic_is_plain(const struct program *p)
+{
+    struct traffic traffic = count_traffic(p);
+    if (traffic.communicating > 1 && p->plan->machine.sm_slots > 0)
+        return false; /* two at once may hold what each other's peers need */
+    if (is_clock(p))
+        return traffic.communicating <= 1 || traffic.by_ticket || traffic.by_thread;
+    return traffic.ordered <= 1 && traffic.communicating <= 1;
+}
+
+/* Nobody waits for a peer on the host, and nobody waits for a lock while holding another. */
 static bool tasks_are_plain(const struct program *p)
 {
-    int ordered = 0, communicating = 0;
+    int slots = p->plan->machine.sm_slots;
     for (int t = 0; t < p->tasks; t++) {
-        const struct task *task = &p->plan->pipeline.tasks[t];
-        ordered += task->globally_ordered;
-        if (task->holds.count || task->host_sync != HOST_SYNC_NONE ||
-            task->work.kind == WORK_SEND || task->work.kind == WORK_RECV ||
-            (task->work.kind == WORK_COPY && task->work.pageable))
+        const struct task *task = plan_task(p->plan, 0, t);
+        if (task->holds.count > 1 || task->work.kind == WORK_SEND || task->work.kind == WORK_RECV ||
+            (slots > 0 && task->sm > slots) ||
+            (task->work.kind == WORK_COLLECTIVE && p->comms[task->work.comm].count != p->ranks))
             return false;
-        if (task->work.kind == WORK_COLLECTIVE) {
-            communicating++;
-            if (p->comms[task->work.comm].count != p->ranks)
+    }
+    return !p->plan->machine.first_use_blocks;
+}
+
+/* Clock: the place of every task in the enqueue order. */
+static void find_places(const struct program *p, int *place)
+{
+    for (int k = 0; k < p->tasks; k++)
+        place[p->order[0][k]] = k;
+}
+
+/* The least g with key(from, i) < key(to, i + g). */
+static int key_gap(const struct program *p, const int *place, int from, int to)
+{
+    const struct task *tasks = all_tasks(p);
+    return tasks[from].stage - tasks[to].stage + (place[from] >= place[to]);
+}
+
+/* Clock: what an instance depends on has been handed out before it. */
+static bool dependences_come_first(const struct program *p, const int *place)
+{
+    for (int task = 0; task < p->tasks; task++)
+        for (int k = 0; k < p->depends[task].count; k++) {
+            struct edge edge = p->depends[task].items[k];
+            if (edge.distance < key_gap(p, place, edge.task, task))
                 return false;
         }
-    }
-    return ordered <= 1 && communicating <= 1;
+    return true;
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* All shortest paths (Floyd, Warshall 1962); tasks x tasks, row = from. */
-static int *shortest_gaps(const struct program *p)
+static void shorten(int *known, int length)
+{
+    *known = length < *known ? length : *known;
+}
+
+/* Clock: one thread pushes X(i) before Y(j) to their stream if its key is less. */
+static void add_key_gaps(const struct program *p, const int *place, int *gap)
+{
+    const struct task *tasks = all_tasks(p);
+    for (int x = 0; x < p->tasks; x++)
+        for (int y = 0; y < p->tasks; y++)
+            if (tasks[x].group == tasks[y].group && tasks[x].stream == tasks[y].stream &&
+                tasks[x].work.kind != WORK_HOST && tasks[y].work.kind != WORK_HOST)
+                shorten(&gap[x * p->tasks + y], key_gap(p, place, x, y));
+}
+
+/* All shortest paths (Floyd, Warshall 1962); tasks x tasks, row = from. No cycle is shorter than 1:
+   by the clock every edge is at least as long as the keys of its ends are apart, by data-flow
+   dependences within an iteration have no cycle. */
+static int *shortest_gaps(const struct program *p, const int *place)
 {
     int n = p->tasks;
     int *gap = malloc((size_t)n * (size_t)n * sizeof *gap);
@@ -93,17 +185,15 @@ static int *shortest_gaps(const struct program *p)
     for (int task = 0; task < n; task++)
         for (int k = 0; k < p->depends[task].count; k++) {
             struct edge edge = p->depends[task].items[k];
-            int *known = &gap[edge.task * n + task];
             /* an elided wait orders nothing across streams, and within one it is not needed */
-            *known = edge.distance < *known ? edge.distance : *known;
+            shorten(&gap[edge.task * n + task], edge.distance);
         }
+    if (is_clock(p))
+        add_key_gaps(p, place, gap);
     for (int via = 0; via < n; via++)
         for (int from = 0; from < n; from++)
-            for (int to = 0; to < n; to++) {
-                int detour = gap[from * n + via] + gap[via * n + to];
-                if (detour < gap[from * n + to])
-                    gap[from * n + to] = detour;
-            }
+            for (int to = 0; to < n; to++)
+                shorten(&gap[from * n + to], gap[from * n + via] + gap[via * n + to]);
     return gap;
 }
 
@@ -136,7 +226,7 @@ static bool same_place(const struct task *a, const struct task *b)
    tells that work was submitted, not that it is done. */
 static int ordering_gap(const struct program *p, const int *gap, int from, int to)
 {
-    const struct task *tasks = p->plan->pipeline.tasks;
+    const struct task *tasks = all_tasks(p);
     if (tasks[to].work.kind == WORK_HOST && tasks[from].work.kind != WORK_HOST)
         return p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : FAR;
     return gap[from * p->tasks + to];
@@ -154,7 +244,7 @@ static bool is_ordered(const struct program *p, const int *gap, int x, int y, in
 
 static bool accesses_are_ordered(const struct program *p, const int *gap)
 {
-    const struct task *tasks = p->plan->pipeline.tasks;
+    const struct task *tasks = all_tasks(p);
     for (int buffer = 0; buffer < (int)p->plan->buffer_count; buffer++)
         for (int x = 0; x < p->tasks; x++)
             for (int y = x + 1; y < p->tasks; y++)
@@ -164,22 +254,37 @@ static bool accesses_are_ordered(const struct program *p, const int *gap)
     return true;
 }
 
+/* The properties that the theorem of life gives, without races. */
+static unsigned life(const struct program *p)
+{
+    unsigned proved = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_LIFETIME |
+                      1u << PROPERTY_SLOT | 1u << PROPERTY_DRAIN;
+    int64_t memory = p->plan->machine.memory_bytes;
+    int64_t most = p->shared_bytes + p->depth * p->iteration_bytes;
+    if (p->plan->pipeline.retire == RETIRE_DEVICE && (memory == 0 || most <= memory))
+        proved |= 1u << PROPERTY_BOUND;
+    return proved;
+}
+
 enum status structure_proves(const struct program *program, unsigned *proved, struct diag *diag)
 {
     *proved = 0;
-    if (program->driver != DRIVER_DATAFLOW || !machine_is_plain(&program->plan->machine) ||
-        !rules_are_plain(program) || !tasks_are_plain(program) || !ranks_are_alike(program))
+    if (program->tasks == 0 || !rules_are_plain(program) || !ranks_are_alike(program) ||
+        !tasks_are_plain(program) || !traffic_is_plain(program))
         return STATUS_OK;
-    const struct pipeline *pipeline = &program->plan->pipeline;
-    *proved = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_LIFETIME |
-              1u << PROPERTY_SLOT | 1u << PROPERTY_DRAIN;
-    int64_t memory = program->plan->machine.memory_bytes;
-    int64_t most = program->shared_bytes + program->depth * program->iteration_bytes;
-    if (pipeline->retire == RETIRE_DEVICE && (memory == 0 || most <= memory))
-        *proved |= 1u << PROPERTY_BOUND;
-    int *gap = shortest_gaps(program);
+    int *place = malloc((size_t)program->tasks * sizeof *place);
+    if (!place)
+        return diag_no_memory(diag);
+    find_places(program, place);
+    if (is_clock(program) && !dependences_come_first(program, place)) {
+        free(place);
+        return STATUS_OK;
+    }
+    int *gap = shortest_gaps(program, place);
+    free(place);
     if (!gap)
         return diag_no_memory(diag);
+    *proved = life(program);
     if (accesses_are_ordered(program, gap))
         *proved |= 1u << PROPERTY_RACE;
     free(gap);

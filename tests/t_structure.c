@@ -2,9 +2,10 @@
  * t_structure.c - what structure.c proves without a search, a search without reduction must not
  * refute.
  *
- * Random small data-flow pipelines: two or three tasks, streams, thread groups, dependences of
- * distance 0 to 2, buffers, at times an ordered collective on two ranks. Prints its seed;
- * SWSIM_SEED sets it, SWSIM_LONG=1 asks for more plans.
+ * Random small pipelines under both drivers: two or three tasks, stages, streams, thread groups,
+ * dependences of distance 0 to 2, buffers, and now and then whatever the conditions of a proof speak
+ * of: collectives, tickets, locks, host synchronisation, limits of the machine, ranks that differ.
+ * Prints its seed; SWSIM_SEED sets it, SWSIM_LONG=1 asks for more plans, SWSIM_PLANS for so many.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,116 +15,201 @@
 
 #include "check/search.h"
 #include "check/structure.h"
-#include "core/hash.h"
 #include "core/parse.h"
+#include "tests/random_draw.h"
 #include "tests/tap.h"
 
-enum { QUICK = 100, LONG = 5000, STATES = 12000 };
+enum { QUICK = 150, LONG = 6000, STATES = 12000 };
 
-struct random {
-    uint64_t seed, count;
-};
+static const char *const collectives[] = {"all_reduce", "all_gather"};
 
-static int below(struct random *random, int limit)
+static void write_work(struct random *random, int ranks)
 {
-    return (int)(hash_mix(random->seed + 0x9e3779b97f4a7c15u * ++random->count) % (uint64_t)limit);
+    switch (below(random, ranks > 1 ? 8 : 12)) {
+    case 0:
+    case 1:
+    case 2:
+        fprintf(random->out, ", work: {collective: %s, comm: %s, bytes: 1KiB}",
+                one_of(random, collectives, 2), below(random, 3) ? "dp" : "mp");
+        break;
+    case 3: fputs(", work: {host: 1us}", random->out); break;
+    case 4: fputs(", work: {copy: h2d, bytes: 1KiB, pageable: true}", random->out); break;
+    default: break;
+    }
 }
 
-/* One task; at most one of them communicates. */
-static int write_task(struct random *random, char *out, size_t cap, int index, bool communicates)
+static void write_task(struct random *random, int index, int ranks)
 {
     static const char *const accesses[] = {"", ", reads: [b]", ", writes: [b]", ", reads: [w]",
                                            ", writes: [w]"};
-    const char *work = communicates ? ", globally_ordered: true, work: {collective: all_reduce, "
-                                      "comm: dp, bytes: 1KiB}"
-                                    : "";
-    return snprintf(out, cap, "  T%d: {stage: 0, stream: s%d, thread_group: g%d, time: 1us%s%s}\n",
-                    index, below(random, 2), below(random, 2), accesses[below(random, 5)], work);
+    fprintf(random->out, "  T%d: {stage: %d, stream: s%d, thread_group: g%d, time: 1us%s", index,
+            below(random, 3), below(random, 2), below(random, 2), one_of(random, accesses, 5));
+    if (rarely(random, 4))
+        fputs(", globally_ordered: true", random->out);
+    if (rarely(random, 6))
+        fprintf(random->out, ", host_sync: %s", below(random, 2) ? "stream" : "device");
+    if (rarely(random, 6))
+        fprintf(random->out, ", holds: [%s]", rarely(random, 4) ? "m, n" : "m");
+    if (rarely(random, 3))
+        fputs(", sm: 1", random->out);
+    write_work(random, ranks);
+    fputs("}\n", random->out);
 }
 
-static void write_plan(struct random *random, char *out, size_t cap)
+static void write_machine(struct random *random)
 {
-    int tasks = 2 + below(random, 2), ranks = 1 + (below(random, 4) == 0);
-    int communicating = below(random, 3) == 0 ? below(random, tasks) : -1;
-    size_t at =
-        (size_t)snprintf(out, cap,
-                         "swplan: 1\nname: random\nranks: %d\nmax_depth: %d\nretire: %s\n"
-                         "buffers: {b: {scope: iteration}, w: {scope: shared}}\nschedule:\n",
-                         ranks, 1 + below(random, 2), below(random, 4) ? "device" : "submit");
-    for (int t = 0; t < tasks; t++)
-        at += (size_t)write_task(random, out + at, cap - at, t, t == communicating);
-    at += (size_t)snprintf(out + at, cap - at, "intra_iter_deps: [");
+    static const char *const knobs[] = {"sm_slots: 1",     "hw_queues: 1",
+                                        "launch_queue: 3", "launch_order_implicit: true",
+                                        "lazy_load: true", "first_use_blocks: true",
+                                        "sm_slots: 2",     "memory: 3KiB"};
+    if (rarely(random, 2))
+        fprintf(random->out, "machine: {%s}\n", one_of(random, knobs, 8));
+}
+
+static void write_dependences(struct random *random, int tasks)
+{
     const char *comma = "";
+    fputs("intra_iter_deps: [", random->out);
     for (int t = 1; t < tasks; t++)
         if (below(random, 3)) {
-            at += (size_t)snprintf(out + at, cap - at, "%s[T%d, T%d]", comma, t, below(random, t));
+            fprintf(random->out, "%s[T%d, T%d]", comma, t, below(random, t));
             comma = ", ";
         }
-    at += (size_t)snprintf(out + at, cap - at, "]\ninter_iter_deps: [");
+    fputs("]\n", random->out);
     if (below(random, 2))
-        at += (size_t)snprintf(out + at, cap - at, "[T%d, T%d, %d]", below(random, tasks),
-                               below(random, tasks), 1 + below(random, 2));
-    snprintf(out + at, cap - at, "]\n");
+        fprintf(random->out, "inter_iter_deps: [[T%d, T%d, %d]]\n", below(random, tasks),
+                below(random, tasks), 1 + below(random, 2));
+}
+
+/* A rank that differs, in what must not pass for alike. */
+static void write_override(struct random *random, int rank, int tasks)
+{
+    fprintf(random->out, "rank_overrides: {%d: {", rank);
+    int task = below(random, tasks);
+    switch (below(random, 4)) {
+    case 0: fputs("enqueue_order: stage-ascending", random->out); break;
+    case 1:
+        fprintf(random->out, "schedule: {T%d: {work: {collective: %s, comm: dp, bytes: %dKiB}}}",
+                task, one_of(random, collectives, 2), 1 + below(random, 2));
+        break;
+    case 2: fprintf(random->out, "schedule: {T%d: {stream: s1, time: 2us}}", task); break;
+    default: fprintf(random->out, "schedule: {T%d: {time: 2us}}", task); break;
+    }
+    fputs("}}\n", random->out);
+}
+
+static void write_plan(struct random *random)
+{
+    int ranks = 1 + rarely(random, 3), tasks = 2 + (ranks == 1 && below(random, 2));
+    fprintf(random->out,
+            "swplan: 1\nname: random\nranks: %d\nmax_depth: %d\nretire: %s\n"
+            "buffers: {b: {scope: iteration, bytes: 1KiB}, w: {scope: shared, bytes: 1KiB}}\n",
+            ranks, 1 + below(random, 2), below(random, 4) ? "device" : "submit");
+    if (rarely(random, 6))
+        fprintf(random->out, "elide_same_stream: true\n");
+    if (rarely(random, 4))
+        fprintf(random->out, "enqueue_order: %s\n",
+                below(random, 2) ? "stage-descending" : "stage-ascending");
+    write_machine(random);
+    fputs("schedule:\n", random->out);
+    for (int t = 0; t < tasks; t++)
+        write_task(random, t, ranks);
+    write_dependences(random, tasks);
+    if (rarely(random, 4))
+        write_override(random, below(random, ranks), tasks);
 }
 
 struct tally {
-    int proved, races_proved, checked, refuted;
+    int plans, proved, races_proved, checked, refuted;
 };
 
-static void check_plan(const char *text, struct tally *tally)
+static void refute(struct tally *tally, unsigned found, const char *text)
+{
+    tally->refuted++;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (found & 1u << p)
+            tap_note("structure proves %s, the search refutes it:\n%s",
+                     property_key((enum property)p), text);
+}
+
+static enum status check_program(const struct program *program, const char *text,
+                                 struct tally *tally, struct diag *diag)
+{
+    unsigned proved = 0;
+    enum status status = structure_proves(program, &proved, diag);
+    tally->plans++;
+    if (status != STATUS_OK || !proved)
+        return status;
+    struct search_options search = {.properties = proved, .limits = {.states = STATES}};
+    struct search_result result;
+    tally->proved++;
+    tally->races_proved += (proved & 1u << PROPERTY_RACE) != 0;
+    status = search_run(program, &search, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    tally->checked += result.complete;
+    if (result.found)
+        refute(tally, result.found, text);
+    search_result_fini(&result);
+    return STATUS_OK;
+}
+
+static void check_plan(const char *text, enum driver driver, struct tally *tally)
 {
     struct diag diag;
-    diag_init(&diag);
     struct plan plan;
     struct program *program;
-    struct program_options options = {.driver = DRIVER_DATAFLOW, .iterations = -1};
-    unsigned proved = 0;
-    if (plan_parse("random.yaml", text, strlen(text), &plan, &diag) != STATUS_OK ||
-        program_build(&plan, &options, &program, &diag) != STATUS_OK) {
+    struct program_options options = {.driver = driver, .iterations = -1};
+    diag_init(&diag);
+    enum status status = plan_parse("random.yaml", text, strlen(text), &plan, &diag);
+    if (status == STATUS_OK) {
+        status = program_build(&plan, &options, &program, &diag);
+        if (status == STATUS_OK) {
+            status = check_program(program, text, tally, &diag);
+            program_close(program);
+        }
+        plan_fini(&plan);
+    }
+    if (status != STATUS_OK) {
+        tap_note("refused:\n%s", text);
         diag_print(&diag, "t_structure", false, stderr);
         tally->refuted++;
-        diag_fini(&diag);
-        return;
     }
-    if (structure_proves(program, &proved, &diag) == STATUS_OK && proved) {
-        struct search_options search = {.properties = proved, .limits = {.states = STATES}};
-        struct search_result result;
-        tally->proved++;
-        tally->races_proved += (proved & 1u << PROPERTY_RACE) != 0;
-        if (search_run(program, &search, &result, &diag) == STATUS_OK) {
-            tally->checked += result.complete;
-            if (result.found) {
-                tally->refuted++;
-                for (int p = 0; p < PROPERTY_COUNT; p++)
-                    if (result.found & 1u << p)
-                        tap_note("structure proves %s, the search refutes it:\n%s",
-                                 property_key((enum property)p), text);
-            }
-            search_result_fini(&result);
-        }
-    }
-    program_close(program);
-    plan_fini(&plan);
     diag_fini(&diag);
+}
+
+static void report(const struct tally *tally, const char *driver)
+{
+    tap_ok(tally->refuted == 0, "%s: no search refutes what structure proves", driver);
+    tap_ok(tally->proved > tally->plans / 4 && tally->checked > tally->plans / 10 &&
+               tally->proved < tally->plans,
+           "%s: %d of %d plans proved by structure, %d of these searched to the end", driver,
+           tally->proved, tally->plans, tally->checked);
+    tap_ok(tally->races_proved > tally->plans / 10 && tally->races_proved < tally->proved,
+           "%s: %d free of races by structure", driver, tally->races_proved);
 }
 
 int main(void)
 {
     const char *seed = getenv("SWSIM_SEED"), *is_long = getenv("SWSIM_LONG");
-    struct random random = {seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL), 0};
-    int plans = is_long && *is_long == '1' ? LONG : QUICK;
-    struct tally tally = {0};
-    char text[4096];
+    const char *number = getenv("SWSIM_PLANS");
+    struct random random = {seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL), 0, NULL};
+    int plans = number ? atoi(number) : is_long && *is_long == '1' ? LONG : QUICK;
+    struct tally clock = {0}, dataflow = {0};
     tap_note("SWSIM_SEED=%" PRIu64, random.seed);
     for (int i = 0; i < plans; i++) {
-        write_plan(&random, text, sizeof text);
-        check_plan(text, &tally);
+        char *text = NULL;
+        size_t length;
+        random.out = open_memstream(&text, &length);
+        if (!random.out)
+            return tap_ok(0, "memory"), tap_done();
+        write_plan(&random);
+        fclose(random.out);
+        check_plan(text, DRIVER_CLOCK, &clock);
+        check_plan(text, DRIVER_DATAFLOW, &dataflow);
+        free(text);
     }
-    tap_ok(tally.refuted == 0, "no search refutes what structure proves");
-    tap_ok(tally.proved > plans / 2 && tally.checked > plans / 5,
-           "%d of %d plans proved by structure, %d of these searched to the end", tally.proved,
-           plans, tally.checked);
-    tap_ok(tally.races_proved > plans / 10 && tally.races_proved < tally.proved,
-           "%d free of races by structure", tally.races_proved);
+    report(&clock, "clock");
+    report(&dataflow, "data-flow");
     return tap_done();
 }
