@@ -159,15 +159,18 @@ static void shorten(int *known, int length)
     *known = length < *known ? length : *known;
 }
 
-/* Clock: one thread pushes X(i) before Y(j) to their stream if its key is less. */
+/* Clock: one thread pushes X(i) before Y(j) to their stream if its key is less. Never a step back to
+   an older iteration: a path must not lead through one that lies behind the end of the data. */
 static void add_key_gaps(const struct program *p, const int *place, int *gap)
 {
     const struct task *tasks = all_tasks(p);
     for (int x = 0; x < p->tasks; x++)
-        for (int y = 0; y < p->tasks; y++)
+        for (int y = 0; y < p->tasks; y++) {
+            int least = key_gap(p, place, x, y);
             if (tasks[x].group == tasks[y].group && tasks[x].stream == tasks[y].stream &&
                 tasks[x].work.kind != WORK_HOST && tasks[y].work.kind != WORK_HOST)
-                shorten(&gap[x * p->tasks + y], key_gap(p, place, x, y));
+                shorten(&gap[x * p->tasks + y], least > 0 ? least : 0);
+        }
 }
 
 /* All shortest paths (Floyd, Warshall 1962); tasks x tasks, row = from. No cycle is shorter than 1:

@@ -6,6 +6,7 @@
  *                and a walk that violates nothing refutes "always"
  *     verdicts   a search with reduction (and structure) and one without find the same violations,
  *                in some or in all interleavings, for any number of iterations and for two
+ *     searches   so do the two searches alone, where structure has nothing to say
  *     witnesses  a counterexample ends in the violation it is for
  *     numbers    what some number of iterations violates, any number violates; so what is proved
  *                for any number is proved for each that is tried
@@ -30,7 +31,7 @@
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 
-enum { QUICK = 300, LONG = 20000 };
+enum { QUICK = 200, LONG = 20000 };
 
 /* States a search may take: of one in BIG_EVERY plans more. Without reduction rank programs are
    bigger than the others, but they are searched once and not for several numbers of iterations. */
@@ -57,7 +58,8 @@ struct bench {
     unsigned walk_avoided; /* what some walk to the end did not do */
     bool compared_this;    /* with reduction and without, for any number of iterations */
     int complaints;
-    int built, states, commuted, compared, skipped, violated, proved, witnesses, numbers, keys;
+    int built, states, commuted, searched, compared, skipped, violated, proved, witnesses, numbers,
+        keys;
     int *key_compared; /* per key of `keys` */
 };
 
@@ -372,26 +374,61 @@ static void replay(struct bench *bench, enum property property, const struct sea
         complain(bench, "witness", property_key(property));
 }
 
-static enum status check_witnesses(struct bench *bench, struct diag *diag)
+/* The two searches themselves, without what structure proves: the same violations, and the same answer
+   to whether some run ends well. */
+static void compare_searches(struct bench *bench, const struct search_result *with,
+                             const struct search_result *without)
 {
-    for (int reduction = 0; reduction < 2; reduction++) {
-        struct search_options options = {.reduction = reduction,
-                                         .properties = (1u << PROPERTY_COUNT) - 1,
-                                         .limits = {.states = bench->limit / 4}};
-        struct search_result result;
-        enum status status = search_run(bench->program, &options, &result, diag);
-        if (status != STATUS_OK)
-            return status;
-        struct state *state = machine_state(bench->program);
-        for (int p = 0; state && p < PROPERTY_COUNT; p++)
-            if (result.found & 1u << p)
-                replay(bench, (enum property)p, &result.witness[p], state);
-        machine_free(state);
-        search_result_fini(&result);
-        if (!state)
-            return diag_no_memory(diag);
+    unsigned mismatch = 1u << PROPERTY_MISMATCH;
+    unsigned asked = (with->found | without->found) & mismatch ? mismatch : ~0u;
+    bool same = (with->found & asked) == (without->found & asked) &&
+                (asked == mismatch || with->ends_well == without->ends_well);
+    char detail[160];
+    snprintf(detail, sizeof detail,
+             "driver %s: found %#x, %s with reduction; found %#x, %s without",
+             driver_key(bench->program->driver), with->found,
+             with->ends_well ? "some end well" : "none ends well", without->found,
+             without->ends_well ? "some end well" : "none ends well");
+    if (!same)
+        complain(bench, "searches", detail);
+    bench->searched++;
+}
+
+static enum status search(struct bench *bench, bool reduction, struct search_result *out,
+                          struct diag *diag)
+{
+    struct search_options options = {.reduction = reduction,
+                                     .properties = (1u << PROPERTY_COUNT) - 1,
+                                     .limits = {.states = bench->limit / 2}};
+    enum status status = search_run(bench->program, &options, out, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct state *state = machine_state(bench->program);
+    for (int p = 0; state && p < PROPERTY_COUNT; p++)
+        if (out->found & 1u << p)
+            replay(bench, (enum property)p, &out->witness[p], state);
+    if (!state) {
+        search_result_fini(out);
+        return diag_no_memory(diag);
     }
+    machine_free(state);
     return STATUS_OK;
+}
+
+static enum status check_searches(struct bench *bench, struct diag *diag)
+{
+    struct search_result with, without;
+    enum status status = search(bench, true, &with, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = search(bench, false, &without, diag);
+    if (status == STATUS_OK) {
+        if (with.complete && without.complete)
+            compare_searches(bench, &with, &without);
+        search_result_fini(&without);
+    }
+    search_result_fini(&with);
+    return status;
 }
 
 /* ---- numbers of iterations ------------------------------------------------------------------- */
@@ -458,7 +495,7 @@ static enum status check_program(struct bench *bench, const struct plan *plan, e
     if (!check_walks(bench))
         status = diag_no_memory(diag);
     if (status == STATUS_OK)
-        status = check_witnesses(bench, diag);
+        status = check_searches(bench, diag);
     program_close(program);
     return status;
 }
@@ -535,9 +572,10 @@ static void check_form(enum random_form form, bool wide, uint64_t seed, uint64_t
         check_plan(&bench, form, wide);
     }
     tap_note("%s: %d programs, %d states walked, %d pairs of steps, %d verdicts compared (%d "
-             "violated, %d proved), %d too big, %d witnesses, %d numbers of iterations",
+             "violated, %d proved), %d too big, %d pairs of searches, %d witnesses, %d numbers of "
+             "iterations",
              key, bench.built, bench.states, bench.commuted, bench.compared, bench.violated,
-             bench.proved, bench.skipped, bench.witnesses, bench.numbers);
+             bench.proved, bench.skipped, bench.searched, bench.witnesses, bench.numbers);
     tap_ok(bench.complaints == 0, "%s: all ways agree", key);
     int asked = bench.compared + bench.skipped, wanted = plans < 1000 ? 1 : enough[form][wide];
     tap_ok(plans < 10 || 100 * bench.compared >= wanted * asked,
