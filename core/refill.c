@@ -1,6 +1,8 @@
 /* refill.c - see refill.h. */
 #include "refill.h"
 
+#include "failure.h"
+
 /* The oldest send in the channel that nobody received; -1: none. */
 static int unreceived_part(const struct program *p, const int32_t *c, int channel)
 {
@@ -17,6 +19,8 @@ static bool may_be_eager(const struct program *p, int channel)
 void refill_check(struct work_state *w)
 {
     const struct program *p = w->p;
+    if (failure_happened(p, w->c))
+        return; /* a rank that stopped is not drained */
     for (int channel = 0; p->tasks && channel < p->channel_count; channel++) {
         int part = may_be_eager(p, channel) ? unreceived_part(p, w->c, channel) : -1;
         if (part < 0)

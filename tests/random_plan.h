@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+enum { RANDOM_MAX_RANKS = 3 };
 enum random_form { RANDOM_PIPELINE, RANDOM_THREADS, RANDOM_PROGRAMS, RANDOM_FORMS };
 
 /* "pipeline", "threads", "programs" */

@@ -2,7 +2,7 @@
  * random_wide.c - random plans that leave nothing out: every key of swplan(5) that can change a
  * verdict is drawn, and most of those that cannot, in any mixture.
  *
- *     every form   about, ranks, comms (of some ranks too), queues, buffers (scope, bytes), machine
+ *     every form   about, on_failure, ranks, comms (of some ranks too), queues, buffers (scope, bytes), machine
  *     machine      sm_slots, hw_queues, launch_queue, first_use_blocks, launch_order_implicit,
  *                  lazy_load, memory, copy_engines, eager_messages, eager_bytes
  *     pipeline     every key of the form, of a task and of work; rank_overrides of both kinds
@@ -77,9 +77,17 @@ static const char *collective(struct random *random)
     return ONE_OF(random, kinds);
 }
 
+/* What a plan does about a failure; without one it makes no difference. */
+static void write_on_failure(struct random *random)
+{
+    static const char *const ways[] = {"none", "wake", "abort"};
+    if (rarely(random, 4))
+        fprintf(random->out, "on_failure: %s\n", ONE_OF(random, ways));
+}
+
 /* ---- pipeline -------------------------------------------------------------------------------- */
 
-enum { MAX_TASKS = 4, MAX_RANKS = 3 };
+enum { MAX_TASKS = 4 };
 
 /* What the ranks of a pipeline do for a task where they do not all do the same. */
 enum difference { ALIKE, MESSAGE, HALF };
@@ -286,6 +294,7 @@ static void write_pipeline(struct random *random)
     writer.stages = highest + 1;
     fprintf(random->out, "swplan: 1\nname: wide\nabout: a random pipeline\nranks: %d\n",
             writer.ranks);
+    write_on_failure(random);
     if (rarely(random, 4))
         fprintf(random->out, "pipeline_depth: %d\n", writer.stages);
     fputs("buffers: {b: {scope: iteration, bytes: 1KiB}, w: {scope: shared, bytes: 1KiB}}\n",
@@ -503,6 +512,7 @@ static void write_threads(struct random *random)
             "comms: {A: %s, B: %s%s}\nbuffers: {b: {scope: shared, bytes: 1KiB}}\n",
             ranks, 1 + below(random, 2), members[ranks - 1], members[ranks - 1],
             ranks > 1 ? ", C: [1, 0]" : "");
+    write_on_failure(random);
     write_machine(random, 8, "A");
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
@@ -526,7 +536,7 @@ struct program_writer {
     struct random *random;
     int ranks, stages, microbatches;
     bool messages, split; /* written out; the backward pass in two parts */
-    struct action_list list[MAX_RANKS];
+    struct action_list list[RANDOM_MAX_RANKS];
 };
 
 static void add(struct program_writer *writer, int stage, const char *kind, int microbatch)
@@ -655,6 +665,7 @@ static void write_programs(struct random *random)
           "times: {F: 1ms, B: 2ms, I: 1ms, W: 1ms, UNSHARD: 1ms, SEND_F: 1ms}\n",
           random->out);
     write_p2p(random);
+    write_on_failure(random);
     write_machine(random, 10, NULL);
     if (rarely(random, 6)) {
         write_generate(random);
