@@ -23,25 +23,29 @@ enum { QUICK = 150, LONG = 6000, STATES = 12000 };
 
 static const char *const collectives[] = {"all_reduce", "all_gather"};
 
-static void write_work(struct random *random, int ranks)
+/* True if it is a collective of communicator dp. */
+static bool write_work(struct random *random, int ranks)
 {
-    switch (below(random, ranks > 1 ? 8 : 12)) {
+    const char *comm = below(random, 3) ? "dp" : "mp";
+    switch (below(random, ranks > 1 ? 6 : 12)) {
     case 0:
     case 1:
     case 2:
         fprintf(random->out, ", work: {collective: %s, comm: %s, bytes: 1KiB}",
-                one_of(random, collectives, 2), below(random, 3) ? "dp" : "mp");
-        break;
+                one_of(random, collectives, 2), comm);
+        return *comm == 'd';
     case 3: fputs(", work: {host: 1us}", random->out); break;
     case 4: fputs(", work: {copy: h2d, bytes: 1KiB, pageable: true}", random->out); break;
     default: break;
     }
+    return false;
 }
 
-static void write_task(struct random *random, int index, int ranks)
+static bool write_task(struct random *random, int index, int ranks)
 {
     static const char *const accesses[] = {"", ", reads: [b]", ", writes: [b]", ", reads: [w]",
                                            ", writes: [w]"};
+    static const char *const locks[] = {"m", "m", "m, n", "n, m"};
     fprintf(random->out, "  T%d: {stage: %d, stream: s%d, thread_group: g%d, time: 1us%s", index,
             below(random, 3), below(random, 2), below(random, 2), one_of(random, accesses, 5));
     if (rarely(random, 4))
@@ -49,11 +53,12 @@ static void write_task(struct random *random, int index, int ranks)
     if (rarely(random, 6))
         fprintf(random->out, ", host_sync: %s", below(random, 2) ? "stream" : "device");
     if (rarely(random, 6))
-        fprintf(random->out, ", holds: [%s]", rarely(random, 4) ? "m, n" : "m");
+        fprintf(random->out, ", holds: [%s]", one_of(random, locks, 4));
     if (rarely(random, 3))
         fputs(", sm: 1", random->out);
-    write_work(random, ranks);
+    bool collective = write_work(random, ranks);
     fputs("}\n", random->out);
+    return collective;
 }
 
 static void write_machine(struct random *random)
@@ -81,18 +86,21 @@ static void write_dependences(struct random *random, int tasks)
                 below(random, tasks), 1 + below(random, 2));
 }
 
-/* A rank that differs, in what must not pass for alike. */
-static void write_override(struct random *random, int rank, int tasks)
+/* A rank that differs, in what must not pass for alike; `collective` is a task of communicator dp, -1:
+   there is none. */
+static void write_override(struct random *random, int rank, int tasks, int collective)
 {
     fprintf(random->out, "rank_overrides: {%d: {", rank);
     int task = below(random, tasks);
-    switch (below(random, 4)) {
+    switch (below(random, 5)) {
     case 0: fputs("enqueue_order: stage-ascending", random->out); break;
     case 1:
+    case 2:
+        task = collective >= 0 ? collective : task;
         fprintf(random->out, "schedule: {T%d: {work: {collective: %s, comm: dp, bytes: %dKiB}}}",
                 task, one_of(random, collectives, 2), 1 + below(random, 2));
         break;
-    case 2: fprintf(random->out, "schedule: {T%d: {stream: s1, time: 2us}}", task); break;
+    case 3: fprintf(random->out, "schedule: {T%d: {stream: s1, time: 2us}}", task); break;
     default: fprintf(random->out, "schedule: {T%d: {time: 2us}}", task); break;
     }
     fputs("}}\n", random->out);
@@ -112,11 +120,12 @@ static void write_plan(struct random *random)
                 below(random, 2) ? "stage-descending" : "stage-ascending");
     write_machine(random);
     fputs("schedule:\n", random->out);
+    int collective = -1;
     for (int t = 0; t < tasks; t++)
-        write_task(random, t, ranks);
+        collective = write_task(random, t, ranks) ? t : collective;
     write_dependences(random, tasks);
-    if (rarely(random, 4))
-        write_override(random, below(random, ranks), tasks);
+    if (rarely(random, ranks > 1 ? 2 : 6))
+        write_override(random, below(random, ranks), tasks, collective);
 }
 
 struct tally {
