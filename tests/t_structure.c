@@ -54,8 +54,8 @@ static bool write_task(struct random *random, int index, int ranks)
         fprintf(random->out, ", host_sync: %s", below(random, 2) ? "stream" : "device");
     if (rarely(random, 6))
         fprintf(random->out, ", holds: [%s]", one_of(random, locks, 4));
-    if (rarely(random, 3))
-        fputs(", sm: 1", random->out);
+    if (below(random, 2))
+        fprintf(random->out, ", sm: %d", 1 + rarely(random, 6));
     bool collective = write_work(random, ranks);
     fputs("}\n", random->out);
     return collective;
@@ -66,9 +66,10 @@ static void write_machine(struct random *random)
     static const char *const knobs[] = {"sm_slots: 1",     "hw_queues: 1",
                                         "launch_queue: 3", "launch_order_implicit: true",
                                         "lazy_load: true", "first_use_blocks: true",
-                                        "sm_slots: 2",     "memory: 3KiB"};
+                                        "sm_slots: 1",     "sm_slots: 2",
+                                        "memory: 3KiB"};
     if (rarely(random, 2))
-        fprintf(random->out, "machine: {%s}\n", one_of(random, knobs, 8));
+        fprintf(random->out, "machine: {%s}\n", one_of(random, knobs, 9));
 }
 
 static void write_dependences(struct random *random, int tasks)
