@@ -1,400 +1,330 @@
 /*
  * search.c - see search.h.
  *
- * One node is expanded like this:
+ *     states      0 1 2 3 4 5 | 6 7 8 9 | 10 11 12 13 | 14 15 ...
+ *                 committed     batch 1   batch 2       not yet taken
+ *                               expanded  expanded
+ *                               by one    by another
+ *                               thread    thread
  *
- *     node --choice--> state --free step--> state ... --free step--> state = next node
- *
- * where the chain of free steps ends at a state with a real choice, at an end, or after an
- * iteration was retired (so that every infinite run passes infinitely many nodes and the graph can
- * close). The chain is deterministic, so a parent and a choice are enough to find it again.
+ * The numbers of the states are the queue. A thread takes the next few nodes as a batch and expands
+ * them by itself (explore.h); the tree of states is shared without locks. What came of a batch is
+ * committed, by whichever thread is there, in the order of the nodes: only then do new states get
+ * their numbers and violations count. So all threads together do exactly what one does alone. What
+ * is done under the lock is a look into one table for each transition, and little beside what
+ * finding the transition took.
  */
-#include "search.h"
+#include "check/search.h"
 
+#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "pack.h"
-#include "check/reduce.h"
-#include "check/stopwatch.h"
-#include "visited.h"
+#include "check/bitstate.h"
+#include "check/cycle.h"
+#include "check/explore.h"
+#include "check/paths.h"
 
-enum { MAX_CHAIN = 1 << 20, PROGRESS_EVERY = 1 << 10 };
+enum { BATCHES_A_THREAD = 4, PREFETCH_AHEAD = 8 };
+
+struct worker {
+    struct search *search;
+    struct explorer explorer;
+    pthread_t thread;
+};
 
 struct search {
     const struct program *program;
     const struct search_options *options;
     struct search_result *result;
-    struct diag *diag;
-    struct visited *visited;
-    struct state *node, *work; /* the node being expanded, a successor */
-    struct reducer reducer;
-    struct transition *choices;
-    unsigned char *packed;
-    uint32_t *edges; /* pairs from, to; kept only for an endless search */
-    size_t edge_count, edge_cap;
-    struct timespec start;
+    struct budget budget;
+    struct watch watch;
+    struct tree tree;
+    struct states states;
+    struct edges edges; /* only for an endless search */
     double last_progress;
+
+    pthread_mutex_t lock; /* all that follows, states and result */
+    pthread_cond_t changed;
+    struct worker *workers;
+    struct batch *batches; /* a ring: batch n is at n mod ring */
+    bool *ready;           /* it is expanded */
+    uint64_t taken, committed, ring;
+    uint32_t next; /* the first node in no batch */
     enum status status;
     bool stop;
     bool given_up; /* some run was not followed to its end */
 };
 
-/* ---- choices --------------------------------------------------------------------------------- */
+/* ---- judging what came of a batch ------------------------------------------------------------ */
 
-/* The transitions to explore at the node. */
-static int list_choices(struct search *search)
+static void end_search(struct search *search, const char *limit)
 {
-    int count = search->options->reduction
-                    ? reducer_choices(&search->reducer, search->node, search->choices)
-                    : machine_enabled(search->program, search->node, search->choices);
-    if (!search->options->endless)
-        return count;
-    int kept = 0;
-    for (int i = 0; i < count; i++)
-        if (search->choices[i].agent != 0 || search->choices[i].choice == 0)
-            search->choices[kept++] = search->choices[i];
-    return kept;
+    if (!search->stop)
+        search->result->limit = limit;
+    search->stop = true;
 }
 
-/* ---- paths ----------------------------------------------------------------------------------- */
-
-static bool path_append(struct search_path *path, size_t *cap, struct transition step)
+/* Whatever is refused ends the search, which keeps what it knows. */
+static void refuse(struct search *search, enum status status)
 {
-    if (path->count == *cap) {
-        size_t grown = *cap ? 2 * *cap : 64;
-        struct transition *steps = realloc(path->steps, grown * sizeof *steps);
-        if (!steps)
-            return false;
-        path->steps = steps;
-        *cap = grown;
-    }
-    path->steps[path->count++] = step;
-    return true;
-}
-
-/* Replay `choices` (count of them) and the chains between, the last chain only up to `last_chain`
-   steps; the transitions are appended to `path`. */
-static bool replay(struct search *search, const struct transition *choices, size_t count,
-                   size_t last_chain, struct search_path *path)
-{
-    const struct program *p = search->program;
-    size_t cap = 0;
-    struct state *state = search->work;
-    machine_reset(p, state);
-    for (size_t i = 0; i <= count; i++) {
-        bool anchored = false;
-        if (i > 0) {
-            anchored = machine_retires(p, state, choices[i - 1].agent);
-            if (!path_append(path, &cap, choices[i - 1]))
-                return false;
-            machine_step(p, state, choices[i - 1], NULL);
-        }
-        size_t limit = i == count ? last_chain : MAX_CHAIN;
-        for (size_t k = 0; search->options->reduction && !anchored && k < limit; k++) {
-            int agent = reducer_next_free(&search->reducer, state);
-            if (agent < 0)
-                break;
-            anchored = machine_retires(p, state, agent);
-            if (!path_append(path, &cap, (struct transition){agent, 0}))
-                return false;
-            machine_step(p, state, (struct transition){agent, 0}, NULL);
-        }
-    }
-    return true;
-}
-
-/* The path to node `id`, then `choice` (if any), then `chain` free steps. */
-static void keep_witness(struct search *search, enum property property, uint32_t id,
-                         const struct transition *choice, size_t chain)
-{
-    size_t depth = choice ? 1 : 0;
-    for (uint32_t at = id;
-         at != VISITED_NONE && visited_parent(search->visited, at) != VISITED_NONE;
-         at = visited_parent(search->visited, at))
-        depth++;
-    struct transition *choices = calloc(depth + 1, sizeof *choices);
-    struct state *saved = machine_state(search->program);
-    if (!choices || !saved) {
-        search->status = diag_no_memory(search->diag);
-        free(choices);
-        machine_free(saved);
+    if (status == STATUS_OK)
         return;
-    }
-    size_t k = depth;
-    if (choice)
-        choices[--k] = *choice;
-    for (uint32_t at = id; k > 0; at = visited_parent(search->visited, at))
-        choices[--k] = visited_transition(search->visited, at);
-    machine_copy(search->program, saved, search->work);
-    if (!replay(search, choices, depth, chain, &search->result->witness[property]))
-        search->status = diag_no_memory(search->diag);
-    machine_copy(search->program, search->work, saved);
-    machine_free(saved);
-    free(choices);
+    search->result->no_memory |= status == STATUS_SYSTEM;
+    end_search(search, status == STATUS_SYSTEM ? "no more memory in the system" : "memory");
 }
 
-/* ---- violations ------------------------------------------------------------------------------ */
-
-static void found(struct search *search, unsigned violated, uint32_t id,
-                  const struct transition *choice, size_t chain)
+static void judge_violation(struct search *search, const struct violation *seen)
 {
-    violated &= search->options->properties & ~search->result->found;
-    search->result->found |= violated;
-    for (int property = 0; property < PROPERTY_COUNT; property++)
-        if (violated & 1u << property)
-            keep_witness(search, (enum property)property, id, choice, chain);
-    unsigned all = search->options->stop_when_all;
-    if (search->result->found & search->options->stop_at ||
-        (all && (search->result->found & all) == all))
-        search->stop = true;
-}
-
-/* A state where nothing can go on: the end, or a deadlock. */
-static unsigned judge_end(struct search *search, const struct state *state)
-{
-    const struct program *p = search->program;
-    if (machine_done(p, state)) {
-        search->result->ends_well = true;
-        return 0;
-    }
-    unsigned violated =
-        1u << (reducer_data_ended(&search->reducer, state) ? PROPERTY_DRAIN : PROPERTY_DEADLOCK);
-    int64_t wanted, other;
-    for (int agent = 0; agent < p->agent_count; agent++)
-        if (machine_stale_wait(p, state, agent, &wanted, &other))
-            violated |= 1u << PROPERTY_SLOT;
-    return violated;
-}
-
-/* ---- the search ------------------------------------------------------------------------------ */
-
-static bool keep_edge(struct search *search, uint32_t from, uint32_t to)
-{
-    if (search->edge_count == search->edge_cap) {
-        size_t cap = search->edge_cap ? 2 * search->edge_cap : 256;
-        uint32_t *edges = realloc(search->edges, 2 * cap * sizeof *edges);
-        if (!edges)
-            return false;
-        search->edges = edges;
-        search->edge_cap = cap;
-    }
-    search->edges[2 * search->edge_count] = from;
-    search->edges[2 * search->edge_count++ + 1] = to;
-    return true;
-}
-
-/* Is there an infinite run? Take away nodes without successors until none is left, or a cycle is.
- */
-static bool has_cycle(const struct search *search, bool *out)
-{
-    size_t nodes = visited_count(search->visited), left = nodes;
-    uint32_t *out_degree = calloc(nodes + 1, sizeof *out_degree);
-    if (!out_degree)
-        return false;
-    for (size_t e = 0; e < search->edge_count; e++)
-        if (search->edges[2 * e] != VISITED_NONE)
-            out_degree[search->edges[2 * e]]++;
-    bool again = true;
-    while (again) {
-        again = false;
-        for (size_t e = search->edge_count; e-- > 0;) { /* most edges lead to later nodes */
-            uint32_t from = search->edges[2 * e], to = search->edges[2 * e + 1];
-            if (from == VISITED_NONE || out_degree[to] != 0 || out_degree[from] == 0)
-                continue;
-            search->edges[2 * e] = VISITED_NONE; /* this way comes to an end */
-            again |= --out_degree[from] == 0;
+    struct search_result *result = search->result;
+    const struct search_options *options = search->options;
+    unsigned violated = seen->violated & ~result->found;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (violated & 1u << p) {
+            enum status status =
+                path_to(search->program, options, &search->states, seen->id,
+                        seen->stepped ? &seen->choice : NULL, seen->chain, &result->witness[p]);
+            search->status = search->status == STATUS_OK ? status : search->status;
         }
-    }
-    for (size_t i = 0; i < nodes; i++)
-        left -= out_degree[i] == 0;
-    free(out_degree);
-    *out = left > 0;
-    return true;
+    result->found |= violated;
+    unsigned all = options->stop_when_all;
+    if (result->found & options->stop_at || (all && (result->found & all) == all))
+        end_search(search, NULL);
 }
 
-static void store(struct search *search, uint32_t parent, struct transition by)
+static void keep_successor(struct search *search, uint32_t parent, const struct successor *found)
 {
-    machine_canonical(search->program, search->work);
-    size_t length = pack_state(search->program, search->work, search->packed);
     uint32_t id;
     bool is_new;
     enum status status =
-        visited_insert(search->visited, search->packed, length, parent, by, &id, &is_new);
-    if (status == STATUS_LIMIT) {
-        search->result->limit = "memory";
-        search->stop = true;
-    } else if (status != STATUS_OK ||
-               (search->options->endless && !keep_edge(search, parent, id))) {
-        search->status = diag_no_memory(search->diag);
-    }
+        states_insert(&search->states, found->root, parent, found->by, &id, &is_new);
+    if (status == STATUS_OK && search->options->endless && parent != STATES_NONE)
+        status = edges_add(&search->edges, id);
+    refuse(search, status);
 }
 
-/* Let the one who asked look at search->work: the state after `choice` and `chain` free steps. */
-static void visit(struct search *search, uint32_t id, const struct transition *choice, size_t chain)
+static void commit_node(struct search *search, const struct batch *batch, size_t node)
 {
-    const struct search_options *options = search->options;
-    if (options->visit && options->visit(options->visit_arg, search->work))
-        found(search, 1u << PROPERTY_FAULTS, id, choice, chain);
+    const struct expansion *now = &batch->nodes[node];
+    size_t violation = node ? batch->nodes[node - 1].violations : 0;
+    size_t successor = node ? batch->nodes[node - 1].successors : 0;
+    bool first = batch->first == STATES_NONE;
+    uint32_t id = first ? STATES_NONE : batch->first + (uint32_t)node;
+    search->result->transitions += now->transitions;
+    search->result->ends_well |= now->ends_well;
+    search->given_up |= now->given_up;
+    if (search->options->endless && !first)
+        refuse(search, edges_begin(&search->edges));
+    for (; violation < now->violations; violation++)
+        judge_violation(search, &batch->violations[violation]);
+    for (; successor < now->successors && !search->stop; successor++) {
+        if (successor + PREFETCH_AHEAD < batch->successor_count)
+            states_prefetch(&search->states, batch->successors[successor + PREFETCH_AHEAD].root);
+        keep_successor(search, id, &batch->successors[successor]);
+    }
+    uint64_t limit = search->options->limits.states;
+    if (limit && states_count(&search->states) > limit)
+        end_search(search, "states");
 }
 
-/* Do the chosen step and the chain of free steps behind it; store the node it leads to. */
-static void follow(struct search *search, uint32_t id, const struct transition *choice)
+static void commit(struct search *search, const struct batch *batch)
 {
-    const struct program *p = search->program;
-    struct effect effect;
-    bool anchored = false;
-    unsigned bad = search->options->cut_at | 1u << PROPERTY_MISMATCH;
-    if (choice) {
-        anchored = machine_retires(p, search->work, choice->agent);
-        machine_step(p, search->work, *choice, &effect);
-        search->result->transitions++;
-        if (effect.violated)
-            found(search, effect.violated, id, choice, 0);
-        if (effect.violated & bad)
-            return;
-    }
-    visit(search, id, choice, 0);
-    for (size_t k = 1; search->options->reduction && !anchored && k < MAX_CHAIN && !search->stop;
-         k++) {
-        int agent = reducer_next_free(&search->reducer, search->work);
-        if (agent < 0)
-            break;
-        anchored = machine_retires(p, search->work, agent);
-        machine_step(p, search->work, (struct transition){agent, 0}, &effect);
-        search->result->transitions++;
-        if (effect.violated)
-            found(search, effect.violated, id, choice, k);
-        if (effect.violated & bad)
-            return;
-        visit(search, id, choice, k);
-    }
-    store(search, id, choice ? *choice : (struct transition){0, 0});
+    for (size_t node = 0; node < batch->done && !search->stop; node++)
+        commit_node(search, batch, node);
+    if (!search->stop)
+        refuse(search, batch->status);
+    if (!search->stop && watch_over(&search->watch))
+        end_search(search, watch_interrupted(&search->watch) ? "interrupted" : "time");
 }
 
 static void report_progress(struct search *search)
 {
-    const struct search_limits *limits = &search->options->limits;
-    double seconds = stopwatch_seconds(&search->start);
-    if (limits->time_ns && seconds * 1e9 > (double)limits->time_ns) {
-        search->result->limit = "time";
-        search->stop = true;
-    }
+    double seconds = stopwatch_seconds(&search->watch.start);
     if (!search->options->progress || seconds - search->last_progress < 0.5)
         return;
     search->last_progress = seconds;
-    struct search_progress progress = {visited_count(search->visited), search->result->transitions,
-                                       visited_bytes(search->visited), seconds};
+    uint32_t states = states_count(&search->states);
+    struct search_progress progress = {.states = states,
+                                       .transitions = search->result->transitions,
+                                       .frontier = states - search->next,
+                                       .bytes = atomic_load(&search->budget.used_bytes),
+                                       .seconds = seconds};
     search->options->progress(search->options->progress_arg, &progress);
 }
 
-/* Programs built with `faults`: what is judged is who is blocked after a fault, and nothing else. True
-   if there is nothing to expand here. */
-static bool judge_fault(struct search *search, uint32_t id, int choices)
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static int thread_count(const struct search_options *options)
 {
-    const unsigned faults = 1u << PROPERTY_FAULTS;
-    if (!machine_never_woken(search->program, search->node)) {
-        search->result->ends_well |= choices == 0 && machine_failed(search->program, search->node);
-        return choices == 0;
-    }
-    machine_copy(search->program, search->work, search->node);
-    found(search, faults, id, NULL, MAX_CHAIN);
-    return choices == 0 || search->options->cut_at & faults;
+    return options->threads > 1 ? options->threads : 1;
 }
 
-static void expand(struct search *search, uint32_t id)
+static bool is_over(const struct search *search)
 {
-    const struct program *p = search->program;
-    pack_expand(p, visited_state(search->visited, id), search->node);
-    int count = list_choices(search);
-    if (p->options.faults && judge_fault(search, id, count))
-        return;
-    if (count == 0) {
-        machine_copy(p, search->work, search->node);
-        unsigned violated = judge_end(search, search->node);
-        if (violated)
-            found(search, violated, id, NULL, MAX_CHAIN);
-        search->given_up |= machine_enabled(p, search->node, search->choices) > 0 &&
-                            !(violated & search->options->cut_at);
-    }
-    for (int i = 0; i < count && !search->stop && search->status == STATUS_OK; i++) {
-        machine_copy(p, search->work, search->node);
-        struct transition choice = search->choices[i];
-        follow(search, id, &choice);
-    }
+    return search->stop || search->status != STATUS_OK ||
+           (search->taken == search->committed && search->next == states_count(&search->states));
 }
+
+/* The next nodes as a batch, in *number; false: there are none now. When few are left, all threads
+   get some. */
+static bool take_batch(struct search *search, uint64_t *number)
+{
+    uint32_t left = states_count(&search->states) - search->next;
+    if (left == 0 || search->taken - search->committed == search->ring)
+        return false;
+    uint32_t share = left / (uint32_t)thread_count(search->options) / 2;
+    uint32_t wanted = thread_count(search->options) == 1 ? left : share ? share : 1;
+    struct batch *batch = &search->batches[search->taken % search->ring];
+    batch->first = search->next;
+    batch->count = wanted < BATCH_NODES ? wanted : BATCH_NODES;
+    batch->properties = search->options->properties & ~search->result->found;
+    for (uint32_t i = 0; i < batch->count; i++)
+        batch->roots[i] = states_root(&search->states, batch->first + i);
+    search->next += batch->count;
+    *number = search->taken++;
+    return true;
+}
+
+static void commit_ready(struct search *search)
+{
+    while (search->committed < search->taken &&
+           search->ready[search->committed % search->ring] && !search->stop) {
+        uint64_t at = search->committed++ % search->ring;
+        search->ready[at] = false;
+        commit(search, &search->batches[at]);
+    }
+    report_progress(search);
+}
+
+static void *work(void *arg)
+{
+    struct worker *worker = arg;
+    struct search *search = worker->search;
+    pthread_mutex_lock(&search->lock);
+    while (!is_over(search)) {
+        uint64_t number;
+        if (!take_batch(search, &number)) {
+            pthread_cond_wait(&search->changed, &search->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&search->lock);
+        explorer_expand(&worker->explorer, &search->batches[number % search->ring]);
+        pthread_mutex_lock(&search->lock);
+        search->ready[number % search->ring] = true;
+        commit_ready(search);
+        pthread_cond_broadcast(&search->changed);
+    }
+    pthread_mutex_unlock(&search->lock);
+    return NULL;
+}
+
+/* The caller is a worker too; a thread the system refuses is done without. */
+static void run_workers(struct search *search)
+{
+    int started = 1, wanted = thread_count(search->options);
+    while (started < wanted && pthread_create(&search->workers[started].thread, NULL, work,
+                                              &search->workers[started]) == 0)
+        started++;
+    work(&search->workers[0]);
+    for (int i = 1; i < started; i++)
+        pthread_join(search->workers[i].thread, NULL);
+}
+
+/* ---- the search ------------------------------------------------------------------------------ */
 
 static void breadth_first(struct search *search)
 {
-    const struct search_limits *limits = &search->options->limits;
-    machine_reset(search->program, search->work);
-    follow(search, VISITED_NONE, NULL);
-    for (uint32_t id = 0; id < visited_count(search->visited); id++) {
-        if (search->stop || search->status != STATUS_OK)
-            return;
-        expand(search, id);
-        if (limits->states && visited_count(search->visited) > limits->states) {
-            search->result->limit = "states";
-            search->stop = true;
-        }
-        if (id % PROGRESS_EVERY == 0)
-            report_progress(search);
+    struct batch *batch = &search->batches[0];
+    batch->properties = search->options->properties;
+    explorer_begin(&search->workers[0].explorer, batch);
+    commit(search, batch);
+    if (!search->stop)
+        run_workers(search);
+    bool cycle = false;
+    if (search->options->endless && !search->stop)
+        refuse(search, edges_have_cycle(&search->edges, states_count(&search->states), &cycle));
+    search->result->ends_well |= cycle;
+    search->result->complete = !search->stop && !search->given_up;
+    search->result->states = states_count(&search->states);
+}
+
+static enum status open_workers(struct search *search)
+{
+    int threads = thread_count(search->options);
+    size_t count = (size_t)threads;
+    search->ring = count * BATCHES_A_THREAD;
+    enum status status =
+        budget_alloc(&search->budget, count * sizeof *search->workers, &search->workers);
+    if (status == STATUS_OK)
+        status = budget_alloc(&search->budget, search->ring * sizeof *search->batches,
+                              &search->batches);
+    if (status == STATUS_OK)
+        status =
+            budget_alloc(&search->budget, search->ring * sizeof *search->ready, &search->ready);
+    for (uint64_t i = 0; status == STATUS_OK && i < search->ring; i++)
+        batch_open(&search->batches[i], &search->budget);
+    for (int i = 0; i < threads && status == STATUS_OK; i++) {
+        search->workers[i].search = search;
+        status = explorer_open(&search->workers[i].explorer, search->options, &search->tree,
+                               &search->watch);
     }
+    return status;
 }
 
-static enum pace pace_for(const struct program *program, const struct search_options *options)
+static void close_workers(struct search *search)
 {
-    unsigned bound = 1u << PROPERTY_BOUND;
-    if (!program->tasks || program->plan->pipeline.retire == RETIRE_DEVICE ||
-        !(options->properties & bound))
-        return PACE_ANY; /* then the number in flight is bounded by construction */
-    return options->cut_at & bound ? PACE_LATE_ADMISSION : PACE_LATE_DEVICE;
+    for (int i = 0; search->workers && i < thread_count(search->options); i++)
+        explorer_close(&search->workers[i].explorer);
+    for (uint64_t i = 0; search->batches && i < search->ring; i++)
+        batch_close(&search->batches[i]);
+    free(search->workers);
+    free(search->batches);
+    free(search->ready);
 }
 
-static bool allocate(struct search *search)
+static enum status open_tables(struct search *search)
 {
-    const struct program *p = search->program;
-    size_t limit = search->options->limits.mem_bytes;
-    search->visited = visited_open(limit ? limit : SEARCH_DEFAULT_MEMORY);
-    search->node = machine_state(p);
-    search->work = machine_state(p);
-    search->choices = calloc((size_t)p->agent_count + 1, sizeof *search->choices);
-    search->packed = malloc(pack_bound(p));
-    return search->visited && search->node && search->work && search->choices && search->packed &&
-           reducer_init(&search->reducer, p, pace_for(p, search->options));
+    edges_open(&search->edges, &search->budget);
+    enum status status = tree_open(&search->tree, search->program,
+                                   thread_count(search->options) > 1, &search->budget);
+    if (status == STATUS_OK)
+        status = states_open(&search->states, search->program, &search->budget);
+    return status == STATUS_OK ? open_workers(search) : status;
 }
 
-static void release(struct search *search)
+static void search_exactly(struct search *search)
 {
-    visited_close(search->visited);
-    machine_free(search->node);
-    machine_free(search->work);
-    free(search->choices);
-    free(search->packed);
-    reducer_fini(&search->reducer);
-    free(search->edges);
+    enum status status = open_tables(search);
+    refuse(search, status);
+    if (status == STATUS_OK)
+        breadth_first(search);
+    close_workers(search);
+    edges_close(&search->edges);
+    states_close(&search->states);
+    tree_close(&search->tree);
 }
 
 enum status search_run(const struct program *program, const struct search_options *options,
                        struct search_result *out, struct diag *diag)
 {
     *out = (struct search_result){0};
-    struct search search = {.program = program, .options = options, .result = out, .diag = diag};
-    search.start = stopwatch_start();
-    if (!allocate(&search)) {
-        release(&search);
-        return diag_no_memory(diag);
-    }
-    breadth_first(&search);
-    bool cycle = false;
-    if (options->endless && search.status == STATUS_OK && !has_cycle(&search, &cycle))
-        search.status = diag_no_memory(diag);
-    out->ends_well |= cycle;
-    out->complete = search.status == STATUS_OK && !search.stop && !search.given_up;
-    out->states = visited_count(search.visited);
-    out->peak_bytes = visited_bytes(search.visited) + 2 * program->at.bytes;
-    out->seconds = stopwatch_seconds(&search.start);
-    release(&search);
+    struct search search = {.program = program, .options = options, .result = out};
+    search.watch = (struct watch){.start = stopwatch_start(),
+                                  .time_ns = options->limits.time_ns,
+                                  .interrupted = options->interrupted};
+    size_t limit = options->limits.mem_bytes;
+    budget_init(&search.budget, limit ? limit : SEARCH_DEFAULT_MEMORY);
+    pthread_mutex_init(&search.lock, NULL);
+    pthread_cond_init(&search.changed, NULL);
+    if (options->bitstate_bytes)
+        search.status = bitstate_run(program, options, &search.budget, &search.watch, out);
+    else
+        search_exactly(&search);
+    pthread_cond_destroy(&search.changed);
+    pthread_mutex_destroy(&search.lock);
+    out->peak_bytes = atomic_load(&search.budget.peak_bytes);
+    out->seconds = stopwatch_seconds(&search.watch.start);
+    if (out->no_memory || search.status != STATUS_OK)
+        diag_no_memory(diag);
     if (search.status != STATUS_OK)
         search_result_fini(out);
     return search.status;

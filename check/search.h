@@ -6,9 +6,15 @@
  * everything (machine_step_free) are taken at once and alone, and only states where a real choice
  * remains, or where an iteration was retired, are stored; see doc/checker.md for why nothing is
  * lost. Without reduction every step is a node.
+ *
+ * Any number of threads gives the same result, to the numbers of the states and the steps of the
+ * witnesses. A bitstate search (bitstate.h) visits states by their hash alone: what it finds is
+ * real, what it does not find is not proved absent.
  */
 #ifndef SWSIM_SEARCH_H
 #define SWSIM_SEARCH_H
+
+#include <stdatomic.h>
 
 #include "core/diag.h"
 #include "core/machine.h"
@@ -22,9 +28,12 @@ struct search_limits {
 
 struct search_progress {
     uint64_t states, transitions;
+    uint64_t frontier; /* states found and not yet expanded */
     size_t bytes;
     double seconds;
 };
+
+enum { SEARCH_MAX_THREADS = 256 };
 
 struct search_options {
     bool reduction;
@@ -38,8 +47,12 @@ struct search_options {
     bool (*visit)(void *arg, const struct state *state);
     void *visit_arg;
     struct search_limits limits;
+    int threads;                    /* 0: one */
+    size_t bitstate_bytes;          /* 0: exact; else the size of the filter; one thread */
+    const atomic_bool *interrupted; /* the search ends when this turns true; may be NULL */
     void (*progress)(void *arg,
-                     const struct search_progress *); /* may be NULL; about twice a second */
+                     const struct search_progress *); /* may be NULL; about twice a second,
+                                                      by any thread, one at a time */
     void *progress_arg;
 };
 
@@ -54,14 +67,16 @@ struct search_result {
     struct search_path witness[PROPERTY_COUNT]; /* of those found */
     bool complete;     /* the graph was closed: what is not found is proved absent */
     const char *limit; /* why it is not complete, NULL otherwise (static) */
+    bool no_memory;    /* the system refused memory: there is a message in diag, and `limit` */
+    double coverage;   /* bitstate: the part of the states that was visited, estimated; else 0 */
     bool ends_well; /* some run reaches the end, or (open number of iterations) goes on for ever */
     uint64_t states, transitions;
     size_t peak_bytes;
     double seconds;
 };
 
-/* STATUS_OK also when something was found or a limit was reached; STATUS_SYSTEM when memory is
-   exhausted. The caller frees the result with search_result_fini. */
+/* STATUS_OK also when something was found or a limit was reached, or memory ran out on the way;
+   STATUS_SYSTEM when it could not begin. The caller frees the result with search_result_fini. */
 enum status search_run(const struct program *program, const struct search_options *options,
                        struct search_result *out, struct diag *diag);
 void search_result_fini(struct search_result *result);

@@ -1,0 +1,243 @@
+/*
+ * bitstate.c - see bitstate.h.
+ *
+ *     stack    [open] [   ] [   ] [open] [   ] [open]      top
+ *               |                   |            |
+ *               initial state       a child      a child of that: the current state
+ *
+ * An entry is a state that was new when it was pushed. It is opened when its successors are pushed
+ * above it, and taken away when it is on top again. So the open entries are the way to the topmost
+ * of them.
+ */
+#include "check/bitstate.h"
+
+#include <stdlib.h>
+
+#include "check/explore.h"
+#include "check/paths.h"
+
+enum { HASHES = 3, PROGRESS_EVERY = 1 << 12 };
+
+struct entry {
+    uint64_t root;
+    uint32_t agent;
+    uint16_t choice;
+    uint16_t open;
+};
+
+struct supertrace {
+    const struct program *program;
+    const struct search_options *options;
+    struct search_result *result;
+    struct budget *budget;
+    struct watch *watch;
+    struct tree tree;
+    struct explorer explorer;
+    struct batch batch;
+    struct pile stack;
+    uint64_t *bits, bit_count, bits_set;
+    double left_out; /* states taken for seen, estimated */
+    double last_progress;
+    enum status status;
+    bool stop;
+};
+
+/* ---- the filter ------------------------------------------------------------------------------ */
+
+/* Put a state in; returns whether it was new. The positions are those of double hashing. */
+static bool filter_insert(struct supertrace *search, uint64_t root)
+{
+    uint64_t at = hash_words(&root, 1), step = hash_mix(at ^ UINT64_C(0x2545f4914f6cdd1d)) | 1;
+    bool is_new = false;
+    for (int i = 0; i < HASHES; i++, at += step) {
+        uint64_t bit = at % search->bit_count, mask = UINT64_C(1) << (bit % 64);
+        if (search->bits[bit / 64] & mask)
+            continue;
+        search->bits[bit / 64] |= mask;
+        search->bits_set++;
+        is_new = true;
+    }
+    return is_new;
+}
+
+/* The chance that a state never seen is taken for one. */
+static double false_alarm(const struct supertrace *search)
+{
+    double full = (double)search->bits_set / (double)search->bit_count;
+    return full * full * full;
+}
+
+/* ---- the stack ------------------------------------------------------------------------------- */
+
+static struct entry *entry_at(const struct supertrace *search, size_t i)
+{
+    return pile_at(&search->stack, i, sizeof(struct entry));
+}
+
+static void refuse(struct supertrace *search, enum status status)
+{
+    if (status == STATUS_OK || search->stop)
+        return;
+    search->result->no_memory = status == STATUS_SYSTEM;
+    search->result->limit = status == STATUS_SYSTEM ? "no more memory in the system" : "memory";
+    search->stop = true;
+}
+
+static void push(struct supertrace *search, const struct successor *found)
+{
+    double chance = false_alarm(search);
+    if (!filter_insert(search, found->root))
+        return;
+    search->left_out += chance / (1 - chance);
+    search->result->states++;
+    struct entry entry = {found->root, (uint32_t)found->by.agent, (uint16_t)found->by.choice, 0};
+    refuse(search, pile_push(&search->stack, &entry));
+}
+
+/* ---- violations ------------------------------------------------------------------------------ */
+
+/* The way to the current state, then the step of the violation. The first entry is the initial
+   state, which no choice leads to. */
+static enum status witness(struct supertrace *search, const struct violation *seen,
+                           struct search_path *out)
+{
+    size_t count = 0;
+    struct transition *choices = calloc(search->stack.count + 1, sizeof *choices);
+    if (!choices)
+        return STATUS_SYSTEM;
+    for (size_t i = 1; i < search->stack.count; i++) {
+        const struct entry *entry = entry_at(search, i);
+        if (entry->open)
+            choices[count++] = (struct transition){(int)entry->agent, entry->choice};
+    }
+    if (seen->stepped)
+        choices[count++] = seen->choice;
+    enum status status =
+        path_replay(search->program, search->options, choices, count, seen->chain, out);
+    free(choices);
+    return status;
+}
+
+static void judge(struct supertrace *search, const struct violation *seen)
+{
+    struct search_result *result = search->result;
+    const struct search_options *options = search->options;
+    unsigned violated = seen->violated & ~result->found, all = options->stop_when_all;
+    for (int p = 0; p < PROPERTY_COUNT && search->status == STATUS_OK; p++)
+        if (violated & 1u << p)
+            search->status = witness(search, seen, &result->witness[p]);
+    result->found |= violated;
+    search->stop |= result->found & options->stop_at || (all && (result->found & all) == all);
+}
+
+/* ---- the search ------------------------------------------------------------------------------ */
+
+static void take_over(struct supertrace *search)
+{
+    const struct batch *batch = &search->batch;
+    search->result->transitions += batch->nodes[0].transitions;
+    search->result->ends_well |= batch->nodes[0].ends_well;
+    for (size_t i = 0; i < batch->violation_count; i++)
+        judge(search, &batch->violations[i]);
+    for (size_t i = batch->successor_count; i-- > 0 && !search->stop;) /* the first ends on top */
+        push(search, &batch->successors[i]);
+    refuse(search, batch->status);
+}
+
+static void look_around(struct supertrace *search)
+{
+    struct search_result *result = search->result;
+    uint64_t limit = search->options->limits.states;
+    if (!search->stop && limit && result->states > limit) {
+        result->limit = "states";
+        search->stop = true;
+    }
+    if (!search->stop && watch_over(search->watch)) {
+        result->limit = watch_interrupted(search->watch) ? "interrupted" : "time";
+        search->stop = true;
+    }
+}
+
+static void report_progress(struct supertrace *search)
+{
+    double seconds = stopwatch_seconds(&search->watch->start);
+    if (!search->options->progress || seconds - search->last_progress < 0.5)
+        return;
+    search->last_progress = seconds;
+    struct search_progress progress = {.states = search->result->states,
+                                       .transitions = search->result->transitions,
+                                       .frontier = search->stack.count,
+                                       .bytes = atomic_load(&search->budget->used_bytes),
+                                       .seconds = seconds};
+    search->options->progress(search->options->progress_arg, &progress);
+}
+
+static void depth_first(struct supertrace *search)
+{
+    struct batch *batch = &search->batch;
+    batch->properties = search->options->properties;
+    explorer_begin(&search->explorer, batch);
+    take_over(search);
+    look_around(search);
+    for (uint64_t steps = 0; search->stack.count && !search->stop && search->status == STATUS_OK;
+         steps++) {
+        struct entry *top = entry_at(search, search->stack.count - 1);
+        if (top->open) {
+            pile_pop(&search->stack);
+            continue;
+        }
+        top->open = 1;
+        batch->first = 0;
+        batch->count = 1;
+        batch->properties = search->options->properties & ~search->result->found;
+        batch->roots[0] = top->root;
+        explorer_expand(&search->explorer, batch);
+        take_over(search);
+        look_around(search);
+        if (steps % PROGRESS_EVERY == 0)
+            report_progress(search);
+    }
+}
+
+static enum status open_tables(struct supertrace *search)
+{
+    size_t bytes = search->options->bitstate_bytes / 8 * 8;
+    search->bit_count = 8 * (uint64_t)bytes;
+    pile_open(&search->stack, sizeof(struct entry), search->budget);
+    batch_open(&search->batch, search->budget);
+    enum status status = budget_alloc(search->budget, bytes, &search->bits);
+    if (status == STATUS_OK)
+        status = tree_open(&search->tree, search->program, false, search->budget);
+    if (status == STATUS_OK)
+        status =
+            explorer_open(&search->explorer, search->options, &search->tree, search->watch);
+    return status;
+}
+
+static void close_tables(struct supertrace *search)
+{
+    explorer_close(&search->explorer);
+    tree_close(&search->tree);
+    batch_close(&search->batch);
+    pile_close(&search->stack);
+    budget_free(search->budget, search->bits, search->bit_count / 8);
+}
+
+enum status bitstate_run(const struct program *program, const struct search_options *options,
+                         struct budget *budget, struct watch *watch, struct search_result *out)
+{
+    struct supertrace search = {.program = program,
+                                .options = options,
+                                .result = out,
+                                .budget = budget,
+                                .watch = watch};
+    enum status status = open_tables(&search);
+    refuse(&search, status);
+    if (status == STATUS_OK)
+        depth_first(&search);
+    out->coverage = (double)out->states / ((double)out->states + search.left_out);
+    if (!out->limit)
+        out->limit = "bitstate";
+    close_tables(&search);
+    return search.status;
+}

@@ -1,0 +1,232 @@
+/* explore.c - see explore.h. */
+#include "check/explore.h"
+
+#include <string.h>
+
+enum { LOOK_EVERY = 64 };
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+void batch_open(struct batch *batch, struct budget *budget)
+{
+    *batch = (struct batch){.budget = budget};
+}
+
+void batch_close(struct batch *batch)
+{
+    if (!batch->budget)
+        return;
+    budget_free(batch->budget, batch->successors, batch->successor_cap * sizeof *batch->successors);
+    budget_free(batch->budget, batch->violations, batch->violation_cap * sizeof *batch->violations);
+    *batch = (struct batch){0};
+}
+
+static void add_successor(struct batch *batch, uint64_t root, struct transition by)
+{
+    enum status status = budget_grow(batch->budget, &batch->successors, &batch->successor_cap,
+                                     batch->successor_count, sizeof *batch->successors);
+    if (status == STATUS_OK)
+        batch->successors[batch->successor_count++] = (struct successor){root, by};
+    else
+        batch->status = status;
+}
+
+/* Only the first of a kind counts: nodes are expanded in the order in which they are judged. */
+static void add_violation(struct batch *batch, unsigned violated, uint32_t id,
+                          const struct transition *choice, size_t chain)
+{
+    violated &= batch->properties;
+    if (!violated)
+        return;
+    enum status status = budget_grow(batch->budget, &batch->violations, &batch->violation_cap,
+                                     batch->violation_count, sizeof *batch->violations);
+    if (status != STATUS_OK) {
+        batch->status = status;
+        return;
+    }
+    batch->properties &= ~violated;
+    batch->violations[batch->violation_count++] =
+        (struct violation){id, choice, choice ? *choice : (struct transition){0, 0}, chain, violated};
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Is the search over? A clock is not looked at for every step. */
+static bool is_over(struct explorer *explorer)
+{
+    if (++explorer->ticks % LOOK_EVERY)
+        return watch_over(explorer->watch);
+    return watch_look(explorer->watch);
+}
+
+/* The transitions to explore at the node. */
+static int list_choices(struct explorer *explorer)
+{
+    struct transition *choices = explorer->choices;
+    const struct state *node = &explorer->cursor.node;
+    int count = explorer->options->reduction
+                    ? reducer_choices(&explorer->reducer, node, choices)
+                    : machine_enabled(explorer->program, node, choices);
+    if (!explorer->options->endless)
+        return count;
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (choices[i].agent != 0 || choices[i].choice == 0)
+            choices[kept++] = choices[i];
+    return kept;
+}
+
+/* One step in `work`, and what it violates; returns whether to go on behind it. */
+static bool take(struct explorer *explorer, struct batch *batch, size_t node,
+                 struct transition step, const struct transition *choice, size_t chain)
+{
+    struct effect effect;
+    machine_step(explorer->program, &explorer->cursor.work, step, &effect);
+    batch->nodes[node].transitions++;
+    if (!effect.violated)
+        return true;
+    uint32_t id = batch->first == STATES_NONE ? STATES_NONE : batch->first + (uint32_t)node;
+    add_violation(batch, effect.violated, id, choice, chain);
+    return !(effect.violated & (explorer->options->cut_at | 1u << PROPERTY_MISMATCH));
+}
+
+/* Do the chosen step, if any, and the chain of free steps behind it; note the node it leads to. */
+static void follow(struct explorer *explorer, struct batch *batch, size_t node,
+                   const struct transition *choice)
+{
+    const struct program *p = explorer->program;
+    struct cursor *cursor = &explorer->cursor;
+    bool anchored = choice && machine_retires(p, &cursor->work, choice->agent);
+    bool goes_on = !choice || take(explorer, batch, node, *choice, choice, 0);
+    for (size_t k = 1; explorer->options->reduction && goes_on && !anchored &&
+                       k < EXPLORE_MAX_CHAIN && !is_over(explorer);
+         k++) {
+        int agent = reducer_next_free(&explorer->reducer, &cursor->work);
+        if (agent < 0)
+            break;
+        anchored = machine_retires(p, &cursor->work, agent);
+        goes_on = take(explorer, batch, node, (struct transition){agent, 0}, choice, k);
+    }
+    if (!goes_on) {
+        cursor_restore(cursor);
+        return;
+    }
+    machine_canonical(p, &cursor->work);
+    uint64_t root;
+    enum status status = cursor_store(cursor, &root);
+    if (status == STATUS_OK)
+        add_successor(batch, root, choice ? *choice : (struct transition){0, 0});
+    else
+        batch->status = status;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+/* A state where nothing can go on: the end, or a deadlock. */
+static unsigned judge_end(struct explorer *explorer, struct expansion *expansion)
+{
+    const struct program *p = explorer->program;
+    const struct state *state = &explorer->cursor.node;
+    if (machine_done(p, state)) {
+        expansion->ends_well = true;
+        return 0;
+    }
+    bool drain = reducer_data_ended(&explorer->reducer, state);
+    unsigned violated = 1u << (drain ? PROPERTY_DRAIN : PROPERTY_DEADLOCK);
+    int64_t wanted, other;
+    for (int agent = 0; agent < p->agent_count; agent++)
+        if (machine_stale_wait(p, state, agent, &wanted, &other))
+            violated |= 1u << PROPERTY_SLOT;
+    return violated;
+}
+
+static void expand(struct explorer *explorer, struct batch *batch, size_t node)
+{
+    struct expansion *expansion = &batch->nodes[node];
+    *expansion = (struct expansion){0};
+    cursor_load(&explorer->cursor, batch->roots[node]);
+    int count = list_choices(explorer);
+    if (count == 0) {
+        unsigned violated = judge_end(explorer, expansion);
+        add_violation(batch, violated, batch->first + (uint32_t)node, NULL, EXPLORE_MAX_CHAIN);
+        expansion->given_up = machine_enabled(explorer->program, &explorer->cursor.node,
+                                              explorer->choices) > 0 &&
+                              !(violated & explorer->options->cut_at);
+    }
+    for (int i = 0; i < count && batch->status == STATUS_OK; i++) {
+        struct transition choice = explorer->choices[i];
+        follow(explorer, batch, node, &choice);
+    }
+    expansion->successors = batch->successor_count;
+    expansion->violations = batch->violation_count;
+}
+
+static void empty(struct batch *batch)
+{
+    batch->done = batch->successor_count = batch->violation_count = 0;
+    batch->status = STATUS_OK;
+}
+
+void explorer_expand(struct explorer *explorer, struct batch *batch)
+{
+    empty(batch);
+    for (size_t node = 0; node < batch->count && !is_over(explorer); node++) {
+        expand(explorer, batch, node);
+        if (batch->status != STATUS_OK || watch_over(explorer->watch))
+            return;
+        batch->done++;
+    }
+}
+
+void explorer_begin(struct explorer *explorer, struct batch *batch)
+{
+    empty(batch);
+    batch->first = STATES_NONE;
+    batch->count = 1;
+    batch->nodes[0] = (struct expansion){0};
+    machine_reset(explorer->program, &explorer->cursor.work);
+    follow(explorer, batch, 0, NULL);
+    batch->nodes[0].successors = batch->successor_count;
+    batch->nodes[0].violations = batch->violation_count;
+    batch->done = batch->status == STATUS_OK && !watch_over(explorer->watch);
+}
+
+/* ---- explorers ------------------------------------------------------------------------------- */
+
+enum pace explorer_pace(const struct program *program, const struct search_options *options)
+{
+    unsigned bound = 1u << PROPERTY_BOUND;
+    if (!program->tasks || program->plan->pipeline.retire == RETIRE_DEVICE ||
+        !(options->properties & bound))
+        return PACE_ANY; /* then the number in flight is bounded by construction */
+    return options->cut_at & bound ? PACE_LATE_ADMISSION : PACE_LATE_DEVICE;
+}
+
+static size_t choice_bytes(const struct program *program)
+{
+    return ((size_t)program->agent_count + 1) * sizeof(struct transition);
+}
+
+enum status explorer_open(struct explorer *explorer, const struct search_options *options,
+                          struct tree *tree, struct watch *watch)
+{
+    *explorer = (struct explorer){
+        .program = tree->program, .options = options, .watch = watch, .budget = tree->budget};
+    enum status status = cursor_open(&explorer->cursor, tree);
+    if (status == STATUS_OK)
+        status = budget_alloc(tree->budget, choice_bytes(tree->program), &explorer->choices);
+    if (status == STATUS_OK && !reducer_init(&explorer->reducer, tree->program,
+                                             explorer_pace(tree->program, options)))
+        status = STATUS_SYSTEM;
+    return status;
+}
+
+void explorer_close(struct explorer *explorer)
+{
+    if (!explorer->program)
+        return;
+    cursor_close(&explorer->cursor);
+    budget_free(explorer->budget, explorer->choices, choice_bytes(explorer->program));
+    reducer_fini(&explorer->reducer);
+    *explorer = (struct explorer){0};
+}

@@ -1,0 +1,114 @@
+/*
+ * intern.h - numbers for values: equal words get equal numbers, different ones different numbers.
+ *
+ *     index (open addressing, linear probing)      values (a pile), by number
+ *     +-----------------------+                    +----------------------+
+ *     |  tag  |  number + 1   | -----------------> | a fixed count of     |
+ *     |        0: empty       |                    | 64-bit words each    |
+ *     +-----------------------+                    +----------------------+
+ *
+ * A slot has 32 bits. What the largest number leaves of them is a piece of the hash, so that few
+ * values are looked at in vain; how many that are is decided anew whenever the index grows. Numbers
+ * are dense, from 0, in the order of insertion. The index grows by half when three quarters are
+ * full and is filled again from the values: it never exists twice, unless threads share the table.
+ *
+ * Shared: a value that is there already, by far the most frequent case, is found without a lock,
+ * and new ones are added under one. Slots are published after the value they name. An index that
+ * was outgrown stays until the end for those who may be reading it; together they are less than
+ * twice the size of the last.
+ */
+#ifndef SWSIM_INTERN_H
+#define SWSIM_INTERN_H
+
+#include <pthread.h>
+
+#include "check/pile.h"
+#include "core/hash.h"
+
+enum { INTERN_NONE = UINT32_MAX };
+
+struct intern_index {
+    uint32_t size;
+    uint32_t number_mask; /* of a slot: the number, the rest is tag */
+    _Atomic uint32_t slots[];
+};
+
+struct intern {
+    struct budget *budget;
+    size_t words;
+    bool shared;
+    pthread_mutex_t lock;
+    struct pile values;
+    _Atomic(struct intern_index *) index;
+    struct intern_index *retired[64];
+    size_t retired_count;
+};
+
+/* `words`, the 64-bit words of a value: a power of two. */
+enum status intern_open(struct intern *table, size_t words, bool shared, struct budget *budget);
+/* Also after a failed open, or of a zeroed table. */
+void intern_close(struct intern *table);
+
+/* The number of `value`, a new one if need be: *is_new says so. STATUS_LIMIT or STATUS_SYSTEM: it
+   is not there, and there is no room for it; all others still are. */
+enum status intern_add(struct intern *table, const uint64_t *value, uint64_t hash, uint32_t *number,
+                       bool *is_new);
+
+static inline uint32_t intern_count(const struct intern *table)
+{
+    return (uint32_t)table->values.count;
+}
+
+/* The functions below take the number of words as a constant, to be unrolled. */
+
+static inline const uint64_t *intern_value(const struct intern *table, uint32_t number,
+                                           size_t words)
+{
+    return pile_at(&table->values, number, words * sizeof(uint64_t));
+}
+
+static inline uint32_t intern_home(const struct intern_index *index, uint64_t hash)
+{
+    return (uint32_t)((hash & UINT32_MAX) * index->size >> 32);
+}
+
+/* INTERN_NONE: not there (or, in a shared table, added a moment ago: intern_add looks again). */
+static inline uint32_t intern_find(const struct intern *table, const uint64_t *value, uint64_t hash,
+                                   size_t words)
+{
+    const struct intern_index *index = atomic_load_explicit(&table->index, memory_order_acquire);
+    uint32_t tag = (uint32_t)(hash >> 32), mask = index->number_mask;
+    for (uint32_t at = intern_home(index, hash);;) {
+        uint32_t slot = atomic_load_explicit(&index->slots[at], memory_order_acquire);
+        if (slot == 0)
+            return INTERN_NONE;
+        if (((slot ^ tag) & ~mask) == 0) {
+            uint32_t number = (slot & mask) - 1;
+            const uint64_t *other = intern_value(table, number, words);
+            uint64_t difference = 0;
+            for (size_t i = 0; i < words; i++)
+                difference |= value[i] ^ other[i];
+            if (difference == 0)
+                return number;
+        }
+        at = at + 1 == index->size ? 0 : at + 1;
+    }
+}
+
+static inline enum status intern_number(struct intern *table, const uint64_t *value, size_t words,
+                                        uint32_t *number, bool *is_new)
+{
+    uint64_t hash = hash_words(value, words);
+    *number = intern_find(table, value, hash, words);
+    *is_new = false;
+    return *number != INTERN_NONE ? STATUS_OK : intern_add(table, value, hash, number, is_new);
+}
+
+/* Ask the memory for what intern_number will look at. */
+static inline void intern_prefetch(const struct intern *table, const uint64_t *value, size_t words)
+{
+    const struct intern_index *index = atomic_load_explicit(&table->index, memory_order_acquire);
+    __builtin_prefetch(&index->slots[intern_home(index, hash_words(value, words))]);
+}
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * paths.h - from a node's number back to the steps that lead to it.
+ *
+ * Parents and choices are kept, the chains of free steps between them are not: they are found again
+ * by replaying.
+ */
+#ifndef SWSIM_PATHS_H
+#define SWSIM_PATHS_H
+
+#include "check/search.h"
+#include "check/states.h"
+
+/* Replay `choices`, `count` of them, each with the chain of free steps behind it (the first chain
+   comes before the first choice), the last chain only up to `last_chain` steps. The caller frees
+   out->steps. */
+enum status path_replay(const struct program *program, const struct search_options *options,
+                        const struct transition *choices, size_t count, size_t last_chain,
+                        struct search_path *out);
+
+/* The path to node `id` (STATES_NONE: from before the first), then `choice` unless NULL, then up to
+   `chain` free steps. */
+enum status path_to(const struct program *program, const struct search_options *options,
+                    const struct states *states, uint32_t id, const struct transition *choice,
+                    size_t chain, struct search_path *out);
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * tree.h - a state as a pair of numbers: recursive compression of states.
+ *
+ *     root            a pair of 32-bit numbers, one 64-bit word
+ *                      |                 |
+ *     nodes           [8 numbers]       [8 numbers]        each interned: equal nodes, one number
+ *                      |   |  ...
+ *     nodes           [8 numbers] ...
+ *                      |
+ *     leaves          [64 bytes of the state]              interned too
+ *
+ * Equal states have equal roots, and different states different ones: nothing is hashed away. A
+ * step changes few of the leaves, so a successor is stored by looking up those and the nodes above
+ * them, and two states that differ little share almost everything. What a state costs is little
+ * more than its root. (Laarman, van de Pol, Weber: Parallel Recursive State Compression for Free,
+ * SPIN 2011; Laarman: Optimal Compression of Combinatorial State Vectors, 2019. They use binary
+ * trees and keep roots and nodes in one table; wide nodes are fewer to look up, and a table of
+ * roots of their own gives states dense numbers.)
+ *
+ * Leaves stand in the order of affinity.h, spread evenly over the tree, so that what changes
+ * together shares nodes and the two halves are about equally large. Number 0 is a leaf of zeros and
+ * a node of zeros.
+ *
+ * The tree is shared by all threads of a search; each has a cursor of its own. Memory comes from
+ * the budget; a failure leaves tree and cursor usable.
+ */
+#ifndef SWSIM_TREE_H
+#define SWSIM_TREE_H
+
+#include "check/intern.h"
+#include "core/machine.h"
+
+enum { TREE_LEAF_WORDS = 8, TREE_FANOUT = 8, TREE_NODE_WORDS = TREE_FANOUT / 2 };
+enum { TREE_LEAF_BYTES = TREE_LEAF_WORDS * 8 };
+
+struct tree {
+    const struct program *program;
+    struct budget *budget;
+    size_t leaf_count, node_count;
+    /* Nodes are counted from the root down: 0 and 1 are its halves. Number k of node n is slot
+       8 n + k. */
+    uint32_t *leaf_slot;   /* of each leaf, by its place in a state: where its number stands */
+    uint32_t *node_slot;   /* of each node but 0 and 1 */
+    int32_t *below;        /* of each slot: a leaf, or -n: node n; TREE_NOTHING */
+    struct intern leaves, nodes;
+};
+enum { TREE_NOTHING = INT32_MAX };
+
+enum status tree_open(struct tree *tree, const struct program *program, bool shared,
+                      struct budget *budget);
+/* Also after a failed open. */
+void tree_close(struct tree *tree);
+
+/* A place in the tree: the state it stands for, and a second one to work on. */
+struct cursor {
+    struct tree *tree;
+    struct state node, work;
+    uint32_t *numbers; /* one a slot: the nodes of `node` */
+    uint32_t half[2];
+    uint64_t *dirty;           /* a bit a node */
+    struct cursor_change *log; /* to be taken back */
+    size_t log_count;
+};
+
+enum status cursor_open(struct cursor *cursor, struct tree *tree);
+void cursor_close(struct cursor *cursor);
+
+/* Make `node` and `work` the state with this root. Quick when it is like the one before. */
+void cursor_load(struct cursor *cursor, uint64_t root);
+
+/* The root of `work`; afterwards `work` is `node` again. On failure too. */
+enum status cursor_store(struct cursor *cursor, uint64_t *root);
+/* Make `work` what `node` is. */
+void cursor_restore(struct cursor *cursor);
+
+#endif
