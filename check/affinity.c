@@ -2,7 +2,6 @@
 #include "check/affinity.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Within a rank. */
 enum group { GROUP_DRIVER, GROUP_THREADS = 1, GROUP_STREAMS = 1 << 20, GROUP_TASKS = 2 << 20 };
@@ -121,31 +120,49 @@ static size_t most_objects(const struct program *p)
            (size_t)p->event_families * 2 + (size_t)p->flag_families * 2 + 4;
 }
 
-bool affinity_order(const struct program *program, size_t piece_bytes, uint32_t *order,
-                    size_t count)
+/* A leaf belongs to what is at its middle. */
+static void sort_leaves(struct objects *objects, struct piece *pieces, struct tree_order *order)
+{
+    size_t object = 0;
+    qsort(objects->items, objects->count, sizeof *objects->items, compare_objects);
+    for (size_t i = 0; i < order->count; i++) {
+        size_t middle = i * TREE_LEAF_BYTES + TREE_LEAF_BYTES / 2;
+        while (object + 1 < objects->count && objects->items[object + 1].at <= middle)
+            object++;
+        pieces[i] = (struct piece){(uint32_t)i, objects->items[object].rank,
+                                   objects->items[object].group};
+    }
+    qsort(pieces, order->count, sizeof *pieces, compare_pieces);
+    for (size_t i = 0; i < order->count; i++)
+        order->leaves[i] = pieces[i].number;
+    order->first_half = order->count / 2;
+}
+
+enum status affinity_order(const struct program *program, struct budget *budget,
+                           struct tree_order *order)
 {
     struct objects objects = {.program = program};
-    struct piece *pieces = calloc(count + 1, sizeof *pieces);
-    objects.items = calloc(most_objects(program), sizeof *objects.items);
-    bool ok = pieces && objects.items;
-    if (ok) {
+    size_t object_bytes = most_objects(program) * sizeof *objects.items;
+    struct piece *pieces = NULL;
+    *order = (struct tree_order){.count = tree_leaves(program)};
+    enum status status = budget_alloc(budget, order->count * sizeof *order->leaves, &order->leaves);
+    if (status == STATUS_OK)
+        status = budget_alloc(budget, object_bytes, &objects.items);
+    if (status == STATUS_OK)
+        status = budget_alloc(budget, order->count * sizeof *pieces, &pieces);
+    if (status == STATUS_OK) {
         add_cell(&objects, 0, 0, GROUP_DRIVER);
         add_cells(&objects);
         add_rows(&objects);
-        qsort(objects.items, objects.count, sizeof *objects.items, compare_objects);
-        size_t object = 0;
-        for (size_t i = 0; i < count; i++) { /* a piece belongs to what is at its middle */
-            size_t middle = i * piece_bytes + piece_bytes / 2;
-            while (object + 1 < objects.count && objects.items[object + 1].at <= middle)
-                object++;
-            pieces[i] = (struct piece){(uint32_t)i, objects.items[object].rank,
-                                       objects.items[object].group};
-        }
-        qsort(pieces, count, sizeof *pieces, compare_pieces);
-        for (size_t i = 0; i < count; i++)
-            order[i] = pieces[i].number;
+        sort_leaves(&objects, pieces, order);
     }
-    free(pieces);
-    free(objects.items);
-    return ok;
+    budget_free(budget, pieces, order->count * sizeof *pieces);
+    budget_free(budget, objects.items, object_bytes);
+    return status;
+}
+
+void affinity_free(struct tree_order *order, struct budget *budget)
+{
+    budget_free(budget, order->leaves, order->count * sizeof *order->leaves);
+    *order = (struct tree_order){0};
 }

@@ -9,11 +9,12 @@
 #ifndef SWSIM_AFFINITY_H
 #define SWSIM_AFFINITY_H
 
-#include "core/machine.h"
+#include "check/tree.h"
 
-/* Put the numbers of the `count` pieces of `piece_bytes` that a state of this program has into
-   `order`, those that belong together side by side. False: memory is exhausted. */
-bool affinity_order(const struct program *program, size_t piece_bytes, uint32_t *order,
-                    size_t count);
+/* Put the leaves of this program's states into order->leaves, those that belong together side by
+   side; the caller gives it back with affinity_free. */
+enum status affinity_order(const struct program *program, struct budget *budget,
+                           struct tree_order *order);
+void affinity_free(struct tree_order *order, struct budget *budget);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include "check/affinity.h"
 #include "check/explore.h"
 #include "check/paths.h"
 
@@ -202,12 +203,16 @@ static void depth_first(struct supertrace *search)
 static enum status open_tables(struct supertrace *search)
 {
     size_t bytes = search->options->bitstate_bytes / 8 * 8;
+    struct tree_order order = {0};
     search->bit_count = 8 * (uint64_t)bytes;
     pile_open(&search->stack, sizeof(struct entry), search->budget);
     batch_open(&search->batch, search->budget);
     enum status status = budget_alloc(search->budget, bytes, &search->bits);
     if (status == STATUS_OK)
-        status = tree_open(&search->tree, search->program, false, search->budget);
+        status = affinity_order(search->program, search->budget, &order);
+    if (status == STATUS_OK)
+        status = tree_open(&search->tree, search->program, &order, false, search->budget);
+    affinity_free(&order, search->budget);
     if (status == STATUS_OK)
         status =
             explorer_open(&search->explorer, search->options, &search->tree, search->watch);

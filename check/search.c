@@ -13,18 +13,29 @@
  * their numbers and violations count. So all threads together do exactly what one does alone. What
  * is done under the lock is a look into one table for each transition, and little beside what
  * finding the transition took.
+ *
+ * The first states are found by one thread, in a tree laid out by what belongs to whom; then the
+ * tree is laid out anew by what these states have taught (divide.h), and they are moved over.
  */
 #include "check/search.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "check/affinity.h"
 #include "check/bitstate.h"
 #include "check/cycle.h"
+#include "check/divide.h"
 #include "check/explore.h"
 #include "check/paths.h"
 
 enum { BATCHES_A_THREAD = 4, PREFETCH_AHEAD = 8 };
+
+#ifdef SWSIM_CHECKS
+enum { LEARN_STATES = 100 };
+#else
+enum { LEARN_STATES = 1 << 14 };
+#endif
 
 struct worker {
     struct search *search;
@@ -41,11 +52,14 @@ struct search {
     struct tree tree;
     struct states states;
     struct edges edges; /* only for an endless search */
+    struct tree_order order;
     double last_progress;
 
     pthread_mutex_t lock; /* all that follows, states and result */
     pthread_cond_t changed;
     struct worker *workers;
+    int threads;
+    uint32_t pause_at; /* stop for now when there are so many states */
     struct batch *batches; /* a ring: batch n is at n mod ring */
     bool *ready;           /* it is expanded */
     uint64_t taken, committed, ring;
@@ -153,15 +167,13 @@ static void report_progress(struct search *search)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static int thread_count(const struct search_options *options)
-{
-    return options->threads > 1 ? options->threads : 1;
-}
-
 static bool is_over(const struct search *search)
 {
-    return search->stop || search->status != STATUS_OK ||
-           (search->taken == search->committed && search->next == states_count(&search->states));
+    if (search->stop || search->status != STATUS_OK)
+        return true;
+    uint32_t states = states_count(&search->states);
+    return search->taken == search->committed &&
+           (search->next == states || states >= search->pause_at);
 }
 
 /* The next nodes as a batch, in *number; false: there are none now. When few are left, all threads
@@ -171,8 +183,8 @@ static bool take_batch(struct search *search, uint64_t *number)
     uint32_t left = states_count(&search->states) - search->next;
     if (left == 0 || search->taken - search->committed == search->ring)
         return false;
-    uint32_t share = left / (uint32_t)thread_count(search->options) / 2;
-    uint32_t wanted = thread_count(search->options) == 1 ? left : share ? share : 1;
+    uint32_t share = left / (uint32_t)search->threads / 2;
+    uint32_t wanted = search->threads == 1 ? left : share ? share : 1;
     struct batch *batch = &search->batches[search->taken % search->ring];
     batch->first = search->next;
     batch->count = wanted < BATCH_NODES ? wanted : BATCH_NODES;
@@ -220,7 +232,7 @@ static void *work(void *arg)
 /* The caller is a worker too; a thread the system refuses is done without. */
 static void run_workers(struct search *search)
 {
-    int started = 1, wanted = thread_count(search->options);
+    int started = 1, wanted = search->threads;
     while (started < wanted && pthread_create(&search->workers[started].thread, NULL, work,
                                               &search->workers[started]) == 0)
         started++;
@@ -231,37 +243,20 @@ static void run_workers(struct search *search)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static void breadth_first(struct search *search)
+static enum status open_workers(struct search *search, int threads)
 {
-    struct batch *batch = &search->batches[0];
-    batch->properties = search->options->properties;
-    explorer_begin(&search->workers[0].explorer, batch);
-    commit(search, batch);
-    if (!search->stop)
-        run_workers(search);
-    bool cycle = false;
-    if (search->options->endless && !search->stop)
-        refuse(search, edges_have_cycle(&search->edges, states_count(&search->states), &cycle));
-    search->result->ends_well |= cycle;
-    search->result->complete = !search->stop && !search->given_up;
-    search->result->states = states_count(&search->states);
-}
-
-static enum status open_workers(struct search *search)
-{
-    int threads = thread_count(search->options);
     size_t count = (size_t)threads;
+    search->threads = threads;
     search->ring = count * BATCHES_A_THREAD;
-    enum status status =
-        budget_alloc(&search->budget, count * sizeof *search->workers, &search->workers);
+    search->taken = search->committed = 0;
+    struct budget *budget = &search->budget;
+    enum status status = budget_alloc(budget, count * sizeof *search->workers, &search->workers);
     if (status == STATUS_OK)
-        status = budget_alloc(&search->budget, search->ring * sizeof *search->batches,
-                              &search->batches);
+        status = budget_alloc(budget, search->ring * sizeof *search->batches, &search->batches);
     if (status == STATUS_OK)
-        status =
-            budget_alloc(&search->budget, search->ring * sizeof *search->ready, &search->ready);
+        status = budget_alloc(budget, search->ring * sizeof *search->ready, &search->ready);
     for (uint64_t i = 0; status == STATUS_OK && i < search->ring; i++)
-        batch_open(&search->batches[i], &search->budget);
+        batch_open(&search->batches[i], budget);
     for (int i = 0; i < threads && status == STATUS_OK; i++) {
         search->workers[i].search = search;
         status = explorer_open(&search->workers[i].explorer, search->options, &search->tree,
@@ -272,35 +267,126 @@ static enum status open_workers(struct search *search)
 
 static void close_workers(struct search *search)
 {
-    for (int i = 0; search->workers && i < thread_count(search->options); i++)
+    struct budget *budget = &search->budget;
+    size_t count = (size_t)search->threads;
+    for (size_t i = 0; search->workers && i < count; i++)
         explorer_close(&search->workers[i].explorer);
     for (uint64_t i = 0; search->batches && i < search->ring; i++)
         batch_close(&search->batches[i]);
-    free(search->workers);
-    free(search->batches);
-    free(search->ready);
+    budget_free(budget, search->workers, count * sizeof *search->workers);
+    budget_free(budget, search->batches, search->ring * sizeof *search->batches);
+    budget_free(budget, search->ready, search->ring * sizeof *search->ready);
+    search->workers = NULL;
+    search->batches = NULL;
+    search->ready = NULL;
+}
+
+/* All states so far into another tree, with the numbers they have. */
+static enum status move_states(struct search *search, struct tree *tree, struct states *states)
+{
+    struct cursor from, to;
+    enum status status = cursor_open(&from, &search->tree), opened = cursor_open(&to, tree);
+    status = status == STATUS_OK ? opened : status;
+    for (uint32_t id = 0; id < states_count(&search->states) && status == STATUS_OK; id++) {
+        uint64_t root;
+        uint32_t same;
+        bool is_new;
+        cursor_load(&from, states_root(&search->states, id));
+        machine_copy(search->program, &to.work, &from.node);
+        status = cursor_store(&to, &root);
+        if (status == STATUS_OK)
+            status = states_insert(states, root, states_parent(&search->states, id),
+                                   states_step(&search->states, id), &same, &is_new);
+    }
+    cursor_close(&from);
+    cursor_close(&to);
+    return status;
+}
+
+/* Lay the tree out anew. Where memory does not allow it, the old one does. */
+static enum status learn(struct search *search, bool shared)
+{
+    struct budget *budget = &search->budget;
+    struct tree tree = {0};
+    struct states states = {0};
+    enum status status = divide_leaves(&search->tree, &search->states, &search->order);
+    if (status == STATUS_OK)
+        status = tree_open(&tree, search->program, &search->order, shared, budget);
+    if (status == STATUS_OK)
+        status = states_open(&states, search->program, budget);
+    if (status == STATUS_OK)
+        status = move_states(search, &tree, &states);
+    if (status != STATUS_OK) {
+        states_close(&states);
+        tree_close(&tree);
+        return status;
+    }
+    states_close(&search->states);
+    tree_close(&search->tree);
+    search->states = states;
+    search->tree = tree;
+    return STATUS_OK;
+}
+
+/* One thread to the first states, then as many as are wanted to the end. */
+static void breadth_first(struct search *search)
+{
+    struct batch *batch = &search->batches[0];
+    batch->properties = search->options->properties;
+    explorer_begin(&search->workers[0].explorer, batch);
+    commit(search, batch);
+    search->pause_at = LEARN_STATES;
+    if (!search->stop)
+        run_workers(search);
+    if (search->stop || search->status != STATUS_OK ||
+        search->next == states_count(&search->states))
+        return;
+    int threads = search->options->threads > 1 ? search->options->threads : 1;
+    close_workers(search);
+    enum status status = learn(search, threads > 1);
+    if (status == STATUS_OK)
+        status = open_workers(search, threads);
+    refuse(search, status);
+    search->pause_at = UINT32_MAX;
+    if (!search->stop)
+        run_workers(search);
+}
+
+static void conclude(struct search *search)
+{
+    bool cycle = false;
+    if (search->options->endless && !search->stop)
+        refuse(search, edges_have_cycle(&search->edges, states_count(&search->states), &cycle));
+    search->result->ends_well |= cycle;
+    search->result->complete = !search->stop && !search->given_up;
+    search->result->states = states_count(&search->states);
 }
 
 static enum status open_tables(struct search *search)
 {
-    edges_open(&search->edges, &search->budget);
-    enum status status = tree_open(&search->tree, search->program,
-                                   thread_count(search->options) > 1, &search->budget);
+    struct budget *budget = &search->budget;
+    edges_open(&search->edges, budget);
+    enum status status = affinity_order(search->program, budget, &search->order);
     if (status == STATUS_OK)
-        status = states_open(&search->states, search->program, &search->budget);
-    return status == STATUS_OK ? open_workers(search) : status;
+        status = tree_open(&search->tree, search->program, &search->order, false, budget);
+    if (status == STATUS_OK)
+        status = states_open(&search->states, search->program, budget);
+    return status == STATUS_OK ? open_workers(search, 1) : status;
 }
 
 static void search_exactly(struct search *search)
 {
     enum status status = open_tables(search);
     refuse(search, status);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         breadth_first(search);
+        conclude(search);
+    }
     close_workers(search);
     edges_close(&search->edges);
     states_close(&search->states);
     tree_close(&search->tree);
+    affinity_free(&search->order, &search->budget);
 }
 
 enum status search_run(const struct program *program, const struct search_options *options,

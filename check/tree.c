@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "check/affinity.h"
-
-enum { MAX_LEVELS = 16, RUN_LEAVES = 4 };
+enum { RUN_LEAVES = 4 };
 
 struct cursor_change {
     uint32_t slot, number;
@@ -13,74 +11,75 @@ struct cursor_change {
 
 /* ---- the shape ------------------------------------------------------------------------------- */
 
-/* How many nodes each level has, the leaves being level 0; the last level has the two halves. */
-static int plan_levels(size_t leaves, size_t *counts)
+/* Into how many parts `leaves` leaves are divided below one node, so that the parts fill trees one
+   level less deep. */
+static size_t part_count(size_t leaves)
 {
-    int top = 0;
-    counts[0] = leaves;
-    do {
-        size_t nodes = (counts[top] + TREE_FANOUT - 1) / TREE_FANOUT;
-        counts[++top] = nodes < 2 ? 2 : (nodes + 1) / 2 * 2;
-    } while (counts[top] > 2);
-    return top;
+    size_t capacity = 1;
+    while (capacity * TREE_FANOUT < leaves)
+        capacity *= TREE_FANOUT;
+    return (leaves + capacity - 1) / capacity;
 }
 
-/* Spread the `count` things of a level evenly over the nodes above, those from `first` on. `order`,
-   for leaves, says which of them comes when. */
-static void hang(struct tree *tree, const size_t *counts, int level, size_t first,
-                 size_t first_here, const uint32_t *order)
+/* How many nodes it takes to hang these many leaves, the topmost included. */
+static size_t nodes_for(size_t leaves)
 {
-    size_t above = counts[level + 1], last_node = SIZE_MAX, place = 0;
-    for (size_t i = 0; i < counts[level]; i++) {
-        size_t node = first + i * above / counts[level];
-        place = node == last_node ? place + 1 : 0;
-        last_node = node;
-        uint32_t slot = (uint32_t)(node * TREE_FANOUT + place);
-        if (level == 0) {
-            tree->leaf_slot[order[i]] = slot;
-            tree->below[slot] = (int32_t)order[i];
-        } else {
-            tree->node_slot[first_here + i] = slot;
-            tree->below[slot] = -(int32_t)(first_here + i);
+    size_t parts = part_count(leaves), nodes = 1;
+    for (size_t k = 0; k < parts; k++) {
+        size_t part = leaves * (k + 1) / parts - leaves * k / parts;
+        nodes += part > 1 ? nodes_for(part) : 0;
+    }
+    return nodes;
+}
+
+/* Hang leaves below `node`; *next is the next free number of a node. As deep as the tree. */
+static void hang(struct tree *tree, const uint32_t *leaves, size_t count, size_t node, size_t *next)
+{
+    size_t parts = part_count(count);
+    for (size_t k = 0; k < parts; k++) {
+        const uint32_t *part = leaves + count * k / parts;
+        size_t part_size = (size_t)(leaves + count * (k + 1) / parts - part);
+        uint32_t slot = (uint32_t)(node * TREE_FANOUT + k);
+        if (part_size == 1) {
+            tree->leaf_slot[*part] = slot;
+            tree->below[slot] = (int32_t)*part;
+            continue;
         }
+        size_t child = (*next)++;
+        tree->node_slot[child] = slot;
+        tree->below[slot] = -(int32_t)child;
+        hang(tree, part, part_size, child, next);
     }
 }
 
-static enum status build_shape(struct tree *tree, const size_t *counts, int top)
+static enum status build_shape(struct tree *tree, const struct tree_order *order)
 {
     struct budget *budget = tree->budget;
-    size_t leaves = tree->leaf_count, nodes = tree->node_count;
-    uint32_t *order = NULL;
-    enum status status = budget_alloc(budget, leaves * sizeof *tree->leaf_slot, &tree->leaf_slot);
+    size_t second = order->count - order->first_half, next = 2;
+    tree->leaf_count = order->count;
+    tree->node_count = nodes_for(order->first_half) + nodes_for(second);
+    size_t slots = tree->node_count * TREE_FANOUT;
+    enum status status =
+        budget_alloc(budget, tree->leaf_count * sizeof *tree->leaf_slot, &tree->leaf_slot);
     if (status == STATUS_OK)
-        status = budget_alloc(budget, nodes * sizeof *tree->node_slot, &tree->node_slot);
+        status = budget_alloc(budget, tree->node_count * sizeof *tree->node_slot, &tree->node_slot);
     if (status == STATUS_OK)
-        status = budget_alloc(budget, nodes * TREE_FANOUT * sizeof *tree->below, &tree->below);
-    if (status == STATUS_OK)
-        status = budget_alloc(budget, leaves * sizeof *order, &order);
-    if (status == STATUS_OK && !affinity_order(tree->program, TREE_LEAF_BYTES, order, leaves))
-        status = STATUS_SYSTEM;
-    if (status == STATUS_OK) {
-        for (size_t slot = 0; slot < nodes * TREE_FANOUT; slot++)
-            tree->below[slot] = TREE_NOTHING;
-        for (size_t first = 0, level = (size_t)top; level > 0; first += counts[level--])
-            hang(tree, counts, (int)level - 1, first, first + counts[level], order);
-    }
-    budget_free(budget, order, leaves * sizeof *order);
-    return status;
+        status = budget_alloc(budget, slots * sizeof *tree->below, &tree->below);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t slot = 0; slot < slots; slot++)
+        tree->below[slot] = TREE_NOTHING;
+    hang(tree, order->leaves, order->first_half, 0, &next);
+    hang(tree, order->leaves + order->first_half, second, 1, &next);
+    return STATUS_OK;
 }
 
-enum status tree_open(struct tree *tree, const struct program *program, bool shared,
-                      struct budget *budget)
+enum status tree_open(struct tree *tree, const struct program *program,
+                      const struct tree_order *order, bool shared, struct budget *budget)
 {
     static const uint64_t zeros[TREE_LEAF_WORDS];
-    size_t counts[MAX_LEVELS];
     *tree = (struct tree){.program = program, .budget = budget};
-    tree->leaf_count = (program->at.bytes + TREE_LEAF_BYTES - 1) / TREE_LEAF_BYTES;
-    int top = plan_levels(tree->leaf_count, counts);
-    for (int level = 1; level <= top; level++)
-        tree->node_count += counts[level];
-    enum status status = build_shape(tree, counts, top);
+    enum status status = build_shape(tree, order);
     if (status == STATUS_OK)
         status = intern_open(&tree->leaves, TREE_LEAF_WORDS, shared, budget);
     if (status == STATUS_OK)

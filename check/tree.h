@@ -17,9 +17,9 @@
  * trees and keep roots and nodes in one table; wide nodes are fewer to look up, and a table of
  * roots of their own gives states dense numbers.)
  *
- * Leaves stand in the order of affinity.h, spread evenly over the tree, so that what changes
- * together shares nodes and the two halves are about equally large. Number 0 is a leaf of zeros and
- * a node of zeros.
+ * A tree is good when each half takes few values, far fewer than there are states: then states are
+ * many because the halves combine. Which leaves go into which half, and side by side, is for the
+ * caller to say (affinity.h, divide.h). Number 0 is a leaf of zeros and a node of zeros.
  *
  * The tree is shared by all threads of a search; each has a cursor of its own. Memory comes from
  * the budget; a failure leaves tree and cursor usable.
@@ -33,21 +33,33 @@
 enum { TREE_LEAF_WORDS = 8, TREE_FANOUT = 8, TREE_NODE_WORDS = TREE_FANOUT / 2 };
 enum { TREE_LEAF_BYTES = TREE_LEAF_WORDS * 8 };
 
+/* The leaves of a state in the order in which they hang, and how many of them in the first half. */
+struct tree_order {
+    uint32_t *leaves;
+    size_t count, first_half;
+};
+
 struct tree {
     const struct program *program;
     struct budget *budget;
     size_t leaf_count, node_count;
-    /* Nodes are counted from the root down: 0 and 1 are its halves. Number k of node n is slot
-       8 n + k. */
-    uint32_t *leaf_slot;   /* of each leaf, by its place in a state: where its number stands */
-    uint32_t *node_slot;   /* of each node but 0 and 1 */
-    int32_t *below;        /* of each slot: a leaf, or -n: node n; TREE_NOTHING */
+    /* Nodes 0 and 1 are the halves; every other has a larger number than the one above it. Number
+       k of node n is slot FANOUT n + k. */
+    uint32_t *leaf_slot; /* of each leaf, by its place in a state: where its number stands */
+    uint32_t *node_slot; /* of each node but 0 and 1 */
+    int32_t *below;      /* of each slot: a leaf, or -n: node n; TREE_NOTHING */
     struct intern leaves, nodes;
 };
 enum { TREE_NOTHING = INT32_MAX };
 
-enum status tree_open(struct tree *tree, const struct program *program, bool shared,
-                      struct budget *budget);
+static inline size_t tree_leaves(const struct program *program)
+{
+    return (program->at.bytes + TREE_LEAF_BYTES - 1) / TREE_LEAF_BYTES;
+}
+
+/* `order` is needed only for the call. `shared`: by several threads. */
+enum status tree_open(struct tree *tree, const struct program *program,
+                      const struct tree_order *order, bool shared, struct budget *budget);
 /* Also after a failed open. */
 void tree_close(struct tree *tree);
 

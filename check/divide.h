@@ -1,0 +1,20 @@
+/*
+ * divide.h - which leaves of a state go into which half of its tree, learned from states.
+ *
+ * The number of values that a half takes is what the tree costs beyond the roots. It cannot be
+ * known before, but it can be estimated: if two states drawn at random agree in a half with
+ * probability c, the half takes about 1/c values, as far as they are equally frequent. So of a
+ * sample, the pairs are counted that agree in each half; and leaves are moved from one half to the
+ * other as long as that makes the sum of the two estimates smaller.
+ */
+#ifndef SWSIM_DIVIDE_H
+#define SWSIM_DIVIDE_H
+
+#include "check/states.h"
+#include "check/tree.h"
+
+/* Divide `order` anew, after the `states` of `tree` so far. The order within a half stays, but what
+   never changed comes last. */
+enum status divide_leaves(struct tree *tree, const struct states *states, struct tree_order *order);
+
+#endif
