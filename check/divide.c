@@ -16,7 +16,8 @@ struct division {
     size_t leaves, sample;
     struct column *columns; /* one a leaf */
     struct column *halves;  /* two */
-    bool *second, *varies;  /* one a leaf */
+    bool *second;           /* one a leaf: is in the second half */
+    uint32_t *changes;      /* one a leaf: states of the sample in which it is not its parent's */
     uint64_t *seen;         /* an open-addressed table of hashes, */
     uint32_t *times;        /* and how often each was seen */
 };
@@ -61,7 +62,7 @@ static void improve(struct division *d)
     for (int pass = 0; pass < MAX_PASSES && again; pass++) {
         again = false;
         for (size_t leaf = 0; leaf < d->leaves; leaf++) {
-            if (!d->varies[leaf])
+            if (!d->changes[leaf])
                 continue;
             double moved = cost(agreeing_pairs(d, &d->halves[0], &d->columns[leaf]),
                                 agreeing_pairs(d, &d->halves[1], &d->columns[leaf]));
@@ -76,20 +77,29 @@ static void improve(struct division *d)
     }
 }
 
+static void take_state(struct division *d, size_t i, const struct tree *tree,
+                       const struct cursor *state, const struct cursor *parent)
+{
+    for (size_t leaf = 0; leaf < d->leaves; leaf++) {
+        uint64_t number = state->numbers[tree->leaf_slot[leaf]];
+        d->columns[leaf].hash[i] = hash_mix((leaf + 1) << 32 ^ number);
+        d->changes[leaf] += number != parent->numbers[tree->leaf_slot[leaf]];
+    }
+}
+
 static enum status take_sample(struct division *d, struct tree *tree, const struct states *states)
 {
-    struct cursor cursor;
-    enum status status = cursor_open(&cursor, tree);
+    struct cursor state, parent;
+    enum status status = cursor_open(&state, tree), opened = cursor_open(&parent, tree);
+    status = status == STATUS_OK ? opened : status;
     for (size_t i = 0; i < d->sample && status == STATUS_OK; i++) {
-        uint64_t which = (uint64_t)states_count(states) * i / d->sample;
-        cursor_load(&cursor, states_root(states, (uint32_t)which));
-        for (size_t leaf = 0; leaf < d->leaves; leaf++) {
-            uint64_t number = cursor.numbers[tree->leaf_slot[leaf]];
-            d->columns[leaf].hash[i] = hash_mix((leaf + 1) << 32 ^ number);
-            d->varies[leaf] |= d->columns[leaf].hash[i] != d->columns[leaf].hash[0];
-        }
+        uint32_t id = 1 + (uint32_t)((uint64_t)(states_count(states) - 1) * i / d->sample);
+        cursor_load(&state, states_root(states, id));
+        cursor_load(&parent, states_root(states, states_parent(states, id)));
+        take_state(d, i, tree, &state, &parent);
     }
-    cursor_close(&cursor);
+    cursor_close(&state);
+    cursor_close(&parent);
     return status;
 }
 
@@ -102,7 +112,7 @@ static enum status open_division(struct division *d)
     if (status == STATUS_OK)
         status = budget_alloc(d->budget, d->leaves * sizeof *d->second, &d->second);
     if (status == STATUS_OK)
-        status = budget_alloc(d->budget, d->leaves * sizeof *d->varies, &d->varies);
+        status = budget_alloc(d->budget, d->leaves * sizeof *d->changes, &d->changes);
     if (status == STATUS_OK)
         status = budget_alloc(d->budget, TABLE * sizeof *d->seen, &d->seen);
     if (status == STATUS_OK)
@@ -115,19 +125,24 @@ static void close_division(struct division *d)
     budget_free(d->budget, d->columns, d->leaves * sizeof *d->columns);
     budget_free(d->budget, d->halves, 2 * sizeof *d->halves);
     budget_free(d->budget, d->second, d->leaves * sizeof *d->second);
-    budget_free(d->budget, d->varies, d->leaves * sizeof *d->varies);
+    budget_free(d->budget, d->changes, d->leaves * sizeof *d->changes);
     budget_free(d->budget, d->seen, TABLE * sizeof *d->seen);
     budget_free(d->budget, d->times, TABLE * sizeof *d->times);
 }
 
-/* Those of one half, first the leaves that vary, then those that do not, each in the old order. */
+/* Those of one half, ranked; what changes equally often stays in the old order. */
 static size_t gather(const struct division *d, const uint32_t *leaves, bool second, uint32_t *out)
 {
     size_t count = 0;
-    for (int varies = 1; varies >= 0; varies--)
-        for (size_t i = 0; i < d->leaves; i++)
-            if (d->second[leaves[i]] == second && d->varies[leaves[i]] == varies)
-                out[count++] = leaves[i];
+    for (size_t i = 0; i < d->leaves; i++) {
+        size_t at = count;
+        if (d->second[leaves[i]] != second)
+            continue;
+        for (; at > 0 && d->changes[out[at - 1]] < d->changes[leaves[i]]; at--)
+            out[at] = out[at - 1];
+        out[at] = leaves[i];
+        count++;
+    }
     return count;
 }
 
@@ -140,6 +155,7 @@ static enum status reorder(const struct division *d, struct tree_order *order)
     order->first_half = gather(d, order->leaves, false, leaves);
     gather(d, order->leaves, true, leaves + order->first_half);
     memcpy(order->leaves, leaves, d->leaves * sizeof *leaves);
+    order->ranked = true;
     budget_free(d->budget, leaves, d->leaves * sizeof *leaves);
     return STATUS_OK;
 }
@@ -147,8 +163,8 @@ static enum status reorder(const struct division *d, struct tree_order *order)
 enum status divide_leaves(struct tree *tree, const struct states *states, struct tree_order *order)
 {
     struct division d = {.budget = tree->budget, .leaves = order->count, .sample = SAMPLE};
-    if (states_count(states) < d.sample)
-        d.sample = states_count(states);
+    if (states_count(states) <= d.sample)
+        d.sample = states_count(states) - 1;
     enum status status = open_division(&d);
     if (status == STATUS_OK)
         status = take_sample(&d, tree, states);

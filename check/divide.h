@@ -13,8 +13,8 @@
 #include "check/states.h"
 #include "check/tree.h"
 
-/* Divide `order` anew, after the `states` of `tree` so far. The order within a half stays, but what
-   never changed comes last. */
+/* Divide `order` anew, after the `states` of `tree` so far, and rank the leaves of each half by how
+   often a step changes them. */
 enum status divide_leaves(struct tree *tree, const struct states *states, struct tree_order *order);
 
 #endif

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-enum { RUN_LEAVES = 4 };
+#include "check/compare.h"
+
+enum { RANK_LEVELS = 3 };
+_Static_assert((int)TREE_LEAF_BYTES == (int)COMPARE_LINE, "a leaf is a line");
 
 struct cursor_change {
     uint32_t slot, number;
@@ -11,44 +14,61 @@ struct cursor_change {
 
 /* ---- the shape ------------------------------------------------------------------------------- */
 
-/* Into how many parts `leaves` leaves are divided below one node, so that the parts fill trees one
-   level less deep. */
-static size_t part_count(size_t leaves)
+/* Leaves are divided below a node into parts, each a leaf or a node with a part of its own. */
+struct parts {
+    size_t leaves, count;
+    bool ranked; /* the first parts are a leaf each, and the last is the rest */
+};
+
+/* Ranked leaves hang one by one for a few levels, so that what changes often is near the top. The
+   rest is divided evenly, so that the parts fill trees one level less deep. */
+static struct parts divide(size_t leaves, int rank_levels)
 {
+    struct parts parts = {.leaves = leaves, .ranked = rank_levels > 0 && leaves > TREE_FANOUT};
     size_t capacity = 1;
     while (capacity * TREE_FANOUT < leaves)
         capacity *= TREE_FANOUT;
-    return (leaves + capacity - 1) / capacity;
+    parts.count = parts.ranked ? TREE_FANOUT : (leaves + capacity - 1) / capacity;
+    return parts;
+}
+
+/* Where the k-th part begins. */
+static size_t part_start(const struct parts *parts, size_t k)
+{
+    if (parts->ranked)
+        return k < parts->count ? k : parts->leaves;
+    return parts->leaves * k / parts->count;
 }
 
 /* How many nodes it takes to hang these many leaves, the topmost included. */
-static size_t nodes_for(size_t leaves)
+static size_t nodes_for(size_t leaves, int rank_levels)
 {
-    size_t parts = part_count(leaves), nodes = 1;
-    for (size_t k = 0; k < parts; k++) {
-        size_t part = leaves * (k + 1) / parts - leaves * k / parts;
-        nodes += part > 1 ? nodes_for(part) : 0;
+    struct parts parts = divide(leaves, rank_levels);
+    size_t nodes = 1;
+    for (size_t k = 0; k < parts.count; k++) {
+        size_t part = part_start(&parts, k + 1) - part_start(&parts, k);
+        nodes += part > 1 ? nodes_for(part, rank_levels - 1) : 0;
     }
     return nodes;
 }
 
 /* Hang leaves below `node`; *next is the next free number of a node. As deep as the tree. */
-static void hang(struct tree *tree, const uint32_t *leaves, size_t count, size_t node, size_t *next)
+static void hang(struct tree *tree, const uint32_t *leaves, size_t count, int rank_levels,
+                 size_t node, size_t *next)
 {
-    size_t parts = part_count(count);
-    for (size_t k = 0; k < parts; k++) {
-        const uint32_t *part = leaves + count * k / parts;
-        size_t part_size = (size_t)(leaves + count * (k + 1) / parts - part);
+    struct parts parts = divide(count, rank_levels);
+    for (size_t k = 0; k < parts.count; k++) {
+        size_t start = part_start(&parts, k), size = part_start(&parts, k + 1) - start;
         uint32_t slot = (uint32_t)(node * TREE_FANOUT + k);
-        if (part_size == 1) {
-            tree->leaf_slot[*part] = slot;
-            tree->below[slot] = (int32_t)*part;
+        if (size == 1) {
+            tree->leaf_slot[leaves[start]] = slot;
+            tree->below[slot] = (int32_t)leaves[start];
             continue;
         }
         size_t child = (*next)++;
         tree->node_slot[child] = slot;
         tree->below[slot] = -(int32_t)child;
-        hang(tree, part, part_size, child, next);
+        hang(tree, leaves + start, size, rank_levels - 1, child, next);
     }
 }
 
@@ -57,7 +77,8 @@ static enum status build_shape(struct tree *tree, const struct tree_order *order
     struct budget *budget = tree->budget;
     size_t second = order->count - order->first_half, next = 2;
     tree->leaf_count = order->count;
-    tree->node_count = nodes_for(order->first_half) + nodes_for(second);
+    int levels = order->ranked ? RANK_LEVELS : 0;
+    tree->node_count = nodes_for(order->first_half, levels) + nodes_for(second, levels);
     size_t slots = tree->node_count * TREE_FANOUT;
     enum status status =
         budget_alloc(budget, tree->leaf_count * sizeof *tree->leaf_slot, &tree->leaf_slot);
@@ -69,8 +90,8 @@ static enum status build_shape(struct tree *tree, const struct tree_order *order
         return status;
     for (size_t slot = 0; slot < slots; slot++)
         tree->below[slot] = TREE_NOTHING;
-    hang(tree, order->leaves, order->first_half, 0, &next);
-    hang(tree, order->leaves + order->first_half, second, 1, &next);
+    hang(tree, order->leaves, order->first_half, levels, 0, &next);
+    hang(tree, order->leaves + order->first_half, second, levels, 1, &next);
     return STATUS_OK;
 }
 
@@ -221,32 +242,13 @@ static enum status store_leaf(struct cursor *cursor, size_t leaf)
     return status;
 }
 
-/* Do `leaves` leaves from this one on differ? */
-static bool differ(const struct cursor *cursor, size_t leaf, size_t leaves)
-{
-    typedef uint64_t vector __attribute__((vector_size(16), may_alias));
-    const vector *x = (const void *)leaf_at(&cursor->node, leaf);
-    const vector *y = (const void *)leaf_at(&cursor->work, leaf);
-    vector difference = x[0] ^ y[0];
-    for (size_t i = 1; i < leaves * TREE_LEAF_BYTES / sizeof *x; i++)
-        difference |= x[i] ^ y[i];
-    return difference[0] | difference[1];
-}
-
-/* What is equal, and most is, is passed over several leaves at a time. */
 static enum status store_leaves(struct cursor *cursor)
 {
-    size_t leaves = cursor->tree->leaf_count, leaf = 0;
+    const void *node = cursor->node.cells, *work = cursor->work.cells;
+    size_t leaves = cursor->tree->leaf_count, leaf = compare_lines(node, work, 0, leaves);
     enum status status = STATUS_OK;
-    while (leaf < leaves && status == STATUS_OK)
-        if (leaf + RUN_LEAVES <= leaves && !differ(cursor, leaf, RUN_LEAVES)) {
-            leaf += RUN_LEAVES;
-        } else {
-            size_t end = leaf + RUN_LEAVES < leaves ? leaf + RUN_LEAVES : leaves;
-            for (; leaf < end && status == STATUS_OK; leaf++)
-                if (differ(cursor, leaf, 1))
-                    status = store_leaf(cursor, leaf);
-        }
+    for (; leaf < leaves && status == STATUS_OK; leaf = compare_lines(node, work, leaf + 1, leaves))
+        status = store_leaf(cursor, leaf);
     return status;
 }
 

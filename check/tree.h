@@ -33,10 +33,12 @@
 enum { TREE_LEAF_WORDS = 8, TREE_FANOUT = 8, TREE_NODE_WORDS = TREE_FANOUT / 2 };
 enum { TREE_LEAF_BYTES = TREE_LEAF_WORDS * 8 };
 
-/* The leaves of a state in the order in which they hang, and how many of them in the first half. */
+/* The leaves of a state in the order in which they hang, and how many of them in the first half.
+   `ranked`: in each half those that change most often come first, and hang highest. */
 struct tree_order {
     uint32_t *leaves;
     size_t count, first_half;
+    bool ranked;
 };
 
 struct tree {

@@ -186,6 +186,19 @@ static void shift(const struct program *p, int32_t *c)
     rotate_bits(p, c, by);
 }
 
+/* Has nothing been finished or started that is still counted? */
+static bool is_renumbered(const struct program *p, int32_t *c)
+{
+    int32_t done = 0;
+    for (int s = 0; s < p->stream_count; s++)
+        done |= stream_cells(p, c, s)[STREAM_DONE];
+    for (int m = 0; m < p->member_count; m++)
+        done |= c[p->at.members + m * MEMBER_CELLS + MEMBER_FINISHED];
+    for (int rank = 0; rank < p->ranks; rank++)
+        done |= rank_cells(p, c, rank)[RANK_COMM_STARTED];
+    return done == 0;
+}
+
 /* Positions in streams count from the head, issue numbers from what is finished or started. */
 static void renumber(const struct program *p, int32_t *c)
 {
@@ -233,5 +246,6 @@ void machine_canonical(const struct program *p, struct state *state)
 {
     if (p->tasks)
         shift(p, state->cells);
-    renumber(p, state->cells);
+    if (!is_renumbered(p, state->cells))
+        renumber(p, state->cells);
 }

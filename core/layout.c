@@ -64,9 +64,9 @@ static void lay_out_rows(struct program *program, bool *too_big)
     struct layout *at = &program->at;
     int64_t bits = program->shared_records + (int64_t)program->period_records * program->window;
     int next = 0;
-    at->row_words = (int)((bits + 63) / 64);
-    if (bits == 0)
+    if (bits == 0 || program->options.no_knowledge)
         return;
+    at->row_words = (int)((bits + 63) / 64);
     int64_t ranks = program->ranks, instances = program->slots;
     at->row_live = take(&next, 1, too_big);
     at->row_threads = take(&next, program->thread_count, too_big);

@@ -32,6 +32,8 @@ struct program_options {
     int ranks;          /* 0: as the plan says */
     int max_depth;      /* 0: as the plan says */
     bool faults;        /* let one thing go wrong: see struct fault */
+    bool no_knowledge;  /* keep no happens-before knowledge: races and lifetimes go unseen, and a
+                           state is about half as large */
 };
 
 struct access {
