@@ -60,6 +60,7 @@ static inline uint32_t intern_count(const struct intern *table)
 }
 
 /* The functions below take the number of words as a constant, to be unrolled. */
+#define INTERN_INLINE static inline __attribute__((always_inline))
 
 static inline const uint64_t *intern_value(const struct intern *table, uint32_t number,
                                            size_t words)
@@ -72,8 +73,17 @@ static inline uint32_t intern_home(const struct intern_index *index, uint64_t ha
     return (uint32_t)((hash & UINT32_MAX) * index->size >> 32);
 }
 
+static inline bool intern_equal(const uint64_t *a, const uint64_t *b, size_t words)
+{
+    uint64_t difference = a[0] ^ b[0];
+    for (size_t i = 1; i + 3 <= words; i += 4)
+        difference |= (a[i] ^ b[i]) | (a[i + 1] ^ b[i + 1]) | (a[i + 2] ^ b[i + 2]) |
+                      (i + 3 < words ? a[i + 3] ^ b[i + 3] : 0);
+    return difference == 0;
+}
+
 /* INTERN_NONE: not there (or, in a shared table, added a moment ago: intern_add looks again). */
-static inline uint32_t intern_find(const struct intern *table, const uint64_t *value, uint64_t hash,
+INTERN_INLINE uint32_t intern_find(const struct intern *table, const uint64_t *value, uint64_t hash,
                                    size_t words)
 {
     const struct intern_index *index = atomic_load_explicit(&table->index, memory_order_acquire);
@@ -84,18 +94,14 @@ static inline uint32_t intern_find(const struct intern *table, const uint64_t *v
             return INTERN_NONE;
         if (((slot ^ tag) & ~mask) == 0) {
             uint32_t number = (slot & mask) - 1;
-            const uint64_t *other = intern_value(table, number, words);
-            uint64_t difference = 0;
-            for (size_t i = 0; i < words; i++)
-                difference |= value[i] ^ other[i];
-            if (difference == 0)
+            if (intern_equal(value, intern_value(table, number, words), words))
                 return number;
         }
         at = at + 1 == index->size ? 0 : at + 1;
     }
 }
 
-static inline enum status intern_number(struct intern *table, const uint64_t *value, size_t words,
+INTERN_INLINE enum status intern_number(struct intern *table, const uint64_t *value, size_t words,
                                         uint32_t *number, bool *is_new)
 {
     uint64_t hash = hash_words(value, words);

@@ -36,8 +36,9 @@ static inline uint64_t hash_bytes(const void *data, size_t length)
     return hash_mix(hash ^ rest);
 }
 
-/* The same for a few words at once (1, 2, 4 or 8): two of them are multiplied to 128 bits and folded,
-   as Wang Yi's wyhash does. Its upper and its lower half are both good. */
+/* The same for one, four or eight words: two of them are multiplied to 128 bits and folded, as Wang
+   Yi's wyhash does. Its upper and its lower half are both good. `count` is a constant wherever it
+   matters. */
 static inline uint64_t hash_fold(uint64_t a, uint64_t b)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -45,15 +46,20 @@ static inline uint64_t hash_fold(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+static inline uint64_t hash_four(const uint64_t *words, uint64_t seed)
+{
+    return hash_fold(words[0] ^ UINT64_C(0xe7037ed1a0b428db), words[1] ^ seed) ^
+           hash_fold(words[2] ^ UINT64_C(0x8ebc6af09c88c6e3), words[3] ^ ~seed);
+}
+
 static inline uint64_t hash_words(const uint64_t *words, size_t count)
 {
     uint64_t hash = UINT64_C(0xa0761d6478bd642f);
     if (count == 1)
         return hash_mix(words[0] ^ hash);
-    for (size_t i = 0; i + 1 < count; i += 2)
-        hash ^= hash_fold(words[i] ^ (UINT64_C(0xe7037ed1a0b428db) + i),
-                          words[i + 1] ^ (UINT64_C(0x8ebc6af09c88c6e3) + i));
-    return hash_fold(hash, UINT64_C(0x589965cc75374cc3));
+    for (size_t i = 0; i < count; i += 4)
+        hash ^= hash_four(words + i, UINT64_C(0x589965cc75374cc3) + i);
+    return hash_fold(hash, UINT64_C(0x1d8e4e27c47d124f));
 }
 
 #endif
