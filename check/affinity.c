@@ -129,8 +129,8 @@ static void sort_leaves(struct objects *objects, struct piece *pieces, struct tr
         size_t middle = i * TREE_LEAF_BYTES + TREE_LEAF_BYTES / 2;
         while (object + 1 < objects->count && objects->items[object + 1].at <= middle)
             object++;
-        pieces[i] = (struct piece){(uint32_t)i, objects->items[object].rank,
-                                   objects->items[object].group};
+        pieces[i] =
+            (struct piece){(uint32_t)i, objects->items[object].rank, objects->items[object].group};
     }
     qsort(pieces, order->count, sizeof *pieces, compare_pieces);
     for (size_t i = 0; i < order->count; i++)

@@ -19,6 +19,8 @@
 
 enum { HASHES = 3, PROGRESS_EVERY = 1 << 12 };
 
+const char SEARCH_BITSTATE[] = "bitstate";
+
 struct entry {
     uint64_t root;
     uint32_t agent;
@@ -214,8 +216,7 @@ static enum status open_tables(struct supertrace *search)
         status = tree_open(&search->tree, search->program, &order, false, search->budget);
     affinity_free(&order, search->budget);
     if (status == STATUS_OK)
-        status =
-            explorer_open(&search->explorer, search->options, &search->tree, search->watch);
+        status = explorer_open(&search->explorer, search->options, &search->tree, search->watch);
     return status;
 }
 
@@ -231,18 +232,15 @@ static void close_tables(struct supertrace *search)
 enum status bitstate_run(const struct program *program, const struct search_options *options,
                          struct budget *budget, struct watch *watch, struct search_result *out)
 {
-    struct supertrace search = {.program = program,
-                                .options = options,
-                                .result = out,
-                                .budget = budget,
-                                .watch = watch};
+    struct supertrace search = {
+        .program = program, .options = options, .result = out, .budget = budget, .watch = watch};
     enum status status = open_tables(&search);
     refuse(&search, status);
     if (status == STATUS_OK)
         depth_first(&search);
     out->coverage = (double)out->states / ((double)out->states + search.left_out);
-    if (!out->limit)
-        out->limit = "bitstate";
+    if (!out->limit && !search.stop)
+        out->limit = SEARCH_BITSTATE;
     close_tables(&search);
     return search.status;
 }

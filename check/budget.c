@@ -95,8 +95,7 @@ enum status budget_grow(struct budget *budget, void *array, size_t *cap, size_t 
     if (count < *cap)
         return STATUS_OK;
     size_t grown = *cap ? 2 * *cap : FIRST_ITEMS;
-    enum status status =
-        budget_resize(budget, array, *cap * item_bytes, grown * item_bytes);
+    enum status status = budget_resize(budget, array, *cap * item_bytes, grown * item_bytes);
     if (status == STATUS_OK)
         *cap = grown;
     return status;

@@ -105,8 +105,7 @@ static enum status take_sample(struct division *d, struct tree *tree, const stru
 
 static enum status open_division(struct division *d)
 {
-    enum status status =
-        budget_alloc(d->budget, d->leaves * sizeof *d->columns, &d->columns);
+    enum status status = budget_alloc(d->budget, d->leaves * sizeof *d->columns, &d->columns);
     if (status == STATUS_OK)
         status = budget_alloc(d->budget, 2 * sizeof *d->halves, &d->halves);
     if (status == STATUS_OK)

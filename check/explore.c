@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LOOK_EVERY = 64 };
+enum { LOOK_EVERY = 64, FAULTS = 1u << PROPERTY_FAULTS };
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
@@ -45,8 +45,13 @@ static void add_violation(struct batch *batch, unsigned violated, uint32_t id,
         return;
     }
     batch->properties &= ~violated;
-    batch->violations[batch->violation_count++] =
-        (struct violation){id, choice, choice ? *choice : (struct transition){0, 0}, chain, violated};
+    batch->violations[batch->violation_count++] = (struct violation){
+        id, choice, choice ? *choice : (struct transition){0, 0}, chain, violated};
+}
+
+static uint32_t node_id(const struct batch *batch, size_t node)
+{
+    return batch->first == STATES_NONE ? STATES_NONE : batch->first + (uint32_t)node;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -64,9 +69,8 @@ static int list_choices(struct explorer *explorer)
 {
     struct transition *choices = explorer->choices;
     const struct state *node = &explorer->cursor.node;
-    int count = explorer->options->reduction
-                    ? reducer_choices(&explorer->reducer, node, choices)
-                    : machine_enabled(explorer->program, node, choices);
+    int count = explorer->options->reduction ? reducer_choices(&explorer->reducer, node, choices)
+                                             : machine_enabled(explorer->program, node, choices);
     if (!explorer->options->endless)
         return count;
     int kept = 0;
@@ -85,9 +89,19 @@ static bool take(struct explorer *explorer, struct batch *batch, size_t node,
     batch->nodes[node].transitions++;
     if (!effect.violated)
         return true;
-    uint32_t id = batch->first == STATES_NONE ? STATES_NONE : batch->first + (uint32_t)node;
-    add_violation(batch, effect.violated, id, choice, chain);
+    add_violation(batch, effect.violated, node_id(batch, node), choice, chain);
     return !(effect.violated & (explorer->options->cut_at | 1u << PROPERTY_MISMATCH));
+}
+
+/* Let the one who asked look at `work`: the state after `choice` and `chain` free steps. What it said
+   of the last state it looked at stands: in this batch it is asked no more. */
+static void visit(struct explorer *explorer, struct batch *batch, size_t node,
+                  const struct transition *choice, size_t chain)
+{
+    const struct search_options *options = explorer->options;
+    if (options->visit && batch->properties & FAULTS &&
+        options->visit(options->visit_arg, &explorer->cursor.work))
+        add_violation(batch, FAULTS, node_id(batch, node), choice, chain);
 }
 
 /* Do the chosen step, if any, and the chain of free steps behind it; note the node it leads to. */
@@ -98,6 +112,8 @@ static void follow(struct explorer *explorer, struct batch *batch, size_t node,
     struct cursor *cursor = &explorer->cursor;
     bool anchored = choice && machine_retires(p, &cursor->work, choice->agent);
     bool goes_on = !choice || take(explorer, batch, node, *choice, choice, 0);
+    if (goes_on)
+        visit(explorer, batch, node, choice, 0);
     for (size_t k = 1; explorer->options->reduction && goes_on && !anchored &&
                        k < EXPLORE_MAX_CHAIN && !is_over(explorer);
          k++) {
@@ -106,6 +122,8 @@ static void follow(struct explorer *explorer, struct batch *batch, size_t node,
             break;
         anchored = machine_retires(p, &cursor->work, agent);
         goes_on = take(explorer, batch, node, (struct transition){agent, 0}, choice, k);
+        if (goes_on)
+            visit(explorer, batch, node, choice, k);
     }
     if (!goes_on) {
         cursor_restore(cursor);
@@ -140,25 +158,45 @@ static unsigned judge_end(struct explorer *explorer, struct expansion *expansion
     return violated;
 }
 
-static void expand(struct explorer *explorer, struct batch *batch, size_t node)
+/* Programs built with `faults`: what is judged is who is blocked after a fault, and nothing else.
+   True if there is nothing to expand here. */
+static bool judge_fault(struct explorer *explorer, struct batch *batch, size_t node, int choices)
+{
+    const struct state *state = &explorer->cursor.node;
+    if (!machine_never_woken(explorer->program, state)) {
+        batch->nodes[node].ends_well = choices == 0 && machine_failed(explorer->program, state);
+        return choices == 0;
+    }
+    add_violation(batch, FAULTS, node_id(batch, node), NULL, EXPLORE_MAX_CHAIN);
+    return choices == 0 || explorer->options->cut_at & FAULTS;
+}
+
+/* A node that nothing is explored from: the end, a hang, or a run given up. */
+static void judge_leaf(struct explorer *explorer, struct batch *batch, size_t node)
 {
     struct expansion *expansion = &batch->nodes[node];
-    *expansion = (struct expansion){0};
+    unsigned violated = judge_end(explorer, expansion);
+    add_violation(batch, violated, node_id(batch, node), NULL, EXPLORE_MAX_CHAIN);
+    expansion->given_up =
+        machine_enabled(explorer->program, &explorer->cursor.node, explorer->choices) > 0 &&
+        !(violated & explorer->options->cut_at);
+}
+
+static void expand(struct explorer *explorer, struct batch *batch, size_t node)
+{
+    batch->nodes[node] = (struct expansion){0};
     cursor_load(&explorer->cursor, batch->roots[node]);
     int count = list_choices(explorer);
-    if (count == 0) {
-        unsigned violated = judge_end(explorer, expansion);
-        add_violation(batch, violated, batch->first + (uint32_t)node, NULL, EXPLORE_MAX_CHAIN);
-        expansion->given_up = machine_enabled(explorer->program, &explorer->cursor.node,
-                                              explorer->choices) > 0 &&
-                              !(violated & explorer->options->cut_at);
-    }
+    if (explorer->program->options.faults && judge_fault(explorer, batch, node, count))
+        count = 0;
+    else if (count == 0)
+        judge_leaf(explorer, batch, node);
     for (int i = 0; i < count && batch->status == STATUS_OK; i++) {
         struct transition choice = explorer->choices[i];
         follow(explorer, batch, node, &choice);
     }
-    expansion->successors = batch->successor_count;
-    expansion->violations = batch->violation_count;
+    batch->nodes[node].successors = batch->successor_count;
+    batch->nodes[node].violations = batch->violation_count;
 }
 
 static void empty(struct batch *batch)
@@ -215,8 +253,8 @@ enum status explorer_open(struct explorer *explorer, const struct search_options
     enum status status = cursor_open(&explorer->cursor, tree);
     if (status == STATUS_OK)
         status = budget_alloc(tree->budget, choice_bytes(tree->program), &explorer->choices);
-    if (status == STATUS_OK && !reducer_init(&explorer->reducer, tree->program,
-                                             explorer_pace(tree->program, options)))
+    if (status == STATUS_OK &&
+        !reducer_init(&explorer->reducer, tree->program, explorer_pace(tree->program, options)))
         status = STATUS_SYSTEM;
     return status;
 }

@@ -83,10 +83,9 @@ static enum status grow(struct intern *table)
     struct intern_index *old = atomic_load_explicit(&table->index, memory_order_relaxed);
     struct intern_index *index = old;
     uint32_t size = grown(old->size);
-    enum status status =
-        table->shared
-            ? budget_alloc(table->budget, index_bytes(size), &index)
-            : budget_resize(table->budget, &index, index_bytes(old->size), index_bytes(size));
+    enum status status = table->shared ? budget_alloc(table->budget, index_bytes(size), &index)
+                                       : budget_resize(table->budget, &index,
+                                                       index_bytes(old->size), index_bytes(size));
     if (status != STATUS_OK)
         return status;
     if (table->shared)

@@ -53,9 +53,9 @@ enum status path_replay(const struct program *program, const struct search_optio
     struct search_path path = {0};
     struct reducer reducer;
     struct state *state = machine_state(program);
-    bool ok = reducer_init(&reducer, program, explorer_pace(program, options)) && state &&
-              replay(program, &reducer, state, options->reduction, choices, count, last_chain,
-                     &path);
+    bool ok =
+        reducer_init(&reducer, program, explorer_pace(program, options)) && state &&
+        replay(program, &reducer, state, options->reduction, choices, count, last_chain, &path);
     reducer_fini(&reducer);
     machine_free(state);
     if (!ok) {

@@ -59,7 +59,7 @@ struct search {
     pthread_cond_t changed;
     struct worker *workers;
     int threads;
-    uint32_t pause_at; /* stop for now when there are so many states */
+    uint32_t pause_at;     /* stop for now when there are so many states */
     struct batch *batches; /* a ring: batch n is at n mod ring */
     bool *ready;           /* it is expanded */
     uint64_t taken, committed, ring;
@@ -198,8 +198,8 @@ static bool take_batch(struct search *search, uint64_t *number)
 
 static void commit_ready(struct search *search)
 {
-    while (search->committed < search->taken &&
-           search->ready[search->committed % search->ring] && !search->stop) {
+    while (search->committed < search->taken && search->ready[search->committed % search->ring] &&
+           !search->stop) {
         uint64_t at = search->committed++ % search->ring;
         search->ready[at] = false;
         commit(search, &search->batches[at]);
@@ -281,6 +281,11 @@ static void close_workers(struct search *search)
     search->ready = NULL;
 }
 
+static int thread_count(const struct search_options *options)
+{
+    return options->threads > 1 && !options->visit ? options->threads : 1;
+}
+
 /* All states so far into another tree, with the numbers they have. */
 static enum status move_states(struct search *search, struct tree *tree, struct states *states)
 {
@@ -341,7 +346,7 @@ static void breadth_first(struct search *search)
     if (search->stop || search->status != STATUS_OK ||
         search->next == states_count(&search->states))
         return;
-    int threads = search->options->threads > 1 ? search->options->threads : 1;
+    int threads = thread_count(search->options);
     close_workers(search);
     enum status status = learn(search, threads > 1);
     if (status == STATUS_OK)

@@ -43,7 +43,8 @@ struct search_options {
     unsigned cut_at;        /* do not go on behind a violation of these */
     bool endless; /* do not follow the end of the data; ends_well then tells of infinite runs */
     /* Looks at every state a run passes; true: from here on a fault leaves somebody blocked, which is
-       reported as PROPERTY_FAULTS with the path to this state. May be NULL. */
+       reported as PROPERTY_FAULTS with the path to this state. May be NULL; there is one thread
+       then. */
     bool (*visit)(void *arg, const struct state *state);
     void *visit_arg;
     struct search_limits limits;
@@ -74,6 +75,9 @@ struct search_result {
     size_t peak_bytes;
     double seconds;
 };
+
+/* `limit` of a bitstate search that came to its end. */
+extern const char SEARCH_BITSTATE[];
 
 /* STATUS_OK also when something was found or a limit was reached, or memory ran out on the way;
    STATUS_SYSTEM when it could not begin. The caller frees the result with search_result_fini. */

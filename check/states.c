@@ -91,8 +91,7 @@ static struct transition wide_step(const struct states *states, uint32_t id)
     size_t low = 0, high = states->wide_steps.count;
     while (high - low > 1) { /* by number, ascending */
         size_t middle = low + (high - low) / 2;
-        const struct wide_step *at =
-            pile_at(&states->wide_steps, middle, sizeof(struct wide_step));
+        const struct wide_step *at = pile_at(&states->wide_steps, middle, sizeof(struct wide_step));
         if (at->id <= id)
             low = middle;
         else

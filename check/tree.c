@@ -151,8 +151,8 @@ enum status cursor_open(struct cursor *cursor, struct tree *tree)
     if (status == STATUS_OK)
         status = budget_alloc(budget, dirty_words(tree) * sizeof *cursor->dirty, &cursor->dirty);
     if (status == STATUS_OK)
-        status = budget_alloc(
-            budget, (tree->leaf_count + tree->node_count) * sizeof *cursor->log, &cursor->log);
+        status = budget_alloc(budget, (tree->leaf_count + tree->node_count) * sizeof *cursor->log,
+                              &cursor->log);
     return status;
 }
 

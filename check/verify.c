@@ -13,6 +13,7 @@
 #include "check/stopwatch.h"
 #include "check/structure.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SHORTEST_STATES = 300000 };
@@ -41,15 +42,21 @@ static struct search_options base_options(const struct verify_options *options)
                                    .properties = options->properties ? options->properties
                                                                      : (1u << PROPERTY_COUNT) - 1,
                                    .limits = options->limits,
+                                   .threads = options->threads,
+                                   .interrupted = options->interrupted,
                                    .progress = options->progress,
                                    .progress_arg = options->progress_arg};
 }
 
-/* Is there a run that avoids the violation? If the search for one is cut short, we say "some". */
+/* Is there a run that avoids the violation? If the search for one is cut short, we say "some"; and
+   where the states are too many to be kept it is not begun. */
 static enum status always_or_some(const struct program *program,
                                   const struct verify_options *options, enum property property,
                                   enum outcome *out, struct diag *diag)
 {
+    *out = OUTCOME_SOME;
+    if (options->bitstate_bytes)
+        return STATUS_OK;
     struct search_options search = base_options(options);
     search.properties = bit(property);
     search.cut_at = bit(property);
@@ -69,7 +76,9 @@ static enum status shortest(const struct program *program, const struct verify_o
     struct search_options search = base_options(options);
     search.reduction = false;
     search.properties = search.stop_at = bit(property);
-    search.limits = (struct search_limits){SHORTEST_STATES, SHORTEST_BYTES, SHORTEST_NS};
+    size_t mem_bytes = options->limits.mem_bytes;
+    mem_bytes = mem_bytes && mem_bytes < SHORTEST_BYTES ? mem_bytes : SHORTEST_BYTES;
+    search.limits = (struct search_limits){SHORTEST_STATES, mem_bytes, SHORTEST_NS};
     search.progress = NULL;
     struct search_result result;
     enum status status = search_run(program, &search, &result, diag);
@@ -101,6 +110,26 @@ static void judge(struct verify_report *report, unsigned by_structure, unsigned 
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (unknown & 1u << p)
             report->outcome[p] = OUTCOME_UNDECIDED;
+}
+
+static enum status report_search(const struct program *program, const struct search_result *result,
+                                 struct verify_report *report, struct diag *diag)
+{
+    report->limit = result->limit;
+    report->bitstate = result->coverage > 0 && result->limit == SEARCH_BITSTATE;
+    report->no_memory = result->no_memory;
+    report->states = result->states;
+    report->transitions = result->transitions;
+    report->peak_bytes = result->peak_bytes;
+    report->iterations = program->tasks ? program->ends[0] : 0;
+    report->finite = program->tasks == 0;
+    report->driver = program->driver;
+    if (!report->bitstate)
+        return STATUS_OK;
+    char text[64];
+    snprintf(text, sizeof text, "bitstate: about %.4g%% coverage", 100 * result->coverage);
+    report->limit = arena_strdup(&report->arena, text);
+    return report->limit ? STATUS_OK : diag_no_memory(diag);
 }
 
 /* A plan that hangs before the end of its data hangs after it as well: that is one finding, not
@@ -238,20 +267,16 @@ static enum status verify_program(const struct plan *plan, const struct program 
     search.properties &= ~by_structure & ~bit(PROPERTY_FAULTS);
     search.stop_when_all = by_structure ? search.properties : 0;
     search.stop_at = options->quick ? search.properties : 0;
+    search.bitstate_bytes = options->bitstate_bytes;
     if (status == STATUS_OK && search.properties)
         status = search_run(program, &search, &result, diag);
     if (status != STATUS_OK)
         return status;
     judge(report, by_structure, search.properties, &result);
-    report->limit = result.limit;
-    report->states = result.states;
-    report->transitions = result.transitions;
-    report->peak_bytes = result.peak_bytes;
-    report->iterations = program->tasks ? program->ends[0] : 0;
-    report->finite = program->tasks == 0;
-    report->driver = program->driver;
-    status = options->quick ? find_suspects(program, &result, report, diag)
-                            : explain_findings(program, options, &result, report, diag);
+    status = report_search(program, &result, report, diag);
+    if (status == STATUS_OK)
+        status = options->quick ? find_suspects(program, &result, report, diag)
+                                : explain_findings(program, options, &result, report, diag);
     search_result_fini(&result);
     if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))
         status = judge_faults(plan, program, options, report, diag);
@@ -262,7 +287,10 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
                         struct verify_report *out, struct diag *diag)
 {
     struct program *program;
-    enum status status = program_build(plan, &options->program, &program, diag);
+    struct program_options built = options->program;
+    const unsigned needs_knowledge = bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME);
+    built.no_knowledge = options->properties && !(options->properties & needs_knowledge);
+    enum status status = program_build(plan, &built, &program, diag);
     if (status != STATUS_OK)
         return status;
     *out = (struct verify_report){0};

@@ -18,6 +18,10 @@ struct verify_options {
     bool any_witness; /* do not look for a shortest counterexample */
     bool quick;       /* stop at the first violation; suspects instead of a story */
     struct search_limits limits;
+    int threads;                    /* that search; 0: one */
+    size_t bitstate_bytes;          /* not 0: look for violations with a filter of this size, and
+                                       prove nothing by search */
+    const atomic_bool *interrupted; /* ends it all, undecided; may be NULL */
     void (*progress)(void *arg, const struct search_progress *);
     void *progress_arg;
 };
@@ -39,6 +43,8 @@ struct verify_report {
     struct suspects suspects;             /* of `first`; only if the question was quick */
     enum property first;          /* the violation to show first; only if verdict is VIOLATED */
     const char *limit;            /* why it is undecided, NULL otherwise */
+    bool bitstate;                /* and that is only because the search was a bitstate search */
+    bool no_memory;               /* the system had no more memory: there is a message in diag */
     uint64_t states, transitions; /* of the main search; 0 states: structure alone decided */
     size_t peak_bytes;
     double seconds; /* for everything, counterexamples included */

@@ -1,5 +1,7 @@
 /* cmd_verify.c - `swsim verify`: prove plans or refute them. */
 #include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "app.h"
@@ -12,9 +14,28 @@
 #include "core/parse.h"
 #include "core/units.h"
 
+enum { BITSTATE_LEAST = 64 };
+
+/* The first SIGINT ends the search, which says what it knows; a second one ends the process. */
+static atomic_bool interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&interrupted, true);
+}
+
+static void catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL); /* cannot fail with these arguments */
+}
+
 struct request {
     struct verify_options verify;
-    int driver; /* 0 clock, 1 dataflow, 2 both */
+    const char *bitstate; /* its size, "" for the default; NULL: an exact search */
+    int driver;           /* 0 clock, 1 dataflow, 2 both */
     bool expect;
     const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
     bool no_fix;
@@ -73,6 +94,24 @@ static enum status parse_limits(struct app *app, const char *text, struct search
     return STATUS_OK;
 }
 
+/* The size of the filter, by default half of what memory there may be. */
+static enum status parse_bitstate(struct app *app, const char *text, struct verify_options *options)
+{
+    int64_t bytes;
+    const char *what;
+    size_t limit = options->limits.mem_bytes ? options->limits.mem_bytes : SEARCH_DEFAULT_MEMORY;
+    options->bitstate_bytes = limit / 2;
+    if (*text == '\0')
+        return STATUS_OK;
+    if (!units_parse_bytes(text, &bytes, &what))
+        return diag_error(&app->diag, STATUS_USAGE, "--bitstate: found '%s', %s", text, what);
+    if (bytes < BITSTATE_LEAST)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--bitstate: found '%s', expected at least %d B", text, BITSTATE_LEAST);
+    options->bitstate_bytes = (size_t)bytes;
+    return STATUS_OK;
+}
+
 static enum status parse_property(struct app *app, const char *key, unsigned *properties)
 {
     const char *keys[PROPERTY_COUNT];
@@ -117,7 +156,10 @@ static void show_progress(void *arg, const struct search_progress *search)
 {
     char bytes[UNITS_TEXT];
     units_show_bytes((double)search->bytes, bytes);
-    progress_show(arg, "%" PRIu64 " states, %" PRIu64 " transitions, %s, %.0f s", search->states,
+    progress_show(arg,
+                  "%" PRIu64 " states, %.0f/s, %" PRIu64 " to expand, %" PRIu64
+                  " transitions, %s, %.0f s",
+                  search->states, (double)search->states / search->seconds, search->frontier,
                   search->transitions, bytes, search->seconds);
 }
 
@@ -195,7 +237,7 @@ static enum status verify_drivers(struct app *app, const struct request *request
     enum status status = STATUS_OK;
     if (request->driver != 1)
         status = verify_driver(app, request, finding, DRIVER_CLOCK);
-    if (request->driver != 0 && status != STATUS_SYSTEM)
+    if (request->driver != 0 && status != STATUS_SYSTEM && !atomic_load(&interrupted))
         status = app_worse(status, verify_driver(app, request, finding, DRIVER_DATAFLOW));
     return status;
 }
@@ -208,9 +250,12 @@ static void show_repair_progress(void *arg, const struct repair_progress *repair
                   repair->candidates, repair->states, repair->seconds);
 }
 
-/* Who compares with expectations or wants no story wants no repair, unless it is asked for. */
+/* Who compares with expectations or wants no story wants no repair, unless it is asked for. A bitstate
+   search cannot prove one, and who interrupts wants an end. */
 static bool wants_repair(const struct app *app, const struct request *request)
 {
+    if (request->bitstate || atomic_load(&interrupted))
+        return false;
     return request->fix || (!request->no_fix && !request->expect && (!app->quiet || app->json));
 }
 
@@ -265,6 +310,8 @@ static enum status verify_plan_file(struct app *app, struct request *request,
         const struct verify_report *report = &finding->reports[d];
         status = app_worse(status, show(app, request, finding, report));
         status = app_worse(status, judge(app, request, finding->plan, report));
+        if (report->no_memory)
+            status = app_worse(status, STATUS_SYSTEM);
     }
     if (request->fix && finding->count > 0)
         status = app_worse(status, save_repair(app, request->fix, finding));
@@ -296,7 +343,7 @@ static enum status verify_all(struct app *app, struct request *request,
                               const struct arguments *plans)
 {
     enum status status = STATUS_OK;
-    for (int i = 0; i < plans->count; i++) {
+    for (int i = 0; i < plans->count && !atomic_load(&interrupted); i++) {
         status = app_worse(status, verify_one(app, request, plans->items[i]));
         app_report(app);
     }
@@ -315,6 +362,14 @@ static enum status finish_request(struct app *app, struct request *request, cons
         status = parse_limits(app, limits, &request->verify.limits);
     if (status == STATUS_OK && properties)
         status = parse_properties(app, properties, &request->verify.properties);
+    if (status == STATUS_OK && request->bitstate)
+        status = parse_bitstate(app, request->bitstate, &request->verify);
+    if (status == STATUS_OK && request->bitstate && request->fix)
+        status = diag_error(&app->diag, STATUS_USAGE,
+                            "--fix proves what it finds: it does not go with --bitstate");
+    if (status == STATUS_OK && request->bitstate && request->verify.threads > 1)
+        status = diag_error(&app->diag, STATUS_USAGE, "--bitstate has one thread, not --threads=%d",
+                            request->verify.threads);
     return status;
 }
 
@@ -322,7 +377,7 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
 {
     struct request request = {.driver = 2};
     const char *iterations = NULL, *limits = NULL, *properties = NULL;
-    int64_t ranks = 0, max_depth = 0;
+    int64_t ranks = 0, max_depth = 0, threads = 1;
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
          OPTION_CHOICE, &request.driver, 0, 0},
@@ -340,6 +395,10 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          &request.verify.no_reduction, 0, 0},
         {"limit", 0, "LIST", "stop undecided at states=N,mem=SIZE,time=DURATION", OPTION_TEXT,
          &limits, 0, 0},
+        {"threads", 0, "N", "threads to search with (default 1): same verdict, same states",
+         OPTION_INTEGER, &threads, 1, SEARCH_MAX_THREADS},
+        {"bitstate", 0, "[SIZE]", "remember states by a few bits: finds, never proves", OPTION_TEXT,
+         &request.bitstate, 0, 0},
         {"witness", 0, "FILE",
          "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
          OPTION_TEXT, &request.witness, 0, 0},
@@ -375,10 +434,13 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     if (request.fix && arguments.count > 1)
         return diag_error(&app->diag, STATUS_USAGE, "--fix: found %d plans, expected one",
                           arguments.count);
+    request.verify.threads = (int)threads;
+    request.verify.interrupted = &interrupted;
     status = finish_request(app, &request, iterations, limits, properties);
     if (status != STATUS_OK)
         return status;
     request.verify.program.ranks = (int)ranks;
     request.verify.program.max_depth = (int)max_depth;
+    catch_interrupts();
     return verify_all(app, &request, &arguments);
 }

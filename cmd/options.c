@@ -153,7 +153,8 @@ static void print_option(const struct option_spec *spec)
     int width = spec->letter ? printf("  -%c, --%s", spec->letter, spec->name)
                              : printf("      --%s", spec->name);
     if (spec->argument)
-        width += printf("=%s", spec->argument);
+        width += *spec->argument == '[' ? printf("[=%s", spec->argument + 1)
+                                        : printf("=%s", spec->argument);
     if (width >= HELP_COLUMN - 1)
         printf("\n%*s%s\n", HELP_COLUMN, "", spec->help);
     else
@@ -207,6 +208,13 @@ static void add_common(struct app *app, struct table *table)
     table->count += COMMON;
 }
 
+static int takes_argument(const struct option_spec *spec)
+{
+    if (!spec->argument)
+        return no_argument;
+    return *spec->argument == '[' ? optional_argument : required_argument;
+}
+
 /* Fill `table`, whose address the common options keep. `order` is "+" to stop at the first
  * argument. */
 static bool make_table(struct app *app, const struct option_spec *options, size_t count,
@@ -226,8 +234,7 @@ static bool make_table(struct app *app, const struct option_spec *options, size_
     for (size_t i = 0; i < table->count; i++) {
         const struct option_spec *spec = &table->specs[i];
         assert((spec->argument == NULL) == (spec->kind == OPTION_FLAG));
-        table->longs[i] = (struct option){
-            spec->name, spec->argument ? required_argument : no_argument, NULL, FIRST + (int)i};
+        table->longs[i] = (struct option){spec->name, takes_argument(spec), NULL, FIRST + (int)i};
         if (spec->letter) {
             *shorts++ = spec->letter;
             if (spec->argument)

@@ -33,7 +33,8 @@ struct text_list {
 struct option_spec {
     const char *name;
     char letter;          /* short form, 0: none */
-    const char *argument; /* as --help shows it; NULL for a flag */
+    const char *argument; /* as --help shows it; NULL for a flag; "[SIZE]": may be left out, and is
+                             "" then (only OPTION_TEXT, without a letter) */
     const char *help;     /* one line; says the default */
     enum option_kind kind;
     void *value;

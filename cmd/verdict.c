@@ -20,6 +20,8 @@ static void print_reach(const struct verify_report *report, FILE *out)
 {
     if (report->verdict == VERDICT_VIOLATED)
         fprintf(out, "in %zu steps", report->stories[report->first].step_count);
+    else if (report->limit && report->bitstate)
+        fputs(report->limit, out);
     else if (report->limit)
         fprintf(out, "limit reached: %s", report->limit);
     else if (report->finite)
