@@ -59,7 +59,7 @@ static uint32_t node_id(const struct batch *batch, size_t node)
 /* Is the search over? A clock is not looked at for every step. */
 static bool is_over(struct explorer *explorer)
 {
-    if (++explorer->ticks % LOOK_EVERY)
+    if (++explorer->ticks % LOOK_EVERY && !watch_interrupted(explorer->watch))
         return watch_over(explorer->watch);
     return watch_look(explorer->watch);
 }

@@ -137,7 +137,7 @@ static enum status store(struct app *app, const struct option_spec *spec, const 
 {
     switch (spec->kind) {
     case OPTION_FLAG: *(bool *)spec->value = true; return STATUS_OK;
-    case OPTION_TEXT: *(const char **)spec->value = text; return STATUS_OK;
+    case OPTION_TEXT: *(const char **)spec->value = text ? text : ""; return STATUS_OK;
     case OPTION_LIST: return store_list(app, spec, text);
     case OPTION_INTEGER: return store_integer(app, spec, text);
     case OPTION_TIME: return store_time(app, spec, text);

@@ -40,7 +40,7 @@ static void print_line(const struct verify_report *report, bool color, FILE *out
             report->driver == DRIVER_NONE ? "-" : driver_key(report->driver),
             paint(color, report->verdict), verdict_key(report->verdict), color ? "\033[0m" : "");
     print_reach(report, out);
-    if (report->states)
+    if (report->states || report->limit)
         fprintf(out, "  %" PRIu64 " states  %s\n", report->states, seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);

@@ -1,9 +1,9 @@
 /*
  * t_random_plans.c - random plans on which two ways of finding the same answer must agree.
  *
- *     walks      packing gives a state back, canonical states have the same future, and every step
- *                called free commutes with every step of others; what a walk violates is not proved,
- *                and a walk that violates nothing refutes "always"
+ *     walks      the tree of states gives a state back, canonical states have the same future, and
+ *                every step called free commutes with every step of others; what a walk violates is
+ *                not proved, and a walk that violates nothing refutes "always"
  *     verdicts   a search with reduction (and structure) and one without find the same violations,
  *                in some or in all interleavings, for any number of iterations and for two
  *     searches   so do the two searches alone, where structure has nothing to say
@@ -24,7 +24,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "check/pack.h"
+#include "check/affinity.h"
+#include "check/tree.h"
 #include "check/verify.h"
 #include "core/hash.h"
 #include "core/parse.h"
@@ -52,7 +53,9 @@ struct bench {
     const char *text; /* the plan at work */
     const struct program *program;
     struct state *one, *two, *three;
-    unsigned char *packed, *packed_too;
+    struct budget budget;
+    struct tree tree;
+    struct cursor cursor;
     unsigned walk_violated; /* what some walk of this program did */
     bool walk_hung;
     unsigned walk_avoided; /* what some walk to the end did not do */
@@ -132,11 +135,16 @@ static void check_canonical(struct bench *bench, const struct state *state,
     machine_copy(p, bench->three, bench->one);
     if (!same_canonical(bench, bench->one, bench->three))
         complain(bench, "canonical", "a second time gives another state");
-    size_t length = pack_state(p, bench->one, bench->packed);
-    memset(bench->three->cells, 0x5a, p->at.bytes);
-    pack_expand(p, bench->packed, bench->three);
-    if (length > pack_bound(p) || memcmp(bench->one->cells, bench->three->cells, p->at.bytes) != 0)
-        complain(bench, "pack", "a state comes back changed");
+    uint64_t root, again;
+    machine_copy(p, &bench->cursor.work, bench->one);
+    bool stored = cursor_store(&bench->cursor, &root) == STATUS_OK;
+    cursor_load(&bench->cursor, 0);
+    machine_copy(p, &bench->cursor.work, bench->one);
+    stored &= cursor_store(&bench->cursor, &again) == STATUS_OK;
+    cursor_load(&bench->cursor, root);
+    if (!stored || again != root ||
+        memcmp(bench->one->cells, bench->cursor.node.cells, p->at.bytes) != 0)
+        complain(bench, "tree", "a state comes back changed");
     machine_step(p, bench->one, transition, &effect);
     machine_step(p, bench->two, transition, &effect_too);
     if (effect.violated != effect_too.violated || !same_canonical(bench, bench->one, bench->two))
@@ -245,17 +253,28 @@ static bool walk(struct bench *bench)
     return ok;
 }
 
+static bool open_tree(struct bench *bench)
+{
+    struct tree_order order;
+    budget_init(&bench->budget, SIZE_MAX);
+    bool ok = affinity_order(bench->program, &bench->budget, &order) == STATUS_OK &&
+              tree_open(&bench->tree, bench->program, &order, false, &bench->budget) == STATUS_OK &&
+              cursor_open(&bench->cursor, &bench->tree) == STATUS_OK;
+    affinity_free(&order, &bench->budget);
+    return ok;
+}
+
 static bool check_walks(struct bench *bench)
 {
     const struct program *p = bench->program;
     bench->one = machine_state(p);
     bench->two = machine_state(p);
     bench->three = machine_state(p);
-    bench->packed = malloc(pack_bound(p));
-    bool ok = bench->one && bench->two && bench->three && bench->packed;
+    bool ok = bench->one && bench->two && bench->three && open_tree(bench);
     for (int n = 0; ok && n < WALKS; n++)
         ok = walk(bench);
-    free(bench->packed);
+    cursor_close(&bench->cursor);
+    tree_close(&bench->tree);
     machine_free(bench->one);
     machine_free(bench->two);
     machine_free(bench->three);

@@ -1,16 +1,13 @@
 /*
- * t_search.c - the search and its parts: packed states, the set of visited ones, limits,
- * counterexamples, always and some; and every plan of the project, with and without reduction,
- * against what it says of itself.
+ * t_search.c - the search: limits, interrupts, threads, bitstate, counterexamples, always and some;
+ * and every plan of the project, with and without reduction, against what it says of itself.
  */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/pack.h"
 #include "check/verify.h"
-#include "check/visited.h"
 #include "core/parse.h"
 #include "tests/tap.h"
 
@@ -29,69 +26,6 @@ static bool parse(const char *text, struct plan *plan, struct diag *diag)
     diag_print(diag, "t_search", false, stderr);
     diag_fini(diag);
     return false;
-}
-
-/* ---- packed states --------------------------------------------------------------------------- */
-
-static void test_pack(void)
-{
-    static const int32_t values[] = {0,    0,     0, 1,    -1,        63,        64,      -64, -65,
-                                     8191, -8192, 0, 8192, INT32_MAX, INT32_MIN, 1 << 21, 0};
-    enum { COUNT = sizeof values / sizeof *values };
-    int32_t in[COUNT], out[COUNT];
-    unsigned char packed[5 * COUNT + 16];
-    struct program program = {.at.bytes = sizeof in};
-    struct state from = {in}, to = {out};
-    memcpy(in, values, sizeof in);
-    memset(out, 0x77, sizeof out);
-    size_t length = pack_state(&program, &from, packed);
-    pack_expand(&program, packed, &to);
-    tap_ok(memcmp(in, out, sizeof in) == 0, "a packed state comes back");
-    tap_ok(length <= pack_bound(&program) && length < sizeof in, "packed it is smaller");
-    memset(in, 0, sizeof in);
-    tap_is_int((long long)pack_state(&program, &from, packed), 2, "nothing but zeros: two bytes");
-}
-
-/* ---- visited states -------------------------------------------------------------------------- */
-
-static enum status insert(struct visited *visited, int key, uint32_t *id, bool *is_new)
-{
-    unsigned char bytes[40];
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (unsigned char)(key >> (i % 4 * 8));
-    struct transition by = {100000 + key, key % 2};
-    return visited_insert(visited, bytes, sizeof bytes, (uint32_t)key / 2, by, id, is_new);
-}
-
-static void test_visited(void)
-{
-    enum { COUNT = 50000 };
-    struct visited *visited = visited_open(64 << 20);
-    int wrong = 0;
-    uint32_t id;
-    bool is_new;
-    for (int key = 0; visited && key < COUNT; key++)
-        wrong += insert(visited, key, &id, &is_new) != STATUS_OK || !is_new || id != (uint32_t)key;
-    for (int key = COUNT - 1; visited && key >= 0; key--)
-        wrong += insert(visited, key, &id, &is_new) != STATUS_OK || is_new || id != (uint32_t)key;
-    tap_ok(visited && wrong == 0 && visited_count(visited) == COUNT, "each state is kept once");
-    for (uint32_t i = 0; visited && i < COUNT; i++) {
-        struct transition by = visited_transition(visited, i);
-        wrong += by.agent != 100000 + (int)i || by.choice != (int)(i % 2) ||
-                 visited_parent(visited, i) != i / 2 || visited_state(visited, i)[0] != (i & 0xff);
-    }
-    tap_ok(wrong == 0, "with its bytes, its parent and the step from there");
-    visited_close(visited);
-
-    visited = visited_open(2 << 20);
-    enum status status = STATUS_OK;
-    int key = 0;
-    while (visited && status == STATUS_OK && key < 10000000)
-        status = insert(visited, key++, &id, &is_new);
-    tap_is_int(status, STATUS_LIMIT, "the memory limit is kept");
-    tap_ok(visited && insert(visited, 0, &id, &is_new) == STATUS_OK && !is_new && id == 0,
-           "what is in is still found");
-    visited_close(visited);
 }
 
 /* ---- searches -------------------------------------------------------------------------------- */
@@ -143,11 +77,11 @@ static void test_limits(void)
         tap_ok(report.states >= 100 && report.states < 200, "it is kept");
         verify_fini(&report);
     }
-    options.limits = (struct search_limits){.mem_bytes = 2 << 20};
+    options.limits = (struct search_limits){.mem_bytes = 1 << 20};
     options.program.driver = DRIVER_DATAFLOW;
     if (verify_text(text, options, &report)) {
         tap_is_str(report.limit, "memory", "a limit on memory");
-        tap_ok(report.peak_bytes < 3 << 20, "it is kept");
+        tap_ok(report.peak_bytes <= 1 << 20, "it is kept");
         verify_fini(&report);
     }
     options.limits = (struct search_limits){.time_ns = 1};
@@ -155,6 +89,137 @@ static void test_limits(void)
         tap_is_str(report.limit, "time", "a limit on time");
         verify_fini(&report);
     }
+}
+
+static bool build(const char *path, struct plan *plan, struct program **program, struct diag *diag)
+{
+    struct program_options options = {.driver = DRIVER_CLOCK, .iterations = -1, .ranks = 1};
+    diag_init(diag);
+    if (plan_read(path, plan, diag) != STATUS_OK)
+        return false;
+    if (program_build(plan, &options, program, diag) == STATUS_OK)
+        return true;
+    plan_fini(plan);
+    return false;
+}
+
+static bool same_witnesses(const struct search_result *a, const struct search_result *b)
+{
+    bool same = a->found == b->found;
+    for (int p = 0; p < PROPERTY_COUNT && same; p++) {
+        const struct search_path *x = &a->witness[p], *y = &b->witness[p];
+        same = x->count == y->count;
+        for (size_t i = 0; same && i < x->count; i++)
+            same =
+                x->steps[i].agent == y->steps[i].agent && x->steps[i].choice == y->steps[i].choice;
+    }
+    return same;
+}
+
+static void compare_threads(const struct program *program, const char *what, uint64_t limit,
+                            unsigned stop_at, struct diag *diag)
+{
+    struct search_options options = {
+        .properties = (1u << PROPERTY_COUNT) - 1, .stop_at = stop_at, .limits.states = limit};
+    struct search_result one, many;
+    if (search_run(program, &options, &one, diag) != STATUS_OK) {
+        tap_ok(0, "%s: one thread", what);
+        return;
+    }
+    for (int threads = 2; threads <= 4; threads++) {
+        options.threads = threads;
+        if (search_run(program, &options, &many, diag) != STATUS_OK) {
+            tap_ok(0, "%s: %d threads", what, threads);
+            continue;
+        }
+        tap_is_int((long long)many.states, (long long)one.states, "%s: %d threads, as many states",
+                   what, threads);
+        tap_is_int((long long)many.transitions, (long long)one.transitions, "as many steps");
+        tap_ok(one.complete == many.complete && one.ends_well == many.ends_well &&
+                   same_witnesses(&one, &many),
+               "the same answer and the same witnesses");
+        search_result_fini(&many);
+    }
+    search_result_fini(&one);
+}
+
+/* More states than are found before the threads begin. */
+static void test_threads(const char *srcdir)
+{
+    static const char *const names[] = {"torchrec/sparse_dist", "torchrec/fused_sparse_dist"};
+    struct plan plan;
+    struct diag diag;
+    struct program *program;
+    char path[4096];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/plans/%s.yaml", srcdir, names[i]);
+        if (!build(path, &plan, &program, &diag)) {
+            tap_ok(0, "%s is built", names[i]);
+            continue;
+        }
+        compare_threads(program, names[i], 30000, 0, &diag);
+        program_close(program);
+        plan_fini(&plan);
+        diag_fini(&diag);
+    }
+}
+
+static void test_bitstate(void)
+{
+    struct verify_options options = {.no_reduction = true, .bitstate_bytes = 1 << 16};
+    struct verify_report report;
+    if (verify_text(two_locks, options, &report)) {
+        tap_is_int(report.verdict, VERDICT_VIOLATED, "bitstate: what it finds is violated");
+        tap_is_int(report.outcome[PROPERTY_DEADLOCK], OUTCOME_SOME, "in some interleavings");
+        tap_is_int((long long)report.stories[PROPERTY_DEADLOCK].step_count, 3, "told shortly");
+        verify_fini(&report);
+    }
+    options.any_witness = true;
+    if (verify_text(two_locks, options, &report)) {
+        const struct story *story = &report.stories[PROPERTY_DEADLOCK];
+        tap_ok(story->cycle_count == 2, "its own witness leads into the deadlock as well");
+        verify_fini(&report);
+    }
+    options.properties = 1u << PROPERTY_RACE;
+    if (verify_text(two_locks, options, &report)) {
+        tap_is_int(report.verdict, VERDICT_UNDECIDED, "what it does not find is undecided");
+        tap_is_int(report.outcome[PROPERTY_RACE], OUTCOME_UNDECIDED, "and not proved");
+        tap_ok(report.bitstate && strncmp(report.limit, "bitstate", 8) == 0, "it says why");
+        verify_fini(&report);
+    }
+}
+
+static void test_interrupt(void)
+{
+    atomic_bool now = true;
+    struct verify_options options = {.no_reduction = true, .interrupted = &now};
+    struct verify_report report;
+    if (verify_text(two_locks, options, &report)) {
+        tap_is_int(report.verdict, VERDICT_UNDECIDED, "interrupted: undecided");
+        tap_is_str(report.limit, "interrupted", "and it says so");
+        verify_fini(&report);
+    }
+}
+
+/* Whatever memory there may be, there is an answer. */
+static void test_little_memory(void)
+{
+    int undecided = 0, decided = 0, wrong = 0;
+    for (size_t bytes = 64; bytes < (size_t)4 << 20; bytes += bytes / 4) {
+        struct verify_options options = {.no_reduction = true, .limits.mem_bytes = bytes};
+        struct verify_report report;
+        if (!verify_text(two_locks, options, &report)) {
+            wrong++;
+            continue;
+        }
+        wrong += report.peak_bytes > bytes;
+        wrong += report.verdict == VERDICT_UNDECIDED && strcmp(report.limit, "memory") != 0;
+        undecided += report.verdict == VERDICT_UNDECIDED;
+        decided += report.verdict == VERDICT_VIOLATED;
+        verify_fini(&report);
+    }
+    tap_ok(wrong == 0, "no memory limit is overstepped");
+    tap_ok(undecided > 5 && decided > 5, "with little undecided, with enough decided");
 }
 
 static void test_numbers(void)
@@ -276,10 +341,12 @@ int main(void)
     char beside[4096];
     srcdir = srcdir ? srcdir : ".";
     snprintf(beside, sizeof beside, "%s/../shared", srcdir);
-    test_pack();
-    test_visited();
     test_shortest();
     test_limits();
+    test_interrupt();
+    test_little_memory();
+    test_threads(srcdir);
+    test_bitstate();
     test_numbers();
     test_asked_for();
     test_plans(srcdir, "plans/knobs/*.yaml");
