@@ -1,8 +1,7 @@
-/* compare.c - see compare.h. Four lines at a time, then the one of them. */
+/* compare.c - see compare.h. Four lines at a time, and one by one where those differ. */
 #include "check/compare.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 enum { RUN = 4 };
@@ -12,54 +11,76 @@ static const unsigned char *line_at(const void *block, size_t line)
     return (const unsigned char *)block + line * COMPARE_LINE;
 }
 
-static bool differ(const void *a, const void *b, size_t lines)
+static bool differ(const unsigned char *a, const unsigned char *b)
 {
-    const unsigned char *x = a, *y = b;
     uint64_t difference = 0;
-    for (size_t i = 0; i < lines * COMPARE_LINE; i += sizeof difference) {
+    for (size_t i = 0; i < COMPARE_LINE; i += sizeof difference) {
         uint64_t one, two;
-        memcpy(&one, x + i, sizeof one);
-        memcpy(&two, y + i, sizeof two);
+        memcpy(&one, a + i, sizeof one);
+        memcpy(&two, b + i, sizeof two);
         difference |= one ^ two;
     }
     return difference;
 }
 
-static size_t skip_equal(const void *a, const void *b, size_t from, size_t lines)
+/* From line `from` on; the words of `differs` are clear. */
+static void compare_plainly(const void *a, const void *b, size_t from, size_t lines,
+                            uint64_t *differs)
 {
-    while (from + RUN <= lines && !differ(line_at(a, from), line_at(b, from), RUN))
-        from += RUN;
-    return from;
+    for (size_t i = from; i < lines; i++)
+        differs[i / 64] |= (uint64_t)differ(line_at(a, i), line_at(b, i)) << (i % 64);
 }
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
-__attribute__((target("avx2"))) static size_t skip_equal_avx2(const void *a, const void *b,
-                                                              size_t from, size_t lines)
+#define WIDE __attribute__((target("avx2")))
+
+WIDE static inline __m256i line_difference(const __m256i *x, const __m256i *y)
 {
-    for (; from + RUN <= lines; from += RUN) {
-        const __m256i *x = (const void *)line_at(a, from), *y = (const void *)line_at(b, from);
-        __m256i difference = _mm256_setzero_si256();
-        for (size_t i = 0; i < RUN * COMPARE_LINE / sizeof *x; i++)
-            difference = _mm256_or_si256(
-                difference, _mm256_xor_si256(_mm256_load_si256(x + i), _mm256_load_si256(y + i)));
-        if (!_mm256_testz_si256(difference, difference))
-            break;
+    return _mm256_or_si256(_mm256_xor_si256(_mm256_load_si256(x), _mm256_load_si256(y)),
+                           _mm256_xor_si256(_mm256_load_si256(x + 1), _mm256_load_si256(y + 1)));
+}
+
+/* All whole runs; returns how many lines that is. A run is in one word of `differs`. */
+WIDE static size_t compare_widely(const void *a, const void *b, size_t lines, uint64_t *differs)
+{
+    size_t at = 0;
+    for (; at + RUN <= lines; at += RUN) {
+        const __m256i *x = (const void *)line_at(a, at), *y = (const void *)line_at(b, at);
+        __m256i one = line_difference(x, y), two = line_difference(x + 2, y + 2);
+        __m256i three = line_difference(x + 4, y + 4), four = line_difference(x + 6, y + 6);
+        __m256i any = _mm256_or_si256(_mm256_or_si256(one, two), _mm256_or_si256(three, four));
+        if (_mm256_testz_si256(any, any))
+            continue;
+        unsigned equal = (unsigned)_mm256_testz_si256(one, one) |
+                         (unsigned)_mm256_testz_si256(two, two) << 1 |
+                         (unsigned)_mm256_testz_si256(three, three) << 2 |
+                         (unsigned)_mm256_testz_si256(four, four) << 3;
+        differs[at / 64] |= (uint64_t)(equal ^ 0xf) << (at % 64);
     }
-    return from;
+    return at;
+}
+#else
+static size_t compare_widely(const void *a, const void *b, size_t lines, uint64_t *differs)
+{
+    (void)a, (void)b, (void)lines, (void)differs;
+    return 0;
 }
 #endif
 
-size_t compare_lines(const void *a, const void *b, size_t from, size_t lines)
+static bool has_wide_registers(void)
 {
 #ifdef __x86_64__
-    from = __builtin_cpu_supports("avx2") ? skip_equal_avx2(a, b, from, lines)
-                                          : skip_equal(a, b, from, lines);
+    return __builtin_cpu_supports("avx2");
 #else
-    from = skip_equal(a, b, from, lines);
+    return false;
 #endif
-    while (from < lines && !differ(line_at(a, from), line_at(b, from), 1))
-        from++;
-    return from;
+}
+
+void compare_lines(const void *a, const void *b, size_t lines, uint64_t *differs)
+{
+    memset(differs, 0, (lines + 63) / 64 * sizeof *differs);
+    size_t done = has_wide_registers() ? compare_widely(a, b, lines, differs) : 0;
+    compare_plainly(a, b, done, lines, differs);
 }

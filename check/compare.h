@@ -9,11 +9,12 @@
 #define SWSIM_COMPARE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { COMPARE_LINE = 64 };
 
-/* The first line of 64 bytes, from line `from` on, in which the blocks differ; `lines`, which is
-   how many they have, if they do not. Both start at a multiple of 64. */
-size_t compare_lines(const void *a, const void *b, size_t from, size_t lines);
+/* Of two blocks of `lines` lines of 64 bytes each, both aligned to 64, set bit i of `differs` (word
+   i / 64, bit i mod 64) if they differ in line i, and clear it if they do not. */
+void compare_lines(const void *a, const void *b, size_t lines, uint64_t *differs);
 
 #endif

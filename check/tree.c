@@ -133,9 +133,10 @@ static size_t state_bytes(const struct tree *tree)
     return tree->leaf_count * TREE_LEAF_BYTES;
 }
 
-static size_t dirty_words(const struct tree *tree)
+/* Words for so many bits. */
+static size_t bit_words(size_t bits)
 {
-    return (tree->node_count + 63) / 64;
+    return (bits + 63) / 64;
 }
 
 enum status cursor_open(struct cursor *cursor, struct tree *tree)
@@ -149,7 +150,11 @@ enum status cursor_open(struct cursor *cursor, struct tree *tree)
         status = budget_alloc(budget, tree->node_count * TREE_FANOUT * sizeof *cursor->numbers,
                               &cursor->numbers);
     if (status == STATUS_OK)
-        status = budget_alloc(budget, dirty_words(tree) * sizeof *cursor->dirty, &cursor->dirty);
+        status = budget_alloc(budget, bit_words(tree->leaf_count) * sizeof *cursor->differs,
+                              &cursor->differs);
+    if (status == STATUS_OK)
+        status = budget_alloc(budget, bit_words(tree->node_count) * sizeof *cursor->dirty,
+                              &cursor->dirty);
     if (status == STATUS_OK)
         status = budget_alloc(budget, (tree->leaf_count + tree->node_count) * sizeof *cursor->log,
                               &cursor->log);
@@ -165,7 +170,9 @@ void cursor_close(struct cursor *cursor)
     budget_free(tree->budget, cursor->work.cells, state_bytes(tree));
     budget_free(tree->budget, cursor->numbers,
                 tree->node_count * TREE_FANOUT * sizeof *cursor->numbers);
-    budget_free(tree->budget, cursor->dirty, dirty_words(tree) * sizeof *cursor->dirty);
+    budget_free(tree->budget, cursor->differs,
+                bit_words(tree->leaf_count) * sizeof *cursor->differs);
+    budget_free(tree->budget, cursor->dirty, bit_words(tree->node_count) * sizeof *cursor->dirty);
     budget_free(tree->budget, cursor->log,
                 (tree->leaf_count + tree->node_count) * sizeof *cursor->log);
     *cursor = (struct cursor){0};
@@ -244,11 +251,12 @@ static enum status store_leaf(struct cursor *cursor, size_t leaf)
 
 static enum status store_leaves(struct cursor *cursor)
 {
-    const void *node = cursor->node.cells, *work = cursor->work.cells;
-    size_t leaves = cursor->tree->leaf_count, leaf = compare_lines(node, work, 0, leaves);
+    const struct tree *tree = cursor->tree;
     enum status status = STATUS_OK;
-    for (; leaf < leaves && status == STATUS_OK; leaf = compare_lines(node, work, leaf + 1, leaves))
-        status = store_leaf(cursor, leaf);
+    compare_lines(cursor->node.cells, cursor->work.cells, tree->leaf_count, cursor->differs);
+    for (size_t word = 0; word < bit_words(tree->leaf_count); word++)
+        for (uint64_t bits = cursor->differs[word]; bits && status == STATUS_OK; bits &= bits - 1)
+            status = store_leaf(cursor, word * 64 + (size_t)__builtin_ctzll(bits));
     return status;
 }
 
@@ -274,7 +282,7 @@ static enum status store_node(struct cursor *cursor, size_t node, uint32_t *half
 static enum status store_nodes(struct cursor *cursor, uint32_t *half)
 {
     enum status status = STATUS_OK;
-    for (size_t word = dirty_words(cursor->tree); word-- > 0;)
+    for (size_t word = bit_words(cursor->tree->node_count); word-- > 0;)
         while (cursor->dirty[word] && status == STATUS_OK) {
             unsigned bit = 63 - (unsigned)__builtin_clzll(cursor->dirty[word]);
             cursor->dirty[word] &= ~(UINT64_C(1) << bit);
@@ -291,7 +299,7 @@ enum status cursor_store(struct cursor *cursor, uint64_t *root)
         status = store_nodes(cursor, half);
     if (status != STATUS_OK) {
         cursor_restore(cursor);
-        memset(cursor->dirty, 0, dirty_words(cursor->tree) * sizeof *cursor->dirty);
+        memset(cursor->dirty, 0, bit_words(cursor->tree->node_count) * sizeof *cursor->dirty);
     }
     while (cursor->log_count > 0) {
         struct cursor_change *last = &cursor->log[--cursor->log_count];

@@ -71,6 +71,7 @@ struct cursor {
     struct state node, work;
     uint32_t *numbers; /* one a slot: the nodes of `node` */
     uint32_t half[2];
+    uint64_t *differs;         /* a bit a leaf */
     uint64_t *dirty;           /* a bit a node */
     struct cursor_change *log; /* to be taken back */
     size_t log_count;

@@ -66,18 +66,24 @@ static void test_pile(void)
 
 static void test_compare(void)
 {
-    enum { LINES = 37 };
+    enum { LINES = 75 };
     static _Alignas(64) unsigned char a[LINES * COMPARE_LINE], b[LINES * COMPARE_LINE];
+    uint64_t none[2] = {0, 0}, differs[2];
     int wrong = 0;
     for (size_t byte = 0; byte < sizeof a; byte++) {
+        uint64_t expected[2] = {0, 0};
+        size_t other = byte * 7919 % sizeof a; /* another one, anywhere */
         b[byte] ^= 0x10;
-        wrong += compare_lines(a, b, 0, LINES) != byte / COMPARE_LINE;
-        wrong += compare_lines(a, b, byte / COMPARE_LINE + 1, LINES) != LINES;
-        wrong += compare_lines(a, b, byte / COMPARE_LINE, LINES) != byte / COMPARE_LINE;
-        b[byte] = a[byte];
+        b[other] ^= 0x21;
+        expected[byte / COMPARE_LINE / 64] |= UINT64_C(1) << (byte / COMPARE_LINE % 64);
+        expected[other / COMPARE_LINE / 64] |= UINT64_C(1) << (other / COMPARE_LINE % 64);
+        compare_lines(a, b, LINES, differs);
+        wrong += memcmp(differs, expected, sizeof differs) != 0;
+        b[byte] = b[other] = 0;
     }
-    tap_ok(wrong == 0 && compare_lines(a, b, 0, LINES) == LINES,
-           "the first difference is found, wherever it is");
+    compare_lines(a, b, LINES, differs);
+    tap_ok(wrong == 0 && memcmp(differs, none, sizeof none) == 0,
+           "differences are found, wherever they are");
 }
 
 /* ---- numbers for values ---------------------------------------------------------------------- */
