@@ -14,7 +14,7 @@
 #include "check/tree.h"
 
 /* Divide `order` anew, after the `states` of `tree` so far, and rank the leaves of each half by how
-   often a step changes them. */
+   often a step changes them. On failure the order is what it was. */
 enum status divide_leaves(struct tree *tree, const struct states *states, struct tree_order *order);
 
 #endif

@@ -308,14 +308,14 @@ static enum status move_states(struct search *search, struct tree *tree, struct 
     return status;
 }
 
-/* Lay the tree out anew. Where memory does not allow it, the old one does. */
+/* Lay the tree out anew; in the old order where there is no room to think about a better one. */
 static enum status learn(struct search *search, bool shared)
 {
     struct budget *budget = &search->budget;
     struct tree tree = {0};
     struct states states = {0};
     enum status status = divide_leaves(&search->tree, &search->states, &search->order);
-    if (status == STATUS_OK)
+    if (status != STATUS_SYSTEM)
         status = tree_open(&tree, search->program, &search->order, shared, budget);
     if (status == STATUS_OK)
         status = states_open(&states, search->program, budget);
