@@ -64,7 +64,7 @@ check "at least one thread" says 2 "expected a whole number from 1" \
 check "bitstate finds a deadlock" says 1 "cycle: " \
     "$SWSIM" verify --bitstate=1MiB "$plans/bugs/nccl_one_slot_same_order_broken.yaml"
 check "bitstate proves nothing" says 4 "undecided *bitstate: about .*% coverage" \
-    "$SWSIM" verify --bitstate --driver=clock "$big"
+    "$SWSIM" verify --bitstate --limit=mem=32MiB --no-reduction --driver=clock --ranks=1 "$big"
 check "nor any single property" says 4 '"deadlock":"undecided"' \
     "$SWSIM" verify --json --bitstate=1MiB --no-reduction --driver=clock --ranks=1 \
     --property=deadlock "$big"
@@ -72,6 +72,8 @@ check "a filter too small says what part it covered" says 4 "about [0-9.]*% cove
     "$SWSIM" verify --bitstate=8KiB --no-reduction --driver=clock --ranks=1 --property=deadlock "$big"
 check "a filter needs a size with a unit" says 2 "--bitstate: found '5'" \
     "$SWSIM" verify --bitstate=5 "$big"
+check "a bitstate search proves no repair" says 2 "does not go with --bitstate" \
+    "$SWSIM" verify --bitstate --fix="$tmp/fixed.yaml" "$big"
 check "bitstate has one thread" says 2 "--bitstate has one thread" \
     "$SWSIM" verify --bitstate --threads=2 "$big"
 
