@@ -112,8 +112,8 @@ static void leave_hw_queue(const struct program *p, int32_t *c, int stream)
 
 static bool device_idle(const struct program *p, int32_t *c, int rank)
 {
-    for (int s = 0; s < p->stream_count; s++)
-        if (p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_COUNT] > 0)
+    for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
+        if (stream_cells(p, c, p->rank_streams[k])[STREAM_COUNT] > 0)
             return false;
     return true;
 }
@@ -194,8 +194,8 @@ static void reach_record(struct work_state *w, int stream, const struct op *op)
         event[EVENT_POS] = 0;
         hb_copy(w, p->at.row_events + instance, at_stream(w, stream));
     }
-    for (int s = 0; s < p->stream_count; s++) {
-        int count = p->streams[s].rank == rank ? stream_cells(p, w->c, s)[STREAM_COUNT] : 0;
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+        int s = p->rank_streams[i], count = stream_cells(p, w->c, s)[STREAM_COUNT];
         for (int k = 0; k < count; k++) {
             int32_t *other = item_cells(p, w->c, s, k);
             if (p->ops[other[ITEM_OP]].kind == OP_WAIT && other[ITEM_A] == stream &&
@@ -230,11 +230,10 @@ static bool accesses(const struct program *p, const struct op *op, int buffer)
 static bool access_pending(struct work_state *w, int buffer, int stream, int *other)
 {
     const struct program *p = w->p;
-    for (int s = 0; s < p->stream_count; s++) {
-        int agent = program_stream_agent(p, s);
-        int count = s != stream && p->streams[s].rank == p->streams[stream].rank
-                        ? stream_cells(p, w->c, s)[STREAM_COUNT]
-                        : 0;
+    int rank = p->streams[stream].rank;
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+        int s = p->rank_streams[i], agent = program_stream_agent(p, s);
+        int count = s == stream ? 0 : stream_cells(p, w->c, s)[STREAM_COUNT];
         for (int k = 0; k < count; k++)
             if (accesses(p, item_op(p, w->c, s, k), buffer) &&
                 !hb_is_marked(w, p->at.row_marked + buffer, buffer, agent)) {
@@ -289,16 +288,19 @@ static bool settle_head(struct work_state *w, int stream)
     return true;
 }
 
-/* Until nothing takes effect any more; the result does not depend on the order. */
-static void settle(struct work_state *w, int rank)
+/* `stream` has changed: until nothing takes effect any more; the result does not depend on the
+   order. Other streams of the rank go on only if something did, or if one shares its hardware queue.
+ */
+static void settle(struct work_state *w, int stream)
 {
-    bool again = true;
+    const struct program *p = w->p;
+    int rank = p->streams[stream].rank;
+    bool again = settle_head(w, stream) || p->streams[stream].hw_queue >= 0;
     while (again) {
         again = false;
-        for (int s = 0; s < w->p->stream_count; s++)
-            if (w->p->streams[s].rank == rank)
-                while (settle_head(w, s))
-                    again = true;
+        for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
+            while (settle_head(w, p->rank_streams[k]))
+                again = true;
     }
 }
 
@@ -484,7 +486,7 @@ static void start(struct work_state *w, int stream)
     w->e->op = (int)(op - p->ops);
     w->e->iteration = iteration;
     w->e->kind = EFFECT_START;
-    settle(w, p->streams[stream].rank); /* a hardware queue may have moved on */
+    settle(w, stream); /* a hardware queue may have moved on */
 }
 
 /* ---- device: finish -------------------------------------------------------------------------- */
@@ -545,7 +547,7 @@ static void finish(struct work_state *w, int stream)
     if (op->kind == OP_CALLBACK)
         hb_join(w, at_stream(w, stream), at_thread(w, op->callback));
     pop(w, stream);
-    settle(w, p->streams[stream].rank);
+    settle(w, stream);
 }
 
 /* Are the members, who have all started a collective, in the same one? Only after a fault may they not
@@ -731,9 +733,9 @@ static void sync_done(struct work_state *w, int thread, const struct op *op, int
     }
     bool loaded =
         op->sync == SYNC_LOAD && w->c[p->at.kernels + rank * p->kernel_count + op->object];
-    for (int s = 0; s < p->stream_count && !loaded; s++)
-        if (p->streams[s].rank == rank && (op->sync != SYNC_STREAM || s == op->stream))
-            hb_join(w, self, at_stream(w, s));
+    for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1] && !loaded; k++)
+        if (op->sync != SYNC_STREAM || p->rank_streams[k] == op->stream)
+            hb_join(w, self, at_stream(w, p->rank_streams[k]));
     if (op->sync == SYNC_LOAD)
         w->c[p->at.kernels + rank * p->kernel_count + op->object] = 1;
 }
@@ -910,8 +912,8 @@ static void thread_step(struct work_state *w, int thread)
         state[THREAD_PC] = state[THREAD_ITER] = state[THREAD_TICKET] = 0;
         state[THREAD_BODY] = -1;
     }
-    if (op->stream >= 0)
-        settle(w, rank);
+    if (op_pushes(op->kind))
+        settle(w, op->stream);
 }
 
 /* ---- the data loader ------------------------------------------------------------------------- */

@@ -313,16 +313,14 @@ static void assign_hw_queues(struct lowering *lowering)
     if (queues == 0)
         return;
     for (int rank = 0; rank < program->ranks; rank++) {
-        int position = 0, streams = 0;
-        for (int s = 0; s < program->stream_count; s++)
-            streams += program->streams[s].rank == rank;
+        int first = program->rank_first[rank], streams = program->rank_first[rank + 1] - first;
         if (streams <= queues)
             continue; /* every stream has its own */
-        for (int s = 0; s < program->stream_count; s++)
-            if (program->streams[s].rank == rank) {
-                program->streams[s].hw_queue = rank * queues + position++ % queues;
-                program->hw_cap += program->streams[s].cap;
-            }
+        for (int k = 0; k < streams; k++) {
+            struct stream_desc *stream = &program->streams[program->rank_streams[first + k]];
+            stream->hw_queue = rank * queues + k % queues;
+            program->hw_cap += stream->cap;
+        }
         program->hw_queue_count = program->ranks * queues;
     }
 }
@@ -377,6 +375,25 @@ static enum status list_faults(struct lowering *lowering)
         *next++ = (struct fault){FAULT_RANK, rank};
     program->fault_count = (int)(next - program->faults);
     find_fellows(program);
+    return STATUS_OK;
+}
+
+/* Counting sort by rank. */
+static enum status list_streams(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t ranks = (size_t)program->ranks;
+    program->rank_first = ARENA_ARRAY(&program->arena, ranks + 2, int);
+    program->rank_streams = ARENA_ARRAY(&program->arena, (size_t)program->stream_count + 1, int);
+    if (!program->rank_first || !program->rank_streams)
+        return diag_no_memory(lowering->diag);
+    int *next = program->rank_first + 1; /* [rank]: where its next stream goes; at last its end */
+    for (int s = 0; s < program->stream_count; s++)
+        next[program->streams[s].rank + 1]++;
+    for (size_t rank = 0; rank < ranks; rank++)
+        next[rank + 1] += next[rank];
+    for (int s = 0; s < program->stream_count; s++)
+        program->rank_streams[next[program->streams[s].rank]++] = s;
     return STATUS_OK;
 }
 
@@ -553,6 +570,8 @@ static enum status lower(struct lowering *lowering)
         status = diag_no_memory(lowering->diag);
     if (status == STATUS_OK)
         status = name_flags(lowering);
+    if (status == STATUS_OK)
+        status = list_streams(lowering);
     if (status == STATUS_OK)
         assign_hw_queues(lowering);
     if (status == STATUS_OK)

@@ -204,6 +204,8 @@ struct program {
     int thread_count;
     struct stream_desc *streams;
     int stream_count;
+    int *rank_streams; /* the streams, rank by rank */
+    int *rank_first;   /* those of a rank: rank_streams[rank_first[rank] .. rank_first[rank + 1]) */
     struct comm_desc *comms;
     int comm_count, member_count;
     struct channel *channels;
