@@ -114,6 +114,8 @@ static void follow(struct explorer *explorer, struct batch *batch, size_t node,
     bool goes_on = !choice || take(explorer, batch, node, *choice, choice, 0);
     if (goes_on)
         visit(explorer, batch, node, choice, 0);
+    if (explorer->options->reduction && goes_on && !anchored)
+        reducer_begin(&explorer->reducer, &cursor->work);
     for (size_t k = 1; explorer->options->reduction && goes_on && !anchored &&
                        k < EXPLORE_MAX_CHAIN && !is_over(explorer);
          k++) {

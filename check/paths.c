@@ -33,6 +33,8 @@ static bool replay(const struct program *p, struct reducer *reducer, struct stat
             machine_step(p, state, choices[i - 1], NULL);
         }
         size_t limit = i == count ? last_chain : EXPLORE_MAX_CHAIN;
+        if (reduction && !anchored)
+            reducer_begin(reducer, state);
         for (size_t k = 0; reduction && !anchored && k < limit; k++) {
             int agent = reducer_next_free(reducer, state);
             if (agent < 0)

@@ -1,24 +1,14 @@
 /*
  * reduce.c - see reduce.h.
  *
- * Order of free steps: host threads before streams, ranks that lag first; see `enum pace` for when
- * it matters.
+ * Order of free steps: in pipelines host threads before streams, ranks that lag first, see `enum
+ * pace` for when it matters; in host programs the device first, and threads in turns.
  */
 #include "check/reduce.h"
 
 #include <stdlib.h>
 
-/* Ranks with the oldest iteration first: no rank runs away from the others. */
-static void sort_ranks(const struct program *p, const struct state *state, int *order)
-{
-    for (int i = 0; i < p->ranks; i++) {
-        int j = i;
-        int64_t oldest = machine_oldest(p, state, i);
-        for (; j > 0 && machine_oldest(p, state, order[j - 1]) > oldest; j--)
-            order[j] = order[j - 1];
-        order[j] = i;
-    }
-}
+/* ---- components ------------------------------------------------------------------------------ */
 
 /* Which ranks can ever notice each other: those of a communicator, and so on. Ranks of different
    components share nothing but the answer of the data loader. */
@@ -97,56 +87,40 @@ static bool has_components(const struct reducer *reducer)
     return false;
 }
 
-/* A range of agents. */
-struct range {
-    int first, count;
-};
+/* ---- free steps ------------------------------------------------------------------------------ */
 
-static struct range threads_of(const struct program *p)
-{
-    return (struct range){1, p->thread_count};
-}
-
-static struct range streams_of(const struct program *p)
-{
-    return (struct range){1 + p->thread_count, p->stream_count};
-}
-
-static struct range comms_of(const struct program *p)
-{
-    return (struct range){1 + p->thread_count + p->stream_count, p->comm_count};
-}
-
-static int free_agent(const struct reducer *reducer, const struct state *state, struct range range,
-                      int rank, bool admit)
+/* Of the agents of the current component, the first of those whose rank lags most; host programs
+   have no iterations, there they take turns. -1: none is ready. */
+static int first_ready(const struct reducer *reducer, const struct state *state,
+                       const struct ready_list *ready, bool admit)
 {
     const struct program *p = reducer->program;
-    for (int agent = range.first; agent < range.first + range.count; agent++)
-        if ((rank < 0 || p->agents[agent].rank == rank) &&
-            component_of(reducer, agent) == reducer->current &&
-            machine_agent_enabled(p, state, agent) && machine_step_free(p, state, agent) &&
-            (admit || !machine_admits(p, state, agent)))
-            return agent;
-    return -1;
+    int first = -1;
+    int64_t least = 0;
+    for (int k = 0; k < ready->count && (first < 0 || p->tasks); k++) {
+        int agent = ready_peek(&reducer->work, ready, k), rank = p->agents[agent].rank;
+        if (component_of(reducer, agent) != reducer->current ||
+            (!admit && machine_admits(p, state, agent)))
+            continue;
+        int64_t oldest = rank < 0 ? INT64_MAX : machine_oldest(p, state, rank);
+        if (first < 0 || oldest < least) {
+            first = k;
+            least = oldest;
+        }
+    }
+    return first;
 }
 
-/* The ranks that lag go first. */
-static int free_thread(const struct reducer *reducer, const struct state *state, bool admit)
+static int take_host(struct reducer *reducer, const struct state *state, bool admit)
 {
-    const struct program *p = reducer->program;
-    int agent = -1;
-    for (int i = 0; agent < 0 && i < p->ranks; i++)
-        agent = free_agent(reducer, state, threads_of(p), reducer->rank_order[i], admit);
-    return agent;
+    int k = first_ready(reducer, state, &reducer->work.hosts, admit);
+    return k < 0 ? -1 : ready_take(&reducer->work, &reducer->work.hosts, k);
 }
 
-static int free_device(const struct reducer *reducer, const struct state *state)
+static int take_device(struct reducer *reducer, const struct state *state)
 {
-    const struct program *p = reducer->program;
-    int agent = -1;
-    for (int i = 0; agent < 0 && i < p->ranks; i++)
-        agent = free_agent(reducer, state, streams_of(p), reducer->rank_order[i], true);
-    return agent >= 0 ? agent : free_agent(reducer, state, comms_of(p), -1, true);
+    int k = first_ready(reducer, state, &reducer->work.devices, true);
+    return k < 0 ? -1 : ready_take(&reducer->work, &reducer->work.devices, k);
 }
 
 static bool threads_are_idle(const struct reducer *reducer, const struct state *state)
@@ -170,28 +144,130 @@ static bool other_enabled(const struct reducer *reducer, const struct state *sta
     return false;
 }
 
-/* Sets reducer->current. */
-int reducer_next_free(struct reducer *reducer, const struct state *state)
+static int take_late_admission(struct reducer *reducer, const struct state *state)
+{
+    int agent = take_device(reducer, state);
+    if (agent < 0)
+        agent = take_host(reducer, state, false);
+    return agent >= 0 || other_enabled(reducer, state) ? agent : take_host(reducer, state, true);
+}
+
+static int take_late_device(struct reducer *reducer, const struct state *state)
+{
+    int agent = take_host(reducer, state, true);
+    if (agent >= 0 || !threads_are_idle(reducer, state))
+        return agent; /* which stream goes on is a choice: one may be waited for, another be late */
+    return take_device(reducer, state);
+}
+
+/* Host programs let the device go first: then little is queued. */
+static int take_free(struct reducer *reducer, const struct state *state)
+{
+    if (reducer->pace == PACE_LATE_ADMISSION)
+        return take_late_admission(reducer, state);
+    if (reducer->pace == PACE_LATE_DEVICE)
+        return take_late_device(reducer, state);
+    bool host_first = reducer->program->tasks > 0;
+    int agent = host_first ? take_host(reducer, state, true) : take_device(reducer, state);
+    if (agent < 0)
+        agent = host_first ? take_device(reducer, state) : take_host(reducer, state, true);
+    return agent;
+}
+
+/* ---- stubborn sets --------------------------------------------------------------------------- */
+
+/* The smallest closed set with `seed`: with who can step, all whose steps may conflict with that
+   step; with who cannot, all of whom one must act before. Returns how many of them can step, or
+   `enough` if there are as many. */
+static int close_set(struct reducer *reducer, const struct state *state, int seed, int enough)
 {
     const struct program *p = reducer->program;
-    if (machine_agent_enabled(p, state, 0))
-        return -1; /* the data loader is asked: both answers are explored before anything else */
-    reducer->current = reducer->has_components ? current_component(reducer, state) : 0;
-    if (reducer->current < 0)
-        return -1;
-    sort_ranks(p, state, reducer->rank_order);
-    int agent;
-    if (reducer->pace == PACE_LATE_ADMISSION) {
-        agent = free_device(reducer, state);
-        if (agent < 0)
-            agent = free_thread(reducer, state, false);
-        return agent >= 0 || other_enabled(reducer, state) ? agent
-                                                           : free_thread(reducer, state, true);
+    struct agent_set *set = &reducer->closure;
+    int enabled = 0;
+    agent_set_clear(set, p->agent_count);
+    agent_set_add(set, seed);
+    for (int i = 0; i < set->count && enabled < enough; i++)
+        if (machine_agent_enabled(p, state, set->members[i])) {
+            enabled++;
+            machine_conflicts(p, state, set->members[i], set);
+        } else {
+            machine_enablers(p, state, set->members[i], set);
+        }
+    return enabled;
+}
+
+/* The stubborn set of the current component with the fewest steps, in reducer->best. Returns their
+   number; 0: the component has nothing to do. */
+static int find_stubborn(struct reducer *reducer, const struct state *state)
+{
+    const struct program *p = reducer->program;
+    int least = p->agent_count + 1;
+    for (int seed = 1; seed < p->agent_count && least > 1; seed++) {
+        if (component_of(reducer, seed) != reducer->current ||
+            !machine_agent_enabled(p, state, seed))
+            continue;
+        int enabled = close_set(reducer, state, seed, least);
+        if (enabled >= least)
+            continue;
+        least = enabled;
+        struct agent_set spare = reducer->best;
+        reducer->best = reducer->closure;
+        reducer->closure = spare;
     }
-    agent = free_thread(reducer, state, true);
-    if (agent >= 0 || (reducer->pace == PACE_LATE_DEVICE && !threads_are_idle(reducer, state)))
-        return agent; /* which stream goes on is a choice: one may be waited for, another be late */
-    return free_device(reducer, state);
+    return least > p->agent_count ? 0 : least;
+}
+
+/* Where it matters who is late, no set is good enough but all (doc/checker.md, bound). */
+static bool uses_stubborn(const struct reducer *reducer)
+{
+    return reducer->pace == PACE_ANY;
+}
+
+static int take_only_choice(struct reducer *reducer, const struct state *state)
+{
+    if (!uses_stubborn(reducer) || find_stubborn(reducer, state) != 1)
+        return -1;
+    for (int i = 0; i < reducer->best.count; i++)
+        if (machine_agent_enabled(reducer->program, state, reducer->best.members[i]))
+            return reducer->best.members[i];
+    return -1;
+}
+
+/* ---- the contract ---------------------------------------------------------------------------- */
+
+void reducer_begin(struct reducer *reducer, const struct state *state)
+{
+    reducer->last = -1;
+    reducer->current = reducer->has_components ? current_component(reducer, state) : 0;
+    worklist_begin(&reducer->work, state);
+}
+
+static int take(struct reducer *reducer, const struct state *state)
+{
+    int agent = reducer->current < 0 ? -1 : take_free(reducer, state);
+    if (agent < 0 && reducer->work.unwatched) {
+        worklist_begin(&reducer->work, state);
+        agent = take_free(reducer, state);
+    }
+    return agent;
+}
+
+int reducer_next_free(struct reducer *reducer, const struct state *state)
+{
+    if (reducer->last >= 0)
+        worklist_acted(&reducer->work, state, reducer->last);
+    reducer->last = -1;
+    if (machine_agent_enabled(reducer->program, state, 0))
+        return -1; /* the data loader is asked: both answers are explored before anything else */
+    int agent = take(reducer, state);
+    if (agent < 0 && reducer->has_components) { /* the next one that can go on */
+        reducer->current = current_component(reducer, state);
+        agent = take(reducer, state);
+    }
+    if (agent < 0 && reducer->current >= 0)
+        agent = take_only_choice(reducer, state);
+    reducer->last = agent;
+    return agent;
 }
 
 /* Have the ranks that hang admitted all there is data for? */
@@ -209,32 +285,45 @@ bool reducer_data_ended(const struct reducer *reducer, const struct state *state
     return p->tasks > 0;
 }
 
-int reducer_choices(struct reducer *reducer, const struct state *state, struct transition *out)
+/* Those of the component that can step: all, or those of a stubborn set. */
+static int list_choices(struct reducer *reducer, const struct state *state, struct transition *out)
 {
     const struct program *p = reducer->program;
-    int data = machine_agent_enabled(p, state, 0), kept = 0;
-    for (int choice = 0; choice < data; choice++)
-        out[kept++] = (struct transition){0, choice};
-    if (data)
-        return kept;
+    bool all = !uses_stubborn(reducer);
+    int count = 0;
+    if (!all)
+        find_stubborn(reducer, state);
+    for (int agent = 1; agent < p->agent_count; agent++)
+        if ((all ? component_of(reducer, agent) == reducer->current
+                 : agent_set_has(&reducer->best, agent)) &&
+            machine_agent_enabled(p, state, agent))
+            out[count++] = (struct transition){agent, 0};
+    return count;
+}
+
+int reducer_choices(struct reducer *reducer, const struct state *state, struct transition *out)
+{
+    int answers = machine_agent_enabled(reducer->program, state, 0);
+    for (int choice = 0; choice < answers; choice++)
+        out[choice] = (struct transition){0, choice};
+    if (answers)
+        return answers;
+    reducer_begin(reducer, state);
     int agent = reducer_next_free(reducer, state);
-    if (agent >= 0) {
-        out[0] = (struct transition){agent, 0};
-        return 1;
-    }
-    int count = machine_enabled(p, state, out);
-    for (int i = 0; i < count; i++) /* the current component goes on alone */
-        if (component_of(reducer, out[i].agent) == reducer->current)
-            out[kept++] = out[i];
-    return kept;
+    if (agent < 0)
+        return reducer->current < 0 ? 0 : list_choices(reducer, state, out);
+    out[0] = (struct transition){agent, 0};
+    return 1;
 }
 
 bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace)
 {
-    *reducer = (struct reducer){.program = program, .pace = pace};
-    reducer->rank_order = calloc((size_t)program->ranks, sizeof *reducer->rank_order);
+    *reducer = (struct reducer){.program = program, .pace = pace, .last = -1};
     reducer->component = calloc((size_t)program->ranks, sizeof *reducer->component);
-    if (!reducer->rank_order || !reducer->component)
+    bool work = worklist_init(&reducer->work, program);
+    bool closure = agent_set_init(&reducer->closure, program->agent_count);
+    bool best = agent_set_init(&reducer->best, program->agent_count);
+    if (!work || !closure || !best || !reducer->component)
         return false;
     find_components(program, reducer->component);
     reducer->has_components = has_components(reducer);
@@ -243,6 +332,8 @@ bool reducer_init(struct reducer *reducer, const struct program *program, enum p
 
 void reducer_fini(struct reducer *reducer)
 {
-    free(reducer->rank_order);
     free(reducer->component);
+    worklist_fini(&reducer->work);
+    agent_set_fini(&reducer->closure);
+    agent_set_fini(&reducer->best);
 }

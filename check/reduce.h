@@ -1,14 +1,22 @@
 /*
  * reduce.h - which steps must be explored from a state, and which may be left for later.
  *
- * The reducer answers two questions. Is there a step that may be taken alone, because it commutes
- * with everything else (reducer_next_free)? If not, which steps make up the choice
- * (reducer_choices)? The argument that nothing is lost, property by property, is in doc/checker.md.
- * The reducer keeps scratch memory, so each searching thread has its own.
+ * The reducer answers two questions. Is there a step that may be taken alone (reducer_next_free)? If
+ * not, which steps make up the choice (reducer_choices)? The argument that nothing is lost, property
+ * by property, is in doc/checker.md. In short:
+ *
+ *     free steps       commute with everything; they are taken at once, in chains, from a worklist:
+ *                      an agent is looked at again only after one it waits for has acted
+ *     stubborn sets    where none is left: a set of agents, closed so that no others can interfere;
+ *                      only its steps are explored (Overman; Valmari; Godefroid 1996, ch. 4)
+ *
+ * The reducer keeps scratch memory, so each searching thread has its own. What it answers depends
+ * only on the state a chain began at and the steps since, so a chain can be replayed.
  */
 #ifndef SWSIM_REDUCE_H
 #define SWSIM_REDUCE_H
 
+#include "check/worklist.h"
 #include "core/machine.h"
 
 /* Who goes first among the free steps matters only for the number of iterations in flight, which is
@@ -20,17 +28,22 @@ enum pace { PACE_ANY, PACE_LATE_DEVICE, PACE_LATE_ADMISSION };
 struct reducer {
     const struct program *program;
     enum pace pace;
-    int *rank_order; /* ranks, those that lag first */
-    int *component;  /* per rank: the first rank of its component */
+    int *component; /* per rank: the first rank of its component */
     bool has_components;
     int current; /* the component that goes on */
+    int last;    /* the agent whose step was named last; -1: none */
+    struct worklist work;
+    struct agent_set closure, best; /* the stubborn set being tried, the best so far */
 };
 
 /* False: memory is exhausted. reducer_fini in any case. */
 bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace);
 void reducer_fini(struct reducer *reducer);
 
-/* The agent whose free step is to be taken alone, or -1: there is a choice, or nothing to do. */
+/* A chain of free steps begins at `state`. */
+void reducer_begin(struct reducer *reducer, const struct state *state);
+/* The agent whose step is to be taken alone, or -1: there is a choice, or nothing to do. The caller
+   takes that step and asks again with the state it leads to. */
 int reducer_next_free(struct reducer *reducer, const struct state *state);
 
 /* The transitions to explore from `state`; `out` has room for program->agent_count + 1. Returns

@@ -1,242 +1,269 @@
 /*
- * independence.c - which steps can be done first without losing any behaviour.
+ * independence.c - who uses what, and whose steps therefore conflict.
  *
- * A step is *free* if, from any state where it is enabled, nothing another agent can do disables
- * it, is disabled by it, or leads to a different state when done before instead of after it. A free
- * step is a singleton persistent set (Godefroid 1996, ch. 4): exploring it alone loses no deadlock
- * and no violation that another interleaving would show. The facts used, each local to one table:
+ * Two steps of different agents are independent if neither disables the other and both orders lead
+ * to one state and show the same violations. (That one *enables* the other is no conflict: for what
+ * a step waits for see enabling.h.) The facts used, each local to one object:
  *
  *   - A stream is a FIFO: its push at the tail and its start or finish at the head commute. Two
  *     threads that push to one stream do not commute; nor does a push with another thread's sync.
  *   - The same for communicators (issue order), hardware queues, bounded queues and worker queues.
- *   - Flags are only ever set; awaiting one stays enabled. Task flags and events are re-armed when
- * an iteration is admitted, but with slots >= depth + distance never while someone may look at them
- *     (program->slots_safe): re-arming (T, j) for iteration i >= j + slots needs iteration i -
- * depth >= j + distance to be retired, so all that could look at (T, j) has been submitted.
- *     Not so when slots are cleared at submission, or when dependences on retired iterations are
- *     skipped: what an await learns then depends on whether the driver has retired yet.
- *   - Finishing device work only enables others. Starting it takes resources only under sm_slots.
- *   - Tickets are numbered in advance (clock, or data-flow by iteration), each once, so turns do not
- *     depend on timing. Numbered at firing time they do; then the firing step is not free. A host
- *     program may number its tickets as it likes: there turns are free only within one thread.
+ *   - Flags are only ever set, and only the first signal carries knowledge: signals conflict with
+ *     each other, an await that is enabled with nobody.
+ *   - An event is written by record, read by wait and sync. The device reaching a record commutes
+ *     with both: a wait that comes before is released by it, one that comes after finds its trace.
+ *   - Events and flags of tasks are re-armed when an iteration is admitted, but with slots >= depth
+ *     + distance never while someone may look at them (program->slots_safe): re-arming (T, j) for
+ *     iteration i >= j + slots needs iteration i - depth >= j + distance to be retired, so all that
+ *     could look at (T, j) has been submitted. And whoever waits for the event of (T, j) has awaited
+ *     its flag, which is set after the record.
+ *   - Where dependences on retired iterations are skipped, what an await learns depends on whether
+ *     the driver has retired yet.
+ *   - Finishing device work only enables others. Starting it takes something away only under
+ *     sm_slots.
+ *   - Tickets of pipelines are numbered in advance (clock, or data-flow by iteration), each once, so
+ *     turns do not depend on timing. Numbered at firing time, the firings conflict. A host program
+ *     may number its tickets as it likes: there a turn conflicts with serving.
  *   - Releasing a lock only enables others, if it is held by who releases it.
- *   - Under data-flow the end of a submission may put instances into worker queues. It is free
- * unless one of these queues can also be filled by another thread.
+ *   - Under data-flow the end of a submission may put instances into worker queues. By the order
+ *     lemma (doc/checker.md) instances of one task come in iteration order, whoever puts them there;
+ *     instances of different tasks that share a worker may come in either order.
  *
  * Happens-before knowledge is carried along exactly these objects, so it commutes where they do.
+ *
+ * A step is *free* if it conflicts with nothing any other agent ever does.
  */
+#include "independence.h"
+
+#include <limits.h>
+
 #include "lower.h"
 
-enum { NOBODY = -1, MANY = -2 };
+/* ---- what a step uses ------------------------------------------------------------------------ */
 
-static void note(int *user, int thread)
-{
-    *user = *user == NOBODY || *user == thread ? thread : MANY;
-}
-
-struct users {
-    int *stream;        /* threads that push to it or synchronise with it */
-    int *stream_pusher; /* threads that push to it */
-    int *comm;          /* per member: threads that issue on it */
-    int *issuer;        /* per rank: threads that issue on any communicator */
-    int *hw_queue;
-    int *device_sync; /* per rank: threads that synchronise with the device or load kernels */
-    int *pusher;      /* per rank: threads that push anywhere */
-    int *event, *signaler, *putter, *getter, *lock;
-    int *ticket;       /* per rank: threads that take or serve tickets */
-    bool *lock_abused; /* per lock: somebody releases what he may not hold */
-    int *lifetime;     /* per rank: threads that allocate or free */
-    bool *worker_many; /* per thread: its queue is filled by several threads (data-flow) */
+struct visitor {
+    const struct program *program;
+    use_visit *visit;
+    void *arg;
 };
 
-static int *fresh(struct program *program, int count)
+static void use(const struct visitor *v, enum object_kind kind, int index, enum way way)
 {
-    int *users = ARENA_ARRAY(&program->arena, (size_t)count, int);
-    for (int i = 0; users && i < count; i++)
-        users[i] = NOBODY;
-    return users;
+    v->visit(v->arg, use_object(v->program, kind, index), way, -1);
 }
 
-static bool allocate(struct program *program, struct users *users)
+static void use_push(const struct visitor *v, const struct op *op)
 {
-    users->stream = fresh(program, program->stream_count);
-    users->stream_pusher = fresh(program, program->stream_count);
-    users->comm = fresh(program, program->member_count);
-    users->issuer = fresh(program, program->ranks);
-    users->hw_queue = fresh(program, program->hw_queue_count);
-    users->device_sync = fresh(program, program->ranks);
-    users->pusher = fresh(program, program->ranks);
-    users->event = fresh(program, program->event_families);
-    users->signaler = fresh(program, program->flag_families);
-    users->putter = fresh(program, program->queue_count);
-    users->getter = fresh(program, program->queue_count);
-    users->lock = fresh(program, program->lock_count);
-    users->ticket = fresh(program, program->ranks);
-    users->lock_abused = ARENA_ARRAY(&program->arena, (size_t)program->lock_count, bool);
-    users->lifetime = fresh(program, program->ranks);
-    users->worker_many = ARENA_ARRAY(&program->arena, (size_t)program->thread_count, bool);
-    return !program->arena.failed;
-}
-
-static void note_push(const struct program *program, struct users *users, const struct op *op,
-                      int thread)
-{
-    const struct stream_desc *stream = &program->streams[op->stream];
-    note(&users->stream[op->stream], thread);
-    note(&users->stream_pusher[op->stream], thread);
-    note(&users->pusher[stream->rank], thread);
+    const struct program *p = v->program;
+    const struct stream_desc *stream = &p->streams[op->stream];
+    use(v, OBJECT_STREAM, op->stream, WAY_WRITE);
+    use(v, OBJECT_DEVICE, stream->rank, WAY_CHANGE);
+    use(v, OBJECT_MEMORY, stream->rank, op->kind == OP_ALLOC ? WAY_WRITE : WAY_READ);
     if (stream->hw_queue >= 0)
-        note(&users->hw_queue[stream->hw_queue], thread);
-    if (op->comm >= 0) {
-        note(&users->comm[program->comms[op->comm].first_member + op->member], thread);
-        note(&users->issuer[stream->rank], thread);
-    }
+        use(v, OBJECT_HW_QUEUE, stream->hw_queue, WAY_PUT);
+    if (op->comm < 0)
+        return;
+    use(v, OBJECT_MEMBER, p->comms[op->comm].first_member + op->member, WAY_PUT);
+    if (p->plan->machine.launch_order_implicit)
+        use(v, OBJECT_ISSUE, stream->rank, WAY_PUT);
 }
 
-static void note_op(const struct program *program, struct users *users, const struct op *op,
-                    int thread)
+/* Looking at a task's slot: that of an iteration, not a single flag or event. */
+static void use_slot(const struct visitor *v, const struct op *op, int rank, bool looks)
 {
+    const struct program *p = v->program;
+    if (!p->slots_safe)
+        use(v, OBJECT_SLOTS, rank, WAY_READ);
+    if (looks && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP &&
+        (op->distance > 0 || !p->slots_safe))
+        use(v, OBJECT_RETIRED, rank, WAY_READ);
+}
+
+static void use_event(const struct visitor *v, const struct op *op, int rank)
+{
+    bool slot = v->program->tasks && op->distance >= 0, records = op->kind == OP_RECORD;
+    if (slot)
+        use_slot(v, op, rank, !records);
+    if (!slot || !v->program->slots_safe)
+        use(v, OBJECT_EVENT, op->object, records ? WAY_WRITE : WAY_READ);
+}
+
+static void use_flag(const struct visitor *v, const struct op *op, int rank)
+{
+    if (v->program->tasks && op->distance >= 0)
+        use_slot(v, op, rank, op->kind == OP_AWAIT);
+    if (op->kind == OP_SIGNAL)
+        use(v, OBJECT_FLAG, op->object, WAY_PUT);
+}
+
+static void use_sync(const struct visitor *v, const struct op *op, int rank)
+{
+    if (op->sync == SYNC_STREAM)
+        use(v, OBJECT_STREAM, op->stream, WAY_READ);
+    else if (op->sync == SYNC_EVENT)
+        use_event(v, op, rank);
+    else
+        use(v, OBJECT_DEVICE, rank, WAY_ASK);
+}
+
+/* Put an instance of `task` into its worker's queue. */
+static void use_inbox(const struct visitor *v, int rank, int task)
+{
+    const struct program *p = v->program;
+    bool in_order = p->slots_safe && p->plan->pipeline.forget_done == FORGET_NEVER;
+    v->visit(v->arg, use_object(p, OBJECT_INBOX, p->worker[rank * p->tasks + task]), WAY_PUT,
+             in_order ? task : -1);
+    bool ordered = p->ticket_position[rank * p->tasks + task] >= 0;
+    if (ordered && p->plan->pipeline.ticket_at == TICKET_AT_FIRE)
+        use(v, OBJECT_NUMBER, rank, WAY_PUT);
+}
+
+/* Under data-flow: the end of a submission asks which iterations are retired only where they may be
+   retired, or forgotten, too early. */
+static void use_complete(const struct visitor *v, const struct op *op, int rank)
+{
+    const struct program *p = v->program;
+    if (p->driver != DRIVER_DATAFLOW)
+        return;
+    if (!p->slots_safe || p->plan->pipeline.forget_done != FORGET_NEVER)
+        use(v, OBJECT_RETIRED, rank, WAY_READ);
+    for (int i = 0; i < p->fires[op->task].count; i++)
+        use_inbox(v, rank, p->fires[op->task].items[i].task);
+}
+
+void uses_of_op(const struct program *program, const struct op *op, int thread, use_visit *visit,
+                void *arg)
+{
+    const struct visitor v = {program, visit, arg};
     int rank = program->threads[thread].rank;
+    if (op_pushes(op->kind))
+        use_push(&v, op);
     switch (op->kind) {
-    case OP_SYNC:
-        if (op->sync == SYNC_STREAM)
-            note(&users->stream[op->stream], thread);
-        else if (op->sync == SYNC_EVENT)
-            note(&users->event[op->object], thread);
-        else
-            note(&users->device_sync[rank], thread);
-        break;
     case OP_RECORD:
-    case OP_WAIT: note(&users->event[op->object], thread); break;
-    case OP_SIGNAL: note(&users->signaler[op->object], thread); break;
-    case OP_PUT: note(&users->putter[op->object], thread); break;
-    case OP_GET: note(&users->getter[op->object], thread); break;
-    case OP_LOCK:
-    case OP_UNLOCK: note(&users->lock[op->object], thread); break;
+    case OP_WAIT: use_event(&v, op, rank); break;
+    case OP_SYNC: use_sync(&v, op, rank); break;
+    case OP_SIGNAL:
+    case OP_AWAIT: use_flag(&v, op, rank); break;
+    case OP_PUT: use(&v, OBJECT_QUEUE, op->object, WAY_PUT); break;
+    case OP_GET: use(&v, OBJECT_QUEUE, op->object, WAY_GET); break;
+    case OP_LOCK: use(&v, OBJECT_LOCK, op->object, WAY_PUT); break;
+    case OP_UNLOCK:
+        use(&v, OBJECT_LOCK, op->object,
+            program->uses->lock_abused[op->object] ? WAY_WRITE : WAY_RELEASE);
+        break;
     case OP_TICKET:
-    case OP_SERVE: note(&users->ticket[rank], thread); break;
-    case OP_ALLOC:
+        if (program->tasks == 0)
+            use(&v, OBJECT_TICKET, rank, WAY_ASK);
+        break;
+    case OP_SERVE: use(&v, OBJECT_TICKET, rank, WAY_CHANGE); break;
     case OP_FREE:
-    case OP_RECORD_STREAM: note(&users->lifetime[rank], thread); break;
+    case OP_RECORD_STREAM: use(&v, OBJECT_MEMORY, rank, WAY_WRITE); break;
+    case OP_COMPLETE: use_complete(&v, op, rank); break;
     default: break;
     }
-    if (op_pushes(op->kind))
-        note_push(program, users, op, thread);
 }
 
-/* Data-flow: who can put instances of `task` into its worker's queue? Its dependences' workers at
-   the end of their submissions; the driver at admission if it waits for nothing of its own
-   iteration. */
-static void note_firing(const struct program *program, int *filler)
+void uses_of_take(const struct program *program, int thread, use_visit *visit, void *arg)
 {
-    for (int rank = 0; rank < program->ranks; rank++)
-        for (int task = 0; task < program->tasks; task++) {
-            int worker = program->worker[rank * program->tasks + task];
-            const struct edge_list *depends = &program->depends[task];
-            bool own = false;
-            for (int i = 0; i < depends->count; i++) {
-                own |= depends->items[i].distance == 0;
-                note(&filler[worker],
-                     program->worker[rank * program->tasks + depends->items[i].task]);
-            }
-            if (!own)
-                note(&filler[worker], program->driver_thread[rank]);
-        }
+    const struct visitor v = {program, visit, arg};
+    if (program->tasks && program->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
+        use(&v, OBJECT_SLOTS, program->threads[thread].rank, WAY_WRITE);
 }
 
-static bool push_free(const struct program *program, const struct users *users, const struct op *op,
-                      int thread)
+/* Does the driver fire instances of `task`? Under data-flow at admission, if it waits for nothing
+   of its own iteration; after a retirement only what was retired too early. */
+static bool driver_fires(const struct program *program, int task)
 {
-    const struct stream_desc *stream = &program->streams[op->stream];
-    int rank = stream->rank;
-    bool alone = users->stream[op->stream] == thread;
-    int sync = users->device_sync[rank];
-    alone &= sync == NOBODY || sync == thread;
-    if (stream->hw_queue >= 0)
-        alone &= users->hw_queue[stream->hw_queue] == thread;
-    if (op->comm >= 0) {
-        alone &= users->comm[program->comms[op->comm].first_member + op->member] == thread;
-        if (program->plan->machine.launch_order_implicit)
-            alone &= users->issuer[rank] == thread;
-    }
-    int lifetime = users->lifetime[rank];
-    return alone && (lifetime == NOBODY || (lifetime == thread && users->pusher[rank] == thread));
-}
-
-static bool event_free(const struct program *program, const struct users *users,
-                       const struct op *op, int thread)
-{
-    if (program->tasks == 0)
-        return users->event[op->object] == thread;
-    return program->slots_safe && program->plan->pipeline.retired_dep == RETIRED_DEP_WAIT;
-}
-
-/* May the end of this task's submission be reordered with everything else? */
-static bool complete_free(const struct program *program, const struct users *users, int rank,
-                          int task)
-{
-    if (program->driver != DRIVER_DATAFLOW)
-        return true;
-    if (program->plan->pipeline.ticket_at == TICKET_AT_FIRE ||
-        program->plan->pipeline.forget_done != FORGET_NEVER)
-        return false;
-    const struct edge_list *fires = &program->fires[task];
-    for (int i = 0; i < fires->count; i++)
-        if (users->worker_many[program->worker[rank * program->tasks + fires->items[i].task]])
+    const struct edge_list *depends = &program->depends[task];
+    for (int i = 0; program->driver == DRIVER_DATAFLOW && program->slots_safe && i < depends->count;
+         i++)
+        if (depends->items[i].distance == 0)
             return false;
     return true;
 }
 
-static bool sync_free(const struct program *program, const struct users *users, const struct op *op,
-                      int thread)
+static void use_inboxes(const struct visitor *v, int rank)
 {
-    if (op->sync == SYNC_STREAM) {
-        int pusher = users->stream_pusher[op->stream];
-        return pusher == NOBODY || pusher == thread;
-    }
-    if (op->sync == SYNC_EVENT)
-        return event_free(program, users, op, thread);
-    int pusher = users->pusher[program->threads[thread].rank];
-    return pusher == NOBODY || pusher == thread;
+    for (int task = 0; task < v->program->tasks; task++)
+        if (driver_fires(v->program, task))
+            use_inbox(v, rank, task);
 }
 
-static bool op_free(const struct program *program, const struct users *users, const struct op *op,
-                    int thread)
+void uses_of_admit(const struct program *program, int rank, use_visit *visit, void *arg)
 {
-    bool pipeline_flag = program->tasks && op->distance >= 0;
-    switch (op->kind) {
-    case OP_HOST:
-    case OP_TAKE: return true;
-    case OP_TICKET:
-    case OP_SERVE:
-        return program->tasks > 0 || users->ticket[program->threads[thread].rank] == thread;
-    case OP_UNLOCK: return users->lock[op->object] == thread || !users->lock_abused[op->object];
-    case OP_LAUNCH:
-    case OP_COPY:
-    case OP_COLLECTIVE:
-    case OP_GROUP:
-    case OP_CALLBACK:
-    case OP_ALLOC: return push_free(program, users, op, thread);
-    case OP_RECORD:
-    case OP_WAIT:
-        return push_free(program, users, op, thread) && event_free(program, users, op, thread);
-    case OP_SYNC: return sync_free(program, users, op, thread);
-    case OP_SIGNAL:
-    case OP_AWAIT:
-        return pipeline_flag ? event_free(program, users, op, thread)
-                             : users->signaler[op->object] != MANY;
-    case OP_PUT: return users->putter[op->object] == thread;
-    case OP_GET: return users->getter[op->object] == thread;
-    case OP_LOCK: return users->lock[op->object] == thread;
-    case OP_FREE:
-    case OP_RECORD_STREAM: {
-        int rank = program->threads[thread].rank;
-        return users->lifetime[rank] == thread && users->pusher[rank] == thread;
-    }
-    case OP_COMPLETE: return complete_free(program, users, program->threads[thread].rank, op->task);
-    default: return false;
-    }
+    const struct visitor v = {program, visit, arg};
+    if (!program->slots_safe)
+        use(&v, OBJECT_SLOTS, rank, WAY_WRITE);
+    use_inboxes(&v, rank);
 }
+
+void uses_of_retire(const struct program *program, int rank, use_visit *visit, void *arg)
+{
+    const struct visitor v = {program, visit, arg};
+    use(&v, OBJECT_RETIRED, rank, WAY_WRITE);
+    if (!program->slots_safe)
+        use_inboxes(&v, rank);
+}
+
+void uses_of_start(const struct program *program, int stream, const struct op *op, use_visit *visit,
+                   void *arg)
+{
+    const struct visitor v = {program, visit, arg};
+    if (program->plan->machine.sm_slots && op->sm > 0)
+        use(&v, OBJECT_RESIDENCY, program->streams[stream].rank, WAY_PUT);
+}
+
+/* ---- the table of uses ----------------------------------------------------------------------- */
+
+bool use_conflicts(enum way way, int tag, const struct use *other)
+{
+    static const unsigned conflicts[] = {
+        [WAY_READ] = 1u << WAY_WRITE,
+        [WAY_WRITE] = ~0u,
+        [WAY_PUT] = 1u << WAY_PUT | 1u << WAY_WRITE,
+        [WAY_GET] = 1u << WAY_GET | 1u << WAY_WRITE,
+        [WAY_ASK] = 1u << WAY_CHANGE | 1u << WAY_WRITE,
+        [WAY_CHANGE] = 1u << WAY_ASK | 1u << WAY_WRITE,
+        [WAY_RELEASE] = 1u << WAY_WRITE,
+    };
+    return conflicts[way] >> other->way & 1 && (tag < 0 || tag != other->tag);
+}
+
+/* One step being noted, or compared with what is noted. */
+struct step {
+    struct program *program;
+    int agent, last;
+    bool free;
+};
+
+static void note(void *arg, int object, enum way way, int tag)
+{
+    struct step *step = arg;
+    struct program *p = step->program;
+    struct use_table *uses = p->uses;
+    for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
+        struct use *known = &uses->items[u];
+        if (known->agent != step->agent || known->way != way || known->tag != tag)
+            continue;
+        known->last = step->last > known->last ? step->last : known->last;
+        return;
+    }
+    if (!arena_grow(&p->arena, (void **)&uses->items, uses->count, &uses->cap, sizeof *uses->items))
+        return; /* program_find_conflicts looks at the arena */
+    uses->items[uses->count] = (struct use){step->agent, way, tag, step->last, uses->first[object]};
+    uses->first[object] = (int)uses->count++;
+}
+
+static void compare(void *arg, int object, enum way way, int tag)
+{
+    struct step *step = arg;
+    const struct use_table *uses = step->program->uses;
+    for (int u = uses->first[object]; step->free && u >= 0; u = uses->items[u].next)
+        step->free =
+            uses->items[u].agent == step->agent || !use_conflicts(way, tag, &uses->items[u]);
+}
+
+/* ---- going through the program --------------------------------------------------------------- */
 
 /* Does the body hold the lock it releases at operation `at`, whatever others do? */
 static bool holds_lock(const struct program *program, const struct body *body, int at)
@@ -250,70 +277,122 @@ static bool holds_lock(const struct program *program, const struct body *body, i
     return false;
 }
 
-static void find_abused_locks(const struct program *program, struct users *users)
+static void find_abused_locks(const struct program *program)
 {
     for (size_t b = 0; b < program->body_count; b++)
         for (int i = 0; i < program->bodies[b].count; i++) {
             const struct op *op = &program->ops[program->bodies[b].first + i];
             if (op->kind == OP_UNLOCK && !holds_lock(program, &program->bodies[b], i))
-                users->lock_abused[op->object] = true;
+                program->uses->lock_abused[op->object] = true;
         }
 }
 
-static void for_each_body(struct program *program, struct users *users, bool decide)
+/* Which thread executes a body. */
+static int *find_owners(struct program *program)
 {
-    for (int b = 0; b < (int)program->body_count; b++) {
-        int thread = 0;
-        if (program->tasks)
-            thread = program->worker[b];
-        for (int t = 0; !program->tasks && t < program->thread_count; t++)
-            if (program->threads[t].body == b)
-                thread = t;
-        const struct body *body = &program->bodies[b];
-        for (int i = 0; i < body->count; i++) {
-            struct op *op = &program->ops[body->first + i];
-            int owner = thread;
-            if (op->callback >= 0 && !decide)
-                program->bodies[op->object].thread = op->callback;
-            if (body->thread > 0)
-                owner = body->thread;
-            if (decide)
-                op->free = op_free(program, users, op, owner);
-            else
-                note_op(program, users, op, owner);
-        }
+    int *owner = ARENA_ARRAY(&program->arena, program->body_count + 1, int);
+    if (!owner)
+        return NULL;
+    for (int t = 0; !program->tasks && t < program->thread_count; t++)
+        if (program->threads[t].body >= 0)
+            owner[program->threads[t].body] = t;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].callback >= 0)
+            owner[program->ops[i].object] = program->bodies[program->ops[i].object].thread =
+                program->ops[i].callback;
+    for (size_t b = 0; program->tasks && b < program->body_count; b++)
+        owner[b] = program->worker[b];
+    return owner;
+}
+
+static bool step_free(struct step *step, use_visit *visit)
+{
+    return visit == compare && step->free;
+}
+
+static void visit_drivers(struct program *program, use_visit *visit)
+{
+    program->admit_free = program->retire_free = program->take_free = true;
+    for (int rank = 0; program->tasks && rank < program->ranks; rank++) {
+        int agent = program_thread_agent(program, program->driver_thread[rank]);
+        struct step admit = {program, agent, INT_MAX, true}, retire = admit;
+        uses_of_admit(program, rank, visit, &admit);
+        uses_of_retire(program, rank, visit, &retire);
+        program->admit_free &= step_free(&admit, visit);
+        program->retire_free &= step_free(&retire, visit);
     }
+    for (int t = 0; program->tasks && t < program->thread_count; t++)
+        if (program->threads[t].kind == THREAD_WORKER) {
+            struct step take = {program, program_thread_agent(program, t), INT_MAX, true};
+            uses_of_take(program, t, visit, &take);
+            program->take_free &= step_free(&take, visit);
+        }
 }
 
-static void find_driver_free(struct program *program, struct users *users, int *filler)
+static void visit_op(struct program *program, struct op *op, int thread, int last, use_visit *visit)
 {
-    const struct pipeline *pipeline = &program->plan->pipeline;
-    bool dataflow = program->driver == DRIVER_DATAFLOW;
-    bool skips = pipeline->retired_dep == RETIRED_DEP_SKIP;
-    bool forgets = dataflow && pipeline->forget_done != FORGET_NEVER;
-    program->retire_free = program->slots_safe && !skips && !forgets;
-    program->admit_free =
-        program->slots_safe && !(dataflow && pipeline->ticket_at == TICKET_AT_FIRE);
-    if (!dataflow)
+    struct step step = {program, program_thread_agent(program, thread), last, true};
+    uses_of_op(program, op, thread, visit, &step);
+    op->free = step_free(&step, visit);
+    if (op->stream < 0 || !op_pushes(op->kind))
         return;
-    note_firing(program, filler);
-    for (int t = 0; t < program->thread_count; t++) {
-        users->worker_many[t] = filler[t] == MANY;
-        if (filler[t] == MANY)
-            program->admit_free = false;
+    struct step start = {program, program_stream_agent(program, op->stream), INT_MAX, true};
+    uses_of_start(program, op->stream, op, visit, &start);
+}
+
+static void visit_steps(struct program *program, const int *owner, use_visit *visit)
+{
+    visit_drivers(program, visit);
+    for (size_t b = 0; b < program->body_count; b++) {
+        const struct body *body = &program->bodies[b];
+        bool once = program->threads[owner[b]].kind == THREAD_HOST;
+        for (int i = 0; i < body->count; i++)
+            visit_op(program, &program->ops[body->first + i], owner[b], once ? i : INT_MAX, visit);
     }
 }
 
-enum status program_find_free(struct program *program, struct diag *diag)
+static bool allocate(struct program *program)
 {
-    struct users users = {0};
-    int *filler = fresh(program, program->thread_count);
-    if (!filler || !allocate(program, &users))
+    int sizes[OBJECT_KINDS] = {[OBJECT_STREAM] = program->stream_count,
+                               [OBJECT_DEVICE] = program->ranks,
+                               [OBJECT_HW_QUEUE] = program->hw_queue_count,
+                               [OBJECT_MEMBER] = program->member_count,
+                               [OBJECT_ISSUE] = program->ranks,
+                               [OBJECT_EVENT] = program->event_families,
+                               [OBJECT_FLAG] = program->flag_families,
+                               [OBJECT_QUEUE] = program->queue_count,
+                               [OBJECT_LOCK] = program->lock_count,
+                               [OBJECT_TICKET] = program->ranks,
+                               [OBJECT_MEMORY] = program->ranks,
+                               [OBJECT_SLOTS] = program->ranks,
+                               [OBJECT_RETIRED] = program->ranks,
+                               [OBJECT_NUMBER] = program->ranks,
+                               [OBJECT_INBOX] = program->thread_count,
+                               [OBJECT_RESIDENCY] = program->ranks};
+    struct use_table *uses = program->uses = ARENA_ARRAY(&program->arena, 1, struct use_table);
+    if (!uses)
+        return false;
+    int count = 0;
+    for (int kind = 0; kind < OBJECT_KINDS; kind++) {
+        uses->base[kind] = count;
+        count += sizes[kind];
+    }
+    uses->first = ARENA_ARRAY(&program->arena, (size_t)count + 1, int);
+    uses->lock_abused = ARENA_ARRAY(&program->arena, (size_t)program->lock_count + 1, bool);
+    for (int object = 0; uses->first && object < count; object++)
+        uses->first[object] = -1;
+    return uses->first && uses->lock_abused;
+}
+
+enum status program_find_conflicts(struct program *program, struct diag *diag)
+{
+    int *owner = find_owners(program);
+    if (!owner || !allocate(program))
         return diag_no_memory(diag);
-    for_each_body(program, &users, false);
-    find_abused_locks(program, &users);
-    if (program->tasks)
-        find_driver_free(program, &users, filler);
-    for_each_body(program, &users, true);
+    find_abused_locks(program);
+    visit_steps(program, owner, note);
+    if (program->arena.failed)
+        return diag_no_memory(diag);
+    visit_steps(program, owner, compare);
     return STATUS_OK;
 }

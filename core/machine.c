@@ -1014,7 +1014,7 @@ bool machine_step_free(const struct program *p, const struct state *state, int a
         return thread_cells(p, c, who->index)[THREAD_PC] == PHASE_RETIRE ? p->retire_free
                                                                          : p->admit_free;
     const struct op *op = machine_thread_op(p, c, who->index);
-    return op ? op->free : p->slots_safe;
+    return op ? op->free : p->take_free;
 }
 
 bool machine_agent_idle(const struct program *p, const struct state *state, int agent)

@@ -581,7 +581,7 @@ static enum status lower(struct lowering *lowering)
     if (status == STATUS_OK)
         status = list_records(lowering);
     if (status == STATUS_OK)
-        status = program_find_free(lowering->program, lowering->diag);
+        status = program_find_conflicts(lowering->program, lowering->diag);
     return status == STATUS_OK ? program_lay_out(lowering->program, lowering->diag) : status;
 }
 

@@ -67,7 +67,7 @@ struct op {
     int access_first, access_count; /* program->accesses */
     int part_first, part_count;     /* program->parts */
     int callback;                   /* CALLBACK: program->threads */
-    bool free; /* commutes with every step of every other agent; see program_find_free */
+    bool free; /* commutes with every step of every other agent; see program_find_conflicts */
     struct mark mark;
 };
 
@@ -192,8 +192,9 @@ struct program {
 
     struct op *ops;
     size_t op_count, op_cap;
-    bool admit_free,
-        retire_free;     /* the drivers' steps commute with everything, see independence.c */
+    struct use_table *uses;                  /* who uses what, and how: independence.h */
+    bool admit_free, retire_free, take_free; /* steps of drivers and workers that commute with
+                                                everything, see independence.c */
     struct body *bodies; /* pipeline: rank * tasks + task; else one a host thread and callback */
     size_t body_count, body_cap;
     struct access *accesses;

@@ -1,0 +1,439 @@
+/*
+ * enabling.c - see enabling.h.
+ *
+ * Whom a blocked agent waits for mirrors machine.c: every condition under which machine_agent_enabled
+ * says no has its line here. What takes effect at once (a record, a wait) is part of somebody else's
+ * step, so "stream s must move" is followed back to who can make it move:
+ *
+ *     empty                      -> whoever may still push to s
+ *     the head runs              -> s itself; for a collective the communicator
+ *     the head waits for t       -> who can make t move
+ *     s is not first in its hardware queue -> who can make the first one move
+ *     else the head must start   -> s itself
+ *
+ * The chain ends, because each link leads to something that was pushed earlier.
+ */
+#include "enabling.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "independence.h"
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+bool agent_set_init(struct agent_set *set, int agent_count)
+{
+    *set = (struct agent_set){.now = 1};
+    set->members = calloc((size_t)agent_count + 1, sizeof *set->members);
+    set->stamp = calloc((size_t)agent_count + 1, sizeof *set->stamp);
+    return set->members && set->stamp;
+}
+
+void agent_set_fini(struct agent_set *set)
+{
+    free(set->members);
+    free(set->stamp);
+}
+
+void agent_set_clear(struct agent_set *set, int agent_count)
+{
+    set->count = 0;
+    if (set->now++ < UINT_MAX)
+        return;
+    memset(set->stamp, 0, ((size_t)agent_count + 1) * sizeof *set->stamp);
+    set->now = 1;
+}
+
+bool agent_set_has(const struct agent_set *set, int agent)
+{
+    return set->stamp[agent] == set->now;
+}
+
+void agent_set_add(struct agent_set *set, int agent)
+{
+    if (agent_set_has(set, agent))
+        return;
+    set->stamp[agent] = set->now;
+    set->members[set->count++] = agent;
+}
+
+/* ---- who uses an object ---------------------------------------------------------------------- */
+
+/* One question: program and state, the agent it is about, and where the answer goes. */
+struct query {
+    const struct program *p;
+    int32_t *c;
+    int agent;
+    struct agent_set *set;
+};
+
+/* Can this use still happen? Only host threads come to an end, and a stream with them. */
+static bool is_ahead(const struct query *q, const struct use *use)
+{
+    const struct agent *who = &q->p->agents[use->agent];
+    return who->kind != AGENT_THREAD || q->p->threads[who->index].kind != THREAD_HOST ||
+           thread_cells(q->p, q->c, who->index)[THREAD_PC] <= use->last;
+}
+
+/* Add whoever may still use an object in this way. */
+static void add_users(const struct query *q, enum object_kind kind, int index, enum way way)
+{
+    const struct use_table *uses = q->p->uses;
+    for (int u = uses->first[use_object(q->p, kind, index)]; u >= 0; u = uses->items[u].next)
+        if (uses->items[u].way == way && is_ahead(q, &uses->items[u]))
+            agent_set_add(q->set, uses->items[u].agent);
+}
+
+static void add_stream(const struct query *q, int stream)
+{
+    agent_set_add(q->set, program_stream_agent(q->p, stream));
+}
+
+static void add_thread(const struct query *q, int thread)
+{
+    agent_set_add(q->set, program_thread_agent(q->p, thread));
+}
+
+static void add_comm(const struct query *q, int comm)
+{
+    agent_set_add(q->set, program_comm_agent(q->p, comm));
+}
+
+/* ---- conflicts ------------------------------------------------------------------------------- */
+
+static void add_conflicting(void *arg, int object, enum way way, int tag)
+{
+    const struct query *q = arg;
+    const struct use_table *uses = q->p->uses;
+    for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
+        const struct use *other = &uses->items[u];
+        if (other->agent != q->agent && use_conflicts(way, tag, other) && is_ahead(q, other))
+            agent_set_add(q->set, other->agent);
+    }
+}
+
+static void driver_conflicts(struct query *q, int rank)
+{
+    if (thread_cells(q->p, q->c, q->p->driver_thread[rank])[THREAD_PC] == PHASE_RETIRE)
+        uses_of_retire(q->p, rank, add_conflicting, q);
+    else
+        uses_of_admit(q->p, rank, add_conflicting, q);
+}
+
+void machine_conflicts(const struct program *p, const struct state *state, int agent,
+                       struct agent_set *set)
+{
+    struct query q = {p, state->cells, agent, set};
+    const struct agent *who = &p->agents[agent];
+    if (who->kind == AGENT_STREAM && !stream_cells(p, q.c, who->index)[STREAM_RUNNING])
+        uses_of_start(p, who->index, head_op(p, q.c, who->index), add_conflicting, &q);
+    if (who->kind != AGENT_THREAD)
+        return;
+    const struct op *op = machine_thread_op(p, q.c, who->index);
+    if (p->threads[who->index].kind == THREAD_DRIVER)
+        driver_conflicts(&q, who->rank);
+    else if (op)
+        uses_of_op(p, op, who->index, add_conflicting, &q);
+    else
+        uses_of_take(p, who->index, add_conflicting, &q);
+}
+
+/* ---- a stream must move ---------------------------------------------------------------------- */
+
+static void add_movers(const struct query *q, int stream)
+{
+    const struct program *p = q->p;
+    for (;;) {
+        const int32_t *state = stream_cells(p, q->c, stream);
+        if (state[STREAM_COUNT] == 0) {
+            add_users(q, OBJECT_STREAM, stream, WAY_WRITE);
+            return;
+        }
+        const struct op *op = head_op(p, q->c, stream);
+        int queue = p->streams[stream].hw_queue;
+        int awaited = op->kind == OP_WAIT ? item_cells(p, q->c, stream, 0)[ITEM_A] : -1;
+        if (state[STREAM_RUNNING] && op->kind == OP_COLLECTIVE) {
+            add_comm(q, op->comm);
+            return;
+        }
+        if (!state[STREAM_RUNNING] && queue >= 0 && q->c[p->at.hw_queues[queue] + 1] != stream)
+            stream = q->c[p->at.hw_queues[queue] + 1];
+        else if (!state[STREAM_RUNNING] && awaited >= 0)
+            stream = awaited;
+        else {
+            add_stream(q, stream);
+            return;
+        }
+    }
+}
+
+/* The stream of a rank that holds the operation issued as `number` on one of its communicators (or,
+   `comm` -1, on any of them), or -1. */
+static int stream_holding(const struct query *q, int rank, int comm, int32_t number)
+{
+    const struct program *p = q->p;
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+        int s = p->rank_streams[i];
+        for (int k = 0; k < stream_cells(p, q->c, s)[STREAM_COUNT]; k++) {
+            const int32_t *item = item_cells(p, q->c, s, k);
+            int uses = p->ops[item[ITEM_OP]].comm;
+            if (uses >= 0 && (comm < 0 || uses == comm) &&
+                item[comm < 0 ? ITEM_C : ITEM_A] == number)
+                return s;
+        }
+    }
+    return -1;
+}
+
+/* A member of a communicator must start its next operation there, or finish the one it is in. */
+static void add_member_movers(const struct query *q, int comm, int member)
+{
+    const struct program *p = q->p;
+    int index = p->comms[comm].first_member + member;
+    const int32_t *cells = q->c + p->at.members + index * MEMBER_CELLS;
+    int stream = cells[MEMBER_ACTIVE] - 1;
+    if (stream < 0)
+        stream = stream_holding(q, p->comms[comm].members[member], comm, cells[MEMBER_FINISHED]);
+    if (stream >= 0)
+        add_movers(q, stream);
+    else
+        add_users(q, OBJECT_MEMBER, index, WAY_PUT);
+}
+
+/* ---- streams and communicators that cannot step ---------------------------------------------- */
+
+static int member_of_rank(const struct program *p, int comm, int rank)
+{
+    int member = 0;
+    while (p->comms[comm].members[member] != rank)
+        member++;
+    return member;
+}
+
+/* A group is matched when all its parts are: who must come for the first that is not? */
+static void group_enablers(const struct query *q, const struct op *op)
+{
+    for (int k = 0; k < op->part_count; k++) {
+        const struct part *part = &q->p->parts[op->part_first + k];
+        const struct channel *channel = &q->p->channels[part->channel];
+        struct op alone = *op;
+        alone.part_first += k;
+        alone.part_count = 1;
+        if (machine_group_matched(q->p, q->c, &alone))
+            continue;
+        int peer = part->send ? channel->to : channel->from;
+        add_member_movers(q, channel->comm, member_of_rank(q->p, channel->comm, peer));
+        return;
+    }
+}
+
+static void running_enablers(const struct query *q, const struct op *op)
+{
+    if (op->kind == OP_COLLECTIVE)
+        add_comm(q, op->comm);
+    else if (op->kind == OP_CALLBACK)
+        add_thread(q, op->callback);
+    else
+        group_enablers(q, op);
+}
+
+/* Whoever holds residency slots of a rank may give them back. */
+static void slot_holders(const struct query *q, int rank)
+{
+    const struct program *p = q->p;
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+        int s = p->rank_streams[i];
+        if (stream_cells(p, q->c, s)[STREAM_RUNNING] && head_op(p, q->c, s)->sm > 0)
+            add_movers(q, s);
+    }
+}
+
+/* A head that could start but for its communicator, or for residency slots. */
+static void waiting_enablers(const struct query *q, int stream, const struct op *op)
+{
+    const struct program *p = q->p;
+    int rank = p->streams[stream].rank;
+    const int32_t *item = item_cells(p, q->c, stream, 0), *ranks = rank_cells(p, q->c, rank);
+    if (op->comm >= 0 && item[ITEM_A] != member_cells(p, q->c, op)[MEMBER_FINISHED])
+        add_member_movers(q, op->comm, op->member);
+    else if (op->comm >= 0 && p->plan->machine.launch_order_implicit &&
+             item[ITEM_C] != ranks[RANK_COMM_STARTED])
+        add_movers(q, stream_holding(q, rank, -1, ranks[RANK_COMM_STARTED]));
+    else
+        slot_holders(q, rank);
+}
+
+static void stream_enablers(const struct query *q, int stream)
+{
+    const struct program *p = q->p;
+    const int32_t *state = stream_cells(p, q->c, stream);
+    const struct op *op = state[STREAM_COUNT] ? head_op(p, q->c, stream) : NULL;
+    int queue = p->streams[stream].hw_queue;
+    bool first = queue < 0 || q->c[p->at.hw_queues[queue] + 1] == stream;
+    if (op && state[STREAM_RUNNING])
+        running_enablers(q, op);
+    else if (!op || !first || op->kind == OP_WAIT)
+        add_movers(q, stream);
+    else
+        waiting_enablers(q, stream, op);
+}
+
+/* One member that is in no collective is enough: it must come to one. */
+static void comm_enablers(const struct query *q, int comm)
+{
+    const struct program *p = q->p;
+    for (int m = 0; m < p->comms[comm].count; m++) {
+        int stream =
+            q->c[p->at.members + (p->comms[comm].first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] -
+            1;
+        if (stream >= 0 && head_op(p, q->c, stream)->kind == OP_COLLECTIVE)
+            continue;
+        add_member_movers(q, comm, m);
+        return;
+    }
+}
+
+/* ---- threads that cannot step ---------------------------------------------------------------- */
+
+static void add_workers(const struct query *q, int rank)
+{
+    for (int task = 0; task < q->p->tasks; task++)
+        add_thread(q, q->p->worker[rank * q->p->tasks + task]);
+}
+
+/* The device must reach the record of a task of an iteration: all of them (task -1), or this. */
+static void add_record_movers(const struct query *q, int rank, int task, int64_t iteration)
+{
+    const struct program *p = q->p;
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+        int s = p->rank_streams[i];
+        for (int k = 0; k < stream_cells(p, q->c, s)[STREAM_COUNT]; k++) {
+            const int32_t *item = item_cells(p, q->c, s, k);
+            const struct op *op = &p->ops[item[ITEM_OP]];
+            if (op->kind != OP_RECORD || item[ITEM_ITER] != iteration ||
+                (task >= 0 && op->task != task))
+                continue;
+            add_movers(q, s);
+            return;
+        }
+    }
+    add_workers(q, rank); /* it has not been pushed */
+}
+
+/* An iteration must get further: be submitted, then be reached by the device. */
+static void add_iteration_movers(const struct query *q, int rank, int64_t iteration,
+                                 enum retire_rule rule)
+{
+    const int32_t *window = window_cells(q->p, q->c, rank, iteration);
+    if (rule != RETIRE_LAST_TASK && window[WINDOW_SUBMIT_LEFT] > 0)
+        add_workers(q, rank);
+    else
+        add_record_movers(q, rank, rule == RETIRE_LAST_TASK ? q->p->last_task : -1, iteration);
+}
+
+/* A driver asks for data, has no room in the window, or waits for its oldest iteration. */
+static void driver_enablers(const struct query *q, int rank)
+{
+    const struct program *p = q->p;
+    const int32_t *state = rank_cells(p, q->c, rank);
+    int phase = thread_cells(p, q->c, p->driver_thread[rank])[THREAD_PC];
+    if (phase == PHASE_RETIRE)
+        add_iteration_movers(q, rank, state[RANK_OLDEST], p->plan->pipeline.retire);
+    if (phase != PHASE_ADMIT)
+        return;
+    if (driver_asks_for_data(p, q->c, rank))
+        agent_set_add(q->set, 0);
+    else
+        add_iteration_movers(q, rank, state[RANK_ADMITTED] - p->window, RETIRE_DEVICE);
+}
+
+static void sync_enablers(const struct query *q, int rank, const struct op *op, int64_t iteration)
+{
+    const struct program *p = q->p;
+    if (op->sync == SYNC_EVENT) { /* reached; or recorded anew where nothing is queued */
+        add_movers(q, event_cells(p, q->c, instance_of(p, op, iteration))[EVENT_STREAM]);
+        add_users(q, OBJECT_EVENT, op->object, WAY_WRITE);
+        return;
+    }
+    int busy = op->stream;
+    for (int i = p->rank_first[rank]; op->sync != SYNC_STREAM && i < p->rank_first[rank + 1]; i++)
+        if (stream_cells(p, q->c, p->rank_streams[i])[STREAM_COUNT] > 0)
+            busy = p->rank_streams[i];
+    add_movers(q, busy); /* a kernel to be loaded is loaded by nobody else: there is a lock */
+}
+
+static void await_enablers(const struct query *q, int rank, const struct op *op)
+{
+    const struct program *p = q->p;
+    add_users(q, OBJECT_FLAG, op->object, WAY_PUT);
+    if (p->tasks && op->distance >= 0 && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP)
+        add_thread(q, p->driver_thread[rank]); /* retires what is waited for */
+}
+
+static void lock_enablers(const struct query *q, const struct op *op)
+{
+    if (q->p->uses->lock_abused[op->object])
+        add_users(q, OBJECT_LOCK, op->object, WAY_WRITE);
+    else
+        add_thread(q, q->c[q->p->at.locks + op->object] - 1);
+}
+
+static void op_enablers(const struct query *q, int thread, const struct op *op)
+{
+    int rank = q->p->threads[thread].rank;
+    int64_t iteration = thread_cells(q->p, q->c, thread)[THREAD_ITER];
+    switch (op->kind) {
+    case OP_SYNC: sync_enablers(q, rank, op, iteration); break;
+    case OP_AWAIT: await_enablers(q, rank, op); break;
+    case OP_PUT: add_users(q, OBJECT_QUEUE, op->object, WAY_GET); break;
+    case OP_GET: add_users(q, OBJECT_QUEUE, op->object, WAY_PUT); break;
+    case OP_LOCK: lock_enablers(q, op); break;
+    case OP_TICKET: add_users(q, OBJECT_TICKET, rank, WAY_CHANGE); break;
+    default:
+        assert(op_pushes(op->kind));
+        add_movers(q, op->stream);
+        if (op->kind == OP_WAIT && q->p->tasks &&
+            q->p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP)
+            add_thread(q, q->p->driver_thread[rank]); /* then there is nothing to push */
+        break;
+    }
+}
+
+static void thread_enablers(const struct query *q, int thread)
+{
+    const struct program *p = q->p;
+    const struct op *op = machine_thread_op(p, q->c, thread);
+    switch (p->threads[thread].kind) {
+    case THREAD_DRIVER: driver_enablers(q, p->threads[thread].rank); return;
+    case THREAD_WORKER:
+        if (!op)
+            add_users(q, OBJECT_INBOX, thread, WAY_PUT);
+        break;
+    case THREAD_CALLBACK:
+        if (!op)
+            add_stream(q, p->threads[thread].stream);
+        break;
+    case THREAD_HOST: break;
+    }
+    if (op)
+        op_enablers(q, thread, op);
+}
+
+void machine_enablers(const struct program *p, const struct state *state, int agent,
+                      struct agent_set *set)
+{
+    struct query q = {p, state->cells, agent, set};
+    const struct agent *who = &p->agents[agent];
+    switch (who->kind) {
+    case AGENT_DATA: /* asked by a driver */
+        for (int rank = 0; p->tasks && rank < p->ranks; rank++)
+            add_thread(&q, p->driver_thread[rank]);
+        break;
+    case AGENT_THREAD: thread_enablers(&q, who->index); break;
+    case AGENT_STREAM: stream_enablers(&q, who->index); break;
+    case AGENT_COMM: comm_enablers(&q, who->index); break;
+    }
+}
