@@ -26,6 +26,8 @@ enum status lower_threads(struct lowering *lowering);
 
 /* Table builders shared by the two. They set lowering->failed and return 0 on exhaustion, so that a
    caller can go on and check once. */
+/* Room for so many operations and parts from the start: growing leaves the old copies behind. */
+void lower_reserve(struct lowering *lowering, size_t ops, size_t parts);
 struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark);
 int lower_body_begin(struct lowering *lowering);
 void lower_body_end(struct lowering *lowering, int body);

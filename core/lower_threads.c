@@ -328,8 +328,22 @@ static enum status name_tables(struct lowering *lowering)
     return STATUS_OK;
 }
 
+/* Most host operations become one operation of the machine. */
+static void reserve(struct lowering *lowering)
+{
+    const struct plan *plan = lowering->plan;
+    size_t ops = 1, parts = 1;
+    for (size_t t = 0; t < plan->thread_count; t++) {
+        ops += plan->threads[t].op_count;
+        for (size_t i = 0; i < plan->threads[t].op_count; i++)
+            parts += plan->threads[t].ops[i].part_count;
+    }
+    lower_reserve(lowering, ops, parts);
+}
+
 enum status lower_threads(struct lowering *lowering)
 {
+    reserve(lowering);
     enum status status = name_tables(lowering);
     for (int t = 0; status == STATUS_OK && t < (int)lowering->plan->thread_count; t++)
         status = lower_thread_body(lowering, t);

@@ -3,6 +3,7 @@
  */
 #include "program.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -21,6 +22,18 @@ const char *driver_key(enum driver driver)
 }
 
 /* ---- table builders -------------------------------------------------------------------------- */
+
+void lower_reserve(struct lowering *lowering, size_t ops, size_t parts)
+{
+    struct program *program = lowering->program;
+    assert(program->op_count == 0 && program->part_count == 0);
+    program->ops = ARENA_ARRAY(&program->arena, ops, struct op);
+    program->parts = ARENA_ARRAY(&program->arena, parts, struct part);
+    if (!program->ops || !program->parts)
+        lowering->failed = true;
+    program->op_cap = program->ops ? ops : 0;
+    program->part_cap = program->parts ? parts : 0;
+}
 
 struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark)
 {
@@ -83,7 +96,8 @@ int lower_thread(struct lowering *lowering, struct thread_desc desc)
 int lower_stream(struct lowering *lowering, int rank, int plan_stream)
 {
     struct program *program = lowering->program;
-    for (int s = 0; s < program->stream_count; s++)
+    for (int s = program->stream_count - 1; s >= 0;
+         s--) /* those of this rank are mostly the last */
         if (program->streams[s].rank == rank && program->streams[s].plan_stream == plan_stream)
             return s;
     if (!arena_grow(&program->arena, (void **)&program->streams, lowering->stream_total,
@@ -131,16 +145,21 @@ enum status lower_comms(struct lowering *lowering)
 int lower_member(const struct lowering *lowering, int comm, int rank)
 {
     const struct comm_desc *desc = &lowering->program->comms[comm];
-    for (int i = 0; i < desc->count; i++)
-        if (desc->members[i] == rank)
-            return i;
-    return -1;
+    int low = 0, high = desc->count; /* members are ascending */
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (desc->members[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < desc->count && desc->members[low] == rank ? low : -1;
 }
 
 int lower_channel(struct lowering *lowering, int comm, int from, int to)
 {
     struct program *program = lowering->program;
-    for (int c = 0; c < program->channel_count; c++) {
+    for (int c = program->channel_count - 1; c >= 0; c--) { /* those in use are mostly the last */
         struct channel *channel = &program->channels[c];
         if (channel->comm == comm && channel->from == from && channel->to == to) {
             channel->cap++;
