@@ -1,8 +1,8 @@
 /*
  * reduce.c - see reduce.h.
  *
- * Order of free steps: in pipelines host threads before streams, ranks that lag first, see `enum
- * pace` for when it matters; in host programs the device first, and threads in turns.
+ * Order of free steps: in pipelines host threads before streams, ranks that lag first; in host
+ * programs the device first, and threads in turns.
  */
 #include "check/reduce.h"
 
@@ -89,18 +89,31 @@ static bool has_components(const struct reducer *reducer)
 
 /* ---- free steps ------------------------------------------------------------------------------ */
 
+/* May this free step come first whatever others do, though somebody counts iterations? */
+static bool keeps_pace(struct reducer *reducer, const struct state *state, int agent)
+{
+    const struct program *p = reducer->program;
+    switch (reducer->pace) {
+    case PACE_LATE_ADMISSION: return !machine_admits(p, state, agent);
+    case PACE_LATE_DEVICE:
+        agent_set_clear(&reducer->closure, p->agent_count);
+        machine_counting_drivers(p, state, agent, &reducer->closure);
+        return reducer->closure.count == 0;
+    case PACE_ANY: break;
+    }
+    return true;
+}
+
 /* Of the agents of the current component, the first of those whose rank lags most; host programs
-   have no iterations, there they take turns. -1: none is ready. */
-static int first_ready(const struct reducer *reducer, const struct state *state,
-                       const struct ready_list *ready, bool admit)
+   have no iterations, there they take turns. Taken out; -1: none is ready. */
+static int take_first(struct reducer *reducer, const struct state *state, struct ready_list *ready)
 {
     const struct program *p = reducer->program;
     int first = -1;
     int64_t least = 0;
     for (int k = 0; k < ready->count && (first < 0 || p->tasks); k++) {
         int agent = ready_peek(&reducer->work, ready, k), rank = p->agents[agent].rank;
-        if (component_of(reducer, agent) != reducer->current ||
-            (!admit && machine_admits(p, state, agent)))
+        if (component_of(reducer, agent) != reducer->current || !keeps_pace(reducer, state, agent))
             continue;
         int64_t oldest = rank < 0 ? INT64_MAX : machine_oldest(p, state, rank);
         if (first < 0 || oldest < least) {
@@ -108,73 +121,30 @@ static int first_ready(const struct reducer *reducer, const struct state *state,
             least = oldest;
         }
     }
-    return first;
-}
-
-static int take_host(struct reducer *reducer, const struct state *state, bool admit)
-{
-    int k = first_ready(reducer, state, &reducer->work.hosts, admit);
-    return k < 0 ? -1 : ready_take(&reducer->work, &reducer->work.hosts, k);
-}
-
-static int take_device(struct reducer *reducer, const struct state *state)
-{
-    int k = first_ready(reducer, state, &reducer->work.devices, true);
-    return k < 0 ? -1 : ready_take(&reducer->work, &reducer->work.devices, k);
-}
-
-static bool threads_are_idle(const struct reducer *reducer, const struct state *state)
-{
-    const struct program *p = reducer->program;
-    for (int agent = 1; agent <= p->thread_count; agent++)
-        if (component_of(reducer, agent) == reducer->current &&
-            !machine_agent_idle(p, state, agent))
-            return false;
-    return true;
-}
-
-/* Can anybody do anything but admit an iteration? */
-static bool other_enabled(const struct reducer *reducer, const struct state *state)
-{
-    const struct program *p = reducer->program;
-    for (int agent = 1; agent < p->agent_count; agent++)
-        if (component_of(reducer, agent) == reducer->current &&
-            machine_agent_enabled(p, state, agent) && !machine_admits(p, state, agent))
-            return true;
-    return false;
-}
-
-static int take_late_admission(struct reducer *reducer, const struct state *state)
-{
-    int agent = take_device(reducer, state);
-    if (agent < 0)
-        agent = take_host(reducer, state, false);
-    return agent >= 0 || other_enabled(reducer, state) ? agent : take_host(reducer, state, true);
-}
-
-static int take_late_device(struct reducer *reducer, const struct state *state)
-{
-    int agent = take_host(reducer, state, true);
-    if (agent >= 0 || !threads_are_idle(reducer, state))
-        return agent; /* which stream goes on is a choice: one may be waited for, another be late */
-    return take_device(reducer, state);
+    return first < 0 ? -1 : ready_take(&reducer->work, ready, first);
 }
 
 /* Host programs let the device go first: then little is queued. */
 static int take_free(struct reducer *reducer, const struct state *state)
 {
-    if (reducer->pace == PACE_LATE_ADMISSION)
-        return take_late_admission(reducer, state);
-    if (reducer->pace == PACE_LATE_DEVICE)
-        return take_late_device(reducer, state);
+    struct ready_list *hosts = &reducer->work.hosts, *devices = &reducer->work.devices;
     bool host_first = reducer->program->tasks > 0;
-    int agent = host_first ? take_host(reducer, state, true) : take_device(reducer, state);
-    if (agent < 0)
-        agent = host_first ? take_device(reducer, state) : take_host(reducer, state, true);
-    return agent;
+    int agent = take_first(reducer, state, host_first ? hosts : devices);
+    return agent >= 0 ? agent : take_first(reducer, state, host_first ? devices : hosts);
 }
 
 /* ---- stubborn sets --------------------------------------------------------------------------- */
+
+/* Who must be in a set with this enabled step for the number of iterations in flight: see `enum
+   pace`. */
+static void add_paced(struct reducer *reducer, const struct state *state, int agent)
+{
+    const struct program *p = reducer->program;
+    if (reducer->pace == PACE_LATE_DEVICE)
+        machine_counting_drivers(p, state, agent, &reducer->closure);
+    else if (reducer->pace == PACE_LATE_ADMISSION && machine_admits(p, state, agent))
+        machine_finishers(p, state, p->agents[agent].rank, &reducer->closure);
+}
 
 /* The smallest closed set with `seed`: with who can step, all whose steps may conflict with that
    step; with who cannot, all of whom one must act before. Returns how many of them can step, or
@@ -190,6 +160,7 @@ static int close_set(struct reducer *reducer, const struct state *state, int see
         if (machine_agent_enabled(p, state, set->members[i])) {
             enabled++;
             machine_conflicts(p, state, set->members[i], set);
+            add_paced(reducer, state, set->members[i]);
         } else {
             machine_enablers(p, state, set->members[i], set);
         }
@@ -217,20 +188,16 @@ static int find_stubborn(struct reducer *reducer, const struct state *state)
     return least > p->agent_count ? 0 : least;
 }
 
-/* Where it matters who is late, no set is good enough but all (doc/checker.md, bound). */
-static bool uses_stubborn(const struct reducer *reducer)
-{
-    return reducer->pace == PACE_ANY;
-}
-
 static int take_only_choice(struct reducer *reducer, const struct state *state)
 {
-    if (!uses_stubborn(reducer) || find_stubborn(reducer, state) != 1)
-        return -1;
-    for (int i = 0; i < reducer->best.count; i++)
-        if (machine_agent_enabled(reducer->program, state, reducer->best.members[i]))
-            return reducer->best.members[i];
-    return -1;
+    int agent = -1;
+    if (find_stubborn(reducer, state) == 1)
+        for (int i = 0; agent < 0; i++)
+            if (machine_agent_enabled(reducer->program, state, reducer->best.members[i]))
+                agent = reducer->best.members[i];
+    if (agent >= 0)
+        worklist_drop(&reducer->work, agent);
+    return agent;
 }
 
 /* ---- the contract ---------------------------------------------------------------------------- */
@@ -285,18 +252,14 @@ bool reducer_data_ended(const struct reducer *reducer, const struct state *state
     return p->tasks > 0;
 }
 
-/* Those of the component that can step: all, or those of a stubborn set. */
 static int list_choices(struct reducer *reducer, const struct state *state, struct transition *out)
 {
     const struct program *p = reducer->program;
-    bool all = !uses_stubborn(reducer);
     int count = 0;
-    if (!all)
-        find_stubborn(reducer, state);
-    for (int agent = 1; agent < p->agent_count; agent++)
-        if ((all ? component_of(reducer, agent) == reducer->current
-                 : agent_set_has(&reducer->best, agent)) &&
-            machine_agent_enabled(p, state, agent))
+    if (find_stubborn(reducer, state) == 0)
+        return 0;
+    for (int agent = 1; agent < p->agent_count; agent++) /* in the order of their numbers */
+        if (agent_set_has(&reducer->best, agent) && machine_agent_enabled(p, state, agent))
             out[count++] = (struct transition){agent, 0};
     return count;
 }

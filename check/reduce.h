@@ -19,10 +19,10 @@
 #include "check/worklist.h"
 #include "core/machine.h"
 
-/* Who goes first among the free steps matters only for the number of iterations in flight, which is
-   looked at whenever an iteration is admitted: finishing work lowers it. Is the question whether it
-   can be too high, the device must be as late as it can be; is the question whether a run can keep
-   it low, admitting must be. */
+/* The number of iterations in flight is looked at whenever an iteration is admitted, and finishing
+   work lowers it. Is the question whether it can be too high (LATE_DEVICE), no step that finishes
+   work is moved before an admission that others may still make; is the question whether a run can
+   keep it low (LATE_ADMISSION), no admission before a finish. The other direction does no harm. */
 enum pace { PACE_ANY, PACE_LATE_DEVICE, PACE_LATE_ADMISSION };
 
 struct reducer {

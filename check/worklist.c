@@ -34,6 +34,21 @@ int ready_take(const struct worklist *list, struct ready_list *ready, int k)
     return agent;
 }
 
+static void drop(const struct worklist *list, struct ready_list *ready, int agent)
+{
+    for (int k = 0; k < ready->count; k++)
+        if (ready_peek(list, ready, k) == agent) {
+            ready_take(list, ready, k);
+            return;
+        }
+}
+
+void worklist_drop(struct worklist *list, int agent)
+{
+    drop(list, &list->hosts, agent);
+    drop(list, &list->devices, agent);
+}
+
 /* ---- who watches whom ------------------------------------------------------------------------ */
 
 static void watch(struct worklist *list, int watcher, int watched)

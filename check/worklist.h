@@ -54,5 +54,7 @@ void worklist_acted(struct worklist *list, const struct state *state, int agent)
 /* The k-th agent that is ready, oldest first; and take it out. */
 int ready_peek(const struct worklist *list, const struct ready_list *ready, int k);
 int ready_take(const struct worklist *list, struct ready_list *ready, int k);
+/* `agent` is taken though it may have been left on a list. */
+void worklist_drop(struct worklist *list, int agent);
 
 #endif

@@ -141,6 +141,66 @@ void machine_conflicts(const struct program *p, const struct state *state, int a
         uses_of_take(p, who->index, add_conflicting, &q);
 }
 
+/* ---- iterations in flight -------------------------------------------------------------------- */
+
+/* As long as a task of an iteration that was retired is unfinished on the device, so is that task of
+   all later ones: its stream is a FIFO. So submissions matter only where iterations are retired
+   before, or where bytes are counted, which may be too many without a retired iteration. */
+static bool counts_submissions(const struct program *p)
+{
+    return p->plan->pipeline.retire == RETIRE_LAST_TASK || p->plan->machine.memory_bytes > 0;
+}
+
+bool machine_may_finish(const struct program *p, const struct state *state, int agent)
+{
+    const struct agent *who = &p->agents[agent];
+    switch (who->kind) {
+    case AGENT_STREAM: /* the start of one may let others of its hardware queue go on */
+        return machine_stream_running(p, state, who->index) || p->streams[who->index].hw_queue >= 0;
+    case AGENT_COMM: return true;
+    case AGENT_THREAD: {
+        const struct op *op = machine_thread_op(p, state->cells, who->index);
+        return op && op->kind == OP_COMPLETE && counts_submissions(p);
+    }
+    case AGENT_DATA: break;
+    }
+    return false;
+}
+
+static void add_counting_driver(const struct query *q, int rank)
+{
+    int driver = q->p->driver_thread[rank];
+    if (thread_cells(q->p, q->c, driver)[THREAD_PC] != PHASE_END)
+        add_thread(q, driver);
+}
+
+void machine_counting_drivers(const struct program *p, const struct state *state, int agent,
+                              struct agent_set *set)
+{
+    const struct query q = {p, state->cells, agent, set};
+    const struct agent *who = &p->agents[agent];
+    if (p->tasks == 0 || !machine_may_finish(p, state, agent))
+        return;
+    if (who->kind != AGENT_COMM)
+        add_counting_driver(&q, who->rank);
+    for (int m = 0; who->kind == AGENT_COMM && m < p->comms[who->index].count; m++)
+        add_counting_driver(&q, p->comms[who->index].members[m]);
+}
+
+void machine_finishers(const struct program *p, const struct state *state, int rank,
+                       struct agent_set *set)
+{
+    const struct query q = {p, state->cells, -1, set};
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++)
+        add_stream(&q, p->rank_streams[i]);
+    for (int c = 0; c < p->comm_count; c++)
+        for (int m = 0; m < p->comms[c].count; m++)
+            if (p->comms[c].members[m] == rank)
+                add_comm(&q, c);
+    for (int task = 0; counts_submissions(p) && task < p->tasks; task++)
+        add_thread(&q, p->worker[rank * p->tasks + task]);
+}
+
 /* ---- a stream must move ---------------------------------------------------------------------- */
 
 static void add_movers(const struct query *q, int stream)

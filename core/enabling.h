@@ -37,6 +37,16 @@ void agent_set_add(struct agent_set *set, int agent);
 void machine_conflicts(const struct program *program, const struct state *state, int agent,
                        struct agent_set *set);
 
+/* May this enabled step finish work of an iteration, so that fewer are in flight? */
+bool machine_may_finish(const struct program *program, const struct state *state, int agent);
+/* Add the drivers for whose count of iterations in flight the agent's next step matters, unless they
+   are at their end. */
+void machine_counting_drivers(const struct program *program, const struct state *state, int agent,
+                              struct agent_set *set);
+/* Add everybody who may finish work of this rank. */
+void machine_finishers(const struct program *program, const struct state *state, int rank,
+                       struct agent_set *set);
+
 /* `agent` cannot step: add agents of whom one must act before it can. None is added where it never
    can again. */
 void machine_enablers(const struct program *program, const struct state *state, int agent,

@@ -1,0 +1,536 @@
+/*
+ * t_reduce.c - what may be left out of a search.
+ *
+ *     sets      a set of agents: in, out, emptied
+ *     enablers  whoever's step lets a blocked agent go on was named by machine_enablers
+ *     stubborn  from a set closed under machine_conflicts and machine_enablers: whatever the agents
+ *               outside of it do, its blocked members stay blocked and the steps of the others
+ *               commute with what was done
+ *     worklist  a chain takes free steps as long as there are any, without looking at everybody
+ *     counts    plans whose reduced search must not grow, and must find what the whole one does
+ *
+ * The middle ones walk at random through random plans; SWSIM_SEED and SWSIM_PLANS as in
+ * t_random_plans, SWSIM_LONG=1 asks for more.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "check/reduce.h"
+#include "check/verify.h"
+#include "core/hash.h"
+#include "core/parse.h"
+#include "tests/random_plan.h"
+#include "tests/tap.h"
+
+enum { QUICK = 200, LONG = 10000, WALKS = 3, WALK_STEPS = 50, OUTSIDE_STEPS = 12 };
+enum { MAX_COMPLAINTS = 6 };
+
+struct bench {
+    uint64_t seed, draws;
+    const char *text;
+    const struct program *program;
+    struct state *state, *one, *two, *outside;
+    struct transition *steps;
+    struct agent_set set;
+    int enabled, members, commuted, chains; /* what was tried */
+    int complaints;
+};
+
+static uint64_t draw(struct bench *bench)
+{
+    return hash_mix(bench->seed + UINT64_C(0x9e3779b97f4a7c15) * ++bench->draws);
+}
+
+static void complain(struct bench *bench, const char *what, int agent, int other)
+{
+    char a[160], b[160];
+    if (bench->complaints++ >= MAX_COMPLAINTS)
+        return;
+    tap_note("SWSIM_SEED=%" PRIu64 ": %s: %s, %s", bench->seed, what,
+             program_agent_name(bench->program, agent, a, sizeof a),
+             program_agent_name(bench->program, other, b, sizeof b));
+    tap_note("%s", bench->text);
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+static void test_sets(void)
+{
+    struct agent_set set;
+    if (!agent_set_init(&set, 5)) {
+        tap_ok(0, "a set is made");
+        return;
+    }
+    agent_set_add(&set, 3);
+    agent_set_add(&set, 0);
+    agent_set_add(&set, 3);
+    tap_ok(set.count == 2 && set.members[0] == 3 && set.members[1] == 0, "each member once");
+    tap_ok(agent_set_has(&set, 3) && !agent_set_has(&set, 4), "who is in");
+    set.now = UINT32_MAX - 1;
+    agent_set_clear(&set, 5);
+    agent_set_add(&set, 4);
+    agent_set_clear(&set, 5);
+    tap_ok(set.count == 0 && !agent_set_has(&set, 4) && !agent_set_has(&set, 3),
+           "nobody, also when the stamps begin anew");
+    agent_set_fini(&set);
+}
+
+/* ---- enablers -------------------------------------------------------------------------------- */
+
+/* Every step of another agent after which `blocked` can go on must be one of an enabler. */
+static void check_enablers(struct bench *bench, int blocked, int count)
+{
+    const struct program *p = bench->program;
+    agent_set_clear(&bench->set, p->agent_count);
+    machine_enablers(p, bench->state, blocked, &bench->set);
+    for (int i = 0; i < count; i++) {
+        machine_copy(p, bench->one, bench->state);
+        machine_step(p, bench->one, bench->steps[i], NULL);
+        if (!machine_agent_enabled(p, bench->one, blocked))
+            continue;
+        bench->enabled++;
+        if (!agent_set_has(&bench->set, bench->steps[i].agent))
+            complain(bench, "is let go on by", blocked, bench->steps[i].agent);
+    }
+}
+
+/* ---- stubborn sets --------------------------------------------------------------------------- */
+
+static bool same_canonical(const struct program *p, struct state *a, struct state *b)
+{
+    machine_canonical(p, a);
+    machine_canonical(p, b);
+    return memcmp(a->cells, b->cells, p->at.bytes) == 0;
+}
+
+static unsigned step(const struct program *p, struct state *state, int agent)
+{
+    struct effect effect;
+    machine_step(p, state, (struct transition){agent, 0}, &effect);
+    return effect.violated;
+}
+
+/* The number of iterations in flight is apart: see `enum pace`. Behind a mismatch nothing counts. */
+static void check_commutes(struct bench *bench, const struct state *from, int member, int other)
+{
+    const struct program *p = bench->program;
+    const unsigned counted = ~(1u << PROPERTY_BOUND), mismatch = 1u << PROPERTY_MISMATCH;
+    machine_copy(p, bench->one, from);
+    machine_copy(p, bench->two, from);
+    unsigned first = step(p, bench->one, member), second = step(p, bench->two, other);
+    bench->commuted++;
+    if (!machine_agent_enabled(p, bench->one, other) ||
+        !machine_agent_enabled(p, bench->two, member)) {
+        complain(bench, "one disables the other", member, other);
+        return;
+    }
+    first |= step(p, bench->one, other);
+    second |= step(p, bench->two, member);
+    if ((first & counted) != (second & counted))
+        complain(bench, "show different violations", member, other);
+    else if (!(first & mismatch) && !same_canonical(p, bench->one, bench->two))
+        complain(bench, "lead to different states", member, other);
+}
+
+static void close_set(struct bench *bench, int seed)
+{
+    const struct program *p = bench->program;
+    agent_set_clear(&bench->set, p->agent_count);
+    agent_set_add(&bench->set, seed);
+    for (int i = 0; i < bench->set.count; i++)
+        if (machine_agent_enabled(p, bench->state, bench->set.members[i]))
+            machine_conflicts(p, bench->state, bench->set.members[i], &bench->set);
+        else
+            machine_enablers(p, bench->state, bench->set.members[i], &bench->set);
+}
+
+/* An agent outside of the set that can step, or -1. The data loader is never one: while it is asked
+   nothing else is explored. */
+static int someone_outside(struct bench *bench, const struct state *state)
+{
+    const struct program *p = bench->program;
+    int count = machine_enabled(p, state, bench->steps), kept = 0;
+    for (int i = 0; i < count; i++)
+        if (bench->steps[i].agent && !agent_set_has(&bench->set, bench->steps[i].agent))
+            bench->steps[kept++] = bench->steps[i];
+    return kept ? bench->steps[draw(bench) % (uint64_t)kept].agent : -1;
+}
+
+static void check_stubborn(struct bench *bench, int seed)
+{
+    const struct program *p = bench->program;
+    close_set(bench, seed);
+    machine_copy(p, bench->outside, bench->state);
+    for (int n = 0; n < OUTSIDE_STEPS; n++) {
+        int other = someone_outside(bench, bench->outside);
+        if (other < 0)
+            return;
+        for (int i = 0; i < bench->set.count; i++) {
+            int member = bench->set.members[i];
+            bool could = machine_agent_enabled(p, bench->state, member);
+            bench->members++;
+            if (could && machine_agent_enabled(p, bench->outside, member))
+                check_commutes(bench, bench->outside, member, other);
+            else if (could != (machine_agent_enabled(p, bench->outside, member) > 0))
+                complain(bench, could ? "no longer can" : "now can", member, other);
+        }
+        if (step(p, bench->outside, other) & 1u << PROPERTY_MISMATCH)
+            return;
+    }
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+static void check_state(struct bench *bench)
+{
+    const struct program *p = bench->program;
+    if (machine_agent_enabled(p, bench->state, 0))
+        return;
+    int count = machine_enabled(p, bench->state, bench->steps);
+    for (int agent = 1; agent < p->agent_count; agent++)
+        if (!machine_agent_enabled(p, bench->state, agent))
+            check_enablers(bench, agent, count);
+    for (int seed = 1; seed < p->agent_count; seed++)
+        if (machine_agent_enabled(p, bench->state, seed))
+            check_stubborn(bench, seed);
+}
+
+static void walk(struct bench *bench)
+{
+    const struct program *p = bench->program;
+    machine_reset(p, bench->state);
+    for (int n = 0; n < WALK_STEPS; n++) {
+        check_state(bench);
+        int count = machine_enabled(p, bench->state, bench->steps);
+        if (count == 0)
+            return;
+        struct effect effect;
+        machine_step(p, bench->state, bench->steps[draw(bench) % (uint64_t)count], &effect);
+        if (effect.violated & 1u << PROPERTY_MISMATCH)
+            return;
+    }
+}
+
+/* ---- the worklist ---------------------------------------------------------------------------- */
+
+/* Take free steps until the worklist is empty: then nobody has one. */
+static void check_chain(struct bench *bench)
+{
+    const struct program *p = bench->program;
+    struct worklist list;
+    bool ok = worklist_init(&list, p);
+    machine_reset(p, bench->state);
+    if (ok)
+        worklist_begin(&list, bench->state);
+    for (int n = 0; ok && n < 4 * WALK_STEPS && list.hosts.count + list.devices.count; n++) {
+        struct ready_list *from = list.hosts.count && (!list.devices.count || draw(bench) % 2)
+                                      ? &list.hosts
+                                      : &list.devices;
+        int agent = ready_take(&list, from, (int)(draw(bench) % (uint64_t)from->count));
+        if (!machine_agent_enabled(p, bench->state, agent)) {
+            complain(bench, "is listed and cannot", agent, agent);
+            break;
+        }
+        step(p, bench->state, agent);
+        worklist_acted(&list, bench->state, agent);
+        bench->chains++;
+    }
+    bool empty = ok && list.hosts.count + list.devices.count == 0 && !list.unwatched;
+    for (int agent = 1; empty && agent < p->agent_count; agent++)
+        if (machine_agent_enabled(p, bench->state, agent) &&
+            machine_step_free(p, bench->state, agent))
+            complain(bench, "could and is not listed", agent, agent);
+    worklist_fini(&list);
+}
+
+/* ---- random plans ---------------------------------------------------------------------------- */
+
+static bool begin(struct bench *bench, const struct program *program)
+{
+    bench->program = program;
+    bench->state = machine_state(program);
+    bench->one = machine_state(program);
+    bench->two = machine_state(program);
+    bench->outside = machine_state(program);
+    bench->steps = calloc((size_t)program->agent_count + 1, sizeof *bench->steps);
+    return agent_set_init(&bench->set, program->agent_count) && bench->state && bench->one &&
+           bench->two && bench->outside && bench->steps;
+}
+
+static void end(struct bench *bench)
+{
+    machine_free(bench->state);
+    machine_free(bench->one);
+    machine_free(bench->two);
+    machine_free(bench->outside);
+    free(bench->steps);
+    agent_set_fini(&bench->set);
+}
+
+static void check_driver(struct bench *bench, const struct plan *plan, enum driver driver)
+{
+    struct program *program;
+    struct diag diag;
+    struct program_options options = {.driver = driver, .iterations = draw(bench) % 2 ? -1 : 2};
+    diag_init(&diag);
+    if (program_build(plan, &options, &program, &diag) == STATUS_OK) {
+        if (begin(bench, program)) {
+            for (int n = 0; n < WALKS; n++)
+                walk(bench);
+            check_chain(bench);
+        } else {
+            tap_ok(0, "memory for a walk");
+        }
+        end(bench);
+        program_close(program);
+    }
+    diag_fini(&diag);
+}
+
+static void check_plan(struct bench *bench, enum random_form form)
+{
+    struct plan plan;
+    struct diag diag;
+    char *text = random_plan(bench->seed, form);
+    diag_init(&diag);
+    bench->text = text;
+    bench->draws = 0;
+    if (text && plan_parse("random.yaml", text, strlen(text), &plan, &diag) == STATUS_OK) {
+        check_driver(bench, &plan, form == RANDOM_PIPELINE ? DRIVER_CLOCK : DRIVER_NONE);
+        if (form == RANDOM_PIPELINE)
+            check_driver(bench, &plan, DRIVER_DATAFLOW);
+        plan_fini(&plan);
+    } else {
+        complain(bench, "is refused", 0, 0);
+    }
+    diag_fini(&diag);
+    free(text);
+}
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+    const char *value = getenv(name);
+    return value && *value ? strtoull(value, NULL, 0) : otherwise;
+}
+
+static void test_random_plans(void)
+{
+    uint64_t seed = number("SWSIM_SEED", (uint64_t)time(NULL) * 100000);
+    uint64_t plans = number("SWSIM_PLANS", number("SWSIM_LONG", 0) == 1 ? LONG : QUICK);
+    tap_note("SWSIM_SEED=%" PRIu64, seed);
+    for (int form = 0; form < RANDOM_FORMS; form++) {
+        struct bench bench = {0};
+        for (uint64_t i = 0; i < plans; i++) {
+            bench.seed = seed + i;
+            check_plan(&bench, (enum random_form)form);
+        }
+        tap_note("%d agents let go on, %d members and %d pairs of steps, %d steps of chains",
+                 bench.enabled, bench.members, bench.commuted, bench.chains);
+        tap_ok(bench.complaints == 0 && bench.members > 0, "%s: nobody outside interferes",
+               random_form_key((enum random_form)form));
+    }
+}
+
+/* ---- plans of our own ------------------------------------------------------------------------ */
+
+struct example {
+    const char *what;
+    unsigned most; /* states the reduced search may take */
+    enum driver driver;
+    const char *plan;
+};
+
+/* One for each kind of conflict and of waiting that random plans seldom show. */
+static const struct example examples[] = {
+    {"one residency slot", 4, DRIVER_NONE,
+     "swplan: 1\nmachine: {sm_slots: 1}\nthreads:\n"
+     "  r0.a: [{launch: k, stream: s, sm: 1}, {launch: k, stream: t, sm: 1}]\n"},
+    {"one hardware queue", 21, DRIVER_NONE,
+     "swplan: 1\nmachine: {hw_queues: 1}\nthreads:\n"
+     "  r0.a: [{launch: k, stream: s}, {launch: k, stream: s}, {sync: stream, stream: s}]\n"
+     "  r0.b: [{launch: k, stream: t}, {launch: k, stream: t}, {sync: stream, stream: t}]\n"
+     "  r0.c: [{launch: k, stream: u}, {launch: k, stream: u}, {sync: stream, stream: u}]\n"},
+    {"three threads on one stream", 21, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: t}]\n"
+     "  r0.b: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: u}]\n"
+     "  r0.c: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: v}]\n"},
+    {"two threads on one communicator", 40, DRIVER_NONE,
+     "swplan: 1\ncomms: {A: [0, 1]}\nthreads:\n"
+     "  r0.a: [{collective: x, comm: A, stream: s}]\n"
+     "  r0.b: [{collective: y, comm: A, stream: t}]\n"
+     "  r1.a: [{collective: x, comm: A, stream: s}]\n"
+     "  r1.b: [{collective: y, comm: A, stream: t}]\n"},
+    {"three locks in a ring", 18, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{lock: l}, {lock: m}, {unlock: m}, {unlock: l}, {lock: l}, {unlock: l}]\n"
+     "  r0.b: [{lock: m}, {lock: n}, {unlock: n}, {unlock: m}, {lock: m}, {unlock: m}]\n"
+     "  r0.c: [{lock: n}, {lock: l}, {unlock: l}, {unlock: n}, {lock: n}, {unlock: n}]\n"},
+    {"a lock somebody else releases", 40, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{lock: m}, {lock: m}, {unlock: m}]\n"
+     "  r0.b: [{unlock: m}, {lock: m}, {unlock: m}]\n"},
+    {"an event that is recorded anew", 40, DRIVER_NONE,
+     "swplan: 1\nqueues: {q: 1}\nthreads:\n"
+     "  r0.a: [{callback: c, stream: s, body: [{await: f}]}, {record: e, stream: s}, {signal: g}, "
+     "{sync: event, event: e}, {signal: f}]\n"
+     "  r0.b: [{await: g}, {record: e, stream: t}, {record: e, stream: s}]\n"},
+    {"two threads allocate", 60, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{alloc: x, stream: s}, {launch: k, stream: s, writes: [x]}, {free: x}]\n"
+     "  r0.b: [{alloc: y, stream: s}, {launch: k, stream: t, writes: [y]}, {launch: l, stream: "
+     "t}]\n"},
+    {"turns taken out of order", 20, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{ticket: 1}, {serve: 1}]\n  r0.b: [{serve: 0}, {serve: 0}]\n"
+     "  r0.c: [{ticket: 2}, {serve: 2}]\n"},
+    {"two putters, two getters", 60, DRIVER_NONE,
+     "swplan: 1\nqueues: {q: 1}\nthreads:\n"
+     "  r0.a: [{put: q}, {put: q}]\n  r0.b: [{put: q}]\n  r0.c: [{get: q}, {get: q}]\n"
+     "  r0.d: [{get: q}]\n"},
+    {"the end of several submissions", 6000, DRIVER_DATAFLOW,
+     "swplan: 1\nmax_depth: 1\nticket_at: fire\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
+     "  C: {stage: 1, stream: s, thread_group: i, globally_ordered: true}\n"
+     "  D: {stage: 1, stream: t, thread_group: j, globally_ordered: true}\n"
+     "intra_iter_deps: [[C, A], [D, B]]\n"},
+    {"slots looked at too late", 6000, DRIVER_DATAFLOW,
+     "swplan: 1\nmax_depth: 2\nretire: last-task\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
+     "  C: {stage: 1, stream: t, thread_group: h}\n"
+     "intra_iter_deps: [[C, A]]\ninter_iter_deps: [[B, A, 1]]\n"},
+    {"dependences that are skipped", 6000, DRIVER_CLOCK,
+     "swplan: 1\nretired_dep: skip\nretire: submit\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 1, stream: t, thread_group: h}\n"
+     "intra_iter_deps: [[B, A]]\ninter_iter_deps: [[A, B, 1]]\n"},
+    {"residency in a pipeline", 6000, DRIVER_CLOCK,
+     "swplan: 1\nmachine: {sm_slots: 2}\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g, sm: 1}\n"
+     "  B: {stage: 0, stream: t, thread_group: g, sm: 2}\n"
+     "  C: {stage: 1, stream: u, thread_group: g, sm: 1}\n"
+     "intra_iter_deps: [[C, A]]\n"},
+};
+enum { EXAMPLES = sizeof examples / sizeof *examples, EXAMPLE_ROUNDS = 20 };
+
+static bool parse(const char *text, struct plan *plan, struct diag *diag)
+{
+    diag_init(diag);
+    if (plan_parse("example.yaml", text, strlen(text), plan, diag) == STATUS_OK)
+        return true;
+    diag_print(diag, "t_reduce", false, stderr);
+    diag_fini(diag);
+    return false;
+}
+
+static void walk_example(const struct example *example)
+{
+    struct plan plan;
+    struct diag diag;
+    struct bench bench = {.text = example->plan};
+    bool read = parse(example->plan, &plan, &diag);
+    for (int round = 0; read && round < EXAMPLE_ROUNDS; round++) {
+        bench.seed = (uint64_t)round;
+        check_driver(&bench, &plan, example->driver);
+    }
+    tap_ok(read && bench.complaints == 0, "%s: nobody outside interferes", example->what);
+    if (!read)
+        return;
+    plan_fini(&plan);
+    diag_fini(&diag);
+}
+
+static bool verify(const struct plan *plan, enum driver driver, bool no_reduction,
+                   struct verify_report *report)
+{
+    struct diag diag;
+    struct verify_options options = {.program = {.driver = driver, .iterations = -1},
+                                     .no_reduction = no_reduction,
+                                     .any_witness = true};
+    diag_init(&diag);
+    bool ok = verify_plan(plan, &options, report, &diag) == STATUS_OK;
+    diag_fini(&diag);
+    return ok;
+}
+
+/* Few states, and no other outcome than without reduction. */
+static void count_states(const char *what, const char *text, enum driver driver, unsigned most)
+{
+    struct plan plan;
+    struct diag diag;
+    struct verify_report with, without;
+    if (!parse(text, &plan, &diag))
+        return;
+    if (verify(&plan, driver, false, &with)) {
+        tap_ok(with.states <= most, "%s: %" PRIu64 " states, at most %u", what, with.states, most);
+        if (verify(&plan, driver, true, &without)) {
+            bool mismatch = without.outcome[PROPERTY_MISMATCH] != OUTCOME_PROVED;
+            bool same = memcmp(with.outcome, without.outcome, sizeof with.outcome) == 0;
+            tap_ok(mismatch ? with.outcome[PROPERTY_MISMATCH] == without.outcome[PROPERTY_MISMATCH]
+                            : same,
+                   "%s: the same as the whole search (%" PRIu64 " states)", what, without.states);
+            verify_fini(&without);
+        }
+        verify_fini(&with);
+    }
+    plan_fini(&plan);
+    diag_fini(&diag);
+}
+
+/* Six ranks in groups of two and of three, one residency slot: each rank may start its two
+   collectives in either order, unless the second waits for the first (torchrec#3849). */
+static char *two_groupings(bool waits)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return NULL;
+    fputs("swplan: 1\nmachine: {sm_slots: 1}\ncomms: {a0: [0, 3], a1: [1, 4], a2: [2, 5], b0: [0, "
+          "1, 2], b1: [3, 4, 5]}\nthreads:\n",
+          out);
+    for (int rank = 0; rank < 6; rank++)
+        fprintf(out,
+                "  r%d.main:\n    - {collective: x, comm: a%d, stream: s, sm: 1}\n%s"
+                "    - {collective: y, comm: b%d, stream: t, sm: 1}\n",
+                rank, rank % 3,
+                waits ? "    - {record: e, stream: s}\n    - {wait: e, stream: t}\n" : "",
+                rank / 3);
+    return fclose(out) == 0 ? text : NULL;
+}
+
+static void test_two_groupings(void)
+{
+    for (int waits = 0; waits < 2; waits++) {
+        char *text = two_groupings(waits);
+        struct plan plan;
+        struct diag diag;
+        struct verify_report report;
+        if (text && parse(text, &plan, &diag)) {
+            if (verify(&plan, DRIVER_NONE, false, &report)) {
+                tap_is_int(report.outcome[PROPERTY_DEADLOCK], waits ? OUTCOME_PROVED : OUTCOME_SOME,
+                           "two groupings of six ranks, %s",
+                           waits ? "one after the other" : "in either order");
+                tap_ok(report.states <= (waits ? 1 : 100), "in %" PRIu64 " states", report.states);
+                verify_fini(&report);
+            }
+            plan_fini(&plan);
+            diag_fini(&diag);
+        }
+        free(text);
+    }
+}
+
+int main(void)
+{
+    test_sets();
+    for (int i = 0; i < EXAMPLES; i++) {
+        walk_example(&examples[i]);
+        count_states(examples[i].what, examples[i].plan, examples[i].driver, examples[i].most);
+    }
+    test_two_groupings();
+    test_random_plans();
+    return tap_done();
+}
