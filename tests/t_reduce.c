@@ -338,14 +338,14 @@ static void test_random_plans(void)
 
 struct example {
     const char *what;
-    unsigned most; /* states the reduced search may take */
+    unsigned most; /* states the reduced search may take; 0: only walk */
     enum driver driver;
     const char *plan;
 };
 
 /* One for each kind of conflict and of waiting that random plans seldom show. */
 static const struct example examples[] = {
-    {"one residency slot", 4, DRIVER_NONE,
+    {"one residency slot", 2, DRIVER_NONE,
      "swplan: 1\nmachine: {sm_slots: 1}\nthreads:\n"
      "  r0.a: [{launch: k, stream: s, sm: 1}, {launch: k, stream: t, sm: 1}]\n"},
     {"one hardware queue", 21, DRIVER_NONE,
@@ -358,7 +358,7 @@ static const struct example examples[] = {
      "  r0.a: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: t}]\n"
      "  r0.b: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: u}]\n"
      "  r0.c: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: v}]\n"},
-    {"two threads on one communicator", 40, DRIVER_NONE,
+    {"two threads on one communicator", 4, DRIVER_NONE,
      "swplan: 1\ncomms: {A: [0, 1]}\nthreads:\n"
      "  r0.a: [{collective: x, comm: A, stream: s}]\n"
      "  r0.b: [{collective: y, comm: A, stream: t}]\n"
@@ -369,44 +369,48 @@ static const struct example examples[] = {
      "  r0.a: [{lock: l}, {lock: m}, {unlock: m}, {unlock: l}, {lock: l}, {unlock: l}]\n"
      "  r0.b: [{lock: m}, {lock: n}, {unlock: n}, {unlock: m}, {lock: m}, {unlock: m}]\n"
      "  r0.c: [{lock: n}, {lock: l}, {unlock: l}, {unlock: n}, {lock: n}, {unlock: n}]\n"},
-    {"a lock somebody else releases", 40, DRIVER_NONE,
+    {"a lock somebody else releases", 6, DRIVER_NONE,
      "swplan: 1\nthreads:\n"
      "  r0.a: [{lock: m}, {lock: m}, {unlock: m}]\n"
      "  r0.b: [{unlock: m}, {lock: m}, {unlock: m}]\n"},
-    {"an event that is recorded anew", 40, DRIVER_NONE,
+    {"an event that is recorded anew", 3, DRIVER_NONE,
      "swplan: 1\nqueues: {q: 1}\nthreads:\n"
      "  r0.a: [{callback: c, stream: s, body: [{await: f}]}, {record: e, stream: s}, {signal: g}, "
      "{sync: event, event: e}, {signal: f}]\n"
      "  r0.b: [{await: g}, {record: e, stream: t}, {record: e, stream: s}]\n"},
-    {"two threads allocate", 60, DRIVER_NONE,
+    {"two threads allocate", 8, DRIVER_NONE,
      "swplan: 1\nthreads:\n"
      "  r0.a: [{alloc: x, stream: s}, {launch: k, stream: s, writes: [x]}, {free: x}]\n"
      "  r0.b: [{alloc: y, stream: s}, {launch: k, stream: t, writes: [y]}, {launch: l, stream: "
      "t}]\n"},
-    {"turns taken out of order", 20, DRIVER_NONE,
+    {"turns taken out of order", 7, DRIVER_NONE,
      "swplan: 1\nthreads:\n"
      "  r0.a: [{ticket: 1}, {serve: 1}]\n  r0.b: [{serve: 0}, {serve: 0}]\n"
      "  r0.c: [{ticket: 2}, {serve: 2}]\n"},
-    {"two putters, two getters", 60, DRIVER_NONE,
+    {"two putters, two getters", 8, DRIVER_NONE,
      "swplan: 1\nqueues: {q: 1}\nthreads:\n"
      "  r0.a: [{put: q}, {put: q}]\n  r0.b: [{put: q}]\n  r0.c: [{get: q}, {get: q}]\n"
      "  r0.d: [{get: q}]\n"},
-    {"the end of several submissions", 6000, DRIVER_DATAFLOW,
+    {"the end of several submissions", 76, DRIVER_DATAFLOW,
      "swplan: 1\nmax_depth: 1\nticket_at: fire\nschedule:\n"
      "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
      "  C: {stage: 1, stream: s, thread_group: i, globally_ordered: true}\n"
      "  D: {stage: 1, stream: t, thread_group: j, globally_ordered: true}\n"
      "intra_iter_deps: [[C, A], [D, B]]\n"},
-    {"slots looked at too late", 6000, DRIVER_DATAFLOW,
+    {"slots looked at too late", 2541, DRIVER_DATAFLOW,
      "swplan: 1\nmax_depth: 2\nretire: last-task\nschedule:\n"
      "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
      "  C: {stage: 1, stream: t, thread_group: h}\n"
      "intra_iter_deps: [[C, A]]\ninter_iter_deps: [[B, A, 1]]\n"},
-    {"dependences that are skipped", 6000, DRIVER_CLOCK,
+    {"dependences that are skipped", 2707, DRIVER_CLOCK,
      "swplan: 1\nretired_dep: skip\nretire: submit\nschedule:\n"
      "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 1, stream: t, thread_group: h}\n"
      "intra_iter_deps: [[B, A]]\ninter_iter_deps: [[A, B, 1]]\n"},
-    {"residency in a pipeline", 6000, DRIVER_CLOCK,
+    {"retired before it was submitted", 0, DRIVER_CLOCK,
+     "swplan: 1\nretired_dep: skip\nretire: last-task\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
+     "inter_iter_deps: [[B, A, 1]]\n"},
+    {"residency in a pipeline", 73, DRIVER_CLOCK,
      "swplan: 1\nmachine: {sm_slots: 2}\nschedule:\n"
      "  A: {stage: 0, stream: s, thread_group: g, sm: 1}\n"
      "  B: {stage: 0, stream: t, thread_group: g, sm: 2}\n"
@@ -528,7 +532,8 @@ int main(void)
     test_sets();
     for (int i = 0; i < EXAMPLES; i++) {
         walk_example(&examples[i]);
-        count_states(examples[i].what, examples[i].plan, examples[i].driver, examples[i].most);
+        if (examples[i].most)
+            count_states(examples[i].what, examples[i].plan, examples[i].driver, examples[i].most);
     }
     test_two_groupings();
     test_random_plans();
