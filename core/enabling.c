@@ -162,7 +162,9 @@ bool machine_may_finish(const struct program *p, const struct state *state, int 
         const struct op *op = machine_thread_op(p, state->cells, who->index);
         return op && op->kind == OP_COMPLETE && counts_submissions(p);
     }
-    case AGENT_DATA: break;
+    case AGENT_DATA:
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: break;
     }
     return false;
 }
@@ -495,5 +497,7 @@ void machine_enablers(const struct program *p, const struct state *state, int ag
     case AGENT_THREAD: thread_enablers(&q, who->index); break;
     case AGENT_STREAM: stream_enablers(&q, who->index); break;
     case AGENT_COMM: comm_enablers(&q, who->index); break;
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: assert(0 && "faults are searched without reduction"); break;
     }
 }

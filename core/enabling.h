@@ -8,7 +8,8 @@
  *     it cannot:    who must act before it can? While all of these stand still, it stays blocked,
  *                   whatever the others do (a necessary enabling set).
  *
- * Both err towards naming too many. Sets are the caller's and keep their memory.
+ * Both err towards naming too many. They know nothing of faults: a step that commutes with all others
+ * does not commute with the death of its rank, so programs built with `faults` are searched whole. Sets are the caller's and keep their memory.
  */
 #ifndef SWSIM_ENABLING_H
 #define SWSIM_ENABLING_H
