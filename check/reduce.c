@@ -2,11 +2,13 @@
  * reduce.c - see reduce.h.
  *
  * Order of free steps: in pipelines host threads before streams, ranks that lag first; in host
- * programs the device first, and threads in turns.
+ * programs the device first, and threads in turns of TURN_STEPS.
  */
 #include "check/reduce.h"
 
 #include <stdlib.h>
+
+enum { TURN_STEPS = 64 };
 
 /* ---- components ------------------------------------------------------------------------------ */
 
@@ -104,8 +106,20 @@ static bool keeps_pace(struct reducer *reducer, const struct state *state, int a
     return true;
 }
 
+/* In host programs a thread goes on for a while, which makes a story easy to follow, and then lets
+   others have a turn, which keeps streams short. -1: it is nobody's turn. */
+static int take_turn(struct reducer *reducer, struct ready_list *ready)
+{
+    int last = ready->count - 1; /* who has just acted comes last */
+    if (last < 0 || ready_peek(&reducer->work, ready, last) != reducer->turn ||
+        reducer->turn_left == 0)
+        return -1;
+    reducer->turn_left--;
+    return ready_take(&reducer->work, ready, last);
+}
+
 /* Of the agents of the current component, the first of those whose rank lags most; host programs
-   have no iterations, there they take turns. Taken out; -1: none is ready. */
+   have no iterations, there it is the one that has waited longest. Taken out; -1: none is ready. */
 static int take_first(struct reducer *reducer, const struct state *state, struct ready_list *ready)
 {
     const struct program *p = reducer->program;
@@ -130,7 +144,14 @@ static int take_free(struct reducer *reducer, const struct state *state)
     struct ready_list *hosts = &reducer->work.hosts, *devices = &reducer->work.devices;
     bool host_first = reducer->program->tasks > 0;
     int agent = take_first(reducer, state, host_first ? hosts : devices);
-    return agent >= 0 ? agent : take_first(reducer, state, host_first ? devices : hosts);
+    if (agent >= 0 || host_first)
+        return agent >= 0 ? agent : take_first(reducer, state, devices);
+    agent = take_turn(reducer, hosts);
+    if (agent >= 0)
+        return agent;
+    reducer->turn = take_first(reducer, state, hosts);
+    reducer->turn_left = TURN_STEPS;
+    return reducer->turn;
 }
 
 /* ---- stubborn sets --------------------------------------------------------------------------- */
@@ -204,7 +225,7 @@ static int take_only_choice(struct reducer *reducer, const struct state *state)
 
 void reducer_begin(struct reducer *reducer, const struct state *state)
 {
-    reducer->last = -1;
+    reducer->last = reducer->turn = -1;
     reducer->current = reducer->has_components ? current_component(reducer, state) : 0;
     worklist_begin(&reducer->work, state);
 }

@@ -32,6 +32,8 @@ struct reducer {
     bool has_components;
     int current; /* the component that goes on */
     int last;    /* the agent whose step was named last; -1: none */
+    int turn,
+        turn_left; /* host programs: the thread whose turn it is, and its steps left; -1: none */
     struct worklist work;
     struct agent_set closure, best; /* the stubborn set being tried, the best so far */
 };

@@ -23,13 +23,17 @@ static void ready_add(const struct worklist *list, struct ready_list *ready, int
     ready->agents[place(list, ready, ready->count++)] = agent;
 }
 
-/* Those before it move up by one. */
+/* Those before it move up by one, or those behind it down. */
 int ready_take(const struct worklist *list, struct ready_list *ready, int k)
 {
     int agent = ready_peek(list, ready, k);
-    for (; k > 0; k--)
+    bool from_front = k < ready->count / 2;
+    for (; from_front && k > 0; k--)
         ready->agents[place(list, ready, k)] = ready_peek(list, ready, k - 1);
-    ready->first = place(list, ready, 1);
+    for (; !from_front && k < ready->count - 1; k++)
+        ready->agents[place(list, ready, k)] = ready_peek(list, ready, k + 1);
+    if (from_front)
+        ready->first = place(list, ready, 1);
     ready->count--;
     return agent;
 }
@@ -123,9 +127,9 @@ void worklist_acted(struct worklist *list, const struct state *state, int agent)
     agent_set_clear(woken, list->program->agent_count);
     for (int at = list->head[agent]; at >= 0; at = list->watches[at].next)
         agent_set_add(woken, list->watches[at].watcher);
-    look_at(list, state, agent);
     for (int i = 0; i < woken->count; i++)
         look_at(list, state, woken->members[i]);
+    look_at(list, state, agent);
 }
 
 static bool ready_init(struct ready_list *ready, size_t agents)

@@ -48,7 +48,8 @@ bool worklist_init(struct worklist *list, const struct program *program);
 void worklist_fini(struct worklist *list);
 
 void worklist_begin(struct worklist *list, const struct state *state);
-/* `agent`, which had been taken, has stepped, and this is the state now. */
+/* `agent`, which had been taken, has stepped, and this is the state now. If it is still ready it comes
+   last. */
 void worklist_acted(struct worklist *list, const struct state *state, int agent);
 
 /* The k-th agent that is ready, oldest first; and take it out. */
