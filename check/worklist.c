@@ -62,9 +62,9 @@ static void watch(struct worklist *list, int watcher, int watched)
         list->unwatched = true;
         return;
     }
-    struct watch *watch = &list->watches[at];
+    struct watching *watch = &list->watches[at];
     list->unused = watch->next_own;
-    *watch = (struct watch){watcher, watched, list->head[watched], -1, list->own[watcher]};
+    *watch = (struct watching){watcher, watched, list->head[watched], -1, list->own[watcher]};
     if (watch->next >= 0)
         list->watches[watch->next].previous = at;
     list->head[watched] = list->own[watcher] = at;
@@ -74,7 +74,7 @@ static void unwatch_all(struct worklist *list, int watcher)
 {
     while (list->own[watcher] >= 0) {
         int at = list->own[watcher];
-        struct watch *watch = &list->watches[at];
+        struct watching *watch = &list->watches[at];
         if (watch->previous >= 0)
             list->watches[watch->previous].next = watch->next;
         else

@@ -27,7 +27,7 @@ struct ready_list {
 
 /* `watcher` stands in the list of `watched`. Places are never moved; a watcher that is looked at
    leaves all lists. */
-struct watch {
+struct watching {
     int watcher, watched;
     int next, previous; /* in the list of `watched`; -1: none */
     int next_own;       /* the watcher's next place, or the next unused one; -1: none */
@@ -36,7 +36,7 @@ struct watch {
 struct worklist {
     const struct program *program;
     struct ready_list hosts, devices; /* threads; streams and communicators */
-    struct watch *watches;
+    struct watching *watches;
     int unused;                       /* the first unused place; -1: none */
     int *head, *own;                  /* per agent: who watches it; what it watches. -1: nobody */
     bool unwatched;                   /* places ran out: somebody may be able to step unnoticed */
