@@ -10,24 +10,24 @@
 enum { PROMELA = PLAN_CSV + 1 }; /* after the formats of plan_out.h, as in the option's list */
 
 static enum status write_promela(struct app *app, const struct plan *plan,
-                                 const struct program_options *options, FILE *out)
+                                 const struct program_options *options, bool exact, FILE *out)
 {
     struct program *program;
     enum status status = program_build(plan, options, &program, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = export_promela(program, out, &app->diag);
+    status = export_promela(program, exact, out, &app->diag);
     program_close(program);
     return status;
 }
 
 static enum status export_plan(struct app *app, const struct plan *plan, int format,
-                               const struct program_options *options, const char *path)
+                               const struct program_options *options, bool exact, const char *path)
 {
     FILE *out = app_create(app, path);
     if (!out)
         return STATUS_SYSTEM;
-    enum status status = format == PROMELA ? write_promela(app, plan, options, out)
+    enum status status = format == PROMELA ? write_promela(app, plan, options, exact, out)
                                            : plan_write(app, plan, (enum plan_format)format, out);
     enum status closed = app_close_file(app, out, path);
     return status != STATUS_OK ? status : closed;
@@ -36,16 +36,24 @@ static enum status export_plan(struct app *app, const struct plan *plan, int for
 enum status cmd_export(struct app *app, int argc, char **argv)
 {
     int format = -1, driver = 0;
-    int64_t iterations = 3;
+    int64_t iterations = 3, ranks = 0, max_depth = 0;
+    bool exact = false;
     const char *output = "-";
     const struct option_spec options[] = {
         {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
          &format, 0, 0},
+        {"as", 0, "yaml|json|csv|promela", "the same as --format", OPTION_CHOICE, &format, 0, 0},
         {"output", 'o', "FILE", "where to (default: standard output)", OPTION_TEXT, &output, 0, 0},
         {"driver", 0, "clock|dataflow", "promela, pipeline form: which driver (default clock)",
          OPTION_CHOICE, &driver, 0, 0},
         {"iterations", 'n', "N", "promela, pipeline form: iterations of data (default 3)",
          OPTION_INTEGER, &iterations, 0, INT16_MAX},
+        {"ranks", 0, "N", "promela: ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1,
+         PLAN_MAX_RANKS},
+        {"max-depth", 0, "N", "promela: most iterations in flight (default: the plan's)",
+         OPTION_INTEGER, &max_depth, 1, PLAN_MAX_DEPTH},
+        {"exact", 0, NULL, "promela: exactly the machine's steps, so that states can be counted",
+         OPTION_FLAG, &exact, 0, 0},
     };
     const struct command command = {
         .name = "swsim export",
@@ -79,8 +87,10 @@ enum status cmd_export(struct app *app, int argc, char **argv)
                                        : driver == 0              ? DRIVER_CLOCK
                                                                   : DRIVER_DATAFLOW,
                              .iterations = iterations,
+                             .ranks = (int)ranks,
+                             .max_depth = (int)max_depth,
                          },
-                         output);
+                         exact, output);
     plan_fini(&plan);
     return status;
 }

@@ -44,7 +44,7 @@ void promela_put_name(const struct model *m, const char *name)
         fputc(*name == '/' || *name == '\\' || *name == '\n' ? '|' : *name, m->out);
 }
 
-static void put_agent(const struct model *m, int agent)
+void promela_put_agent(const struct model *m, int agent)
 {
     char name[160];
     promela_put_name(m, program_agent_name(m->p, agent, name, sizeof name));
@@ -221,7 +221,7 @@ static enum status check_size(const struct model *m, struct diag *diag)
 static void put_process_begin(const struct model *m, const char *name, int number, int agent)
 {
     promela_put(m, "\nactive proctype %s_%d() /* ", name, number);
-    put_agent(m, agent);
+    promela_put_agent(m, agent);
     promela_put(m, " */\n{%s\n", m->matches ? " {" : "");
 }
 
@@ -356,7 +356,7 @@ static void put_stream_tables(const struct model *m)
     for (int s = 0; s < p->stream_count; s++) {
         promela_put(m, "chan items_%d = [%" PRId64 "] of { short, %sshort, short }; /* ", s,
                     item_places(m, s), promela_is_pipeline(m) ? "short, " : "");
-        put_agent(m, program_stream_agent(p, s));
+        promela_put_agent(m, program_stream_agent(p, s));
         promela_put(m, " */\n");
     }
     for (int q = 0; q < p->hw_queue_count; q++)
@@ -478,9 +478,19 @@ static void put_pipeline_tables(const struct model *m)
     }
 }
 
-enum status export_promela(const struct program *program, FILE *out, struct diag *diag)
+static enum status not_plain(const struct program *p, struct diag *diag)
 {
-    struct model m = {.p = program, .out = out, .byte_unit = find_byte_unit(program)};
+    return diag_error(diag, STATUS_INPUT,
+                      "%s: expected a plain pipeline (doc/checker.md): of others there is no model "
+                      "with exactly the machine's steps",
+                      p->plan->file);
+}
+
+enum status export_promela(const struct program *program, bool exact, FILE *out,
+                           struct diag *diag)
+{
+    struct model m = {
+        .p = program, .out = out, .byte_unit = find_byte_unit(program), .exact = exact};
     for (int rank = 0; program->tasks && rank < program->ranks; rank++)
         if (program->ends[rank] > m.iterations)
             m.iterations = program->ends[rank];
@@ -489,7 +499,14 @@ enum status export_promela(const struct program *program, FILE *out, struct diag
     enum status status = check_size(&m, diag);
     if (status != STATUS_OK)
         return status;
+    bool plain = promela_is_plain(program);
+    if (exact && !plain)
+        return not_plain(program, diag);
     put_preamble(&m);
+    if (plain) {
+        promela_put_plain(&m);
+        return STATUS_OK;
+    }
     put_stream_tables(&m);
     put_object_tables(&m);
     put_comm_tables(&m);

@@ -17,6 +17,23 @@ int promela_member(const struct program *p, const struct op *op)
     return p->comms[op->comm].first_member + op->member;
 }
 
+const struct op *promela_record(const struct program *p, int family)
+{
+    const struct body *body = &p->bodies[family];
+    int k = body->count - 1;
+    while (p->ops[body->first + k].kind != OP_RECORD)
+        k--; /* every task records its event */
+    return &p->ops[body->first + k];
+}
+
+int promela_workers(const struct program *p, int rank)
+{
+    int workers = 0;
+    for (int t = 0; t < p->thread_count; t++)
+        workers += p->threads[t].kind == THREAD_WORKER && p->threads[t].rank == rank;
+    return workers;
+}
+
 static bool goes_with(const struct op *a, const struct op *b)
 {
     return a->kind == b->kind && a->name == b->name && a->bytes == b->bytes &&
@@ -24,7 +41,7 @@ static bool goes_with(const struct op *a, const struct op *b)
 }
 
 /* Equal numbers, from 1, for collectives that go together: same_collective. */
-static int collective_number(const struct program *p, const struct op *op)
+int promela_collective_number(const struct program *p, const struct op *op)
 {
     int first = 0;
     while (!goes_with(&p->ops[first], op))
@@ -51,7 +68,7 @@ static const char *object_name(const struct program *p, const struct op *op)
     }
 }
 
-static void put_op_comment(const struct model *m, const struct op *op)
+void promela_put_op_comment(const struct model *m, const struct op *op)
 {
     const char *name = object_name(m->p, op);
     promela_put(m, " /* %s%s", op_key(op->kind), *name ? " " : "");
@@ -280,7 +297,7 @@ void promela_put_body(const struct model *m, int index, int rank, const char *in
         promela_put(m, "%satomic { ", indent);
         put_host_op(m, op, rank);
         promela_put(m, " };");
-        put_op_comment(m, op);
+        promela_put_op_comment(m, op);
         promela_put(m, "\n");
     }
 }
@@ -334,7 +351,7 @@ static void put_start(const struct model *m, const struct op *op)
     bool reads = uses_comm(op) || op->kind == OP_WAIT;
     promela_put(m, "    :: atomic { items_%d?%d,%s%s ->", op->stream, op_number(m->p, op),
                 promela_is_pipeline(m) ? "i," : "", reads ? "a,b" : "_,_");
-    put_op_comment(m, op);
+    promela_put_op_comment(m, op);
     promela_put(m, "\n         ");
     put_start_guard(m, op);
     put_start_effect(m, op);
@@ -389,7 +406,7 @@ static void put_collective_item(const struct model *m, const struct op *op)
     int self = promela_member(m->p, op);
     put_start(m, op);
     promela_put(m, ";\n         current[%d] = %d; on_stream[%d] = %d", self,
-                collective_number(m->p, op), self, op->stream);
+                promela_collective_number(m->p, op), self, op->stream);
     if (m->p->plan->machine.sm_slots)
         promela_put(m, "; held[%d] = %d", self, op->sm);
     if (promela_is_pipeline(m))
