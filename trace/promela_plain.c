@@ -20,7 +20,7 @@
  * the work behind it; a record takes effect with the end of the work before it, or, if the host
  * comes late, when it is pushed (late_S: the work is done, its record not pushed yet).
  *
- * Under `retire: submit` the launch queue bounds the host, and it counts items: len_S is their
+ * Under `retire: submit` the launch queue may bound the host, and it counts items: len_S is their
  * number, with the waits of the head among them until it starts; lead_S is how many of these the
  * machine has let pass already, because their events have happened.
  *
@@ -50,9 +50,6 @@ static bool counts_fit(const struct program *p)
 {
     for (int rank = 0; rank < p->ranks; rank++)
         if (p->ends[rank] < 1 || p->ends[rank] + p->periods + p->depth >= BYTE_MAX)
-            return false;
-    for (int s = 0; s < p->stream_count; s++)
-        if (p->streams[s].cap > BYTE_MAX)
             return false;
     return p->tasks < BYTE_MAX;
 }
@@ -184,9 +181,15 @@ static void put_ahead(const struct model *m, const char *what, int rank, int on,
 
 /* ---- asking the program ---------------------------------------------------------------------- */
 
-static bool bounds_launches(const struct model *m)
+/* Can the host fill this stream's launch queue? With few iterations there is room for them all. */
+static bool is_bounded(const struct model *m, int stream)
 {
-    return m->p->plan->pipeline.retire == RETIRE_SUBMIT;
+    const struct program *p = m->p;
+    int64_t items = 0;
+    for (size_t k = 0; k < p->op_count; k++)
+        items += promela_pushes(p->ops[k].kind) && p->ops[k].stream == stream;
+    return p->plan->pipeline.retire == RETIRE_SUBMIT &&
+           items * p->ends[p->streams[stream].rank] > p->streams[stream].cap;
 }
 
 static const struct body *body_of(const struct program *p, int rank, int task)
@@ -237,7 +240,7 @@ static int stream_member(const struct program *p, int stream)
 /* Only its worker sends to it and only its own process receives from it and looks into it. */
 static bool is_exclusive(const struct model *m, int stream)
 {
-    return !m->exact && !bounds_launches(m) && !counts_busy(m->p, stream) && stream_member(m->p, stream) < 0;
+    return !m->exact && !is_bounded(m, stream) && !counts_busy(m->p, stream) && stream_member(m->p, stream) < 0;
 }
 
 static bool is_awaited(const struct program *p, int task)
@@ -275,7 +278,7 @@ static void put_no_effect(const struct model *m)
    none. */
 static void put_wait(const struct model *m, const struct op *op, int rank)
 {
-    if (!bounds_launches(m)) {
+    if (!is_bounded(m, op->stream)) {
         put_no_effect(m);
         return;
     }
@@ -295,7 +298,7 @@ static void put_wait(const struct model *m, const struct op *op, int rank)
 
 static void put_launch(const struct model *m, const struct op *op)
 {
-    bool busy = counts_busy(m->p, op->stream), bounded = bounds_launches(m);
+    bool busy = counts_busy(m->p, op->stream), bounded = is_bounded(m, op->stream);
     if (busy || bounded)
         promela_put(m, "d_step { ");
     if (bounded) {
@@ -314,14 +317,14 @@ static void put_record(const struct model *m, const struct op *op, int rank)
 {
     int stream = op->stream;
     promela_put(m, "d_step { ");
-    if (bounds_launches(m)) {
+    if (is_bounded(m, stream)) {
         put_room(m, stream);
         promela_put(m, " -> len_%d++; ", stream);
     }
     if (work_of(m->p, rank, op->task)) {
         put_of(m, "recorded", rank, op->task);
         promela_put(m, "++;\n         if :: late_%d -> late_%d = 0; ", stream, stream);
-        if (bounds_launches(m))
+        if (is_bounded(m, stream))
             promela_put(m, "len_%d--; ", stream);
         put_of(m, "reached", rank, op->task);
         promela_put(m, "++ :: else fi };");
@@ -509,7 +512,7 @@ static void put_pop_waits(const struct model *m, int stream, int rank, int task)
 /* The work of T(i) is over: what follows it at once. */
 static void put_finish(const struct model *m, int stream, int rank, int task)
 {
-    bool bounded = bounds_launches(m);
+    bool bounded = is_bounded(m, stream);
     if (bounded)
         promela_put(m, "run_%d = 0; len_%d--; ", stream, stream);
     if (counts_busy(m->p, stream))
@@ -526,7 +529,7 @@ static void put_finish(const struct model *m, int stream, int rank, int task)
     promela_put(m, " :: else -> late_%d = 1 fi", stream);
     for (int other = 0; other < m->p->tasks; other++)
         if (stream_of(m->p, rank, other) == stream && !work_of(m->p, rank, other)) {
-            promela_put(m, ";\n         pass_%d()", stream);
+            promela_put(m, ";\n         pass_%d(); skip", stream); /* a loop cannot end a d_step */
             break;
         }
 }
@@ -580,7 +583,7 @@ static void put_collective(const struct model *m, const struct op *op, int strea
     promela_put(m, "]");
     put_waits_over(m, rank, op->task);
     promela_put(m, " ->\n         current_%d = %d", member, promela_collective_number(m->p, op));
-    if (bounds_launches(m))
+    if (is_bounded(m, stream))
         put_pop_waits(m, stream, rank, op->task);
     put_agree(m, op, rank);
     promela_put(m, " }");
@@ -591,7 +594,7 @@ static void put_collective(const struct model *m, const struct op *op, int strea
 static void put_work(const struct model *m, const struct op *op, int stream, int rank)
 {
     int member = stream_member(m->p, stream), task = op->task;
-    bool guarded = has_waits_across(m->p, rank, task) || member >= 0 || bounds_launches(m);
+    bool guarded = has_waits_across(m->p, rank, task) || member >= 0 || is_bounded(m, stream);
     promela_put(m, "  :: ");
     if (guarded && is_exclusive(m, stream)) { /* who only looks is no exclusive reader */
         promela_put(m, "items_%d?", stream);
@@ -613,7 +616,7 @@ static void put_work(const struct model *m, const struct op *op, int stream, int
         promela_put(m, "items_%d?", stream);
         put_task(m, task);
     }
-    if (bounds_launches(m))
+    if (is_bounded(m, stream))
         put_pop_waits(m, stream, rank, task);
     promela_put(m, "%s ->", guarded ? " }" : "");
     promela_put_op_comment(m, op);
@@ -684,7 +687,7 @@ static bool comm_is_used(const struct program *p, int index)
 static void put_has_room(const struct model *m, int rank, const char *admitted)
 {
     const struct program *p = m->p;
-    if (!bounds_launches(m) || p->ends[rank] <= p->window)
+    if (p->plan->pipeline.retire != RETIRE_SUBMIT || p->ends[rank] <= p->window)
         return;
     promela_put(m, " && (%s < %d || (true", admitted, p->window);
     for (int task = 0; task < p->tasks; task++) {
@@ -797,7 +800,8 @@ static int64_t least(int64_t a, int64_t b)
 static int64_t places(const struct model *m, int rank, int tasks, bool stream)
 {
     const struct program *p = m->p;
-    int64_t held = stream && bounds_launches(m) ? p->window : p->depth;
+    bool ahead = stream && p->plan->pipeline.retire == RETIRE_SUBMIT;
+    int64_t held = ahead ? p->window : p->depth;
     return tasks * least(p->ends[rank], held);
 }
 
@@ -843,8 +847,8 @@ static void put_queues(const struct model *m, int rank)
         promela_put(m, " */\nbit late_%d;\n", s);
         if (counts_busy(p, s))
             promela_put(m, "byte busy_%d;\n", s);
-        if (bounds_launches(m))
-            promela_put(m, "byte len_%d; bit run_%d;\n", s, s);
+        if (is_bounded(m, s))
+            promela_put(m, "short len_%d; bit run_%d;\n", s, s);
     }
 }
 
@@ -904,7 +908,7 @@ static void put_declarations(const struct model *m, int rank)
         if (p->streams[s].rank != rank)
             continue;
         put_pass(m, s);
-        if (bounds_launches(m))
+        if (is_bounded(m, s))
             put_lead(m, s);
     }
     for (int k = 0; k < p->lock_count; k++)
