@@ -16,19 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wstrict-prototypes"
-#pragma GCC diagnostic ignored "-Wconversion"
-#include <cgraph.h>
-#pragma GCC diagnostic pop
-
 #include "trace/graphviz.h"
+#include "trace/graphviz_load.h"
 
 enum { POINTS_PER_INCH = 72, MAX_ATTRIBUTE = 512 };
 
 static const char png_dpi[] = "144";
 
 struct drawing {
+    const struct graphviz *gv;
     Agraph_t *graph;
     double height_pt; /* of a placed drawing */
     const char *engine;
@@ -46,7 +42,7 @@ static char *unconst(const char *text)
 
 static void set(struct drawing *drawing, void *object, const char *name, const char *value)
 {
-    if (object && agsafeset(object, unconst(name), unconst(value), "") != 0)
+    if (object && drawing->gv->agsafeset(object, unconst(name), unconst(value), "") != 0)
         drawing->failed = true;
 }
 
@@ -96,7 +92,7 @@ static void set_text(struct drawing *drawing, void *object, const char *name, co
 /* A default for all nodes or edges: keeps the DOT text short. */
 static void set_default(struct drawing *drawing, int kind, const char *name, const char *value)
 {
-    if (!agattr(drawing->graph, kind, unconst(name), unconst(value)))
+    if (!drawing->gv->agattr(drawing->graph, kind, unconst(name), unconst(value)))
         drawing->failed = true;
 }
 
@@ -104,11 +100,16 @@ static void set_default(struct drawing *drawing, int kind, const char *name, con
 
 static enum status open_graph(const char *engine, struct drawing **out, struct diag *diag)
 {
+    const struct graphviz *gv;
+    enum status status = graphviz_load(&gv, diag);
+    if (status != STATUS_OK)
+        return status;
     struct drawing *drawing = calloc(1, sizeof *drawing);
     if (!drawing)
         return diag_no_memory(diag);
+    drawing->gv = gv;
     drawing->engine = engine;
-    drawing->graph = agopen(unconst("swsim"), Agdirected, NULL);
+    drawing->graph = gv->agopen(unconst("swsim"), *gv->Agdirected, NULL);
     if (!drawing->graph) {
         free(drawing);
         return diag_no_memory(diag);
@@ -177,7 +178,7 @@ void draw_close(struct drawing *drawing)
 {
     if (!drawing)
         return;
-    (void)agclose(drawing->graph); /* frees it; nothing to report */
+    (void)drawing->gv->agclose(drawing->graph); /* frees it; nothing to report */
     free(drawing);
 }
 
@@ -187,7 +188,7 @@ static Agnode_t *new_node(struct drawing *drawing, Agraph_t *where)
 {
     char name[16];
     snprintf(name, sizeof name, "n%u", drawing->nodes++);
-    Agnode_t *node = agnode(where, name, 1);
+    Agnode_t *node = drawing->gv->agnode(where, name, 1);
     if (!node)
         drawing->failed = true;
     return node;
@@ -245,9 +246,10 @@ void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
     double x0 = arrow->from_x_pt, y0 = drawing->height_pt - arrow->from_y_pt;
     double x1 = arrow->to_x_pt, y1 = drawing->height_pt - arrow->to_y_pt;
     double neck = y1 + (y0 > y1 ? HEAD_PT : -HEAD_PT), bend = (neck - y0) / 2;
-    Agedge_t *edge = arrow->from && arrow->to ? agedge(drawing->graph, (Agnode_t *)arrow->from,
-                                                       (Agnode_t *)arrow->to, NULL, 1)
-                                              : NULL;
+    Agedge_t *edge = arrow->from && arrow->to
+                         ? drawing->gv->agedge(drawing->graph, (Agnode_t *)arrow->from,
+                                               (Agnode_t *)arrow->to, NULL, 1)
+                         : NULL;
     if (!edge) {
         drawing->failed = true;
         return;
@@ -325,7 +327,7 @@ struct draw_cluster *draw_cluster(struct drawing *drawing, const char *label)
 {
     char name[32];
     snprintf(name, sizeof name, "cluster%u", drawing->clusters++);
-    Agraph_t *cluster = agsubg(drawing->graph, name, 1);
+    Agraph_t *cluster = drawing->gv->agsubg(drawing->graph, name, 1);
     if (!cluster) {
         drawing->failed = true;
         return NULL;
@@ -358,7 +360,8 @@ void draw_edge(struct drawing *drawing, struct draw_node *from, struct draw_node
                const char *label, bool dashed)
 {
     Agedge_t *edge =
-        from && to ? agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1) : NULL;
+        from && to ? drawing->gv->agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1)
+                   : NULL;
     if (!edge) {
         drawing->failed = true;
         return;
@@ -414,7 +417,7 @@ static enum status write_dot(struct drawing *drawing, const char *path, struct d
     FILE *memory = open_memstream(&text, &bytes);
     if (!memory)
         return diag_no_memory(diag);
-    bool written = agwrite(drawing->graph, memory) != EOF;
+    bool written = drawing->gv->agwrite(drawing->graph, memory) != EOF;
     written = fclose(memory) == 0 && written;
     enum status status = written ? write_file(path, text, bytes, diag) : diag_no_memory(diag);
     free(text);

@@ -486,8 +486,7 @@ static enum status not_plain(const struct program *p, struct diag *diag)
                       p->plan->file);
 }
 
-enum status export_promela(const struct program *program, bool exact, FILE *out,
-                           struct diag *diag)
+enum status export_promela(const struct program *program, bool exact, FILE *out, struct diag *diag)
 {
     struct model m = {
         .p = program, .out = out, .byte_unit = find_byte_unit(program), .exact = exact};

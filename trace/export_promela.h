@@ -19,7 +19,6 @@
    the number of iterations is open, where the program is too big for SPIN (255 places in a queue, 16
    bits in a counter), or where `exact` is asked of another program. Errors in writing stay in `out`:
    the caller asks it. */
-enum status export_promela(const struct program *program, bool exact, FILE *out,
-                           struct diag *diag);
+enum status export_promela(const struct program *program, bool exact, FILE *out, struct diag *diag);
 
 #endif

@@ -9,16 +9,13 @@
 
 #include <stdlib.h>
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wstrict-prototypes"
-#pragma GCC diagnostic ignored "-Wconversion"
-#include <gvc.h>
-#pragma GCC diagnostic pop
+#include "trace/graphviz_load.h"
 
 /* What cgraph or libgvc complained about last, on one line. */
-static enum status library_error(const char *engine, const char *format, struct diag *diag)
+static enum status library_error(const struct graphviz *gv, const char *engine, const char *format,
+                                 struct diag *diag)
 {
-    char *said = aglasterr();
+    char *said = gv->aglasterr();
     for (char *c = said; c && *c; c++)
         if (*c == '\n')
             *c = c[1] ? ' ' : '\0';
@@ -28,18 +25,19 @@ static enum status library_error(const char *engine, const char *format, struct 
     return status;
 }
 
-static enum status render(GVC_t *context, graph_t *graph, const char *engine, const char *format,
-                          char **out_data, size_t *out_bytes, struct diag *diag)
+static enum status render(const struct graphviz *gv, struct GVC_s *context, Agraph_t *graph,
+                          const char *engine, const char *format, char **out_data,
+                          size_t *out_bytes, struct diag *diag)
 {
     char *data = NULL;
     unsigned bytes = 0;
-    if (gvLayout(context, graph, engine) != 0)
-        return library_error(engine, format, diag);
-    int failed = gvRenderData(context, graph, format, &data, &bytes);
-    (void)gvFreeLayout(context, graph); /* never fails */
+    if (gv->gvLayout(context, graph, engine) != 0)
+        return library_error(gv, engine, format, diag);
+    int failed = gv->gvRenderData(context, graph, format, &data, &bytes);
+    (void)gv->gvFreeLayout(context, graph); /* never fails */
     if (failed || !data || !bytes) {
-        gvFreeRenderData(data);
-        return library_error(engine, format, diag);
+        gv->gvFreeRenderData(data);
+        return library_error(gv, engine, format, diag);
     }
     *out_data = data;
     *out_bytes = bytes;
@@ -47,26 +45,34 @@ static enum status render(GVC_t *context, graph_t *graph, const char *engine, co
 }
 
 /* The context, made when first needed; NULL when memory is exhausted. */
-static GVC_t *get_context(void)
+static struct GVC_s *get_context(const struct graphviz *gv)
 {
-    static GVC_t *context;
+    static struct GVC_s *context;
     if (!context)
-        context = gvContext();
+        context = gv->gvContext();
     return context;
 }
 
 enum status graphviz_render(struct Agraph_s *graph, const char *engine, const char *format,
                             char **out_data, size_t *out_bytes, struct diag *diag)
 {
-    agerrlevel_t level = agseterr(AGMAX); /* keep messages for aglasterr instead of printing them */
-    GVC_t *context = get_context();
-    enum status status = context ? render(context, graph, engine, format, out_data, out_bytes, diag)
-                                 : diag_no_memory(diag);
-    (void)agseterr(level);
+    const struct graphviz *gv;
+    enum status loaded = graphviz_load(&gv, diag);
+    if (loaded != STATUS_OK)
+        return loaded;
+    agerrlevel_t level =
+        gv->agseterr(AGMAX); /* keep messages for aglasterr instead of printing them */
+    struct GVC_s *context = get_context(gv);
+    enum status status = context
+                             ? render(gv, context, graph, engine, format, out_data, out_bytes, diag)
+                             : diag_no_memory(diag);
+    (void)gv->agseterr(level);
     return status;
 }
 
 void graphviz_free(char *data)
 {
-    gvFreeRenderData(data);
+    const struct graphviz *gv;
+    if (data && graphviz_load(&gv, NULL) == STATUS_OK) /* who has data has loaded it */
+        gv->gvFreeRenderData(data);
 }

@@ -240,7 +240,8 @@ static int stream_member(const struct program *p, int stream)
 /* Only its worker sends to it and only its own process receives from it and looks into it. */
 static bool is_exclusive(const struct model *m, int stream)
 {
-    return !m->exact && !is_bounded(m, stream) && !counts_busy(m->p, stream) && stream_member(m->p, stream) < 0;
+    return !m->exact && !is_bounded(m, stream) && !counts_busy(m->p, stream) &&
+           stream_member(m->p, stream) < 0;
 }
 
 static bool is_awaited(const struct program *p, int task)
@@ -254,8 +255,8 @@ static bool signal_is_local(const struct program *p, int rank, int task)
     const struct edge_list *fires = &p->fires[task];
     bool local = is_awaited(p, task);
     for (int k = 0; k < fires->count; k++)
-        local &= p->worker[rank * p->tasks + fires->items[k].task] ==
-                 p->worker[rank * p->tasks + task];
+        local &=
+            p->worker[rank * p->tasks + fires->items[k].task] == p->worker[rank * p->tasks + task];
     return local;
 }
 
@@ -401,7 +402,9 @@ static void put_host_op(const struct model *m, const struct op *op, int rank)
     case OP_COLLECTIVE: put_launch(m, op); break;
     case OP_RECORD: put_record(m, op, rank); break;
     case OP_SYNC: put_sync(m, op, rank); break;
-    case OP_LOCK: promela_put(m, "d_step { !lock_%d -> lock_%d = 1 };", op->object, op->object); break;
+    case OP_LOCK:
+        promela_put(m, "d_step { !lock_%d -> lock_%d = 1 };", op->object, op->object);
+        break;
     case OP_UNLOCK: promela_put(m, "lock_%d = 0;", op->object); break;
     case OP_TICKET: put_ticket(m, op, rank); break;
     case OP_SERVE:
@@ -544,8 +547,10 @@ static void put_pass(const struct model *m, int stream)
         if (stream_of(p, rank, task) != stream || work_of(p, rank, task))
             continue;
         if (!any)
-            promela_put(m, "inline pass_%d() { /* records of work of the host, now at the head */\n"
-                           "  do\n", stream);
+            promela_put(m,
+                        "inline pass_%d() { /* records of work of the host, now at the head */\n"
+                        "  do\n",
+                        stream);
         any = true;
         promela_put(m, "  :: items_%d?[", stream);
         put_task(m, task);
@@ -813,8 +818,8 @@ static void put_counts(const struct model *m, int rank)
         promela_put(m, "byte ");
         const char *comma = "";
         for (int k = 0; k < 5; k++) {
-            if ((k == 0 && (!is_awaited(p, task) || signal_is_local(p, rank, task))) || (k == 1 && !work_of(p, rank, task)) ||
-                (k == 4 && p->driver != DRIVER_DATAFLOW))
+            if ((k == 0 && (!is_awaited(p, task) || signal_is_local(p, rank, task))) ||
+                (k == 1 && !work_of(p, rank, task)) || (k == 4 && p->driver != DRIVER_DATAFLOW))
                 continue;
             promela_put(m, "%s", comma);
             put_of(m, what[k], rank, task);
@@ -900,7 +905,8 @@ static void put_lead(const struct model *m, int stream)
 static void put_declarations(const struct model *m, int rank)
 {
     const struct program *p = m->p;
-    promela_put(m, "\n/* rank %d: how many iterations each task has got how far; queues of tasks */\n",
+    promela_put(m,
+                "\n/* rank %d: how many iterations each task has got how far; queues of tasks */\n",
                 rank);
     put_counts(m, rank);
     put_queues(m, rank);
