@@ -225,6 +225,11 @@ check "render some iterations" exits 0 \
 check "render a run that is not there" exits 3 "$SWSIM" render --run=9 "$dir/runs.db" -o "$dir/x.svg"
 check "render a plan" exits 0 "$SWSIM" render "$good" -o "$dir/plan.svg"
 check "is a picture" holds '</svg>' "$dir/plan.svg"
+library=$(grep -ao 'libgvc\.so[.0-9]*' "$SWSIM" | head -n 1)
+mkdir "$dir/no_graphviz" && : >"$dir/no_graphviz/$library"
+check "a picture where Graphviz cannot be loaded" says 2 "pictures need Graphviz" \
+    env LD_LIBRARY_PATH="$dir/no_graphviz" "$SWSIM" render "$good" -o "$dir/x.svg"
+check "all else works there" exits 0 env LD_LIBRARY_PATH="$dir/no_graphviz" "$SWSIM" verify "$good"
 check "render without --output" says 2 "--output" "$SWSIM" render "$good"
 
 # ---- plans out -----------------------------------------------------------------------------------

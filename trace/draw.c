@@ -266,9 +266,10 @@ void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
     enum { HEAD_PT = 5 };
     double y0 = drawing->height_pt - arc->from_y_pt, y1 = drawing->height_pt - arc->to_y_pt;
     double reach = arc->x_pt + arc->bulge_pt * 4 / 3; /* where the curve itself gets to bulge_pt */
-    Agedge_t *edge = arc->from && arc->to ? agedge(drawing->graph, (Agnode_t *)arc->from,
-                                                   (Agnode_t *)arc->to, NULL, 1)
-                                          : NULL;
+    Agedge_t *edge = arc->from && arc->to
+                         ? drawing->gv->agedge(drawing->graph, (Agnode_t *)arc->from,
+                                               (Agnode_t *)arc->to, NULL, 1)
+                         : NULL;
     if (!edge) {
         drawing->failed = true;
         return;

@@ -319,7 +319,8 @@ static void put_comm(const struct model *m, int index)
 
 /* ---- declarations ---------------------------------------------------------------------------- */
 
-static void put_preamble(const struct model *m)
+/* In a plain pipeline's model a stream with work left may stand where it would stand without: -q. */
+static void put_preamble(const struct model *m, bool plain)
 {
     promela_put(m, "/*\n * ");
     promela_put_name(m, m->p->plan->name ? m->p->plan->name : "a plan");
@@ -335,9 +336,14 @@ static void put_preamble(const struct model *m)
         "the\n"
         " * bound on iterations in flight, time.\n"
         " *\n"
-        " *     spin -a model.pml && cc -O2 -DSAFETY -DVECTORSZ=65536 -o pan pan.c && ./pan "
-        "-m100000\n"
-        " */\n");
+        " *     spin -a model.pml && cc -O2 -DSAFETY -DVECTORSZ=65536 -o pan pan.c\n"
+        " *     ./pan %s-m1000000\n"
+        " */\n",
+        plain ? "-q " : "");
+    if (m->exact)
+        promela_put(m,
+                    "/* Exact: with spin -o3 and cc -DNOREDUCE, pan stores the states of\n"
+                    " * `swsim verify --no-reduction` with the same driver and iterations. */\n");
 }
 
 static void put_array(const struct model *m, const char *type, const char *name, int64_t count)
@@ -501,7 +507,7 @@ enum status export_promela(const struct program *program, bool exact, FILE *out,
     bool plain = promela_is_plain(program);
     if (exact && !plain)
         return not_plain(program, diag);
-    put_preamble(&m);
+    put_preamble(&m, plain);
     if (plain) {
         promela_put_plain(&m);
         return STATUS_OK;
