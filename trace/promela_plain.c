@@ -902,6 +902,14 @@ static void put_lead(const struct model *m, int stream)
     promela_put(m, ")\n");
 }
 
+static bool is_locked(const struct program *p, int lock)
+{
+    for (size_t k = 0; k < p->op_count; k++)
+        if (p->ops[k].kind == OP_LOCK && p->ops[k].object == lock)
+            return true;
+    return false;
+}
+
 static void put_declarations(const struct model *m, int rank)
 {
     const struct program *p = m->p;
@@ -918,7 +926,7 @@ static void put_declarations(const struct model *m, int rank)
             put_lead(m, s);
     }
     for (int k = 0; k < p->lock_count; k++)
-        if (p->lock_rank[k] == rank)
+        if (p->lock_rank[k] == rank && is_locked(p, k))
             promela_put(m, "bit lock_%d;\n", k);
     if (p->driver != DRIVER_DATAFLOW)
         return;
