@@ -3,10 +3,23 @@
  *
  *     counter  iteration | replication | rank, part | block number
  *     key      seed xor the task's name
+ *
+ * Streams and words never share a counter: those of streams have block numbers below WORDS.
+ *
+ * The vector code is the ten rounds of the paper with a block in each 64-bit lane; what is above the
+ * lower 32 bits of a lane is never looked at. The library is the reference it is tested against.
  */
 #include "sim/random.h"
 
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("O3") /* the loops over vectors are to be unrolled */
+#endif
+
 #include <math.h>
+#include <string.h>
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -16,7 +29,8 @@
 #include <Random123/philox.h>
 #pragma GCC diagnostic pop
 
-enum { BLOCK_WORDS = 4 };
+enum { BLOCK_WORDS = 4, ROUNDS = 10, ROWS = RANDOM_RUN / 2 / RANDOM_LANES };
+static const uint32_t WORDS = UINT32_C(1) << 31; /* first block number of words */
 
 void random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
@@ -79,4 +93,131 @@ double random_normal(struct random_stream *stream)
 {
     double radius = sqrt(-2 * log(random_uniform(stream)));
     return radius * cos(2 * 3.14159265358979323846 * random_uniform(stream));
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/* Which blocks: RANDOM_LANES in a row, lane l of row r with counter
+   {first[0] + r * row_step + l * lane_steps[0], first[1] + l * lane_steps[1], first[2], first[3]}. */
+struct grid {
+    uint32_t first[4], key[2];
+    uint32_t row_step, lane_steps[2];
+    int rows;
+};
+
+typedef void run_grid(const struct grid *grid, uint64_t *low, uint64_t *high);
+
+/* One block of the grid by the library: where there are no vectors, and for single words. */
+static void one_block(const struct grid *grid, int row, int lane, uint64_t *low, uint64_t *high)
+{
+    uint32_t block[BLOCK_WORDS], l = (uint32_t)lane;
+    const uint32_t counter[] = {
+        grid->first[0] + (uint32_t)row * grid->row_step + l * grid->lane_steps[0],
+        grid->first[1] + l * grid->lane_steps[1], grid->first[2], grid->first[3]};
+    random_philox(counter, grid->key, block);
+    *low = (uint64_t)block[0] << 32 | block[1];
+    *high = (uint64_t)block[2] << 32 | block[3];
+}
+
+#if !defined __x86_64__
+static void run_plain(const struct grid *grid, uint64_t *low, uint64_t *high)
+{
+    for (int row = 0; row < grid->rows; row++)
+        for (int lane = 0; lane < RANDOM_LANES; lane++, low++, high++)
+            one_block(grid, row, lane, low, high);
+}
+#else
+static const uint64_t numbers[RANDOM_LANES] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+/* TOGETHER vectors of WIDTH lanes are under way at once, to hide how long a multiplication takes. */
+#define DEFINE_RUN(NAME, TARGET, WIDTH, TOGETHER, MULTIPLY, VECTOR)                                \
+    __attribute__((target(TARGET))) static void NAME(const struct grid *grid, uint64_t *low,       \
+                                                     uint64_t *high)                               \
+    {                                                                                              \
+        typedef uint64_t vector __attribute__((vector_size(8 * WIDTH)));                           \
+        const vector zero = {0}, mul0 = zero + 0xd2511f53u, mul1 = zero + 0xcd9e8d57u;             \
+        const vector lower = zero + 0xffffffffu;                                                   \
+        vector lane, c0[TOGETHER], c1[TOGETHER], c2[TOGETHER], c3[TOGETHER];                       \
+        for (int at = 0; at < grid->rows * RANDOM_LANES; at += WIDTH * TOGETHER) {                 \
+            for (int t = 0; t < TOGETHER; t++) {                                                   \
+                int place = at + t * WIDTH;                                                        \
+                memcpy(&lane, numbers + place % RANDOM_LANES, sizeof lane);                        \
+                c0[t] = lane * grid->lane_steps[0] +                                               \
+                        (grid->first[0] + (uint32_t)(place / RANDOM_LANES) * grid->row_step);      \
+                c1[t] = lane * grid->lane_steps[1] + grid->first[1];                               \
+                c2[t] = zero + grid->first[2];                                                     \
+                c3[t] = zero + grid->first[3];                                                     \
+            }                                                                                      \
+            uint32_t key0 = grid->key[0], key1 = grid->key[1];                                     \
+            for (int r = 0; r < ROUNDS; r++, key0 += 0x9e3779b9u, key1 += 0xbb67ae85u)             \
+                for (int t = 0; t < TOGETHER; t++) {                                               \
+                    vector first = (vector)MULTIPLY((VECTOR)c0[t], (VECTOR)mul0);                  \
+                    vector second = (vector)MULTIPLY((VECTOR)c2[t], (VECTOR)mul1);                 \
+                    c0[t] = (second >> 32) ^ c1[t] ^ (zero + key0);                                \
+                    c2[t] = (first >> 32) ^ c3[t] ^ (zero + key1);                                 \
+                    c1[t] = second;                                                                \
+                    c3[t] = first;                                                                 \
+                }                                                                                  \
+            for (int t = 0; t < TOGETHER; t++) {                                                   \
+                const vector words[] = {c0[t] << 32 | (c1[t] & lower),                             \
+                                        c2[t] << 32 | (c3[t] & lower)};                            \
+                memcpy(low + at + t * WIDTH, &words[0], sizeof(vector));                           \
+                memcpy(high + at + t * WIDTH, &words[1], sizeof(vector));                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+DEFINE_RUN(run_sse2, "sse2", 2, 4, _mm_mul_epu32, __m128i)
+DEFINE_RUN(run_avx2, "avx2", 4, 4, _mm256_mul_epu32, __m256i)
+DEFINE_RUN(run_avx512, "avx512f", 8, 4, _mm512_mul_epu32, __m512i)
+#endif
+
+static run_grid *best_run(void)
+{
+#if defined __x86_64__
+    return __builtin_cpu_supports("avx512f") ? run_avx512
+           : __builtin_cpu_supports("avx2")  ? run_avx2
+                                             : run_sse2;
+#else
+    return run_plain;
+#endif
+}
+
+/* Which block of a run the word of an iteration is in, and in which half of it. */
+static struct grid grid_of(const struct random_subject *subject, uint32_t use)
+{
+    uint64_t key = subject->seed ^ subject->task;
+    return (struct grid){
+        .first = {subject->iteration / RANDOM_RUN * (RANDOM_RUN / 2), subject->replication,
+                  (uint32_t)subject->rank << 8 | (uint32_t)subject->part, WORDS + use},
+        .key = {(uint32_t)key, (uint32_t)(key >> 32)},
+    };
+}
+
+uint64_t random_word(const struct random_subject *subject, uint32_t use)
+{
+    struct grid grid = grid_of(subject, use);
+    uint64_t low, high;
+    grid.first[0] += subject->iteration % (RANDOM_RUN / 2);
+    one_block(&grid, 0, 0, &low, &high);
+    return subject->iteration % RANDOM_RUN < RANDOM_RUN / 2 ? low : high;
+}
+
+void random_words(const struct random_subject *subject, uint32_t use, uint64_t out[RANDOM_RUN])
+{
+    struct grid grid = grid_of(subject, use);
+    grid.rows = ROWS;
+    grid.row_step = RANDOM_LANES;
+    grid.lane_steps[0] = 1;
+    best_run()(&grid, out, out + RANDOM_RUN / 2);
+}
+
+void random_words_across(const struct random_subject *subject, uint32_t use,
+                         uint64_t out[RANDOM_RUN][RANDOM_LANES])
+{
+    struct grid grid = grid_of(subject, use);
+    grid.rows = RANDOM_RUN / 2;
+    grid.row_step = 1;
+    grid.lane_steps[1] = 1;
+    best_run()(&grid, out[0], out[RANDOM_RUN / 2]);
 }

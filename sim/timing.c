@@ -1,11 +1,9 @@
 /* timing.c - see timing.h. */
 #include "sim/timing.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "sim/dist_sample.h"
-#include "sim/random.h"
 
 /* The name an operation draws its luck under. */
 static const char *luck_name(const struct program *program, const struct op *op)
@@ -41,6 +39,11 @@ static bool rule_applies(const struct program *program, const struct jitter_rule
     return varied_part && named;
 }
 
+static bool varies(const struct dist *dist, int64_t mean_ns)
+{
+    return dist->spike_probability > 0 || (dist->kind != DIST_CONSTANT && mean_ns != 0);
+}
+
 static void set_time(struct op_time *time, const struct program *program, const struct op *op,
                      int rank, const struct jitter_rule *rules, bool *used, size_t rule_count)
 {
@@ -49,6 +52,7 @@ static void set_time(struct op_time *time, const struct program *program, const 
     if (op->time_ns == 0 && (op->work->kind == WORK_SPIN || op->work->kind == WORK_HOST))
         time->mean_ns = op->work->time_ns;
     time->host = host;
+    time->draw = -1;
     time->rank = (uint16_t)rank;
     time->name = random_name(luck_name(program, op));
     time->dist = op->jitter;
@@ -57,9 +61,7 @@ static void set_time(struct op_time *time, const struct program *program, const 
             time->dist = &rules[i].dist;
             used[i] = true;
         }
-    bool still =
-        dist_is_constant(time->dist) || (time->mean_ns == 0 && time->dist->spike_probability == 0);
-    if (still)
+    if (!varies(time->dist, time->mean_ns))
         time->dist = NULL;
 }
 
@@ -129,6 +131,38 @@ static enum status check_rules(const struct jitter_rule *rules, const bool *used
     return STATUS_OK;
 }
 
+static bool same_shape(const struct dist *a, const struct dist *b)
+{
+    return a == b ||
+           (a->kind != DIST_EMPIRICAL && a->kind == b->kind && a->parameter == b->parameter);
+}
+
+/* Number the operations that vary and give each the table of its distribution. */
+static enum status make_quantiles(struct timing *timing, struct diag *diag)
+{
+    size_t count = timing->program->op_count;
+    timing->quantiles = calloc(count + 1, sizeof *timing->quantiles);
+    if (!timing->quantiles)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < count; i++) {
+        struct op_time *time = &timing->ops[i];
+        int known = 0;
+        if (!time->dist)
+            continue;
+        while (known < timing->quantile_count &&
+               !same_shape(timing->quantiles[known].dist, time->dist))
+            known++;
+        if (known == timing->quantile_count) {
+            if (!quantile_init(&timing->quantiles[known], time->dist))
+                return diag_no_memory(diag);
+            timing->quantile_count++;
+        }
+        time->quantile = &timing->quantiles[known];
+        time->draw = timing->draw_count++;
+    }
+    return STATUS_OK;
+}
+
 enum status timing_init(struct timing *timing, const struct program *program,
                         const struct jitter_rule *rules, size_t rule_count, struct diag *diag)
 {
@@ -144,6 +178,8 @@ enum status timing_init(struct timing *timing, const struct program *program,
     enum status status = check_rules(rules, used, rule_count, diag);
     if (status == STATUS_OK && program->tasks == 0)
         status = number_names(&made, diag);
+    if (status == STATUS_OK && made.varies)
+        status = make_quantiles(&made, diag);
     free(used);
     if (status != STATUS_OK) {
         timing_fini(&made);
@@ -155,26 +191,67 @@ enum status timing_init(struct timing *timing, const struct program *program,
 
 void timing_fini(struct timing *timing)
 {
+    for (int i = 0; timing->quantiles && i < timing->quantile_count; i++)
+        quantile_fini(&timing->quantiles[i]);
+    free(timing->quantiles);
     free(timing->ops);
+    timing->quantiles = NULL;
     timing->ops = NULL;
+}
+
+enum status timing_scaled(struct timing *out, const struct timing *timing, int task, double factor,
+                          struct diag *diag)
+{
+    const struct program *program = timing->program;
+    struct timing copy = *timing;
+    copy.quantiles = NULL; /* whose they are is the original */
+    copy.ops = malloc((program->op_count + 1) * sizeof *copy.ops);
+    if (!copy.ops)
+        return diag_no_memory(diag);
+    memcpy(copy.ops, timing->ops, program->op_count * sizeof *copy.ops);
+    for (size_t i = 0; i < program->op_count; i++) {
+        struct op_time *time = &copy.ops[i];
+        if (program->ops[i].task != task || !takes_time(&program->ops[i]) || time->host)
+            continue;
+        time->mean_ns = llround((double)time->mean_ns * factor);
+        if (factor == 0)
+            time->dist = NULL;
+    }
+    *out = copy;
+    return STATUS_OK;
 }
 
 enum status timing_without(struct timing *out, const struct timing *timing, int task,
                            struct diag *diag)
 {
-    const struct program *program = timing->program;
-    struct timing copy = *timing;
-    copy.ops = malloc((program->op_count + 1) * sizeof *copy.ops);
-    if (!copy.ops)
-        return diag_no_memory(diag);
-    memcpy(copy.ops, timing->ops, program->op_count * sizeof *copy.ops);
-    for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].task == task && takes_time(&program->ops[i]) && !copy.ops[i].host) {
-            copy.ops[i].mean_ns = 0;
-            copy.ops[i].dist = NULL;
-        }
-    *out = copy;
-    return STATUS_OK;
+    return timing_scaled(out, timing, task, 0, diag);
+}
+
+/* ---- drawing --------------------------------------------------------------------------------- */
+
+enum { USE_SHAPE, USE_SPIKE };
+
+static struct random_subject subject_of(const struct timing *timing, int op, int64_t iteration,
+                                        uint64_t seed, uint32_t replication)
+{
+    const struct op_time *time = &timing->ops[op];
+    return (struct random_subject){
+        .seed = seed,
+        .task = time->name,
+        .replication = replication,
+        .iteration = timing->program->tasks ? (uint32_t)iteration : time->occurrence,
+        .rank = time->rank,
+        .part = time->host ? RANDOM_HOST : RANDOM_DEVICE,
+    };
+}
+
+static void add_spikes(const struct dist *dist, const uint64_t *words, int count, int64_t *ns)
+{
+    for (int i = 0; i < count; i++) {
+        bool spike = (double)(words[i] >> 11) * 0x1p-53 < dist->spike_probability;
+        int64_t sum = ns[i] + (spike ? dist->spike_add_ns : 0);
+        ns[i] = sum < QUANTILE_LONGEST_NS ? sum : QUANTILE_LONGEST_NS;
+    }
 }
 
 int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
@@ -183,13 +260,42 @@ int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint
     const struct op_time *time = &timing->ops[op];
     if (!time->dist)
         return time->mean_ns;
-    struct random_stream luck = random_open(&(struct random_subject){
-        .seed = seed,
-        .task = time->name,
-        .replication = replication,
-        .iteration = timing->program->tasks ? (uint32_t)iteration : time->occurrence,
-        .rank = time->rank,
-        .part = time->host ? RANDOM_HOST : RANDOM_DEVICE,
-    });
-    return dist_sample(time->dist, time->mean_ns, &luck);
+    struct random_subject subject = subject_of(timing, op, iteration, seed, replication);
+    uint64_t word = random_word(&subject, USE_SHAPE);
+    int64_t ns;
+    quantile_durations(time->quantile, time->mean_ns, &word, 1, &ns);
+    if (time->dist->spike_probability > 0) {
+        word = random_word(&subject, USE_SPIKE);
+        add_spikes(time->dist, &word, 1, &ns);
+    }
+    return ns;
+}
+
+void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                     uint32_t replication, int64_t out_ns[RANDOM_RUN])
+{
+    const struct op_time *time = &timing->ops[op];
+    struct random_subject subject = subject_of(timing, op, iteration, seed, replication);
+    uint64_t words[RANDOM_RUN];
+    random_words(&subject, USE_SHAPE, words);
+    quantile_durations(time->quantile, time->mean_ns, words, RANDOM_RUN, out_ns);
+    if (time->dist->spike_probability > 0) {
+        random_words(&subject, USE_SPIKE, words);
+        add_spikes(time->dist, words, RANDOM_RUN, out_ns);
+    }
+}
+
+void timing_draw_across(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                        uint32_t replication, int64_t out_ns[RANDOM_RUN][RANDOM_LANES])
+{
+    const struct op_time *time = &timing->ops[op];
+    struct random_subject subject = subject_of(timing, op, iteration, seed, replication);
+    uint64_t words[RANDOM_RUN][RANDOM_LANES];
+    random_words_across(&subject, USE_SHAPE, words);
+    quantile_durations(time->quantile, time->mean_ns, words[0], RANDOM_RUN * RANDOM_LANES,
+                       out_ns[0]);
+    if (time->dist->spike_probability > 0) {
+        random_words_across(&subject, USE_SPIKE, words);
+        add_spikes(time->dist, words[0], RANDOM_RUN * RANDOM_LANES, out_ns[0]);
+    }
 }

@@ -7,13 +7,19 @@
  * name, the part, rank, iteration, seed and replication. Operations of host programs have no
  * iteration: there the n-th operation of one name on a rank takes luck n.
  *
- * The program, the rules and their distributions must outlive the timing.
+ * A duration is the quantile (quantile.h) of one random word; a spike has a word of its own. Whoever
+ * wants many draws gets them a run at a time, which are the same numbers, cheaper.
+ *
+ * The program, the rules and their distributions must outlive the timing; a timing must outlive its
+ * copies.
  */
 #ifndef SWSIM_TIMING_H
 #define SWSIM_TIMING_H
 
 #include "core/diag.h"
 #include "core/program.h"
+#include "sim/quantile.h"
+#include "sim/random.h"
 
 struct jitter_rule {
     const char *task; /* a task, a kernel or another operation by name; "*": all */
@@ -23,16 +29,21 @@ struct jitter_rule {
 struct op_time {
     int64_t mean_ns;
     const struct dist *dist; /* NULL: always the mean */
-    uint64_t name;           /* random_name of the task */
-    uint32_t occurrence;     /* host programs; pipeline form: 0 */
+    const struct quantile *quantile;
+    int draw;            /* the number of this operation among those that vary; -1 */
+    uint64_t name;       /* random_name of the task */
+    uint32_t occurrence; /* host programs; pipeline form: 0 */
     bool host;
     uint16_t rank;
 };
 
 struct timing {
     const struct program *program;
-    struct op_time *ops; /* beside program->ops */
-    bool varies;         /* at least one operation has a distribution */
+    struct op_time *ops;        /* beside program->ops */
+    bool varies;                /* at least one operation has a distribution */
+    int draw_count;             /* operations that vary */
+    struct quantile *quantiles; /* one a distribution; NULL in a copy */
+    int quantile_count;
 };
 
 /* Of several rules for one task the last one holds. STATUS_USAGE when a rule names nothing. */
@@ -44,7 +55,17 @@ void timing_fini(struct timing *timing);
 enum status timing_without(struct timing *out, const struct timing *timing, int task,
                            struct diag *diag);
 
+/* A copy in which the device part of `task` takes `factor` times as long. */
+enum status timing_scaled(struct timing *out, const struct timing *timing, int task, double factor,
+                          struct diag *diag);
+
+/* How long an operation takes; of one that varies, for all iterations of a run (random_words), and
+   for those of RANDOM_LANES replications. */
 int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
                     uint32_t replication);
+void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                     uint32_t replication, int64_t out_ns[RANDOM_RUN]);
+void timing_draw_across(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                        uint32_t replication, int64_t out_ns[RANDOM_RUN][RANDOM_LANES]);
 
 #endif

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/dist_sample.h"
 #include "sim/events.h"
 #include "sim/iterations.h"
+#include "sim/quantile.h"
 #include "sim/random.h"
 #include "tests/tap.h"
 
@@ -68,6 +68,31 @@ static void test_subjects(void)
     tap_ok(first_bits(other) != bits, "the part matters");
 }
 
+/* Vectors over iterations and over replications give the words of the library, one at a time. */
+static void test_words(void)
+{
+    static uint64_t run[RANDOM_RUN], across[RANDOM_RUN][RANDOM_LANES];
+    int wrong = 0, differing = 0;
+    for (uint32_t first = 0; first < 10 * RANDOM_RUN; first += RANDOM_RUN) {
+        struct random_subject base = subject("words", first + 7);
+        base.replication = UINT32_MAX - 3 + first; /* the counter's word overflows alone */
+        base.rank = 3;
+        random_words(&base, 1, run);
+        random_words_across(&base, 1, across);
+        for (uint32_t i = 0; i < RANDOM_RUN; i++)
+            for (uint32_t lane = 0; lane < RANDOM_LANES; lane++) {
+                struct random_subject one = base;
+                one.iteration = first + i;
+                one.replication += lane;
+                uint64_t word = random_word(&one, 1);
+                wrong += word != across[i][lane] || (lane == 0 && word != run[i]);
+                differing += word != random_word(&one, 0);
+            }
+    }
+    tap_is_int(wrong, 0, "words by vectors are those of the library");
+    tap_is_int(differing, 10 * RANDOM_RUN * RANDOM_LANES, "another use, another word");
+}
+
 /* ---- distributions --------------------------------------------------------------------------- */
 
 enum { SAMPLES = 200000 };
@@ -75,14 +100,20 @@ enum { SAMPLES = 200000 };
 /* Mean and coefficient of variation of many draws around 1 ms. */
 static void measure(const struct dist *dist, double *mean, double *cv)
 {
+    struct quantile quantile;
     double sum = 0, squares = 0;
+    if (!quantile_init(&quantile, dist))
+        return;
     for (uint32_t i = 0; i < SAMPLES; i++) {
         struct random_subject who = subject("measure", i);
-        struct random_stream luck = random_open(&who);
-        double value = (double)dist_sample(dist, 1000000, &luck) / 1e6;
+        uint64_t word = random_word(&who, 0);
+        int64_t ns;
+        quantile_durations(&quantile, 1000000, &word, 1, &ns);
+        double value = (double)ns / 1e6;
         sum += value;
         squares += value * value;
     }
+    quantile_fini(&quantile);
     *mean = sum / SAMPLES;
     *cv = sqrt(squares / SAMPLES - *mean * *mean) / *mean;
 }
@@ -93,7 +124,7 @@ static void check_dist(struct arena *arena, const char *text, double mean, doubl
     struct dist dist;
     const char *what = "";
     size_t where;
-    double got_mean, got_cv;
+    double got_mean = 0, got_cv = 0;
     if (!dist_parse(text, arena, &dist, &what, &where)) {
         tap_ok(0, "%s is a distribution: %s", text, what);
         return;
@@ -120,8 +151,57 @@ static void test_distributions(void)
     check_dist(&arena, "exponential", 1, 1);
     check_dist(&arena, "pareto(alpha=4)", 1, -1);
     check_dist(&arena, "empirical(0.5, 1.0, 1.5)", 1, 0.5 * sqrt(2.0 / 3));
-    check_dist(&arena, "spike(p=10%, add=5ms)", 1.5, -1);
-    check_dist(&arena, "exponential + spike(p=1%, add=10ms)", 1.1, -1);
+    arena_fini(&arena);
+}
+
+/* A table against the quantile it stands for, between the points it goes through, and many draws at
+   once against one at a time. */
+static void check_table(struct arena *arena, const char *text)
+{
+    static const int64_t mean_ns = 1000 * 1000 * 1000;
+    struct dist dist;
+    struct quantile quantile;
+    const char *what = "";
+    size_t where;
+    int64_t many[RANDOM_RUN], one;
+    uint64_t words[RANDOM_RUN];
+    double worst = 0;
+    int differing = 0;
+    if (!dist_parse(text, arena, &dist, &what, &where) || !quantile_init(&quantile, &dist)) {
+        tap_ok(0, "%s is a distribution: %s", text, what);
+        return;
+    }
+    for (uint32_t first = 0; first < 40 * RANDOM_RUN; first += RANDOM_RUN) {
+        struct random_subject who = subject("table", first);
+        random_words(&who, 0, words);
+        for (uint32_t i = 0; i < RANDOM_RUN; i++)
+            words[i] = (words[i] & ~(UINT64_MAX >> 1)) | (words[i] << 1 >> 1 >> (i % 40));
+        quantile_durations(&quantile, mean_ns, words, RANDOM_RUN, many);
+        for (uint32_t i = 0; i < RANDOM_RUN; i++) {
+            double p = ldexp((double)(words[i] << 1 | 1 << 12), -65);
+            double exact = quantile_exact(&dist, p, words[i] >> 63);
+            quantile_durations(&quantile, mean_ns, &words[i], 1, &one);
+            differing += one != many[i];
+            worst = fmax(worst, fabs((double)one / (double)mean_ns - exact) / (exact + 1e-3));
+        }
+    }
+    quantile_fini(&quantile);
+    tap_ok(worst < 1e-6, "%s: off by %.2g of its quantile at most", text, worst);
+    tap_is_int(differing, 0, "%s: many at once are the same", text);
+}
+
+static void test_tables(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    check_table(&arena, "uniform(half=0.6)");
+    check_table(&arena, "normal(cv=0.2)");
+    check_table(&arena, "normal(cv=2)");
+    check_table(&arena, "lognormal(cv=0.8)");
+    check_table(&arena, "gamma(cv=0.3)");
+    check_table(&arena, "gamma(cv=1.5)");
+    check_table(&arena, "exponential");
+    check_table(&arena, "pareto(alpha=4)");
     arena_fini(&arena);
 }
 
@@ -206,7 +286,9 @@ static void test_confidence(void)
     enum { RUNS = 400, LENGTH = 2000 };
     const int64_t ends[] = {LENGTH};
     const struct dist dist = {.kind = DIST_EXPONENTIAL};
+    struct quantile quantile;
     int inside = 0;
+    tap_ok(quantile_init(&quantile, &dist), "there is memory");
     for (uint32_t run = 0; run < RUNS; run++) {
         struct iterations iterations;
         struct iteration_figures figures;
@@ -216,14 +298,17 @@ static void test_confidence(void)
         for (uint32_t i = 0; i < LENGTH; i++) {
             struct random_subject who = subject("confidence", i);
             who.replication = run;
-            struct random_stream luck = random_open(&who);
-            now += dist_sample(&dist, 1000000, &luck);
+            uint64_t word = random_word(&who, 0);
+            int64_t ns;
+            quantile_durations(&quantile, 1000000, &word, 1, &ns);
+            now += ns;
             iterations_retired(&iterations, 0, i, now);
         }
         iterations_figures(&iterations, &figures);
         inside += figures.ci_low <= 1e6 && 1e6 <= figures.ci_high;
         iterations_fini(&iterations);
     }
+    quantile_fini(&quantile);
     tap_ok(inside > 0.92 * RUNS && inside < 0.98 * RUNS,
            "the 95%% interval holds the true mean in %d of %d runs", inside, RUNS);
 }
@@ -232,7 +317,9 @@ int main(void)
 {
     test_known_answers();
     test_subjects();
+    test_words();
     test_distributions();
+    test_tables();
     test_events();
     test_figures();
     test_ranks();

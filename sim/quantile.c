@@ -1,0 +1,337 @@
+/*
+ * quantile.c - see quantile.h. The normal quantile is Wichura's AS 241 (1988); that of the gamma
+ * distribution is found by Newton's method on the logarithm of its tail, which is concave, the tail
+ * by its series or continued fraction (Gil, Segura, Temme 2012), and for large shapes by Wilson and
+ * Hilferty's cube (1931).
+ */
+#include "sim/quantile.h"
+
+#if defined __clang__
+#pragma STDC FP_CONTRACT OFF
+#elif defined __GNUC__
+#pragma GCC optimize("O3,fp-contract=off") /* vectors; a fused multiplication rounds otherwise */
+#endif
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- normal ---------------------------------------------------------------------------------- */
+
+static double polynomial(const double *coefficients, int degree, double x)
+{
+    double sum = coefficients[degree];
+    for (int i = degree - 1; i >= 0; i--)
+        sum = sum * x + coefficients[i];
+    return sum;
+}
+
+/* The standard normal quantile of p <= 1/2. */
+static double normal_low(double p)
+{
+    static const double a[] = {3.3871328727963666080,   1.3314166789178437745e2,
+                               1.9715909503065514427e3, 1.3731693765509461125e4,
+                               4.5921953931549871457e4, 6.7265770927008700853e4,
+                               3.3430575583588128105e4, 2.5090809287301226727e3};
+    static const double b[] = {1.0,
+                               4.2313330701600911252e1,
+                               6.8718700749205790830e2,
+                               5.3941960214247511077e3,
+                               2.1213794301586595867e4,
+                               3.9307895800092710610e4,
+                               2.8729085735721942674e4,
+                               5.2264952788528545610e3};
+    static const double c[] = {1.42343711074968357734,    4.63033784615654529590,
+                               5.76949722146069140550,    3.64784832476320460504,
+                               1.27045825245236838258,    2.41780725177450611770e-1,
+                               2.27238449892691845833e-2, 7.74545014278341407640e-4};
+    static const double d[] = {1.0,
+                               2.05319162663775882187,
+                               1.67638483018380384940,
+                               6.89767334985100004550e-1,
+                               1.48103976427480074590e-1,
+                               1.51986665636164571966e-2,
+                               5.47593808499534494600e-4,
+                               1.05075007164441684324e-9};
+    static const double e[] = {6.65790464350110377720,    5.46378491116411436990,
+                               1.78482653991729133580,    2.96560571828504891230e-1,
+                               2.65321895265761230930e-2, 1.24266094738807843860e-3,
+                               2.71155556874348757815e-5, 2.01033439929228813265e-7};
+    static const double f[] = {1.0,
+                               5.99832206555887937690e-1,
+                               1.36929880922735805310e-1,
+                               1.48753612908506148525e-2,
+                               7.86869131145613259100e-4,
+                               1.84631831751005468180e-5,
+                               1.42151175831644588870e-7,
+                               2.04426310338993978564e-15};
+    double q = p - 0.5;
+    if (q > -0.425) {
+        double r = 0.180625 - q * q;
+        return q * polynomial(a, 7, r) / polynomial(b, 7, r);
+    }
+    double r = sqrt(-log(p));
+    if (r <= 5)
+        return -polynomial(c, 7, r - 1.6) / polynomial(d, 7, r - 1.6);
+    return -polynomial(e, 7, r - 5) / polynomial(f, 7, r - 5);
+}
+
+static double normal(double p, bool from_above)
+{
+    return from_above ? -normal_low(p) : normal_low(p);
+}
+
+/* The mean of a normal(1, cv) given that it is positive: 1 + cv phi(1/cv) / Phi(1/cv). */
+static double truncated_mean(double cv, double positive)
+{
+    double bound = 1 / cv;
+    return 1 + cv * exp(-bound * bound / 2) / sqrt(2 * 3.14159265358979323846) / positive;
+}
+
+static double truncated_normal(double cv, double p, bool from_above)
+{
+    if (cv == 0)
+        return 1;
+    double positive = 0.5 * erfc(-1 / (cv * sqrt(2))), below = 0.5 * erfc(1 / (cv * sqrt(2)));
+    double above = from_above ? p * positive : (1 - p) * positive; /* the mass above the value */
+    double z = above <= 0.5 ? -normal_low(above) : normal_low(below + p * positive);
+    double value = 1 + cv * z;
+    return value > 0 ? value / truncated_mean(cv, positive) : 0;
+}
+
+static double lognormal(double cv, double p, bool from_above)
+{
+    double variance = log1p(cv * cv);
+    return exp(sqrt(variance) * normal(p, from_above) - variance / 2);
+}
+
+/* ---- gamma ----------------------------------------------------------------------------------- */
+
+static const double LARGE_SHAPE = 1e4;
+enum { MAX_TERMS = 100000, MAX_STEPS = 200 };
+
+/* log of the lower tail: x^a e^-x / gamma(a + 1) times a series. y = log x. */
+static double log_lower(double a, double y)
+{
+    double x = exp(y), term = 1, sum = 1;
+    for (int n = 1; n < MAX_TERMS && term > sum * 1e-17; n++) {
+        term *= x / (a + n);
+        sum += term;
+    }
+    return a * y - x - lgamma(a + 1) + log(sum);
+}
+
+/* log of the upper tail by Lentz's continued fraction, for x > a + 1. */
+static double log_upper_fraction(double a, double y)
+{
+    double x = exp(y), b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
+    for (int n = 1; n < MAX_TERMS; n++) {
+        double an = -n * (n - a);
+        b += 2;
+        d = 1 / (an * d + b);
+        c = b + an / c;
+        h *= d * c;
+        if (fabs(d * c - 1) < 1e-16)
+            break;
+    }
+    return a * y - x - lgamma(a) + log(h);
+}
+
+static double log_tail(double a, double y, bool upper)
+{
+    if (exp(y) > a + 1) {
+        double above = log_upper_fraction(a, y);
+        return upper ? above : log1p(-exp(above));
+    }
+    double below = log_lower(a, y);
+    return upper ? log(-expm1(below)) : below;
+}
+
+/* d/dy of log_tail, from the density. */
+static double tail_slope(double a, double y, bool upper, double tail)
+{
+    double density = exp(a * y - exp(y) - lgamma(a) - tail);
+    return upper ? -density : density;
+}
+
+/* log x where the tail is p: Newton inside a bracket that only shrinks. */
+static double gamma_log_quantile(double a, double p, bool upper)
+{
+    double wanted = log(p), low = -800 / (a < 1 ? a : 1), high = log(a + 2000);
+    double y = upper || a >= 1 ? log(a) : (wanted + lgamma(a + 1)) / a;
+    for (int i = 0; i < MAX_STEPS && high - low > 1e-15 * fabs(high); i++) {
+        if (!(y > low && y < high))
+            y = (low + high) / 2;
+        double tail = log_tail(a, y, upper), off = tail - wanted;
+        if ((off > 0) == upper)
+            low = y;
+        else
+            high = y;
+        double step = off / tail_slope(a, y, upper, tail);
+        if (fabs(step) < 1e-14 * (1 + fabs(y)))
+            break;
+        y -= step;
+    }
+    return y;
+}
+
+static double gamma_factor(double cv, double p, bool from_above)
+{
+    if (cv == 0)
+        return 1;
+    double shape = 1 / (cv * cv);
+    if (shape < LARGE_SHAPE)
+        return exp(gamma_log_quantile(shape, p, from_above)) / shape;
+    double root = 1 - 1 / (9 * shape) + normal(p, from_above) / (3 * sqrt(shape));
+    return root * root * root;
+}
+
+/* ---- the others ------------------------------------------------------------------------------ */
+
+double quantile_exact(const struct dist *dist, double p, bool from_above)
+{
+    double parameter = dist->parameter;
+    switch (dist->kind) {
+    case DIST_CONSTANT:
+    case DIST_EMPIRICAL: break;
+    case DIST_UNIFORM: return 1 + parameter * (from_above ? 1 - 2 * p : 2 * p - 1);
+    case DIST_NORMAL: return truncated_normal(parameter, p, from_above);
+    case DIST_LOGNORMAL: return lognormal(parameter, p, from_above);
+    case DIST_GAMMA: return gamma_factor(parameter, p, from_above);
+    case DIST_EXPONENTIAL: return from_above ? -log(p) : -log1p(-p);
+    case DIST_PARETO:
+        return (parameter - 1) / parameter * exp(-(from_above ? log(p) : log1p(-p)) / parameter);
+    }
+    assert(0 && "a distribution without a quantile");
+    return 1;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* The cubic through (x[i], y[i]): Newton's divided differences, then powers of x. */
+static void fit(const double x[4], const double y[4], double c[4])
+{
+    double d[4] = {y[0], y[1], y[2], y[3]};
+    for (int order = 1; order < 4; order++)
+        for (int i = 3; i >= order; i--)
+            d[i] = (d[i] - d[i - 1]) / (x[i] - x[i - order]);
+    c[0] = d[3];
+    c[1] = c[2] = c[3] = 0;
+    for (int i = 2; i >= 0; i--) { /* c = c * (X - x[i]) + d[i] */
+        for (int k = 3; k > 0; k--)
+            c[k] = c[k - 1] - x[i] * c[k];
+        c[0] = d[i] - x[i] * c[0];
+    }
+}
+
+/* Neighbours share the point between them, so the table has no jumps and hardly ever goes back. */
+static void fill(struct quantile *quantile, int half, int octave)
+{
+    double(*cubics)[4] =
+        &quantile->cubics[half << QUANTILE_HALF_BITS | octave << QUANTILE_SUB_BITS];
+    double x[4], y[4];
+    y[3] = quantile_exact(quantile->dist, ldexp(1, -(octave + 2)), half);
+    for (int sub = 0; sub < QUANTILE_SUBS; sub++) {
+        y[0] = y[3];
+        for (int i = 0; i < 4; i++) {
+            x[i] = 1 + (sub + i / 3.0) / QUANTILE_SUBS;
+            if (i > 0)
+                y[i] = quantile_exact(quantile->dist, ldexp(x[i], -(octave + 2)), half);
+        }
+        fit(x, y, cubics[sub]);
+    }
+}
+
+bool quantile_init(struct quantile *quantile, const struct dist *dist)
+{
+    *quantile = (struct quantile){.dist = dist};
+    if (dist->kind == DIST_CONSTANT || dist->kind == DIST_EMPIRICAL)
+        return true;
+    size_t segments = (size_t)2 << QUANTILE_HALF_BITS;
+    quantile->cubics = calloc(segments, sizeof *quantile->cubics);
+    if (!quantile->cubics)
+        return false;
+    for (int half = 0; half < 2; half++)
+        for (int octave = 0; octave < QUANTILE_OCTAVES; octave++)
+            fill(quantile, half, octave);
+    return true;
+}
+
+void quantile_fini(struct quantile *quantile)
+{
+    free(quantile->cubics);
+    quantile->cubics = NULL;
+}
+
+/* ---- drawing --------------------------------------------------------------------------------- */
+
+/* For 0 <= value <= 2^51: adding 2^52 leaves the nearest whole number in the lower bits. */
+static inline __attribute__((always_inline)) int64_t nearest(double value)
+{
+    double longest = (double)QUANTILE_LONGEST_NS;
+    double sum = (value < longest ? value : longest) + 0x1p52;
+    int64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    return bits & ((INT64_C(1) << 52) - 1);
+}
+
+static inline __attribute__((always_inline)) void
+look_up(const double (*cubics)[4], double mean_ns, const uint64_t *words, int count, int64_t *out)
+{
+    for (int i = 0; i < count; i++) {
+        uint64_t tail = words[i] << 1 | UINT64_C(1) << 12; /* the last octave takes the rest */
+        uint64_t octave = (uint64_t)__builtin_clzll(tail), digits = tail << octave << 1;
+        uint64_t half = words[i] >> 63 << QUANTILE_HALF_BITS;
+        uint64_t sub = digits >> (64 - QUANTILE_SUB_BITS);
+        const double *c = cubics[half | octave << QUANTILE_SUB_BITS | sub];
+        const uint64_t bits = digits >> 12 | UINT64_C(0x3ff) << 52;
+        double x;
+        memcpy(&x, &bits, sizeof x);
+        double factor = c[0] + x * (c[1] + x * (c[2] + x * c[3]));
+        out[i] = nearest(mean_ns * (factor > 0 ? factor : 0));
+    }
+}
+
+static void look_up_plain(const double (*cubics)[4], double mean_ns, const uint64_t *words,
+                          int count, int64_t *out)
+{
+    look_up(cubics, mean_ns, words, count, out);
+}
+
+#if defined __x86_64__
+__attribute__((target("avx512f,avx512cd,avx512dq,avx512vl,avx512bw,lzcnt"))) static void
+look_up_avx512(const double (*cubics)[4], double mean_ns, const uint64_t *words, int count,
+               int64_t *out)
+{
+    look_up(cubics, mean_ns, words, count, out);
+}
+#endif
+
+static void look_up_best(const double (*cubics)[4], double mean_ns, const uint64_t *words,
+                         int count, int64_t *out)
+{
+#if defined __x86_64__
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw")) {
+        look_up_avx512(cubics, mean_ns, words, count, out);
+        return;
+    }
+#endif
+    look_up_plain(cubics, mean_ns, words, count, out);
+}
+
+void quantile_durations(const struct quantile *quantile, int64_t mean_ns, const uint64_t *words,
+                        int count, int64_t *out_ns)
+{
+    const struct dist *dist = quantile->dist;
+    if (quantile->cubics) {
+        look_up_best((const double(*)[4])quantile->cubics, (double)mean_ns, words, count, out_ns);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        size_t place = (size_t)((words[i] >> 32) * dist->factor_count >> 32);
+        out_ns[i] = nearest((double)mean_ns * (dist->factor_count ? dist->factors[place] : 1));
+    }
+}
