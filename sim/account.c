@@ -6,39 +6,69 @@
  * the old one. So intervals neither overlap nor leave gaps.
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "sim/automaton.h"
 #include "sim/simulation.h"
 
 enum { FIRST_CAP = 8 };
 
-static bool same(const struct stall *a, const struct stall *b)
-{
-    return a->cause == b->cause && a->who == b->who;
-}
-
-bool stream_account_blame(struct stream_account *account, const struct stall *stall, int64_t ns)
+/* The place of a stall among the account's blames, new or old; -1: memory is exhausted. */
+static int find_blame(struct stream_account *account, const struct stall *stall)
 {
     for (int i = 0; i < account->blame_count; i++)
-        if (same(&account->blames[i].stall, stall)) {
-            account->blames[i].ns += ns;
-            return true;
-        }
+        if (account->blames[i].stall.cause == stall->cause &&
+            account->blames[i].stall.who == stall->who)
+            return i;
     if (account->blame_count == account->blame_cap) {
         int cap = account->blame_cap ? 2 * account->blame_cap : FIRST_CAP;
         struct blame *blames = realloc(account->blames, (size_t)cap * sizeof *blames);
         if (!blames)
-            return false;
+            return -1;
         account->blames = blames;
         account->blame_cap = cap;
     }
-    account->blames[account->blame_count++] = (struct blame){*stall, ns};
-    return true;
+    account->blames[account->blame_count] = (struct blame){*stall, 0};
+    return account->blame_count++;
 }
 
-static void tell(struct simulation *sim, int stream, const struct lane *lane)
+bool stream_account_blame(struct stream_account *account, const struct stall *stall, int64_t ns)
+{
+    int blame = find_blame(account, stall);
+    if (blame >= 0)
+        account->blames[blame].ns += ns;
+    return blame >= 0;
+}
+
+static int compare_blames(const void *a, const void *b)
+{
+    const struct blame *x = a, *y = b;
+    if (x->stall.cause != y->stall.cause)
+        return x->stall.cause < y->stall.cause ? -1 : 1;
+    return (x->stall.who > y->stall.who) - (x->stall.who < y->stall.who);
+}
+
+void stream_account_finish(struct stream_account *account)
+{
+    int kept = 0;
+    memset(account->stall_ns, 0, sizeof account->stall_ns);
+    for (int i = 0; i < account->blame_count; i++) {
+        account->stall_ns[account->blames[i].stall.cause] += account->blames[i].ns;
+        if (account->blames[i].ns)
+            account->blames[kept++] = account->blames[i];
+    }
+    account->blame_count = kept;
+    if (kept)
+        qsort(account->blames, (size_t)kept, sizeof *account->blames, compare_blames);
+}
+
+/* An observer hears of a wait when it is over. */
+static void tell(struct simulation *sim, int stream)
 {
     const struct simulate_observer *observer = sim->options->observer;
-    if (!observer || !observer->span || sim->status != STATUS_OK)
+    const struct lane *lane = &sim->lanes[stream];
+    if (!observer || !observer->span || sim->status != STATUS_OK || lane->blame == LANE_BUSY ||
+        lane->since_ns == sim->now_ns)
         return;
     const struct simulate_span span = {
         .kind = SIMULATE_STALL,
@@ -47,28 +77,10 @@ static void tell(struct simulation *sim, int stream, const struct lane *lane)
         .iteration = -1,
         .start_ns = lane->since_ns,
         .end_ns = sim->now_ns,
-        .stall = lane->doing,
+        .stall = sim->result.streams[stream].blames[lane->blame].stall,
     };
     if (!observer->span(observer->context, &span))
         sim->status = STATUS_SYSTEM;
-}
-
-/* Book the time since the lane last changed. */
-static void book(struct simulation *sim, int stream)
-{
-    const struct lane *lane = &sim->lanes[stream];
-    struct stream_account *account = &sim->result.streams[stream];
-    int64_t ns = sim->now_ns - lane->since_ns;
-    if (ns == 0)
-        return;
-    if (lane->doing.cause == STALL_BUSY) {
-        account->busy_ns += ns;
-        return;
-    }
-    account->stall_ns[lane->doing.cause] += ns;
-    if (!stream_account_blame(account, &lane->doing, ns) && sim->status == STATUS_OK)
-        sim->status = diag_no_memory(sim->diag);
-    tell(sim, stream, lane);
 }
 
 static struct stall doing_now(struct simulation *sim, int stream)
@@ -86,11 +98,20 @@ static struct stall doing_now(struct simulation *sim, int stream)
 static void look_at(struct simulation *sim, int stream)
 {
     struct stall doing = doing_now(sim, stream);
-    struct lane *lane = &sim->lanes[stream];
-    if (same(&doing, &lane->doing))
+    int blame = LANE_BUSY;
+    if (doing.cause != STALL_BUSY) {
+        blame = find_blame(&sim->result.streams[stream], &doing);
+        if (blame < 0) {
+            simulation_fail(sim, diag_no_memory(sim->diag));
+            return;
+        }
+    }
+    if (blame == sim->lanes[stream].blame)
         return;
-    book(sim, stream);
-    *lane = (struct lane){doing, sim->now_ns};
+    tell(sim, stream);
+    account_switch(sim, stream, blame);
+    if (sim->recording)
+        recording_lane(sim->recording, stream, blame);
 }
 
 void account_touched(struct simulation *sim)
@@ -112,8 +133,9 @@ void account_close(struct simulation *sim)
 {
     account_touched(sim);
     for (int s = 0; s < sim->program->stream_count; s++) {
-        book(sim, s);
-        sim->lanes[s].since_ns = sim->now_ns;
+        tell(sim, s);
+        account_switch(sim, s, LANE_BUSY);
+        stream_account_finish(&sim->result.streams[s]);
     }
 }
 

@@ -105,7 +105,7 @@ static struct instance next_instance(struct simulation *sim, int rank, int task)
     bool clock = p->driver == DRIVER_CLOCK;
     next.key = next.iteration + (clock ? plan_task(p->plan, rank, task)->stage : 0);
     const struct hand *hand = &sim->hands[worker];
-    if (next.iteration >= p->ends[rank])
+    if (next.iteration >= machine_end(p, sim->state, rank))
         next.place = NOWHERE;
     else if (hand->task == task && hand->iteration == next.iteration)
         next.place = IN_HAND;
@@ -186,7 +186,7 @@ static struct stall lacks_instance(struct simulation *sim, int stream)
     if (next.task < 0 || next.place == NOWHERE)
         return stall(STALL_NO_MORE_DATA, STALL_NOBODY);
     int worker = p->worker[rank * p->tasks + next.task];
-    int front = sim->hands[worker].task >= 0 ? sim->hands[worker].task : STALL_NOBODY;
+    int front = sim->hands[worker].task >= 0 ? (int)sim->hands[worker].task : STALL_NOBODY;
     switch (next.place) {
     case IN_HAND: return thread_cause(sim, worker, true, front);
     case QUEUED: return thread_cause(sim, worker, false, front);

@@ -80,8 +80,6 @@ static void do_batch(struct batch *batch, int threads)
 static bool add_account(struct stream_account *to, const struct stream_account *from)
 {
     to->busy_ns += from->busy_ns;
-    for (int i = 0; i < STALL_COUNT; i++)
-        to->stall_ns[i] += from->stall_ns[i];
     for (int i = 0; i < from->blame_count; i++)
         if (!stream_account_blame(to, &from->blames[i].stall, from->blames[i].ns))
             return false;
@@ -185,6 +183,8 @@ static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag 
     for (int i = 0; i < sum->replications; i++)
         if (!add_result(sum, &jobs[i].result, i))
             return diag_no_memory(diag);
+    for (size_t s = 0; s < streams; s++)
+        stream_account_finish(&sum->streams[s]);
     if (!sum_iterations(sum, jobs))
         return diag_no_memory(diag);
     sum->throughput_per_s = sum->iteration.mean > 0 ? 1e9 / sum->iteration.mean : NAN;

@@ -57,6 +57,7 @@ static bool allocate(struct simulation *sim)
     sim->timers = calloc(agents, sizeof *sim->timers);
     sim->started_ns = calloc(agents, sizeof *sim->started_ns);
     sim->member_streams = malloc(((size_t)p->member_count + 1) * sizeof *sim->member_streams);
+    sim->member_ops = malloc(((size_t)p->member_count + 1) * sizeof *sim->member_ops);
     sim->lanes = calloc(streams + 1, sizeof *sim->lanes);
     sim->hands = calloc(threads + 1, sizeof *sim->hands);
     sim->submitted = calloc(instances, sizeof *sim->submitted);
@@ -65,11 +66,15 @@ static bool allocate(struct simulation *sim)
     sim->task_positions = calloc(instances, sizeof *sim->task_positions);
     sim->task_pushes = calloc((size_t)p->tasks + 1, sizeof *sim->task_pushes);
     sim->allocated = calloc(ranks, sizeof *sim->allocated);
+    sim->draws = malloc(((size_t)sim->timing->draw_count + 1) * sizeof *sim->draws);
+    for (int i = 0; sim->draws && i < sim->timing->draw_count; i++)
+        sim->draws[i].run[0] = sim->draws[i].run[1] = -1;
     sim->result.streams = calloc(streams + 1, sizeof *sim->result.streams);
     return sim->dirty && sim->touched && sim->touched_ranks && sim->rank_first &&
            sim->rank_agents && sim->timers && sim->started_ns && sim->member_streams &&
-           sim->lanes && sim->hands && sim->submitted && sim->admitted_ns && sim->task_streams &&
-           sim->task_positions && sim->task_pushes && sim->allocated && sim->result.streams;
+           sim->member_ops && sim->lanes && sim->hands && sim->submitted && sim->admitted_ns &&
+           sim->task_streams && sim->task_positions && sim->task_pushes && sim->allocated &&
+           sim->draws && sim->result.streams;
 }
 
 void prepare_free(struct simulation *sim)
@@ -85,6 +90,7 @@ void prepare_free(struct simulation *sim)
     free(sim->timers);
     free(sim->started_ns);
     free(sim->member_streams);
+    free(sim->member_ops);
     free(sim->lanes);
     free(sim->hands);
     free(sim->submitted);
@@ -97,6 +103,7 @@ void prepare_free(struct simulation *sim)
     free(sim->pushes);
     free(sim->next_push);
     free(sim->allocated);
+    free(sim->draws);
 }
 
 /* ---- both forms ------------------------------------------------------------------------------ */
@@ -271,7 +278,7 @@ enum status prepare(struct simulation *sim, const struct program *program,
     for (int m = 0; m < program->member_count; m++)
         sim->member_streams[m] = -1;
     for (int s = 0; s < program->stream_count; s++)
-        sim->lanes[s].doing = (struct stall){STALL_NO_MORE_DATA, STALL_NOBODY};
+        sim->lanes[s].blame = LANE_BUSY; /* for no time: the first instant says what it does */
     list_rank_agents(sim);
     mark_everything(sim);
     return STATUS_OK;

@@ -1,7 +1,7 @@
 /*
  * simulate.c - see simulate.h. The loop:
  *
- *     do at once all that takes no time        (do_instant)
+ *     do at once all that takes no time        (simulation_instant)
  *     book what the streams are doing now      (account_touched)
  *     go to the next event's time, do all events of that time
  *
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/automaton.h"
 #include "sim/prepare.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
@@ -125,23 +126,37 @@ static int next_dirty(struct simulation *sim)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static void fail(struct simulation *sim, enum status status)
+void simulation_fail(struct simulation *sim, enum status status)
 {
     if (sim->status == STATUS_OK)
         sim->status = status;
 }
 
-static int64_t draw(const struct simulation *sim, int op, int64_t iteration)
+void simulation_start(struct simulation *sim, int agent, int priority, int64_t duration_ns)
 {
-    return timing_draw(sim->timing, op, iteration, sim->options->seed, sim->options->replication);
+    if (!events_push(&sim->events, sim->now_ns + duration_ns, priority, agent))
+        simulation_fail(sim, diag_no_memory(sim->diag));
 }
 
-static void start_timer(struct simulation *sim, int agent, int64_t duration_ns, int priority)
+/* The agent is busy as long as the longest of these operations takes. */
+static void start_timer(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
+                        int count)
 {
+    int64_t longest_ns = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t ns = simulation_draw(sim, ops[i].op, ops[i].iteration + sim->base);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
     sim->timers[agent] = TIMER_RUNNING;
     sim->started_ns[agent] = sim->now_ns;
-    if (!events_push(&sim->events, sim->now_ns + duration_ns, priority, agent))
-        fail(sim, diag_no_memory(sim->diag));
+    simulation_start(sim, agent, priority, longest_ns);
+    if (sim->recording)
+        recording_start(sim->recording, agent, priority, ops, count);
+}
+
+static bool takes_time(const struct simulation *sim, int op)
+{
+    return sim->timing->ops[op].mean_ns > 0 || sim->timing->ops[op].dist;
 }
 
 /* A piece of work has ended: tell who watches. */
@@ -156,13 +171,13 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
         .kind = kind,
         .agent = agent,
         .op = op,
-        .iteration = sim->program->tasks ? iteration : -1,
+        .iteration = sim->program->tasks ? iteration + sim->base : -1,
         .start_ns = sim->started_ns[agent],
         .end_ns = sim->now_ns,
         .stall = {STALL_BUSY, STALL_NOBODY},
     };
     if (!observer->span(observer->context, &span))
-        fail(sim, STATUS_SYSTEM);
+        simulation_fail(sim, STATUS_SYSTEM);
 }
 
 /* ---- drivers --------------------------------------------------------------------------------- */
@@ -173,26 +188,40 @@ static int64_t *admission_time(struct simulation *sim, int rank, int64_t iterati
     return &sim->admitted_ns[rank * window + (int)(iteration % window)];
 }
 
-static void note_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t oldest)
+void simulation_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
 {
-    int64_t in_flight = iteration + 1 - oldest;
     *admission_time(sim, rank, iteration) = sim->now_ns;
     sim->last_admission_ns = sim->now_ns;
+    sim->newest = iteration > sim->newest ? iteration : sim->newest;
     if (in_flight <= sim->result.in_flight_max)
         return;
     sim->result.in_flight_max = in_flight;
     sim->result.in_flight_bytes_max = in_flight * sim->iteration_bytes;
 }
 
-static void note_retired(struct simulation *sim, int rank, int64_t iteration)
+void simulation_retired(struct simulation *sim, int rank, int64_t iteration)
 {
     const struct simulate_observer *observer = sim->options->observer;
     if (!iterations_retired(&sim->iterations, rank, iteration, sim->now_ns))
-        fail(sim, diag_no_memory(sim->diag));
+        simulation_fail(sim, diag_no_memory(sim->diag));
     if (observer && observer->iteration && sim->status == STATUS_OK &&
         !observer->iteration(observer->context, rank, iteration,
                              *admission_time(sim, rank, iteration), sim->now_ns))
-        fail(sim, STATUS_SYSTEM);
+        simulation_fail(sim, STATUS_SYSTEM);
+}
+
+static void note_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t oldest)
+{
+    simulation_admitted(sim, rank, iteration + sim->base, iteration + 1 - oldest);
+    if (sim->recording)
+        recording_admitted(sim->recording, rank, iteration, iteration + 1 - oldest);
+}
+
+static void note_retired(struct simulation *sim, int rank, int64_t iteration)
+{
+    simulation_retired(sim, rank, iteration + sim->base);
+    if (sim->recording)
+        recording_retired(sim->recording, rank, iteration);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -209,7 +238,7 @@ static void machine_does(struct simulation *sim, int agent, struct effect *effec
     sim->result.violated |= effect->violated;
     if (observer && observer->step && sim->status == STATUS_OK &&
         !observer->step(observer->context, sim->now_ns, transition, effect))
-        fail(sim, STATUS_SYSTEM);
+        simulation_fail(sim, STATUS_SYSTEM);
 }
 
 static void driver_does(struct simulation *sim, int agent)
@@ -236,7 +265,7 @@ static void worker_takes(struct simulation *sim, int agent)
     int op = effect.op;
     while (p->ops[op].task < 0)
         op++;
-    sim->hands[p->agents[agent].index] = (struct hand){p->ops[op].task, effect.iteration};
+    sim->hands[p->agents[agent].index] = (struct hand){effect.iteration, p->ops[op].task};
     mark(sim, agent);
 }
 
@@ -354,7 +383,8 @@ static void stream_starts(struct simulation *sim, int agent)
     else if (op->kind == OP_GROUP)
         mark_members(sim, op->comm);
     else
-        start_timer(sim, agent, draw(sim, effect.op, effect.iteration), PRIORITY_STREAM);
+        start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){effect.op, effect.iteration},
+                    1);
     if (op->kind == OP_CALLBACK)
         mark(sim, program_thread_agent(p, op->callback));
     mark(sim, agent);
@@ -381,19 +411,16 @@ static void comm_starts(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
     const struct comm_desc *comm = &p->comms[p->agents[agent].index];
-    int64_t longest_ns = 0;
+    struct timed_op *ops = &sim->member_ops[comm->first_member];
     for (int m = 0; m < comm->count; m++) {
         int stream = sim->member_streams[comm->first_member + m];
         int stream_agent = program_stream_agent(p, stream);
-        int64_t iteration;
-        int op = machine_current_op(p, sim->state, stream_agent, &iteration);
-        int64_t duration_ns = draw(sim, op, iteration);
-        longest_ns = duration_ns > longest_ns ? duration_ns : longest_ns;
+        ops[m].op = machine_current_op(p, sim->state, stream_agent, &ops[m].iteration);
         sim->timers[stream_agent] = TIMER_RUNNING;
         sim->started_ns[stream_agent] = sim->now_ns;
         touch(sim, p->streams[stream].rank);
     }
-    start_timer(sim, agent, longest_ns, PRIORITY_COMM);
+    start_timer(sim, agent, PRIORITY_COMM, ops, comm->count);
 }
 
 static void comm_completes(struct simulation *sim, int agent)
@@ -440,10 +467,9 @@ static void look_at_thread(struct simulation *sim, int agent)
         worker_takes(sim, agent);
         return;
     }
-    int64_t duration_ns = p->ops[op].kind == OP_HOST ? draw(sim, op, iteration) : 0;
     sim->started_ns[agent] = sim->now_ns;
-    if (duration_ns > 0)
-        start_timer(sim, agent, duration_ns, PRIORITY_HOST);
+    if (p->ops[op].kind == OP_HOST && takes_time(sim, op))
+        start_timer(sim, agent, PRIORITY_HOST, &(struct timed_op){op, iteration}, 1);
     else
         thread_does(sim, agent, &p->ops[op]);
 }
@@ -463,7 +489,7 @@ static void look_at_stream(struct simulation *sim, int agent)
     if (sim->timers[agent] == TIMER_OVER)
         stream_finishes(sim, agent);
     else /* a group that is matched now */
-        start_timer(sim, agent, draw(sim, op, iteration), PRIORITY_STREAM);
+        start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){op, iteration}, 1);
 }
 
 static void look_at(struct simulation *sim, int agent)
@@ -494,7 +520,7 @@ static bool nothing_forgotten(struct simulation *sim)
 }
 #endif
 
-static void do_instant(struct simulation *sim)
+void simulation_instant(struct simulation *sim)
 {
     int agent;
     while (sim->status == STATUS_OK && (agent = next_dirty(sim)) >= 0)
@@ -507,7 +533,7 @@ static void do_instant(struct simulation *sim)
 }
 
 /* What took time until now is done. */
-static void do_event(struct simulation *sim, int agent)
+void simulation_event(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
     int64_t iteration;
@@ -533,14 +559,16 @@ static void run(struct simulation *sim)
 {
     const struct event *next;
     struct event event;
-    do_instant(sim);
+    simulation_instant(sim);
+    if (!sim->options->forgetful)
+        automaton_run(sim);
     while (sim->status == STATUS_OK && (next = events_next(&sim->events))) {
         sim->now_ns = next->time_ns;
         while ((next = events_next(&sim->events)) && next->time_ns == sim->now_ns) {
             events_pop(&sim->events, &event);
-            do_event(sim, event.agent);
+            simulation_event(sim, event.agent);
         }
-        do_instant(sim);
+        simulation_instant(sim);
     }
 }
 

@@ -82,8 +82,10 @@ struct stream_account {
     int blame_count, blame_cap;
 };
 
-/* Add to the account's split; false when memory is exhausted. */
+/* Add to the account's split; false when memory is exhausted. When all is in, finish it: the blames
+   without time go, the others are put in order, and the causes are summed up. */
 bool stream_account_blame(struct stream_account *account, const struct stall *stall, int64_t ns);
+void stream_account_finish(struct stream_account *account);
 
 /* Something that took time, told when it has ended. */
 struct simulate_span {
@@ -110,6 +112,7 @@ struct simulate_options {
     uint64_t seed;
     uint32_t replication;
     const struct simulate_observer *observer; /* NULL: nobody watches */
+    bool forgetful; /* ask the machine for every step, remember none: slow, for tests */
 };
 
 struct simulation_result {

@@ -1,5 +1,5 @@
 /*
- * simulation.h - the clocks beside a state; private to simulate.c, account.c and cause.c.
+ * simulation.h - the clocks beside a state; private to the event-driven engine.
  *
  * Everything is indexed as in the program. An agent is *dirty* when it may be able to do something
  * it could not do when it was last looked at; a rank is *touched* when something happened on it at
@@ -13,6 +13,12 @@
 #include "sim/events.h"
 #include "sim/simulate.h"
 
+/* An operation that takes time, in a relative iteration. */
+struct timed_op {
+    int op;
+    int64_t iteration;
+};
+
 /* What an agent that takes time is doing. */
 enum timer {
     TIMER_NONE,
@@ -22,14 +28,21 @@ enum timer {
 
 /* What a stream has been doing since when. */
 struct lane {
-    struct stall doing; /* cause STALL_BUSY: work */
+    int blame; /* LANE_BUSY: work; else why it is idle, of its account's blames */
     int64_t since_ns;
+};
+enum { LANE_BUSY = -1 };
+
+/* Draws of one operation: the last two runs, which are all that iterations in flight need. */
+struct draws {
+    int64_t run[2]; /* -1: none */
+    int64_t ns[2][RANDOM_RUN];
 };
 
 /* The instance a worker has in hand. */
 struct hand {
-    int task; /* -1: none */
-    int64_t iteration;
+    int64_t iteration; /* relative */
+    int64_t task;      /* -1: none */
 };
 
 /* Host programs: the work one thread pushes to one stream, in order. */
@@ -58,16 +71,23 @@ struct simulation {
     int *rank_first,
         *rank_agents; /* threads and streams of rank r: rank_agents[rank_first[r] ..] */
 
-    uint8_t *timers;     /* enum timer of an agent */
-    int64_t *started_ns; /* when what an agent is doing began */
+    /* The state's iteration numbers and those below that say so are relative to this one. */
+    int64_t base;
+    struct draws *draws;         /* per operation that varies */
+    struct recording *recording; /* writes down what happens; NULL: nobody does */
+
+    uint8_t *timers;             /* enum timer of an agent */
+    int64_t *started_ns;         /* when what an agent is doing began */
+    struct timed_op *member_ops; /* per communicator member: scratch */
     int *member_streams; /* per communicator member: the stream whose operation has started, -1 */
     struct lane *lanes;  /* per stream */
 
     /* pipeline form */
     struct hand *hands;   /* per thread */
-    int64_t *submitted;   /* per rank and task: instances whose work is pushed */
+    int64_t *submitted;   /* per rank and task: instances whose work is pushed; relative */
     int64_t *admitted_ns; /* per rank and iteration mod window */
     int64_t last_admission_ns;
+    int64_t newest;          /* iteration admitted, on any rank */
     int *task_streams;       /* per rank and task */
     int *task_positions;     /* per rank and task: place in the enqueue order */
     bool *task_pushes;       /* per task: has it a device part? */
@@ -83,12 +103,50 @@ struct simulation {
     int64_t *allocated;  /* per rank: bytes between alloc and free */
 };
 
+/* simulate.c: what took time at this agent is done; then, all events of this time being done, do
+   what takes no time and bring the accounts up to the present. */
+void simulation_event(struct simulation *sim, int agent);
+void simulation_instant(struct simulation *sim);
+/* The same for what is only written down: a timer that starts, an iteration that begins or ends. */
+void simulation_start(struct simulation *sim, int agent, int priority, int64_t duration_ns);
+void simulation_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);
+void simulation_retired(struct simulation *sim, int rank, int64_t iteration);
+void simulation_fail(struct simulation *sim, enum status status);
+
+/* How long an operation takes in an absolute iteration. */
+static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t iteration)
+{
+    const struct op_time *time = &sim->timing->ops[op];
+    if (!time->dist)
+        return time->mean_ns;
+    if (sim->program->tasks == 0)
+        return timing_draw(sim->timing, op, 0, sim->options->seed, sim->options->replication);
+    struct draws *draws = &sim->draws[time->draw];
+    int64_t run = iteration / RANDOM_RUN;
+    if (draws->run[run % 2] != run) {
+        timing_draw_run(sim->timing, op, iteration, sim->options->seed, sim->options->replication,
+                        draws->ns[run % 2]);
+        draws->run[run % 2] = run;
+    }
+    return draws->ns[run % 2][iteration % RANDOM_RUN];
+}
+
 /* Why a stream that is not busy is idle; asked when nothing more can happen at this instant. */
 struct stall cause_of_idleness(struct simulation *sim, int stream);
 
 /* account.c: bring the accounts of the touched ranks up to the present; and of all, at the end. */
 void account_touched(struct simulation *sim);
 void account_close(struct simulation *sim);
+
+/* A stream does something else from now on. */
+static inline void account_switch(struct simulation *sim, int stream, int blame)
+{
+    struct lane *lane = &sim->lanes[stream];
+    struct stream_account *account = &sim->result.streams[stream];
+    int64_t ns = sim->now_ns - lane->since_ns;
+    *(lane->blame == LANE_BUSY ? &account->busy_ns : &account->blames[lane->blame].ns) += ns;
+    *lane = (struct lane){blame, sim->now_ns};
+}
 /* Does every stream's account add up? For assertions. */
 bool account_check(const struct simulation *sim);
 

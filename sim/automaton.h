@@ -1,0 +1,43 @@
+/*
+ * automaton.h - what the machine does is remembered, so that it need not be asked twice; private to
+ * the event-driven engine.
+ *
+ * Without its clocks a simulation has few states: those of the machine, iteration numbers being
+ * relative (machine_canonical), and who is busy. What follows when somebody's time is over depends
+ * on nothing else. So the simulation is a finite automaton that is found on the way:
+ *
+ *     node   a state, as bytes
+ *     edge   agent a's time is over: timers that start, streams that change what they do,
+ *            iterations that begin or end, and the next node
+ *
+ * The first time an edge is taken the machine does the steps and a recording is made; from then on
+ * the recording is played. Luck is in the durations alone, which are drawn in either case. An edge
+ * is taken per event; of several events at one time all but the last lead to an open node, where the
+ * instant has not been brought to its end.
+ */
+#ifndef SWSIM_AUTOMATON_H
+#define SWSIM_AUTOMATON_H
+
+#include "sim/simulation.h"
+
+/* What an edge holds, in `code`: `starts`, then `lanes`, then `turns`. The first failure to get
+   memory is remembered. */
+struct recording {
+    int32_t *code;
+    size_t count, cap;
+    int starts, lanes, turns;
+    bool failed;
+};
+
+void recording_start(struct recording *recording, int agent, int priority,
+                     const struct timed_op *ops, int count);
+void recording_lane(struct recording *recording, int stream, int blame);
+void recording_admitted(struct recording *recording, int rank, int64_t iteration,
+                        int64_t in_flight);
+void recording_retired(struct recording *recording, int rank, int64_t iteration);
+
+/* Go on from the present instant, its end included, as long as that is faster than asking the
+   machine, and at most until the end of the data comes in sight. */
+void automaton_run(struct simulation *sim);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * t_engines.c - every engine gives the same answer to the nanosecond: times, stalls with their
+ * causes, figures of iterations, deadlocks. On random plans of many kinds and on every plan there is.
+ */
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "core/parse.h"
+#include "sim/simulate.h"
+#include "tests/random_plan.h"
+#include "tests/tap.h"
+
+static struct diag diag;
+
+/* ---- are two results the same? --------------------------------------------------------------- */
+
+static bool same_double(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static bool same_account(const struct stream_account *a, const struct stream_account *b)
+{
+    if (a->busy_ns != b->busy_ns || a->blame_count != b->blame_count ||
+        memcmp(a->stall_ns, b->stall_ns, sizeof a->stall_ns) != 0)
+        return false;
+    for (int i = 0; i < a->blame_count; i++)
+        if (a->blames[i].stall.cause != b->blames[i].stall.cause ||
+            a->blames[i].stall.who != b->blames[i].stall.who || a->blames[i].ns != b->blames[i].ns)
+            return false;
+    return true;
+}
+
+/* What differs first, or NULL. */
+static const char *difference(const struct simulation_result *a, const struct simulation_result *b)
+{
+    if (a->makespan_ns != b->makespan_ns)
+        return "makespan";
+    if (a->steps != b->steps || a->tasks != b->tasks)
+        return "number of steps or tasks";
+    if (a->violated != b->violated || a->blocked_count != b->blocked_count)
+        return "what went wrong";
+    if (a->fill_ns != b->fill_ns || a->drain_ns != b->drain_ns)
+        return "fill or drain";
+    if (a->in_flight_max != b->in_flight_max || a->in_flight_bytes_max != b->in_flight_bytes_max)
+        return "in flight";
+    if (!same_double(a->iteration.mean, b->iteration.mean) ||
+        !same_double(a->iteration.p50, b->iteration.p50) ||
+        !same_double(a->iteration.p99, b->iteration.p99) ||
+        !same_double(a->iteration.ci_low, b->iteration.ci_low))
+        return "figures of iterations";
+    for (int s = 0; s < a->stream_count; s++)
+        if (!same_account(&a->streams[s], &b->streams[s]))
+            return "a stream's account";
+    return NULL;
+}
+
+static void show_accounts(const struct program *p, const char *name,
+                          const struct simulation_result *result)
+{
+    tap_note("%s: makespan %lld, mean %.3f", name, (long long)result->makespan_ns,
+             result->iteration.mean);
+    for (int s = 0; s < result->stream_count; s++) {
+        const struct stream_account *account = &result->streams[s];
+        char text[200];
+        tap_note("  %s rank %d: busy %lld", p->streams[s].name, p->streams[s].rank,
+                 (long long)account->busy_ns);
+        for (int i = 0; i < account->blame_count; i++)
+            tap_note("    %lld %s", (long long)account->blames[i].ns,
+                     stall_describe(p, p->streams[s].rank, &account->blames[i].stall, text,
+                                    sizeof text));
+    }
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+struct tally {
+    int compared, different, blocked;
+};
+
+/* Durations vary by this rule, or not at all. */
+static const struct dist shapes[] = {
+    {.kind = DIST_CONSTANT},
+    {.kind = DIST_NORMAL, .parameter = 0.5},
+    {.kind = DIST_EXPONENTIAL, .spike_probability = 0.02, .spike_add_ns = 20000},
+    {.kind = DIST_UNIFORM, .parameter = 1},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static void compare_runs(struct tally *tally, const struct program *program,
+                         const struct timing *timing, uint64_t seed, const char *what)
+{
+    struct simulation_result want, got;
+    struct simulate_options options = {.seed = seed, .forgetful = true};
+    if (simulate_run(program, timing, &options, &want, &diag) != STATUS_OK) {
+        tap_ok(0, "%s is simulated: %s", what, diag.messages[0].text);
+        return;
+    }
+    options.forgetful = false;
+    if (simulate_run(program, timing, &options, &got, &diag) != STATUS_OK) {
+        tap_ok(0, "%s is simulated with a memory: %s", what, diag.messages[0].text);
+        simulation_fini(&want);
+        return;
+    }
+    const char *differs = difference(&want, &got);
+    tally->compared++;
+    tally->blocked += want.blocked_count > 0;
+    if (differs && tally->different++ < 3) {
+        tap_note("%s, seed %llu: %s", what, (unsigned long long)seed, differs);
+        show_accounts(program, "forgetful", &want);
+        show_accounts(program, "with memory", &got);
+    }
+    simulation_fini(&want);
+    simulation_fini(&got);
+}
+
+static void compare_plan(struct tally *tally, const struct plan *plan, enum driver driver,
+                         int64_t iterations, const struct dist *shape, uint64_t seed,
+                         const char *what)
+{
+    struct program *program;
+    struct timing timing;
+    const struct program_options options = {.driver = driver, .iterations = iterations};
+    const struct jitter_rule rule = {"*", *shape};
+    if (program_build(plan, &options, &program, &diag) != STATUS_OK)
+        return;
+    if (timing_init(&timing, program, &rule, shape->kind != DIST_CONSTANT, &diag) == STATUS_OK) {
+        compare_runs(tally, program, &timing, seed, what);
+        timing_fini(&timing);
+    }
+    program_close(program);
+}
+
+static void compare_text(struct tally *tally, const char *text, uint64_t seed)
+{
+    struct plan plan;
+    if (plan_parse("random.yaml", text, strlen(text), &plan, &diag) != STATUS_OK) {
+        tap_ok(0, "random plan %llu is good: %s", (unsigned long long)seed, diag.messages[0].text);
+        return;
+    }
+    for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++) {
+        int before = tally->different;
+        compare_plan(tally, &plan, driver, 200, &shapes[seed % SHAPES], seed, driver_key(driver));
+        if (tally->different > before && tally->different <= 3)
+            tap_note("%s", text);
+    }
+    plan_fini(&plan);
+}
+
+/* ---- random plans ---------------------------------------------------------------------------- */
+
+static void test_random_plans(void)
+{
+    struct tally tally = {0};
+    int count = getenv("SWSIM_LONG") ? 3000 : 250;
+    for (int i = 0; i < count; i++) {
+        char *text = random_plan((uint64_t)i, RANDOM_PIPELINE);
+        compare_text(&tally, text, (uint64_t)i);
+        free(text);
+    }
+    tap_is_int(tally.different, 0, "random plans: %d runs compared", tally.compared);
+    tap_ok(tally.blocked > 0 && tally.blocked < tally.compared, "%d of them deadlocks",
+           tally.blocked);
+}
+
+static void test_our_plans(void)
+{
+    struct tally tally = {0};
+    const char *source = getenv("srcdir");
+    char pattern[4096];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/plans/*/*.yaml", source ? source : ".");
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        tap_skip("no plans in $srcdir/plans");
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct plan plan;
+        if (plan_read(found.gl_pathv[i], &plan, &diag) != STATUS_OK)
+            continue;
+        for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++)
+            if (plan.form == FORM_PIPELINE)
+                compare_plan(&tally, &plan, driver, 400, &shapes[i % SHAPES], 7,
+                             found.gl_pathv[i]);
+        plan_fini(&plan);
+    }
+    globfree(&found);
+    tap_ok(tally.different == 0 && tally.compared > 20, "our plans: %d runs, %d differ",
+           tally.compared, tally.different);
+}
+
+int main(void)
+{
+    diag_init(&diag);
+    test_random_plans();
+    test_our_plans();
+    diag_fini(&diag);
+    return tap_done();
+}
