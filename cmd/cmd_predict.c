@@ -115,22 +115,17 @@ static enum status parse_sweep(struct app *app, const char *text, struct request
 
 /* ---- one prediction -------------------------------------------------------------------------- */
 
-enum { PROGRESS_EVERY = 1024 };
-
 struct watch {
     struct progress progress;
     int64_t iterations;
 };
 
 /* An observer of the first replication that says how far it has come. */
-static bool watch_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
-                            int64_t retired_ns)
+static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
 {
     struct watch *watch = context;
-    (void)admitted_ns;
-    if (rank == 0 && number % PROGRESS_EVERY == 0)
-        progress_show(&watch->progress, "%" PRId64 " of %" PRId64 " iterations, %.1f s simulated",
-                      number, watch->iterations, 1e-9 * (double)retired_ns);
+    progress_show(&watch->progress, "%" PRId64 " of %" PRId64 " iterations, %.1f s simulated",
+                  iterations, watch->iterations, 1e-9 * (double)time_ns);
     return true;
 }
 
@@ -138,7 +133,7 @@ static enum status simulate_watched(struct app *app, const struct plan *plan,
                                     struct predict_options options, struct prediction *out)
 {
     struct watch watch = {.iterations = options.program.iterations};
-    const struct simulate_observer observer = {&watch, NULL, watch_iteration, NULL};
+    const struct simulate_observer observer = {.context = &watch, .progress = watch_progress};
     progress_init(&watch.progress, app);
     options.observer = &observer;
     enum status status = predict(plan, &options, out, &app->diag);

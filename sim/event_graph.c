@@ -2,7 +2,7 @@
  * event_graph.c - see event_graph.h.
  *
  * The builder executes one period of every rank symbolically: it goes through the bodies of the
- * tasks in enqueue order and does what the machine would do, with a cursor (an event and an offset)
+ * tasks in enqueue order and does what the machine would do, with a cursor (an event_ref)
  * in place of each clock: where a thread is, when the last item of a stream is through, when a
  * communicator is free. What a period takes over from the one before, and events of instances that
  * come later in the walk, are slots; edges out of slots are resolved when the walk is over.
@@ -20,21 +20,43 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { NONE = -1 };
 
-/* A time: `offset_ns` after an event, of `height` periods ago. */
-struct cursor {
-    int event; /* < 0: slot ~event */
-    int height;
-    int64_t offset_ns;
-};
+static const struct event_ref no_ref = {EVENT_NONE, 0, false};
 
 /* A collective that all members of a communicator take part in. */
 struct joint {
     int event; /* NONE: no member has come to it in the walk */
     int stage; /* by which the event's period is counted */
-    int64_t longest_ns;
+};
+
+/* What a thread can be held up by, in its order. */
+struct note {
+    enum { NOTE_HOST, NOTE_AWAIT, NOTE_TICKET } kind;
+    struct event_ref until;
+    int task, on; /* whose instance; AWAIT: the task waited for */
+    int begin;    /* event of the instance */
+};
+struct notes {
+    struct note *items;
+    size_t count, cap;
+};
+
+/* What is pushed to a stream, in its order. */
+struct item {
+    enum { ITEM_WAIT, ITEM_WORK, ITEM_RECORD } kind;
+    int task, on;            /* whose instance; WAIT: the task waited for */
+    int begin;               /* event of the instance */
+    size_t noted;            /* notes of its thread so far */
+    struct event_ref pushed; /* the thread, then */
+    struct event_ref until;  /* WAIT: the event; WORK, RECORD: the event of the graph */
+    struct event_ref member; /* WORK: a collective: when its communicator is free */
+};
+struct items {
+    struct item *items;
+    size_t count, cap;
 };
 
 struct builder {
@@ -42,15 +64,19 @@ struct builder {
     const struct timing *timing;
     struct arena scratch;
     struct event_graph out;
-    size_t edge_cap, event_cap, closed_cap;
-    bool *closed;            /* per event: something depends on it */
-    struct joint *joints;    /* per communicator and task */
-    int *positions;          /* per rank and task: in enqueue order */
-    int *stream_threads;     /* who pushes; NONE: nobody */
-    int *items, *first_item; /* per stream: pushed by an iteration; its first slot */
-    int *walked;             /* per stream: items of the period walked so far */
-    struct cursor *pushed;   /* per stream: the thread, when it pushed last */
-    struct cursor *slots;
+    size_t edge_cap, link_cap, event_cap, closed_cap, op_cap, idle_cap;
+    bool *closed;             /* per event: something depends on it */
+    struct joint *joints;     /* per communicator and task */
+    int *positions;           /* per rank and task: in enqueue order */
+    int *stream_threads;      /* who pushes; NONE: nobody */
+    int *items, *first_item;  /* per stream: pushed by an iteration; its first slot */
+    int *walked;              /* per stream: items of the period walked so far */
+    struct event_ref *pushed; /* per stream: the thread, when it pushed last */
+    struct event_ref *slots;
+    struct notes *notes;      /* per thread */
+    struct items *pushes;     /* per stream */
+    struct event_ref *serves; /* per rank and task: the end of its turn */
+    int begin;                /* the event at which the instance in hand began */
     int slot_threads, slot_streams, slot_members, slot_served, slot_events, slot_signals;
     int slot_count;
 };
@@ -108,8 +134,6 @@ static bool may_apply(struct builder *b)
         return refuse(b, "only pipelines have a steady state");
     if (p->driver != DRIVER_CLOCK)
         return refuse(b, "only the clock driver hands out work in a fixed order");
-    if (b->timing->varies)
-        return refuse(b, "durations vary");
     if (machine->sm_slots || p->hw_queue_count)
         return refuse(b, "streams compete for %s",
                       machine->sm_slots ? "residency slots" : "hardware queues");
@@ -261,80 +285,141 @@ static bool collectives_agree(struct builder *b, struct follower *first, struct 
 
 /* ---- events and edges ------------------------------------------------------------------------ */
 
-static int new_event(struct builder *b, enum event_kind kind, int rank, int task)
+static int new_event(struct builder *b, enum event_kind kind, const struct place *place)
 {
     size_t count = (size_t)b->out.event_count;
     if (!arena_grow(&b->out.arena, (void **)&b->out.events, count, &b->event_cap,
                     sizeof *b->out.events) ||
         !arena_grow(&b->scratch, (void **)&b->closed, count, &b->closed_cap, sizeof *b->closed))
         return 0; /* the arena remembers */
-    b->out.events[count] = (struct event){kind, rank, task};
+    b->out.events[count] = (struct event){kind, place->rank, place->task, place->stage, 0, 0};
     b->closed[count] = false;
     return b->out.event_count++;
 }
 
-/* `event` is not before `from`, of `height` periods ago. */
-static void add_cause(struct builder *b, struct cursor from, int event, int height)
+/* `event` takes as long as this operation, too. All its operations are named in a row. */
+static void add_op(struct builder *b, int event, const struct op *op)
 {
-    if (!arena_grow(&b->out.arena, (void **)&b->out.edges, (size_t)b->out.edge_count, &b->edge_cap,
-                    sizeof *b->out.edges))
+    if (b->out.event_count == 0 ||
+        !arena_grow(&b->out.arena, (void **)&b->out.ops, (size_t)b->out.op_count, &b->op_cap,
+                    sizeof *b->out.ops))
+        return;
+    struct event *taker = &b->out.events[event];
+    if (taker->op_count++ == 0)
+        taker->op_first = b->out.op_count;
+    b->out.ops[b->out.op_count++] = (int)(op - b->p->ops);
+}
+
+/* `event` is not before `from`, of `height` periods ago; `lane` as in event_link. */
+static void add_cause(struct builder *b, struct event_ref from, int event, int height, int lane)
+{
+    size_t count = (size_t)b->out.edge_count;
+    if (!arena_grow(&b->out.arena, (void **)&b->out.edges, count, &b->edge_cap,
+                    sizeof *b->out.edges) ||
+        !arena_grow(&b->out.arena, (void **)&b->out.links, count, &b->link_cap,
+                    sizeof *b->out.links))
         return;
     if (from.event >= 0 && b->out.event_count > 0)
         b->closed[from.event] = true;
+    b->out.links[count] = (struct event_link){from.end, lane};
     b->out.edges[b->out.edge_count++] =
-        (struct ratio_edge){from.event, event, from.height + height, from.offset_ns};
+        (struct ratio_edge){from.event, event, from.height + height, 0};
 }
 
 /* The slot's final cursor, of `height` periods ago. */
-static struct cursor of_slot(int slot, int height)
+static struct event_ref of_slot(int slot, int height)
 {
-    return (struct cursor){~slot, height, 0};
+    return (struct event_ref){~slot, height, false};
 }
 
-static struct cursor at_event(int event)
+static struct event_ref at_event(int event)
 {
-    return (struct cursor){event, 0, 0};
+    return (struct event_ref){event, 0, false};
 }
 
-static bool is_open(const struct builder *b, const struct cursor *at)
+static bool is_open(const struct builder *b, const struct event_ref *at)
 {
-    return at->event >= 0 && at->height == 0 && at->offset_ns == 0 && b->out.event_count > 0 &&
+    return at->event >= 0 && at->height == 0 && !at->end && b->out.event_count > 0 &&
            !b->closed[at->event];
 }
 
-/* Move `at` to the later of both; `kind` is that of the event this may need. */
-static void join(struct builder *b, struct cursor *at, struct cursor other, enum event_kind kind,
-                 const struct place *place)
+/* Move the cursor of a lane to the later of both. */
+static void join(struct builder *b, int lane, struct event_ref other, int other_lane,
+                 enum event_kind kind, const struct place *place)
 {
+    struct event_ref *at = &b->slots[lane];
     if (!is_open(b, at)) {
-        int event = new_event(b, kind, place->rank, place->task);
-        add_cause(b, *at, event, 0);
+        int event = new_event(b, kind, place);
+        add_cause(b, *at, event, 0, lane);
         *at = at_event(event);
     }
-    add_cause(b, other, at->event, 0);
+    add_cause(b, other, at->event, 0, other_lane);
+}
+
+/* The lane goes on when this operation, too, is over. */
+static void spend(struct builder *b, int lane, const struct op *op, enum event_kind kind,
+                  const struct place *place)
+{
+    struct event_ref *at = &b->slots[lane];
+    bool fresh = at->event >= 0 && at->height == 0 && !at->end && b->out.event_count > 0 &&
+                 b->out.events[at->event].op_count == 0;
+    if (!fresh) {
+        int event = new_event(b, kind, place);
+        add_cause(b, *at, event, 0, lane);
+        *at = at_event(event);
+    }
+    add_op(b, at->event, op);
+    at->end = true;
+    if (b->out.event_count > 0)
+        b->closed[at->event] = true;
 }
 
 /* Nothing may be added to what this is the time of. */
-static struct cursor closed(struct builder *b, struct cursor at)
+static struct event_ref closed(struct builder *b, struct event_ref at)
 {
     if (at.event >= 0 && b->out.event_count > 0)
         b->closed[at.event] = true;
     return at;
 }
 
-static bool same_cursor(const struct cursor *a, const struct cursor *b)
+static bool same_cursor(const struct event_ref *a, const struct event_ref *b)
 {
-    return a->event == b->event && a->height == b->height && a->offset_ns == b->offset_ns;
+    return a->event == b->event && a->height == b->height && a->end == b->end;
 }
 
-static struct cursor *thread_slot(struct builder *b, int thread)
+static struct event_ref *thread_slot(struct builder *b, int thread)
 {
     return &b->slots[b->slot_threads + thread];
 }
 
-static struct cursor *stream_slot(struct builder *b, int stream)
+static struct event_ref *stream_slot(struct builder *b, int stream)
 {
     return &b->slots[b->slot_streams + stream];
+}
+
+static void note(struct builder *b, const struct place *place, struct note what)
+{
+    struct notes *notes = &b->notes[place->thread];
+    if (!arena_grow(&b->scratch, (void **)&notes->items, notes->count, &notes->cap,
+                    sizeof *notes->items))
+        return;
+    what.task = place->task;
+    what.begin = b->begin;
+    notes->items[notes->count++] = what;
+}
+
+static void note_push(struct builder *b, const struct op *op, const struct place *place,
+                      struct item what)
+{
+    struct items *items = &b->pushes[op->stream];
+    if (!arena_grow(&b->scratch, (void **)&items->items, items->count, &items->cap,
+                    sizeof *items->items))
+        return;
+    what.task = place->task;
+    what.begin = b->begin;
+    what.noted = b->notes[place->thread].count;
+    what.pushed = *thread_slot(b, place->thread);
+    items->items[items->count++] = what;
 }
 
 /* ---- what operations do ---------------------------------------------------------------------- */
@@ -354,7 +439,7 @@ static void take_place(struct builder *b, int stream, const struct place *place)
     int periods = 0;
     for (; item < 0; item += items)
         periods++;
-    join(b, thread_slot(b, place->thread), of_slot(b->first_item[stream] + item, periods),
+    join(b, b->slot_threads + place->thread, of_slot(b->first_item[stream] + item, periods), NONE,
          EVENT_HOST, place);
 }
 
@@ -383,8 +468,10 @@ static void walk_await(struct builder *b, const struct op *op, const struct plac
     int age = age_of(b, op, place, &before);
     if (before && b->p->worker[op->object] == place->thread)
         return;
-    join(b, thread_slot(b, place->thread), of_slot(b->slot_signals + op->object, age), EVENT_HOST,
-         place);
+    struct event_ref signal = of_slot(b->slot_signals + op->object, age);
+    join(b, b->slot_threads + place->thread, signal, NONE, EVENT_HOST, place);
+    note(b, place,
+         (struct note){.kind = NOTE_AWAIT, .until = signal, .on = op->object % b->p->tasks});
 }
 
 static void walk_wait(struct builder *b, const struct op *op, const struct place *place)
@@ -393,85 +480,121 @@ static void walk_wait(struct builder *b, const struct op *op, const struct place
     bool before;
     int age = age_of(b, op, place, &before), on = op->object % p->tasks;
     int plan_stream = plan_task(p->plan, place->rank, on)->stream;
+    int lane = b->slot_streams + op->stream;
+    struct event_ref event = of_slot(b->slot_events + op->object, age);
     take_place(b, op->stream, place);
     if (is_bounded(p, op->stream, b->items[op->stream]))
-        join(b, stream_slot(b, op->stream), *thread_slot(b, place->thread), EVENT_DEVICE, place);
-    if (!before || plan_stream != p->streams[op->stream].plan_stream)
-        join(b, stream_slot(b, op->stream), of_slot(b->slot_events + op->object, age), EVENT_DEVICE,
-             place);
+        join(b, lane, *thread_slot(b, place->thread), NONE, EVENT_DEVICE, place);
+    if (!before || plan_stream != p->streams[op->stream].plan_stream) {
+        note_push(b, op, place, (struct item){.kind = ITEM_WAIT, .until = event, .on = on});
+        join(b, lane, event, NONE, EVENT_DEVICE, place);
+    }
     end_item(b, op->stream);
 }
 
 static void walk_ticket(struct builder *b, const struct place *place)
 {
-    join(b, thread_slot(b, place->thread), b->slots[b->slot_served + place->rank], EVENT_HOST,
-         place);
+    int served = b->slot_served + place->rank;
+    struct event_ref turn = b->slots[served];
+    join(b, b->slot_threads + place->thread, turn, served, EVENT_HOST, place);
+    note(b, place, (struct note){.kind = NOTE_TICKET, .until = turn});
+}
+
+static void walk_serve(struct builder *b, const struct place *place)
+{
+    struct event_ref end = closed(b, *thread_slot(b, place->thread));
+    b->slots[b->slot_served + place->rank] = end;
+    b->serves[place->rank * b->p->tasks + place->task] = end;
+}
+
+static void walk_host(struct builder *b, const struct op *op, const struct place *place)
+{
+    int lane = b->slot_threads + place->thread;
+    spend(b, lane, op, EVENT_HOST, place);
+    note(b, place, (struct note){.kind = NOTE_HOST, .until = b->slots[lane]});
 }
 
 static void walk_sync(struct builder *b, const struct op *op, const struct place *place)
 {
     for (int s = 0; s < b->p->stream_count; s++)
         if (op->sync == SYNC_STREAM ? s == op->stream : b->p->streams[s].rank == place->rank)
-            join(b, thread_slot(b, place->thread), *stream_slot(b, s), EVENT_HOST, place);
+            join(b, b->slot_threads + place->thread, *stream_slot(b, s), NONE, EVENT_HOST, place);
 }
 
 static void walk_work(struct builder *b, const struct op *op, const struct place *place)
 {
-    struct cursor *stream = stream_slot(b, op->stream);
+    struct event_ref *stream = stream_slot(b, op->stream);
+    int lane = b->slot_streams + op->stream;
     take_place(b, op->stream, place);
     b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-    join(b, stream, b->pushed[op->stream], EVENT_DEVICE, place);
-    stream->offset_ns += b->timing->ops[op - b->p->ops].mean_ns;
-    closed(b, *stream);
+    join(b, lane, b->pushed[op->stream], NONE, EVENT_DEVICE, place);
+    spend(b, lane, op, EVENT_DEVICE, place);
+    note_push(b, op, place, (struct item){.kind = ITEM_WORK, .until = *stream, .member = no_ref});
     end_item(b, op->stream);
+}
+
+/* The operation of each member. */
+static void add_joint_ops(struct builder *b, const struct op *op, int event)
+{
+    const struct program *p = b->p;
+    const struct comm_desc *comm = &p->comms[op->comm];
+    for (int m = 0; m < comm->count; m++) {
+        const struct body *body = body_of(p, comm->members[m], op->task);
+        for (int i = body->first; i < body->first + body->count; i++)
+            if (p->ops[i].kind == OP_COLLECTIVE)
+                add_op(b, event, &p->ops[i]);
+    }
 }
 
 /* All members are in it for as long as the slowest. */
 static void walk_collective(struct builder *b, const struct op *op, const struct place *place)
 {
     struct joint *joint = &b->joints[op->comm * b->p->tasks + op->task];
-    struct cursor *stream = stream_slot(b, op->stream);
-    struct cursor *member =
-        &b->slots[b->slot_members + b->p->comms[op->comm].first_member + op->member];
+    struct event_ref *stream = stream_slot(b, op->stream);
+    int lane = b->slot_members + b->p->comms[op->comm].first_member + op->member;
+    struct event_ref *member = &b->slots[lane], free_at = *member;
     if (joint->event == NONE) {
-        bool shared = b->p->comms[op->comm].count > 1;
-        joint->event = new_event(b, EVENT_DEVICE, shared ? NONE : place->rank, place->task);
+        struct place shared = *place;
+        shared.rank = b->p->comms[op->comm].count > 1 ? NONE : place->rank;
+        joint->event = new_event(b, EVENT_DEVICE, &shared);
         joint->stage = place->stage;
+        add_joint_ops(b, op, joint->event);
     }
     int shift = joint->stage - place->stage;
     take_place(b, op->stream, place);
     b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-    add_cause(b, b->pushed[op->stream], joint->event, shift);
-    add_cause(b, *stream, joint->event, shift);
-    if (!same_cursor(member, stream))
-        add_cause(b, *member, joint->event, shift);
-    *stream = *member = (struct cursor){joint->event, -shift, joint->longest_ns};
+    add_cause(b, b->pushed[op->stream], joint->event, shift, NONE);
+    add_cause(b, *stream, joint->event, shift, b->slot_streams + op->stream);
+    add_cause(b, *member, joint->event, shift, lane);
+    *stream = *member = (struct event_ref){joint->event, -shift, true};
     closed(b, *stream);
+    note_push(b, op, place, (struct item){.kind = ITEM_WORK, .until = *stream, .member = free_at});
     end_item(b, op->stream);
 }
 
 static void walk_record(struct builder *b, const struct op *op, const struct place *place)
 {
-    struct cursor *stream = stream_slot(b, op->stream);
+    struct event_ref *stream = stream_slot(b, op->stream);
     take_place(b, op->stream, place);
     if (!same_cursor(thread_slot(b, place->thread), &b->pushed[op->stream])) {
         b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-        join(b, stream, b->pushed[op->stream], EVENT_DEVICE, place);
+        join(b, b->slot_streams + op->stream, b->pushed[op->stream], NONE, EVENT_DEVICE, place);
     }
     b->slots[b->slot_events + op->object] = closed(b, *stream);
+    note_push(b, op, place, (struct item){.kind = ITEM_RECORD, .until = *stream, .member = no_ref});
     end_item(b, op->stream);
 }
 
 static void walk_op(struct builder *b, const struct op *op, const struct place *place)
 {
-    struct cursor *thread = thread_slot(b, place->thread);
+    struct event_ref *thread = thread_slot(b, place->thread);
     switch (op->kind) {
     case OP_AWAIT: walk_await(b, op, place); break;
     case OP_WAIT: walk_wait(b, op, place); break;
     case OP_TICKET: walk_ticket(b, place); break;
-    case OP_SERVE: b->slots[b->slot_served + place->rank] = closed(b, *thread); break;
+    case OP_SERVE: walk_serve(b, place); break;
     case OP_SYNC: walk_sync(b, op, place); break;
-    case OP_HOST: thread->offset_ns += b->timing->ops[op - b->p->ops].mean_ns; break;
+    case OP_HOST: walk_host(b, op, place); break;
     case OP_LAUNCH:
     case OP_COPY: walk_work(b, op, place); break;
     case OP_COLLECTIVE: walk_collective(b, op, place); break;
@@ -488,56 +611,242 @@ static void add_driver(struct builder *b, int rank, int driver)
 {
     const struct program *p = b->p;
     enum retire_rule retire = p->plan->pipeline.retire;
-    add_cause(b, at_event(driver), driver, 1);
+    add_cause(b, at_event(driver), driver, 1, b->slot_count + rank);
     for (int task = 0; task < p->tasks; task++) {
         int family = rank * p->tasks + task, stage = plan_task(p->plan, rank, task)->stage;
         int slot = retire == RETIRE_DEVICE ? b->slot_events : b->slot_signals;
-        add_cause(b, of_slot(slot + family, p->periods - stage), driver, 0);
+        add_cause(b, of_slot(slot + family, p->periods - stage), driver, 0, NONE);
         if (retire != RETIRE_DEVICE)
             add_cause(b, of_slot(b->slot_events + family, p->min_stage + p->window - stage), driver,
-                      0);
+                      0, NONE);
     }
 }
 
 static void walk_rank(struct builder *b, int rank)
 {
     const struct op *op;
-    int driver = new_event(b, EVENT_DRIVER, rank, NONE), task = NONE;
+    int driver = new_event(b, EVENT_DRIVER, &(struct place){rank, NONE, 0, NONE}), task = NONE;
+    b->out.drivers[rank] = driver;
     add_driver(b, rank, driver);
     for (struct scan scan = {.rank = rank}; (op = scan_next(b, &scan));) {
         const struct place *place = &scan.place;
         if (place->task != task) { /* the worker takes the instance */
-            struct cursor *thread = thread_slot(b, place->thread);
-            bool first = thread->event < 0;
-            int begin = new_event(b, EVENT_HOST, rank, place->task);
-            add_cause(b, *thread, begin, 0);
-            if (first)
-                add_cause(b, at_event(driver), begin, 0);
-            *thread = at_event(begin);
+            struct event_ref *thread = thread_slot(b, place->thread);
+            b->begin = new_event(b, EVENT_HOST, place);
+            add_cause(b, *thread, b->begin, 0, b->slot_threads + place->thread);
+            add_cause(b, at_event(driver), b->begin, 0, NONE);
+            *thread = at_event(b->begin);
             task = place->task;
         }
         walk_op(b, op, place);
     }
 }
 
-/* Edges out of slots lead out of what became of them. A slot nothing has happened to says nothing. */
+/* ---- why streams are idle -------------------------------------------------------------------- */
+
+static void add_idle(struct builder *b, struct event_ref until, struct event_ref pushed, int owner,
+                     int height, struct stall why)
+{
+    if (!arena_grow(&b->out.arena, (void **)&b->out.idles, (size_t)b->out.idle_count, &b->idle_cap,
+                    sizeof *b->out.idles))
+        return;
+    b->out.idles[b->out.idle_count++] =
+        (struct event_idle){until, pushed, {owner, height, false}, why};
+}
+
+static struct event_ref earlier(struct event_ref ref, int height)
+{
+    ref.height += height;
+    return ref;
+}
+
+/* The turn of T: those of the other ordered tasks come first, from the one after T's last turn on. */
+static void add_turns(struct builder *b, int rank, const struct note *note)
+{
+    const struct program *p = b->p;
+    int own = b->positions[rank * p->tasks + note->task];
+    for (int k = 1; k < p->tasks; k++) {
+        int position = (own + k) % p->tasks, task = p->order[rank][position];
+        struct event_ref served = b->serves[rank * p->tasks + task];
+        if (served.event == EVENT_NONE)
+            continue;
+        add_idle(b, earlier(served, position > own), no_ref, note->begin, 0,
+                 (struct stall){STALL_HEAD_OF_LINE, task});
+    }
+}
+
+/* What held up the thread, seen from a stream that waits for a push of task `next`: an instance in
+   front of it, or its own. */
+static void add_note(struct builder *b, int rank, const struct note *note, int height, bool own)
+{
+    struct stall why = {STALL_HEAD_OF_LINE, note->task};
+    if (note->kind == NOTE_HOST)
+        why.cause = STALL_HOST;
+    else if (own && note->kind == NOTE_AWAIT)
+        why = (struct stall){STALL_DEPENDENCE, note->on};
+    if (own && note->kind == NOTE_TICKET)
+        add_turns(b, rank, note);
+    else
+        add_idle(b, earlier(note->until, height), no_ref, note->begin, height, why);
+}
+
+/* Where the list of one piece of work is. */
+struct telling {
+    int rank, thread, driver;
+    const struct item *work;
+    size_t noted; /* notes of the thread told so far, of this period or the one before */
+    int height;   /* of those notes: 1 while it is the one before */
+};
+
+static void tell_notes(struct builder *b, struct telling *telling, size_t up_to, int height)
+{
+    const struct notes *notes = &b->notes[telling->thread];
+    while (telling->height > height || telling->noted < up_to) {
+        if (telling->noted == notes->count) {
+            telling->noted = 0;
+            telling->height--;
+            continue;
+        }
+        const struct note *note = &notes->items[telling->noted++];
+        add_note(b, telling->rank, note, telling->height, note->begin == telling->work->begin);
+    }
+}
+
+/* Until the period of the work has come, or a wait has been pushed in front of it. */
+static void tell_period(struct builder *b, struct telling *telling, struct event_ref pushed)
+{
+    add_idle(b, at_event(telling->driver), pushed, EVENT_NONE, 0,
+             (struct stall){STALL_CLOCK, STALL_NOBODY});
+}
+
+/* A wait in front of the work, pushed `height` periods before it. */
+static void tell_wait(struct builder *b, struct telling *telling, const struct item *item,
+                      int height)
+{
+    struct event_ref pushed = earlier(item->pushed, height);
+    tell_period(b, telling, pushed);
+    tell_notes(b, telling, item->noted, height);
+    add_idle(b, earlier(item->until, height), pushed, item->begin, height,
+             (struct stall){STALL_DEPENDENCE, item->on});
+}
+
+/* Items first .. last of a stream, the last one being work; they may begin in the period before. */
+static void tell_work(struct builder *b, int stream, int first, int last)
+{
+    const struct items *items = &b->pushes[stream];
+    const int count = (int)items->count;
+    const struct item *work = &items->items[last % count];
+    int rank = b->p->streams[stream].rank, before = (first + count - 1) % count;
+    int periods = last / count;
+    struct telling telling = {.rank = rank,
+                              .thread = b->stream_threads[stream],
+                              .driver = b->out.drivers[rank],
+                              .work = work,
+                              .noted = items->items[before].noted,
+                              .height = periods - (first - 1) / count};
+    for (int k = first; k < last; k++)
+        if (items->items[k % count].kind == ITEM_WAIT)
+            tell_wait(b, &telling, &items->items[k % count], periods - k / count);
+    tell_period(b, &telling, no_ref);
+    tell_notes(b, &telling, work->noted, 0);
+    if (work->member.event == EVENT_NONE)
+        return;
+    struct event_ref joint = work->until;
+    joint.end = false;
+    add_idle(b, work->member, no_ref, work->begin, 0, (struct stall){STALL_RESOURCE, STALL_NOBODY});
+    add_idle(b, joint, no_ref, work->begin, 0, (struct stall){STALL_PEER, STALL_NOBODY});
+}
+
+static bool has_work(const struct items *items)
+{
+    for (size_t i = 0; i < items->count; i++)
+        if (items->items[i].kind == ITEM_WORK)
+            return true;
+    return false;
+}
+
+/* What counts as work of a stream; the first one's list begins behind the last one. */
+static void tell_stream(struct builder *b, int stream)
+{
+    const struct items *items = &b->pushes[stream];
+    const int count = (int)items->count;
+    bool work = has_work(items);
+    int last = NONE;
+    for (int k = 0; k < count; k++)
+        if (items->items[k].kind == (work ? ITEM_WORK : ITEM_RECORD))
+            last = k - count;
+    for (int k = 0; k < count && !b->out.arena.failed; k++) {
+        const struct item *item = &items->items[k];
+        if (item->kind != (work ? ITEM_WORK : ITEM_RECORD))
+            continue;
+        int first = b->out.idle_count;
+        tell_work(b, stream, last + 1 + count, k + count);
+        b->out.works[b->out.work_count++] =
+            (struct event_work){stream, item->until, work, first, b->out.idle_count - first};
+        last = k;
+    }
+}
+
+static void tell_streams(struct builder *b)
+{
+    size_t most = 0;
+    for (int s = 0; s < b->p->stream_count; s++)
+        most += b->pushes[s].count;
+    b->out.works = ARENA_ARRAY(&b->out.arena, most, struct event_work);
+    for (int s = 0; b->out.works && s < b->p->stream_count; s++)
+        tell_stream(b, s);
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
+
+/* What became of a slot. false: nothing has happened to it, so it says nothing. */
+static bool resolve(const struct builder *b, struct event_ref *ref)
+{
+    if (ref->event >= 0)
+        return true;
+    const struct event_ref *slot = &b->slots[~ref->event];
+    *ref = (struct event_ref){slot->event, slot->height + ref->height, slot->end};
+    return slot->event >= 0;
+}
+
+static int64_t mean_duration(const struct builder *b, const struct event *event)
+{
+    int64_t longest_ns = 0;
+    for (int i = 0; i < event->op_count; i++) {
+        int64_t mean_ns = b->timing->ops[b->out.ops[event->op_first + i]].mean_ns;
+        longest_ns = mean_ns > longest_ns ? mean_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
 static void resolve_slots(struct builder *b)
 {
     struct event_graph *out = &b->out;
     int kept = 0;
     for (int e = 0; e < out->edge_count; e++) {
         struct ratio_edge edge = out->edges[e];
-        if (edge.from < 0) {
-            const struct cursor *slot = &b->slots[~edge.from];
-            if (slot->event < 0)
-                continue;
-            edge.from = slot->event;
-            edge.height += slot->height;
-            edge.weight_ns += slot->offset_ns;
-        }
-        out->edges[kept++] = edge;
+        struct event_ref from = {edge.from, edge.height, out->links[e].end};
+        if (!resolve(b, &from))
+            continue;
+        out->edges[kept] =
+            (struct ratio_edge){from.event, edge.to, from.height,
+                                from.end ? mean_duration(b, &out->events[from.event]) : 0};
+        out->links[kept++] = (struct event_link){from.end, out->links[e].lane};
     }
     out->edge_count = kept;
+    for (int w = 0; w < out->work_count; w++) {
+        struct event_work *work = &out->works[w];
+        resolve(b, &work->done);
+        int first = work->first, count = 0;
+        for (int i = first; i < first + work->count; i++) {
+            struct event_idle idle = out->idles[i];
+            if (!resolve(b, &idle.until) ||
+                (idle.pushed.event != EVENT_NONE && !resolve(b, &idle.pushed)))
+                continue;
+            out->idles[first + count++] = idle;
+        }
+        work->count = count;
+    }
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -551,12 +860,6 @@ static void count_items(struct builder *b)
             b->positions[rank * p->tasks + scan.place.task] = scan.position;
             if (pushes(op))
                 b->items[op->stream]++;
-            if (op->kind != OP_COLLECTIVE)
-                continue;
-            struct joint *joint = &b->joints[op->comm * p->tasks + op->task];
-            int64_t mean_ns = b->timing->ops[op - p->ops].mean_ns;
-            if (mean_ns > joint->longest_ns)
-                joint->longest_ns = mean_ns;
         }
 }
 
@@ -575,7 +878,7 @@ static bool make_slots(struct builder *b)
         b->first_item[s] = b->slot_count;
         b->slot_count += is_bounded(p, s, b->items[s]) ? b->items[s] : 0;
     }
-    b->slots = ARENA_ARRAY(&b->scratch, (size_t)b->slot_count, struct cursor);
+    b->slots = ARENA_ARRAY(&b->scratch, (size_t)b->slot_count, struct event_ref);
     for (int i = 0; b->slots && i < b->slot_count; i++)
         b->slots[i] = of_slot(i, 1);
     return b->slots != NULL;
@@ -592,9 +895,15 @@ static bool make_tables(struct builder *b)
     b->items = ARENA_ARRAY(&b->scratch, streams, int);
     b->first_item = ARENA_ARRAY(&b->scratch, streams, int);
     b->walked = ARENA_ARRAY(&b->scratch, streams, int);
-    b->pushed = ARENA_ARRAY(&b->scratch, streams, struct cursor);
-    if (b->scratch.failed)
+    b->pushed = ARENA_ARRAY(&b->scratch, streams, struct event_ref);
+    b->notes = ARENA_ARRAY(&b->scratch, (size_t)p->thread_count, struct notes);
+    b->pushes = ARENA_ARRAY(&b->scratch, streams, struct items);
+    b->serves = ARENA_ARRAY(&b->scratch, (size_t)p->ranks * (size_t)p->tasks, struct event_ref);
+    b->out.drivers = ARENA_ARRAY(&b->out.arena, (size_t)p->ranks, int);
+    if (b->scratch.failed || b->out.arena.failed)
         return false;
+    for (int i = 0; i < p->ranks * p->tasks; i++)
+        b->serves[i].event = EVENT_NONE;
     for (size_t i = 0; i < joints; i++)
         b->joints[i].event = NONE;
     for (size_t s = 0; s < streams; s++) {
@@ -634,6 +943,8 @@ enum status event_graph_build(const struct program *program, const struct timing
     bool good = applies(&b);
     for (int rank = 0; good && rank < program->ranks; rank++)
         walk_rank(&b, rank);
+    if (good && !b.scratch.failed && !b.out.arena.failed)
+        tell_streams(&b);
     bool failed = b.scratch.failed || b.out.arena.failed;
     if (good && !failed)
         resolve_slots(&b);
@@ -729,6 +1040,11 @@ enum status steady_find(const struct program *program, const struct timing *timi
     struct event_graph graph;
     struct cycle_ratio ratio = {0};
     struct steady steady = {.kind = STEADY_UNKNOWN};
+    if (program->tasks && timing->varies) {
+        snprintf(steady.why, sizeof steady.why, "durations vary");
+        *out = steady;
+        return STATUS_OK;
+    }
     enum status status = event_graph_build(program, timing, &graph, diag);
     if (status != STATUS_OK)
         return status;

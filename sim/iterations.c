@@ -88,18 +88,23 @@ static void count_duration(struct iterations *iterations, int64_t duration_ns)
         iterations->kept[place] = duration_ns;
 }
 
-/* The oldest pending iteration has been retired everywhere. */
-static void is_over(struct iterations *iterations)
+static void note_over(struct iterations *iterations, int64_t time_ns)
 {
-    int64_t time_ns = pending_at(iterations, 0)->time_ns;
-    if (time_ns < iterations->last_over_ns) /* a rank that has fewer may have been the last one */
-        time_ns = iterations->last_over_ns;
     if (iterations->over == 0)
         iterations->first_over_ns = time_ns;
     else
         count_duration(iterations, time_ns - iterations->last_over_ns);
     iterations->last_over_ns = time_ns;
     iterations->over++;
+}
+
+/* The oldest pending iteration has been retired everywhere. */
+static void is_over(struct iterations *iterations)
+{
+    int64_t time_ns = pending_at(iterations, 0)->time_ns;
+    if (time_ns < iterations->last_over_ns) /* a rank that has fewer may have been the last one */
+        time_ns = iterations->last_over_ns;
+    note_over(iterations, time_ns);
     iterations->pending_first = (iterations->pending_first + 1) % iterations->pending_cap;
     iterations->pending_count--;
 }
@@ -122,6 +127,13 @@ bool iterations_retired(struct iterations *iterations, int rank, int64_t number,
     while (iterations->pending_count > 0 && pending_at(iterations, 0)->left == 0)
         is_over(iterations);
     return true;
+}
+
+void iterations_over(struct iterations *iterations, const int64_t *times_ns, int count)
+{
+    assert(iterations->pending_count == 0);
+    for (int i = 0; i < count; i++)
+        note_over(iterations, times_ns[i]);
 }
 
 /* The 97.5% point of Student's t: a table, then the Cornish-Fisher expansion around the normal. */

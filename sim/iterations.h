@@ -56,6 +56,9 @@ void iterations_fini(struct iterations *iterations);
 /* A rank has retired iteration `number`, in order. false: memory is exhausted. */
 bool iterations_retired(struct iterations *iterations, int rank, int64_t number, int64_t time_ns);
 
+/* The next `count` iterations are over, on all ranks, at these times. */
+void iterations_over(struct iterations *iterations, const int64_t *times_ns, int count);
+
 /* Sorts what was kept. */
 void iterations_figures(struct iterations *iterations, struct iteration_figures *out);
 

@@ -107,7 +107,7 @@ void recorder_init(struct recorder *recorder, struct store *store, const struct 
         .seed = seed,
         .diag = diag,
         .run = -1,
-        .observer = {recorder, record_span, record_iteration, NULL},
+        .observer = {.context = recorder, .span = record_span, .iteration = record_iteration},
     };
 }
 

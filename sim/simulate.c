@@ -18,6 +18,7 @@
 #include "sim/prepare.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
+enum { PROGRESS_EVERY = 1024 };
 
 static const struct {
     const char *key, *words;
@@ -204,6 +205,10 @@ void simulation_retired(struct simulation *sim, int rank, int64_t iteration)
     const struct simulate_observer *observer = sim->options->observer;
     if (!iterations_retired(&sim->iterations, rank, iteration, sim->now_ns))
         simulation_fail(sim, diag_no_memory(sim->diag));
+    if (observer && observer->progress && rank == 0 && iteration % PROGRESS_EVERY == 0 &&
+        sim->status == STATUS_OK &&
+        !observer->progress(observer->context, iteration + 1, sim->now_ns))
+        simulation_fail(sim, STATUS_SYSTEM);
     if (observer && observer->iteration && sim->status == STATUS_OK &&
         !observer->iteration(observer->context, rank, iteration,
                              *admission_time(sim, rank, iteration), sim->now_ns))

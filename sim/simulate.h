@@ -104,6 +104,8 @@ struct simulate_observer {
     bool (*span)(void *context, const struct simulate_span *span);
     bool (*iteration)(void *context, int rank, int64_t number, int64_t admitted_ns,
                       int64_t retired_ns);
+    /* now and then: so many iterations are over */
+    bool (*progress)(void *context, int64_t iterations, int64_t time_ns);
     bool (*step)(void *context, int64_t time_ns, struct transition transition,
                  const struct effect *effect);
 };

@@ -10,7 +10,7 @@
 
 #include "core/hash.h"
 #include "core/parse.h"
-#include "sim/simulate.h"
+#include "sim/recurrence.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 
@@ -40,8 +40,8 @@ static const char *difference(const struct simulation_result *a, const struct si
 {
     if (a->makespan_ns != b->makespan_ns)
         return "makespan";
-    if (a->steps != b->steps || a->tasks != b->tasks)
-        return "number of steps or tasks";
+    if (a->tasks != b->tasks || (b->steps && a->steps != b->steps))
+        return "number of tasks or steps";
     if (a->violated != b->violated || a->blocked_count != b->blocked_count)
         return "what went wrong";
     if (a->fill_ns != b->fill_ns || a->drain_ns != b->drain_ns)
@@ -79,7 +79,7 @@ static void show_accounts(const struct program *p, const char *name,
 /* ---- plans ----------------------------------------------------------------------------------- */
 
 struct tally {
-    int compared, different, blocked;
+    int compared, different, blocked, by_recurrence;
 };
 
 /* Durations vary by this rule, or not at all. */
@@ -91,31 +91,89 @@ static const struct dist shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
+static void compare_results(struct tally *tally, const struct program *program,
+                            const struct simulation_result *want,
+                            const struct simulation_result *got, const char *engine,
+                            const char *what)
+{
+    const char *differs = difference(want, got);
+    tally->compared++;
+    if (!differs || tally->different++ >= 3)
+        return;
+    tap_note("%s, %s: %s", what, engine, differs);
+    show_accounts(program, "forgetful", want);
+    show_accounts(program, engine, got);
+}
+
+static bool simulates(const struct program *program, const struct timing *timing,
+                      const struct simulate_options *options, struct simulation_result *out,
+                      const char *what)
+{
+    if (simulate_run(program, timing, options, out, &diag) == STATUS_OK)
+        return true;
+    tap_ok(0, "%s is simulated: %s", what, diag.messages[0].text);
+    return false;
+}
+
+/* Each lane is the replication of its number. */
+static void compare_lanes(struct tally *tally, const struct recurrence *recurrence,
+                          const struct program *program, const struct timing *timing,
+                          uint64_t seed, const char *what)
+{
+    struct simulation_result want, got[RANDOM_LANES];
+    struct simulate_options options = {.seed = seed, .replication = 3};
+    if (recurrence_run_lanes(recurrence, &options, got, &diag) != STATUS_OK) {
+        tap_ok(0, "%s: lanes", what);
+        return;
+    }
+    for (uint32_t lane = 0; lane < RANDOM_LANES; lane++) {
+        options.replication = 3 + lane;
+        if (lane % 3 == 0 && simulates(program, timing, &options, &want, what)) {
+            compare_results(tally, program, &want, &got[lane], "lanes", what);
+            simulation_fini(&want);
+        }
+        simulation_fini(&got[lane]);
+    }
+}
+
+static void compare_recurrence(struct tally *tally, const struct program *program,
+                               const struct timing *timing, uint64_t seed,
+                               const struct simulation_result *want, const char *what)
+{
+    struct recurrence *recurrence;
+    struct simulation_result got;
+    char why[EVENT_GRAPH_WHY];
+    const struct simulate_options options = {.seed = seed};
+    if (recurrence_build(program, timing, &recurrence, why, &diag) != STATUS_OK) {
+        tap_ok(0, "%s: a recurrence is made", what);
+        return;
+    }
+    if (!recurrence)
+        return;
+    tally->by_recurrence++;
+    if (recurrence_run(recurrence, &options, &got, &diag) == STATUS_OK) {
+        compare_results(tally, program, want, &got, "recurrence", what);
+        simulation_fini(&got);
+    }
+    compare_lanes(tally, recurrence, program, timing, seed, what);
+    recurrence_close(recurrence);
+}
+
 static void compare_runs(struct tally *tally, const struct program *program,
                          const struct timing *timing, uint64_t seed, const char *what)
 {
     struct simulation_result want, got;
     struct simulate_options options = {.seed = seed, .forgetful = true};
-    if (simulate_run(program, timing, &options, &want, &diag) != STATUS_OK) {
-        tap_ok(0, "%s is simulated: %s", what, diag.messages[0].text);
+    if (!simulates(program, timing, &options, &want, what))
         return;
-    }
-    options.forgetful = false;
-    if (simulate_run(program, timing, &options, &got, &diag) != STATUS_OK) {
-        tap_ok(0, "%s is simulated with a memory: %s", what, diag.messages[0].text);
-        simulation_fini(&want);
-        return;
-    }
-    const char *differs = difference(&want, &got);
-    tally->compared++;
     tally->blocked += want.blocked_count > 0;
-    if (differs && tally->different++ < 3) {
-        tap_note("%s, seed %llu: %s", what, (unsigned long long)seed, differs);
-        show_accounts(program, "forgetful", &want);
-        show_accounts(program, "with memory", &got);
+    options.forgetful = false;
+    if (simulates(program, timing, &options, &got, what)) {
+        compare_results(tally, program, &want, &got, "automaton", what);
+        simulation_fini(&got);
     }
+    compare_recurrence(tally, program, timing, seed, &want, what);
     simulation_fini(&want);
-    simulation_fini(&got);
 }
 
 static void compare_plan(struct tally *tally, const struct plan *plan, enum driver driver,
@@ -163,6 +221,7 @@ static void test_random_plans(void)
         free(text);
     }
     tap_is_int(tally.different, 0, "random plans: %d runs compared", tally.compared);
+    tap_ok(tally.by_recurrence > count / 10, "%d of them by a recurrence, too", tally.by_recurrence);
     tap_ok(tally.blocked > 0 && tally.blocked < tally.compared, "%d of them deadlocks",
            tally.blocked);
 }
@@ -189,8 +248,9 @@ static void test_our_plans(void)
         plan_fini(&plan);
     }
     globfree(&found);
-    tap_ok(tally.different == 0 && tally.compared > 20, "our plans: %d runs, %d differ",
-           tally.compared, tally.different);
+    tap_ok(tally.different == 0 && tally.compared > 20 && tally.by_recurrence > 10,
+           "our plans: %d runs, %d differ; %d by a recurrence", tally.compared, tally.different,
+           tally.by_recurrence);
 }
 
 int main(void)

@@ -232,7 +232,8 @@ static void test_recurrence(enum driver driver)
         free(got);
         return;
     }
-    const struct simulate_observer observer = {got, note_span, note_iteration, NULL};
+    const struct simulate_observer observer = {
+        .context = got, .span = note_span, .iteration = note_iteration};
     struct predict_options options = usual(driver, CHAIN_ITERATIONS);
     options.observer = &observer;
     options.begin = note_program;
@@ -716,7 +717,7 @@ static bool replay_step(void *context, int64_t time_ns, struct transition transi
 static void check_plan(const struct plan *plan, enum driver driver)
 {
     struct replay replay = {0};
-    const struct simulate_observer observer = {&replay, NULL, NULL, replay_step};
+    const struct simulate_observer observer = {.context = &replay, .step = replay_step};
     struct prediction prediction, again;
     struct predict_options options = usual(driver, 40);
     options.observer = &observer;
