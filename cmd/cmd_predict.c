@@ -281,6 +281,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     int64_t threads = processors();
     const char *sweep = NULL, *profile = NULL, *times = NULL;
     bool exposed = false;
+    int engine = ENGINE_AUTO;
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
          OPTION_CHOICE, &request.driver, 0, 0},
@@ -291,6 +292,8 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, &seed, 0, INT64_MAX},
         {"jitter", 0, "TASK=DIST", "let the time of TASK vary, '*': of all; may be repeated",
          OPTION_LIST, &jitters, 0, 0},
+        {"engine", 0, "auto|event|recurrence|batched", "how to compute it (default auto)",
+         OPTION_CHOICE, &engine, 0, 0},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth or ranks", OPTION_TEXT,
          &sweep, 0, 0},
         {"exposed", 0, NULL, "find exposed times however many tasks there are", OPTION_FLAG,
@@ -350,6 +353,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         .seed = (uint64_t)seed,
         .replications = (int)replications,
         .threads = (int)threads,
+        .engine = (enum engine)engine,
         .exposed = exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
     };
     status = parse_jitters(app, &jitters, &request.predict);

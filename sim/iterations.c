@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_CAP = 16, WARM_UP_TENTH = 10 };
 
@@ -161,25 +162,89 @@ double iterations_half_width(const double *values, int count)
     return student(count - 1) * sqrt(squares / (count - 1) / count);
 }
 
+/* ---- quantiles without sorting --------------------------------------------------------------- */
+
+enum { BIN_BITS = 12, BINS = 1 << BIN_BITS, FEW = 256, WANTED = 6 };
+
 static int compare(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-/* Between the two nearest ranks, linearly. */
-static double quantile(const int64_t *sorted, size_t count, double q)
+/* Values whose ranks are wanted: ranks are those among the first `count`. */
+struct selection {
+    int64_t *values;
+    size_t count;
+    size_t ranks[WANTED];
+};
+
+/* Count the values in bins of equal width and keep, in front, those of the bins that hold a wanted
+   rank. false: they cannot be told apart that way any more. */
+static bool narrow(struct selection *selection)
 {
+    uint32_t counts[BINS] = {0};
+    bool kept[BINS] = {false};
+    int64_t *values = selection->values, low = values[0], high = low;
+    for (size_t i = 0; i < selection->count; i++) {
+        low = values[i] < low ? values[i] : low;
+        high = values[i] > high ? values[i] : high;
+    }
+    int bits = high > low ? 64 - __builtin_clzll((uint64_t)(high - low)) : 0;
+    int shift = bits > BIN_BITS ? bits - BIN_BITS : 0;
+    for (size_t i = 0; i < selection->count; i++)
+        counts[(values[i] - low) >> shift]++;
+    size_t below = 0, dropped = 0;
+    size_t ranks[WANTED];
+    for (int bin = 0; bin < BINS; below += counts[bin++]) {
+        for (int w = 0; w < WANTED; w++)
+            if (selection->ranks[w] >= below && selection->ranks[w] < below + counts[bin]) {
+                kept[bin] = true;
+                ranks[w] = selection->ranks[w] - dropped;
+            }
+        dropped += kept[bin] ? 0 : counts[bin];
+    }
+    if (dropped == 0)
+        return false;
+    size_t count = 0;
+    for (size_t i = 0; i < selection->count; i++) {
+        int64_t value = values[i];
+        if (!kept[(value - low) >> shift])
+            continue;
+        values[i] = values[count]; /* nothing is lost: they only change places */
+        values[count++] = value;
+    }
+    selection->count = count;
+    memcpy(selection->ranks, ranks, sizeof ranks);
+    return true;
+}
+
+/* Three quantiles, each between the two nearest ranks, linearly. */
+static void quantiles(int64_t *values, size_t count, const double q[WANTED / 2],
+                      double out[WANTED / 2])
+{
+    struct selection selection = {.values = values, .count = count};
+    for (int i = 0; i < WANTED / 2; i++) {
+        out[i] = NAN;
+        size_t rank = count ? (size_t)(q[i] * (double)(count - 1)) : 0;
+        selection.ranks[2 * i] = rank;
+        selection.ranks[2 * i + 1] = rank + 1 < count ? rank + 1 : rank;
+    }
     if (count == 0)
-        return NAN;
-    double at = q * (double)(count - 1), below = floor(at);
-    size_t i = (size_t)below, next = i + 1 < count ? i + 1 : i;
-    return (double)sorted[i] + (at - below) * (double)(sorted[next] - sorted[i]);
+        return;
+    while (selection.count > FEW && narrow(&selection))
+        ;
+    qsort(values, selection.count, sizeof *values, compare);
+    for (int i = 0; i < WANTED / 2; i++) {
+        double at = q[i] * (double)(count - 1), low = (double)values[selection.ranks[2 * i]];
+        out[i] = low + (at - floor(at)) * ((double)values[selection.ranks[2 * i + 1]] - low);
+    }
 }
 
 void iterations_figures(struct iterations *iterations, struct iteration_figures *out)
 {
-    double means[ITERATIONS_BATCHES], sum = 0;
+    static const double wanted[] = {0.50, 0.95, 0.99};
+    double means[ITERATIONS_BATCHES], sum = 0, found[WANTED / 2];
     int batches = 0;
     int64_t count = 0;
     for (int i = 0; i < ITERATIONS_BATCHES; i++) {
@@ -189,14 +254,14 @@ void iterations_figures(struct iterations *iterations, struct iteration_figures 
         sum += iterations->batch_ns[i];
         count += iterations->batch_count[i];
     }
-    qsort(iterations->kept, iterations->kept_count, sizeof *iterations->kept, compare);
+    quantiles(iterations->kept, iterations->kept_count, wanted, found);
     double mean = count ? sum / (double)count : NAN;
     double half = iterations_half_width(means, batches);
     *out = (struct iteration_figures){
         .mean = mean,
-        .p50 = quantile(iterations->kept, iterations->kept_count, 0.50),
-        .p95 = quantile(iterations->kept, iterations->kept_count, 0.95),
-        .p99 = quantile(iterations->kept, iterations->kept_count, 0.99),
+        .p50 = found[0],
+        .p95 = found[1],
+        .p99 = found[2],
         .ci_low = mean - half,
         .ci_high = mean + half,
         .count = count,

@@ -59,7 +59,7 @@ bool iterations_retired(struct iterations *iterations, int rank, int64_t number,
 /* The next `count` iterations are over, on all ranks, at these times. */
 void iterations_over(struct iterations *iterations, const int64_t *times_ns, int count);
 
-/* Sorts what was kept. */
+/* Puts what was kept in another order. */
 void iterations_figures(struct iterations *iterations, struct iteration_figures *out);
 
 /* Half the width of the 95% confidence interval of the mean of `count` values; NAN below two. */

@@ -31,31 +31,38 @@ struct job {
 
 struct batch {
     const struct prediction *prediction;
+    const struct simulator *simulator;
     const struct simulate_observer *observer;
     struct job *jobs;
-    int count;
+    int count, lanes; /* in all; in one go */
     atomic_int next;
     atomic_bool failed; /* no further replication need start */
 };
 
-static void do_job(struct batch *batch, int number, const struct simulate_observer *observer)
+/* Replications `first` .. first + count - 1; the first one's diag is for all. */
+static void do_jobs(struct batch *batch, int first, int count,
+                    const struct simulate_observer *observer)
 {
-    struct job *job = &batch->jobs[number];
+    struct simulation_result results[RANDOM_LANES];
+    struct job *jobs = &batch->jobs[first];
     const struct simulate_options options = {
-        .seed = batch->prediction->seed, .replication = (uint32_t)number, .observer = observer};
-    job->status = simulate_run(batch->prediction->program, &batch->prediction->timing, &options,
-                               &job->result, &job->diag);
-    if (job->status != STATUS_OK)
+        .seed = batch->prediction->seed, .replication = (uint32_t)first, .observer = observer};
+    jobs->status = simulator_run(batch->simulator, &options, count, results, &jobs->diag);
+    for (int i = 0; jobs->status == STATUS_OK && i < count; i++)
+        jobs[i].result = results[i];
+    if (jobs->status != STATUS_OK)
         atomic_store(&batch->failed, true);
 }
 
 static void *work(void *argument)
 {
     struct batch *batch = argument;
-    int number;
+    int first;
     while (!atomic_load(&batch->failed) &&
-           (number = atomic_fetch_add(&batch->next, 1)) < batch->count)
-        do_job(batch, number, NULL);
+           (first = atomic_fetch_add(&batch->next, batch->lanes)) < batch->count) {
+        int left = batch->count - first;
+        do_jobs(batch, first, left < batch->lanes ? left : batch->lanes, NULL);
+    }
     return NULL;
 }
 
@@ -64,10 +71,12 @@ static void *work(void *argument)
 static void do_batch(struct batch *batch, int threads)
 {
     pthread_t workers[PREDICT_MAX_THREADS];
-    int started = 0;
-    do_job(batch, 0, batch->observer);
-    atomic_store(&batch->next, 1);
-    while (started + 1 < threads && started + 2 < batch->count &&
+    int started = 0, first = batch->observer ? 1 : 0;
+    if (first)
+        do_jobs(batch, 0, 1, batch->observer);
+    atomic_store(&batch->next, first);
+    int pieces = (batch->count - first + batch->lanes - 1) / batch->lanes;
+    while (started + 1 < threads && started + 1 < pieces &&
            pthread_create(&workers[started], NULL, work, batch) == 0)
         started++;
     work(batch);
@@ -211,16 +220,26 @@ static enum status replicate(struct prediction *prediction, const struct predict
                              struct diag *diag)
 {
     int count = prediction->replications;
+    struct simulator *simulator;
+    enum status status =
+        simulator_open(prediction->program, &prediction->timing, options->engine, &simulator, diag);
+    if (status != STATUS_OK)
+        return status;
+    prediction->engine = simulator_engine(simulator, count);
     struct batch batch = {.prediction = prediction,
+                          .simulator = simulator,
                           .observer = options->observer,
                           .jobs = calloc((size_t)count, sizeof *batch.jobs),
-                          .count = count};
-    if (!batch.jobs)
+                          .count = count,
+                          .lanes = simulator_lanes(simulator)};
+    if (!batch.jobs) {
+        simulator_close(simulator);
         return diag_no_memory(diag);
+    }
     for (int i = 0; i < count; i++)
         diag_init(&batch.jobs[i].diag);
     do_batch(&batch, options->threads);
-    enum status status = first_failure(batch.jobs, count, diag);
+    status = first_failure(batch.jobs, count, diag);
     if (status == STATUS_OK)
         status = sum_up(prediction, batch.jobs, diag);
     for (int i = 0; i < count; i++) {
@@ -228,6 +247,7 @@ static enum status replicate(struct prediction *prediction, const struct predict
         simulation_fini(&batch.jobs[i].result);
     }
     free(batch.jobs);
+    simulator_close(simulator);
     return status;
 }
 
@@ -239,9 +259,14 @@ enum { EXPOSED_ITERATIONS = 50, EXPOSED_DEPTHS = 4, EXPOSED_JITTER_ITERATIONS = 
 static enum status short_run(const struct program *program, const struct timing *timing,
                              uint64_t seed, double *out_ns, struct diag *diag)
 {
+    struct simulator *simulator;
     struct simulation_result result;
     const struct simulate_options options = {.seed = seed};
-    enum status status = simulate_run(program, timing, &options, &result, diag);
+    enum status status = simulator_open(program, timing, ENGINE_AUTO, &simulator, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = simulator_run(simulator, &options, 1, &result, diag);
+    simulator_close(simulator);
     if (status != STATUS_OK)
         return status;
     *out_ns = result.blocked_count ? NAN : result.iteration.mean;

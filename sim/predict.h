@@ -9,7 +9,7 @@
 #define SWSIM_PREDICT_H
 
 #include "sim/event_graph.h"
-#include "sim/simulate.h"
+#include "sim/simulator.h"
 
 enum {
     PREDICT_MAX_REPLICATIONS = 100000,
@@ -25,6 +25,7 @@ struct predict_options {
     struct program_options program; /* iterations must be given for a pipeline */
     uint64_t seed;
     int replications, threads; /* >= 1 */
+    enum engine engine;
     const struct jitter_rule *jitter;
     size_t jitter_count;
     enum predict_exposed exposed;
@@ -39,6 +40,7 @@ struct prediction {
     struct timing timing;
     uint64_t seed;
     int replications;
+    enum engine engine; /* that simulated it; never AUTO */
     /* Of one replication: its own figures. Of several: means over them, and the confidence interval
        is that of the replications' means. */
     struct iteration_figures iteration;

@@ -24,7 +24,7 @@ static int64_t most_iterations(const struct program *p)
     return limit < SIMULATE_MAX_ITERATIONS ? limit : SIMULATE_MAX_ITERATIONS;
 }
 
-static enum status check_iterations(const struct program *p, struct diag *diag)
+enum status simulate_check(const struct program *p, struct diag *diag)
 {
     int64_t limit = p->tasks ? most_iterations(p) : 0;
     for (int rank = 0; p->tasks && rank < p->ranks; rank++) {
@@ -258,7 +258,7 @@ enum status prepare(struct simulation *sim, const struct program *program,
                     struct diag *diag)
 {
     *sim = (struct simulation){.timing = timing, .options = options, .diag = diag};
-    enum status status = check_iterations(program, diag);
+    enum status status = simulate_check(program, diag);
     if (status != STATUS_OK)
         return status;
     sim->lean = *program;

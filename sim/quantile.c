@@ -276,21 +276,30 @@ static inline __attribute__((always_inline)) int64_t nearest(double value)
     return bits & ((INT64_C(1) << 52) - 1);
 }
 
+enum { CHUNK = 128 };
+
+/* Where the cubics and the positions are; then the cubics, one at a time, since gathering them would
+   take longer; then the durations. The first and the last loop take vectors. */
 static inline __attribute__((always_inline)) void
 look_up(const double (*cubics)[4], double mean_ns, const uint64_t *words, int count, int64_t *out)
 {
+    uint64_t places[CHUNK];
+    double at[CHUNK], factors[CHUNK];
     for (int i = 0; i < count; i++) {
         uint64_t tail = words[i] << 1 | UINT64_C(1) << 12; /* the last octave takes the rest */
         uint64_t octave = (uint64_t)__builtin_clzll(tail), digits = tail << octave << 1;
-        uint64_t half = words[i] >> 63 << QUANTILE_HALF_BITS;
-        uint64_t sub = digits >> (64 - QUANTILE_SUB_BITS);
-        const double *c = cubics[half | octave << QUANTILE_SUB_BITS | sub];
         const uint64_t bits = digits >> 12 | UINT64_C(0x3ff) << 52;
-        double x;
-        memcpy(&x, &bits, sizeof x);
-        double factor = c[0] + x * (c[1] + x * (c[2] + x * c[3]));
-        out[i] = nearest(mean_ns * (factor > 0 ? factor : 0));
+        places[i] = words[i] >> 63 << QUANTILE_HALF_BITS | octave << QUANTILE_SUB_BITS |
+                    digits >> (64 - QUANTILE_SUB_BITS);
+        memcpy(&at[i], &bits, sizeof bits);
     }
+    for (int i = 0; i < count; i++) {
+        const double *c = cubics[places[i]], x = at[i];
+        factors[i] = c[0] + x * (c[1] + x * (c[2] + x * c[3]));
+        __asm__("" : : : "memory"); /* no gathering */
+    }
+    for (int i = 0; i < count; i++)
+        out[i] = nearest(mean_ns * (factors[i] > 0 ? factors[i] : 0));
 }
 
 static void look_up_plain(const double (*cubics)[4], double mean_ns, const uint64_t *words,
@@ -327,7 +336,9 @@ void quantile_durations(const struct quantile *quantile, int64_t mean_ns, const 
 {
     const struct dist *dist = quantile->dist;
     if (quantile->cubics) {
-        look_up_best((const double(*)[4])quantile->cubics, (double)mean_ns, words, count, out_ns);
+        for (int i = 0; i < count; i += CHUNK)
+            look_up_best((const double(*)[4])quantile->cubics, (double)mean_ns, words + i,
+                         count - i < CHUNK ? count - i : CHUNK, out_ns + i);
         return;
     }
     for (int i = 0; i < count; i++) {

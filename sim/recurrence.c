@@ -28,7 +28,7 @@
 #pragma GCC optimize("O3") /* loops over lanes and blocks are to be vectorised */
 #endif
 
-enum { BLOCK = RANDOM_RUN, SUMS = 8, NONE = -1, MOST_PRUNED = 3000 };
+enum { BLOCK = RANDOM_RUN, SUMS = 8, NONE = -1, MOST_PRUNED = 3000, MOST_CHAINED = 1000 };
 /* A block's columns should stay in the cache near the processor. */
 static const size_t MOST_BYTES = (size_t)256 << 20;
 
@@ -135,6 +135,39 @@ static bool visit(struct recurrence *r, uint8_t *seen, int v, int *count)
     return true;
 }
 
+/* The same order with chains kept together: who follows the last one directly comes next, if all its
+   causes have come. */
+static bool chain_events(struct recurrence *r)
+{
+    const struct event_graph *g = &r->graph;
+    const int count = g->event_count;
+    int *order = ARENA_ARRAY(&r->arena, (size_t)count, int), placed = 0, last = NONE;
+    int *left = ARENA_ARRAY(&r->arena, (size_t)count, int);
+    bool *done = ARENA_ARRAY(&r->arena, (size_t)count, bool);
+    if (r->arena.failed)
+        return false;
+    for (int e = 0; e < g->edge_count; e++)
+        left[g->edges[e].to] += g->edges[e].height == 0;
+    while (placed < count) {
+        int next = NONE;
+        for (int i = 0; i < count && next == NONE; i++) {
+            int v = r->order[i];
+            for (int k = r->in_first[v]; !done[v] && left[v] == 0 && k < r->in_first[v + 1]; k++)
+                if (g->edges[r->in_edges[k]].from == last && g->edges[r->in_edges[k]].height == 0)
+                    next = v;
+        }
+        for (int i = 0; i < count && next == NONE; i++)
+            if (!done[r->order[i]] && left[r->order[i]] == 0)
+                next = r->order[i];
+        done[next] = true;
+        order[placed++] = last = next;
+        for (int e = 0; e < g->edge_count; e++)
+            left[g->edges[e].to] -= g->edges[e].from == next && g->edges[e].height == 0;
+    }
+    r->order = order;
+    return true;
+}
+
 static bool order_events(struct recurrence *r, char why[EVENT_GRAPH_WHY])
 {
     int count = 0;
@@ -145,7 +178,7 @@ static bool order_events(struct recurrence *r, char why[EVENT_GRAPH_WHY])
     for (int v = 0; seen && v < r->graph.event_count; v++)
         if (!visit(r, seen, v, &count))
             return refuse(why, "the plan deadlocks");
-    return seen != NULL;
+    return seen && (count > MOST_CHAINED || chain_events(r));
 }
 
 /* ---- a smaller graph ------------------------------------------------------------------------- */
@@ -492,11 +525,16 @@ struct runner {
     int64_t *columns;              /* then the durations of the block */
     size_t stride;                 /* of a column */
     size_t *offsets;               /* per source: of its value in the block's first period */
-    struct drawn *drawn;           /* per operation that varies */
-    int64_t *sums;                 /* per slot: SUMS partial sums; of lane l: those l mod lanes */
-    int64_t *busy;                 /* per stream */
-    int64_t *over_ns;              /* scratch: ends of a block's iterations, of one lane */
-    int64_t *at;                   /* scratch: a block */
+    struct move {                  /* per step: where it reads and writes, likewise */
+        size_t start, end, duration;
+        int first, count;
+        int64_t carry; /* all bits: the end of the step before is a source, too; it is at hand */
+    } * moves;
+    struct drawn *drawn; /* per operation that varies */
+    int64_t *sums;       /* per slot: SUMS partial sums; of lane l: those l mod lanes */
+    int64_t *busy;       /* per stream */
+    int64_t *over_ns;    /* scratch: ends of a block's iterations, of one lane */
+    int64_t *at;         /* scratch: a block */
     /* one by one: a ring of history + 1 periods */
     int64_t *starts, *ends;
     int ring;
@@ -526,7 +564,7 @@ static size_t at_column(const struct runner *run, struct place place)
 static size_t duration_at(const struct runner *run, int duration)
 {
     return (size_t)run->r->column_count * run->stride +
-           (size_t)duration * BLOCK * (size_t)run->lanes;
+           (size_t)(duration + 1) * BLOCK * (size_t)run->lanes;
 }
 
 static bool allocate(struct runner *run)
@@ -538,9 +576,10 @@ static bool allocate(struct runner *run)
     run->ring = r->history + 1;
     size_t ring = (size_t)r->graph.event_count * (size_t)run->ring * lanes;
     run->columns = ARENA_ARRAY(
-        &run->arena, (size_t)r->column_count * run->stride + (size_t)r->duration_count * block,
-        int64_t);
+        &run->arena,
+        (size_t)r->column_count * run->stride + ((size_t)r->duration_count + 2) * block, int64_t);
     run->offsets = ARENA_ARRAY(&run->arena, (size_t)r->graph.edge_count + 1, size_t);
+    run->moves = ARENA_ARRAY(&run->arena, (size_t)r->step_count + 1, struct move);
     run->drawn = ARENA_ARRAY(&run->arena, (size_t)r->timing->draw_count + 1, struct drawn);
     run->sums = ARENA_ARRAY(&run->arena, (size_t)r->slot_count * SUMS + SUMS, int64_t);
     run->busy = ARENA_ARRAY(&run->arena, streams * SUMS + SUMS, int64_t);
@@ -564,13 +603,28 @@ static bool allocate(struct runner *run)
     return !run->arena.failed;
 }
 
-/* Offsets and durations that stay. */
+/* Offsets, and durations that stay; those of number NONE are zero. */
 static void prepare(struct runner *run)
 {
     const struct recurrence *r = run->r;
-    for (int i = 0; i < r->step_count; i++)
-        for (int k = r->steps[i].first; k < r->steps[i].first + r->steps[i].count; k++)
-            run->offsets[k] = at_column(run, r->sources[k]);
+    for (int i = 0; i < r->step_count; i++) {
+        const struct step *step = &r->steps[i];
+        size_t start = at_column(run, (struct place){step->column, 0});
+        bool takes_time = step->duration != NONE;
+        run->moves[i] = (struct move){start,
+                                      takes_time ? start + run->stride : start,
+                                      duration_at(run, step->duration),
+                                      step->first,
+                                      0,
+                                      0};
+        for (int k = step->first; k < step->first + step->count; k++) {
+            size_t source = at_column(run, r->sources[k]);
+            if (i > 0 && source == run->moves[i - 1].end)
+                run->moves[i].carry = -1;
+            else
+                run->offsets[step->first + run->moves[i].count++] = source;
+        }
+    }
     for (int d = 0; d < r->duration_count; d++)
         for (int j = 0; j < BLOCK * run->lanes; j++)
             run->columns[duration_at(run, d) + (size_t)j] = r->durations[d].constant_ns;
@@ -644,48 +698,39 @@ static void draw_block(struct runner *run, int64_t period)
 
 static void advance_one(struct runner *run, int count)
 {
-    const struct recurrence *r = run->r;
-    int64_t *restrict columns = run->columns;
-    const size_t *offsets = run->offsets;
-    const size_t stride = run->stride, history = (size_t)r->history;
-    const struct step *last = r->steps + r->step_count;
+    int64_t *restrict columns = run->columns, before = 0;
+    const struct move *last = run->moves + run->r->step_count;
     for (size_t j = 0; j < (size_t)count; j++)
-        for (const struct step *step = r->steps; step < last; step++) {
-            const size_t *source = offsets + step->first;
-            int64_t time = columns[source[0] + j];
-            for (int k = 1; k < step->count; k++) {
+        for (const struct move *move = run->moves; move < last; move++) {
+            const size_t *source = run->offsets + move->first;
+            int64_t time = before & move->carry;
+            for (int k = 0; k < move->count; k++) {
                 int64_t other = columns[source[k] + j];
                 time = other > time ? other : time;
             }
-            size_t at = (size_t)step->column * stride + history + j;
-            columns[at] = time;
-            if (step->duration != NONE)
-                columns[at + stride] = time + columns[duration_at(run, step->duration) + j];
+            before = time + columns[move->duration + j];
+            columns[move->start + j] = time;
+            columns[move->end + j] = before;
         }
 }
 
 typedef int64_t vector __attribute__((vector_size(8 * RANDOM_LANES), aligned(8), may_alias));
 
-static inline __attribute__((always_inline)) void advance_vectors(const struct recurrence *r,
-                                                                  vector *columns,
-                                                                  const size_t *offsets,
-                                                                  size_t stride, int count)
+static inline __attribute__((always_inline)) void advance_vectors(struct runner *run, int count)
 {
-    const size_t durations = (size_t)r->column_count * stride, history = (size_t)r->history;
+    vector *restrict columns = (vector *)(void *)run->columns, before = {0};
+    const struct move *last = run->moves + run->r->step_count;
     for (size_t j = 0; j < (size_t)count; j++)
-        for (int i = 0; i < r->step_count; i++) {
-            const struct step *step = &r->steps[i];
-            const size_t *source = offsets + step->first;
-            vector time = columns[source[0] / RANDOM_LANES + j];
-            for (int k = 1; k < step->count; k++) {
+        for (const struct move *move = run->moves; move < last; move++) {
+            const size_t *source = run->offsets + move->first;
+            vector time = before & move->carry;
+            for (int k = 0; k < move->count; k++) {
                 vector other = columns[source[k] / RANDOM_LANES + j], later = other > time;
                 time = (other & later) | (time & ~later);
             }
-            size_t at = (size_t)step->column * stride + history + j;
-            columns[at] = time;
-            if (step->duration != NONE)
-                columns[at + stride] =
-                    time + columns[durations + (size_t)step->duration * BLOCK + j];
+            before = time + columns[move->duration / RANDOM_LANES + j];
+            columns[move->start / RANDOM_LANES + j] = time;
+            columns[move->end / RANDOM_LANES + j] = before;
         }
 }
 
@@ -750,8 +795,7 @@ static inline __attribute__((always_inline)) void book_all(struct runner *run, i
 #define DEFINE_BLOCK(NAME, ATTRIBUTE)                                                              \
     ATTRIBUTE static void advance_##NAME(struct runner *run, int count)                            \
     {                                                                                              \
-        advance_vectors(run->r, (vector *)(void *)run->columns, run->offsets,                      \
-                        run->stride / RANDOM_LANES, count);                                        \
+        advance_vectors(run, count);                                                               \
     }                                                                                              \
     ATTRIBUTE static void book_##NAME(struct runner *run, int count)                               \
     {                                                                                              \

@@ -379,8 +379,8 @@ enum status report_print(const struct prediction *prediction, bool quiet, FILE *
     enum status status = print_streams(prediction, out, diag);
     print_exposed(prediction, out);
     char time[UNITS_TEXT];
-    fprintf(out, "\n  %" PRId64 " tasks simulated in %s\n", prediction->tasks,
-            show(1e9 * prediction->seconds, time));
+    fprintf(out, "\n  %" PRId64 " tasks simulated in %s, engine %s\n", prediction->tasks,
+            show(1e9 * prediction->seconds, time), engine_key(prediction->engine));
     return status;
 }
 
@@ -615,6 +615,7 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     json_put_int(json, "seed", (int64_t)prediction->seed);
     json_put_int(json, "iterations", most);
     json_put_int(json, "replications", prediction->replications);
+    json_put_string(json, "engine", engine_key(prediction->engine));
     json_put_int(json, "tasks_simulated", prediction->tasks);
     json_put_double(json, "seconds", prediction->seconds);
     write_iteration(&prediction->iteration, json);

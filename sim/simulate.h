@@ -148,4 +148,7 @@ enum status simulate_run(const struct program *program, const struct timing *tim
                          struct diag *diag);
 void simulation_fini(struct simulation_result *result);
 
+/* Can this number of iterations be simulated? STATUS_USAGE when it is open or too large. */
+enum status simulate_check(const struct program *program, struct diag *diag);
+
 #endif

@@ -16,6 +16,7 @@
 #include "sim/random.h"
 #include "sim/report.h"
 #include "tests/random_plan.h"
+#include "tests/tame_plan.h"
 #include "tests/tap.h"
 
 static struct diag diag;
@@ -470,73 +471,6 @@ static void check_folder(const char *folder, bool must_be_exact)
     for (size_t i = 0; i < found.gl_pathc; i++)
         check_file(found.gl_pathv[i], must_be_exact);
     globfree(&found);
-}
-
-/* A task on a stream that belongs to one thread; what is issued together is ordered. */
-static void tame_task(FILE *out, struct random_stream *luck, int task, int stage, int stream,
-                      int group)
-{
-    static const char *const kinds[] = {
-        "",
-        "",
-        ", work: {host: 3us}",
-        ", work: {copy: h2d, bytes: 1KiB, pageable: true}",
-        ", host_sync: stream",
-        ", holds: [gil]",
-        ", globally_ordered: true",
-        ", globally_ordered: true, work: {collective: all_reduce, comm: dp, bytes: 1KiB}"};
-    int device_ns = below(luck, 9000), host_ns = below(luck, 3000);
-    const char *kind = kinds[below(luck, sizeof kinds / sizeof *kinds)];
-    fprintf(out, "  T%d: {stage: %d, stream: s%d, thread_group: g%d, ", task, stage, stream, group);
-    fprintf(out, "time: %dns, host_time: %dns%s}\n", device_ns, host_ns, kind);
-}
-
-static void tame_deps(FILE *out, struct random_stream *luck, int tasks)
-{
-    fprintf(out, "intra_iter_deps: [");
-    for (int t = 1; t < tasks; t++)
-        fprintf(out, "%s[T%d, T%d]", t > 1 ? ", " : "", t, below(luck, t));
-    fprintf(out, "]\ninter_iter_deps: [");
-    for (int i = below(luck, 3); i > 0; i--) {
-        int task = below(luck, tasks), on = below(luck, tasks);
-        fprintf(out, "[T%d, T%d, %d]%s", task, on, i + below(luck, 2) * 2, i > 1 ? ", " : "");
-    }
-    fprintf(out, "]\n");
-}
-
-/* A plan that most often has an event graph. */
-static char *tame_plan(uint64_t seed)
-{
-    static const char *const orders[] = {"ready-first", "stage-descending", "stage-ascending"};
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    struct random_stream luck = luck_of(seed, "tame");
-    if (!out)
-        return NULL;
-    int tasks = 2 + below(&luck, 7), streams = 1 + below(&luck, 4), groups = 1 + below(&luck, 3);
-    int ranks = 1 + below(&luck, 3), first = below(&luck, 2), stage = first;
-    fprintf(out, "swplan: 1\nranks: %d\n", ranks);
-    fprintf(out, "enqueue_order: %s\n", orders[below(&luck, 3)]);
-    fprintf(out, "retire: %s\n", below(&luck, 2) ? "device" : "submit");
-    if (below(&luck, 3) == 0)
-        fprintf(out, "machine: {launch_queue: %d}\n", 1 + below(&luck, 20));
-    fprintf(out, "schedule:\n");
-    for (int t = 0; t < tasks; t++) {
-        int stream = below(&luck, streams);
-        stage += t > 0 && stage < 3 && below(&luck, 3) == 0;
-        tame_task(out, &luck, t, stage, stream, stream % groups);
-    }
-    tame_deps(out, &luck, tasks);
-    fprintf(out, "%s", ranks > 1 ? "rank_overrides:\n" : "");
-    for (int rank = 1; rank < ranks; rank++)
-        fprintf(out, "  %d: {schedule: {T0: {time: %dns}, T1: {stage: %d}}}\n", rank, rank * 3000,
-                first + below(&luck, stage - first + 1));
-    if (fclose(out) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
 }
 
 static char *wild_plan(uint64_t seed)

@@ -12,6 +12,7 @@
 #include "core/parse.h"
 #include "sim/recurrence.h"
 #include "tests/random_plan.h"
+#include "tests/tame_plan.h"
 #include "tests/tap.h"
 
 static struct diag diag;
@@ -117,8 +118,8 @@ static bool simulates(const struct program *program, const struct timing *timing
 
 /* Each lane is the replication of its number. */
 static void compare_lanes(struct tally *tally, const struct recurrence *recurrence,
-                          const struct program *program, const struct timing *timing,
-                          uint64_t seed, const char *what)
+                          const struct program *program, const struct timing *timing, uint64_t seed,
+                          const char *what)
 {
     struct simulation_result want, got[RANDOM_LANES];
     struct simulate_options options = {.seed = seed, .replication = 3};
@@ -211,17 +212,26 @@ static void compare_text(struct tally *tally, const char *text, uint64_t seed)
 
 /* ---- random plans ---------------------------------------------------------------------------- */
 
-static void test_random_plans(void)
+static char *wild_plan(uint64_t seed)
+{
+    return random_plan(seed, RANDOM_PIPELINE);
+}
+
+static void test_random_plans(const char *what, char *(*make)(uint64_t seed), int count,
+                              int by_recurrence)
 {
     struct tally tally = {0};
-    int count = getenv("SWSIM_LONG") ? 3000 : 250;
+    if (getenv("SWSIM_LONG"))
+        count *= 10;
     for (int i = 0; i < count; i++) {
-        char *text = random_plan((uint64_t)i, RANDOM_PIPELINE);
-        compare_text(&tally, text, (uint64_t)i);
+        char *text = make((uint64_t)i);
+        if (text)
+            compare_text(&tally, text, (uint64_t)i);
         free(text);
     }
-    tap_is_int(tally.different, 0, "random plans: %d runs compared", tally.compared);
-    tap_ok(tally.by_recurrence > count / 10, "%d of them by a recurrence, too", tally.by_recurrence);
+    tap_is_int(tally.different, 0, "%s plans: %d runs compared", what, tally.compared);
+    tap_ok(tally.by_recurrence * 100 > count * by_recurrence, "%d of %d by a recurrence, too",
+           tally.by_recurrence, count);
     tap_ok(tally.blocked > 0 && tally.blocked < tally.compared, "%d of them deadlocks",
            tally.blocked);
 }
@@ -243,8 +253,7 @@ static void test_our_plans(void)
             continue;
         for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++)
             if (plan.form == FORM_PIPELINE)
-                compare_plan(&tally, &plan, driver, 400, &shapes[i % SHAPES], 7,
-                             found.gl_pathv[i]);
+                compare_plan(&tally, &plan, driver, 400, &shapes[i % SHAPES], 7, found.gl_pathv[i]);
         plan_fini(&plan);
     }
     globfree(&found);
@@ -256,7 +265,9 @@ static void test_our_plans(void)
 int main(void)
 {
     diag_init(&diag);
-    test_random_plans();
+    test_random_plans("random", wild_plan, 100, 5);
+    test_random_plans("tame random", tame_plan, 60, 3);
+    test_random_plans("calm random", calm_plan, 120, 30);
     test_our_plans();
     diag_fini(&diag);
     return tap_done();
