@@ -199,8 +199,8 @@ static enum status predict_one(struct app *app, const struct request *request,
         options.program.ranks = (int)value;
     else if (request->swept)
         options.program.max_depth = (int)value;
-    if (request->swept && options.exposed == EXPOSED_IF_CHEAP && !app->json)
-        options.exposed = EXPOSED_NEVER; /* the table has no column for it */
+    if (options.exposed == EXPOSED_IF_CHEAP && (app->quiet || (request->swept && !app->json)))
+        options.exposed = EXPOSED_NEVER; /* it is not shown */
     enum status status = request->db ? simulate_stored(app, request->db, plan, options, &prediction)
                                      : simulate_watched(app, plan, options, &prediction);
     if (status != STATUS_OK)

@@ -53,6 +53,7 @@ struct item {
     struct event_ref pushed; /* the thread, then */
     struct event_ref until;  /* WAIT: the event; WORK, RECORD: the event of the graph */
     struct event_ref member; /* WORK: a collective: when its communicator is free */
+    int lane;                /* of that communicator's member */
 };
 struct items {
     struct item *items;
@@ -568,7 +569,8 @@ static void walk_collective(struct builder *b, const struct op *op, const struct
     add_cause(b, *member, joint->event, shift, lane);
     *stream = *member = (struct event_ref){joint->event, -shift, true};
     closed(b, *stream);
-    note_push(b, op, place, (struct item){.kind = ITEM_WORK, .until = *stream, .member = free_at});
+    note_push(b, op, place,
+              (struct item){.kind = ITEM_WORK, .until = *stream, .member = free_at, .lane = lane});
     end_item(b, op->stream);
 }
 
@@ -651,7 +653,14 @@ static void add_idle(struct builder *b, struct event_ref until, struct event_ref
                     sizeof *b->out.idles))
         return;
     b->out.idles[b->out.idle_count++] =
-        (struct event_idle){until, pushed, {owner, height, false}, why};
+        (struct event_idle){until, pushed, {owner, height, false}, NONE, why};
+}
+
+/* What was added last waits for the last one of a FIFO. */
+static void set_lane(struct builder *b, int lane)
+{
+    if (!b->out.arena.failed)
+        b->out.idles[b->out.idle_count - 1].lane = lane;
 }
 
 static struct event_ref earlier(struct event_ref ref, int height)
@@ -684,10 +693,13 @@ static void add_note(struct builder *b, int rank, const struct note *note, int h
         why.cause = STALL_HOST;
     else if (own && note->kind == NOTE_AWAIT)
         why = (struct stall){STALL_DEPENDENCE, note->on};
-    if (own && note->kind == NOTE_TICKET)
+    if (own && note->kind == NOTE_TICKET) {
         add_turns(b, rank, note);
-    else
-        add_idle(b, earlier(note->until, height), no_ref, note->begin, height, why);
+        return;
+    }
+    add_idle(b, earlier(note->until, height), no_ref, note->begin, height, why);
+    if (note->kind == NOTE_TICKET)
+        set_lane(b, b->slot_served + rank);
 }
 
 /* Where the list of one piece of work is. */
@@ -754,6 +766,7 @@ static void tell_work(struct builder *b, int stream, int first, int last)
     struct event_ref joint = work->until;
     joint.end = false;
     add_idle(b, work->member, no_ref, work->begin, 0, (struct stall){STALL_RESOURCE, STALL_NOBODY});
+    set_lane(b, work->lane);
     add_idle(b, joint, no_ref, work->begin, 0, (struct stall){STALL_PEER, STALL_NOBODY});
 }
 

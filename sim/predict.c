@@ -14,10 +14,10 @@
 #include <string.h>
 #include <time.h>
 
-static double seconds_now(void)
+static double seconds_now(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
@@ -355,14 +355,15 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
 {
     assert(options->replications >= 1 && options->replications <= PREDICT_MAX_REPLICATIONS);
     assert(options->threads >= 1 && options->threads <= PREDICT_MAX_THREADS);
-    double start = seconds_now();
+    double start = seconds_now(CLOCK_MONOTONIC), cpu = seconds_now(CLOCK_PROCESS_CPUTIME_ID);
     struct prediction prediction = {.seed = options->seed, .replications = options->replications};
     enum status status = predict_into(&prediction, plan, options, diag);
     if (status != STATUS_OK) {
         prediction_fini(&prediction);
         return status;
     }
-    prediction.seconds = seconds_now() - start;
+    prediction.seconds = seconds_now(CLOCK_MONOTONIC) - start;
+    prediction.cpu_seconds = seconds_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     *out = prediction;
     return STATUS_OK;
 }

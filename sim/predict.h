@@ -56,6 +56,7 @@ struct prediction {
     int64_t in_flight_max, in_flight_bytes_max;
     int64_t tasks, steps;    /* all replications */
     double seconds;          /* it took, exposed times included */
+    double cpu_seconds;      /* of all threads of the process, meanwhile */
     unsigned violated;       /* in any replication */
     struct blocked *blocked; /* of the first replication that came to a deadlock */
     size_t blocked_count;

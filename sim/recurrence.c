@@ -884,22 +884,31 @@ static int edge_before(const struct runner *run, int event, int lane)
     return within;
 }
 
-/* What comes before in the lane of an edge, whoever does not exist left out. */
-static const int64_t *edge_follow(const struct runner *run, int edge, int64_t period)
+/* What comes before an event in a lane, whoever does not exist left out; NULL: nobody. */
+static const int64_t *edge_follow(const struct runner *run, int event, int64_t period, int lane)
 {
     const struct event_graph *g = &run->r->graph;
-    int lane = g->links[edge].lane;
-    for (;;) {
-        const struct ratio_edge *e = &g->edges[edge];
-        period -= e->height;
+    for (int edge; (edge = edge_before(run, event, lane)) != NONE;) {
+        event = g->edges[edge].from;
+        period -= g->edges[edge].height;
         if (period < 0)
             return NULL;
-        if (edge_exists(run, e->from, period))
-            return edge_time(run, e->from, period, g->links[edge].end);
-        edge = lane < 0 ? NONE : edge_before(run, e->from, lane);
-        if (edge == NONE)
-            return NULL;
+        if (edge_exists(run, event, period))
+            return edge_time(run, event, period, g->links[edge].end);
     }
+    return NULL;
+}
+
+/* The time an edge starts from. */
+static const int64_t *edge_cause(const struct runner *run, int edge, int64_t period)
+{
+    const struct event_graph *g = &run->r->graph;
+    const struct ratio_edge *e = &g->edges[edge];
+    period -= e->height;
+    if (edge_exists(run, e->from, period))
+        return edge_time(run, e->from, period, g->links[edge].end);
+    bool in_lane = g->links[edge].lane >= 0 && period >= 0;
+    return in_lane ? edge_follow(run, e->from, period, g->links[edge].lane) : NULL;
 }
 
 static void edge_event(struct runner *run, int v, int64_t period)
@@ -910,7 +919,7 @@ static void edge_event(struct runner *run, int v, int64_t period)
     for (int l = 0; l < run->lanes; l++)
         starts[l] = 0;
     for (int k = r->in_first[v]; k < r->in_first[v + 1]; k++) {
-        const int64_t *cause = edge_follow(run, r->in_edges[k], period);
+        const int64_t *cause = edge_cause(run, r->in_edges[k], period);
         if (cause)
             take_longer(starts, cause, run->lanes);
     }
@@ -947,7 +956,11 @@ static const int64_t *entry_until(const struct runner *run, const struct entry *
     const struct event_idle *idle = &run->r->graph.idles[entry->idle];
     if (!edge_exists(run, idle->owner.event, entry->period - idle->owner.height))
         return NULL;
-    return edge_ref(run, idle->until, entry->period);
+    const int64_t *until = edge_ref(run, idle->until, entry->period);
+    int64_t period = entry->period - idle->until.height;
+    if (until || idle->lane < 0 || period < 0)
+        return until;
+    return edge_follow(run, idle->until.event, period, idle->lane);
 }
 
 /* When the next wait from entry `i` on was pushed to the stream; NULL: there is no further one. */

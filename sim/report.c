@@ -618,6 +618,7 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     json_put_string(json, "engine", engine_key(prediction->engine));
     json_put_int(json, "tasks_simulated", prediction->tasks);
     json_put_double(json, "seconds", prediction->seconds);
+    json_put_double(json, "cpu_seconds", prediction->cpu_seconds);
     write_iteration(&prediction->iteration, json);
     json_put_double(json, "throughput_per_s", prediction->throughput_per_s);
     json_put_double(json, "fill_ns", prediction->fill_ns);
