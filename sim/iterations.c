@@ -1,7 +1,4 @@
-/*
- * iterations.c - see iterations.h. The confidence interval is that of batch means (Conway 1963):
- * durations are correlated, means of long batches of them hardly, so Student's t holds for those.
- */
+/* iterations.c - see iterations.h. */
 #include "sim/iterations.h"
 
 #include <assert.h>
@@ -18,12 +15,13 @@ bool iterations_init(struct iterations *iterations, const int64_t *ends, int ran
     for (int rank = 0; rank < ranks; rank++)
         if (ends[rank] > iterations->total)
             iterations->total = ends[rank];
-    iterations->first = depth + iterations->total / WARM_UP_TENTH;
+    iterations->first = 1;
     iterations->last = iterations->total - depth;
-    iterations->steady = iterations->last - iterations->first >= 2;
-    if (!iterations->steady) {
-        iterations->first = 1;
+    iterations->parts_first = depth + iterations->total / WARM_UP_TENTH;
+    iterations->few = iterations->last - iterations->parts_first < 2;
+    if (iterations->few) {
         iterations->last = iterations->total;
+        iterations->parts_first = 1;
     }
     int64_t durations = iterations->last - iterations->first;
     iterations->kept_cap = durations < 0                 ? 0
@@ -71,15 +69,21 @@ static int ranks_with(const struct iterations *iterations, int64_t number)
     return count;
 }
 
+static void count_part(struct iterations *iterations, int64_t duration_ns)
+{
+    int64_t index = iterations->over - iterations->parts_first;
+    int64_t part = index * STATISTICS_BATCHES / (iterations->last - iterations->parts_first);
+    iterations->part_ns[part] += (double)duration_ns;
+    iterations->part_count[part]++;
+}
+
 static void count_duration(struct iterations *iterations, int64_t duration_ns)
 {
     int64_t index = iterations->over - iterations->first;
-    int64_t durations = iterations->last - iterations->first;
     if (iterations->over < iterations->first || iterations->over >= iterations->last)
         return;
-    int64_t batch = index * ITERATIONS_BATCHES / durations;
-    iterations->batch_ns[batch] += (double)duration_ns;
-    iterations->batch_count[batch]++;
+    if (iterations->over >= iterations->parts_first)
+        count_part(iterations, duration_ns);
     if (iterations->kept_count < iterations->kept_cap) {
         iterations->kept[iterations->kept_count++] = duration_ns;
         return;
@@ -137,34 +141,9 @@ void iterations_over(struct iterations *iterations, const int64_t *times_ns, int
         note_over(iterations, times_ns[i]);
 }
 
-/* The 97.5% point of Student's t: a table, then the Cornish-Fisher expansion around the normal. */
-static double student(int freedom)
-{
-    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-                                   2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-                                   2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
-    enum { TABLE = sizeof table / sizeof *table };
-    if (freedom <= TABLE)
-        return table[freedom - 1];
-    double z = 1.959964, z3 = z * z * z, n = freedom;
-    return z + (z3 + z) / (4 * n) + (5 * z3 * z * z + 16 * z3 + 3 * z) / (96 * n * n);
-}
-
-double iterations_half_width(const double *values, int count)
-{
-    if (count < 2)
-        return NAN;
-    double mean = 0, squares = 0;
-    for (int i = 0; i < count; i++)
-        mean += values[i] / count;
-    for (int i = 0; i < count; i++)
-        squares += (values[i] - mean) * (values[i] - mean);
-    return student(count - 1) * sqrt(squares / (count - 1) / count);
-}
-
 /* ---- quantiles without sorting --------------------------------------------------------------- */
 
-enum { BIN_BITS = 12, BINS = 1 << BIN_BITS, FEW = 256, WANTED = 6 };
+enum { BIN_BITS = 12, BINS = 1 << BIN_BITS, FEW = 256, QUANTILES = 3, WANTED = 4 * QUANTILES };
 
 static int compare(const void *a, const void *b)
 {
@@ -219,52 +198,107 @@ static bool narrow(struct selection *selection)
     return true;
 }
 
-/* Three quantiles, each between the two nearest ranks, linearly. */
-static void quantiles(int64_t *values, size_t count, const double q[WANTED / 2],
-                      double out[WANTED / 2])
+/* Quantiles, each between the two nearest ranks, linearly, with their intervals. */
+static void quantiles(int64_t *values, size_t count, const double q[QUANTILES],
+                      double out[QUANTILES], struct interval in[QUANTILES])
 {
     struct selection selection = {.values = values, .count = count};
-    for (int i = 0; i < WANTED / 2; i++) {
-        out[i] = NAN;
-        size_t rank = count ? (size_t)(q[i] * (double)(count - 1)) : 0;
-        selection.ranks[2 * i] = rank;
-        selection.ranks[2 * i + 1] = rank + 1 < count ? rank + 1 : rank;
+    bool known[QUANTILES] = {false};
+    for (int i = 0; i < QUANTILES; i++) {
+        size_t *ranks = &selection.ranks[4 * i];
+        out[i] = in[i].low = in[i].high = NAN;
+        ranks[0] = count ? (size_t)(q[i] * (double)(count - 1)) : 0;
+        ranks[1] = ranks[0] + 1 < count ? ranks[0] + 1 : ranks[0];
+        known[i] = statistics_ranks(count, q[i], &ranks[2], &ranks[3]);
+        if (!known[i])
+            ranks[2] = ranks[3] = ranks[0];
     }
     if (count == 0)
         return;
     while (selection.count > FEW && narrow(&selection))
         ;
     qsort(values, selection.count, sizeof *values, compare);
-    for (int i = 0; i < WANTED / 2; i++) {
-        double at = q[i] * (double)(count - 1), low = (double)values[selection.ranks[2 * i]];
-        out[i] = low + (at - floor(at)) * ((double)values[selection.ranks[2 * i + 1]] - low);
+    for (int i = 0; i < QUANTILES; i++) {
+        const size_t *ranks = &selection.ranks[4 * i];
+        double at = q[i] * (double)(count - 1), low = (double)values[ranks[0]];
+        out[i] = low + (at - floor(at)) * ((double)values[ranks[1]] - low);
+        if (known[i])
+            in[i] = (struct interval){(double)values[ranks[2]], (double)values[ranks[3]]};
     }
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+const char *doubt_words(enum doubt doubt)
+{
+    static const char *const words[] = {
+#define X(name, words) words,
+        DOUBT_LIST(X)
+#undef X
+    };
+    return words[doubt];
+}
+
+/* All durations have been kept: cut the warm-up off and take batches of the rest. Returns how many
+   are left. */
+static size_t cut_warm_up(const struct iterations *iterations, struct iteration_figures *out)
+{
+    double means[STATISTICS_BATCHES], sum = 0;
+    size_t all = iterations->kept_count;
+    size_t cut = iterations->few ? 0 : statistics_warm_up(iterations->kept, all);
+    const int64_t *rest = iterations->kept + cut;
+    size_t count = all - cut;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)rest[i];
+    out->mean = count ? sum / (double)count : NAN;
+    out->count = (int64_t)count;
+    out->warm_up = (int64_t)cut;
+    bool batches = statistics_batches(rest, count, means);
+    if (batches)
+        out->mean_in = statistics_mean(means, STATISTICS_BATCHES);
+    out->doubt = iterations->few                                    ? DOUBT_FEW
+                 : !batches || count < STATISTICS_LEAST             ? DOUBT_SHORT
+                 : cut + 5 > all / 2                                ? DOUBT_WARM_UP
+                 : statistics_correlated(means, STATISTICS_BATCHES) ? DOUBT_CORRELATED
+                                                                    : DOUBT_NONE;
+    return count;
+}
+
+/* Not all have been kept: the parts are the batches. */
+static void use_parts(const struct iterations *iterations, struct iteration_figures *out)
+{
+    double sum = 0;
+    for (int i = 0; i < STATISTICS_BATCHES; i++) {
+        sum += iterations->part_ns[i];
+        out->count += iterations->part_count[i];
+    }
+    out->mean = sum / (double)out->count;
+    out->mean_in = statistics_mean(out->parts, out->part_count);
+    out->warm_up = iterations->parts_first - iterations->first;
+    if (statistics_correlated(out->parts, out->part_count))
+        out->doubt = DOUBT_CORRELATED;
 }
 
 void iterations_figures(struct iterations *iterations, struct iteration_figures *out)
 {
-    static const double wanted[] = {0.50, 0.95, 0.99};
-    double means[ITERATIONS_BATCHES], sum = 0, found[WANTED / 2];
-    int batches = 0;
-    int64_t count = 0;
-    for (int i = 0; i < ITERATIONS_BATCHES; i++) {
-        if (iterations->batch_count[i] == 0)
-            continue;
-        means[batches++] = iterations->batch_ns[i] / (double)iterations->batch_count[i];
-        sum += iterations->batch_ns[i];
-        count += iterations->batch_count[i];
-    }
-    quantiles(iterations->kept, iterations->kept_count, wanted, found);
-    double mean = count ? sum / (double)count : NAN;
-    double half = iterations_half_width(means, batches);
-    *out = (struct iteration_figures){
-        .mean = mean,
-        .p50 = found[0],
-        .p95 = found[1],
-        .p99 = found[2],
-        .ci_low = mean - half,
-        .ci_high = mean + half,
-        .count = count,
-        .steady = iterations->steady,
-    };
+    static const double wanted[QUANTILES] = {0.50, 0.95, 0.99};
+    double found[QUANTILES];
+    struct interval in[QUANTILES];
+    size_t all = iterations->kept_count, count = all;
+    *out = (struct iteration_figures){.mean = NAN, .mean_in = {NAN, NAN}};
+    for (int i = 0; i < STATISTICS_BATCHES; i++)
+        if (iterations->part_count[i])
+            out->parts[out->part_count++] =
+                iterations->part_ns[i] / (double)iterations->part_count[i];
+    if (iterations->last - iterations->first <= ITERATIONS_KEPT)
+        count = cut_warm_up(iterations, out);
+    else
+        use_parts(iterations, out);
+    quantiles(iterations->kept + (all - count), count, wanted, found, in);
+    out->p50 = found[0];
+    out->p95 = found[1];
+    out->p99 = found[2];
+    out->p50_in = in[0];
+    out->p95_in = in[1];
+    out->p99_in = in[2];
 }

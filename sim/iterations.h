@@ -2,11 +2,11 @@
  * iterations.h - when iterations retire, and what that says about their duration.
  *
  * An iteration is over when the last rank that has it retires it; its duration is the time since
- * the one before was over. Statistics are about the steady state: the first depth + 10% and the
- * last depth iterations are left out; where that leaves less than two durations, all are taken and
- * `steady` is false. Up to ITERATIONS_KEPT durations are kept for the quantiles, of more than that
- * a uniform sample (reservoir); mean and confidence interval always use all. Memory does not grow
- * beyond that, except with the number of iterations by which one rank runs ahead of another.
+ * the one before was over. Figures are about the steady state: the last depth iterations, which are
+ * the drain, and the warm-up (statistics_warm_up) are left out. Up to ITERATIONS_KEPT durations are
+ * kept; of more than that a uniform sample (reservoir) for the quantiles, while mean and interval are
+ * of all but the first tenth. Memory does not grow beyond that, except with the number of iterations
+ * by which one rank runs ahead of another.
  */
 #ifndef SWSIM_ITERATIONS_H
 #define SWSIM_ITERATIONS_H
@@ -16,23 +16,46 @@
 #include <stdint.h>
 
 #include "sim/random.h"
+#include "sim/statistics.h"
 
-enum { ITERATIONS_KEPT = 10 * 1000 * 1000, ITERATIONS_BATCHES = 20 };
+enum { ITERATIONS_KEPT = 10 * 1000 * 1000 };
+
+/*            NAME          in words */
+#define DOUBT_LIST(X)                                                                              \
+    X(NONE, "")                                                                                    \
+    X(FEW, "too few iterations for a steady state: all are counted")                               \
+    X(SHORT, "too few iterations for an interval to hold what it says")                            \
+    X(WARM_UP, "no steady state shows in the first half of the run: make it longer")               \
+    X(CORRELATED, "batches of iterations depend on each other: make the run longer")               \
+    X(REPLICATIONS, "fewer than 20 replications say little about their spread")
+
+/* Why the interval should not be trusted. */
+enum doubt {
+#define X(name, words) DOUBT_##name,
+    DOUBT_LIST(X)
+#undef X
+};
+const char *doubt_words(enum doubt doubt);
 
 /* Nanoseconds; NAN where there is nothing to say. */
 struct iteration_figures {
     double mean, p50, p95, p99;
-    double ci_low, ci_high; /* 95%, of the mean */
-    int64_t count;          /* durations they are about */
-    bool steady;
+    struct interval mean_in, p50_in, p95_in, p99_in;
+    int64_t count;   /* durations they are about */
+    int64_t warm_up; /* durations left out at the beginning */
+    enum doubt doubt;
+    /* means of equal parts of the run, whatever its warm-up: to be compared with those of another */
+    double parts[STATISTICS_BATCHES];
+    int part_count;
 };
 
 struct iterations {
     const int64_t *ends; /* iterations each rank has */
     int ranks;
     int64_t total;       /* of the rank that has most */
-    int64_t first, last; /* durations first .. last - 1 count */
-    bool steady;
+    int64_t first, last; /* durations first .. last - 1 are kept */
+    int64_t parts_first; /* those of the parts begin here */
+    bool few;
     /* iterations some rank has retired and another has not: a ring */
     struct pending {
         int64_t time_ns;
@@ -44,8 +67,8 @@ struct iterations {
     int64_t *kept;
     size_t kept_count, kept_cap;
     struct random_stream luck; /* of the reservoir */
-    double batch_ns[ITERATIONS_BATCHES];
-    int64_t batch_count[ITERATIONS_BATCHES];
+    double part_ns[STATISTICS_BATCHES];
+    int64_t part_count[STATISTICS_BATCHES];
 };
 
 /* `ends` must outlive it. false: memory is exhausted (nothing to free). */
@@ -61,8 +84,5 @@ void iterations_over(struct iterations *iterations, const int64_t *times_ns, int
 
 /* Puts what was kept in another order. */
 void iterations_figures(struct iterations *iterations, struct iteration_figures *out);
-
-/* Half the width of the 95% confidence interval of the mean of `count` values; NAN below two. */
-double iterations_half_width(const double *values, int count);
 
 #endif

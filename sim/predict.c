@@ -10,6 +10,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -122,34 +123,65 @@ static bool add_result(struct prediction *sum, struct simulation_result *result,
     return true;
 }
 
-/* Means over the replications; with several the interval is that of their means. */
+/* The mean and the interval of one figure over the replications. */
+static double over_jobs(const struct job *jobs, int count, double *scratch, size_t offset,
+                        struct interval *in)
+{
+    double mean = 0;
+    for (int i = 0; i < count; i++) {
+        memcpy(&scratch[i], (const char *)&jobs[i].result.iteration + offset, sizeof *scratch);
+        mean += scratch[i] / count;
+    }
+    *in = statistics_mean(scratch, count);
+    return mean;
+}
+
+/* With several replications all figures are means over them, and intervals are those of the means. */
 static bool sum_iterations(struct prediction *sum, const struct job *jobs)
 {
     int count = sum->replications;
     struct iteration_figures *figures = &sum->iteration;
     *figures = jobs[0].result.iteration;
     if (sum->program->tasks == 0)
-        *figures = (struct iteration_figures){NAN, NAN, NAN, NAN, NAN, NAN, 0, false};
+        *figures = (struct iteration_figures){
+            .mean = NAN, .p50 = NAN, .p95 = NAN, .p99 = NAN, .mean_in = {NAN, NAN}};
     if (sum->program->tasks == 0 || count == 1)
         return true;
-    double *means = malloc((size_t)count * sizeof *means);
-    if (!means)
+    double *scratch = malloc((size_t)count * sizeof *scratch);
+    sum->means_ns = malloc((size_t)count * sizeof *sum->means_ns);
+    if (!scratch || !sum->means_ns) {
+        free(scratch);
         return false;
-    *figures = (struct iteration_figures){.steady = figures->steady};
-    for (int i = 0; i < count; i++) {
-        const struct iteration_figures *one = &jobs[i].result.iteration;
-        means[i] = one->mean;
-        figures->mean += one->mean / count;
-        figures->p50 += one->p50 / count;
-        figures->p95 += one->p95 / count;
-        figures->p99 += one->p99 / count;
-        figures->count += one->count;
     }
-    double half = iterations_half_width(means, count);
-    figures->ci_low = figures->mean - half;
-    figures->ci_high = figures->mean + half;
-    free(means);
+#define OVER_JOBS(field)                                                                           \
+    figures->field = over_jobs(jobs, count, scratch, offsetof(struct iteration_figures, field),    \
+                               &figures->field##_in)
+    OVER_JOBS(p50);
+    OVER_JOBS(p95);
+    OVER_JOBS(p99);
+    OVER_JOBS(mean);
+#undef OVER_JOBS
+    memcpy(sum->means_ns, scratch, (size_t)count * sizeof *scratch);
+    free(scratch);
+    figures->count = 0;
+    for (int i = 0; i < count; i++)
+        figures->count += jobs[i].result.iteration.count;
+    if (figures->doubt != DOUBT_FEW && figures->doubt != DOUBT_WARM_UP)
+        figures->doubt = count < STATISTICS_BATCHES ? DOUBT_REPLICATIONS : DOUBT_NONE;
     return true;
+}
+
+double prediction_difference(const struct prediction *a, const struct prediction *b,
+                             struct interval *in)
+{
+    double mean = NAN;
+    *in = (struct interval){NAN, NAN};
+    if (a->means_ns && b->means_ns && a->replications == b->replications)
+        *in = statistics_difference(a->means_ns, b->means_ns, a->replications, &mean);
+    else if (!a->means_ns && !b->means_ns && a->iteration.part_count == b->iteration.part_count)
+        *in = statistics_difference(a->iteration.parts, b->iteration.parts, a->iteration.part_count,
+                                    &mean);
+    return mean;
 }
 
 int prediction_compute_stream(const struct prediction *prediction, int rank)
@@ -377,6 +409,7 @@ void prediction_fini(struct prediction *prediction)
         free(prediction->blocked[i].waits_for);
     free(prediction->blocked);
     free(prediction->exposed_ns);
+    free(prediction->means_ns);
     steady_fini(&prediction->steady);
     timing_fini(&prediction->timing);
     program_close(prediction->program);

@@ -44,6 +44,7 @@ struct prediction {
     /* Of one replication: its own figures. Of several: means over them, and the confidence interval
        is that of the replications' means. */
     struct iteration_figures iteration;
+    double *means_ns; /* of several replications: the mean of each; else NULL */
     double throughput_per_s;
     double makespan_ns, fill_ns, drain_ns;
     /* Summed over replications; busy + stalls == total_ns for each stream, in whole nanoseconds. */
@@ -68,6 +69,11 @@ struct prediction {
 enum status predict(const struct plan *plan, const struct predict_options *options,
                     struct prediction *out, struct diag *diag);
 void prediction_fini(struct prediction *prediction);
+
+/* By how much an iteration is longer in b than in a, which saw the same luck, and surely between what.
+   NAN where they cannot be compared part by part. */
+double prediction_difference(const struct prediction *a, const struct prediction *b,
+                             struct interval *in);
 
 /* The stream of a rank that the bubble is about: "compute", else "default", else its busiest; -1
    where the rank has no stream. */

@@ -168,13 +168,27 @@ static bool chain_events(struct recurrence *r)
     return true;
 }
 
+/* Does anything refer to a later period, as a collective counted by another rank's stage may? */
+static bool looks_ahead(const struct event_graph *g)
+{
+    bool ahead = false;
+    for (int e = 0; e < g->edge_count; e++)
+        ahead |= g->edges[e].height < 0;
+    for (int w = 0; w < g->work_count; w++) {
+        ahead |= g->works[w].done.height < 0;
+        for (int i = g->works[w].first; i < g->works[w].first + g->works[w].count; i++)
+            ahead |= g->idles[i].until.height < 0 || g->idles[i].owner.height < 0 ||
+                     (g->idles[i].pushed.event != EVENT_NONE && g->idles[i].pushed.height < 0);
+    }
+    return ahead;
+}
+
 static bool order_events(struct recurrence *r, char why[EVENT_GRAPH_WHY])
 {
     int count = 0;
     uint8_t *seen = ARENA_ARRAY(&r->arena, (size_t)r->graph.event_count, uint8_t);
-    for (int e = 0; e < r->graph.edge_count; e++)
-        if (r->graph.edges[e].height < 0)
-            return refuse(why, "ranks have one collective in different stages");
+    if (looks_ahead(&r->graph))
+        return refuse(why, "ranks have one collective in different stages");
     for (int v = 0; seen && v < r->graph.event_count; v++)
         if (!visit(r, seen, v, &count))
             return refuse(why, "the plan deadlocks");

@@ -62,14 +62,15 @@ static void print_iteration(const struct prediction *prediction, FILE *out)
 {
     const struct iteration_figures *figures = &prediction->iteration;
     char mean[UNITS_TEXT], half[UNITS_TEXT], p50[UNITS_TEXT], p95[UNITS_TEXT], p99[UNITS_TEXT];
-    double half_ns = (figures->ci_high - figures->ci_low) / 2;
+    double half_ns = (figures->mean_in.high - figures->mean_in.low) / 2;
     fprintf(out, "  iteration   %s", show(figures->mean, mean));
     if (half_ns >= 0.5)
         fprintf(out, " +- %s", show(half_ns, half));
     fprintf(out, "   p50 %s   p95 %s   p99 %s\n", show(figures->p50, p50), show(figures->p95, p95),
             show(figures->p99, p99));
-    if (!figures->steady && !prediction->blocked_count)
-        fprintf(out, "              (too few iterations for a steady state: all are counted)\n");
+    if (figures->doubt != DOUBT_NONE && !prediction->blocked_count &&
+        (prediction->timing.varies || figures->doubt == DOUBT_FEW))
+        fprintf(out, "              (%s)\n", doubt_words(figures->doubt));
     if (prediction->iteration.mean > 0)
         fprintf(out, "  throughput  %.4g iterations/s\n", prediction->throughput_per_s);
 }
@@ -409,6 +410,15 @@ void report_sweep_line(const struct prediction *prediction, int64_t value, FILE 
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
+static void write_interval(const char *key, const struct interval *in, struct json *json)
+{
+    json_key(json, key);
+    json_begin_array(json);
+    json_double(json, in->low);
+    json_double(json, in->high);
+    json_end_array(json);
+}
+
 static void write_iteration(const struct iteration_figures *figures, struct json *json)
 {
     json_key(json, "iteration_ns");
@@ -417,11 +427,14 @@ static void write_iteration(const struct iteration_figures *figures, struct json
     json_put_double(json, "p50", figures->p50);
     json_put_double(json, "p95", figures->p95);
     json_put_double(json, "p99", figures->p99);
-    json_key(json, "ci95");
-    json_begin_array(json);
-    json_double(json, figures->ci_low);
-    json_double(json, figures->ci_high);
-    json_end_array(json);
+    write_interval("ci95", &figures->mean_in, json);
+    write_interval("p50_ci95", &figures->p50_in, json);
+    write_interval("p95_ci95", &figures->p95_in, json);
+    write_interval("p99_ci95", &figures->p99_in, json);
+    json_put_int(json, "counted", figures->count);
+    json_put_int(json, "warm_up", figures->warm_up);
+    json_put_string(json, "doubt",
+                    figures->doubt == DOUBT_NONE ? NULL : doubt_words(figures->doubt));
     json_end_object(json);
 }
 

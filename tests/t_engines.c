@@ -52,7 +52,7 @@ static const char *difference(const struct simulation_result *a, const struct si
     if (!same_double(a->iteration.mean, b->iteration.mean) ||
         !same_double(a->iteration.p50, b->iteration.p50) ||
         !same_double(a->iteration.p99, b->iteration.p99) ||
-        !same_double(a->iteration.ci_low, b->iteration.ci_low))
+        !same_double(a->iteration.mean_in.low, b->iteration.mean_in.low))
         return "figures of iterations";
     for (int s = 0; s < a->stream_count; s++)
         if (!same_account(&a->streams[s], &b->streams[s]))

@@ -253,13 +253,14 @@ static void test_figures(void)
     }
     iterations_figures(&iterations, &figures);
     iterations_fini(&iterations);
-    tap_ok(figures.steady, "there is a steady state");
-    tap_is_int(figures.count, 896, "depth + 10%% and the last depth iterations are left out");
+    tap_is_int(figures.doubt, DOUBT_NONE, "there is a steady state");
+    tap_is_int(figures.warm_up, 105, "the warm-up is left out, in fives");
+    tap_is_int(figures.count, 892, "so are the last depth iterations");
     tap_ok(figures.mean == 110, "mean %g", figures.mean);
     tap_ok(figures.p50 >= 100 && figures.p50 <= 120 && figures.p99 == 120, "p50 %g, p99 %g",
            figures.p50, figures.p99);
-    tap_ok(figures.ci_low <= 110 && figures.ci_high >= 110, "95%%: %g .. %g", figures.ci_low,
-           figures.ci_high);
+    tap_ok(figures.mean_in.low <= 110 && figures.mean_in.high >= 110, "95%%: %g .. %g",
+           figures.mean_in.low, figures.mean_in.high);
 }
 
 static void test_ranks(void)
@@ -280,37 +281,106 @@ static void test_ranks(void)
     iterations_fini(&iterations);
 }
 
-/* The interval of batch means holds the true mean about 95 times of 100. */
-static void test_confidence(void)
+/* The 95% interval holds the true mean, and those of the quantiles the true quantiles, about as often
+   as it says: independent durations, and a moving average of them, which are not. */
+static void check_coverage(int runs, bool smooth, double least, double most)
 {
-    enum { RUNS = 400, LENGTH = 2000 };
+    enum { LENGTH = 4000, SMOOTH = 3 };
     const int64_t ends[] = {LENGTH};
     const struct dist dist = {.kind = DIST_EXPONENTIAL};
     struct quantile quantile;
-    int inside = 0;
-    tap_ok(quantile_init(&quantile, &dist), "there is memory");
-    for (uint32_t run = 0; run < RUNS; run++) {
+    int mean = 0, median = 0, p99 = 0;
+    static int64_t ns[LENGTH + RANDOM_RUN];
+    if (!quantile_init(&quantile, &dist))
+        return;
+    for (uint32_t run = 0; run < (uint32_t)runs; run++) {
         struct iterations iterations;
         struct iteration_figures figures;
         int64_t now = 0;
+        uint64_t words[RANDOM_RUN];
+        for (uint32_t i = 0; i < LENGTH; i += RANDOM_RUN) {
+            struct random_subject who = subject("coverage", i);
+            who.replication = run;
+            random_words(&who, 0, words);
+            quantile_durations(&quantile, 1000000, words, RANDOM_RUN, ns + i);
+        }
         if (!iterations_init(&iterations, ends, 1, 1, 1))
             break;
-        for (uint32_t i = 0; i < LENGTH; i++) {
-            struct random_subject who = subject("confidence", i);
-            who.replication = run;
-            uint64_t word = random_word(&who, 0);
-            int64_t ns;
-            quantile_durations(&quantile, 1000000, &word, 1, &ns);
-            now += ns;
-            iterations_retired(&iterations, 0, i, now);
+        for (int i = 0; i < LENGTH; i++) {
+            now += smooth && i >= SMOOTH ? (ns[i] + ns[i - 1] + ns[i - 2]) / SMOOTH : ns[i];
+            iterations_over(&iterations, &now, 1);
         }
         iterations_figures(&iterations, &figures);
-        inside += figures.ci_low <= 1e6 && 1e6 <= figures.ci_high;
+        mean += figures.mean_in.low <= 1e6 && 1e6 <= figures.mean_in.high;
+        median += figures.p50_in.low <= log(2) * 1e6 && log(2) * 1e6 <= figures.p50_in.high;
+        p99 += figures.p99_in.low <= log(100) * 1e6 && log(100) * 1e6 <= figures.p99_in.high;
         iterations_fini(&iterations);
     }
     quantile_fini(&quantile);
-    tap_ok(inside > 0.92 * RUNS && inside < 0.98 * RUNS,
-           "the 95%% interval holds the true mean in %d of %d runs", inside, RUNS);
+    tap_ok(mean >= least * runs && mean <= most * runs, "%s: 95%% holds the mean in %.2f%% of %d",
+           smooth ? "smoothed" : "independent", 100.0 * mean / runs, runs);
+    if (smooth)
+        return; /* the quantiles' intervals are for independent durations */
+    tap_ok(median >= least * runs && median <= most * runs, "and the median in %.2f%%",
+           100.0 * median / runs);
+    tap_ok(p99 >= least * runs && p99 <= most * runs, "and the 99th percentile in %.2f%%",
+           100.0 * p99 / runs);
+}
+
+static void test_coverage(void)
+{
+    bool longer = getenv("SWSIM_LONG");
+    int runs = longer ? 20000 : 2000;
+    double band = longer ? 0.01 : 0.02;
+    check_coverage(runs, false, 0.95 - band, 0.95 + band);
+    check_coverage(runs, true, 0.95 - band, 0.95 + band);
+}
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+/* A slow start is cut off; nothing is where there is none, nor more than half of what only grows. */
+static void test_warm_up(void)
+{
+    enum { LENGTH = 1000 };
+    int64_t values[LENGTH];
+    struct random_subject who = subject("warm-up", 0);
+    struct random_stream luck = random_open(&who);
+    for (int i = 0; i < LENGTH; i++)
+        values[i] = 1000 + (int64_t)(random_bits(&luck) % 100) + (i < 200 ? 5 * (200 - i) : 0);
+    size_t cut = statistics_warm_up(values, LENGTH);
+    tap_ok(cut >= 150 && cut <= 260, "a start of 200 is cut off at %zu", cut);
+    for (int i = 0; i < LENGTH; i++)
+        values[i] = 1000 + (int64_t)(random_bits(&luck) % 100);
+    cut = statistics_warm_up(values, LENGTH);
+    tap_ok(cut < LENGTH / 2 - 5, "without a start %zu are", cut);
+    for (int i = 0; i < LENGTH; i++)
+        values[i] = 1000 * i;
+    cut = statistics_warm_up(values, LENGTH);
+    tap_is_int((long long)cut, LENGTH / 2, "what only grows loses half");
+}
+
+static void test_correlation(void)
+{
+    double means[STATISTICS_BATCHES], other[STATISTICS_BATCHES], mean;
+    struct random_subject who = subject("correlation", 0);
+    struct random_stream luck = random_open(&who);
+    int found = 0;
+    for (int run = 0; run < 2000; run++) {
+        for (int i = 0; i < STATISTICS_BATCHES; i++)
+            means[i] = random_normal(&luck);
+        found += statistics_correlated(means, STATISTICS_BATCHES);
+    }
+    tap_ok(found > 5 && found < 45, "independent batches are suspected in %d of 2000", found);
+    for (int i = 0; i < STATISTICS_BATCHES; i++)
+        means[i] = i + 1000.0;
+    tap_ok(statistics_correlated(means, STATISTICS_BATCHES), "a slope is");
+    for (int i = 0; i < STATISTICS_BATCHES; i++) {
+        means[i] = 1000 * random_normal(&luck);
+        other[i] = means[i] + 5 + 0.01 * random_normal(&luck);
+    }
+    struct interval in = statistics_difference(means, other, STATISTICS_BATCHES, &mean);
+    tap_ok(in.low < 5 && in.high > 5 && in.high - in.low < 0.02,
+           "a small difference shows under the same luck: %.4f .. %.4f", in.low, in.high);
 }
 
 int main(void)
@@ -323,6 +393,8 @@ int main(void)
     test_events();
     test_figures();
     test_ranks();
-    test_confidence();
+    test_coverage();
+    test_warm_up();
+    test_correlation();
     return tap_done();
 }
