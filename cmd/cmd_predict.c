@@ -1,5 +1,7 @@
 /* cmd_predict.c - `swsim predict`: simulate a plan, say how fast it is and why. */
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,14 +14,16 @@
 #include "sim/record.h"
 #include "sim/report.h"
 
-enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH };
+enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH, MOST_FACTOR = 1000 };
 
 struct request {
     struct predict_options predict;
-    int driver;        /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
-    const char *db;    /* store the trace here; NULL: nowhere */
-    const char *swept; /* "max_depth" or "ranks"; NULL: no sweep */
-    int64_t from, to;  /* its values */
+    int driver;                      /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
+    const char *db;                  /* store the trace here; NULL: nowhere */
+    const char *swept;               /* "max_depth" or "ranks"; NULL: no sweep */
+    int64_t from, to;                /* its values */
+    const struct text_list *changes; /* --what-if, each as it was said */
+    struct time_rule *rules;         /* and as it is meant */
 };
 
 /* ---- options with a grammar of their own ----------------------------------------------------- */
@@ -50,6 +54,42 @@ static enum status parse_jitters(struct app *app, const struct text_list *texts,
         status = parse_jitter(app, texts->items[i], &rules[i]);
     predict->jitter = rules;
     predict->jitter_count = texts->count;
+    return status;
+}
+
+/* TASK=0.8x or TASK=2ms */
+static enum status parse_change(struct app *app, const char *text, struct time_rule *rule)
+{
+    const char *what, *equals = strchr(text, '=');
+    char *end;
+    if (!equals || equals == text)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--what-if: found '%s', expected TASK=FACTORx or TASK=TIME, as in "
+                          "Forward=0.8x",
+                          text);
+    rule->task = arena_strndup(&app->arena, text, (size_t)(equals - text));
+    if (!rule->task)
+        return diag_no_memory(&app->diag);
+    rule->factor =
+        isdigit((unsigned char)equals[1]) || equals[1] == '.' ? strtod(equals + 1, &end) : -1;
+    if (rule->factor >= 0 && rule->factor <= MOST_FACTOR && strcmp(end, "x") == 0)
+        return STATUS_OK;
+    rule->factor = -1;
+    if (!units_parse_time(equals + 1, &rule->set_ns, &what))
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--what-if %s: found '%s', expected a factor from 0x to 1000x or a time",
+                          rule->task, equals + 1);
+    return STATUS_OK;
+}
+
+static enum status parse_changes(struct app *app, const struct text_list *texts,
+                                 struct request *request)
+{
+    request->changes = texts;
+    request->rules = ARENA_ARRAY(&app->arena, texts->count + 1, struct time_rule);
+    enum status status = request->rules ? STATUS_OK : diag_no_memory(&app->diag);
+    for (size_t i = 0; status == STATUS_OK && i < texts->count; i++)
+        status = parse_change(app, texts->items[i], &request->rules[i]);
     return status;
 }
 
@@ -165,15 +205,21 @@ static enum status simulate_stored(struct app *app, const char *path, const stru
     return status;
 }
 
+static enum status show_json(struct app *app, const struct prediction *prediction,
+                             const struct report_row *row)
+{
+    struct json json;
+    json_open(&json, stdout);
+    enum status status = report_write(prediction, row, &json, &app->diag);
+    return status == STATUS_OK ? json_close(&json, &app->diag) : status;
+}
+
 static enum status show(struct app *app, const struct request *request,
                         const struct prediction *prediction, int64_t value)
 {
-    if (app->json) {
-        struct json json;
-        json_open(&json, stdout);
-        enum status status = report_write(prediction, request->swept, value, &json, &app->diag);
-        return status == STATUS_OK ? json_close(&json, &app->diag) : status;
-    }
+    if (app->json)
+        return show_json(app, prediction,
+                         &(struct report_row){.swept = request->swept, .value = value});
     if (!request->swept)
         return report_print(prediction, app->quiet, stdout, &app->diag);
     report_sweep_line(prediction, value, stdout);
@@ -213,11 +259,63 @@ static enum status predict_one(struct app *app, const struct request *request,
     return status;
 }
 
-/* All values of the sweep, or one prediction without. */
+/* One line: the plan with these changes, beside what it was. */
+static enum status predict_change(struct app *app, const struct request *request,
+                                  const struct plan *plan, enum driver driver, size_t first,
+                                  size_t count, const char *name, const struct prediction *base,
+                                  struct prediction *out)
+{
+    struct predict_options options = request->predict;
+    const struct report_row row = {.what_if = name, .base = base};
+    options.program.driver = driver;
+    options.exposed = EXPOSED_NEVER;
+    options.times = request->rules + first;
+    options.time_count = count;
+    enum status status = simulate_watched(app, plan, options, out);
+    if (status != STATUS_OK)
+        return status;
+    if (app->json)
+        status = show_json(app, out, &row);
+    else
+        report_what_if_line(out, &row, stdout);
+    warn(app, out);
+    return status == STATUS_OK && out->blocked_count ? STATUS_VIOLATED : status;
+}
+
+/* The plan as it is, with each change alone, and with all of them, under the same luck. */
+static enum status predict_changes(struct app *app, const struct request *request,
+                                   const struct plan *plan, enum driver driver)
+{
+    struct prediction base, changed;
+    size_t count = request->changes->count;
+    if (!app->json) {
+        printf("%s, %s driver\n\n", plan->name, driver_key(driver));
+        report_what_if_head(stdout);
+    }
+    enum status status = predict_change(app, request, plan, driver, 0, 0, NULL, NULL, &base),
+                worst = status;
+    if (status != STATUS_OK && status != STATUS_VIOLATED)
+        return status;
+    for (size_t i = 0; i < count + (count > 1); i++) {
+        bool all = i == count;
+        status = predict_change(app, request, plan, driver, all ? 0 : i, all ? count : 1,
+                                all ? "all of these" : request->changes->items[i], &base, &changed);
+        worst = app_worse(worst, status);
+        if (status != STATUS_OK && status != STATUS_VIOLATED)
+            break;
+        prediction_fini(&changed);
+    }
+    prediction_fini(&base);
+    return worst;
+}
+
+/* All values of the sweep, all changes, or one prediction without. */
 static enum status predict_driver(struct app *app, const struct request *request,
                                   const struct plan *plan, enum driver driver)
 {
     enum status worst = STATUS_OK;
+    if (request->changes->count)
+        return predict_changes(app, request, plan, driver);
     if (!request->swept)
         return predict_one(app, request, plan, driver, 0);
     if (!app->json) {
@@ -276,7 +374,7 @@ static int processors(void)
 enum status cmd_predict(struct app *app, int argc, char **argv)
 {
     struct request request = {.driver = -1};
-    struct text_list jitters = {0};
+    struct text_list jitters = {0}, changes = {0};
     int64_t iterations = 1000, ranks = 0, max_depth = 0, replications = 1, seed = 1;
     int64_t threads = processors();
     const char *sweep = NULL, *profile = NULL, *times = NULL;
@@ -296,6 +394,8 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
          OPTION_CHOICE, &engine, 0, 0},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth or ranks", OPTION_TEXT,
          &sweep, 0, 0},
+        {"what-if", 0, "TASK=0.8x", "what another time of TASK (0.8x, 2ms) brings; may be repeated",
+         OPTION_LIST, &changes, 0, 0},
         {"exposed", 0, NULL, "find exposed times however many tasks there are", OPTION_FLAG,
          &exposed, 0, 0},
         {"times", 0, "F=T,B=T,...", "rank programs: how long actions take (default: the plan's)",
@@ -340,6 +440,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         .examples = "  swsim predict plans/torchrec/sparse_dist.yaml\n"
                     "  swsim predict --jitter='H2D=lognormal(cv=0.3)' --driver=dataflow \\\n"
                     "      --sweep=max_depth=1..8 plans/torchrec/sparse_dist.yaml\n"
+                    "  swsim predict --what-if=Forward=0.8x --what-if=H2D=1ms plan.yaml\n"
                     "  swsim predict --times=F=1ms,B=2ms schedule.csv",
         .options = options,
         .option_count = OPTION_COUNT(options),
@@ -361,6 +462,11 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         .exposed = exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
     };
     status = parse_jitters(app, &jitters, &request.predict);
+    if (status == STATUS_OK)
+        status = parse_changes(app, &changes, &request);
+    if (status == STATUS_OK && changes.count && (sweep || request.db))
+        status = diag_error(&app->diag, STATUS_USAGE, "found --what-if together with %s",
+                            sweep ? "--sweep" : "--db");
     if (status == STATUS_OK && sweep)
         status = parse_sweep(app, sweep, &request);
     struct plan plan;

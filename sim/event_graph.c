@@ -634,9 +634,10 @@ static void walk_rank(struct builder *b, int rank)
         const struct place *place = &scan.place;
         if (place->task != task) { /* the worker takes the instance */
             struct event_ref *thread = thread_slot(b, place->thread);
+            bool first = thread->event < 0;
             b->begin = new_event(b, EVENT_HOST, place);
             add_cause(b, *thread, b->begin, 0, b->slot_threads + place->thread);
-            add_cause(b, at_event(driver), b->begin, 0, NONE);
+            add_cause(b, at_event(driver), b->begin, 0, first ? EVENT_WAIT : EVENT_SPARE);
             *thread = at_event(b->begin);
             task = place->task;
         }
@@ -826,7 +827,7 @@ static int64_t mean_duration(const struct builder *b, const struct event *event)
 {
     int64_t longest_ns = 0;
     for (int i = 0; i < event->op_count; i++) {
-        int64_t mean_ns = b->timing->ops[b->out.ops[event->op_first + i]].mean_ns;
+        int64_t mean_ns = timing_mean(b->timing, b->out.ops[event->op_first + i]);
         longest_ns = mean_ns > longest_ns ? mean_ns : longest_ns;
     }
     return longest_ns;
@@ -1047,20 +1048,29 @@ static enum status describe(struct steady *steady, const struct event_graph *gra
     return list_parts(steady, graph, ratio, diag);
 }
 
+/* In the steady state everybody exists. */
+static void drop_spare_edges(struct event_graph *graph)
+{
+    int kept = 0;
+    for (int e = 0; e < graph->edge_count; e++) {
+        if (graph->links[e].lane == EVENT_SPARE)
+            continue;
+        graph->edges[kept] = graph->edges[e];
+        graph->links[kept++] = graph->links[e];
+    }
+    graph->edge_count = kept;
+}
+
 enum status steady_find(const struct program *program, const struct timing *timing,
                         struct steady *out, struct diag *diag)
 {
     struct event_graph graph;
     struct cycle_ratio ratio = {0};
     struct steady steady = {.kind = STEADY_UNKNOWN};
-    if (program->tasks && timing->varies) {
-        snprintf(steady.why, sizeof steady.why, "durations vary");
-        *out = steady;
-        return STATUS_OK;
-    }
     enum status status = event_graph_build(program, timing, &graph, diag);
     if (status != STATUS_OK)
         return status;
+    drop_spare_edges(&graph);
     if (*graph.why) {
         snprintf(steady.why, sizeof steady.why, "%s", graph.why);
     } else {

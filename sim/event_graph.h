@@ -19,7 +19,7 @@
 #include "sim/simulate.h"
 #include "sim/timing.h"
 
-enum { EVENT_GRAPH_WHY = 160, EVENT_NONE = INT32_MIN };
+enum { EVENT_GRAPH_WHY = 160, EVENT_NONE = INT32_MIN, EVENT_WAIT = -1, EVENT_SPARE = -2 };
 
 /* A time: when an event happens or, with `end`, when what it begins is over, `height` periods ago. */
 struct event_ref {
@@ -29,8 +29,9 @@ struct event_ref {
 };
 
 /* Beside an edge: does it lead from the end of its tail? `lane` is that of a thread, stream or other
-   FIFO whose order the edge is; -1: the edge is a wait, of which there is none where there is nothing
-   to wait for, before the first iteration. */
+   FIFO whose order the edge is. EVENT_WAIT: the edge is a wait, of which there is none where there is
+   nothing to wait for, before the first iteration; EVENT_SPARE: a wait that is implied by other edges
+   unless some of those before it do not exist. */
 struct event_link {
     bool end;
     int lane;
@@ -88,7 +89,8 @@ enum status event_graph_build(const struct program *program, const struct timing
                               struct event_graph *out, struct diag *diag);
 void event_graph_fini(struct event_graph *graph);
 
-/* The steady state: one iteration takes num_ns / den nanoseconds. */
+/* The steady state: one iteration takes num_ns / den nanoseconds. Where durations vary it is that of
+   their means, which no run is faster than in the long run. */
 struct steady {
     enum steady_kind { STEADY_UNKNOWN, STEADY_EXACT, STEADY_DEADLOCK } kind;
     int64_t num_ns, den; /* EXACT: in lowest terms */

@@ -103,6 +103,7 @@ static bool add_result(struct prediction *sum, struct simulation_result *result,
     sum->fill_ns += result->fill_ns < 0 ? NAN : share * (double)result->fill_ns;
     sum->drain_ns += result->drain_ns < 0 ? NAN : share * (double)result->drain_ns;
     sum->total_ns += result->makespan_ns;
+    sum->in_flight_mean += (double)result->in_flight_ns;
     sum->tasks += result->tasks;
     sum->steps += result->steps;
     sum->violated |= result->violated;
@@ -228,6 +229,9 @@ static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag 
         stream_account_finish(&sum->streams[s]);
     if (!sum_iterations(sum, jobs))
         return diag_no_memory(diag);
+    sum->in_flight_mean = sum->program->tasks && sum->total_ns
+                              ? sum->in_flight_mean / sum->program->ranks / (double)sum->total_ns
+                              : NAN;
     sum->throughput_per_s = sum->iteration.mean > 0 ? 1e9 / sum->iteration.mean : NAN;
     sum->bubble = find_bubble(sum);
     return STATUS_OK;
@@ -308,10 +312,11 @@ static enum status short_run(const struct program *program, const struct timing 
 
 /* The same luck with and without the task, so that only the task makes the difference. */
 static enum status expose(const struct program *program, const struct timing *timing, uint64_t seed,
-                          double *exposed_ns, struct diag *diag)
+                          double *mean_ns, double *exposed_ns, struct diag *diag)
 {
     double with_ns = NAN;
     enum status status = short_run(program, timing, seed, &with_ns, diag);
+    *mean_ns = with_ns;
     for (int task = 0; status == STATUS_OK && task < program->tasks; task++) {
         struct timing without;
         double without_ns = NAN;
@@ -335,34 +340,91 @@ static bool wants_exposed(const struct prediction *prediction,
            (p->tasks <= PREDICT_EXPOSED_TASKS && p->ranks <= PREDICT_EXPOSED_RANKS);
 }
 
-static enum status find_exposed(struct prediction *prediction, const struct plan *plan,
-                                const struct predict_options *options, struct diag *diag)
-{
+/* A short run of the plan under some driver. */
+struct rehearsal {
     struct program *program;
-    struct program_options short_options = options->program;
-    int64_t wanted = EXPOSED_ITERATIONS + EXPOSED_DEPTHS * prediction->program->depth;
-    if (prediction->timing.varies && wanted < EXPOSED_JITTER_ITERATIONS)
-        wanted = EXPOSED_JITTER_ITERATIONS;
-    if (short_options.iterations > wanted)
-        short_options.iterations = wanted;
-    enum status status = program_build(plan, &short_options, &program, diag);
+    struct timing timing;
+};
+
+static enum status rehearsal_open(struct rehearsal *out, const struct plan *plan,
+                                  const struct predict_options *options,
+                                  const struct program_options *how, struct diag *diag)
+{
+    struct rehearsal made;
+    enum status status = program_build(plan, how, &made.program, diag);
     if (status != STATUS_OK)
         return status;
-    struct timing timing;
-    status = timing_init(&timing, program, options->jitter, options->jitter_count, diag);
-    prediction->exposed_ns = calloc((size_t)program->tasks, sizeof *prediction->exposed_ns);
-    prediction->exposed_iterations = short_options.iterations;
-    if (status == STATUS_OK && !prediction->exposed_ns)
-        status = diag_no_memory(diag);
+    status = timing_init(&made.timing, made.program, options->jitter, options->jitter_count, diag);
     if (status == STATUS_OK) {
-        status = expose(program, &timing, prediction->seed, prediction->exposed_ns, diag);
-        timing_fini(&timing);
+        status = timing_change(&made.timing, options->times, options->time_count, diag);
+        if (status == STATUS_OK) {
+            *out = made;
+            return STATUS_OK;
+        }
+        timing_fini(&made.timing);
     }
-    program_close(program);
+    program_close(made.program);
     return status;
 }
 
+static void rehearsal_close(struct rehearsal *rehearsal)
+{
+    timing_fini(&rehearsal->timing);
+    program_close(rehearsal->program);
+}
+
+/* What each task costs as the plan is run, or with one iteration at a time. */
+static enum status find_exposed_in(struct prediction *prediction, const struct plan *plan,
+                                   const struct predict_options *options,
+                                   const struct program_options *how, double **out, double *mean_ns,
+                                   struct diag *diag)
+{
+    struct rehearsal rehearsal;
+    enum status status = rehearsal_open(&rehearsal, plan, options, how, diag);
+    if (status != STATUS_OK)
+        return status;
+    *out = calloc((size_t)rehearsal.program->tasks, sizeof **out);
+    if (!*out)
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK)
+        status =
+            expose(rehearsal.program, &rehearsal.timing, prediction->seed, mean_ns, *out, diag);
+    rehearsal_close(&rehearsal);
+    return status;
+}
+
+static enum status find_exposed(struct prediction *prediction, const struct plan *plan,
+                                const struct predict_options *options, struct diag *diag)
+{
+    struct program_options how = options->program;
+    double mean_ns;
+    int64_t wanted = EXPOSED_ITERATIONS + EXPOSED_DEPTHS * prediction->program->depth;
+    if (prediction->timing.varies && wanted < EXPOSED_JITTER_ITERATIONS)
+        wanted = EXPOSED_JITTER_ITERATIONS;
+    if (how.iterations > wanted)
+        how.iterations = wanted;
+    prediction->exposed_iterations = how.iterations;
+    enum status status =
+        find_exposed_in(prediction, plan, options, &how, &prediction->exposed_ns, &mean_ns, diag);
+    if (status != STATUS_OK)
+        return status;
+    how.driver = DRIVER_DATAFLOW;
+    how.max_depth = 1;
+    return find_exposed_in(prediction, plan, options, &how, &prediction->serial_exposed_ns,
+                           &prediction->serial_ns, diag);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
+
+static void find_penalty(struct prediction *prediction)
+{
+    const struct steady *steady = &prediction->steady;
+    prediction->jitter_penalty = NAN;
+    if (steady->kind != STEADY_EXACT || !prediction->timing.varies || steady->num_ns == 0)
+        return;
+    double exact_ns = (double)steady->num_ns / (double)steady->den;
+    prediction->jitter_penalty = prediction->iteration.mean / exact_ns - 1;
+}
 
 static enum status predict_into(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)
@@ -371,12 +433,16 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     if (status == STATUS_OK)
         status = timing_init(&prediction->timing, prediction->program, options->jitter,
                              options->jitter_count, diag);
+    if (status == STATUS_OK)
+        status = timing_change(&prediction->timing, options->times, options->time_count, diag);
     if (status == STATUS_OK && options->begin)
         status = options->begin(options->observer->context, prediction->program, diag);
     if (status == STATUS_OK)
         status = replicate(prediction, options, diag);
     if (status == STATUS_OK)
         status = steady_find(prediction->program, &prediction->timing, &prediction->steady, diag);
+    if (status == STATUS_OK)
+        find_penalty(prediction);
     if (status == STATUS_OK && wants_exposed(prediction, options))
         status = find_exposed(prediction, plan, options, diag);
     return status;
@@ -388,7 +454,8 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
     assert(options->replications >= 1 && options->replications <= PREDICT_MAX_REPLICATIONS);
     assert(options->threads >= 1 && options->threads <= PREDICT_MAX_THREADS);
     double start = seconds_now(CLOCK_MONOTONIC), cpu = seconds_now(CLOCK_PROCESS_CPUTIME_ID);
-    struct prediction prediction = {.seed = options->seed, .replications = options->replications};
+    struct prediction prediction = {
+        .seed = options->seed, .replications = options->replications, .serial_ns = NAN};
     enum status status = predict_into(&prediction, plan, options, diag);
     if (status != STATUS_OK) {
         prediction_fini(&prediction);
@@ -409,6 +476,7 @@ void prediction_fini(struct prediction *prediction)
         free(prediction->blocked[i].waits_for);
     free(prediction->blocked);
     free(prediction->exposed_ns);
+    free(prediction->serial_exposed_ns);
     free(prediction->means_ns);
     steady_fini(&prediction->steady);
     timing_fini(&prediction->timing);

@@ -28,6 +28,8 @@ struct predict_options {
     enum engine engine;
     const struct jitter_rule *jitter;
     size_t jitter_count;
+    const struct time_rule *times; /* what if */
+    size_t time_count;
     enum predict_exposed exposed;
     /* Watches the first replication; it is told from the calling thread. NULL: nobody. */
     const struct simulate_observer *observer;
@@ -50,11 +52,16 @@ struct prediction {
     /* Summed over replications; busy + stalls == total_ns for each stream, in whole nanoseconds. */
     struct stream_account *streams; /* beside program->streams */
     int64_t total_ns;
-    struct steady steady;       /* exact, where nothing is left to chance */
-    double bubble;              /* idle part of the ranks' compute streams */
-    double *exposed_ns;         /* per task; NULL: not computed */
+    struct steady steady;      /* exact, where nothing is left to chance */
+    double jitter_penalty;     /* by how much an iteration is longer than in `steady`, as a share of
+                                   that; NAN where nothing varies or there is no steady state */
+    double serial_ns;          /* an iteration with no other in flight; NAN: not computed */
+    double *serial_exposed_ns; /* per task; NULL: not computed */
+    double bubble;             /* idle part of the ranks' compute streams */
+    double *exposed_ns;        /* per task; NULL: not computed */
     int64_t exposed_iterations; /* of the runs they were found with */
     int64_t in_flight_max, in_flight_bytes_max;
+    double in_flight_mean;   /* iterations of a rank, over time; NAN for other forms */
     int64_t tasks, steps;    /* all replications */
     double seconds;          /* it took, exposed times included */
     double cpu_seconds;      /* of all threads of the process, meanwhile */

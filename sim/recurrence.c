@@ -564,8 +564,9 @@ struct runner {
         int64_t period;
     } * entries;
     int entry_count;
-    int64_t reached;                   /* periods computed */
-    int64_t admitted_ns[RANDOM_LANES]; /* the last one */
+    int64_t reached;                     /* periods computed */
+    int64_t admitted_ns[RANDOM_LANES];   /* the last one */
+    uint64_t in_flight_ns[RANDOM_LANES]; /* retirements less admissions so far, modulo 2^64 */
     bool stopped;
 };
 
@@ -1126,10 +1127,15 @@ static void note_periods(struct runner *run, int64_t period, int count, int64_t 
             for (int rank = 0; rank < r->program->ranks; rank++) {
                 int64_t ns = driver_time(run, rank, period + j, block)[l];
                 over_ns = ns > over_ns ? ns : over_ns;
+                run->in_flight_ns[l] += (uint64_t)ns;
             }
             run->over_ns[j - skipped] = over_ns;
         }
         iterations_over(&run->iterations[l], run->over_ns, count - skipped);
+        for (int64_t p = period > r->program->min_stage ? period : r->program->min_stage;
+             p < period + count && p <= admits; p++)
+            for (int rank = 0; rank < r->program->ranks; rank++)
+                run->in_flight_ns[l] -= (uint64_t)driver_time(run, rank, p, block)[l];
         for (int rank = 0; admits >= period && admits < period + count && rank < r->program->ranks;
              rank++) {
             int64_t ns = driver_time(run, rank, admits, block)[l];
@@ -1224,6 +1230,7 @@ static bool finish(struct runner *run, int lane, struct simulation_result *out)
         .streams = calloc((size_t)p->stream_count + 1, sizeof *out->streams),
         .stream_count = p->stream_count,
         .fill_ns = run->iterations[lane].first_over_ns,
+        .in_flight_ns = (int64_t)run->in_flight_ns[lane],
         .in_flight_max = most < run->r->iterations ? most : run->r->iterations,
     };
     out->drain_ns = out->makespan_ns - run->admitted_ns[lane];

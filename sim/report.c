@@ -125,9 +125,13 @@ static void print_steady(const struct prediction *prediction, FILE *out)
     case STEADY_DEADLOCK: fputs("deadlock, each waiting for the one before: ", out); break;
     case STEADY_EXACT: fputs(show(steady_ns(steady), time), out); break;
     }
+    if (steady->kind == STEADY_EXACT && prediction->timing.varies)
+        fputs(" without jitter", out);
     if (steady->kind == STEADY_EXACT)
         fputs(steady->part_count ? ", limited by " : "", out);
     print_parts(prediction, out);
+    if (!isnan(prediction->jitter_penalty))
+        fprintf(out, "  jitter      makes it %.1f%% longer\n", 100 * prediction->jitter_penalty);
 }
 
 static void print_totals(const struct prediction *prediction, FILE *out)
@@ -146,8 +150,11 @@ static void print_totals(const struct prediction *prediction, FILE *out)
                 p->streams[compute].name);
     units_show_bytes((double)prediction->in_flight_bytes_max, bytes);
     if (p->tasks)
-        fprintf(out, "\n  in flight   %" PRId64 " iteration%s, %s a rank at most",
-                prediction->in_flight_max, prediction->in_flight_max == 1 ? "" : "s", bytes);
+        fprintf(out,
+                "\n  in flight   %" PRId64
+                " iteration%s, %s a rank at most, %.1f%% of that on average",
+                prediction->in_flight_max, prediction->in_flight_max == 1 ? "" : "s", bytes,
+                100 * prediction->in_flight_mean / (double)prediction->in_flight_max);
     else if (prediction->in_flight_bytes_max)
         fprintf(out, "\n  allocated   %s a rank at most", bytes);
     fputs("\n", out);
@@ -332,20 +339,25 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
 {
     const struct program *p = prediction->program;
     int width = 4;
-    if (!prediction->exposed_ns)
+    char serial[UNITS_TEXT];
+    if (!prediction->exposed_ns || !prediction->serial_exposed_ns)
         return;
     for (int t = 0; t < p->tasks; t++) {
         int length = (int)strlen(p->plan->pipeline.tasks[t].name);
         width = length > width ? length : width;
     }
-    fprintf(out, "\n  %-*s  %9s  %9s   (by which an iteration is shorter if it takes no time)\n",
-            width, "task", "device", "exposed");
+    fprintf(out,
+            "\n  %-*s  %9s  %9s  %9s   (by which an iteration is shorter if it takes no time:\n",
+            width, "task", "device", "exposed", "serial");
+    fprintf(out, "  %-*s  %9s  %9s  %9s    in the pipeline; one iteration at a time, %s)\n", width,
+            "", "", "", "", show(prediction->serial_ns, serial));
     for (int t = 0; t < p->tasks; t++) {
         const struct op_time *time = task_time(prediction, t);
         char device[UNITS_TEXT], exposed[UNITS_TEXT];
-        fprintf(out, "  %-*s  %9s  %9s\n", width, p->plan->pipeline.tasks[t].name,
+        fprintf(out, "  %-*s  %9s  %9s  %9s\n", width, p->plan->pipeline.tasks[t].name,
                 show(time ? (double)time->mean_ns : NAN, device),
-                show(prediction->exposed_ns[t], exposed));
+                show(prediction->exposed_ns[t], exposed),
+                show(prediction->serial_exposed_ns[t], serial));
     }
 }
 
@@ -389,23 +401,67 @@ enum status report_print(const struct prediction *prediction, bool quiet, FILE *
 
 void report_sweep_head(const char *key, FILE *out)
 {
-    fprintf(out, "%10s  %10s  %10s  %10s  %12s  %10s  %8s\n", key, "iteration", "p99", "fill",
-            "iterations/s", "in flight", "bubble");
+    fprintf(out, "%10s  %10s  %10s  %10s  %10s  %12s  %10s  %10s  %7s\n", key, "iteration", "+-",
+            "p99", "fill", "iterations/s", "in flight", "on average", "stall");
+}
+
+static double half_width(const struct interval *in)
+{
+    return (in->high - in->low) / 2;
 }
 
 void report_sweep_line(const struct prediction *prediction, int64_t value, FILE *out)
 {
-    char mean[UNITS_TEXT], p99[UNITS_TEXT], fill[UNITS_TEXT], bytes[UNITS_TEXT];
+    const struct iteration_figures *figures = &prediction->iteration;
+    char mean[UNITS_TEXT], half[UNITS_TEXT], p99[UNITS_TEXT], fill[UNITS_TEXT], bytes[UNITS_TEXT];
+    char average[UNITS_TEXT];
     if (prediction->blocked_count) {
         fprintf(out, "%10" PRId64 "  DEADLOCK after %s\n", value,
                 show(prediction->makespan_ns, mean));
         return;
     }
-    units_show_bytes((double)prediction->in_flight_bytes_max, bytes);
-    fprintf(out, "%10" PRId64 "  %10s  %10s  %10s  %12.4g  %10s  %7.1f%%\n", value,
-            show(prediction->iteration.mean, mean), show(prediction->iteration.p99, p99),
-            show(prediction->fill_ns, fill), prediction->throughput_per_s, bytes,
-            100 * prediction->bubble);
+    double most = (double)prediction->in_flight_bytes_max;
+    units_show_bytes(most, bytes);
+    units_show_bytes(most * prediction->in_flight_mean / (double)prediction->in_flight_max,
+                     average);
+    fprintf(out, "%10" PRId64 "  %10s  %10s  %10s  %10s  %12.4g  %10s  %10s  %6.1f%%\n", value,
+            show(figures->mean, mean), show(half_width(&figures->mean_in), half),
+            show(figures->p99, p99), show(prediction->fill_ns, fill), prediction->throughput_per_s,
+            bytes, average, 100 * prediction->bubble);
+}
+
+/* ---- what if --------------------------------------------------------------------------------- */
+
+void report_what_if_head(FILE *out)
+{
+    fprintf(out, "  %-24s  %10s  %22s  %12s  %s\n", "what if", "iteration", "longer by",
+            "iterations/s", "limited by");
+}
+
+static void print_limit(const struct prediction *prediction, FILE *out)
+{
+    if (prediction->steady.kind == STEADY_EXACT && prediction->steady.part_count)
+        print_parts(prediction, out);
+    else
+        fputs("-\n", out);
+}
+
+void report_what_if_line(const struct prediction *prediction, const struct report_row *row,
+                         FILE *out)
+{
+    char mean[UNITS_TEXT], text[2 * UNITS_TEXT + 8] = "", longer[UNITS_TEXT], half[UNITS_TEXT];
+    if (row->base) {
+        struct interval in;
+        double difference = prediction_difference(row->base, prediction, &in);
+        snprintf(text, sizeof text, "%s +- %s", show(difference, longer),
+                 show(half_width(&in), half));
+    }
+    fprintf(out, "  %-24s  %10s  %22s  %12.4g  ", row->what_if ? row->what_if : "(as it is)",
+            show(prediction->iteration.mean, mean), text, prediction->throughput_per_s);
+    if (prediction->blocked_count)
+        fputs("DEADLOCK\n", out);
+    else
+        print_limit(prediction, out);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -513,17 +569,17 @@ static void write_ranks(const struct prediction *prediction, struct json *json)
     json_end_array(json);
 }
 
-static void write_exposed(const struct prediction *prediction, struct json *json)
+static void write_exposed(const struct prediction *prediction, const char *key,
+                          const double *exposed_ns, struct json *json)
 {
-    json_key(json, "exposed_ns");
-    if (!prediction->exposed_ns) {
+    json_key(json, key);
+    if (!exposed_ns) {
         json_null(json);
         return;
     }
     json_begin_object(json);
     for (int t = 0; t < prediction->program->tasks; t++)
-        json_put_double(json, prediction->program->plan->pipeline.tasks[t].name,
-                        prediction->exposed_ns[t]);
+        json_put_double(json, prediction->program->plan->pipeline.tasks[t].name, exposed_ns[t]);
     json_end_object(json);
 }
 
@@ -638,17 +694,35 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     json_put_double(json, "drain_ns", prediction->drain_ns);
     json_put_double(json, "makespan_ns", prediction->makespan_ns);
     write_steady(prediction, json);
+    json_put_double(json, "jitter_penalty", prediction->jitter_penalty);
     json_put_double(json, "bubble", prediction->bubble);
     write_streams(prediction, rows, row_count, json);
     if (p->ranks > 1)
         write_ranks(prediction, json);
-    write_exposed(prediction, json);
+    write_exposed(prediction, "exposed_ns", prediction->exposed_ns, json);
+    write_exposed(prediction, "serial_exposed_ns", prediction->serial_exposed_ns, json);
+    json_put_double(json, "serial_ns", prediction->serial_ns);
     json_put_int(json, "in_flight_bytes_max", prediction->in_flight_bytes_max);
     json_put_int(json, "in_flight_max", prediction->in_flight_max);
+    json_put_double(json, "in_flight_mean", prediction->in_flight_mean);
     write_blocked(prediction, json);
 }
 
-enum status report_write(const struct prediction *prediction, const char *swept, int64_t value,
+/* By how much longer than the base an iteration is under the same luck. */
+static void write_change(const struct prediction *prediction, const struct report_row *row,
+                         struct json *json)
+{
+    if (!row->what_if && !row->base)
+        return;
+    json_put_string(json, "what_if", row->what_if);
+    if (!row->base)
+        return;
+    struct interval in;
+    json_put_double(json, "difference_ns", prediction_difference(row->base, prediction, &in));
+    write_interval("difference_ci95", &in, json);
+}
+
+enum status report_write(const struct prediction *prediction, const struct report_row *row,
                          struct json *json, struct diag *diag)
 {
     struct row *rows = calloc((size_t)prediction->program->stream_count + 1, sizeof *rows);
@@ -656,8 +730,9 @@ enum status report_write(const struct prediction *prediction, const char *swept,
         return diag_no_memory(diag);
     int count = find_rows(prediction, true, rows);
     json_begin_object(json);
-    if (swept)
-        json_put_int(json, swept, value);
+    if (row->swept)
+        json_put_int(json, row->swept, row->value);
+    write_change(prediction, row, json);
     write_body(prediction, rows, count, json);
     json_end_object(json);
     free(rows);

@@ -16,13 +16,25 @@
 enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
                          struct diag *diag);
 
-/* One JSON object. `swept`: the key that was swept, with its value, or NULL. Fails only when memory
-   is exhausted, then having written nothing. */
-enum status report_write(const struct prediction *prediction, const char *swept, int64_t value,
+/* Which of several predictions this is. */
+struct report_row {
+    const char *swept; /* the key that was swept, with its value; NULL: none */
+    int64_t value;
+    const char *what_if;           /* what was changed, as the user said it; NULL: nothing */
+    const struct prediction *base; /* what it was before; NULL: nothing to compare with */
+};
+
+/* One JSON object. Fails only when memory is exhausted, then having written nothing. */
+enum status report_write(const struct prediction *prediction, const struct report_row *row,
                          struct json *json, struct diag *diag);
 
 /* A table with a line for each value of the key that was swept. */
 void report_sweep_head(const char *key, FILE *out);
 void report_sweep_line(const struct prediction *prediction, int64_t value, FILE *out);
+
+/* A table with a line for each change. A row without a base is the plan as it is. */
+void report_what_if_head(FILE *out);
+void report_what_if_line(const struct prediction *prediction, const struct report_row *row,
+                         FILE *out);
 
 #endif

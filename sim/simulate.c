@@ -205,6 +205,7 @@ void simulation_retired(struct simulation *sim, int rank, int64_t iteration)
     const struct simulate_observer *observer = sim->options->observer;
     if (!iterations_retired(&sim->iterations, rank, iteration, sim->now_ns))
         simulation_fail(sim, diag_no_memory(sim->diag));
+    sim->result.in_flight_ns += sim->now_ns - *admission_time(sim, rank, iteration);
     if (observer && observer->progress && rank == 0 && iteration % PROGRESS_EVERY == 0 &&
         sim->status == STATUS_OK &&
         !observer->progress(observer->context, iteration + 1, sim->now_ns))

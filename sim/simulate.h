@@ -131,8 +131,10 @@ struct simulation_result {
     size_t blocked_count; /* 0: everything was done */
     /* pipeline form; without a value -1 */
     struct iteration_figures iteration;
-    int64_t fill_ns;             /* until the first iteration has retired on all ranks */
-    int64_t drain_ns;            /* from the last admission of an iteration to the end */
+    int64_t fill_ns;      /* until the first iteration has retired on all ranks */
+    int64_t drain_ns;     /* from the last admission of an iteration to the end */
+    int64_t in_flight_ns; /* pipeline form: from admission to retirement, summed over the iterations
+                             of all ranks */
     int64_t in_flight_max;       /* most iterations of one rank admitted and not retired */
     int64_t in_flight_bytes_max; /* pipeline: the same in bytes of buffers of scope iteration; host
                                     programs: bytes between alloc and free, of one rank */

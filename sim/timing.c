@@ -30,13 +30,19 @@ static bool takes_time(const struct op *op)
     }
 }
 
+/* Does a rule for this task or operation speak of this part of it? */
+static bool names_part(const struct program *program, const char *task, const struct op *op)
+{
+    bool varied_part = op->kind != OP_HOST || op->task < 0 || op->work->kind == WORK_HOST;
+    return varied_part && takes_time(op) &&
+           (strcmp(task, "*") == 0 || strcmp(task, luck_name(program, op)) == 0);
+}
+
 /* Does the rule's distribution belong to this operation? */
 static bool rule_applies(const struct program *program, const struct jitter_rule *rule,
                          const struct op *op)
 {
-    bool varied_part = op->kind != OP_HOST || op->task < 0 || op->work->kind == WORK_HOST;
-    bool named = strcmp(rule->task, "*") == 0 || strcmp(rule->task, luck_name(program, op)) == 0;
-    return varied_part && named;
+    return names_part(program, rule->task, op);
 }
 
 static bool varies(const struct dist *dist, int64_t mean_ns)
@@ -199,8 +205,31 @@ void timing_fini(struct timing *timing)
     timing->ops = NULL;
 }
 
-enum status timing_scaled(struct timing *out, const struct timing *timing, int task, double factor,
+enum status timing_change(struct timing *timing, const struct time_rule *rules, size_t rule_count,
                           struct diag *diag)
+{
+    const struct program *program = timing->program;
+    for (size_t r = 0; r < rule_count; r++) {
+        bool used = false;
+        for (size_t i = 0; i < program->op_count; i++) {
+            struct op_time *time = &timing->ops[i];
+            if (!names_part(program, rules[r].task, &program->ops[i]))
+                continue;
+            used = true;
+            time->mean_ns = rules[r].factor < 0 ? rules[r].set_ns
+                                                : llround((double)time->mean_ns * rules[r].factor);
+        }
+        if (!used)
+            return diag_error(diag, STATUS_USAGE,
+                              "found another time for '%s', expected the name of a task that takes "
+                              "time",
+                              rules[r].task);
+    }
+    return STATUS_OK;
+}
+
+enum status timing_without(struct timing *out, const struct timing *timing, int task,
+                           struct diag *diag)
 {
     const struct program *program = timing->program;
     struct timing copy = *timing;
@@ -209,22 +238,21 @@ enum status timing_scaled(struct timing *out, const struct timing *timing, int t
     if (!copy.ops)
         return diag_no_memory(diag);
     memcpy(copy.ops, timing->ops, program->op_count * sizeof *copy.ops);
-    for (size_t i = 0; i < program->op_count; i++) {
-        struct op_time *time = &copy.ops[i];
-        if (program->ops[i].task != task || !takes_time(&program->ops[i]) || time->host)
-            continue;
-        time->mean_ns = llround((double)time->mean_ns * factor);
-        if (factor == 0)
-            time->dist = NULL;
-    }
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].task == task && takes_time(&program->ops[i]) && !copy.ops[i].host) {
+            copy.ops[i].mean_ns = 0;
+            copy.ops[i].dist = NULL;
+        }
     *out = copy;
     return STATUS_OK;
 }
 
-enum status timing_without(struct timing *out, const struct timing *timing, int task,
-                           struct diag *diag)
+int64_t timing_mean(const struct timing *timing, int op)
 {
-    return timing_scaled(out, timing, task, 0, diag);
+    const struct op_time *time = &timing->ops[op];
+    double spikes =
+        time->dist ? time->dist->spike_probability * (double)time->dist->spike_add_ns : 0;
+    return time->mean_ns + llround(spikes);
 }
 
 /* ---- drawing --------------------------------------------------------------------------------- */

@@ -55,9 +55,19 @@ void timing_fini(struct timing *timing);
 enum status timing_without(struct timing *out, const struct timing *timing, int task,
                            struct diag *diag);
 
-/* A copy in which the device part of `task` takes `factor` times as long. */
-enum status timing_scaled(struct timing *out, const struct timing *timing, int task, double factor,
+/* What if the device part of a task (its CPU part where it has no other) took another time? */
+struct time_rule {
+    const char *task;
+    double factor;  /* times as long, or, where it is negative, */
+    int64_t set_ns; /* so long */
+};
+
+/* Apply them in their order. STATUS_USAGE when one names nothing that takes time. */
+enum status timing_change(struct timing *timing, const struct time_rule *rules, size_t rule_count,
                           struct diag *diag);
+
+/* The mean duration of an operation, spikes included. */
+int64_t timing_mean(const struct timing *timing, int op);
 
 /* How long an operation takes; of one that varies, for all iterations of a run (random_words), and
    for those of RANDOM_LANES replications. */

@@ -216,7 +216,7 @@ static void check_report(const char *text, enum driver driver, const char *in_js
     bool predicted = parsed && predict(&plan, &options, &prediction, &diag) == STATUS_OK;
     if (predicted) {
         json_open(&json, out);
-        bool good = report_write(&prediction, NULL, 0, &json, &diag) == STATUS_OK &&
+        bool good = report_write(&prediction, &(struct report_row){0}, &json, &diag) == STATUS_OK &&
                     json_close(&json, &diag) == STATUS_OK &&
                     report_print(&prediction, true, out, &diag) == STATUS_OK;
         prediction_fini(&prediction);

@@ -47,7 +47,7 @@ static const char *difference(const struct simulation_result *a, const struct si
         return "what went wrong";
     if (a->fill_ns != b->fill_ns || a->drain_ns != b->drain_ns)
         return "fill or drain";
-    if (a->in_flight_max != b->in_flight_max || a->in_flight_bytes_max != b->in_flight_bytes_max)
+    if (a->in_flight_ns != b->in_flight_ns || a->in_flight_max != b->in_flight_max || a->in_flight_bytes_max != b->in_flight_bytes_max)
         return "in flight";
     if (!same_double(a->iteration.mean, b->iteration.mean) ||
         !same_double(a->iteration.p50, b->iteration.p50) ||
