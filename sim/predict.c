@@ -441,6 +441,9 @@ static enum status predict_into(struct prediction *prediction, const struct plan
         status = replicate(prediction, options, diag);
     if (status == STATUS_OK)
         status = steady_find(prediction->program, &prediction->timing, &prediction->steady, diag);
+    if (status == STATUS_OK && options->exposed != EXPOSED_NEVER)
+        status = slack_find(prediction->program, &prediction->timing, &prediction->steady,
+                            &prediction->slack_ns, diag);
     if (status == STATUS_OK)
         find_penalty(prediction);
     if (status == STATUS_OK && wants_exposed(prediction, options))
@@ -476,6 +479,7 @@ void prediction_fini(struct prediction *prediction)
         free(prediction->blocked[i].waits_for);
     free(prediction->blocked);
     free(prediction->exposed_ns);
+    free(prediction->slack_ns);
     free(prediction->serial_exposed_ns);
     free(prediction->means_ns);
     steady_fini(&prediction->steady);

@@ -10,6 +10,7 @@
 
 #include "sim/event_graph.h"
 #include "sim/simulator.h"
+#include "sim/slack.h"
 
 enum {
     PREDICT_MAX_REPLICATIONS = 100000,
@@ -53,6 +54,7 @@ struct prediction {
     struct stream_account *streams; /* beside program->streams */
     int64_t total_ns;
     struct steady steady;      /* exact, where nothing is left to chance */
+    int64_t *slack_ns;         /* per task, of that steady state; NULL: not known */
     double jitter_penalty;     /* by how much an iteration is longer than in `steady`, as a share of
                                    that; NAN where nothing varies or there is no steady state */
     double serial_ns;          /* an iteration with no other in flight; NAN: not computed */

@@ -346,19 +346,25 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
         int length = (int)strlen(p->plan->pipeline.tasks[t].name);
         width = length > width ? length : width;
     }
-    fprintf(out,
-            "\n  %-*s  %9s  %9s  %9s   (by which an iteration is shorter if it takes no time:\n",
-            width, "task", "device", "exposed", "serial");
-    fprintf(out, "  %-*s  %9s  %9s  %9s    in the pipeline; one iteration at a time, %s)\n", width,
-            "", "", "", "", show(prediction->serial_ns, serial));
+    fprintf(out, "\n  %-*s  %9s  %9s  %9s  %9s\n", width, "task", "device", "exposed", "serial",
+            "slack");
     for (int t = 0; t < p->tasks; t++) {
         const struct op_time *time = task_time(prediction, t);
-        char device[UNITS_TEXT], exposed[UNITS_TEXT];
-        fprintf(out, "  %-*s  %9s  %9s  %9s\n", width, p->plan->pipeline.tasks[t].name,
+        char device[UNITS_TEXT], exposed[UNITS_TEXT], slack[UNITS_TEXT];
+        bool has_slack = prediction->slack_ns && prediction->slack_ns[t] >= 0;
+        fprintf(out, "  %-*s  %9s  %9s  %9s  %9s\n", width, p->plan->pipeline.tasks[t].name,
                 show(time ? (double)time->mean_ns : NAN, device),
                 show(prediction->exposed_ns[t], exposed),
-                show(prediction->serial_exposed_ns[t], serial));
+                show(prediction->serial_exposed_ns[t], serial),
+                show(has_slack ? (double)prediction->slack_ns[t] : NAN, slack));
     }
+    fprintf(out,
+            "  exposed: by so much is an iteration shorter if the task takes no time; serial: the\n"
+            "  same with one iteration at a time, which takes %s%s\n",
+            show(prediction->serial_ns, serial),
+            prediction->slack_ns ? "; slack: so much longer may\n  the task take before an "
+                                   "iteration does, on average"
+                                 : "");
 }
 
 static void print_blocked(const struct prediction *prediction, FILE *out)
@@ -583,6 +589,22 @@ static void write_exposed(const struct prediction *prediction, const char *key,
     json_end_object(json);
 }
 
+static void write_slack(const struct prediction *prediction, struct json *json)
+{
+    json_key(json, "slack_ns");
+    if (!prediction->slack_ns) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    for (int t = 0; t < prediction->program->tasks; t++) {
+        const char *name = prediction->program->plan->pipeline.tasks[t].name;
+        if (prediction->slack_ns[t] >= 0)
+            json_put_int(json, name, prediction->slack_ns[t]);
+    }
+    json_end_object(json);
+}
+
 static void write_blocked(const struct prediction *prediction, struct json *json)
 {
     const struct program *p = prediction->program;
@@ -702,6 +724,7 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     write_exposed(prediction, "exposed_ns", prediction->exposed_ns, json);
     write_exposed(prediction, "serial_exposed_ns", prediction->serial_exposed_ns, json);
     json_put_double(json, "serial_ns", prediction->serial_ns);
+    write_slack(prediction, json);
     json_put_int(json, "in_flight_bytes_max", prediction->in_flight_bytes_max);
     json_put_int(json, "in_flight_max", prediction->in_flight_max);
     json_put_double(json, "in_flight_mean", prediction->in_flight_mean);

@@ -15,6 +15,7 @@
 #include "sim/predict.h"
 #include "sim/random.h"
 #include "sim/report.h"
+#include "sim/slack.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"
@@ -522,6 +523,84 @@ static void test_random_plans(const char *what, char *(*make)(uint64_t seed))
                what, sum.exact, sum.deadlocks);
 }
 
+/* ---- slack ----------------------------------------------------------------------------------- */
+
+static double period_of(const struct program *program, const struct timing *timing)
+{
+    struct steady steady;
+    if (steady_find(program, timing, &steady, &diag) != STATUS_OK)
+        return NAN;
+    double period = steady.kind == STEADY_EXACT ? (double)steady.num_ns / (double)steady.den : NAN;
+    steady_fini(&steady);
+    return period;
+}
+
+/* Longer by its slack a task changes nothing; by two nanoseconds more it does. */
+static bool slack_holds(const struct program *program, struct timing *timing, int task,
+                        int64_t slack_ns)
+{
+    double before = period_of(program, timing), with[2];
+    for (int more = 0; more < 2; more++) {
+        struct timing changed;
+        if (timing_without(&changed, timing, -1, &diag) != STATUS_OK) /* a copy */
+            return false;
+        for (size_t i = 0; i < program->op_count; i++)
+            if (program->ops[i].task == task && changed.ops[i].name && !changed.ops[i].host)
+                changed.ops[i].mean_ns += slack_ns + 2 * more;
+        with[more] = period_of(program, &changed);
+        timing_fini(&changed);
+    }
+    if (with[0] == before && with[1] > before)
+        return true;
+    tap_note("%s: slack %lld, period %.3f, with it %.3f, with more %.3f",
+             program->plan->pipeline.tasks[task].name, (long long)slack_ns, before, with[0],
+             with[1]);
+    return false;
+}
+
+static void check_slacks(const struct program *program, struct timing *timing, int *looked_at,
+                         int *wrong)
+{
+    struct steady steady;
+    int64_t *slack_ns = NULL;
+    if (steady_find(program, timing, &steady, &diag) != STATUS_OK)
+        return;
+    if (slack_find(program, timing, &steady, &slack_ns, &diag) != STATUS_OK)
+        ++*wrong;
+    for (int t = 0; slack_ns && t < program->tasks; t++)
+        if (slack_ns[t] >= 0 && program->plan->pipeline.tasks[t].work.kind != WORK_HOST) {
+            ++*looked_at;
+            *wrong += !slack_holds(program, timing, t, slack_ns[t]);
+        }
+    free(slack_ns);
+    steady_fini(&steady);
+}
+
+static void test_slack(void)
+{
+    const struct program_options options = {.driver = DRIVER_CLOCK, .iterations = 100, .ranks = 1};
+    int looked_at = 0, wrong = 0, count = getenv("SWSIM_LONG") ? 2000 : 200;
+    for (int i = 0; i < count; i++) {
+        char *text = calm_plan((uint64_t)i);
+        struct plan plan;
+        struct program *program;
+        struct timing timing;
+        if (text && plan_parse("calm.yaml", text, strlen(text), &plan, &diag) == STATUS_OK) {
+            if (program_build(&plan, &options, &program, &diag) == STATUS_OK) {
+                if (timing_init(&timing, program, NULL, 0, &diag) == STATUS_OK) {
+                    check_slacks(program, &timing, &looked_at, &wrong);
+                    timing_fini(&timing);
+                }
+                program_close(program);
+            }
+            plan_fini(&plan);
+        }
+        free(text);
+    }
+    tap_is_int(wrong, 0, "the slack of tasks is what they may take longer, and no more");
+    tap_ok(looked_at > count, "%d tasks were looked at", looked_at);
+}
+
 int main(void)
 {
     diag_init(&diag);
@@ -534,6 +613,7 @@ int main(void)
     check_folder("bugs", false);
     test_random_plans("random", wild_plan);
     test_random_plans("tame random", tame_plan);
+    test_slack();
     test_speed();
     diag_fini(&diag);
     return tap_done();
