@@ -215,13 +215,19 @@ static enum status show_json(struct app *app, const struct prediction *predictio
 }
 
 static enum status show(struct app *app, const struct request *request,
-                        const struct prediction *prediction, int64_t value)
+                        const struct prediction *prediction, int64_t value,
+                        const struct prediction *base)
 {
     if (app->json)
-        return show_json(app, prediction,
-                         &(struct report_row){.swept = request->swept, .value = value});
-    if (!request->swept)
-        return report_print(prediction, app->quiet, stdout, &app->diag);
+        return show_json(
+            app, prediction,
+            &(struct report_row){.swept = request->swept, .value = value, .base = base});
+    if (!request->swept) {
+        enum status status = report_print(prediction, app->quiet, stdout, &app->diag);
+        if (base)
+            report_difference(prediction, base, stdout);
+        return status;
+    }
     report_sweep_line(prediction, value, stdout);
     return STATUS_OK;
 }
@@ -235,8 +241,11 @@ static void warn(struct app *app, const struct prediction *prediction)
                       prediction->program->plan->name, property_key((enum property)p));
 }
 
+/* `base`: what it was under the other driver; NULL: nothing to compare with. The prediction goes to
+   *out, unless that is NULL. */
 static enum status predict_one(struct app *app, const struct request *request,
-                               const struct plan *plan, enum driver driver, int64_t value)
+                               const struct plan *plan, enum driver driver, int64_t value,
+                               const struct prediction *base, struct prediction *out)
 {
     struct predict_options options = request->predict;
     struct prediction prediction;
@@ -251,11 +260,14 @@ static enum status predict_one(struct app *app, const struct request *request,
                                      : simulate_watched(app, plan, options, &prediction);
     if (status != STATUS_OK)
         return status;
-    status = show(app, request, &prediction, value);
+    status = show(app, request, &prediction, value, base);
     warn(app, &prediction);
     if (status == STATUS_OK && prediction.blocked_count)
         status = STATUS_VIOLATED;
-    prediction_fini(&prediction);
+    if (out && (status == STATUS_OK || status == STATUS_VIOLATED))
+        *out = prediction;
+    else
+        prediction_fini(&prediction);
     return status;
 }
 
@@ -317,18 +329,33 @@ static enum status predict_driver(struct app *app, const struct request *request
     if (request->changes->count)
         return predict_changes(app, request, plan, driver);
     if (!request->swept)
-        return predict_one(app, request, plan, driver, 0);
+        return predict_one(app, request, plan, driver, 0, NULL, NULL);
     if (!app->json) {
         printf("%s, %s driver\n\n", plan->name, driver_key(driver));
         report_sweep_head(request->swept, stdout);
     }
     for (int64_t value = request->from; value <= request->to; value++) {
-        enum status status = predict_one(app, request, plan, driver, value);
+        enum status status = predict_one(app, request, plan, driver, value, NULL, NULL);
         worst = app_worse(worst, status);
         if (status != STATUS_OK && status != STATUS_VIOLATED)
             break;
     }
     return worst;
+}
+
+/* One driver after the other, and the difference between them. */
+static enum status predict_both(struct app *app, const struct request *request,
+                                const struct plan *plan)
+{
+    struct prediction clock;
+    enum status status = predict_one(app, request, plan, DRIVER_CLOCK, 0, NULL, &clock);
+    if (status != STATUS_OK && status != STATUS_VIOLATED)
+        return status;
+    if (!app->json)
+        putchar('\n');
+    status = app_worse(status, predict_one(app, request, plan, DRIVER_DATAFLOW, 0, &clock, NULL));
+    prediction_fini(&clock);
+    return status;
 }
 
 static enum status predict_plan(struct app *app, const struct request *request,
@@ -350,6 +377,9 @@ static enum status predict_plan(struct app *app, const struct request *request,
     if (depth && driver == CLOCK_ONLY)
         return diag_error(&app->diag, STATUS_USAGE,
                           "found --sweep max_depth for the clock driver; only data-flow has it");
+    if (driver != CLOCK_ONLY && driver != DATAFLOW_ONLY && !request->swept &&
+        !request->changes->count)
+        return predict_both(app, request, plan);
     enum status status = STATUS_OK;
     if (driver != DATAFLOW_ONLY && !depth)
         status = predict_driver(app, request, plan, DRIVER_CLOCK);

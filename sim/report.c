@@ -436,6 +436,19 @@ void report_sweep_line(const struct prediction *prediction, int64_t value, FILE 
             bytes, average, 100 * prediction->bubble);
 }
 
+void report_difference(const struct prediction *prediction, const struct prediction *base,
+                       FILE *out)
+{
+    struct interval in;
+    double difference = prediction_difference(base, prediction, &in);
+    char ns[UNITS_TEXT], half[UNITS_TEXT];
+    if (isnan(difference))
+        return;
+    fprintf(out, "\n  under the same luck an iteration is %s +- %s %s than with the %s driver\n",
+            show(fabs(difference), ns), show(half_width(&in), half),
+            difference > 0 ? "longer" : "shorter", driver_key(base->program->driver));
+}
+
 /* ---- what if --------------------------------------------------------------------------------- */
 
 void report_what_if_head(FILE *out)
@@ -737,10 +750,12 @@ static void write_change(const struct prediction *prediction, const struct repor
 {
     if (!row->what_if && !row->base)
         return;
-    json_put_string(json, "what_if", row->what_if);
+    if (row->what_if)
+        json_put_string(json, "what_if", row->what_if);
     if (!row->base)
         return;
     struct interval in;
+    json_put_string(json, "compared_with", driver_key(row->base->program->driver));
     json_put_double(json, "difference_ns", prediction_difference(row->base, prediction, &in));
     write_interval("difference_ci95", &in, json);
 }

@@ -16,6 +16,10 @@
 enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
                          struct diag *diag);
 
+/* One more line: how it compares with another that saw the same luck. */
+void report_difference(const struct prediction *prediction, const struct prediction *base,
+                       FILE *out);
+
 /* Which of several predictions this is. */
 struct report_row {
     const char *swept; /* the key that was swept, with its value; NULL: none */
