@@ -48,7 +48,7 @@ struct automaton {
     char *scratch;
     struct node *nodes;
     int node_count, node_cap;
-    struct path *paths;
+    struct path *paths; /* the edges known */
     int path_count, path_cap;
     int *buckets;
     struct recording code; /* of all edges */

@@ -20,12 +20,10 @@
 
 #include "sim/simulation.h"
 
-/* What an edge holds, in `code`: `starts`, then `lanes`, then `turns`. The first failure to get
-   memory is remembered. */
+/* What happened, as a list of numbers (automaton.c). That memory ran out is remembered. */
 struct recording {
     int32_t *code;
     size_t count, cap;
-    int starts, lanes, turns;
     bool failed;
 };
 

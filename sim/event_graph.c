@@ -650,6 +650,8 @@ static void walk_rank(struct builder *b, int rank)
 static void add_idle(struct builder *b, struct event_ref until, struct event_ref pushed, int owner,
                      int height, struct stall why)
 {
+    if (b->out.idle_count == EVENT_MOST_IDLES)
+        return; /* it is refused in the end */
     if (!arena_grow(&b->out.arena, (void **)&b->out.idles, (size_t)b->out.idle_count, &b->idle_cap,
                     sizeof *b->out.idles))
         return;
@@ -660,7 +662,7 @@ static void add_idle(struct builder *b, struct event_ref until, struct event_ref
 /* What was added last waits for the last one of a FIFO. */
 static void set_lane(struct builder *b, int lane)
 {
-    if (!b->out.arena.failed)
+    if (!b->out.arena.failed && b->out.idle_count > 0)
         b->out.idles[b->out.idle_count - 1].lane = lane;
 }
 
@@ -809,6 +811,8 @@ static void tell_streams(struct builder *b)
     b->out.works = ARENA_ARRAY(&b->out.arena, most, struct event_work);
     for (int s = 0; b->out.works && s < b->p->stream_count; s++)
         tell_stream(b, s);
+    if (b->out.idle_count >= EVENT_MOST_IDLES)
+        refuse(b, "the plan is too large");
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */
@@ -949,7 +953,7 @@ static bool applies(struct builder *b)
 }
 
 enum status event_graph_build(const struct program *program, const struct timing *timing,
-                              struct event_graph *out, struct diag *diag)
+                              bool reasons, struct event_graph *out, struct diag *diag)
 {
     struct builder b = {.p = program, .timing = timing};
     arena_init(&b.scratch, 0);
@@ -957,7 +961,7 @@ enum status event_graph_build(const struct program *program, const struct timing
     bool good = applies(&b);
     for (int rank = 0; good && rank < program->ranks; rank++)
         walk_rank(&b, rank);
-    if (good && !b.scratch.failed && !b.out.arena.failed)
+    if (good && reasons && !b.scratch.failed && !b.out.arena.failed)
         tell_streams(&b);
     bool failed = b.scratch.failed || b.out.arena.failed;
     if (good && !failed)
@@ -1067,7 +1071,7 @@ enum status steady_find(const struct program *program, const struct timing *timi
     struct event_graph graph;
     struct cycle_ratio ratio = {0};
     struct steady steady = {.kind = STEADY_UNKNOWN};
-    enum status status = event_graph_build(program, timing, &graph, diag);
+    enum status status = event_graph_build(program, timing, false, &graph, diag);
     if (status != STATUS_OK)
         return status;
     drop_spare_edges(&graph);

@@ -84,9 +84,11 @@ struct event_graph {
 };
 
 /* STATUS_OK also when the plan has no event graph: see `why`. STATUS_SYSTEM when memory runs out,
-   *out is then untouched. */
+   *out is then untouched. Works and idles are listed with `reasons` only, and then refused where they
+   are more than EVENT_MOST_IDLES. */
+enum { EVENT_MOST_IDLES = 1 << 14 };
 enum status event_graph_build(const struct program *program, const struct timing *timing,
-                              struct event_graph *out, struct diag *diag);
+                              bool reasons, struct event_graph *out, struct diag *diag);
 void event_graph_fini(struct event_graph *graph);
 
 /* The steady state: one iteration takes num_ns / den nanoseconds. Where durations vary it is that of

@@ -28,8 +28,15 @@
 #pragma GCC optimize("O3") /* loops over lanes and blocks are to be vectorised */
 #endif
 
-enum { BLOCK = RANDOM_RUN, SUMS = 8, NONE = -1, MOST_PRUNED = 3000, MOST_CHAINED = 1000 };
-/* A block's columns should stay in the cache near the processor. */
+enum {
+    BLOCK = RANDOM_RUN,
+    SUMS = 8,
+    NONE = -1,
+    MOST_PRUNED = 3000,
+    MOST_CHAINED = 1000,
+    MOST_EVENTS = 20000
+};
+/* Larger plans are left to the event-driven engine. */
 static const size_t MOST_BYTES = (size_t)256 << 20;
 
 /* Where a time is: in a column, so many periods ago. */
@@ -198,9 +205,9 @@ static bool order_events(struct recurrence *r, char why[EVENT_GRAPH_WHY])
 /* ---- a smaller graph ------------------------------------------------------------------------- */
 
 struct pruner {
-    bool *gone;  /* per edge */
-    int *height; /* per event: of the shortest way from the tail */
-    int *queue;
+    bool *gone;       /* per edge */
+    int *height;      /* per event: of the shortest way from the tail */
+    int *queue, tail; /* a ring */
     bool *queued;
     int *out_first, *out_edges;
 };
@@ -226,42 +233,48 @@ static bool pruner_init(struct recurrence *r, struct pruner *pr)
     return true;
 }
 
+/* The way so far has come to `event` in `height` periods; where it leads next. With `from_end` only by
+   edges that begin at the event's end. true: one leads to the head of `implied`. */
+static bool go_on(const struct recurrence *r, struct pruner *pr, int implied, int event, int height,
+                  bool from_end)
+{
+    const struct event_graph *g = &r->graph;
+    for (int i = pr->out_first[event]; i < pr->out_first[event + 1]; i++) {
+        int e = pr->out_edges[i], to = g->edges[e].to, there = height + g->edges[e].height;
+        if (e == implied || pr->gone[e] || there > g->edges[implied].height ||
+            there >= pr->height[to] || (from_end && !g->links[e].end))
+            continue;
+        if (to == g->edges[implied].to)
+            return true;
+        pr->height[to] = there;
+        if (pr->queued[to])
+            continue;
+        pr->queued[to] = true;
+        pr->queue[pr->tail] = to;
+        pr->tail = (pr->tail + 1) % (g->event_count + 1);
+    }
+    return false;
+}
+
 /* Is there another way from the edge's tail, or from the tail's end, to its head, in no more
    periods? Heights only grow on the way, so a queue of improved events will do. */
 static bool is_implied(const struct recurrence *r, struct pruner *pr, int edge)
 {
     const struct event_graph *g = &r->graph;
-    const struct ratio_edge *implied = &g->edges[edge];
-    int count = g->event_count, head = 0, tail = 0;
-    bool from_end = g->links[edge].end;
-    for (int v = 0; v < count; v++) {
+    int head = 0;
+    pr->tail = 0;
+    for (int v = 0; v < g->event_count; v++) {
         pr->height[v] = INT32_MAX;
         pr->queued[v] = false;
     }
-    for (int v = implied->from, first = true; first || head != tail; first = false) {
-        int so_far = 0;
-        if (!first) {
-            v = pr->queue[head];
-            head = (head + 1) % (count + 1);
-            pr->queued[v] = false;
-            so_far = pr->height[v];
-        }
-        for (int i = pr->out_first[v]; i < pr->out_first[v + 1]; i++) {
-            int e = pr->out_edges[i], to = g->edges[e].to, height = so_far + g->edges[e].height;
-            if (e == edge || pr->gone[e] || height > implied->height || height >= pr->height[to] ||
-                (first && from_end && !g->links[e].end))
-                continue;
-            if (to == implied->to)
-                return true;
-            pr->height[to] = height;
-            if (pr->queued[to])
-                continue;
-            pr->queued[to] = true;
-            pr->queue[tail] = to;
-            tail = (tail + 1) % (count + 1);
-        }
+    bool implied = go_on(r, pr, edge, g->edges[edge].from, 0, g->links[edge].end);
+    while (!implied && head != pr->tail) {
+        int v = pr->queue[head];
+        head = (head + 1) % (g->event_count + 1);
+        pr->queued[v] = false;
+        implied = go_on(r, pr, edge, v, pr->height[v], false);
     }
-    return false;
+    return implied;
 }
 
 static struct event_ref resolve(const struct recurrence *r, struct event_ref ref)
@@ -446,6 +459,8 @@ static bool may_apply(const struct program *p, const struct event_graph *g, char
         snprintf(why, EVENT_GRAPH_WHY, "%s", g->why);
         return false;
     }
+    if (g->event_count > MOST_EVENTS)
+        return refuse(why, "the plan is too large");
     if (form->retire != RETIRE_DEVICE || p->plan->machine.launch_queue)
         return refuse(why, "how far the host runs ahead depends on the timing");
     if (p->plan->machine.memory_bytes && bytes > p->plan->machine.memory_bytes)
@@ -499,7 +514,7 @@ enum status recurrence_build(const struct program *program, const struct timing 
     r->iterations = program->tasks ? program->ends[0] : 0;
     arena_init(&r->arena, 0);
     *why = '\0';
-    enum status status = event_graph_build(program, timing, &r->graph, diag);
+    enum status status = event_graph_build(program, timing, true, &r->graph, diag);
     bool good = status == STATUS_OK && build(r, why);
     if (status == STATUS_OK && !good && r->arena.failed)
         status = diag_no_memory(diag);

@@ -444,9 +444,14 @@ void report_difference(const struct prediction *prediction, const struct predict
     char ns[UNITS_TEXT], half[UNITS_TEXT];
     if (isnan(difference))
         return;
-    fprintf(out, "\n  under the same luck an iteration is %s +- %s %s than with the %s driver\n",
-            show(fabs(difference), ns), show(half_width(&in), half),
-            difference > 0 ? "longer" : "shorter", driver_key(base->program->driver));
+    if (difference == 0)
+        fprintf(out, "\n  an iteration is as long as with the %s driver\n",
+                driver_key(base->program->driver));
+    else
+        fprintf(out,
+                "\n  under the same luck an iteration is %s +- %s %s than with the %s driver\n",
+                show(fabs(difference), ns), show(half_width(&in), half),
+                difference > 0 ? "longer" : "shorter", driver_key(base->program->driver));
 }
 
 /* ---- what if --------------------------------------------------------------------------------- */

@@ -84,7 +84,7 @@ enum status slack_find(const struct program *program, const struct timing *timin
     *out_ns = NULL;
     if (steady->kind != STEADY_EXACT)
         return STATUS_OK;
-    enum status status = event_graph_build(program, timing, &graph, diag);
+    enum status status = event_graph_build(program, timing, false, &graph, diag);
     if (status != STATUS_OK)
         return status;
     size_t events = (size_t)graph.event_count;

@@ -322,7 +322,7 @@ static void time_it(const struct program *program, const struct timing *timing)
         struct event_graph graph;
         struct cycle_ratio ratio = {0};
         double start = now_us();
-        if (event_graph_build(program, timing, &graph, &diag) != STATUS_OK)
+        if (event_graph_build(program, timing, false, &graph, &diag) != STATUS_OK)
             return;
         double built = now_us();
         const struct ratio_graph plain = {graph.event_count, graph.edge_count, graph.edges};
