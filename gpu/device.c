@@ -1,5 +1,6 @@
 /* device.c - what all devices have in common: arguments are checked here, once; see device.h. */
 #include "device_impl.h"
+#include "rendezvous.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -385,6 +386,20 @@ static const struct device_ops *find_ops(enum device_kind kind)
     return all[kind];
 }
 
+/* The processes of a rendezvous share the ranks of a world evenly. */
+static enum status check_processes(const struct device_config *config, struct diag *diag)
+{
+    int processes = config->rendezvous ? rendezvous_size(config->rendezvous) : 1;
+    int process = config->rendezvous ? rendezvous_rank(config->rendezvous) : 0;
+    if (config->local_ranks < 1 || config->local_ranks * processes != config->ranks ||
+        config->first_rank != process * config->local_ranks)
+        return diag_error(diag, STATUS_INPUT,
+                          "a world of %d ranks in %d processes cannot have ranks %d to %d here",
+                          config->ranks, processes, config->first_rank,
+                          config->first_rank + config->local_ranks - 1);
+    return STATUS_OK;
+}
+
 enum status device_world_open(const struct device_config *config, struct device_world **out,
                               struct diag *diag)
 {
@@ -395,7 +410,24 @@ enum status device_world_open(const struct device_config *config, struct device_
     if (config->ranks < 1 || config->sm_slots < 0 || config->launch_queue < 0)
         return diag_error(diag, STATUS_INPUT,
                           "a world needs at least one rank and no negative limits");
-    return ops->world_open(config, out, diag);
+    struct device_config whole = *config;
+    struct device_world *world = NULL;
+    if (whole.local_ranks == 0)
+        whole.local_ranks = whole.ranks - whole.first_rank;
+    enum status status = check_processes(&whole, diag);
+    if (!status)
+        status = ops->world_open(&whole, &world, diag);
+    if (status)
+        return status;
+    if (whole.rendezvous) {
+        world->base_ns = rendezvous_board(whole.rendezvous)->base_ns;
+        status = rendezvous_barrier(whole.rendezvous, RENDEZVOUS_FOREVER, diag);
+    }
+    if (status)
+        device_world_close(world);
+    else
+        *out = world;
+    return status;
 }
 
 void device_world_close(struct device_world *world)
@@ -431,6 +463,8 @@ enum status device_open(struct device_world *world, int rank, struct device **ou
     if (rank < 0 || rank >= world->config.ranks)
         return diag_error(diag, STATUS_INPUT, "no rank %d in a world of %d", rank,
                           world->config.ranks);
+    if (!device_world_has(world, rank))
+        return diag_error(diag, STATUS_INPUT, "rank %d is in another process", rank);
     return world->ops->open(world, rank, out, diag);
 }
 

@@ -4,7 +4,8 @@
  * Two devices implement it: `host` computes on threads of this process, `cuda` on one GPU with
  * NCCL. A *world* is one run: its ranks, their communicators, its clock and its end. A *device* is
  * one rank of it. What the operations mean is doc/semantics.md, section 3; here stands what a
- * caller relies on.
+ * caller relies on. The ranks of a world may be spread over processes that share a rendezvous
+ * (gpu/rendezvous.h): each opens the world, which waits until all have, and in it its own ranks.
  *
  * Ownership: whoever opens a handle closes it, in the order comms, events, streams, buffers,
  * device, world. Labels, tags and stamps given to an operation must live until it has finished (a
@@ -45,6 +46,7 @@ struct device_event;
 struct device_buffer;
 struct device_comm;
 struct gate;
+struct rendezvous;
 
 #define DEVICE_FOREVER INT64_MAX
 
@@ -61,10 +63,15 @@ const char *device_kind_key(enum device_kind kind);
 
 struct device_config {
     enum device_kind kind;
-    int ranks;        /* in this process; cuda: 1 */
+    int ranks;        /* of the world */
+    int first_rank;   /* of those that are in this process ... */
+    int local_ranks;  /* ... and how many; 0: all are. cuda: 1. As many in every process, in order */
     int sm_slots;     /* residency slots a rank, 0: unlimited; host only, a GPU has its own */
     int launch_queue; /* unfinished operations a stream holds before a push blocks, 0: unlimited;
                          host only, a GPU has its own */
+    struct rendezvous *rendezvous; /* where the processes of the world meet, borrowed; NULL: there is
+                                      only this one. It is a member with the number first_rank /
+                                      local_ranks. Time then counts from the board's base_ns */
 };
 
 /* STATUS_SYSTEM with the reason when this machine or this build has no such device. */

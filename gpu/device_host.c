@@ -77,9 +77,16 @@ static enum status world_open(const struct device_config *config, struct device_
         goto fail_locking;
     world->base = (struct device_world){
         .ops = &device_host_ops, .config = *config, .base_ns = device_clock_ns()};
+    if (config->rendezvous)
+        status = link_open(world, diag);
+    if (status)
+        goto fail_link;
     *out = &world->base;
     return STATUS_OK;
 
+fail_link:
+    pthread_condattr_destroy(&world->clock);
+    pthread_mutex_destroy(&world->lock);
 fail_locking:
     free(world->devices);
 fail_devices:
@@ -92,6 +99,8 @@ static void world_close(struct device_world *base)
     struct host_world *world = (struct host_world *)base;
     for (int rank = 0; rank < base->config.ranks; rank++)
         assert(!world->devices[rank] && "a device is still open");
+    if (world->link)
+        link_close(world->link);
     assert(!world->channels && "a communicator is still open");
     pthread_condattr_destroy(&world->clock);
     pthread_mutex_destroy(&world->lock);
@@ -99,22 +108,44 @@ static void world_close(struct device_world *base)
     free(world);
 }
 
+static struct host_stream *streams_of(const struct host_world *world, int rank)
+{
+    return world->devices[rank] ? world->devices[rank]->streams : NULL;
+}
+
+/* What everybody waited for is said before it ends; where there is no memory for it, it is not. */
+static void keep_last_words(struct host_world *world)
+{
+    char text[WAIT_TEXT];
+    for (int rank = 0; rank < world->base.config.ranks; rank++)
+        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
+            if (stream_explain(at, text))
+                at->last_words = strdup(text);
+}
+
+void world_fail_all(struct host_world *world, const char *why)
+{
+    if (world->aborted)
+        return;
+    world->aborted = true;
+    keep_last_words(world);
+    if (!world->failure.status) {
+        world->failure.status = STATUS_VIOLATED;
+        snprintf(world->failure.text, sizeof world->failure.text, "aborted: %s", why);
+    }
+    for (int rank = 0; rank < world->base.config.ranks; rank++)
+        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
+            stream_fail(at, STATUS_VIOLATED, "aborted: %s", why);
+}
+
 static void world_abort(struct device_world *base, const char *why)
 {
     struct host_world *world = (struct host_world *)base;
     pthread_mutex_lock(&world->lock);
-    if (!world->aborted) {
-        world->aborted = true;
-        if (!world->failure.status) {
-            world->failure.status = STATUS_VIOLATED;
-            snprintf(world->failure.text, sizeof world->failure.text, "aborted: %s", why);
-        }
-        for (int rank = 0; rank < base->config.ranks; rank++)
-            for (struct host_stream *at = world->devices[rank] ? world->devices[rank]->streams
-                                                               : NULL;
-                 at; at = at->next)
-                stream_fail(at, STATUS_VIOLATED, "aborted: %s", why);
-    }
+    bool first = !world->aborted;
+    world_fail_all(world, why);
+    if (first && world->link)
+        link_abort(world->link, why);
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -135,10 +166,11 @@ static void world_explain(struct device_world *base, struct diag *diag)
     char text[WAIT_TEXT];
     pthread_mutex_lock(&world->lock);
     for (int rank = 0; rank < base->config.ranks; rank++)
-        for (struct host_stream *at = world->devices[rank] ? world->devices[rank]->streams : NULL;
-             at; at = at->next)
+        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
             if (stream_explain(at, text))
                 diag_note(diag, "%s", text);
+            else if (at->last_words)
+                diag_note(diag, "%s", at->last_words);
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -157,8 +189,9 @@ static enum status open_device(struct device_world *base, int rank, struct devic
     device->base = (struct device){.ops = &device_host_ops, .world = base, .rank = rank};
     device->world = world;
     device->slots_free = base->config.sm_slots > 0 ? base->config.sm_slots : INT32_MAX;
-    snprintf(device->base.description, sizeof device->base.description,
-             "host: threads of this process, one a stream");
+    snprintf(device->base.description, sizeof device->base.description, "host: %s",
+             world->link ? "processes of this machine, a thread a stream"
+                         : "threads of this process, one a stream");
 
     pthread_mutex_lock(&world->lock);
     bool taken = world->devices[rank];
@@ -199,36 +232,51 @@ static void close_device(struct device *base)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static enum status alloc_buffer(struct device *device, enum device_memory memory, size_t bytes,
-                                struct device_buffer **out, struct diag *diag)
+static enum status alloc_own(struct device_buffer *buffer, struct diag *diag)
 {
-    struct device_buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer)
-        return diag_no_memory(diag);
-    *buffer = (struct device_buffer){.device = device, .memory = memory, .bytes = bytes};
-    if (bytes > 0) {
-        size_t rounded = (bytes + (ALIGNMENT - 1)) / ALIGNMENT * ALIGNMENT;
-        buffer->address = rounded >= bytes ? aligned_alloc(ALIGNMENT, rounded) : NULL;
-        if (!buffer->address) {
-            free(buffer);
-            return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes",
-                              device->rank, bytes);
-        }
-        memset(buffer->address, 0, bytes);
-    }
-    *out = buffer;
+    size_t bytes = buffer->bytes, rounded = (bytes + (ALIGNMENT - 1)) / ALIGNMENT * ALIGNMENT;
+    buffer->address = rounded >= bytes ? aligned_alloc(ALIGNMENT, rounded) : NULL;
+    if (!buffer->address)
+        return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes",
+                          buffer->device->rank, bytes);
+    memset(buffer->address, 0, bytes);
     return STATUS_OK;
 }
 
-static void free_buffer(struct device_buffer *buffer)
+/* Device memory is what other ranks may have to reach. */
+static enum status alloc_buffer(struct device *device, enum device_memory memory, size_t bytes,
+                                struct device_buffer **out, struct diag *diag)
 {
-    struct host_device *device = (struct host_device *)buffer->device;
+    struct host_link *link = ((struct host_device *)device)->world->link;
+    struct host_buffer *buffer = calloc(1, sizeof *buffer);
+    enum status status = STATUS_OK;
+    if (!buffer)
+        return diag_no_memory(diag);
+    buffer->base = (struct device_buffer){.device = device, .memory = memory, .bytes = bytes};
+    buffer->offset = -1;
+    if (bytes > 0)
+        status = link && memory == MEMORY_DEVICE ? link_alloc(link, buffer, diag)
+                                                 : alloc_own(&buffer->base, diag);
+    if (status)
+        free(buffer);
+    else
+        *out = &buffer->base;
+    return status;
+}
+
+static void free_buffer(struct device_buffer *base)
+{
+    struct host_buffer *buffer = (struct host_buffer *)base;
+    struct host_device *device = (struct host_device *)base->device;
     pthread_mutex_lock(&device->world->lock);
     for (struct host_stream *at = device->streams; at; at = at->next)
         while (at->head)
             world_wait(device->world, &at->changed);
     pthread_mutex_unlock(&device->world->lock);
-    free(buffer->address);
+    if (buffer->offset >= 0)
+        link_free(device->world->link, buffer);
+    else
+        free(base->address);
     free(buffer);
 }
 

@@ -117,6 +117,13 @@ static inline char *ref_address(struct device_ref ref)
     return ref.buffer && ref.buffer->address ? ref.buffer->address + ref.offset : NULL;
 }
 
+/* Is this rank in this process? */
+static inline bool device_world_has(const struct device_world *world, int rank)
+{
+    const struct device_config *config = &world->config;
+    return rank >= config->first_rank && rank < config->first_rank + config->local_ranks;
+}
+
 /* The communicator an operation uses, or NULL. */
 struct device_comm *device_op_comm(const struct device_op *op);
 /* The place of a rank among the members, or -1. */

@@ -28,8 +28,13 @@
 
 enum { WAIT_TEXT = 320 };
 
+struct host_link;
+struct channel;
+struct meeting;
+
 struct host_world {
     struct device_world base;
+    struct host_link *link; /* to the other processes of the world; NULL: there are none */
     pthread_mutex_t lock;
     pthread_condattr_t clock; /* CLOCK_MONOTONIC, for all conditions */
     struct failure failure;   /* the first of any rank, or the abort */
@@ -59,6 +64,7 @@ struct host_stream {
     uint64_t pushed, finished; /* counts since the stream was opened */
     struct failure failure;
     atomic_bool stop; /* failure, for those who compute without the lock */
+    char *last_words; /* what it waited for when the world was aborted; NULL: for nothing */
     bool closing;
     pthread_t thread;
     pthread_cond_t work, changed;
@@ -77,6 +83,7 @@ struct host_event {
 
 struct host_buffer {
     struct device_buffer base;
+    int64_t offset; /* where other processes find it; -1: nowhere */
 };
 
 /* A rank's handle of a communicator. */
@@ -96,10 +103,29 @@ enum phase { PHASE_QUEUED, PHASE_TURN, PHASE_SLOTS, PHASE_EVENT, PHASE_PEERS, PH
 /* One send or receive of a group that has started. */
 struct part {
     struct part *next;    /* in channel->unmatched */
-    struct part *partner; /* once matched */
-    struct entry *entry;
+    struct part *partner; /* once matched, until the data has moved */
+    struct entry *entry;  /* NULL: of another process */
     const struct device_p2p *what;
-    int from, to; /* ranks */
+    int from, to;   /* ranks */
+    uint64_t id;    /* a send to or from another process: its number there; 0: both are here */
+};
+
+/* A member's arrival at a meeting. */
+struct presence {
+    struct entry *entry; /* NULL: of another process */
+    const struct device_op *op;
+    int rank;
+};
+
+/* What a rank of another process brought to a communicator: its arrival at a meeting, or a send. It
+   looks like one of ours, with buffers that are mapped here. */
+struct guest {
+    struct presence presence;
+    struct part part;
+    struct device_op op;
+    struct device_p2p what;
+    struct device_buffer send, recv;
+    char *tag, *label;
 };
 
 /* One pushed operation. */
@@ -114,6 +140,7 @@ struct entry {
     struct place awaited;    /* WAIT: the snapshot */
     uint64_t turn;           /* COLLECTIVE, GROUP */
     struct meeting *meeting; /* COLLECTIVE */
+    struct presence presence;
     size_t unfinished;       /* GROUP: parts whose data has not moved */
     size_t moving;           /* GROUP: parts whose data somebody moves right now */
     struct part *parts;      /* GROUP */
@@ -121,6 +148,9 @@ struct entry {
 };
 
 /* ---- device_host.c --------------------------------------------------------------------------- */
+
+/* Fail all streams of all ranks that are here. With the lock held. */
+void world_fail_all(struct host_world *world, const char *why);
 
 /* Wait on a condition; the second gives up at the deadline and then returns false. */
 void world_wait(struct host_world *world, pthread_cond_t *condition);
@@ -175,6 +205,48 @@ void comm_retire(struct host_comm *comm, bool finished);
 void comm_explain(const struct entry *entry, char *out, size_t size);
 /* Wake everybody who waits for a communicator of this device. */
 void comm_wake_all(struct host_device *device);
+
+/* What the other processes say of a communicator; `name` is that of a channel in the link. Each looks
+   after its own copy of what all share: who has come to which meeting, which sends wait. */
+void comm_forget_channels(struct host_world *world); /* at the end of the world */
+uint64_t comm_channel_name(const struct channel *channel);
+const int *comm_channel_members(const struct channel *channel, int *count);
+struct channel *comm_channel_find(struct host_world *world, uint64_t name);
+/* A member came to a position; takes the guest, which is freed by guest_free. */
+void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest);
+void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
+                       const struct failure *failure);
+/* The data of a position has moved. */
+void comm_delivered(struct channel *channel, uint64_t position);
+/* A send of another process starts (takes the guest), or is taken back. */
+void comm_guest_sends(struct channel *channel, struct guest *guest);
+void comm_guest_withdraws(struct channel *channel, int rank, uint64_t id);
+/* A send to another process was received, or did not fit (`failure`, else NULL). */
+void comm_sent(struct channel *channel, uint64_t id, const struct failure *failure);
+
+/* ---- host_link.c ----------------------------------------------------------------------------- */
+
+/* Between the processes of a world, through its rendezvous. Open and close without the lock. */
+enum status link_open(struct host_world *world, struct diag *diag);
+void link_close(struct host_link *link);
+/* A channel has been made: what was said of it before is heard now. */
+void link_introduce(struct host_link *link, struct channel *channel);
+uint64_t link_next_id(struct host_link *link);
+/* Memory of this process that the others can map. */
+enum status link_alloc(struct host_link *link, struct host_buffer *buffer, struct diag *diag);
+void link_free(struct host_link *link, struct host_buffer *buffer);
+/* Tell the others; what cannot be told fails the stream of the entry, or is the end of the run anyway. */
+void link_arrive(struct host_link *link, const struct channel *channel, uint64_t position,
+                 const struct entry *entry);
+void link_leave(struct host_link *link, const struct channel *channel, uint64_t position, int rank,
+                const struct failure *failure);
+void link_delivered(struct host_link *link, const struct channel *channel, uint64_t position);
+void link_send(struct host_link *link, const struct channel *channel, const struct part *part);
+void link_withdraw(struct host_link *link, const struct channel *channel, const struct part *part);
+void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
+                   const struct failure *failure);
+void link_abort(struct host_link *link, const char *why);
+void guest_free(struct guest *guest);
 
 /* ---- host_work.c ----------------------------------------------------------------------------- */
 

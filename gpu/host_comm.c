@@ -10,6 +10,11 @@
  *
  * Data moves without the lock. What it touches stays alive: nobody leaves a meeting while `moving`,
  * no group ends while one of its parts is `moving`, not even when the run is aborted.
+ *
+ * In a world of several processes (host_link.c) each has a copy of every channel it is a member of.
+ * Members elsewhere are present as guests. Of a meeting the stream of the first member moves the data of
+ * all; of a send and a receive the receiver's. A copy stays until the world ends: positions go on where
+ * they were when a communicator is opened again.
  */
 #include "host.h"
 
@@ -17,13 +22,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
+
 enum { SUM_FLOATS = 1024 };
 
 /* One position of a communicator, from the first push there until the last member has left. */
 struct meeting {
     struct meeting *next;
     uint64_t position;
-    struct entry **arrived; /* [channel->count], by place; NULL: not yet */
+    struct presence **arrived; /* [channel->count], by place; NULL: not yet, or left */
     int arrivals, leavings;
     bool moving, done;
     struct failure failure; /* a mismatch: whoever comes later fails with it, too */
@@ -34,6 +41,8 @@ struct channel {
     char *name;
     int *members;
     int count;
+    struct host_world *world;
+    uint64_t hash;       /* its name for other processes */
     int handles;         /* open ones */
     bool *open;          /* [count] */
     uint64_t *positions; /* [count] collectives pushed by each member */
@@ -44,11 +53,23 @@ struct channel {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static void meeting_free(struct meeting *meeting)
+static struct guest *guest_of(struct presence *presence)
 {
-    if (meeting)
-        free(meeting->arrived);
+    return (struct guest *)presence; /* its first member; only where there is no entry */
+}
+
+static void meeting_free(struct meeting *meeting, int count)
+{
+    for (int place = 0; meeting->arrived && place < count; place++)
+        if (meeting->arrived[place] && !meeting->arrived[place]->entry)
+            guest_free(guest_of(meeting->arrived[place]));
+    free(meeting->arrived);
     free(meeting);
+}
+
+static struct guest *guest_of_part(struct part *part)
+{
+    return (struct guest *)((char *)part - offsetof(struct guest, part));
 }
 
 static void channel_free(struct channel *channel)
@@ -58,7 +79,12 @@ static void channel_free(struct channel *channel)
     while (channel->meetings) {
         struct meeting *meeting = channel->meetings;
         channel->meetings = meeting->next;
-        meeting_free(meeting);
+        meeting_free(meeting, channel->count);
+    }
+    while (channel->unmatched) { /* only guests are left */
+        struct part *part = channel->unmatched;
+        channel->unmatched = part->next;
+        guest_free(guest_of_part(part));
     }
     free(channel->name);
     free(channel->members);
@@ -100,15 +126,20 @@ static struct channel *channel_new(struct host_world *world, const char *name, c
         return NULL;
     }
     memcpy(channel->members, members, size * sizeof *members);
+    channel->world = world;
+    channel->hash = hash_mix(hash_bytes(name, strlen(name)) ^
+                             hash_bytes(members, size * sizeof *members));
     channel->next = world->channels;
     world->channels = channel;
+    if (world->link)
+        link_introduce(world->link, channel);
     return channel;
 }
 
-/* A channel without handles goes. */
+/* A channel without handles goes, where no other process has a copy of it. */
 static void channel_release(struct host_world *world, struct channel *channel)
 {
-    if (channel->handles > 0)
+    if (channel->handles > 0 || world->link)
         return;
     struct channel **link = &world->channels;
     while (*link != channel)
@@ -116,6 +147,35 @@ static void channel_release(struct host_world *world, struct channel *channel)
     *link = channel->next;
     pthread_cond_destroy(&channel->changed);
     channel_free(channel);
+}
+
+void comm_forget_channels(struct host_world *world)
+{
+    while (world->channels) {
+        struct channel *channel = world->channels;
+        world->channels = channel->next;
+        pthread_cond_destroy(&channel->changed);
+        channel_free(channel);
+    }
+}
+
+uint64_t comm_channel_name(const struct channel *channel)
+{
+    return channel->hash;
+}
+
+const int *comm_channel_members(const struct channel *channel, int *count)
+{
+    *count = channel->count;
+    return channel->members;
+}
+
+struct channel *comm_channel_find(struct host_world *world, uint64_t name)
+{
+    for (struct channel *at = world->channels; at; at = at->next)
+        if (at->hash == name)
+            return at;
+    return NULL;
 }
 
 static enum status join_channel(struct host_comm *comm, struct host_world *world, const char *name,
@@ -192,16 +252,24 @@ static struct host_comm *comm_of(const struct entry *entry)
     return (struct host_comm *)device_op_comm(&entry->op);
 }
 
-/* The meeting at a position; made when this is the first to speak of it. NULL: no memory. */
-static struct meeting *meeting_at(struct channel *channel, uint64_t position)
+static struct meeting *meeting_find(const struct channel *channel, uint64_t position)
 {
     for (struct meeting *at = channel->meetings; at; at = at->next)
         if (at->position == position)
             return at;
-    struct meeting *meeting = calloc(1, sizeof *meeting);
+    return NULL;
+}
+
+/* The meeting at a position; made when this is the first to speak of it. NULL: no memory. */
+static struct meeting *meeting_at(struct channel *channel, uint64_t position)
+{
+    struct meeting *meeting = meeting_find(channel, position);
+    if (meeting)
+        return meeting;
+    meeting = calloc(1, sizeof *meeting);
     if (!meeting)
         return NULL;
-    meeting->arrived = calloc((size_t)channel->count, sizeof(struct entry *));
+    meeting->arrived = calloc((size_t)channel->count, sizeof(struct presence *));
     if (!meeting->arrived) {
         free(meeting);
         return NULL;
@@ -248,19 +316,19 @@ void comm_wake_all(struct host_device *device)
 
 /* What all members brought to one position; whoever moves the data reads only this. */
 struct delivery {
-    struct entry **entries; /* by place */
-    int count;
+    struct presence **arrived; /* by place */
+    int count, root;           /* the root's place */
     const struct device_collective *what; /* of place 0; equal everywhere but for the buffers */
 };
 
 static char *sent_by(const struct delivery *all, int place)
 {
-    return ref_address(all->entries[place]->op.collective.send);
+    return ref_address(all->arrived[place]->op->collective.send);
 }
 
 static char *received_by(const struct delivery *all, int place)
 {
-    return ref_address(all->entries[place]->op.collective.recv);
+    return ref_address(all->arrived[place]->op->collective.recv);
 }
 
 static void move(char *to, const char *from, size_t bytes)
@@ -295,7 +363,6 @@ static void reduce(const struct delivery *all, size_t begin, size_t end, int fir
 static void deliver(const struct delivery *all)
 {
     size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
-    int root = 0;
     switch (all->what->kind) {
     case COLLECTIVE_ALL_TO_ALL:
         for (int to = 0; to < all->count; to++)
@@ -314,9 +381,8 @@ static void deliver(const struct delivery *all)
             reduce(all, (size_t)to * block, (size_t)(to + 1) * block, to, to, (size_t)to * block);
         break;
     case COLLECTIVE_BROADCAST:
-        root = device_comm_place(all->what->comm, all->what->root);
         for (int to = 0; to < all->count; to++)
-            move(received_by(all, to), sent_by(all, root), bytes);
+            move(received_by(all, to), sent_by(all, all->root), bytes);
         break;
     case COLLECTIVE_BARRIER: break;
     }
@@ -343,89 +409,159 @@ static int rank_of(const struct entry *entry)
 static void fail_meeting(struct meeting *meeting, int count)
 {
     for (int place = 0; place < count; place++)
-        if (meeting->arrived[place])
-            stream_fail(meeting->arrived[place]->stream, meeting->failure.status, "%s",
+        if (meeting->arrived[place] && meeting->arrived[place]->entry)
+            stream_fail(meeting->arrived[place]->entry->stream, meeting->failure.status, "%s",
                         meeting->failure.text);
 }
 
 /* Two members disagree about what happens at this position. */
-static void mismatch(struct meeting *meeting, const struct entry *a, const struct entry *b)
+static void mismatch(const struct channel *channel, struct meeting *meeting,
+                     const struct presence *a, const struct presence *b)
 {
-    const struct channel *channel = comm_of(a)->channel;
     char text_a[OP_TEXT], text_b[OP_TEXT];
     meeting->failure.status = STATUS_VIOLATED;
     snprintf(meeting->failure.text, sizeof meeting->failure.text,
              "collective mismatch on communicator %s, position %llu: rank %d has %s of %lld bytes, "
              "rank %d has %s of %lld bytes",
-             channel->name, (unsigned long long)meeting->position, rank_of(a),
-             device_op_text(&a->op, text_a), (long long)a->op.collective.bytes, rank_of(b),
-             device_op_text(&b->op, text_b), (long long)b->op.collective.bytes);
+             channel->name, (unsigned long long)meeting->position, a->rank,
+             device_op_text(a->op, text_a), (long long)a->op->collective.bytes, b->rank,
+             device_op_text(b->op, text_b), (long long)b->op->collective.bytes);
+}
+
+/* The place of a rank among the members, or -1. */
+static int place_of(const struct channel *channel, int rank)
+{
+    for (int place = 0; place < channel->count; place++)
+        if (channel->members[place] == rank)
+            return place;
+    return -1;
 }
 
 /* Be seen at the meeting, and compare with one who is there: all who are there agree. */
-static void arrive(struct entry *entry)
+static void arrive(struct channel *channel, struct meeting *meeting, struct presence *presence)
 {
-    struct host_comm *comm = comm_of(entry);
-    struct meeting *meeting = entry->meeting;
-    const struct entry *other = NULL;
-    for (int place = 0; place < comm->channel->count && !other; place++)
+    const struct presence *other = NULL;
+    for (int place = 0; place < channel->count && !other; place++)
         other = meeting->arrived[place];
-    meeting->arrived[comm->base.me] = entry;
-    meeting->arrivals++;
+    meeting->arrived[place_of(channel, presence->rank)] = presence;
+    if (++meeting->arrivals == channel->count)
+        pthread_cond_broadcast(&channel->changed); /* for the one who moves the data */
     if (other && !meeting->failure.status &&
-        !same_collective(&other->op.collective, &entry->op.collective))
-        mismatch(meeting, other, entry);
+        !same_collective(&other->op->collective, &presence->op->collective))
+        mismatch(channel, meeting, other, presence);
     if (meeting->failure.status)
-        fail_meeting(meeting, comm->channel->count);
+        fail_meeting(meeting, channel->count);
 }
 
 /* The last to leave closes the room. Someone who leaves before the end has failed, and leaves the
-   reason behind: whoever comes later fails with it instead of looking for buffers that are gone. */
-static void leave(struct entry *entry)
+   reason behind: whoever comes later fails with it instead of looking for buffers that are gone.
+   Returns whether it was the last. */
+static bool leave(struct channel *channel, struct meeting *meeting, int place,
+                  const struct failure *failure)
 {
-    struct host_comm *comm = comm_of(entry);
-    struct channel *channel = comm->channel;
-    struct meeting *meeting = entry->meeting;
-    meeting->arrived[comm->base.me] = NULL;
+    if (meeting->arrived[place] && !meeting->arrived[place]->entry)
+        guest_free(guest_of(meeting->arrived[place]));
+    meeting->arrived[place] = NULL;
     if (!meeting->done && !meeting->failure.status)
-        meeting->failure = entry->stream->failure;
+        meeting->failure = *failure;
     if (++meeting->leavings < channel->count)
-        return;
+        return false;
     struct meeting **link = &channel->meetings;
     while (*link != meeting)
         link = &(*link)->next;
     *link = meeting->next;
-    meeting_free(meeting);
+    meeting_free(meeting, channel->count);
+    return true;
+}
+
+/* The data has moved: guests leave at once, as far as this copy knows, our own as they wake up. */
+static void adjourn(struct channel *channel, struct meeting *meeting)
+{
+    meeting->moving = false;
+    meeting->done = true;
+    pthread_cond_broadcast(&channel->changed);
+    for (int place = 0; place < channel->count; place++)
+        if (meeting->arrived[place] && !meeting->arrived[place]->entry &&
+            leave(channel, meeting, place, NULL))
+            return;
 }
 
 /* All members are here: move everybody's data. */
-static void complete(struct channel *channel, struct meeting *meeting, struct host_world *world)
+static void complete(struct channel *channel, struct meeting *meeting)
 {
-    struct delivery all = {.entries = meeting->arrived,
+    struct host_world *world = channel->world;
+    const struct device_collective *what = &meeting->arrived[0]->op->collective;
+    struct delivery all = {.arrived = meeting->arrived,
                            .count = channel->count,
-                           .what = &meeting->arrived[0]->op.collective};
+                           .root = place_of(channel, what->root),
+                           .what = what};
     meeting->moving = true;
     pthread_mutex_unlock(&world->lock);
     deliver(&all);
     pthread_mutex_lock(&world->lock);
-    meeting->moving = false;
-    meeting->done = true;
-    pthread_cond_broadcast(&channel->changed);
+    if (world->link)
+        link_delivered(world->link, channel, meeting->position);
+    adjourn(channel, meeting);
+}
+
+/* Is it this member's turn to move the data? */
+static bool can_complete(const struct channel *channel, const struct meeting *meeting, int place)
+{
+    return meeting->arrivals == channel->count && !meeting->moving && !meeting->done &&
+           !meeting->failure.status && (!channel->world->link || place == 0);
 }
 
 void comm_perform_collective(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
-    struct channel *channel = comm_of(entry)->channel;
+    struct host_comm *comm = comm_of(entry);
+    struct channel *channel = comm->channel;
     struct meeting *meeting = entry->meeting;
+    struct host_link *link = stream->world->link;
     entry->phase = PHASE_PEERS;
-    arrive(entry);
+    entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
+    arrive(channel, meeting, &entry->presence);
     entry_started(entry);
-    if (meeting->arrivals == channel->count && !meeting->failure.status && !stream_failed(stream))
-        complete(channel, meeting, stream->world);
+    if (link)
+        link_arrive(link, channel, meeting->position, entry);
     while (meeting->moving || (!meeting->done && !stream_failed(stream)))
-        world_wait(stream->world, &channel->changed);
-    leave(entry);
+        if (can_complete(channel, meeting, comm->base.me))
+            complete(channel, meeting);
+        else
+            world_wait(stream->world, &channel->changed);
+    if (link && !meeting->done)
+        link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
+    leave(channel, meeting, comm->base.me, &stream->failure);
+}
+
+/* ---- collectives: members in other processes ------------------------------------------------- */
+
+void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest)
+{
+    struct meeting *meeting = meeting_at(channel, position);
+    if (!meeting) {
+        guest_free(guest);
+        world_fail_all(channel->world, "no memory for a collective");
+        return;
+    }
+    arrive(channel, meeting, &guest->presence);
+}
+
+void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
+                       const struct failure *failure)
+{
+    struct meeting *meeting = meeting_find(channel, position);
+    int place = place_of(channel, rank);
+    if (!meeting || meeting->moving || !meeting->arrived[place])
+        return; /* it is over, or about to be: then the data was there in time */
+    leave(channel, meeting, place, failure);
+}
+
+void comm_delivered(struct channel *channel, uint64_t position)
+{
+    struct meeting *meeting = meeting_find(channel, position);
+    if (meeting)
+        adjourn(channel, meeting);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -453,34 +589,72 @@ static void wait_for_partner(struct channel *channel, struct part *part)
     channel->unmatched_end = &part->next;
 }
 
-/* A group that failed takes back what nobody has matched. */
-static void take_back(struct channel *channel, const struct entry *entry)
-{
-    struct part **link = &channel->unmatched;
-    while (*link) {
-        if ((*link)->entry == entry)
-            *link = (*link)->next;
-        else
-            link = &(*link)->next;
-    }
-    channel->unmatched_end = link;
-}
-
 static const char *tag_text(const struct device_p2p *what)
 {
     return what->tag ? what->tag : "";
 }
 
-static void fail_pair(const struct channel *channel, struct part *a, struct part *b)
+/* Is one of the two ends in another process? */
+static bool crosses(const struct host_world *world, const struct part *part)
+{
+    return !device_world_has(&world->base, part->from) || !device_world_has(&world->base, part->to);
+}
+
+/* A group that failed takes back what nobody has matched. */
+static void take_back(struct channel *channel, const struct entry *entry)
+{
+    struct part **link = &channel->unmatched;
+    while (*link) {
+        struct part *part = *link;
+        if (part->entry != entry) {
+            link = &part->next;
+            continue;
+        }
+        if (part->id)
+            link_withdraw(channel->world->link, channel, part);
+        *link = part->next;
+    }
+    channel->unmatched_end = link;
+}
+
+static void describe_pair(const struct channel *channel, const struct part *a, const struct part *b,
+                          struct failure *out)
 {
     const struct part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
-    struct host_stream *streams[] = {a->entry->stream, b->entry->stream};
+    out->status = STATUS_VIOLATED;
+    snprintf(out->text, sizeof out->text,
+             "point-to-point mismatch on communicator %s: rank %d sends '%s' of %lld bytes, "
+             "rank %d receives '%s' of %lld bytes",
+             channel->name, send->from, tag_text(send->what), (long long)send->what->bytes,
+             send->to, tag_text(receive->what), (long long)receive->what->bytes);
+}
+
+/* Tell both ends that they do not fit; a guest's part is gone then. */
+static void fail_pair(struct channel *channel, struct part *a, struct part *b)
+{
+    struct part *parts[] = {a, b};
+    struct failure failure;
+    describe_pair(channel, a, b, &failure);
     for (int i = 0; i < 2; i++)
-        stream_fail(streams[i], STATUS_VIOLATED,
-                    "point-to-point mismatch on communicator %s: rank %d sends '%s' of %lld bytes, "
-                    "rank %d receives '%s' of %lld bytes",
-                    channel->name, send->from, tag_text(send->what), (long long)send->what->bytes,
-                    send->to, tag_text(receive->what), (long long)receive->what->bytes);
+        if (parts[i]->entry) {
+            stream_fail(parts[i]->entry->stream, failure.status, "%s", failure.text);
+        } else {
+            link_received(channel->world->link, channel, parts[i], &failure);
+            guest_free(guest_of_part(parts[i]));
+        }
+}
+
+/* Bring two parts together; the data moves when `receiver`, or whoever posted it, does. */
+static void match(struct channel *channel, struct part *part, struct part *partner)
+{
+    if (part->what->bytes != partner->what->bytes ||
+        !same_tag(part->what->tag, partner->what->tag)) {
+        fail_pair(channel, part, partner);
+        return;
+    }
+    part->partner = partner;
+    if (partner->entry)
+        partner->entry->moving++;
 }
 
 /* Post all parts of a group at once: each either finds its partner or waits for it. A partner found
@@ -488,6 +662,7 @@ static void fail_pair(const struct channel *channel, struct part *a, struct part
 static void post(struct entry *entry)
 {
     struct channel *channel = comm_of(entry)->channel;
+    struct host_world *world = channel->world;
     for (size_t i = 0; i < entry->op.group.count; i++) {
         struct part *part = &entry->parts[i];
         int me = rank_of(entry), peer = entry->copies[i].peer;
@@ -496,41 +671,56 @@ static void post(struct entry *entry)
         part->from = send ? me : peer;
         part->to = send ? peer : me;
         struct part *partner = take_partner(channel, part);
-        if (!partner) {
-            wait_for_partner(channel, part);
+        if (partner) {
+            match(channel, part, partner);
             continue;
         }
-        if (part->what->bytes != partner->what->bytes ||
-            !same_tag(part->what->tag, partner->what->tag)) {
-            fail_pair(channel, part, partner);
-            continue;
-        }
-        part->partner = partner;
-        partner->entry->moving++;
+        if (send && crosses(world, part))
+            part->id = link_next_id(world->link);
+        wait_for_partner(channel, part);
+        if (part->id)
+            link_send(world->link, channel, part);
     }
 }
 
-/* Move the data of the parts that found their partner when they were posted. */
-static void exchange(struct entry *entry)
+/* The data of a part and its partner has moved. */
+static void release(struct channel *channel, struct part *part)
+{
+    struct part *other = part->partner;
+    part->partner = NULL;
+    part->entry->unfinished--;
+    if (other->entry) {
+        other->entry->unfinished--;
+        other->entry->moving--;
+    } else {
+        link_received(channel->world->link, channel, other, NULL);
+        guest_free(guest_of_part(other));
+    }
+    pthread_cond_broadcast(&channel->changed);
+}
+
+/* Move the data of the parts that have found their partner. Returns whether there were any. */
+static bool exchange(struct entry *entry)
 {
     struct host_world *world = entry->stream->world;
+    bool any = false;
     for (size_t i = 0; i < entry->op.group.count; i++) {
         struct part *part = &entry->parts[i], *other = part->partner;
         if (!other)
             continue;
         const struct part *send = part->what->send ? part : other;
         const struct part *receive = part->what->send ? other : part;
+        any = true;
         pthread_mutex_unlock(&world->lock);
         move(ref_address(receive->what->data), ref_address(send->what->data),
              (size_t)send->what->bytes);
         pthread_mutex_lock(&world->lock);
-        entry->unfinished--;
-        other->entry->unfinished--;
-        other->entry->moving--;
-        pthread_cond_broadcast(&comm_of(entry)->channel->changed);
+        release(comm_of(entry)->channel, part);
     }
+    return any;
 }
 
+/* What waits here may find its partner while something else moves, so it is looked for until the end. */
 void comm_perform_group(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
@@ -539,10 +729,61 @@ void comm_perform_group(struct entry *entry)
     entry->unfinished = entry->op.group.count;
     post(entry);
     entry_started(entry);
-    exchange(entry);
-    while (entry->moving > 0 || (entry->unfinished > 0 && !stream_failed(stream)))
+    for (;;) {
+        while (exchange(entry))
+            continue;
+        if (entry->moving == 0 && (entry->unfinished == 0 || stream_failed(stream)))
+            break;
         world_wait(stream->world, &channel->changed);
+    }
     take_back(channel, entry);
+}
+
+/* ---- groups: the other end in another process ------------------------------------------------ */
+
+void comm_guest_sends(struct channel *channel, struct guest *guest)
+{
+    struct part *receive = take_partner(channel, &guest->part);
+    if (!receive)
+        wait_for_partner(channel, &guest->part);
+    else
+        match(channel, receive, &guest->part);
+    pthread_cond_broadcast(&channel->changed);
+}
+
+/* Take a part out of `unmatched`: of ours (`rank` -1) or of a guest, by its number. NULL: it is not
+   there. */
+static struct part *take_numbered(struct channel *channel, int rank, uint64_t id)
+{
+    for (struct part **link = &channel->unmatched; *link; link = &(*link)->next) {
+        struct part *part = *link;
+        if (part->id != id || (rank < 0 ? !part->entry : part->entry || part->from != rank))
+            continue;
+        *link = part->next;
+        if (channel->unmatched_end == &part->next)
+            channel->unmatched_end = link;
+        return part;
+    }
+    return NULL;
+}
+
+void comm_guest_withdraws(struct channel *channel, int rank, uint64_t id)
+{
+    struct part *part = take_numbered(channel, rank, id);
+    if (part)
+        guest_free(guest_of_part(part));
+}
+
+void comm_sent(struct channel *channel, uint64_t id, const struct failure *failure)
+{
+    struct part *part = take_numbered(channel, -1, id);
+    if (!part)
+        return; /* taken back meanwhile */
+    if (failure)
+        stream_fail(part->entry->stream, failure->status, "%s", failure->text);
+    else
+        part->entry->unfinished--;
+    pthread_cond_broadcast(&channel->changed);
 }
 
 /* ---- in words -------------------------------------------------------------------------------- */

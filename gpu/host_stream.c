@@ -309,6 +309,7 @@ void host_stream_free(struct host_stream *stream)
     pthread_cond_destroy(&stream->changed);
     pthread_cond_destroy(&stream->work);
     free(stream->base.name);
+    free(stream->last_words);
     free(stream);
 }
 

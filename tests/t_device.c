@@ -3,9 +3,11 @@
  *
  * Where order matters, cases do not trust time: a *gate* is a callback that holds its stream until
  * the test opens it, and a *trail* is what callbacks wrote in the order they ran. The cases with
- * several ranks need a device that has them in one process, the host device.
+ * several ranks need a device that has them in one process, the host device. They are gone through
+ * once more with the ranks spread over processes: a case then does its part for the ranks that are here.
  */
 #include "gpu/device.h"
+#include "gpu/rendezvous.h"
 #include "tests/tap.h"
 
 #include <math.h>
@@ -14,6 +16,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,7 +52,8 @@ static bool bench_open(struct bench *bench, struct device_config config)
         diag_fini(&bench->diag);
         return false;
     }
-    for (int rank = 0; rank < config.ranks; rank++) {
+    int last = config.local_ranks ? config.first_rank + config.local_ranks : config.ranks;
+    for (int rank = config.first_rank; rank < last; rank++) {
         if (device_open(bench->world, rank, &bench->ranks[rank], &bench->diag))
             abort();
         for (int i = 0; i < MAX_STREAMS; i++)
@@ -57,6 +62,11 @@ static bool bench_open(struct bench *bench, struct device_config config)
                 abort();
     }
     return true;
+}
+
+static bool here(const struct bench *bench, int rank)
+{
+    return bench->ranks[rank] != NULL;
 }
 
 static void bench_close(struct bench *bench)
@@ -102,6 +112,8 @@ static void open_comm(struct bench *bench, const char *name, int count,
 {
     int members[MAX_RANKS] = {0, 1, 2, 3};
     for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
         if (device_comm_open(bench->ranks[rank], name, members, count, &handles[rank],
                              &bench->diag))
             abort();
@@ -562,6 +574,8 @@ static void members_open(struct bench *bench, int count, struct members *members
     open_comm(bench, "every", count, members->comms);
     float *values = malloc(members->bytes);
     for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
         members->send[rank] = buffer(bench, rank, MEMORY_DEVICE, members->bytes);
         members->recv[rank] = buffer(bench, rank, MEMORY_DEVICE, members->bytes);
         for (int i = 0; i < BLOCK * count; i++)
@@ -577,17 +591,19 @@ static int run_collective(struct bench *bench, struct members *members, enum col
 {
     int errors = 0;
     for (int rank = 0; rank < members->count; rank++)
-        push(bench, bench->streams[rank][1],
-             (struct device_op){.kind = DEVICE_OP_COLLECTIVE,
-                                .collective = {.comm = members->comms[rank],
-                                               .kind = kind,
-                                               .tag = "t",
-                                               .root = members->count - 1,
-                                               .bytes = (int64_t)members->bytes,
-                                               .send = {members->send[rank], 0},
-                                               .recv = {into[rank], 0}}});
+        if (here(bench, rank))
+            push(bench, bench->streams[rank][1],
+                 (struct device_op){.kind = DEVICE_OP_COLLECTIVE,
+                                    .collective = {.comm = members->comms[rank],
+                                                   .kind = kind,
+                                                   .tag = "t",
+                                                   .root = members->count - 1,
+                                                   .bytes = (int64_t)members->bytes,
+                                                   .send = {members->send[rank], 0},
+                                                   .recv = {into[rank], 0}}});
     for (int rank = 0; rank < members->count; rank++)
-        errors += device_stream_sync(bench->streams[rank][1], late(bench), &bench->diag) != 0;
+        if (here(bench, rank))
+            errors += device_stream_sync(bench->streams[rank][1], late(bench), &bench->diag) != 0;
     return errors;
 }
 
@@ -597,6 +613,8 @@ static int wrong_numbers(struct bench *bench, const struct members *members,
     int errors = 0, count = members->count;
     int64_t bytes = device_collective_recv_bytes(kind, (int64_t)members->bytes, count);
     for (int rank = 0; rank < count && bytes > 0; rank++) {
+        if (!here(bench, rank))
+            continue;
         const float *got = download(bench, rank, into[rank], members->bytes);
         for (int i = 0; i < (int)bytes / (int)sizeof(float); i++)
             errors += (int)got[i] != collective_result(kind, rank, count, i);
@@ -691,6 +709,8 @@ static void *sync_forever(void *arg)
 static void never_end(struct bench *bench, struct device_comm **comms)
 {
     for (int rank = 0; rank < bench->rank_count; rank++) {
+        if (!here(bench, rank))
+            continue;
         struct device_event *mark = event(bench, rank);
         push(bench, bench->streams[rank][0],
              (struct device_op){.kind = DEVICE_OP_SPIN, .time_ns = 3600LL * 1000000000});
@@ -715,19 +735,21 @@ static void test_abort(struct bench *bench)
         open_comm(bench, "dp", bench->rank_count, comms);
     never_end(bench, comms);
     for (int rank = 0; rank < bench->rank_count; rank++)
-        for (int i = 0; i < MAX_STREAMS; i++) {
+        for (int i = 0; i < MAX_STREAMS && here(bench, rank); i++) {
             syncers[rank][i] = (struct syncer){.bench = bench, .rank = rank, .stream = i};
             pthread_create(&threads[rank][i], NULL, sync_forever, &syncers[rank][i]);
         }
     nap();
     device_world_explain(bench->world, &bench->diag);
     int64_t start = device_now(bench->world);
-    device_world_abort(bench->world, "the test says so");
-    device_world_abort(bench->world, "and again");
+    if (here(bench, 0)) {
+        device_world_abort(bench->world, "the test says so");
+        device_world_abort(bench->world, "and again");
+    }
     int wrong = 0;
     int64_t last = start;
     for (int rank = 0; rank < bench->rank_count; rank++)
-        for (int i = 0; i < MAX_STREAMS; i++) {
+        for (int i = 0; i < MAX_STREAMS && here(bench, rank); i++) {
             pthread_join(threads[rank][i], NULL);
             wrong += syncers[rank][i].status != STATUS_VIOLATED;
             if (syncers[rank][i].end_ns > last)
@@ -738,8 +760,11 @@ static void test_abort(struct bench *bench)
     enum status got = device_world_status(bench->world, &bench->diag);
     tap_is_int(got, STATUS_VIOLATED, "world status: %s", last_message(bench));
     tap_ok(strstr(last_message(bench), "the test says so") != NULL, "the first reason is kept");
-    tap_is_int(push(bench, bench->streams[0][0], (struct device_op){.kind = DEVICE_OP_SPIN}),
-               STATUS_VIOLATED, "pushes are refused");
+    for (int rank = 0; rank < bench->rank_count; rank++)
+        if (here(bench, rank))
+            tap_is_int(
+                push(bench, bench->streams[rank][0], (struct device_op){.kind = DEVICE_OP_SPIN}),
+                STATUS_VIOLATED, "pushes are refused");
 }
 
 /* ---- cases for several ranks ----------------------------------------------------------------- */
@@ -761,6 +786,8 @@ static void expect_mismatch(const struct device_config *config, const char *what
     open_comm(&bench, "dp", 2, comms);
     struct device_collective both[] = {a, b};
     for (int rank = 0; rank < 2; rank++) {
+        if (!here(&bench, rank))
+            continue;
         both[rank].comm = comms[rank];
         both[rank].send.buffer = buffer(&bench, rank, MEMORY_DEVICE, 1024);
         both[rank].recv.buffer = buffer(&bench, rank, MEMORY_DEVICE, 1024);
@@ -768,6 +795,8 @@ static void expect_mismatch(const struct device_config *config, const char *what
              (struct device_op){.kind = DEVICE_OP_COLLECTIVE, .collective = both[rank]});
     }
     for (int rank = 0; rank < 2; rank++) {
+        if (!here(&bench, rank))
+            continue;
         enum status got = device_stream_sync(bench.streams[rank][0], late(&bench), &bench.diag);
         tap_is_int(got, STATUS_VIOLATED, "%s, rank %d: %s", what, rank, last_message(&bench));
         tap_ok(strstr(last_message(&bench), "mismatch") != NULL, "is a mismatch");
@@ -822,6 +851,8 @@ static void test_ring(struct bench *bench, int count)
     unsigned char bytes[2 * BYTES];
     open_comm(bench, "ring", count, comms);
     for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
         out[rank] = buffer(bench, rank, MEMORY_DEVICE, sizeof bytes);
         in[rank] = buffer(bench, rank, MEMORY_DEVICE, sizeof bytes);
         memset(bytes, 10 + rank, BYTES);
@@ -829,6 +860,8 @@ static void test_ring(struct bench *bench, int count)
         upload(bench, rank, out[rank], bytes, sizeof bytes);
     }
     for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
         int next = (rank + 1) % count, before = (rank + count - 1) % count;
         struct device_p2p parts[] = {{true, next, "one", BYTES, {out[rank], 0}},
                                      {true, next, "two", BYTES, {out[rank], BYTES}},
@@ -839,6 +872,8 @@ static void test_ring(struct bench *bench, int count)
     }
     int errors = 0;
     for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
         int before = (rank + count - 1) % count;
         errors += device_stream_sync(bench->streams[rank][1], late(bench), &bench->diag) != 0;
         const unsigned char *got = download(bench, rank, in[rank], sizeof bytes);
@@ -857,6 +892,8 @@ static void test_send_send(const struct device_config *config)
     struct device_comm *comms[MAX_RANKS];
     open_comm(&bench, "pp", 2, comms);
     for (int rank = 0; rank < 2; rank++) {
+        if (!here(&bench, rank))
+            continue;
         struct device_buffer *data = buffer(&bench, rank, MEMORY_DEVICE, 64);
         struct device_p2p send = {true, 1 - rank, "x", 32, {data, 0}};
         struct device_p2p receive = {false, 1 - rank, "x", 32, {data, 32}};
@@ -865,10 +902,17 @@ static void test_send_send(const struct device_config *config)
         push(&bench, bench.streams[rank][0],
              (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], &receive, 1}});
     }
-    enum status got = device_sync(bench.ranks[0], soon(&bench), &bench.diag);
-    tap_is_int(got, STATUS_LIMIT, "send against send hangs: %s", last_message(&bench));
-    tap_ok(strstr(last_message(&bench), "send 'x' to rank 1") != NULL, "and says so");
-    device_world_abort(bench.world, "hung");
+    if (here(&bench, 0)) {
+        enum status got = device_sync(bench.ranks[0], soon(&bench), &bench.diag);
+        tap_is_int(got, STATUS_LIMIT, "send against send hangs: %s", last_message(&bench));
+        tap_ok(strstr(last_message(&bench), "send 'x' to rank 1") != NULL, "and says so");
+        device_world_abort(bench.world, "hung");
+    }
+    if (here(&bench, 1))
+        tap_is_int(device_sync(bench.ranks[1], late(&bench), &bench.diag), STATUS_VIOLATED,
+                   "an abort ends it");
+    device_world_explain(bench.world, &bench.diag);
+    tap_ok(strstr(last_message(&bench), "send 'x' to rank") != NULL, "what it waited for is known");
     bench_close(&bench);
     tap_ok(1, "an aborted group can be closed");
 }
@@ -881,12 +925,16 @@ static void test_p2p_mismatch(const struct device_config *config)
     struct device_comm *comms[MAX_RANKS];
     open_comm(&bench, "pp", 2, comms);
     for (int rank = 0; rank < 2; rank++) {
+        if (!here(&bench, rank))
+            continue;
         struct device_buffer *data = buffer(&bench, rank, MEMORY_DEVICE, 64);
         struct device_p2p part = {rank == 0, 1 - rank, "x", rank == 0 ? 32 : 64, {data, 0}};
         push(&bench, bench.streams[rank][0],
              (struct device_op){.kind = DEVICE_OP_GROUP, .group = {comms[rank], &part, 1}});
     }
     for (int rank = 0; rank < 2; rank++) {
+        if (!here(&bench, rank))
+            continue;
         enum status got = device_sync(bench.ranks[rank], late(&bench), &bench.diag);
         tap_is_int(got, STATUS_VIOLATED, "rank %d: %s", rank, last_message(&bench));
     }
@@ -1023,7 +1071,9 @@ static void test_training(struct bench *bench, int count)
     struct trainer trainers[MAX_RANKS];
     pthread_t threads[MAX_RANKS];
     open_comm(bench, "grad", count, comms);
-    for (int rank = 0; rank < count; rank++)
+    for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
         trainers[rank] = (struct trainer){.bench = bench,
                                           .rank = rank,
                                           .comm = comms[rank],
@@ -1031,15 +1081,21 @@ static void test_training(struct bench *bench, int count)
                                           .gradient = buffer(bench, rank, MEMORY_DEVICE, 1024),
                                           .ready = event(bench, rank),
                                           .reduced = event(bench, rank)};
+    }
     for (int rank = 0; rank < count; rank++)
-        pthread_create(&threads[rank], NULL, train, &trainers[rank]);
+        if (here(bench, rank))
+            pthread_create(&threads[rank], NULL, train, &trainers[rank]);
     int errors = 0;
     for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
         pthread_join(threads[rank], NULL);
         errors += trainers[rank].status != STATUS_OK;
         diag_fini(&trainers[rank].diag);
     }
     for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
         const float *weights = download(bench, rank, trainers[rank].weights, 1024);
         errors += (int)weights[0] != 60 * count || (int)weights[255] != 60 * count;
     }
@@ -1114,6 +1170,96 @@ static void several_ranks(struct device_config config)
     test_launch_queue(config);
 }
 
+/* ---- ranks in several processes -------------------------------------------------------------- */
+
+/* What each process goes through; worlds are opened in the same order by all. */
+static void spread_ranks(struct rendezvous *rendezvous, int ranks)
+{
+    int local = ranks / rendezvous_size(rendezvous);
+    struct device_config config = {.kind = DEVICE_KIND_HOST,
+                                   .ranks = ranks,
+                                   .first_rank = rendezvous_rank(rendezvous) * local,
+                                   .local_ranks = local,
+                                   .rendezvous = rendezvous};
+    struct bench bench;
+    if (!bench_open(&bench, config))
+        return;
+    test_collectives(&bench, ranks);
+    test_ring(&bench, ranks);
+    test_training(&bench, ranks);
+    bench_close(&bench);
+    run_fresh(&config, test_abort);
+    if (ranks > 2)
+        return;
+    test_mismatch(&config);
+    test_p2p_mismatch(&config);
+    test_send_send(&config);
+}
+
+/* A process of it: its lines go to `lines`. Never returns. */
+static void be_process(struct hub *hub, int process, int ranks, int lines)
+{
+    struct rendezvous *rendezvous = NULL;
+    struct diag diag;
+    diag_init(&diag);
+    int socket = hub_inherit(hub, process);
+    dup2(lines, STDOUT_FILENO);
+    if (rendezvous_join(socket, process, RENDEZVOUS_FOREVER, &rendezvous, &diag))
+        tap_ok(0, "process %d joins: %s", process, diag.count ? diag.messages[0].text : "?");
+    else
+        spread_ranks(rendezvous, ranks);
+    rendezvous_leave(rendezvous);
+    diag_fini(&diag);
+    int code = tap_done();
+    fflush(stdout);
+    _exit(code);
+}
+
+/* The lines of a process that did not pass become notes of ours. */
+static void show_lines(int lines)
+{
+    char line[600];
+    FILE *file = lseek(lines, 0, SEEK_SET) == 0 ? fdopen(lines, "r") : NULL;
+    while (file && fgets(line, sizeof line, file))
+        tap_note("%.*s", (int)strcspn(line, "\n"), line);
+    if (file)
+        fclose(file);
+}
+
+static void several_processes(int processes, int ranks)
+{
+    struct hub *hub = NULL;
+    struct diag diag;
+    pid_t pids[MAX_RANKS];
+    int lines[MAX_RANKS];
+    diag_init(&diag);
+    if (hub_open(processes, &hub, &diag))
+        abort();
+    fflush(stdout);
+    for (int i = 0; i < processes; i++)
+        if (hub_invite(hub, i, &diag))
+            abort();
+    for (int i = 0; i < processes; i++) {
+        lines[i] = memfd_create("lines", 0);
+        pids[i] = fork();
+        if (pids[i] == 0)
+            be_process(hub, i, ranks, lines[i]);
+    }
+    if (hub_start(hub, &diag))
+        abort();
+    for (int i = 0; i < processes; i++) {
+        int status = -1;
+        waitpid(pids[i], &status, 0);
+        tap_is_int(status, 0, "%d ranks in %d processes: process %d", ranks, processes, i);
+        if (status == 0)
+            close(lines[i]);
+        else
+            show_lines(lines[i]);
+    }
+    hub_close(hub);
+    diag_fini(&diag);
+}
+
 /* Does this device open here? If not, `why`. */
 static bool available(const struct device_config *config, struct diag *why)
 {
@@ -1131,6 +1277,9 @@ static bool available(const struct device_config *config, struct diag *why)
 
 int main(void)
 {
+    several_processes(2, 2);
+    several_processes(2, 4);
+    several_processes(4, 4);
     for (enum device_kind kind = DEVICE_KIND_HOST; kind <= DEVICE_KIND_CUDA; kind++) {
         struct device_config config = {.kind = kind, .ranks = 1};
         struct diag why;
