@@ -13,6 +13,8 @@ static const char *ending(const struct runtime_result *result)
 {
     if (result->finished)
         return "finished";
+    if (result->bereft)
+        return "bereft";
     return result->hung ? "hung" : result->interrupted ? "interrupted" : "failed";
 }
 

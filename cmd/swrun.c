@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "launch.h"
 #include "measured.h"
 #include "options.h"
 #include "replayed.h"
@@ -37,6 +38,8 @@ static void catch_signals(void)
 
 struct request {
     struct runtime_options runtime;
+    struct launch launch;
+    bool processes; /* one a rank */
     struct text_list shortcuts;
     int driver;          /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
     const char *witness; /* a store; NULL: a plan is run */
@@ -100,13 +103,17 @@ static enum status show(struct app *app, const struct measured *measured)
     return json_close(&json, &app->diag);
 }
 
-static enum status run_driver(struct app *app, const struct request *request,
+static enum status run_driver(struct app *app, struct request *request,
                               const struct plan *plan, enum driver driver)
 {
     struct runtime_options options = request->runtime;
     struct runtime_result result;
     options.driver = driver;
-    enum status status = runtime_run(plan, &options, &result, &app->diag);
+    enum status status = request->processes
+                             ? launch_run(&request->launch, plan, &options, &result, &app->diag)
+                             : runtime_run(plan, &options, &result, &app->diag);
+    if (request->processes && !launch_speaks(&request->launch))
+        return status;
     if (status != STATUS_OK && status != STATUS_VIOLATED)
         return status;
     enum status shown = show(app, &(struct measured){plan, &options, &result});
@@ -114,7 +121,7 @@ static enum status run_driver(struct app *app, const struct request *request,
     return app_worse(status, shown);
 }
 
-static enum status run_drivers(struct app *app, const struct request *request,
+static enum status run_drivers(struct app *app, struct request *request,
                                const struct plan *plan)
 {
     if (plan->form != FORM_PIPELINE) {
@@ -276,6 +283,34 @@ static enum status check_replay(struct app *app, const struct request *request, 
     return STATUS_OK;
 }
 
+/* ---- where the ranks are ---------------------------------------------------------------------- */
+
+/* Threads of this process, or processes; under mpirun and srun the latter. */
+static enum status choose_processes(struct app *app, struct request *request,
+                                    const struct plan *plan, bool one_process)
+{
+    struct runtime_options *runtime = &request->runtime;
+    if (one_process && request->processes)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found --processes and --one-process, expected one of them");
+    if (request->launch.size > 1 && !one_process) {
+        request->processes = true;
+        if (runtime->ranks == 0)
+            runtime->ranks = request->launch.size;
+    } else {
+        request->launch.size = 0;
+    }
+    int ranks = runtime->ranks ? runtime->ranks : plan->ranks;
+    if (runtime->device == DEVICE_KIND_CUDA && ranks > 1 && one_process)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--one-process: the cuda device needs a process for each of %d ranks",
+                          ranks);
+    if (runtime->device == DEVICE_KIND_CUDA && ranks > 1)
+        request->processes = true;
+    request->launch.wish = &stop_wish;
+    return STATUS_OK;
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static enum status run(struct app *app, int argc, char **argv)
@@ -283,7 +318,7 @@ static enum status run(struct app *app, int argc, char **argv)
     struct request request = {.driver = -1, .run = STORE_LATEST};
     int device = DEVICE_KIND_HOST;
     int64_t iterations = -1, ranks = 0, max_depth = 0;
-    bool no_check = false, profile = false;
+    bool no_check = false, profile = false, one_process = false;
     struct runtime_options *runtime = &request.runtime;
     const struct option_spec options[] = {
         {"device", 0, "host|cuda", "threads (the default) or GPUs", OPTION_CHOICE, &device, 0, 0},
@@ -292,6 +327,13 @@ static enum status run(struct app *app, int argc, char **argv)
         {"iterations", 'n', "N", "pipeline form: iterations (default 100)", OPTION_INTEGER,
          &iterations, 0, INT32_MAX},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
+        {"processes", 0, NULL, "a process for each rank (cuda with several ranks: always)",
+         OPTION_FLAG, &request.processes, 0, 0},
+        {"one-process", 0, NULL, "all ranks as threads of one process (host: the default)",
+         OPTION_FLAG, &one_process, 0, 0},
+        {"rendezvous", 0, "NAME",
+         "under mpirun or srun: where the ranks of this run meet (default: the job's name)",
+         OPTION_TEXT, &request.launch.name, 0, 0},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
          OPTION_INTEGER, &max_depth, 1, PLAN_MAX_DEPTH},
         {"serial", 0, NULL, "one task after another, as a baseline", OPTION_FLAG, &runtime->serial,
@@ -346,15 +388,24 @@ static enum status run(struct app *app, int argc, char **argv)
     runtime->replay = runtime->compare = !no_check;
     runtime->stop = &stop_wish;
     bool said = request.driver >= 0 || iterations >= 0 || ranks || max_depth || runtime->serial ||
-                request.shortcuts.count > 0 || no_check;
+                request.shortcuts.count > 0 || no_check || request.processes || one_process ||
+                request.launch.name;
     status = check_replay(app, &request, said, &arguments);
     if (status != STATUS_OK)
         return status;
     if (request.witness)
         return replay_witness(app, &request);
+    status = launch_find(&request.launch, &app->diag);
+    if (status != STATUS_OK)
+        return status;
     status = plan_read(arguments.items[0], &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
+    status = choose_processes(app, &request, &plan, one_process);
+    if (status != STATUS_OK) {
+        plan_fini(&plan);
+        return status;
+    }
     catch_signals();
     status = run_plan(app, &request, &plan);
     plan_fini(&plan);

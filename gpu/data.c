@@ -237,7 +237,7 @@ static enum status open_buffers(struct run *run, struct diag *diag)
     for (int b = 0; b < p->buffer_count && !status; b++) {
         struct run_buffer *buffer = &run->buffers[b];
         int count = p->buffers[b].scope == SCOPE_ITERATION ? run->config.instances : 1;
-        if (is_used(run, b))
+        if (is_used(run, b) && run_has(run, p->buffers[b].rank))
             status = alloc_all(run->ranks[p->buffers[b].rank].device, MEMORY_DEVICE, buffer->bytes,
                                count, &buffer->instances, &buffer->count, diag);
     }
@@ -251,7 +251,8 @@ static enum status open_staging(struct run *run, struct diag *diag)
     for (size_t i = 0; i < p->op_count && !status; i++) {
         const struct op *op = &p->ops[i];
         struct run_op *of = &run->ops[i];
-        if (op->kind != OP_COPY || op->work->direction == DIRECTION_D2D)
+        if (op->kind != OP_COPY || op->work->direction == DIRECTION_D2D ||
+            !run_has(run, p->streams[op->stream].rank))
             continue;
         /* The program has the blocking part of a pageable copy as an operation of its own. */
         bool pageable = op->work->pageable && run->config.device == DEVICE_KIND_CUDA;
@@ -312,8 +313,9 @@ enum status data_open(struct run *run, struct diag *diag)
     if (!status)
         status = open_staging(run, diag);
     for (int s = 0; s < p->stream_count && !status; s++)
-        status = open_stream_memory(run, s, diag);
-    for (int rank = 0; rank < p->ranks && !status; rank++)
+        if (run_has(run, p->streams[s].rank))
+            status = open_stream_memory(run, s, diag);
+    for (int rank = run_first_rank(run); rank < run_last_rank(run) && !status; rank++)
         status = device_alloc(run->ranks[rank].device, MEMORY_DEVICE,
                               (size_t)p->tasks * DIGEST_BYTES, &run->ranks[rank].digest, diag);
     return status;
@@ -381,7 +383,7 @@ static enum status fetch_buffer(struct run *run, int buffer, float *to, struct d
 {
     int rank = run->program->buffers[buffer].rank;
     int64_t last = run->program->tasks ? run->ranks[rank].end - 1 : 0;
-    if (run->buffers[buffer].count == 0 || last < 0)
+    if (!run_has(run, rank) || run->buffers[buffer].count == 0 || last < 0)
         return STATUS_OK;
     return fetch(run, rank, data_buffer(run, buffer, last), DIGEST_BYTES, to, diag);
 }
@@ -396,7 +398,8 @@ enum status data_results(struct run *run, struct results *out, struct diag *diag
     enum status status = STATUS_OK;
     for (int rank = 0; rank < p->ranks && !status; rank++) {
         size_t count = (size_t)p->tasks * DIGEST_FLOATS;
-        status = fetch(run, rank, (struct device_ref){run->ranks[rank].digest, 0},
+        if (run_has(run, rank))
+            status = fetch(run, rank, (struct device_ref){run->ranks[rank].digest, 0},
                        count * sizeof *floats, to, diag);
         to += count;
     }

@@ -155,6 +155,10 @@ static bool decide(struct run_thread *self, int64_t *room_for)
     switch (policy_next(run->policy, self->rank, &iteration)) {
     case POLICY_ENQUEUE: {
         int64_t admitted = policy_admitted(run->policy, self->rank);
+        if (run->draining) {
+            run_block(self, &run->draining);
+            return true;
+        }
         if (*room_for == admitted)
             return enqueue(self);
         pthread_mutex_unlock(&run->lock);
@@ -273,20 +277,59 @@ void drive_leave(struct run_thread *self)
 
 /* ---- an early end ---------------------------------------------------------------------------- */
 
-/* With the lock held by nobody. Ranks that have admitted less catch up: their peers may be in
-   collectives that need them. */
-void drive_drain(struct run *run)
+/* End after this iteration. With the lock held. */
+static void end_after(struct run *run, int64_t end)
 {
-    const struct program *p = run->program;
-    int64_t end = 0;
-    pthread_mutex_lock(&run->lock);
-    for (int rank = 0; rank < p->ranks; rank++)
-        if (policy_admitted(run->policy, rank) > end)
-            end = policy_admitted(run->policy, rank);
-    for (int rank = 0; rank < p->ranks; rank++)
+    for (int rank = 0; rank < run->program->ranks; rank++)
         if (end < run->ranks[rank].end) {
             run->ranks[rank].end = end;
             policy_end_data(run->policy, rank, end);
         }
+    run->draining = false;
+    for (int rank = run_first_rank(run); rank < run_last_rank(run); rank++)
+        run_wake_rank(run, rank);
+}
+
+/* What this process has admitted goes to the board; the most that anybody has, -1: not all have said. */
+static int64_t agree_on_end(struct run *run, int64_t admitted)
+{
+    struct board *board = rendezvous_board(run->config.rendezvous);
+    int size = rendezvous_size(run->config.rendezvous);
+    int64_t most = 0;
+    atomic_store(&board->members[rendezvous_rank(run->config.rendezvous)].wanted, admitted + 1);
+    for (int rank = 0; rank < size; rank++) {
+        int64_t wanted = atomic_load(&board->members[rank].wanted);
+        if (wanted == 0)
+            return -1;
+        most = wanted - 1 > most ? wanted - 1 : most;
+    }
+    return most;
+}
+
+/* With the lock held by nobody. Ranks that have admitted less catch up: their peers may be in
+   collectives that need them. */
+bool drive_drain(struct run *run)
+{
+    int64_t end = 0;
+    pthread_mutex_lock(&run->lock);
+    run->draining = true;
+    for (int rank = run_first_rank(run); rank < run_last_rank(run); rank++)
+        if (policy_admitted(run->policy, rank) > end)
+            end = policy_admitted(run->policy, rank);
+    if (run->config.rendezvous)
+        end = agree_on_end(run, end);
+    if (end >= 0)
+        end_after(run, end);
     pthread_mutex_unlock(&run->lock);
+    return end >= 0;
+}
+
+void drive_done(struct run *run)
+{
+    if (!run->config.rendezvous)
+        return;
+    struct board *board = rendezvous_board(run->config.rendezvous);
+    atomic_store(&board->members[rendezvous_rank(run->config.rendezvous)].beat_ns, 0);
+    if (run->policy)
+        (void)agree_on_end(run, policy_admitted(run->policy, run_first_rank(run)));
 }

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "gpu/ledger.h"
+#include "gpu/ranks.h"
 
 enum {
     CHUNK_ENTRIES = 256,
@@ -48,9 +49,20 @@ struct log {
 /* An entry whose stamp is not valid yet. */
 struct open_entry {
     const struct log_entry *entry;
-    struct chunk *chunk;
+    struct chunk *chunk; /* NULL: the entry is one of its own, from malloc */
     int64_t span;
+    int thread;
+    int64_t sequence; /* among the entries of the thread that have a stamp */
 };
+
+/* What one process sends another of its log: an entry, or what became of one with a stamp. */
+enum record_kind { RECORD_ENTRY, RECORD_FINISHED, RECORD_STARTED };
+struct log_record {
+    int32_t what, thread, kind, op;
+    int64_t sequence, iteration, begin_ns, at_ns, end_ns;
+    int64_t number, start_ns, stamp_end_ns;
+};
+enum { SHIP_RECORDS = 256 };
 
 struct journal {
     struct journal_config config;
@@ -60,6 +72,11 @@ struct journal {
     struct open_entry *open;
     size_t open_count, open_cap;
     bool replay_memory; /* the replay's memory ran out */
+    int64_t *sequences; /* [thread_count] */
+    struct log_record *ship; /* [SHIP_RECORDS]: to be sent; NULL: everything stays here */
+    size_t ship_count;
+    int64_t shipped; /* operations whose end was sent */
+    bool ship_failed;
 
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t wake;  /* the writer shall stop; the pool has grown */
@@ -257,11 +274,57 @@ static void on_step(void *arg, const struct replay_step *step, const char *text)
     ledger_step(arg, step);
 }
 
+/* ---- the writer: to another process ----------------------------------------------------------- */
+
+static void send_records(struct journal *journal)
+{
+    if (journal->ship_count == 0)
+        return;
+    if (!ranks_send(journal->config.rendezvous, REPORT_LOG, 0, journal->ship,
+                    journal->ship_count * sizeof *journal->ship))
+        journal->ship_failed = true;
+    journal->ship_count = 0;
+}
+
+static void ship(struct journal *journal, const struct log_record *record)
+{
+    if (journal->ship_count == SHIP_RECORDS)
+        send_records(journal);
+    journal->ship[journal->ship_count++] = *record;
+}
+
+static void ship_entry(struct journal *journal, int thread, int64_t sequence,
+                       const struct log_entry *entry)
+{
+    ship(journal, &(struct log_record){.what = RECORD_ENTRY,
+                                   .thread = thread,
+                                   .kind = (int32_t)entry->kind,
+                                   .op = entry->op,
+                                   .sequence = sequence,
+                                   .iteration = entry->iteration,
+                                   .begin_ns = entry->begin_ns,
+                                   .at_ns = entry->at_ns,
+                                   .end_ns = entry->end_ns,
+                                   .number = entry->stamp.number,
+                                   .start_ns = entry->kind == LOG_RETIRE ? entry->stamp.start_ns
+                                                                         : 0});
+}
+
+static void ship_stamp(struct journal *journal, const struct open_entry *open,
+                       enum record_kind what)
+{
+    ship(journal, &(struct log_record){.what = (int32_t)what,
+                                   .thread = open->thread,
+                                   .sequence = open->sequence,
+                                   .start_ns = open->entry->stamp.start_ns,
+                                   .stamp_end_ns =
+                                       what == RECORD_FINISHED ? open->entry->stamp.end_ns : 0});
+}
+
 /* ---- the writer: a pass ---------------------------------------------------------------------- */
 
 /* Keep an entry until its stamp is valid. */
-static void keep_open(struct journal *journal, struct chunk *chunk, const struct log_entry *entry,
-                      int64_t span)
+static void keep_open(struct journal *journal, const struct open_entry *kept)
 {
     if (journal->open_count == journal->open_cap) {
         size_t cap = journal->open_cap ? 2 * journal->open_cap : 256;
@@ -275,18 +338,40 @@ static void keep_open(struct journal *journal, struct chunk *chunk, const struct
         journal->open = open;
         journal->open_cap = cap;
     }
-    journal->open[journal->open_count++] = (struct open_entry){entry, chunk, span};
-    chunk->open++;
+    journal->open[journal->open_count++] = *kept;
+    if (kept->chunk)
+        kept->chunk->open++;
+}
+
+/* An entry goes into the books; returns its span. */
+static int64_t enter(struct journal *journal, int thread, const struct log_entry *entry)
+{
+    int64_t span = ledger_host(&journal->ledger, thread, entry);
+    if (journal->replay)
+        replay_host(journal, thread, entry);
+    return span;
+}
+
+static void enter_end(struct journal *journal, const struct open_entry *open)
+{
+    ledger_device(&journal->ledger, open->entry, open->span);
+    if (journal->replay)
+        replay_device(journal, open->entry);
 }
 
 static void read_entry(struct journal *journal, struct log *log, struct chunk *chunk)
 {
     const struct log_entry *entry = &chunk->entries[chunk->read++];
-    int64_t span = ledger_host(&journal->ledger, log->thread, entry);
-    if (journal->replay)
-        replay_host(journal, log->thread, entry);
-    if (entry->stamp.number >= 0)
-        keep_open(journal, chunk, entry, span);
+    bool stamped = entry->stamp.number >= 0;
+    struct open_entry open = {.entry = entry, .chunk = chunk, .span = -1, .thread = log->thread};
+    open.sequence = journal->sequences[log->thread];
+    if (journal->ship)
+        ship_entry(journal, log->thread, open.sequence, entry);
+    else
+        open.span = enter(journal, log->thread, entry);
+    journal->sequences[log->thread] += stamped;
+    if (stamped)
+        keep_open(journal, &open);
 }
 
 static bool is_spent(const struct chunk *chunk)
@@ -331,13 +416,15 @@ static void close_entries(struct journal *journal)
             journal->open[left++] = *open;
             continue;
         }
-        ledger_device(&journal->ledger, open->entry, open->span);
-        if (journal->replay)
-            replay_device(journal, open->entry);
+        if (journal->ship)
+            ship_stamp(journal, open, RECORD_FINISHED);
+        else
+            enter_end(journal, open);
+        journal->shipped += journal->ship != NULL;
         open->chunk->open--;
     }
     journal->open_count = left;
-    atomic_store(&journal->finished, journal->ledger.finished);
+    atomic_store(&journal->finished, journal->ledger.finished + journal->shipped);
 }
 
 static void publish_status(struct journal *journal)
@@ -350,6 +437,10 @@ static void publish_status(struct journal *journal)
     }
     if (journal->status == STATUS_OK && (journal->no_memory || journal->replay_memory))
         journal->status = STATUS_SYSTEM;
+    if (journal->status == STATUS_OK && journal->ship_failed) {
+        journal->status = STATUS_SYSTEM;
+        journal->reason = strdup("the log cannot be sent to whoever started the ranks");
+    }
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -361,10 +452,16 @@ static void pass(struct journal *journal)
     for (int t = 0; t < p->thread_count; t++)
         read_log(journal, &journal->logs[t]);
     for (int rank = 0; rank < p->ranks; rank++) /* a failed device: its stamps stay invalid */
-        (void)device_collect(journal->config.devices[rank], NULL);
+        if (journal->config.devices[rank])
+            (void)device_collect(journal->config.devices[rank], NULL);
     close_entries(journal);
     for (int t = 0; t < p->thread_count; t++)
         recycle(journal, &journal->logs[t]);
+    if (journal->ship) {
+        send_records(journal);
+        publish_status(journal);
+        return;
+    }
     ledger_commit(&journal->ledger);
     publish_status(journal);
     if (journal->replay && replay_pending(journal->replay) > REPLAY_STEPS)
@@ -408,18 +505,35 @@ static enum status start_writer(struct journal *journal, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status prepare(struct journal *journal, struct diag *diag)
+/* The writer's last word: of what is still open, what has started. */
+static void ship_started(struct journal *journal)
+{
+    for (size_t i = 0; journal->ship && i < journal->open_count; i++)
+        if (journal->open[i].entry->stamp.started)
+            ship_stamp(journal, &journal->open[i], RECORD_STARTED);
+    if (journal->ship)
+        send_records(journal);
+}
+
+static enum status prepare_logs(struct journal *journal, struct diag *diag)
 {
     const struct program *p = journal->config.program;
-    const struct runtime_options *options = journal->config.options;
-    bool host = options->device == DEVICE_KIND_HOST;
+    journal->sequences = calloc((size_t)p->thread_count + 1, sizeof *journal->sequences);
     journal->logs = calloc((size_t)p->thread_count + 1, sizeof *journal->logs);
-    if (!journal->logs)
+    if (!journal->logs || !journal->sequences)
         return diag_no_memory(diag);
     for (int t = 0; t < p->thread_count; t++) {
         journal->logs[t].journal = journal;
         journal->logs[t].thread = t;
     }
+    return STATUS_OK;
+}
+
+static enum status prepare_replay(struct journal *journal, struct diag *diag)
+{
+    const struct program *p = journal->config.program;
+    const struct runtime_options *options = journal->config.options;
+    bool host = options->device == DEVICE_KIND_HOST;
     if (!options->replay)
         return STATUS_OK;
     journal->replay = replay_open(p, host ? HOST_TOLERANCE_NS : CUDA_TOLERANCE_NS,
@@ -427,20 +541,45 @@ static enum status prepare(struct journal *journal, struct diag *diag)
     return journal->replay ? STATUS_OK : diag_no_memory(diag);
 }
 
-enum status journal_open(const struct journal_config *config, struct journal **out,
-                         struct diag *diag)
+static struct journal *journal_new(const struct journal_config *config, struct diag *diag)
 {
     struct journal *journal = calloc(1, sizeof *journal);
-    if (!journal)
-        return diag_no_memory(diag);
+    if (!journal) {
+        diag_no_memory(diag);
+        return NULL;
+    }
     journal->config = *config;
     pthread_mutex_init(&journal->lock, NULL); /* with default attributes these cannot fail */
     pthread_cond_init(&journal->wake, NULL);
-    enum status status =
-        ledger_open(&journal->ledger, config->program, config->options,
-                    device_description(config->devices[0]), device_now(config->world), diag);
-    if (!status)
-        status = prepare(journal, diag);
+    return journal;
+}
+
+static enum status open_books(struct journal *journal, const char *device, int64_t start_ns,
+                              struct diag *diag)
+{
+    enum status status = ledger_open(&journal->ledger, journal->config.program,
+                                     journal->config.options, device, start_ns, diag);
+    return status ? status : prepare_replay(journal, diag);
+}
+
+static enum status open_ship(struct journal *journal, struct diag *diag)
+{
+    journal->ship = calloc(SHIP_RECORDS, sizeof *journal->ship);
+    return journal->ship ? STATUS_OK : diag_no_memory(diag);
+}
+
+enum status journal_open(const struct journal_config *config, struct journal **out,
+                         struct diag *diag)
+{
+    struct journal *journal = journal_new(config, diag);
+    if (!journal)
+        return STATUS_SYSTEM;
+    enum status status = prepare_logs(journal, diag);
+    if (!status && config->rendezvous)
+        status = open_ship(journal, diag);
+    else if (!status)
+        status = open_books(journal, device_description(config->devices[0]),
+                            device_now(config->world), diag);
     if (!status)
         status = start_writer(journal, diag);
     if (status) {
@@ -457,9 +596,110 @@ void journal_stop(struct journal *journal)
     journal->stop = true;
     pthread_cond_broadcast(&journal->wake);
     pthread_mutex_unlock(&journal->lock);
-    if (journal->started)
+    if (journal->started) {
         pthread_join(journal->writer, NULL);
+        ship_started(journal);
+    }
     journal->started = false;
+}
+
+/* ---- one that collects ----------------------------------------------------------------------- */
+
+enum status journal_open_collecting(const struct program *program,
+                                    const struct runtime_options *options, const char *device,
+                                    int64_t start_ns, struct journal **out, struct diag *diag)
+{
+    struct journal *journal =
+        journal_new(&(struct journal_config){.program = program, .options = options}, diag);
+    if (!journal)
+        return STATUS_SYSTEM;
+    enum status status = open_books(journal, device, start_ns, diag);
+    if (status) {
+        journal_close(journal);
+        return status;
+    }
+    *out = journal;
+    return STATUS_OK;
+}
+
+/* An entry outlives the mail it came in when it has a stamp. */
+static void take_entry(struct journal *journal, const struct log_record *record)
+{
+    struct log_entry entry = {.kind = (enum log_kind)record->kind,
+                              .op = record->op,
+                              .iteration = record->iteration,
+                              .begin_ns = record->begin_ns,
+                              .at_ns = record->at_ns,
+                              .end_ns = record->end_ns,
+                              .stamp = {.number = record->number, .start_ns = record->start_ns}};
+    struct open_entry open = {.thread = record->thread, .sequence = record->sequence};
+    open.span = enter(journal, record->thread, &entry);
+    if (record->number < 0)
+        return;
+    struct log_entry *kept = malloc(sizeof *kept);
+    if (!kept) {
+        journal->no_memory = true;
+        return;
+    }
+    *kept = entry;
+    open.entry = kept;
+    keep_open(journal, &open);
+}
+
+static void take_stamp(struct journal *journal, const struct log_record *record)
+{
+    for (size_t i = 0; i < journal->open_count; i++) {
+        struct open_entry *open = &journal->open[i];
+        if (open->thread != record->thread || open->sequence != record->sequence)
+            continue;
+        struct log_entry *entry = (struct log_entry *)(uintptr_t)open->entry; /* our own */
+        entry->stamp.start_ns = record->start_ns;
+        entry->stamp.end_ns = record->stamp_end_ns;
+        entry->stamp.started = true;
+        if (record->what == RECORD_STARTED)
+            return;
+        enter_end(journal, open);
+        free(entry);
+        memmove(open, open + 1, (--journal->open_count - i) * sizeof *open);
+        return;
+    }
+}
+
+/* What a process sent is from the same program, but not taken on trust where it is an index. */
+static bool makes_sense(const struct journal *journal, const struct log_record *record)
+{
+    const struct program *p = journal->config.program;
+    if (record->thread < 0 || record->thread >= p->thread_count)
+        return false;
+    if (record->what != RECORD_ENTRY)
+        return true;
+    int64_t ops = record->kind == LOG_OP     ? (int64_t)p->op_count
+                  : record->kind == LOG_TAKE ? p->tasks
+                                             : 0;
+    return record->kind >= LOG_OP && record->kind <= LOG_RETIRE &&
+           (record->op < 0 ? ops == 0 : record->op < ops);
+}
+
+void journal_take(struct journal *journal, const void *records, size_t bytes)
+{
+    struct log_record record;
+    for (size_t at = 0; at + sizeof record <= bytes; at += sizeof record) {
+        memcpy(&record, (const char *)records + at, sizeof record);
+        if (!makes_sense(journal, &record))
+            continue;
+        if (record.what == RECORD_ENTRY)
+            take_entry(journal, &record);
+        else
+            take_stamp(journal, &record);
+    }
+}
+
+void journal_pass(struct journal *journal, int64_t now_ns)
+{
+    ledger_commit(&journal->ledger);
+    publish_status(journal);
+    if (journal->replay && replay_pending(journal->replay) > REPLAY_STEPS)
+        replay_advance(journal->replay, now_ns - REPLAY_LAG_NS, INT64_MAX);
 }
 
 void journal_close(struct journal *journal)
@@ -476,7 +716,12 @@ void journal_close(struct journal *journal)
     ledger_close(&journal->ledger);
     pthread_cond_destroy(&journal->wake);
     pthread_mutex_destroy(&journal->lock);
+    for (size_t i = 0; i < journal->open_count; i++)
+        if (!journal->open[i].chunk)
+            free((void *)(uintptr_t)journal->open[i].entry);
     free(journal->reason);
+    free(journal->ship);
+    free(journal->sequences);
     free(journal->open);
     free(journal->logs);
     free(journal);
@@ -573,9 +818,11 @@ enum status journal_end(struct journal *journal, const struct journal_end *end,
                         struct runtime_result *result, struct diag *diag)
 {
     enum status status = STATUS_OK;
+    if (journal->ship)
+        return STATUS_OK; /* the figures are made where the log went */
     if (!ledger_figures(&journal->ledger, result))
         status = diag_no_memory(diag);
-    if (journal->replay && !status)
+    if (journal->replay && !status && !end->torn)
         status = judge(journal, end, result, diag);
     bool finished = end->complete && !end->interrupted;
     enum status stored = ledger_end(&journal->ledger, finished ? RUN_FINISHED : RUN_INTERRUPTED,

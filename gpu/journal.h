@@ -14,6 +14,10 @@
  * thread logs any more and the device is idle or aborted; it must come before the device is closed.
  * journal_end then replays what is left, marks the run as ended and closes the store; journal_close
  * frees.
+ *
+ * Where each rank is a process, their journals only send what they read to the one who started them
+ * (gpu/ranks.h). He opens a journal that collects: it has no logs and no thread, journal_take is given
+ * what was sent, journal_pass is called now and then, and journal_end judges it as it would its own.
  */
 #ifndef SWSIM_JOURNAL_H
 #define SWSIM_JOURNAL_H
@@ -47,12 +51,23 @@ struct journal_config {
     const struct program *program;
     const struct runtime_options *options;
     struct device_world *world;
-    struct device *const *devices; /* [program->ranks]; must outlive journal_stop */
+    struct device *const *devices; /* [program->ranks], NULL: that rank is elsewhere; must outlive
+                                      journal_stop */
+    struct rendezvous *rendezvous; /* what is logged goes to its hub's owner; NULL: it stays here */
 };
 
 /* Opens the store, where there is one, and starts the writer. */
 enum status journal_open(const struct journal_config *config, struct journal **out,
                          struct diag *diag);
+/* One that collects; the run started at start_ns. */
+enum status journal_open_collecting(const struct program *program,
+                                    const struct runtime_options *options, const char *device,
+                                    int64_t start_ns, struct journal **out, struct diag *diag);
+/* What a journal elsewhere sent. Records of one process in the order it sent them. */
+void journal_take(struct journal *journal, const void *records, size_t bytes);
+/* What was taken becomes durable. */
+void journal_pass(struct journal *journal, int64_t now_ns);
+
 /* The log of a program thread. */
 struct log *journal_log(struct journal *journal, int thread);
 
@@ -73,6 +88,7 @@ void journal_stop(struct journal *journal);
 
 struct journal_end {
     bool complete; /* everything was done */
+    bool torn;     /* part of the log is missing: there is nothing to replay */
     bool interrupted;
     const int64_t *ends; /* [rank], pipeline form: iterations that were to be done in the end */
     int64_t duration_ns;

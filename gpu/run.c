@@ -218,14 +218,25 @@ static enum status open_locks(struct run *run, struct diag *diag)
 static enum status open_ranks(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
-    struct device_config config = {
-        .kind = run->config.device, .ranks = p->ranks, .sm_slots = p->plan->machine.sm_slots};
+    struct device_config config = {.kind = run->config.device,
+                                   .ranks = p->ranks,
+                                   .first_rank = run_first_rank(run),
+                                   .local_ranks = run_last_rank(run) - run_first_rank(run),
+                                   .sm_slots = p->plan->machine.sm_slots,
+                                   .rendezvous = run->config.rendezvous};
     const bool borrowed = run->config.world;
+    if (config.rendezvous) { /* what the last run left there; nobody looks before all are here */
+        struct board_member *me =
+            &rendezvous_board(config.rendezvous)->members[rendezvous_rank(config.rendezvous)];
+        atomic_store(&me->wanted, 0);
+        atomic_store(&me->beat_ns, 0);
+    }
     run->world = run->config.world;
     enum status status = borrowed ? STATUS_OK : device_world_open(&config, &run->world, diag);
-    for (int rank = 0; rank < p->ranks && !status; rank++) {
+    for (int rank = 0; rank < p->ranks; rank++)
+        run->ranks[rank].end = p->tasks ? p->ends[rank] : 0;
+    for (int rank = run_first_rank(run); rank < run_last_rank(run) && !status; rank++) {
         struct run_rank *state = &run->ranks[rank];
-        state->end = p->tasks ? p->ends[rank] : 0;
         if (borrowed)
             state->device = run->config.devices[rank];
         else
@@ -260,6 +271,8 @@ static enum status open_streams(struct run *run, struct diag *diag)
     const struct program *p = run->program;
     enum status status = STATUS_OK;
     for (int s = 0; s < p->stream_count && !status; s++) {
+        if (!run_has(run, p->streams[s].rank))
+            continue;
         struct device *device = run->ranks[p->streams[s].rank].device;
         struct run_stream *stream = &run->streams[s];
         status = device_stream_open(device, p->streams[s].name, &stream->handle, diag);
@@ -292,7 +305,8 @@ static enum status open_done_events(struct run *run, struct diag *diag)
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && !status; i++) {
         int rank = (int)(i / ((size_t)p->tasks * (size_t)p->window));
-        status = device_event_open(run->ranks[rank].device, &run->done[i], diag);
+        if (run_has(run, rank))
+            status = device_event_open(run->ranks[rank].device, &run->done[i], diag);
     }
     return status;
 }
@@ -302,8 +316,9 @@ static enum status open_events(struct run *run, struct diag *diag)
     const struct program *p = run->program;
     enum status status = STATUS_OK;
     for (int e = 0; e < p->event_families * p->slots && !status; e++) {
-        struct device *device = run->ranks[family_rank(p, e / p->slots)].device;
-        status = device_event_open(device, &run->events[e], diag);
+        int rank = family_rank(p, e / p->slots);
+        if (run_has(run, rank))
+            status = device_event_open(run->ranks[rank].device, &run->events[e], diag);
     }
     return status ? status : open_done_events(run, diag);
 }
@@ -314,9 +329,10 @@ static enum status open_comms(struct run *run, struct diag *diag)
     enum status status = STATUS_OK;
     for (int c = 0; c < p->comm_count; c++)
         for (int m = 0; m < p->comms[c].count && !status; m++)
-            status = device_comm_open(run->ranks[p->comms[c].members[m]].device, p->comms[c].name,
-                                      p->comms[c].members, p->comms[c].count,
-                                      &run->comms[p->comms[c].first_member + m], diag);
+            if (run_has(run, p->comms[c].members[m]))
+                status = device_comm_open(run->ranks[p->comms[c].members[m]].device,
+                                          p->comms[c].name, p->comms[c].members, p->comms[c].count,
+                                          &run->comms[p->comms[c].first_member + m], diag);
     return status;
 }
 
@@ -411,7 +427,8 @@ enum status run_start_threads(struct run *run, struct diag *diag)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int t = 0; t < p->thread_count && !failed; t++) {
         enum thread_kind kind = p->threads[t].kind;
-        if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run->config.driven))
+        if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run->config.driven) ||
+            !run_has(run, p->threads[t].rank))
             continue;
         pthread_mutex_lock(&run->lock);
         failed = pthread_create(&run->threads[t].id, NULL, thread_main, &run->threads[t]);

@@ -32,6 +32,7 @@
 #include "core/policy.h"
 #include "gpu/gate.h"
 #include "gpu/journal.h"
+#include "gpu/rendezvous.h"
 #include "gpu/runtime.h"
 
 /* What is known of an iteration in flight on one rank. */
@@ -114,6 +115,8 @@ struct run_functions {
 
 struct run_config {
     enum device_kind device;
+    struct rendezvous *rendezvous; /* of the processes that have a rank each; NULL: all ranks are here.
+                                      Of ranks that are not, nothing is opened and no thread runs */
     bool timed;    /* operations take their time; else only data moves */
     bool digest;   /* tasks fold what they read into what they write */
     int instances; /* of iteration buffers; 0: as many iterations as can be in flight, data_open
@@ -156,6 +159,7 @@ struct run {
     int *holders;                /* locks: thread, -1 */
     int *queued;                 /* queues between host threads */
     bool *loaded;                /* [rank][kernel]: lazy loading */
+    bool draining;               /* drivers admit nothing: where to end is being agreed on */
     bool ending;                 /* somebody stops the run */
     enum status failure;         /* why, if it is one */
     char failure_text[512];
@@ -189,6 +193,20 @@ static inline void run_begin_step(struct run_thread *self)
 static inline void run_end_step(struct run_thread *self)
 {
     gate_leave(self->run->config.gate, program_thread_agent(self->run->program, self->index));
+}
+
+/* The ranks that are here: [first, last). */
+static inline int run_first_rank(const struct run *run)
+{
+    return run->config.rendezvous ? rendezvous_rank(run->config.rendezvous) : 0;
+}
+static inline int run_last_rank(const struct run *run)
+{
+    return run->config.rendezvous ? run_first_rank(run) + 1 : run->program->ranks;
+}
+static inline bool run_has(const struct run *run, int rank)
+{
+    return rank >= run_first_rank(run) && rank < run_last_rank(run);
 }
 
 static inline bool run_stopped(struct run *run)
@@ -245,8 +263,11 @@ static inline int run_instance(const struct run *run, const struct op *op, int64
 void drive_run(struct run_thread *self);
 /* Make the slot of (task, iteration) its own: nothing set, nothing recorded. With the lock held. */
 void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
-/* Admit nothing more; all ranks end after the same iteration. */
-void drive_drain(struct run *run);
+/* Admit nothing more; all ranks end after the same iteration. With ranks in other processes this takes
+   until all have said how far they are: called again until it returns true. */
+bool drive_drain(struct run *run);
+/* This process has done all it had to: nobody needs to wait for its word. */
+void drive_done(struct run *run);
 
 /* The steps of a driver, for a run that is driven by its caller. Without the lock; false when the run
    stopped or failed. `self` is the driver's thread of a rank. */
@@ -327,7 +348,13 @@ enum status work_push(struct run *run, const struct op *op, int64_t iteration, s
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 
-enum watch_end { WATCH_FINISHED, WATCH_FAILED, WATCH_INTERRUPTED, WATCH_HUNG };
+enum watch_end {
+    WATCH_FINISHED,
+    WATCH_FAILED,
+    WATCH_INTERRUPTED,
+    WATCH_HUNG,
+    WATCH_BEREFT /* another process is gone */
+};
 
 /* Wait until all threads ended and the device is idle, or the run has to stop and was stopped. A run
    that drained in time is interrupted, too, but not stopped. Why it failed or hangs goes to diag. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/ranks.h"
 #include "gpu/run.h"
 #include "gpu/variant.h"
 
@@ -43,7 +44,7 @@ static enum status tell_places(struct run *run, struct runtime_result *result, s
         return diag_no_memory(diag);
     for (int t = 0; t < count; t++) {
         int64_t at = atomic_load(&run->threads[t].at);
-        if (at >= 0 && !describe_place(run, &run->threads[t], at, &result->arena,
+        if (at >= 0 && run_has(run, run->threads[t].rank) && !describe_place(run, &run->threads[t], at, &result->arena,
                                        &result->blocked[result->blocked_count++]))
             return diag_no_memory(diag);
     }
@@ -66,8 +67,12 @@ static enum status open_journal(struct run *run, const struct runtime_options *o
         return diag_no_memory(diag);
     for (int rank = 0; rank < p->ranks; rank++)
         (*devices)[rank] = run->ranks[rank].device;
-    enum status status = journal_open(&(struct journal_config){p, options, run->world, *devices},
-                                      &run->journal, diag);
+    const struct journal_config config = {.program = p,
+                                          .options = options,
+                                          .world = run->world,
+                                          .devices = *devices,
+                                          .rendezvous = run->config.rendezvous};
+    enum status status = journal_open(&config, &run->journal, diag);
     for (int t = 0; t < p->thread_count && !status; t++)
         run->threads[t].log = journal_log(run->journal, t);
     return status;
@@ -80,9 +85,9 @@ static enum status perform(struct run *run, enum watch_end *end, struct diag *di
     *end = WATCH_FAILED;
     if (!status) {
         *end = watch_run(run, diag);
-        status = *end == WATCH_FAILED ? run->failure
-                 : *end == WATCH_HUNG ? STATUS_VIOLATED
-                                      : STATUS_OK;
+        status = *end == WATCH_FAILED                           ? run->failure
+                 : *end == WATCH_HUNG || *end == WATCH_BEREFT ? STATUS_VIOLATED
+                                                              : STATUS_OK;
     }
     run_join(run);
     return status;
@@ -113,6 +118,9 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
     result->finished = end == WATCH_FINISHED;
     result->interrupted = end == WATCH_INTERRUPTED;
     result->hung = end == WATCH_HUNG;
+    result->bereft = end == WATCH_BEREFT;
+    result->local.complete = !atomic_load(&run->stopped);
+    result->local.end = ends[run_first_rank(run)];
     result->duration_ns = duration_ns;
     const struct journal_end how = {.complete = !atomic_load(&run->stopped),
                                     .interrupted = result->interrupted,
@@ -120,7 +128,7 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
                                     .duration_ns = duration_ns};
     enum status status = journal_end(run->journal, &how, result, diag);
     free(ends);
-    if (result->hung && result->blocked_count == 0 && (!status || status == STATUS_VIOLATED)) {
+    if ((result->hung || result->bereft) && result->blocked_count == 0 && (!status || status == STATUS_VIOLATED)) {
         enum status told = tell_places(run, result, diag);
         status = told ? told : status;
     }
@@ -131,11 +139,26 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
 static enum status inject(struct run *run, const struct runtime_options *options, struct diag *diag)
 {
     int64_t number = options->inject.number;
-    if (!options->inject.given)
+    if (!options->inject.given || !run_has(run, options->inject.rank))
         return STATUS_OK;
     for (int s = 0; s < run->program->stream_count; s++)
         number += run->program->streams[s].rank == options->inject.rank;
     return device_inject(run->ranks[options->inject.rank].device, number, STATUS_VIOLATED, diag);
+}
+
+/* All ranks start together; whoever keeps the log is told of it first. */
+static enum status begin_together(struct run *run, struct diag *diag)
+{
+    struct rendezvous *rendezvous = run->config.rendezvous;
+    const char *device = device_description(run->ranks[run_first_rank(run)].device);
+    if (!rendezvous)
+        return STATUS_OK;
+    if (rendezvous_rank(rendezvous) == 0) {
+        atomic_store(&rendezvous_board(rendezvous)->start_ns, run_now(run));
+        if (!ranks_send(rendezvous, REPORT_BEGIN, 0, device, strlen(device) + 1))
+            return diag_error(diag, STATUS_SYSTEM, "whoever started the ranks is gone");
+    }
+    return rendezvous_barrier(rendezvous, RENDEZVOUS_FOREVER, diag);
 }
 
 /* The run proper. `results` is set when it is to be compared and finished. */
@@ -148,6 +171,8 @@ static enum status run_recorded(struct run *run, const struct runtime_options *o
     enum status status = open_journal(run, options, &devices, diag);
     if (!status)
         status = inject(run, options, diag);
+    if (!status)
+        status = begin_together(run, diag);
     if (status)
         goto out;
     int64_t start_ns = run_now(run);
@@ -181,6 +206,7 @@ static enum status run_reference(const struct plan *plan, const struct runtime_o
     const struct program_options build = {
         .driver = DRIVER_CLOCK, .iterations = options->iterations, .ranks = options->ranks};
     const struct run_config config = {.device = options->device,
+                                      .rendezvous = options->rendezvous,
                                       .digest = true,
                                       .instances = instances,
                                       .timeout_ns = timeout_of(options),
@@ -326,6 +352,7 @@ static enum status run_program(const struct plan *plan, const struct program *pr
             return opened;
     }
     const struct run_config config = {.device = options->device,
+                                      .rendezvous = options->rendezvous,
                                       .timed = !options->witness,
                                       .gate = gate,
                                       .digest =
@@ -334,7 +361,8 @@ static enum status run_program(const struct plan *plan, const struct program *pr
                                       .stop = options->stop};
     enum status status = run_open(&run, program, &config, diag);
     if (!status) {
-        result->device = arena_strdup(&result->arena, device_description(run.ranks[0].device));
+        result->device = arena_strdup(
+            &result->arena, device_description(run.ranks[run_first_rank(&run)].device));
         status = result->device ? run_recorded(&run, options, result, &results, diag)
                                 : diag_no_memory(diag);
     }
@@ -348,6 +376,19 @@ static enum status run_program(const struct plan *plan, const struct program *pr
         status = compare(plan, &run, options, &results, result, diag);
     free(results.floats);
     return status;
+}
+
+enum status runtime_build(const struct plan *plan, const struct runtime_options *options,
+                          struct variant *variant, struct program **out, struct diag *diag)
+{
+    const struct program_options build = {
+        .driver = options->serial ? DRIVER_CLOCK : options->driver,
+        .iterations = options->iterations,
+        .ranks = options->ranks,
+        .max_depth = options->serial ? 0 : options->max_depth,
+    };
+    enum status status = variant_init(variant, plan, options->serial, options->device, diag);
+    return status ? status : program_build(&variant->plan, &build, out, diag);
 }
 
 enum status runtime_run(const struct plan *plan, const struct runtime_options *wanted,
@@ -366,15 +407,10 @@ enum status runtime_run(const struct plan *plan, const struct runtime_options *w
     if (options->witness)
         known.iterations = witness_iterations(options);
     arena_init(&result.arena, 0);
-    status = variant_init(&variant, plan, options->serial, options->device, diag);
-    const struct program_options build = {
-        .driver = options->serial ? DRIVER_CLOCK : options->driver,
-        .iterations = options->iterations,
-        .ranks = options->ranks,
-        .max_depth = options->serial ? 0 : options->max_depth,
-    };
-    if (!status)
-        status = program_build(&variant.plan, &build, &program, diag);
+    status = runtime_build(plan, options, &variant, &program, diag);
+    if (!status && options->rendezvous && rendezvous_size(options->rendezvous) != program->ranks)
+        status = diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",
+                            plan->name, program->ranks, rendezvous_size(options->rendezvous));
     if (!status)
         status = run_program(plan, program, options, &result, diag);
     program_close(program);

@@ -33,6 +33,8 @@
 #include "core/machine.h"
 #include "gpu/device.h"
 
+struct variant;
+
 enum { RUNTIME_HOST_BUFFER_BYTES = 16 * 1024 * 1024 };
 #define RUNTIME_TIMEOUT_NS INT64_C(30000000000)
 
@@ -64,6 +66,9 @@ struct runtime_options {
     const char *db;        /* trace store the run is added to; NULL: none */
     const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
     int64_t timeout_ns;    /* 0: RUNTIME_TIMEOUT_NS */
+    struct rendezvous *rendezvous; /* this process is one rank of it, and reports to its hub what it
+                                      logs (gpu/ranks.h): figures, `legal` and the store are made
+                                      there, not here. NULL: all ranks are threads of this process */
     const atomic_int *stop;                /* watched during the run; NULL: nobody stops it */
     const struct runtime_witness *witness; /* NULL: the run takes its own course. Host device only;
                                               operations then take no time */
@@ -101,6 +106,11 @@ struct runtime_result {
     bool finished;      /* everything was done */
     bool interrupted;   /* `stop` was set */
     bool hung;
+    bool bereft;        /* the process of another rank died */
+    struct {
+        bool complete; /* with a rendezvous: this rank did all it had to ... */
+        int64_t end;   /* ... which was so many iterations */
+    } local;
     int64_t iterations; /* retired on every rank */
     int64_t tasks;      /* instances whose device work finished, all ranks */
     int64_t steps;      /* of the machine, replayed */
@@ -130,5 +140,10 @@ struct runtime_result {
 enum status runtime_run(const struct plan *plan, const struct runtime_options *options,
                         struct runtime_result *out, struct diag *diag);
 void runtime_result_fini(struct runtime_result *result);
+
+/* The program that runtime_run runs; ended with program_close and then variant_fini, also after a
+   failure. */
+enum status runtime_build(const struct plan *plan, const struct runtime_options *options,
+                          struct variant *variant, struct program **out, struct diag *diag);
 
 #endif

@@ -1,0 +1,378 @@
+/*
+ * launch.c - see launch.h.
+ *
+ * The launcher looks around every TICK: it passes signals on, collects what the ranks report, buries
+ * who died. Ranks stop by themselves when one of them is gone, hangs or fails; what has not ended GRACE
+ * later is killed, and so is everything when nothing moves for twice the time limit. A rank dies with
+ * its launcher, whatever that died of.
+ */
+#include "launch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpu/ranks.h"
+
+#define TICK_NS INT64_C(20000000)
+#define GRACE_NS INT64_C(5000000000)
+#define MEET_NS INT64_C(60000000000)
+
+/* ---- the environment ------------------------------------------------------------------------- */
+
+/* A number from the environment, -1: none. */
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    char *end;
+    long number = text && *text ? strtol(text, &end, 10) : -1;
+    return number >= 0 && number <= INT32_MAX && *end == '\0' ? (int)number : -1;
+}
+
+/* How those who start processes say who is who; `step`: it must be set, too, for the rest to be meant. */
+static const struct {
+    const char *rank, *size, *local_size, *step;
+} starters[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", NULL},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, "SLURM_STEP_ID"},
+};
+
+/* A name that the processes of a job have in common, and no other job on this machine. */
+static void name_job(struct launch *launch)
+{
+    static const char *const variables[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
+                                            "OMPI_MCA_orte_ess_jobid"};
+    const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (getenv(variables[i])) {
+            snprintf(launch->job, sizeof launch->job, "%s", getenv(variables[i]));
+            return;
+        }
+    if (job && step)
+        snprintf(launch->job, sizeof launch->job, "slurm-%s.%s", job, step);
+    else
+        snprintf(launch->job, sizeof launch->job, "parent-%ld", (long)getppid());
+}
+
+enum status launch_find(struct launch *launch, struct diag *diag)
+{
+    const char *name = getenv("SWRUN_RENDEZVOUS");
+    int nodes = number_of("SLURM_STEP_NUM_NODES");
+    for (size_t i = 0; i < sizeof starters / sizeof *starters && launch->size == 0; i++) {
+        int rank = number_of(starters[i].rank), size = number_of(starters[i].size);
+        int local = starters[i].local_size ? number_of(starters[i].local_size) : -1;
+        if (rank < 0 || size <= rank || (starters[i].step && !getenv(starters[i].step)))
+            continue;
+        launch->rank = rank;
+        launch->size = size;
+        if ((local > 0 && local < size) || (starters[i].step && nodes > 1))
+            return diag_error(diag, STATUS_USAGE,
+                              "the %d ranks are on several machines, which this version cannot do",
+                              size);
+    }
+    if (name && *name && !launch->name)
+        launch->name = name;
+    if (!launch->name)
+        name_job(launch);
+    return STATUS_OK;
+}
+
+bool launch_speaks(const struct launch *launch)
+{
+    return launch->size == 0 || launch->rank == 0;
+}
+
+/* ---- a process with a rank ------------------------------------------------------------------- */
+
+/* Signals are for the launcher, which tells all ranks the same. */
+static void ignore_signals(void)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Run the rank and report. Takes the rendezvous. */
+static enum status run_rank(struct rendezvous *rendezvous, const struct plan *plan,
+                            const struct runtime_options *all, struct diag *diag)
+{
+    struct runtime_options options = *all;
+    struct runtime_result result;
+    options.rendezvous = rendezvous;
+    options.stop = rendezvous_wish(rendezvous);
+    options.db = NULL;
+    enum status status = runtime_run(plan, &options, &result, diag);
+    bool has = status == STATUS_OK || status == STATUS_VIOLATED;
+    if (!ranks_report(rendezvous, status, has ? &result : NULL, diag) && status == STATUS_OK)
+        status = STATUS_SYSTEM;
+    if (has)
+        runtime_result_fini(&result);
+    rendezvous_leave(rendezvous);
+    return status;
+}
+
+/* What a forked process does; never returns. */
+static void be_rank(struct hub *hub, int rank, pid_t parent, const struct plan *plan,
+                    const struct runtime_options *options)
+{
+    struct rendezvous *rendezvous = NULL;
+    struct diag diag;
+    char name[16]; /* what the kernel keeps */
+    prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
+    if (getppid() != parent)
+        _exit(status_exit_code(STATUS_SYSTEM));
+    ignore_signals();
+    snprintf(name, sizeof name, "rank %d", rank);
+    pthread_setname_np(pthread_self(), name);
+    diag_init(&diag);
+    enum status status = rendezvous_join(hub_inherit(hub, rank), rank, RENDEZVOUS_FOREVER,
+                                         &rendezvous, &diag);
+    if (!status)
+        status = run_rank(rendezvous, plan, options, &diag);
+    else
+        diag_print(&diag, "swrun", false, stderr); /* there is nobody else to tell */
+    diag_fini(&diag);
+    _exit(status_exit_code(status));
+}
+
+/* ---- the launcher ---------------------------------------------------------------------------- */
+
+struct launcher {
+    struct launch *launch;
+    struct hub *hub;
+    struct collector *collector;
+    int ranks;
+    pid_t *pids; /* [ranks]; 0: not ours, or buried */
+    int64_t timeout_ns;
+    int wished;
+    int64_t progress, progress_ns; /* the sum of all, and when it last grew */
+    int64_t trouble_ns;            /* when something was first wrong; 0: nothing is */
+    bool killed;
+};
+
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static enum status start_ranks(struct launcher *launcher, const struct plan *plan,
+                               const struct runtime_options *options, struct diag *diag)
+{
+    int mine = launcher->launch->size ? 1 : launcher->ranks; /* else mpirun has started them */
+    enum status status = STATUS_OK;
+    pid_t parent = getpid();
+    for (int rank = 0; rank < mine && !status; rank++)
+        status = hub_invite(launcher->hub, rank, diag);
+    fflush(NULL);
+    for (int rank = 0; rank < mine && !status; rank++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            be_rank(launcher->hub, rank, parent, plan, options);
+        if (pid < 0)
+            status = diag_error(diag, STATUS_SYSTEM, "cannot start a process for rank %d: %s", rank,
+                                strerror(errno));
+        else
+            launcher->pids[rank] = pid;
+    }
+    return status;
+}
+
+static void kill_all(struct launcher *launcher)
+{
+    for (int rank = 0; rank < launcher->ranks; rank++)
+        if (launcher->pids[rank] > 0)
+            kill(launcher->pids[rank], SIGKILL);
+}
+
+/* A process has ended; that it was not by itself is the first thing to say. */
+static void bury(struct launcher *launcher, int rank, int how, struct diag *diag)
+{
+    launcher->pids[rank] = 0;
+    if (WIFSIGNALED(how) && !launcher->killed)
+        diag_error(diag, STATUS_VIOLATED, "rank %d: its process was killed by signal %d (%s)", rank,
+                   WTERMSIG(how), strsignal(WTERMSIG(how)));
+    else if (WIFSIGNALED(how))
+        diag_error(diag, STATUS_VIOLATED, "rank %d: its process did not end, and was killed", rank);
+    else if (!collector_has_end(launcher->collector, rank) && WEXITSTATUS(how) != 0 &&
+             hub_is_gone(launcher->hub, rank))
+        diag_error(diag, STATUS_VIOLATED, "rank %d: its process ended with code %d", rank,
+                   WEXITSTATUS(how));
+}
+
+/* Returns how many are left. */
+static int reap(struct launcher *launcher, struct diag *diag)
+{
+    int left = 0, how;
+    for (int rank = 0; rank < launcher->ranks; rank++) {
+        if (launcher->pids[rank] == 0)
+            continue;
+        if (waitpid(launcher->pids[rank], &how, WNOHANG) == launcher->pids[rank])
+            bury(launcher, rank, how, diag);
+        else
+            left++;
+    }
+    return left;
+}
+
+static void pass_wish_on(struct launcher *launcher)
+{
+    int wish = launcher->launch->wish ? atomic_load(launcher->launch->wish) : RUNTIME_GO;
+    if (wish == launcher->wished)
+        return;
+    launcher->wished = wish;
+    hub_wish(launcher->hub, wish);
+}
+
+/* Is something wrong, so that what has not ended soon must be ended? */
+static bool in_trouble(struct launcher *launcher)
+{
+    const struct board *board = hub_board(launcher->hub);
+    int64_t progress = hub_ended(launcher->hub), now_ns = clock_ns();
+    bool good;
+    for (int rank = 0; rank < launcher->ranks; rank++) {
+        progress += atomic_load(&board->members[rank].progress);
+        if (hub_is_gone(launcher->hub, rank))
+            return true;
+    }
+    if (progress != launcher->progress) {
+        launcher->progress = progress;
+        launcher->progress_ns = now_ns;
+    }
+    collector_ends(launcher->collector, &good);
+    return !good || launcher->wished == RUNTIME_ABORT ||
+           now_ns - launcher->progress_ns > 2 * launcher->timeout_ns + GRACE_NS;
+}
+
+/* Patience with those who should have ended; false when it is at its end. */
+static bool is_patient(struct launcher *launcher)
+{
+    int64_t now_ns = clock_ns();
+    if (launcher->trouble_ns == 0 && in_trouble(launcher))
+        launcher->trouble_ns = now_ns;
+    return launcher->trouble_ns == 0 || now_ns - launcher->trouble_ns < GRACE_NS;
+}
+
+/* Until all have ended, one way or another. */
+static enum status look_after(struct launcher *launcher, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    launcher->progress_ns = clock_ns();
+    while (!status) {
+        int left = reap(launcher, diag);
+        bool all = hub_ended(launcher->hub) == launcher->ranks;
+        status = collector_take(launcher->collector, left || !all ? TICK_NS : 0, diag);
+        if (left == 0 && (all || launcher->killed))
+            break;
+        pass_wish_on(launcher);
+        if (!launcher->killed && !is_patient(launcher)) {
+            launcher->killed = true;
+            kill_all(launcher);
+        }
+    }
+    return status;
+}
+
+/* Nobody is left behind, however this ends. */
+static void end_all(struct launcher *launcher)
+{
+    int how;
+    kill_all(launcher);
+    for (int rank = 0; rank < launcher->ranks; rank++)
+        while (launcher->pids[rank] > 0 && waitpid(launcher->pids[rank], &how, 0) < 0 &&
+               errno == EINTR)
+            continue;
+}
+
+static enum status run_all(struct launcher *launcher, const struct plan *plan,
+                           const struct runtime_options *options, struct runtime_result *out,
+                           struct diag *diag)
+{
+    char name[RENDEZVOUS_MAX_NAME + 1];
+    struct launch *launch = launcher->launch;
+    enum status status = STATUS_OK;
+    if (launch->size) {
+        snprintf(name, sizeof name, "%.60s.%d", launch->name ? launch->name : launch->job,
+                 launch->runs);
+        status = hub_listen(launcher->hub, name, diag);
+    }
+    if (!status)
+        status = collector_open(plan, options, launcher->hub, &launcher->collector, diag);
+    if (status)
+        return status;
+    status = start_ranks(launcher, plan, options, diag);
+    if (!status)
+        status = hub_start(launcher->hub, diag);
+    if (!status)
+        status = look_after(launcher, diag);
+    end_all(launcher);
+    if (!status)
+        return collector_end(launcher->collector, out, diag);
+    collector_drop(launcher->collector);
+    return status;
+}
+
+static enum status lead(struct launch *launch, const struct plan *plan,
+                        const struct runtime_options *options, struct runtime_result *out,
+                        struct diag *diag)
+{
+    struct launcher launcher = {
+        .launch = launch,
+        .ranks = options->ranks ? options->ranks : plan->ranks,
+        .timeout_ns = options->timeout_ns ? options->timeout_ns : RUNTIME_TIMEOUT_NS};
+    launcher.pids = calloc((size_t)launcher.ranks, sizeof *launcher.pids);
+    if (!launcher.pids)
+        return diag_no_memory(diag);
+    enum status status = hub_open(launcher.ranks, &launcher.hub, diag);
+    if (!status)
+        status = run_all(&launcher, plan, options, out, diag);
+    hub_close(launcher.hub);
+    free(launcher.pids);
+    return status;
+}
+
+/* ---- started by mpirun or srun --------------------------------------------------------------- */
+
+static enum status follow(struct launch *launch, const struct plan *plan,
+                          const struct runtime_options *options, struct diag *diag)
+{
+    char name[RENDEZVOUS_MAX_NAME + 1];
+    struct rendezvous *rendezvous = NULL;
+    struct diag own; /* the launcher says it */
+    snprintf(name, sizeof name, "%.60s.%d", launch->name ? launch->name : launch->job,
+             launch->runs);
+    ignore_signals();
+    enum status status =
+        rendezvous_find(name, launch->rank, clock_ns() + MEET_NS, &rendezvous, diag);
+    if (status)
+        return status;
+    diag_init(&own);
+    status = run_rank(rendezvous, plan, options, &own);
+    diag_fini(&own);
+    return status;
+}
+
+enum status launch_run(struct launch *launch, const struct plan *plan,
+                       const struct runtime_options *options, struct runtime_result *out,
+                       struct diag *diag)
+{
+    int ranks = options->ranks ? options->ranks : plan->ranks;
+    if (launch->size && launch->size != ranks)
+        return diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",
+                          plan->name, ranks, launch->size);
+    enum status status = launch_speaks(launch) ? lead(launch, plan, options, out, diag)
+                                               : follow(launch, plan, options, diag);
+    launch->runs++;
+    return status;
+}
