@@ -23,7 +23,7 @@
 #include "gpu/ranks.h"
 
 #define TICK_NS INT64_C(20000000)
-#define GRACE_NS INT64_C(5000000000)
+#define GRACE_NS INT64_C(2000000000)
 #define MEET_NS INT64_C(60000000000)
 
 /* ---- the environment ------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ static const char *ending(const struct runtime_result *result)
     if (result->finished)
         return "finished";
     if (result->bereft)
-        return "bereft";
+        return "rank gone";
     return result->hung ? "hung" : result->interrupted ? "interrupted" : "failed";
 }
 

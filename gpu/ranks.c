@@ -6,6 +6,7 @@
 
 #include "gpu/device_impl.h"
 #include "gpu/journal.h"
+#include "gpu/spread.h"
 #include "gpu/variant.h"
 
 struct report_head {
@@ -139,6 +140,8 @@ enum status collector_open(const struct plan *plan, const struct runtime_options
     if (status)
         diag_error(diag, status, "%s", unheard.count ? unheard.messages[0].text : "no program");
     diag_fini(&unheard);
+    if (!status)
+        status = spread_check(collector->program, diag);
     size_t ranks = collector->program ? (size_t)collector->program->ranks : 1;
     collector->ends = calloc(ranks, sizeof *collector->ends);
     collector->ended = calloc(ranks, sizeof *collector->ended);
@@ -290,6 +293,7 @@ static enum status worse(enum status a, enum status b)
 
 static struct summary sum_up(const struct collector *collector)
 {
+    bool missing = false;
     struct summary all = {.all = true, .finished = true, .complete = true, .matches = ANSWER_YES};
     for (int rank = 0; rank < collector->program->ranks; rank++) {
         const struct rank_end *end = &collector->ends[rank];
@@ -300,7 +304,8 @@ static struct summary sum_up(const struct collector *collector)
         all.complete = all.complete && here && end->complete;
         all.interrupted = all.interrupted || (here && end->interrupted);
         all.hung = all.hung || (here && end->hung);
-        all.bereft = all.bereft || (here && end->bereft) || !collector->ended[rank];
+        all.bereft = all.bereft || (here && end->bereft);
+        missing = missing || !collector->ended[rank];
         if (matches == ANSWER_NO || all.matches == ANSWER_NO)
             all.matches = ANSWER_NO;
         else if (matches == ANSWER_UNKNOWN)
@@ -313,7 +318,21 @@ static struct summary sum_up(const struct collector *collector)
     if (!all.finished)
         all.matches = ANSWER_UNKNOWN;
     all.hung = all.hung && !all.bereft;
+    all.bereft = all.bereft || (missing && !all.hung);
     return all;
+}
+
+/* That a rank was aborted because of what another one has said already is not said again. */
+static bool follows(const struct diag *messages, const char *text)
+{
+    static const char aborted[] = "aborted: ";
+    const char *why = text + strlen(aborted);
+    if (strncmp(text, aborted, strlen(aborted)) != 0)
+        return false;
+    for (size_t i = 0; i < messages->count; i++)
+        if (messages->messages[i].text != text && strstr(messages->messages[i].text, why))
+            return true;
+    return false;
 }
 
 /* Errors first, then what explains them. */
@@ -322,7 +341,8 @@ static void pass_messages(const struct collector *collector, struct diag *diag)
     for (int notes = 0; notes < 2; notes++)
         for (size_t i = 0; i < collector->messages.count; i++) {
             const struct diag_message *message = &collector->messages.messages[i];
-            if ((message->severity != SEVERITY_ERROR) != notes)
+            if ((message->severity != SEVERITY_ERROR) != notes ||
+                follows(&collector->messages, message->text))
                 continue;
             if (message->severity == SEVERITY_ERROR)
                 diag_error(diag, STATUS_VIOLATED, "%s", message->text);

@@ -47,6 +47,7 @@ struct board_member {
 struct board {
     int64_t base_ns;           /* CLOCK_MONOTONIC at time 0 of all worlds opened here */
     _Atomic int64_t start_ns;  /* of the run, since base_ns; written by member 0 */
+    atomic_bool hung;          /* a watchdog found that nobody makes progress */
     _Atomic int64_t used_bytes; /* of the file: where the next buffer begins */
     struct board_member members[];
 };

@@ -116,9 +116,23 @@ static void report_hang(struct watch *watch)
     char time[UNITS_TEXT];
     units_show_time((double)(run_now(watch->run) - watch->progress_ns), time);
     diag_error(watch->diag, STATUS_VIOLATED, "the run hangs: no progress for %s", time);
+    if (watch->run->config.rendezvous)
+        atomic_store(&rendezvous_board(watch->run->config.rendezvous)->hung, true);
     report_silent(watch);
     device_world_explain(watch->run->world, watch->diag);
     run_stop(watch->run, "the run hangs");
+}
+
+/* The watchdog of another process found that nobody makes progress, and aborted. */
+static bool hangs_with_others(struct watch *watch)
+{
+    struct run *run = watch->run;
+    if (!run->config.rendezvous || !atomic_load(&rendezvous_board(run->config.rendezvous)->hung) ||
+        device_world_status(run->world, NULL) == STATUS_OK)
+        return false;
+    device_world_explain(run->world, watch->diag);
+    run_stop(run, "the run hangs");
+    return true;
 }
 
 /* Another process died: what was waited for is said, then it is over. */
@@ -142,6 +156,10 @@ static bool look(struct watch *watch, enum watch_end *end)
 {
     if (is_bereft(watch)) { /* before what followed from it */
         *end = WATCH_BEREFT;
+        return true;
+    }
+    if (hangs_with_others(watch)) {
+        *end = WATCH_HUNG;
         return true;
     }
     if (has_failed(watch)) {
