@@ -1,8 +1,8 @@
 /*
  * cuda_comm.c - communicators of the CUDA device: NCCL does the work.
  *
- * A process has one rank, so a communicator has one member for now and its id need not travel; what
- * pushes operations is written for any number. NCCL gives no time limit and calls nobody back: its
+ * A process has one rank. The first member makes the id of a communicator and puts it where the world's
+ * processes meet; the others get it there. NCCL gives no time limit and calls nobody back: its
  * errors are asked for while somebody waits (cuda_comm_check), and only an abort ends its kernels.
  */
 #include "cuda_impl.h"
@@ -11,10 +11,14 @@
 #ifdef HAVE_NCCL
 
 #include "nccl_load.h"
+#include "rendezvous.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/hash.h"
 
 struct cuda_comm {
     struct device_comm base;
@@ -60,16 +64,87 @@ static enum status refused(struct cuda_comm *comm, const char *what, ncclResult_
                       comm->nccl->GetErrorString(result));
 }
 
+/* What tells this communicator from all others of the rendezvous, in every process alike: its world, its
+   name and members, and how often it has been opened before. NULL: no memory. */
+static char *id_key(struct cuda_comm *comm, struct cuda_world *world)
+{
+    struct cuda_name *name;
+    char *text = NULL, *key = NULL;
+    uint64_t members =
+        hash_bytes(comm->base.members, (size_t)comm->base.count * sizeof *comm->base.members);
+    if (asprintf(&text, "nccl %d %016" PRIx64 " %s", world->number, members, comm->base.name) < 0)
+        return NULL;
+    for (name = world->names; name && strcmp(name->text, text) != 0; name = name->next)
+        continue;
+    if (!name) {
+        name = calloc(1, sizeof *name + strlen(text) + 1);
+        if (!name) {
+            free(text);
+            return NULL;
+        }
+        memcpy(name->text, text, strlen(text) + 1);
+        name->next = world->names;
+        world->names = name;
+    }
+    if (asprintf(&key, "%s %d", text, name->opened++) < 0)
+        key = NULL;
+    free(text);
+    return key;
+}
+
+void cuda_comm_forget(struct cuda_world *world)
+{
+    while (world->names) {
+        struct cuda_name *name = world->names;
+        world->names = name->next;
+        free(name);
+    }
+}
+
+static enum status make_id(struct cuda_comm *comm, ncclUniqueId *id, struct diag *diag)
+{
+    ncclResult_t result = comm->nccl->GetUniqueId(id);
+    return result == ncclSuccess ? STATUS_OK : refused(comm, "no id", result, diag);
+}
+
+/* One communicator is opened at a time, as NCCL wants it, too. */
+static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct diag *diag)
+{
+    struct cuda_world *world = ((struct cuda_device *)comm->base.device)->world;
+    struct rendezvous *rendezvous = world->base.config.rendezvous;
+    size_t bytes = sizeof *id;
+    if (comm->base.count == 1)
+        return make_id(comm, id, diag);
+    char *key = id_key(comm, world);
+    if (!key)
+        return diag_no_memory(diag);
+    enum status status = STATUS_OK;
+    if (comm->base.me == 0)
+        status = make_id(comm, id, diag);
+    if (!status && comm->base.me == 0)
+        status = rendezvous_put(rendezvous, key, id, bytes, diag);
+    else if (!status)
+        status = rendezvous_get(rendezvous, key, id, &bytes, RENDEZVOUS_FOREVER, diag);
+    if (!status && bytes != sizeof *id)
+        status = diag_error(diag, STATUS_SYSTEM,
+                            "communicator %s: the processes have different versions of NCCL",
+                            comm->base.name);
+    free(key);
+    return status;
+}
+
 static enum status connect(struct cuda_comm *comm, struct diag *diag)
 {
     ncclUniqueId id;
-    ncclResult_t result = comm->nccl->GetUniqueId(&id);
-    if (result != ncclSuccess)
-        return refused(comm, "no id", result, diag);
-    cudaError_t error = cudaMalloc(&comm->scratch, sizeof(float));
+    enum status status = agree_on_id(comm, &id, diag);
+    if (status)
+        return status;
+    cudaError_t error = cuda_enter(((struct cuda_device *)comm->base.device)->world);
+    if (error == cudaSuccess)
+        error = cudaMalloc(&comm->scratch, sizeof(float));
     if (error != cudaSuccess)
         return cuda_refused(diag, "no memory for a communicator", error);
-    result = comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
+    ncclResult_t result = comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
     return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
 }
 
@@ -317,6 +392,11 @@ void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
 void cuda_nccl_close(struct cuda_device *device)
 {
     (void)device;
+}
+
+void cuda_comm_forget(struct cuda_world *world)
+{
+    (void)world;
 }
 
 #endif

@@ -1,6 +1,10 @@
 /*
  * cuda_impl.h - inside the CUDA device: one rank on one GPU.
  *
+ * Several ranks are several processes, which meet through the world's rendezvous: ids of communicators
+ * and the news of an abort go that way. Rank r has GPU r modulo their number, and every thread says so
+ * (cuda_enter) before it calls something that looks at the current device.
+ *
  * Streams, copies and kernels are the CUDA runtime's (device_cuda.c, cuda_stream.c), collectives
  * NCCL's (cuda_comm.c). A *marker* is a CUDA event out of a pool, recorded once between leaving the
  * pool and coming back to it; events, syncs and stamps all stand on markers. A recorded event holds
@@ -23,12 +27,22 @@
 
 #include "device_impl.h"
 
+/* A communicator that was opened, and how often: its ids have names of their own. */
+struct cuda_name {
+    struct cuda_name *next;
+    int opened;
+    char text[];
+};
+
 struct cuda_world {
     struct device_world base;
     pthread_mutex_t lock;
     struct failure failure; /* the first, or the abort */
     atomic_bool aborted;
-    struct cuda_device *device; /* rank 0, NULL while closed */
+    struct cuda_device *device; /* the one rank that is here, NULL while closed */
+    int gpu, gpus;
+    int number; /* of this world among those of its rendezvous */
+    struct cuda_name *names;
 };
 
 struct marker {
@@ -116,6 +130,9 @@ void marker_release(struct cuda_device *device, struct marker *marker); /* NULL 
 /* Destroy what the pools and the unfinished stamps hold. */
 void markers_free(struct cuda_device *device);
 
+/* Make the world's GPU the calling thread's. */
+cudaError_t cuda_enter(const struct cuda_world *world);
+
 /* ---- cuda_comm.c ----------------------------------------------------------------------------- */
 
 enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
@@ -129,6 +146,7 @@ void cuda_comm_abort(struct cuda_device *device);
 /* Look for NCCL, and name it ("NCCL 2.28.9", or why there is none) at the end of a description. */
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size);
 void cuda_nccl_close(struct cuda_device *device);
+void cuda_comm_forget(struct cuda_world *world); /* at the end of the world */
 
 #endif
 #endif

@@ -481,7 +481,9 @@ static enum status push_locked(struct cuda_stream *stream, const struct device_o
             event_refuse((struct cuda_event *)op->event, stream);
         return STATUS_OK;
     }
-    cudaError_t error = stamp ? issue_stamped(stream, op, stamp) : issue(stream, op);
+    cudaError_t error = cuda_enter(stream->world);
+    if (error == cudaSuccess)
+        error = stamp ? issue_stamped(stream, op, stamp) : issue(stream, op);
     if (error != cudaSuccess) {
         fail_with(stream, op, error);
         return check_stream(stream, diag);
@@ -589,7 +591,9 @@ enum status cuda_stream_open(struct device *base, const char *name, struct devic
         diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(refused));
         goto fail_memory;
     }
-    error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+    error = cuda_enter(stream->world);
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
     if (error != cudaSuccess) {
         cuda_refused(diag, "cannot make a stream", error);
         goto fail_stream;

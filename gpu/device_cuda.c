@@ -9,6 +9,7 @@
 #ifdef HAVE_CUDA
 
 #include "kernels.h"
+#include "rendezvous.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -27,10 +28,11 @@ enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
 
 /* ---- world ----------------------------------------------------------------------------------- */
 
-static enum status find_gpu(struct diag *diag)
+static enum status find_gpu(int *out, struct diag *diag)
 {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
+    *out = count;
     if (error == cudaSuccess && count > 0)
         return STATUS_OK;
     return diag_error(diag, STATUS_SYSTEM, "no CUDA driver or GPU: %s",
@@ -38,14 +40,50 @@ static enum status find_gpu(struct diag *diag)
                                            : cudaGetErrorString(error));
 }
 
+cudaError_t cuda_enter(const struct cuda_world *world)
+{
+    return cudaSetDevice(world->gpu);
+}
+
+/* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
+   through sockets. What the user has set stays, but for the name of the machine. Nothing else in this
+   process looks at the environment now: NCCL has not been opened, and no thread of the run started. */
+static void share_gpu(const struct cuda_world *world, struct diag *diag)
+{
+    static const char *const settings[][2] = {{"NCCL_SOCKET_IFNAME", "lo"},
+                                              {"NCCL_NET", "Socket"},
+                                              {"NCCL_P2P_DISABLE", "1"},
+                                              {"NCCL_SHM_DISABLE", "1"}};
+    char host[32];
+    snprintf(host, sizeof host, "swrun-rank-%d", world->base.config.first_rank);
+    setenv("NCCL_HOSTID", host, 1);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        setenv(settings[i][0], settings[i][1], 0);
+    diag_note(diag, "%d ranks share %d GPU%s: not for timing", world->base.config.ranks, world->gpus,
+              world->gpus > 1 ? "s" : "");
+}
+
+static void world_abort(struct device_world *base, const char *why);
+
+/* Another process has aborted the world. */
+static void hear_abort(void *arg, int from, const void *data, size_t bytes)
+{
+    const char *why = data;
+    struct cuda_world *world = arg;
+    (void)from;
+    if (bytes > 0 && why[bytes - 1] == '\0')
+        world_abort(&world->base, why);
+}
+
 static enum status world_open(const struct device_config *config, struct device_world **out,
                               struct diag *diag)
 {
-    if (config->ranks != 1)
+    int gpus;
+    if (config->local_ranks != 1)
         return diag_error(diag, STATUS_INPUT,
                           "the cuda device runs one rank a process, not %d; use the host device",
-                          config->ranks);
-    enum status status = find_gpu(diag);
+                          config->local_ranks);
+    enum status status = find_gpu(&gpus, diag);
     if (status)
         return status;
     struct cuda_world *world = calloc(1, sizeof *world);
@@ -58,6 +96,15 @@ static enum status world_open(const struct device_config *config, struct device_
     }
     world->base = (struct device_world){
         .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
+    world->gpu = config->first_rank % gpus;
+    world->gpus = gpus;
+    if (config->ranks > gpus)
+        share_gpu(world, diag);
+    if (config->rendezvous) {
+        world->number = rendezvous_count(config->rendezvous);
+        rendezvous_listen(config->rendezvous, hear_abort, world);
+        world->base.base_ns = rendezvous_board(config->rendezvous)->base_ns;
+    }
     *out = &world->base;
     return STATUS_OK;
 }
@@ -66,6 +113,9 @@ static void world_close(struct device_world *base)
 {
     struct cuda_world *world = (struct cuda_world *)base;
     assert(!world->device && "a device is still open");
+    if (base->config.rendezvous)
+        rendezvous_listen(base->config.rendezvous, NULL, NULL);
+    cuda_comm_forget(world);
     pthread_mutex_destroy(&world->lock);
     free(world);
 }
@@ -83,6 +133,8 @@ static void world_abort(struct device_world *base, const char *why)
     atomic_store(&world->aborted, true);
     device = world->device;
     pthread_mutex_unlock(&world->lock);
+    if (first && base->config.rendezvous) /* who cannot be told is told of our end */
+        (void)rendezvous_send(base->config.rendezvous, TO_ALL, why, strlen(why) + 1);
     if (!first || !device)
         return;
     __atomic_store_n(device->stop, 1, __ATOMIC_SEQ_CST);
@@ -126,7 +178,7 @@ static void describe(struct cuda_device *device)
     int driver = 0, runtime = 0;
     char *text = device->base.description;
     size_t size = sizeof device->base.description;
-    if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess)
+    if (cudaGetDeviceProperties(&properties, device->world->gpu) != cudaSuccess)
         snprintf(properties.name, sizeof properties.name, "a GPU");
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
@@ -169,7 +221,9 @@ static cudaError_t tie_clocks(struct cuda_device *device)
 static enum status prepare(struct cuda_device *device, struct diag *diag)
 {
     const char *what = "cannot use the GPU";
-    cudaError_t error = cudaFree(NULL); /* makes the context */
+    cudaError_t error = cuda_enter(device->world);
+    if (error == cudaSuccess)
+        error = cudaFree(NULL); /* makes the context */
     if (error == cudaSuccess) {
         what = "cannot load the kernels";
         error = (cudaError_t)kernels_load();
@@ -286,10 +340,10 @@ static enum status alloc_buffer(struct device *base, enum device_memory memory, 
     if (!buffer)
         return diag_no_memory(diag);
     buffer->base = (struct device_buffer){.device = base, .memory = memory, .bytes = bytes};
-    cudaError_t error = cudaSuccess;
-    if (bytes > 0 && memory == MEMORY_DEVICE)
+    cudaError_t error = cuda_enter(((struct cuda_device *)base)->world);
+    if (error == cudaSuccess && bytes > 0 && memory == MEMORY_DEVICE)
         error = alloc_device((struct cuda_device *)base, bytes, &buffer->base.address);
-    else if (bytes > 0)
+    else if (error == cudaSuccess && bytes > 0)
         error = alloc_host(memory, bytes, &buffer->base.address);
     if (error != cudaSuccess) {
         free(buffer);

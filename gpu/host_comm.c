@@ -826,5 +826,7 @@ void comm_explain(const struct entry *entry, char *out, size_t size)
             append(out, size, "%s%d", between, channel->members[place]);
             between = ", ";
         }
+    if (entry->meeting->arrivals == channel->count && !entry->meeting->failure.status)
+        append(out, size, "rank %d to move the data", channel->members[0]);
     append(out, size, " at position %llu", (unsigned long long)entry->meeting->position);
 }

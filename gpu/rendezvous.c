@@ -41,7 +41,7 @@ struct rendezvous {
     struct board *board;
     pthread_t reader;
     bool started;
-    atomic_int wish;
+    atomic_int wish, counted;
     char packet[PACKET_BYTES]; /* being read */
 
     pthread_mutex_t listening;
@@ -337,6 +337,11 @@ int rendezvous_gone(struct rendezvous *r)
     int gone = r->gone;
     pthread_mutex_unlock(&r->lock);
     return gone;
+}
+
+int rendezvous_count(struct rendezvous *r)
+{
+    return atomic_fetch_add(&r->counted, 1) + 1;
 }
 
 /* Wait for a change; with the lock held. */

@@ -76,6 +76,8 @@ enum status rendezvous_put(struct rendezvous *rendezvous, const char *key, const
                            size_t bytes, struct diag *diag);
 enum status rendezvous_get(struct rendezvous *rendezvous, const char *key, void *data,
                            size_t *bytes, int64_t deadline_ns, struct diag *diag);
+/* 1, 2, ...: the same in all processes that ask in the same order. */
+int rendezvous_count(struct rendezvous *rendezvous);
 /* Until all members are in it. */
 enum status rendezvous_barrier(struct rendezvous *rendezvous, int64_t deadline_ns,
                                struct diag *diag);

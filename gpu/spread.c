@@ -14,7 +14,7 @@ static enum status use(struct users *users, int *user, const char *name, int ran
 {
     if (*user != 0 && *user != rank + 1)
         return diag_error(users->diag, STATUS_USAGE,
-                          "%s: %s is shared by ranks %d and %d, so they cannot be processes "
+                          "%s: '%s' is shared by ranks %d and %d, so they cannot be processes "
                           "(--one-process)",
                           users->program->plan->name, name, *user - 1, rank);
     *user = rank + 1;

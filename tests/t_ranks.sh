@@ -1,0 +1,243 @@
+#!/bin/sh
+# Ranks as processes: the same results as in one process, one trace store, and an end within the time
+# limit whoever dies, stops or is interrupted. Nothing is left behind: no process, no socket, no file.
+set -u
+: "${srcdir:=.}"
+: "${SWRUN:=./swrun}"
+: "${SWSIM:=./swsim}"
+. "$srcdir/tests/tap.sh"
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+
+cat >"$dir/quick.yaml" <<'PLAN'
+swplan: 1
+name: quick
+ranks: 3
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 100us, writes: [x], work: {copy: h2d, bytes: 4KiB}}
+  Meet: {stage: 1, time: 100us, reads: [x], writes: [y], globally_ordered: true,
+         work: {collective: all_to_all, comm: dp, bytes: 6KiB}}
+intra_iter_deps: [[Meet, Copy]]
+buffers: {x: {scope: iteration}, y: {scope: shared}}
+PLAN
+cat >"$dir/stuck.yaml" <<'PLAN'
+swplan: 1
+name: stuck
+comms: {pair: [0, 1]}
+threads:
+  r0.train: [{group: [{send: x, peer: 1}], comm: pair, stream: s}, {sync: device}]
+  r1.train: [{group: [{send: y, peer: 0}], comm: pair, stream: s}, {sync: device}]
+PLAN
+cat >"$dir/mismatch.yaml" <<'PLAN'
+swplan: 1
+name: mismatch
+comms: {A: [0, 1]}
+threads:
+  r0.main: [{collective: x, comm: A, stream: s, bytes: 1KiB}]
+  r1.main: [{collective: y, comm: A, stream: s, bytes: 1KiB}]
+PLAN
+cat >"$dir/unfit.yaml" <<'PLAN'
+swplan: 1
+name: unfit
+comms: {pair: [0, 1]}
+threads:
+  r0.main: [{group: [{send: x, peer: 1}], comm: pair, stream: s}]
+  r1.main: [{group: [{recv: y, peer: 0}], comm: pair, stream: s}]
+PLAN
+cat >"$dir/shared.yaml" <<'PLAN'
+swplan: 1
+name: shared
+queues: {go: 1}
+threads:
+  r0.main: [{put: go}]
+  r1.main: [{get: go}]
+PLAN
+
+show()
+{
+    cat "$dir/out" "$dir/err"
+    false
+}
+# exits CODE COMMAND...; prints CODE PATTERN COMMAND...; complains CODE PATTERN COMMAND...
+exits()
+{
+    want=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    test "$code" -eq "$want" && return
+    echo "exit code $code, expected $want"
+    show
+}
+prints()
+{
+    want=$1 pattern=$2
+    shift 2
+    exits "$want" "$@" || return
+    grep -q -e "$pattern" "$dir/out" && return
+    echo "nothing like '$pattern' in:"
+    show
+}
+complains()
+{
+    want=$1 pattern=$2
+    shift 2
+    exits "$want" "$@" || return
+    grep -q -e "$pattern" "$dir/err" && return
+    echo "nothing like '$pattern' in:"
+    show
+}
+says() { grep -q -e "$1" "$dir/err" "$dir/out" || { echo "nothing like '$1' in:"; show; }; }
+
+# children PID: the processes it started.
+children()
+{
+    for stat in /proc/[0-9]*/stat; do
+        read -r line <"$stat" || continue
+        pid=${line%% *} rest=${line##*) }
+        rest=${rest#* }
+        test "${rest%% *}" = "$1" && echo "$pid"
+    done 2>/dev/null
+}
+# runs PID: it is there, and no zombie.
+runs()
+{
+    read -r line 2>/dev/null <"/proc/$1/stat" || return 1
+    rest=${line##*) }
+    case $rest in [ZX]*) return 1 ;; esac
+}
+# start ARGUMENT...: swrun with three ranks that would run long, in the background. Sets pid; rank0,
+# rank1 and rank2 when all are at work.
+start()
+{
+    "$SWRUN" --processes -n 100000000 "$@" "$dir/quick.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
+    pid=$!
+    for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        sleep 0.2
+        set -- $(children $pid | sort -n)
+        test $# -eq 3 && test $try -ge 4 && break
+    done
+    rank0=${1:-0} rank1=${2:-0} rank2=${3:-0}
+}
+# await: waits up to 20 s for swrun to end, and says in `code` and `left` how, and who of its ranks is still
+# there. Not within a check, which is a process of its own.
+await()
+{
+    (sleep 20; kill -s KILL $pid) 2>/dev/null &
+    guard=$!
+    wait $pid 2>/dev/null
+    code=$?
+    kill $guard 2>/dev/null
+    wait $guard 2>/dev/null
+    left=
+    for rank in $rank0 $rank1 $rank2; do
+        runs "$rank" && left="$left $rank" && kill -s KILL "$rank"
+    done
+}
+# ended CODE: it ended with this code, and its ranks with it.
+ended()
+{
+    test -z "$left" || { echo "still there:$left"; show; } || return
+    test "$code" -eq "$1" || { echo "exit code $code, expected $1"; show; }
+}
+
+good='"legal":true,"results_match_serial":true'
+check "three processes: legal and right" prints 0 "$good" "$SWRUN" --processes -n 20 --json "$dir/quick.yaml"
+check "they are processes" grep -q '"device_name":"host: processes' "$dir/out"
+check "five of them" prints 0 "$good" "$SWRUN" --processes -n 10 --ranks 5 --json "$dir/quick.yaml"
+check "one is enough" prints 0 "$good" "$SWRUN" --processes -n 10 --ranks 1 --json "$dir/quick.yaml"
+check "data-flow as well" prints 0 "$good" "$SWRUN" --processes --driver dataflow -n 10 --json "$dir/quick.yaml"
+check "both drivers" prints 0 'dataflow driver' "$SWRUN" --processes --driver both -n 5 "$dir/quick.yaml"
+check "serially" prints 0 'legal  *yes' "$SWRUN" --processes --serial -n 5 "$dir/quick.yaml"
+check "a pipeline of TorchRec" prints 0 "$good" \
+    "$SWRUN" --processes -n 8 --json "$srcdir/plans/torchrec/sparse_dist.yaml"
+check "pipeline-parallel ranks, which send and receive" prints 0 '"legal":true' \
+    "$SWRUN" --processes --json "$srcdir/plans/examples/one_f_one_b.yaml"
+check "without checks" prints 0 '"legal":null,"results_match_serial":null' \
+    "$SWRUN" --processes --no-check -n 5 --json "$dir/quick.yaml"
+check "one or the other" complains 2 'expected one of them' "$SWRUN" --processes --one-process "$dir/quick.yaml"
+check "what ranks share keeps them in one process" complains 2 "'go' is shared by ranks 0 and 1" \
+    "$SWRUN" --processes "$dir/shared.yaml"
+check "a bad plan is said once" sh -c '"$1" --processes /dev/null 2>"$2"; test $? -eq 3 && test "$(wc -l <"$2")" -ge 1' \
+    sh "$SWRUN" "$dir/err"
+
+check "one store has all ranks" prints 0 '"run":1' "$SWRUN" --processes -n 10 --json --db "$dir/a.db" "$dir/quick.yaml"
+if [ -x "$SWSIM" ]; then
+    check "and can be drawn" exits 0 "$SWSIM" render "$dir/a.db" -o "$dir/a.svg"
+    check "with the third rank" grep -q 'rank 2' "$dir/a.svg"
+else
+    skip "no swsim here to look into the store"
+fi
+
+check "a hang is found" complains 1 'the run hangs' "$SWRUN" --processes --timeout=300ms "$dir/stuck.yaml"
+check "who waits for whom, in the words of the machine" says 'rank 1 stream s is in send y to rank 0'
+check "a mismatch fails all" complains 1 'mismatch' "$SWRUN" --processes "$dir/mismatch.yaml"
+check "with both tags" says "rank 1 has all_reduce 'y'\|rank 0 has all_reduce 'x'"
+check "so does a message that does not fit" complains 1 "sends 'x'.*receives 'y'" "$SWRUN" --processes "$dir/unfit.yaml"
+
+start --timeout 5s
+kill -s KILL $rank2
+await
+check "one rank is killed: all end" ended 1
+check "which one, and by what" says 'rank 2: its process was killed by signal 9'
+check "rank 0 waited for it" says "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for rank 2"
+check "rank 1, too" says "rank 1, stream default: all_to_all 'Meet' on communicator dp waits for rank 2"
+check "what could not be checked is said" says 'not replayed'
+
+start --timeout 5s --db "$dir/killed.db"
+kill -s KILL $rank0
+await
+check "rank 0 is none but one of them" ended 1
+check "and named" says 'rank 0 is gone'
+
+start --timeout 500ms
+kill -s STOP $rank1
+await
+check "one rank stops: the others report a hang" ended 1
+check "which waits for it" says "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for rank 1"
+check "of which nothing was heard" says 'rank 1: its process has not been heard of'
+check "and which is ended" says 'rank 1: its process did not end, and was killed'
+
+start
+kill -s INT $pid
+await
+check "SIGINT: all ranks end after the same iteration" ended 1
+check "and say so" says 'what was in flight has finished'
+check "which is legal" says 'legal  *yes'
+
+"$SWRUN" --processes --timeout=20s "$dir/stuck.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
+pid=$! rank0=0 rank1=0 rank2=0
+sleep 0.5
+kill -s INT $pid
+sleep 0.2
+kill -s INT $pid
+await
+check "a second one stops a stuck run at once" ended 1
+
+start
+kill -s STOP $rank1
+kill -s KILL $pid
+sleep 0.3
+await
+check "nobody outlives the launcher" ended 137
+
+# As mpirun starts them: each process is told its number.
+started_by()
+{
+    "$SWRUN" -n 10 --json --rendezvous "t_ranks.$$" "$dir/quick.yaml" >"$dir/out.$1" 2>"$dir/err.$1" </dev/null
+    echo $? >"$dir/code.$1"
+}
+for rank in 1 2 0; do
+    (PMI_RANK=$rank PMI_SIZE=3 started_by $rank) &
+    eval "rank$rank=$!"
+done
+wait $rank0 $rank1 $rank2
+check "ranks that others started meet" grep -q "$good" "$dir/out.0"
+check "and only rank 0 speaks" test ! -s "$dir/out.1" -a ! -s "$dir/err.1" -a ! -s "$dir/out.2"
+check "all end well" sh -c 'cat "$1"/code.? | tr -d "\n" | grep -qx 000' sh "$dir"
+check "no socket is left" sh -c '! grep "t_ranks.$1" /proc/net/unix' sh $$
+check "another number of ranks than processes" \
+    sh -c 'PMI_RANK=0 PMI_SIZE=2 "$1" --ranks 3 -n 2 "$2" 2>&1 | grep -q "3 ranks, but 2 processes"' \
+    sh "$SWRUN" "$dir/quick.yaml"
+done_testing
