@@ -22,9 +22,9 @@
 
 #include "gpu/ranks.h"
 
-#define TICK_NS INT64_C(20000000)
+#define TICK_NS  INT64_C(20000000)
 #define GRACE_NS INT64_C(2000000000)
-#define MEET_NS INT64_C(60000000000)
+#define MEET_NS  INT64_C(60000000000)
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
@@ -135,8 +135,8 @@ static void be_rank(struct hub *hub, int rank, pid_t parent, const struct plan *
     snprintf(name, sizeof name, "rank %d", rank);
     pthread_setname_np(pthread_self(), name);
     diag_init(&diag);
-    enum status status = rendezvous_join(hub_inherit(hub, rank), rank, RENDEZVOUS_FOREVER,
-                                         &rendezvous, &diag);
+    enum status status =
+        rendezvous_join(hub_inherit(hub, rank), rank, RENDEZVOUS_FOREVER, &rendezvous, &diag);
     if (!status)
         status = run_rank(rendezvous, plan, options, &diag);
     else
@@ -327,10 +327,10 @@ static enum status lead(struct launch *launch, const struct plan *plan,
                         const struct runtime_options *options, struct runtime_result *out,
                         struct diag *diag)
 {
-    struct launcher launcher = {
-        .launch = launch,
-        .ranks = options->ranks ? options->ranks : plan->ranks,
-        .timeout_ns = options->timeout_ns ? options->timeout_ns : RUNTIME_TIMEOUT_NS};
+    struct launcher launcher = {.launch = launch,
+                                .ranks = options->ranks ? options->ranks : plan->ranks,
+                                .timeout_ns =
+                                    options->timeout_ns ? options->timeout_ns : RUNTIME_TIMEOUT_NS};
     launcher.pids = calloc((size_t)launcher.ranks, sizeof *launcher.pids);
     if (!launcher.pids)
         return diag_no_memory(diag);

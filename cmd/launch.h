@@ -12,11 +12,11 @@
 #include "gpu/runtime.h"
 
 struct launch {
-    int rank, size;          /* from mpirun or srun; size 0: by nobody */
-    const char *name;        /* where these meet; NULL: nobody said */
-    char job[64];            /* else the job's name */
-    int runs;                /* started so far */
-    const atomic_int *wish;  /* what the user wants: a value of gpu/runtime.h */
+    int rank, size;         /* from mpirun or srun; size 0: by nobody */
+    const char *name;       /* where these meet; NULL: nobody said */
+    char job[64];           /* else the job's name */
+    int runs;               /* started so far */
+    const atomic_int *wish; /* what the user wants: a value of gpu/runtime.h */
 };
 
 /* Looks at the environment. STATUS_USAGE: ranks that cannot meet. */

@@ -103,8 +103,8 @@ static enum status show(struct app *app, const struct measured *measured)
     return json_close(&json, &app->diag);
 }
 
-static enum status run_driver(struct app *app, struct request *request,
-                              const struct plan *plan, enum driver driver)
+static enum status run_driver(struct app *app, struct request *request, const struct plan *plan,
+                              enum driver driver)
 {
     struct runtime_options options = request->runtime;
     struct runtime_result result;
@@ -121,8 +121,7 @@ static enum status run_driver(struct app *app, struct request *request,
     return app_worse(status, shown);
 }
 
-static enum status run_drivers(struct app *app, struct request *request,
-                               const struct plan *plan)
+static enum status run_drivers(struct app *app, struct request *request, const struct plan *plan)
 {
     if (plan->form != FORM_PIPELINE) {
         if (request->driver >= 0 || request->runtime.serial)

@@ -144,7 +144,8 @@ static enum status connect(struct cuda_comm *comm, struct diag *diag)
         error = cudaMalloc(&comm->scratch, sizeof(float));
     if (error != cudaSuccess)
         return cuda_refused(diag, "no memory for a communicator", error);
-    ncclResult_t result = comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
+    ncclResult_t result =
+        comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
     return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
 }
 

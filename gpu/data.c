@@ -400,7 +400,7 @@ enum status data_results(struct run *run, struct results *out, struct diag *diag
         size_t count = (size_t)p->tasks * DIGEST_FLOATS;
         if (run_has(run, rank))
             status = fetch(run, rank, (struct device_ref){run->ranks[rank].digest, 0},
-                       count * sizeof *floats, to, diag);
+                           count * sizeof *floats, to, diag);
         to += count;
     }
     for (int b = 0; b < p->buffer_count && !status; b++, to += DIGEST_FLOATS)

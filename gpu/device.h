@@ -63,13 +63,14 @@ const char *device_kind_key(enum device_kind kind);
 
 struct device_config {
     enum device_kind kind;
-    int ranks;        /* of the world */
-    int first_rank;   /* of those that are in this process ... */
-    int local_ranks;  /* ... and how many; 0: all are. cuda: 1. As many in every process, in order */
-    int sm_slots;     /* residency slots a rank, 0: unlimited; host only, a GPU has its own */
+    int ranks;       /* of the world */
+    int first_rank;  /* of those that are in this process ... */
+    int local_ranks; /* ... and how many; 0: all are. cuda: 1. As many in every process, in order */
+    int sm_slots;    /* residency slots a rank, 0: unlimited; host only, a GPU has its own */
     int launch_queue; /* unfinished operations a stream holds before a push blocks, 0: unlimited;
                          host only, a GPU has its own */
-    struct rendezvous *rendezvous; /* where the processes of the world meet, borrowed; NULL: there is
+    struct rendezvous
+        *rendezvous; /* where the processes of the world meet, borrowed; NULL: there is
                                       only this one. It is a member with the number first_rank /
                                       local_ranks. Time then counts from the board's base_ns */
 };

@@ -59,8 +59,8 @@ static void share_gpu(const struct cuda_world *world, struct diag *diag)
     setenv("NCCL_HOSTID", host, 1);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         setenv(settings[i][0], settings[i][1], 0);
-    diag_note(diag, "%d ranks share %d GPU%s: not for timing", world->base.config.ranks, world->gpus,
-              world->gpus > 1 ? "s" : "");
+    diag_note(diag, "%d ranks share %d GPU%s: not for timing", world->base.config.ranks,
+              world->gpus, world->gpus > 1 ? "s" : "");
 }
 
 static void world_abort(struct device_world *base, const char *why);

@@ -106,8 +106,8 @@ struct part {
     struct part *partner; /* once matched, until the data has moved */
     struct entry *entry;  /* NULL: of another process */
     const struct device_p2p *what;
-    int from, to;   /* ranks */
-    uint64_t id;    /* a send to or from another process: its number there; 0: both are here */
+    int from, to; /* ranks */
+    uint64_t id;  /* a send to or from another process: its number there; 0: both are here */
 };
 
 /* A member's arrival at a meeting. */
@@ -141,9 +141,9 @@ struct entry {
     uint64_t turn;           /* COLLECTIVE, GROUP */
     struct meeting *meeting; /* COLLECTIVE */
     struct presence presence;
-    size_t unfinished;       /* GROUP: parts whose data has not moved */
-    size_t moving;           /* GROUP: parts whose data somebody moves right now */
-    struct part *parts;      /* GROUP */
+    size_t unfinished;  /* GROUP: parts whose data has not moved */
+    size_t moving;      /* GROUP: parts whose data somebody moves right now */
+    struct part *parts; /* GROUP */
     struct device_p2p *copies;
 };
 

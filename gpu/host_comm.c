@@ -127,8 +127,8 @@ static struct channel *channel_new(struct host_world *world, const char *name, c
     }
     memcpy(channel->members, members, size * sizeof *members);
     channel->world = world;
-    channel->hash = hash_mix(hash_bytes(name, strlen(name)) ^
-                             hash_bytes(members, size * sizeof *members));
+    channel->hash =
+        hash_mix(hash_bytes(name, strlen(name)) ^ hash_bytes(members, size * sizeof *members));
     channel->next = world->channels;
     world->channels = channel;
     if (world->link)
@@ -316,8 +316,8 @@ void comm_wake_all(struct host_device *device)
 
 /* What all members brought to one position; whoever moves the data reads only this. */
 struct delivery {
-    struct presence **arrived; /* by place */
-    int count, root;           /* the root's place */
+    struct presence **arrived;            /* by place */
+    int count, root;                      /* the root's place */
     const struct device_collective *what; /* of place 0; equal everywhere but for the buffers */
 };
 

@@ -150,9 +150,8 @@ void link_leave(struct host_link *link, const struct channel *channel, uint64_t 
 
 void link_delivered(struct host_link *link, const struct channel *channel, uint64_t position)
 {
-    struct message message = {.word = WORD_DELIVERED,
-                              .channel = comm_channel_name(channel),
-                              .position = position};
+    struct message message = {
+        .word = WORD_DELIVERED, .channel = comm_channel_name(channel), .position = position};
     (void)tell_members(link, channel, &message, "", "");
 }
 
@@ -243,12 +242,13 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
                                                   .send = send,
                                                   .recv = recv}};
     guest->presence = (struct presence){.op = &guest->op, .rank = message->rank};
-    guest->what = (struct device_p2p){
-        .send = true, .peer = message->peer, .tag = guest->tag, .bytes = message->bytes, .data = send};
-    guest->part = (struct part){.what = &guest->what,
-                                .from = message->rank,
-                                .to = message->peer,
-                                .id = message->position};
+    guest->what = (struct device_p2p){.send = true,
+                                      .peer = message->peer,
+                                      .tag = guest->tag,
+                                      .bytes = message->bytes,
+                                      .data = send};
+    guest->part = (struct part){
+        .what = &guest->what, .from = message->rank, .to = message->peer, .id = message->position};
     return guest;
 }
 
@@ -274,9 +274,7 @@ static void hear_word(struct host_link *link, struct channel *channel,
     switch ((enum word)message->word) {
     case WORD_ARRIVE:
     case WORD_SEND: hear_guest(link, channel, message, first, second); break;
-    case WORD_LEAVE:
-        comm_guest_leaves(channel, message->position, message->rank, &failure);
-        break;
+    case WORD_LEAVE: comm_guest_leaves(channel, message->position, message->rank, &failure); break;
     case WORD_DELIVERED: comm_delivered(channel, message->position); break;
     case WORD_WITHDRAW: comm_guest_withdraws(channel, message->rank, message->position); break;
     case WORD_RECEIVED: comm_sent(channel, message->position, NULL); break;

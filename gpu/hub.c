@@ -33,9 +33,9 @@ struct letter {
 };
 
 struct peer {
-    int socket;              /* -1: not there, or not any more */
-    int others;              /* the end a member inherits, until hub_start; -1: none */
-    bool hello, left, gone;  /* gone: without goodbye */
+    int socket;             /* -1: not there, or not any more */
+    int others;             /* the end a member inherits, until hub_start; -1: none */
+    bool hello, left, gone; /* gone: without goodbye */
     bool in_barrier;
     struct letter *first, **last; /* outbox */
 };
@@ -55,7 +55,7 @@ struct hub {
     struct report_node {
         struct report_node *next;
         struct report *report;
-    } *reports, **reports_end;
+    } * reports, **reports_end;
 };
 
 /* ---- small helpers, shared with the members -------------------------------------------------- */
@@ -66,8 +66,7 @@ bool mail_address(const char *name, struct sockaddr_un *out, socklen_t *length)
     int written = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "swrun-%u-%s",
                            (unsigned)getuid(), name);
     *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)written);
-    return *name && strlen(name) <= RENDEZVOUS_MAX_NAME &&
-           written < (int)sizeof out->sun_path - 1;
+    return *name && strlen(name) <= RENDEZVOUS_MAX_NAME && written < (int)sizeof out->sun_path - 1;
 }
 
 size_t mail_board_bytes(int size)
@@ -92,7 +91,8 @@ static void post(struct hub *hub, struct peer *peer, const void *packet, size_t 
         return;
     struct letter *letter = malloc(sizeof *letter + bytes);
     if (!letter) {
-        hub->no_memory = true; /* the thread ends, and with it the run: mail is never lost silently */
+        hub->no_memory =
+            true; /* the thread ends, and with it the run: mail is never lost silently */
         return;
     }
     letter->next = NULL;
@@ -304,8 +304,7 @@ static void admit(struct hub *hub)
 static void prepare_polls(struct hub *hub)
 {
     hub->polls[0] = (struct pollfd){.fd = hub->wake, .events = POLLIN};
-    hub->polls[1] =
-        (struct pollfd){.fd = hub->welcomed ? -1 : hub->listener, .events = POLLIN};
+    hub->polls[1] = (struct pollfd){.fd = hub->welcomed ? -1 : hub->listener, .events = POLLIN};
     pthread_mutex_lock(&hub->lock);
     for (int rank = 0; rank < hub->size; rank++) {
         struct peer *peer = &hub->peers[rank];

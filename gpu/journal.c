@@ -71,8 +71,8 @@ struct journal {
     struct replay *replay; /* NULL: not wanted */
     struct open_entry *open;
     size_t open_count, open_cap;
-    bool replay_memory; /* the replay's memory ran out */
-    int64_t *sequences; /* [thread_count] */
+    bool replay_memory;      /* the replay's memory ran out */
+    int64_t *sequences;      /* [thread_count] */
     struct log_record *ship; /* [SHIP_RECORDS]: to be sent; NULL: everything stays here */
     size_t ship_count;
     int64_t shipped; /* operations whose end was sent */
@@ -296,29 +296,29 @@ static void ship(struct journal *journal, const struct log_record *record)
 static void ship_entry(struct journal *journal, int thread, int64_t sequence,
                        const struct log_entry *entry)
 {
-    ship(journal, &(struct log_record){.what = RECORD_ENTRY,
-                                   .thread = thread,
-                                   .kind = (int32_t)entry->kind,
-                                   .op = entry->op,
-                                   .sequence = sequence,
-                                   .iteration = entry->iteration,
-                                   .begin_ns = entry->begin_ns,
-                                   .at_ns = entry->at_ns,
-                                   .end_ns = entry->end_ns,
-                                   .number = entry->stamp.number,
-                                   .start_ns = entry->kind == LOG_RETIRE ? entry->stamp.start_ns
-                                                                         : 0});
+    ship(journal,
+         &(struct log_record){.what = RECORD_ENTRY,
+                              .thread = thread,
+                              .kind = (int32_t)entry->kind,
+                              .op = entry->op,
+                              .sequence = sequence,
+                              .iteration = entry->iteration,
+                              .begin_ns = entry->begin_ns,
+                              .at_ns = entry->at_ns,
+                              .end_ns = entry->end_ns,
+                              .number = entry->stamp.number,
+                              .start_ns = entry->kind == LOG_RETIRE ? entry->stamp.start_ns : 0});
 }
 
 static void ship_stamp(struct journal *journal, const struct open_entry *open,
                        enum record_kind what)
 {
-    ship(journal, &(struct log_record){.what = (int32_t)what,
-                                   .thread = open->thread,
-                                   .sequence = open->sequence,
-                                   .start_ns = open->entry->stamp.start_ns,
-                                   .stamp_end_ns =
-                                       what == RECORD_FINISHED ? open->entry->stamp.end_ns : 0});
+    ship(journal, &(struct log_record){
+                      .what = (int32_t)what,
+                      .thread = open->thread,
+                      .sequence = open->sequence,
+                      .start_ns = open->entry->stamp.start_ns,
+                      .stamp_end_ns = what == RECORD_FINISHED ? open->entry->stamp.end_ns : 0});
 }
 
 /* ---- the writer: a pass ---------------------------------------------------------------------- */

@@ -195,8 +195,7 @@ static enum status begin(struct collector *collector, const char *device, struct
         return diag_no_memory(diag);
     return collector->journal
                ? STATUS_OK
-               : journal_open_collecting(collector->program, &collector->options,
-                                         collector->device,
+               : journal_open_collecting(collector->program, &collector->options, collector->device,
                                          atomic_load(&hub_board(collector->hub)->start_ns),
                                          &collector->journal, diag);
 }
@@ -280,7 +279,7 @@ int collector_ends(const struct collector *collector, bool *good)
 /* What all ranks together did. */
 struct summary {
     enum status status;
-    bool all;      /* everybody reported an end with a result */
+    bool all; /* everybody reported an end with a result */
     bool finished, interrupted, hung, bereft, complete;
     enum answer matches;
     int64_t duration_ns;
@@ -310,8 +309,8 @@ static struct summary sum_up(const struct collector *collector)
             all.matches = ANSWER_NO;
         else if (matches == ANSWER_UNKNOWN)
             all.matches = ANSWER_UNKNOWN;
-        all.status = worse(all.status, collector->ended[rank] ? (enum status)end->status
-                                                              : STATUS_VIOLATED);
+        all.status =
+            worse(all.status, collector->ended[rank] ? (enum status)end->status : STATUS_VIOLATED);
         if (here && end->duration_ns > all.duration_ns)
             all.duration_ns = end->duration_ns;
     }
@@ -359,8 +358,7 @@ static enum status list_blocked(const struct collector *collector, struct runtim
 {
     if (result->blocked_count > 0 || collector->blocked_count == 0)
         return STATUS_OK;
-    result->blocked =
-        ARENA_ARRAY(&result->arena, collector->blocked_count, struct runtime_blocked);
+    result->blocked = ARENA_ARRAY(&result->arena, collector->blocked_count, struct runtime_blocked);
     if (!result->blocked)
         return diag_no_memory(diag);
     for (const struct blocked_node *at = collector->blocked; at; at = at->next)

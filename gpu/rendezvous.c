@@ -180,8 +180,8 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
 
 static enum status map_board(struct rendezvous *r, struct diag *diag)
 {
-    void *board = mmap(NULL, mail_board_bytes(r->size), PROT_READ | PROT_WRITE, MAP_SHARED,
-                       r->memory, 0);
+    void *board =
+        mmap(NULL, mail_board_bytes(r->size), PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, 0);
     if (board == MAP_FAILED)
         return refused(diag, r->rank, "mmap");
     r->board = board;
@@ -355,8 +355,7 @@ static enum status await_change(struct rendezvous *r, const char *what, int64_t 
                           r->rank);
     if (r->gone >= 0 || r->left >= 0)
         return diag_error(diag, STATUS_VIOLATED, "rank %d: %s: rank %d %s", r->rank, what,
-                          r->gone >= 0 ? r->gone : r->left,
-                          r->gone >= 0 ? "is gone" : "has ended");
+                          r->gone >= 0 ? r->gone : r->left, r->gone >= 0 ? "is gone" : "has ended");
     if (deadline_ns == RENDEZVOUS_FOREVER)
         pthread_cond_wait(&r->changed, &r->lock);
     else if (pthread_cond_timedwait(&r->changed, &r->lock, &until) == ETIMEDOUT)
@@ -479,8 +478,8 @@ static void *map_new(struct rendezvous *r, int64_t offset, size_t bytes)
     if (!mapping)
         return NULL;
     *mapping = (struct mapping){.next = r->mappings, .offset = offset, .bytes = whole_pages(bytes)};
-    mapping->address = mmap(NULL, mapping->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->memory,
-                            (off_t)offset);
+    mapping->address =
+        mmap(NULL, mapping->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, (off_t)offset);
     if (mapping->address == MAP_FAILED) {
         free(mapping);
         return NULL;

@@ -41,13 +41,14 @@ enum { TO_ALL = -1, TO_HUB = -2 }; /* all: but for the sender */
 struct board_member {
     _Atomic int64_t progress; /* steps so far, to see whether anybody makes any */
     _Atomic int64_t beat_ns;  /* when its watchdog looked around last, CLOCK_MONOTONIC */
-    _Atomic int64_t wanted;   /* while a run drains: iterations it has admitted, plus 1; 0: not said */
+    _Atomic int64_t
+        wanted; /* while a run drains: iterations it has admitted, plus 1; 0: not said */
 };
 
 struct board {
-    int64_t base_ns;           /* CLOCK_MONOTONIC at time 0 of all worlds opened here */
-    _Atomic int64_t start_ns;  /* of the run, since base_ns; written by member 0 */
-    atomic_bool hung;          /* a watchdog found that nobody makes progress */
+    int64_t base_ns;            /* CLOCK_MONOTONIC at time 0 of all worlds opened here */
+    _Atomic int64_t start_ns;   /* of the run, since base_ns; written by member 0 */
+    atomic_bool hung;           /* a watchdog found that nobody makes progress */
     _Atomic int64_t used_bytes; /* of the file: where the next buffer begins */
     struct board_member members[];
 };

@@ -115,11 +115,12 @@ struct run_functions {
 
 struct run_config {
     enum device_kind device;
-    struct rendezvous *rendezvous; /* of the processes that have a rank each; NULL: all ranks are here.
+    struct rendezvous
+        *rendezvous; /* of the processes that have a rank each; NULL: all ranks are here.
                                       Of ranks that are not, nothing is opened and no thread runs */
-    bool timed;    /* operations take their time; else only data moves */
-    bool digest;   /* tasks fold what they read into what they write */
-    int instances; /* of iteration buffers; 0: as many iterations as can be in flight, data_open
+    bool timed;      /* operations take their time; else only data moves */
+    bool digest;     /* tasks fold what they read into what they write */
+    int instances;   /* of iteration buffers; 0: as many iterations as can be in flight, data_open
                       then says how many that are */
     int64_t timeout_ns;
     const atomic_int *stop;

@@ -44,8 +44,9 @@ static enum status tell_places(struct run *run, struct runtime_result *result, s
         return diag_no_memory(diag);
     for (int t = 0; t < count; t++) {
         int64_t at = atomic_load(&run->threads[t].at);
-        if (at >= 0 && run_has(run, run->threads[t].rank) && !describe_place(run, &run->threads[t], at, &result->arena,
-                                       &result->blocked[result->blocked_count++]))
+        if (at >= 0 && run_has(run, run->threads[t].rank) &&
+            !describe_place(run, &run->threads[t], at, &result->arena,
+                            &result->blocked[result->blocked_count++]))
             return diag_no_memory(diag);
     }
     return STATUS_OK;
@@ -85,7 +86,7 @@ static enum status perform(struct run *run, enum watch_end *end, struct diag *di
     *end = WATCH_FAILED;
     if (!status) {
         *end = watch_run(run, diag);
-        status = *end == WATCH_FAILED                           ? run->failure
+        status = *end == WATCH_FAILED                         ? run->failure
                  : *end == WATCH_HUNG || *end == WATCH_BEREFT ? STATUS_VIOLATED
                                                               : STATUS_OK;
     }
@@ -128,7 +129,8 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
                                     .duration_ns = duration_ns};
     enum status status = journal_end(run->journal, &how, result, diag);
     free(ends);
-    if ((result->hung || result->bereft) && result->blocked_count == 0 && (!status || status == STATUS_VIOLATED)) {
+    if ((result->hung || result->bereft) && result->blocked_count == 0 &&
+        (!status || status == STATUS_VIOLATED)) {
         enum status told = tell_places(run, result, diag);
         status = told ? told : status;
     }
@@ -361,8 +363,8 @@ static enum status run_program(const struct plan *plan, const struct program *pr
                                       .stop = options->stop};
     enum status status = run_open(&run, program, &config, diag);
     if (!status) {
-        result->device = arena_strdup(
-            &result->arena, device_description(run.ranks[run_first_rank(&run)].device));
+        result->device = arena_strdup(&result->arena,
+                                      device_description(run.ranks[run_first_rank(&run)].device));
         status = result->device ? run_recorded(&run, options, result, &results, diag)
                                 : diag_no_memory(diag);
     }

@@ -69,7 +69,7 @@ struct runtime_options {
     struct rendezvous *rendezvous; /* this process is one rank of it, and reports to its hub what it
                                       logs (gpu/ranks.h): figures, `legal` and the store are made
                                       there, not here. NULL: all ranks are threads of this process */
-    const atomic_int *stop;                /* watched during the run; NULL: nobody stops it */
+    const atomic_int *stop;        /* watched during the run; NULL: nobody stops it */
     const struct runtime_witness *witness; /* NULL: the run takes its own course. Host device only;
                                               operations then take no time */
     struct {
@@ -106,7 +106,7 @@ struct runtime_result {
     bool finished;      /* everything was done */
     bool interrupted;   /* `stop` was set */
     bool hung;
-    bool bereft;        /* the process of another rank died */
+    bool bereft; /* the process of another rank died */
     struct {
         bool complete; /* with a rendezvous: this rank did all it had to ... */
         int64_t end;   /* ... which was so many iterations */

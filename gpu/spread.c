@@ -56,8 +56,7 @@ enum status spread_check(const struct program *program, struct diag *diag)
     struct users users = {.program = program, .diag = diag};
     users.flags = calloc((size_t)program->flag_families + 1, sizeof *users.flags);
     users.queues = calloc((size_t)program->queue_count + 1, sizeof *users.queues);
-    enum status status =
-        users.flags && users.queues ? check_threads(&users) : diag_no_memory(diag);
+    enum status status = users.flags && users.queues ? check_threads(&users) : diag_no_memory(diag);
     free(users.flags);
     free(users.queues);
     return status;

@@ -14,7 +14,7 @@
 #include "core/units.h"
 
 enum { WATCH_TICK_MS = 20 };
-#define DRAIN_NS INT64_C(1000000000)
+#define DRAIN_NS  INT64_C(1000000000)
 #define SILENT_NS INT64_C(250000000)
 
 struct watch {
@@ -71,7 +71,8 @@ static bool is_interrupted(struct watch *watch)
 static int64_t progress_of_all(const struct run *run, int64_t own)
 {
     struct board *board = rendezvous_board(run->config.rendezvous);
-    int me = rendezvous_rank(run->config.rendezvous), size = rendezvous_size(run->config.rendezvous);
+    int me = rendezvous_rank(run->config.rendezvous),
+        size = rendezvous_size(run->config.rendezvous);
     int64_t sum = 0;
     atomic_store(&board->members[me].progress, own);
     atomic_store(&board->members[me].beat_ns, board->base_ns + run_now(run));
