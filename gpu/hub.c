@@ -6,7 +6,8 @@
  *     inbox: for the owner, hub_receive
  *
  * Reading from a peer goes on whatever the state of the others, so nobody's send blocks for long; what
- * a peer that does not read is sent waits in its outbox. One lock protects outboxes and inbox; the rest
+ * a peer that does not read is sent waits in its outbox. Only when the owner is INBOX_BYTES behind nobody
+ * is read from until it has caught up: so ranks cannot log faster than is stored. One lock protects outboxes and inbox; the rest
  * belongs to the thread.
  */
 #include "gpu/mail.h"
@@ -24,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO_MS = 1000 };
+enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20 };
 
 struct letter {
     struct letter *next;
@@ -52,6 +53,7 @@ struct hub {
     pthread_mutex_t lock; /* of the rest, and of the outboxes */
     pthread_cond_t arrived;
     bool closing, no_memory;
+    size_t inbox_bytes;
     struct report_node {
         struct report_node *next;
         struct report *report;
@@ -217,6 +219,7 @@ static void keep_report(struct hub *hub, int from, const char *data, size_t byte
     *node = (struct report_node){NULL, report};
     *hub->reports_end = node;
     hub->reports_end = &node->next;
+    hub->inbox_bytes += bytes;
     pthread_cond_broadcast(&hub->arrived);
 }
 
@@ -258,7 +261,9 @@ static bool read_peer(struct hub *hub, int rank)
     struct mail mail;
     memcpy(&mail, hub->packet, sizeof mail);
     if (mail.kind == MAIL_HELLO) {
+        pthread_mutex_lock(&hub->lock);
         peer->hello = true;
+        pthread_mutex_unlock(&hub->lock);
         welcome_all(hub);
         return true;
     }
@@ -293,8 +298,10 @@ static void admit(struct hub *hub)
         close(socket);
         return;
     }
+    pthread_mutex_lock(&hub->lock);
     hub->peers[mail.from].socket = socket;
     hub->peers[mail.from].hello = true;
+    pthread_mutex_unlock(&hub->lock);
     welcome_all(hub);
 }
 
@@ -306,12 +313,13 @@ static void prepare_polls(struct hub *hub)
     hub->polls[0] = (struct pollfd){.fd = hub->wake, .events = POLLIN};
     hub->polls[1] = (struct pollfd){.fd = hub->welcomed ? -1 : hub->listener, .events = POLLIN};
     pthread_mutex_lock(&hub->lock);
+    short reads = hub->inbox_bytes < INBOX_BYTES ? POLLIN : 0;
     for (int rank = 0; rank < hub->size; rank++) {
         struct peer *peer = &hub->peers[rank];
         if (peer->socket >= 0)
             write_outbox(peer);
         hub->polls[2 + rank] = (struct pollfd){
-            .fd = peer->socket, .events = (short)(POLLIN | (peer->first ? POLLOUT : 0))};
+            .fd = peer->socket, .events = (short)(reads | (peer->first ? POLLOUT : 0))};
     }
     pthread_mutex_unlock(&hub->lock);
 }
@@ -576,6 +584,7 @@ struct report *hub_receive(struct hub *hub, int64_t timeout_ns)
     int64_t until_ns = mail_clock_ns() + timeout_ns;
     struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     struct report *report = NULL;
+    bool caught_up = false;
     pthread_mutex_lock(&hub->lock);
     if (!hub->reports && timeout_ns > 0)
         pthread_cond_timedwait(&hub->arrived, &hub->lock, &until);
@@ -585,8 +594,13 @@ struct report *hub_receive(struct hub *hub, int64_t timeout_ns)
         if (!hub->reports)
             hub->reports_end = &hub->reports;
         report = node->report;
+        caught_up = hub->inbox_bytes >= INBOX_BYTES;
+        hub->inbox_bytes -= report->bytes;
+        caught_up = caught_up && hub->inbox_bytes < INBOX_BYTES;
     }
     pthread_mutex_unlock(&hub->lock);
     free(node);
+    if (caught_up)
+        wake_thread(hub);
     return report;
 }

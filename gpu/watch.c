@@ -15,6 +15,7 @@
 
 enum { WATCH_TICK_MS = 20 };
 #define DRAIN_NS  INT64_C(1000000000)
+#define SETTLE_NS INT64_C(100000000)
 #define SILENT_NS INT64_C(250000000)
 
 struct watch {
@@ -22,6 +23,7 @@ struct watch {
     struct diag *diag;
     int64_t limit_ns;
     int64_t progress, progress_ns; /* how much there was, and since when it is no more */
+    int64_t bereft_ns;             /* since when another process is known to be gone; 0: none is */
     bool drained;                  /* it is agreed where to end */
     int64_t abort_ns;              /* a drain ends here; DEVICE_FOREVER: nobody asked for one */
 };
@@ -136,13 +138,19 @@ static bool hangs_with_others(struct watch *watch)
     return true;
 }
 
-/* Another process died: what was waited for is said, then it is over. */
+/* Another process died: what was waited for is said, then it is over. Work that did not need the dead one
+   goes on for a moment, until it does. */
 static bool is_bereft(struct watch *watch)
 {
     struct run *run = watch->run;
     int gone = run->config.rendezvous ? rendezvous_gone(run->config.rendezvous) : -1;
     char why[40] = "whoever started the ranks is gone";
     if (gone < 0)
+        return false;
+    if (watch->bereft_ns == 0)
+        watch->bereft_ns = run_now(run);
+    if (run_now(run) - watch->bereft_ns < SETTLE_NS &&
+        device_world_status(run->world, NULL) == STATUS_OK)
         return false;
     if (gone < run->program->ranks)
         snprintf(why, sizeof why, "rank %d is gone", gone);

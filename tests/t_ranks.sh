@@ -164,8 +164,8 @@ check "a bad plan is said once" sh -c '"$1" --processes /dev/null 2>"$2"; test $
 
 check "one store has all ranks" prints 0 '"run":1' "$SWRUN" --processes -n 10 --json --db "$dir/a.db" "$dir/quick.yaml"
 if [ -x "$SWSIM" ]; then
-    check "and can be drawn" exits 0 "$SWSIM" render "$dir/a.db" -o "$dir/a.svg"
-    check "with the third rank" grep -q 'rank 2' "$dir/a.svg"
+    check "and can be drawn" exits 0 "$SWSIM" render "$dir/a.db" -o "$dir/a.dot"
+    check "with the third rank" grep -q 'rank 2' "$dir/a.dot"
 else
     skip "no swsim here to look into the store"
 fi
