@@ -3,7 +3,7 @@
  *
  * The launcher looks around every TICK: it passes signals on, collects what the ranks report, buries
  * who died. Ranks stop by themselves when one of them is gone, hangs or fails; what has not ended GRACE
- * later is killed, and so is everything when nothing moves for twice the time limit. A rank dies with
+ * later is killed, and so is everything when nothing moves for the time limit and nobody says so. A rank dies with
  * its launcher, whatever that died of.
  */
 #include "launch.h"
@@ -153,10 +153,10 @@ struct launcher {
     struct collector *collector;
     int ranks;
     pid_t *pids; /* [ranks]; 0: not ours, or buried */
-    int64_t timeout_ns;
     int wished;
     int64_t progress, progress_ns; /* the sum of all, and when it last grew */
     int64_t trouble_ns;            /* when something was first wrong; 0: nothing is */
+    bool silent;                   /* nobody makes progress, nor says so */
     bool killed;
 };
 
@@ -251,8 +251,9 @@ static bool in_trouble(struct launcher *launcher)
         launcher->progress_ns = now_ns;
     }
     collector_ends(launcher->collector, &good);
-    return !good || launcher->wished == RUNTIME_ABORT ||
-           now_ns - launcher->progress_ns > 2 * launcher->timeout_ns + GRACE_NS;
+    launcher->silent =
+        now_ns - launcher->progress_ns > collector_patience_ns(launcher->collector) + GRACE_NS;
+    return !good || launcher->wished == RUNTIME_ABORT || launcher->silent;
 }
 
 /* Patience with those who should have ended; false when it is at its end. */
@@ -278,6 +279,8 @@ static enum status look_after(struct launcher *launcher, struct diag *diag)
         pass_wish_on(launcher);
         if (!launcher->killed && !is_patient(launcher)) {
             launcher->killed = true;
+            if (launcher->silent)
+                diag_error(diag, STATUS_VIOLATED, "the ranks did not come together in time");
             kill_all(launcher);
         }
     }
@@ -328,9 +331,7 @@ static enum status lead(struct launch *launch, const struct plan *plan,
                         struct diag *diag)
 {
     struct launcher launcher = {.launch = launch,
-                                .ranks = options->ranks ? options->ranks : plan->ranks,
-                                .timeout_ns =
-                                    options->timeout_ns ? options->timeout_ns : RUNTIME_TIMEOUT_NS};
+                                .ranks = options->ranks ? options->ranks : plan->ranks};
     launcher.pids = calloc((size_t)launcher.ranks, sizeof *launcher.pids);
     if (!launcher.pids)
         return diag_no_memory(diag);

@@ -258,6 +258,16 @@ enum status collector_take(struct collector *collector, int64_t timeout_ns, stru
     return status;
 }
 
+int64_t collector_patience_ns(const struct collector *collector)
+{
+    const struct program *p = collector->program;
+    int64_t limit_ns = collector->options.timeout_ns, longest_ns = 0;
+    for (size_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].time_ns > longest_ns)
+            longest_ns = p->ops[i].time_ns;
+    return (limit_ns ? limit_ns : RUNTIME_TIMEOUT_NS) + longest_ns;
+}
+
 bool collector_has_end(const struct collector *collector, int rank)
 {
     return collector->ended[rank];

@@ -45,6 +45,8 @@ enum status collector_open(const struct plan *plan, const struct runtime_options
 /* Take what was reported, waiting up to timeout_ns for it. STATUS_OK, or why it cannot be kept. */
 enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag);
 /* Has this rank reported its end; have some; was it a good one for all that have? */
+/* How long nothing may move: the time limit, and the longest operation of the plan. */
+int64_t collector_patience_ns(const struct collector *collector);
 bool collector_has_end(const struct collector *collector, int rank);
 int collector_ends(const struct collector *collector, bool *good);
 /* What became of it; like runtime_run. Frees the collector in any case. */

@@ -188,6 +188,8 @@ static enum status run_recorded(struct run *run, const struct runtime_options *o
     if (end == WATCH_FINISHED && run->config.digest && concluded == STATUS_OK)
         status = first_of(status, data_results(run, results, diag));
 out:
+    if (run->journal)
+        journal_stop(run->journal); /* it looks at the devices */
     free(devices);
     return status;
 }

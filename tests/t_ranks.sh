@@ -240,4 +240,6 @@ check "no socket is left" sh -c '! grep "t_ranks.$1" /proc/net/unix' sh $$
 check "another number of ranks than processes" \
     sh -c 'PMI_RANK=0 PMI_SIZE=2 "$1" --ranks 3 -n 2 "$2" 2>&1 | grep -q "3 ranks, but 2 processes"' \
     sh "$SWRUN" "$dir/quick.yaml"
+check "ranks that never come are not waited for" complains 1 'did not come together in time' \
+    env PMI_RANK=0 PMI_SIZE=3 "$SWRUN" -n 10 --timeout 200ms --rendezvous "t_ranks.$$" "$dir/quick.yaml"
 done_testing
