@@ -12,26 +12,10 @@ enum { TURN_STEPS = 64 };
 
 /* ---- components ------------------------------------------------------------------------------ */
 
-/* Which ranks can ever notice each other: those of a communicator, and so on. Ranks of different
-   components share nothing but the answer of the data loader. */
-static void find_components(const struct program *p, int *component)
-{
-    for (int rank = 0; rank < p->ranks; rank++)
-        component[rank] = p->tasks ? rank : 0;
-    for (bool again = p->tasks > 0; again;) {
-        again = false;
-        for (int c = 0; c < p->comm_count; c++)
-            for (int m = 1; m < p->comms[c].count; m++) {
-                int *a = &component[p->comms[c].members[m - 1]];
-                int *b = &component[p->comms[c].members[m]];
-                again |= *a != *b;
-                *a = *b = *a < *b ? *a : *b;
-            }
-    }
-}
-
 static int component_of(const struct reducer *reducer, int agent)
 {
+    if (!reducer->has_components)
+        return 0;
     const struct agent *who = &reducer->program->agents[agent];
     int rank = who->kind == AGENT_COMM ? reducer->program->comms[who->index].members[0] : who->rank;
     return reducer->component[rank];
@@ -81,8 +65,11 @@ static int current_component(const struct reducer *reducer, const struct state *
     return current;
 }
 
+/* Where only one of them is asked about, the others do nothing worth a thought. */
 static bool has_components(const struct reducer *reducer)
 {
+    if (reducer->program->options.part)
+        return false;
     for (int rank = 0; rank < reducer->program->ranks; rank++)
         if (reducer->component[rank] != 0)
             return true;
@@ -303,20 +290,18 @@ int reducer_choices(struct reducer *reducer, const struct state *state, struct t
 bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace)
 {
     *reducer = (struct reducer){.program = program, .pace = pace, .last = -1};
-    reducer->component = calloc((size_t)program->ranks, sizeof *reducer->component);
+    reducer->component = program->fellows;
     bool work = worklist_init(&reducer->work, program);
     bool closure = agent_set_init(&reducer->closure, program->agent_count);
     bool best = agent_set_init(&reducer->best, program->agent_count);
-    if (!work || !closure || !best || !reducer->component)
+    if (!work || !closure || !best)
         return false;
-    find_components(program, reducer->component);
     reducer->has_components = has_components(reducer);
     return true;
 }
 
 void reducer_fini(struct reducer *reducer)
 {
-    free(reducer->component);
     worklist_fini(&reducer->work);
     agent_set_fini(&reducer->closure);
     agent_set_fini(&reducer->best);

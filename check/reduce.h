@@ -28,7 +28,7 @@ enum pace { PACE_ANY, PACE_LATE_DEVICE, PACE_LATE_ADMISSION };
 struct reducer {
     const struct program *program;
     enum pace pace;
-    int *component; /* per rank: the first rank of its component */
+    const int *component; /* per rank: the first rank of its component: program->fellows */
     bool has_components;
     int current; /* the component that goes on */
     int last;    /* the agent whose step was named last; -1: none */

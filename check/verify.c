@@ -48,6 +48,14 @@ static struct search_options base_options(const struct verify_options *options)
                                    .progress_arg = options->progress_arg};
 }
 
+static bool data_are_open(const struct program *program)
+{
+    bool open = false;
+    for (int rank = 0; program->tasks && rank < program->ranks; rank++)
+        open |= program->ends[rank] < 0;
+    return open;
+}
+
 /* Is there a run that avoids the violation? If the search for one is cut short, we say "some"; and
    where the states are too many to be kept it is not begun. */
 static enum status always_or_some(const struct program *program,
@@ -60,7 +68,7 @@ static enum status always_or_some(const struct program *program,
     struct search_options search = base_options(options);
     search.properties = bit(property);
     search.cut_at = bit(property);
-    search.endless = program->tasks > 0 && program->ends[0] < 0 && property != PROPERTY_DRAIN;
+    search.endless = data_are_open(program) && property != PROPERTY_DRAIN;
     struct search_result result;
     enum status status = search_run(program, &search, &result, diag);
     if (status != STATUS_OK)
@@ -112,8 +120,8 @@ static void judge(struct verify_report *report, unsigned by_structure, unsigned 
             report->outcome[p] = OUTCOME_UNDECIDED;
 }
 
-static enum status report_search(const struct program *program, const struct search_result *result,
-                                 struct verify_report *report, struct diag *diag)
+static enum status report_search(const struct search_result *result, struct verify_report *report,
+                                 struct diag *diag)
 {
     report->limit = result->limit;
     report->bitstate = result->coverage > 0 && result->limit == SEARCH_BITSTATE;
@@ -121,9 +129,6 @@ static enum status report_search(const struct program *program, const struct sea
     report->states = result->states;
     report->transitions = result->transitions;
     report->peak_bytes = result->peak_bytes;
-    report->iterations = program->tasks ? program->ends[0] : 0;
-    report->finite = program->tasks == 0;
-    report->driver = program->driver;
     if (!report->bitstate)
         return STATUS_OK;
     char text[64];
@@ -250,34 +255,148 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
     return status;
 }
 
-static enum status verify_program(const struct plan *plan, const struct program *program,
-                                  const struct verify_options *options,
-                                  struct verify_report *report, struct diag *diag)
+/* ---- the search for what structure leaves open ----------------------------------------------- */
+
+/* Search for `searched`, if there is any; the rest is proved `by_structure`. */
+static enum status search_program(const struct program *program,
+                                  const struct verify_options *options, unsigned by_structure,
+                                  unsigned searched, struct verify_report *report,
+                                  struct diag *diag)
 {
     struct search_options search = base_options(options);
     struct search_result result = {.complete = true};
-    unsigned by_structure = 0;
     enum status status = STATUS_OK;
-    if (!options->no_reduction)
-        status = structure_proves(program, &by_structure, diag);
-    bool faults = asks_for_faults(program, options);
-    if (faults) /* whether it hangs by itself must be known first */
-        search.properties |= bit(PROPERTY_DEADLOCK) | bit(PROPERTY_DRAIN) | bit(PROPERTY_MISMATCH);
-    by_structure &= search.properties;
-    search.properties &= ~by_structure & ~bit(PROPERTY_FAULTS);
-    search.stop_when_all = by_structure ? search.properties : 0;
-    search.stop_at = options->quick ? search.properties : 0;
+    search.properties = searched;
+    search.stop_when_all = by_structure ? searched : 0;
+    search.stop_at = options->quick ? searched : 0;
     search.bitstate_bytes = options->bitstate_bytes;
-    if (status == STATUS_OK && search.properties)
+    if (searched)
         status = search_run(program, &search, &result, diag);
     if (status != STATUS_OK)
         return status;
-    judge(report, by_structure, search.properties, &result);
-    status = report_search(program, &result, report, diag);
+    judge(report, by_structure, searched, &result);
+    status = report_search(&result, report, diag);
     if (status == STATUS_OK)
         status = options->quick ? find_suspects(program, &result, report, diag)
                                 : explain_findings(program, options, &result, report, diag);
     search_result_fini(&result);
+    return status;
+}
+
+/* ---- ranks that have nothing to do with each other ------------------------------------------- */
+
+/* A violation of one part is one of the whole, avoided by no run if the part cannot avoid it; what is
+   proved of every part is proved. */
+static enum outcome worse(enum outcome a, enum outcome b)
+{
+    static const int rank[] = {
+        [OUTCOME_PROVED] = 0, [OUTCOME_UNDECIDED] = 1, [OUTCOME_SOME] = 2, [OUTCOME_ALWAYS] = 3};
+    return rank[a] >= rank[b] ? a : b;
+}
+
+static void add_part(struct verify_report *whole, const struct verify_report *part)
+{
+    bool first = part->verdict == VERDICT_VIOLATED &&
+                 (whole->verdict != VERDICT_VIOLATED || part->first < whole->first);
+    for (int p = 0; p < PROPERTY_COUNT; p++) {
+        if (!is_violated(whole->outcome[p]))
+            whole->stories[p] = part->stories[p];
+        whole->outcome[p] = worse(whole->outcome[p], part->outcome[p]);
+    }
+    if (first) {
+        whole->first = part->first;
+        whole->suspects = part->suspects;
+    }
+    if (part->verdict == VERDICT_VIOLATED || whole->verdict == VERDICT_PROVED)
+        whole->verdict = part->verdict;
+    whole->limit = whole->limit ? whole->limit : part->limit;
+    whole->bitstate |= part->bitstate;
+    whole->no_memory |= part->no_memory;
+    whole->states += part->states;
+    whole->transitions += part->transitions;
+    whole->peak_bytes = part->peak_bytes > whole->peak_bytes ? part->peak_bytes : whole->peak_bytes;
+}
+
+/* Its texts are in the arena of the whole. */
+static enum status verify_part(const struct plan *plan, const struct program *whole, int rank,
+                               const struct verify_options *options, unsigned by_structure,
+                               unsigned searched, struct verify_report *report, struct diag *diag)
+{
+    struct program *program;
+    struct program_options built = whole->options;
+    struct verify_report part = {.arena = report->arena};
+    built.part = rank + 1;
+    enum status status = program_build(plan, &built, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = search_program(program, options, by_structure, searched, &part, diag);
+    program_close(program);
+    report->arena = part.arena;
+    if (status == STATUS_OK)
+        add_part(report, &part);
+    return status;
+}
+
+/* Do all ranks the same, each for itself? Then one speaks for all. */
+static bool ranks_are_one(const struct program *program)
+{
+    const struct pipeline *pipeline = &program->plan->pipeline;
+    return program->comm_count == 0 && pipeline->override_count == 0 && !pipeline->batches;
+}
+
+static bool has_parts(const struct program *program)
+{
+    for (int rank = 0; rank < program->ranks; rank++)
+        if (program->fellows[rank] != 0)
+            return true;
+    return false;
+}
+
+/* Ranks that cannot notice each other are verified apart: their steps interleave in very many ways,
+   none of which matters, and the hang of one is not the end of the others. */
+static enum status verify_parts(const struct plan *plan, const struct program *program,
+                                const struct verify_options *options, unsigned by_structure,
+                                unsigned searched, struct verify_report *report, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    report->verdict = VERDICT_PROVED;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        report->outcome[p] =
+            (by_structure | searched) & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+    for (int rank = 0; rank < program->ranks && status == STATUS_OK; rank++) {
+        if (program->fellows[rank] == rank)
+            status =
+                verify_part(plan, program, rank, options, by_structure, searched, report, diag);
+        if (ranks_are_one(program) || (options->quick && report->verdict == VERDICT_VIOLATED))
+            break;
+    }
+    return status;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static enum status verify_program(const struct plan *plan, const struct program *program,
+                                  const struct verify_options *options,
+                                  struct verify_report *report, struct diag *diag)
+{
+    unsigned by_structure = 0, asked = base_options(options).properties;
+    enum status status = STATUS_OK;
+    if (!options->no_reduction)
+        status = structure_proves(program, &by_structure, diag);
+    if (status != STATUS_OK)
+        return status;
+    bool faults = asks_for_faults(program, options);
+    if (faults) /* whether it hangs by itself must be known first */
+        asked |= bit(PROPERTY_DEADLOCK) | bit(PROPERTY_DRAIN) | bit(PROPERTY_MISMATCH);
+    by_structure &= asked;
+    unsigned searched = asked & ~by_structure & ~bit(PROPERTY_FAULTS);
+    if (searched && has_parts(program))
+        status = verify_parts(plan, program, options, by_structure, searched, report, diag);
+    else
+        status = search_program(program, options, by_structure, searched, report, diag);
+    report->iterations = program->tasks ? program->ends[0] : 0;
+    report->finite = program->tasks == 0;
+    report->driver = program->driver;
     if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))
         status = judge_faults(plan, program, options, report, diag);
     return status;

@@ -170,14 +170,15 @@ static void shift(const struct program *p, int32_t *c)
     int oldest = INT32_MAX;
     for (int rank = 0; rank < p->ranks; rank++) {
         int32_t first = rank_cells(p, c, rank)[RANK_OLDEST];
-        oldest = first < oldest ? first : oldest;
+        oldest = first < oldest && p->ends[rank] != 0 ? first : oldest;
     }
-    int by = oldest - p->history;
+    int by = oldest < INT32_MAX ? oldest - p->history : 0;
     if (by <= 0)
         return;
     c[0] = c[0] - by > 0 ? c[0] - by : 0;
     for (int rank = 0; rank < p->ranks; rank++)
-        shift_rank(p, c, rank, by);
+        if (p->ends[rank] != 0) /* else nothing ever happens there */
+            shift_rank(p, c, rank, by);
     for (int t = 0; t < p->thread_count; t++)
         if (p->threads[t].kind == THREAD_WORKER)
             shift_thread(p, c, t, by);

@@ -345,9 +345,13 @@ static void assign_hw_queues(struct lowering *lowering)
 }
 
 /* Ranks that share a communicator notice each other, and so on; in host programs flags and queues
-   may connect any two. */
-static void find_fellows(struct program *program)
+   may connect any two. Other ranks share nothing but the answer of the data loader. */
+static enum status find_fellows(struct lowering *lowering)
 {
+    struct program *program = lowering->program;
+    program->fellows = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->fellows)
+        return diag_no_memory(lowering->diag);
     for (int rank = 0; rank < program->ranks; rank++)
         program->fellows[rank] = program->tasks ? rank : 0;
     for (bool again = program->tasks > 0; again;) {
@@ -360,6 +364,16 @@ static void find_fellows(struct program *program)
                 *a = *b = *a < *b ? *a : *b;
             }
     }
+    return STATUS_OK;
+}
+
+/* Only one rank and its fellows are asked about: the others have no data. */
+static void leave_out_others(struct program *program)
+{
+    int part = program->options.part - 1;
+    for (int rank = 0; program->tasks && part >= 0 && rank < program->ranks; rank++)
+        if (program->fellows[rank] != program->fellows[part])
+            program->ends[rank] = 0;
 }
 
 static bool shares_comm(const struct program *program, int rank)
@@ -380,8 +394,7 @@ static enum status list_faults(struct lowering *lowering)
         return STATUS_OK;
     size_t most = (size_t)program->thread_count + 2 * (size_t)program->ranks;
     program->faults = ARENA_ARRAY(&program->arena, most, struct fault);
-    program->fellows = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
-    if (!program->faults || !program->fellows)
+    if (!program->faults)
         return diag_no_memory(lowering->diag);
     struct fault *next = program->faults;
     for (int t = 0; t < program->thread_count; t++)
@@ -393,7 +406,6 @@ static enum status list_faults(struct lowering *lowering)
     for (int rank = 0; program->ranks > 1 && rank < program->ranks; rank++)
         *next++ = (struct fault){FAULT_RANK, rank};
     program->fault_count = (int)(next - program->faults);
-    find_fellows(program);
     return STATUS_OK;
 }
 
@@ -593,6 +605,10 @@ static enum status lower(struct lowering *lowering)
         status = list_streams(lowering);
     if (status == STATUS_OK)
         assign_hw_queues(lowering);
+    if (status == STATUS_OK)
+        status = find_fellows(lowering);
+    if (status == STATUS_OK)
+        leave_out_others(lowering->program);
     if (status == STATUS_OK)
         status = list_faults(lowering);
     if (status == STATUS_OK)

@@ -31,6 +31,7 @@ struct program_options {
     int64_t iterations; /* pipeline form: iterations until the data ends; -1: any number */
     int ranks;          /* 0: as the plan says */
     int max_depth;      /* 0: as the plan says */
+    int part;           /* 0: all ranks; k + 1: rank k and its fellows, the others have no data */
     bool faults;        /* let one thing go wrong: see struct fault */
     bool no_knowledge;  /* keep no happens-before knowledge: races and lifetimes go unseen, and a
                            state is about half as large */
@@ -221,8 +222,7 @@ struct program {
     int agent_count;
     struct fault *faults; /* only with options.faults */
     int fault_count;
-    int *
-        fellows; /* with options.faults: per rank, the first of the ranks that can notice each other */
+    int *fellows; /* per rank, the first of the ranks that can notice each other */
     struct names names;
     bool has_lifetimes; /* host programs that free buffers */
     int event_families, flag_families, queue_count, lock_count, kernel_count;
