@@ -7,6 +7,7 @@
 
 #include "app.h"
 #include "options.h"
+#include "profiled.h"
 #include "progress.h"
 
 #include "core/parse.h"
@@ -393,6 +394,21 @@ static enum status predict_plan(struct app *app, const struct request *request,
     return status;
 }
 
+/* The same with measured times. */
+static enum status predict_profiled(struct app *app, const struct request *request,
+                                    const struct plan *plan, const char *spec)
+{
+    struct profile profile;
+    bool ranks = request->swept && strcmp(request->swept, "ranks") == 0;
+    int most = ranks ? (int)request->to : request->predict.program.ranks;
+    enum status status = profiled_read(app, spec, plan, most, &profile);
+    if (status != STATUS_OK)
+        return status;
+    status = predict_plan(app, request, &profile.plan);
+    profile_fini(&profile);
+    return status;
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static int processors(void)
@@ -437,7 +453,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
          0},
         {"threads", 0, "N", "threads for the replications (default: one a processor)",
          OPTION_INTEGER, &threads, 1, PREDICT_MAX_THREADS},
-        {"profile", 0, "FILE", "times from a trace store (not in this version)", OPTION_TEXT,
+        {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
          &profile, 0, 0},
     };
     const struct command command = {
@@ -466,7 +482,11 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
             "the\n"
             "maximum cycle ratio of the event graph; where that does not apply the report says "
             "why.\n"
-            "Of more than ten million iterations the quantiles are those of a sample.",
+            "Of more than ten million iterations the quantiles are those of a sample.\n"
+            "\n"
+            "With --profile the CPU part and the device part of every task take what they took in\n"
+            "a serial run ('swrun --serial --db FILE PLAN'), drawn from the measured durations;\n"
+            "without RUN in its newest one of a plan of this name.",
         .examples = "  swsim predict plans/torchrec/sparse_dist.yaml\n"
                     "  swsim predict --jitter='H2D=lognormal(cv=0.3)' --driver=dataflow \\\n"
                     "      --sweep=max_depth=1..8 plans/torchrec/sparse_dist.yaml\n"
@@ -481,8 +501,9 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    if (profile)
-        return diag_error(&app->diag, STATUS_USAGE, "predict --profile: not in this version");
+    if (profile && jitters.count)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found --jitter with --profile, which has the measured jitter");
     request.predict = (struct predict_options){
         .program = {.iterations = iterations, .ranks = (int)ranks, .max_depth = (int)max_depth},
         .seed = (uint64_t)seed,
@@ -506,7 +527,9 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         return status;
     if (times)
         status = set_times(app, times, &plan);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && profile)
+        status = predict_profiled(app, &request, &plan, profile);
+    else if (status == STATUS_OK)
         status = predict_plan(app, &request, &plan);
     plan_fini(&plan);
     return status;

@@ -27,7 +27,7 @@ static enum status begin_run(struct ledger *ledger, const struct runtime_options
         .ranks = p->ranks,
         .iterations_wanted = p->tasks ? p->options.iterations : 0,
         .created_unix_s = (int64_t)time(NULL),
-        .note = options->serial ? "serial" : NULL,
+        .note = options->serial ? RUN_NOTE_SERIAL : NULL,
     };
     return store_begin_run(ledger->store, &info, &ledger->run, diag);
 }
@@ -487,7 +487,8 @@ static void store_figures(struct ledger *ledger, const struct runtime_result *re
                    {"iteration_p99_ns", result->iteration.p99_ns},
                    {"fill_ns", (double)result->fill_ns},
                    {"drain_ns", (double)result->drain_ns},
-                   {"serial_ns", (double)result->serial_ns}};
+                   {"serial_ns", (double)result->serial_ns},
+                   {RUN_STAT_DEPTH, ledger->program->tasks ? ledger->program->depth : 0}};
     for (size_t i = 0; i < sizeof figures / sizeof *figures && writes(ledger); i++)
         if (figures[i].value > 0)
             fail(ledger, store_add_stat(ledger->store, ledger->run, figures[i].key,

@@ -63,6 +63,12 @@ enum edge_kind { EDGE_KIND_LIST(X) };
 /* How far a run came. A run that was killed stays RUN_OPEN. */
 enum run_finished { RUN_OPEN, RUN_FINISHED, RUN_INTERRUPTED };
 
+/* The note of a measured run that did one task after another; profiles come from such runs. */
+#define RUN_NOTE_SERIAL "serial"
+
+/* The figure that says how many iterations a rank of a measured pipeline could have in flight. */
+#define RUN_STAT_DEPTH "depth"
+
 const char *run_kind_text(enum run_kind kind);
 const char *run_driver_text(enum run_driver driver);
 const char *trace_agent_kind_text(enum trace_agent_kind kind);

@@ -1,0 +1,17 @@
+/*
+ * profiled.h - `--profile FILE[:RUN]`: a plan with times from a measured serial run.
+ */
+#ifndef SWSIM_PROFILED_H
+#define SWSIM_PROFILED_H
+
+#include "app.h"
+
+#include "sim/profile.h"
+
+/* Read the profile that `spec` names for `plan` on `ranks` ranks (0: the plan's), and say in notes
+   where its times come from. FILE alone: its newest serial run of a plan of that name. Failures as for
+   store_open and profile_read; *out is ended with profile_fini. */
+enum status profiled_read(struct app *app, const char *spec, const struct plan *plan, int ranks,
+                          struct profile *out);
+
+#endif
