@@ -18,7 +18,7 @@ static const struct verb {
     {"generate", "NAME", "a pipeline-parallel plan", cmd_generate},
     {"export", "PLAN", "the plan as YAML, JSON or CSV", cmd_export},
     {"import", "FILE", "trace or schedule in", NULL},
-    {"compare", "DB", "predicted against measured", NULL},
+    {"compare", "DB", "predicted against measured", cmd_compare},
     {"tune", "PLAN", "find a better plan", NULL},
     {"runs", "DB", "what is in a trace store", cmd_runs},
 };

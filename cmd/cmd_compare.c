@@ -1,0 +1,267 @@
+/* cmd_compare.c - `swsim compare`: the pipelined runs of a trace store beside their predictions. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "options.h"
+
+#include "core/json.h"
+#include "core/parse.h"
+#include "core/units.h"
+#include "sim/compare.h"
+
+/* Shares below a thousandth, measured and predicted, are not shown. */
+#define SHOWN 0.001
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static const char *show_time(double ns, char out[UNITS_TEXT])
+{
+    if (isnan(ns))
+        snprintf(out, UNITS_TEXT, "-");
+    else
+        units_show_time(ns, out);
+    return out;
+}
+
+static const char *show_error(double error, char out[UNITS_TEXT])
+{
+    if (isnan(error))
+        snprintf(out, UNITS_TEXT, "-");
+    else
+        snprintf(out, UNITS_TEXT, "%+.1f%%", 100 * error);
+    return out;
+}
+
+/* A row of a stream: measured and predicted share of one thing it did. */
+static void print_share(const char *stream, const char *what, bool accounted, double measured,
+                        double predicted)
+{
+    printf("      %-16s  %-16s", stream, what);
+    if (accounted)
+        printf("  %8.1f%%", 100 * measured);
+    else
+        printf("  %9s", "-");
+    printf("  %8.1f%%\n", 100 * predicted);
+}
+
+static void print_stream(const struct comparison *run, const struct compared_stream *stream)
+{
+    const struct compared_account *measured = &stream->measured, *predicted = &stream->predicted;
+    print_share(stream->name, "busy", run->accounted, measured->busy, predicted->busy);
+    for (int i = 0; i < STALL_COUNT; i++)
+        if (measured->stall[i] >= SHOWN || predicted->stall[i] >= SHOWN)
+            print_share("", stall_words((enum stall_cause)i), run->accounted, measured->stall[i],
+                        predicted->stall[i]);
+}
+
+static void print_run(const struct comparison *run, bool quiet)
+{
+    char measured[UNITS_TEXT], predicted[UNITS_TEXT], error[UNITS_TEXT];
+    printf("%4" PRId64 "  %-32s  %-8s  %5d  %5d  %9s  %9s  %7s\n", run->run, run->plan,
+           driver_key(run->driver), run->depth, run->ranks, show_time(run->measured_ns, measured),
+           show_time(run->predicted_ns, predicted), show_error(run->error, error));
+    for (size_t i = 0; i < run->stream_count && !quiet; i++)
+        print_stream(run, &run->streams[i]);
+}
+
+static void print_all(const struct compared *compared, bool quiet)
+{
+    char median[UNITS_TEXT], worst[UNITS_TEXT];
+    printf("%4s  %-32s  %-8s  %5s  %5s  %9s  %9s  %7s\n", "Run", "Plan", "Driver", "Depth", "Ranks",
+           "Measured", "Predicted", "Error");
+    for (size_t i = 0; i < compared->run_count; i++)
+        print_run(&compared->runs[i], quiet);
+    printf("\nmedian error %s, worst %s, of %zu run%s\n",
+           show_error(compared->median_error, median) + 1,
+           show_error(compared->worst_error, worst) + 1, compared->run_count,
+           compared->run_count == 1 ? "" : "s");
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void write_account(const char *key, const struct compared_account *account, bool known,
+                          struct json *json)
+{
+    json_key(json, key);
+    if (!known) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    json_put_double(json, "busy", account->busy);
+    json_key(json, "stall");
+    json_begin_object(json);
+    for (int i = 0; i < STALL_COUNT; i++)
+        json_put_double(json, stall_key((enum stall_cause)i), account->stall[i]);
+    json_end_object(json);
+    json_end_object(json);
+}
+
+static void write_streams(const struct comparison *run, struct json *json)
+{
+    json_key(json, "streams");
+    json_begin_object(json);
+    for (size_t i = 0; i < run->stream_count; i++) {
+        json_key(json, run->streams[i].name);
+        json_begin_object(json);
+        write_account("measured", &run->streams[i].measured, run->accounted, json);
+        write_account("predicted", &run->streams[i].predicted, true, json);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+static void write_run(const struct comparison *run, struct json *json)
+{
+    json_begin_object(json);
+    json_put_int(json, "run", run->run);
+    json_put_int(json, "serial_run", run->serial_run);
+    json_put_string(json, "plan", run->plan);
+    json_put_string(json, "driver", driver_key(run->driver));
+    json_put_string(json, "device", run->device);
+    json_put_int(json, "depth", run->depth);
+    json_put_int(json, "ranks", run->ranks);
+    json_put_int(json, "iterations", run->iterations);
+    json_put_int(json, "profiled_iterations", run->profiled);
+    json_put_int(json, "warm_up_iterations", run->warm_up);
+    json_put_int(json, "parts_not_measured", (int64_t)run->missing);
+    json_put_double(json, "measured_ns", run->measured_ns);
+    json_put_double(json, "predicted_ns", run->predicted_ns);
+    json_put_double(json, "error", run->error);
+    write_streams(run, json);
+    json_end_object(json);
+}
+
+static enum status write_all(struct app *app, const struct compared *compared)
+{
+    struct json json;
+    json_open(&json, stdout);
+    json_begin_object(&json);
+    json_key(&json, "runs");
+    json_begin_array(&json);
+    for (size_t i = 0; i < compared->run_count; i++)
+        write_run(&compared->runs[i], &json);
+    json_end_array(&json);
+    json_put_int(&json, "runs_without_serial", (int64_t)compared->unmatched);
+    json_put_double(&json, "median_error", compared->median_error);
+    json_put_double(&json, "worst_error", compared->worst_error);
+    json_end_object(&json);
+    return json_close(&json, &app->diag);
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+/* "5%" or "0.05", as a share; NAN where nothing was said. */
+static enum status parse_limit(struct app *app, const char *text, double *out)
+{
+    char *end;
+    *out = NAN;
+    if (!text)
+        return STATUS_OK;
+    double value = strtod(text, &end);
+    bool percent = end != text && strcmp(end, "%") == 0;
+    if (end == text || (*end && !percent) || !isfinite(value) || value < 0)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--limit-error: found '%s', expected a share such as 5%% or 0.05", text);
+    *out = percent ? value / 100 : value;
+    return STATUS_OK;
+}
+
+static enum status compare_runs(struct app *app, const char *path,
+                                const struct compare_options *options, double limit)
+{
+    struct store *store;
+    struct compared compared;
+    enum status status = store_open(path, false, &store, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = compare_store(store, options, &compared, &app->diag);
+    enum status closed = store_close(store, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (app->json)
+        status = write_all(app, &compared);
+    else
+        print_all(&compared, app->quiet);
+    if (status == STATUS_OK && compared.worst_error > limit)
+        status = diag_error(&app->diag, STATUS_VIOLATED,
+                            "the worst error is %.1f%%, expected at most %.1f%%",
+                            100 * compared.worst_error, 100 * limit);
+    compared_fini(&compared);
+    return app_worse(status, closed);
+}
+
+/* The canonical text by which runs of this plan are known. */
+static enum status plan_text(struct app *app, const char *path, char **out)
+{
+    struct plan plan;
+    enum status status = plan_read(path, &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = app_plan_text(app, &plan, out);
+    plan_fini(&plan);
+    return status;
+}
+
+static int processors(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count > PREDICT_MAX_THREADS ? PREDICT_MAX_THREADS : (int)count;
+}
+
+enum status cmd_compare(struct app *app, int argc, char **argv)
+{
+    int64_t run = STORE_ALL, seed = 1, replications = 10;
+    const char *limit_text = NULL;
+    const struct option_spec options[] = {
+        {"run", 0, "N", "only this run (default: all pipelined ones)", OPTION_INTEGER, &run, 0,
+         INT64_MAX},
+        {"limit-error", 0, "SHARE", "exit with 1 when the worst error is more, as in 5%",
+         OPTION_TEXT, &limit_text, 0, 0},
+        {"replications", 0, "N", "of each prediction (default 10)", OPTION_INTEGER, &replications,
+         1, PREDICT_MAX_REPLICATIONS},
+        {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, &seed, 0, INT64_MAX},
+    };
+    const struct command command = {
+        .name = "swsim compare",
+        .arguments = "DB [PLAN]",
+        .about =
+            "Predict the pipelined runs in a trace store and say how far off the predictions are.\n"
+            "\n"
+            "Times come from the newest serial run of the same plan, on the same device, with as\n"
+            "many ranks: 'swrun --serial --db DB PLAN' makes one. The pipelined runs themselves\n"
+            "tell their predictions nothing but driver, depth and number of iterations. Measured\n"
+            "stall accounts come from the steps of the run, which went through the same machine.\n"
+            "With PLAN only its own runs are looked at.",
+        .examples = "  swrun --serial --db=runs.db plan.yaml\n"
+                    "  swrun --driver=both --db=runs.db plan.yaml\n"
+                    "  swsim compare --limit-error=5% runs.db",
+        .options = options,
+        .option_count = OPTION_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 2,
+    };
+    struct arguments arguments;
+    enum status status;
+    double limit;
+    char *text = NULL;
+    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+        return status;
+    status = parse_limit(app, limit_text, &limit);
+    if (status == STATUS_OK && arguments.count == 2)
+        status = plan_text(app, arguments.items[1], &text);
+    if (status == STATUS_OK)
+        status = compare_runs(app, arguments.items[0],
+                              &(struct compare_options){.run = run,
+                                                        .plan = text,
+                                                        .seed = (uint64_t)seed,
+                                                        .replications = (int)replications,
+                                                        .threads = processors()},
+                              limit);
+    free(text);
+    return status;
+}
