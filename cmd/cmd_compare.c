@@ -70,15 +70,16 @@ static void print_run(const struct comparison *run, bool quiet)
 
 static void print_all(const struct compared *compared, bool quiet)
 {
-    char median[UNITS_TEXT], worst[UNITS_TEXT];
     printf("%4s  %-32s  %-8s  %5s  %5s  %9s  %9s  %7s\n", "Run", "Plan", "Driver", "Depth", "Ranks",
            "Measured", "Predicted", "Error");
     for (size_t i = 0; i < compared->run_count; i++)
         print_run(&compared->runs[i], quiet);
-    printf("\nmedian error %s, worst %s, of %zu run%s\n",
-           show_error(compared->median_error, median) + 1,
-           show_error(compared->worst_error, worst) + 1, compared->run_count,
-           compared->run_count == 1 ? "" : "s");
+    if (isnan(compared->worst_error))
+        printf("\nno error: the runs are too short for an iteration time\n");
+    else
+        printf("\nmedian error %.1f%%, worst %.1f%%, of %zu run%s\n", 100 * compared->median_error,
+               100 * compared->worst_error, compared->run_count,
+               compared->run_count == 1 ? "" : "s");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

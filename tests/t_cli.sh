@@ -99,7 +99,7 @@ for verb in verify predict render schedule stages lower generate export runs; do
     check "swsim $verb --version" prints "swsim " "$SWSIM" "$verb" --version
     check "swsim --help knows $verb" prints "  $verb " "$SWSIM" --help
 done
-for verb in import compare tune; do
+for verb in import tune; do
     check "swsim $verb says that it is not there" says 2 "$verb: not in this version" \
         "$SWSIM" "$verb" x
     check "and --help does, too" sh -c "'$SWSIM' --help | grep '^  $verb .*not in this version'"

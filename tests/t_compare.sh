@@ -1,0 +1,175 @@
+#!/bin/sh
+# `swsim compare` and `swsim predict --profile`: from runs to errors, and what is no basis for them.
+set -u
+: "${srcdir:=.}"
+: "${SWSIM:=./swsim}"
+: "${SWRUN:=./swrun}"
+. "$srcdir/tests/tap.sh"
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+
+# Tasks without work of their own: they sleep.
+cat >"$dir/plan.yaml" <<'PLAN'
+swplan: 1
+name: three_streams
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 400us, host_time: 50us, writes: [batch]}
+  Work: {stage: 1, time: 800us, host_time: 50us, reads: [batch], writes: [result]}
+  Back: {stage: 2, stream: back, time: 300us, reads: [result]}
+intra_iter_deps:
+  - [Work, Copy]
+  - [Back, Work]
+buffers: {batch: {scope: iteration, bytes: 4KiB}, result: {scope: iteration, bytes: 1KiB}}
+PLAN
+cat >"$dir/ranks.yaml" <<'PLAN'
+swplan: 1
+name: two_ranks
+ranks: 2
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 400us}
+  Sum: {stage: 1, time: 300us, work: {collective: all_reduce, comm: all, bytes: 1KiB}}
+intra_iter_deps:
+  - [Sum, Copy]
+comms: {all: all}
+PLAN
+sed 's/^name: .*/name: another/' "$dir/plan.yaml" >"$dir/another.yaml"
+sed 's/^  Back:/  Late: {stage: 2, stream: back, time: 2ms}\n&/' "$dir/plan.yaml" >"$dir/more.yaml"
+sed 's/800us/900us/' "$dir/plan.yaml" >"$dir/edited.yaml"
+printf 'swplan: 1\nname: two_kernels\nthreads: {r0.main: [{launch: a, time: 1ms}]}\n' >"$dir/threads.yaml"
+
+run()
+{
+    exits 0 "$SWRUN" --quiet -n 12 "$@"
+}
+
+# keys KEY...: the JSON of a comparison has these keys.
+keys()
+{
+    exits 0 "$SWSIM" compare --json "$dir/runs.db" || return
+    for key in "$@"; do
+        grep -q "\"$key\":" "$dir/out" || { echo "no $key"; return 1; }
+    done
+}
+
+# same COMMAND...: the command says the same twice.
+same()
+{
+    "$@" >"$dir/first" 2>&1 && "$@" >"$dir/second" 2>&1 && cmp "$dir/first" "$dir/second"
+}
+
+compare="$SWSIM compare"
+predict="$SWSIM predict"
+
+# ---- runs ----------------------------------------------------------------------------------------
+
+check "a pipelined run" run --db "$dir/runs.db" "$dir/plan.yaml"
+check "alone it cannot be predicted" complains 3 'found no serial run' $compare "$dir/runs.db"
+check "the run is named" complains 3 'run 1, three_streams: left out: no serial run' $compare "$dir/runs.db"
+check "nor is it a profile" complains 3 'no finished serial run of three_streams, only runs in which' \
+    $predict --profile "$dir/runs.db" "$dir/plan.yaml"
+check "nor by its number" complains 3 'run 1 of three_streams is not serial' \
+    $predict --profile "$dir/runs.db:1" "$dir/plan.yaml"
+check "a serial run" run --serial --db "$dir/runs.db" "$dir/plan.yaml"
+check "a data-flow run of depth 2" run --driver dataflow --max-depth 2 --db "$dir/runs.db" "$dir/plan.yaml"
+check "two ranks" run --db "$dir/runs.db" "$dir/ranks.yaml"
+check "two ranks, serial" run --serial --db "$dir/runs.db" "$dir/ranks.yaml"
+check "no steps" run --no-check --db "$dir/runs.db" "$dir/plan.yaml"
+
+# ---- compare -------------------------------------------------------------------------------------
+
+check "runs are compared" prints 0 ' 1  three_streams  *clock  *3  *1  *[0-9.]* [mun]*s  *[0-9.]* [mun]*s  *[-+][0-9.]*%' \
+    $compare "$dir/runs.db"
+check "with driver and depth" prints 0 ' 3  three_streams  *dataflow  *2  *1' $compare "$dir/runs.db"
+check "with two ranks" prints 0 ' 4  two_ranks  *clock  *2  *2' $compare "$dir/runs.db"
+check "with accounts" prints 0 'memcpy  *busy  *[0-9.]*%  *[0-9.]*%' $compare "$dir/runs.db"
+check "without steps there is only a predicted one" prints 0 'memcpy  *busy  *-  *[0-9.]*%' \
+    $compare --run 6 "$dir/runs.db"
+check "the last line sums up" prints 0 '^median error [0-9.]*%, worst [0-9.]*%, of 4 runs$' $compare "$dir/runs.db"
+check "--quiet leaves out the streams" exits 0 $compare --quiet "$dir/runs.db"
+check "indeed" sh -c '! grep -q memcpy "$1"' sh "$dir/out"
+check "--run takes one" prints 0 'of 1 run$' $compare --run 3 "$dir/runs.db"
+check "a plan takes its own" prints 0 'of 1 run$' $compare "$dir/runs.db" "$dir/ranks.yaml"
+check "one seed, one answer" same $compare --json "$dir/runs.db"
+check "JSON has its keys" keys runs run serial_run plan driver device depth ranks iterations profiled_iterations \
+    warm_up_iterations parts_not_measured measured_ns predicted_ns error streams measured predicted busy stall \
+    dependence clock backpressure host head_of_line peer resource no_more_data runs_without_serial median_error \
+    worst_error
+check "with figures where there are some" sh -c '! grep -qE "\"(error|median_error|worst_error)\":null" "$1"' sh "$dir/out"
+check "an error below the limit" exits 0 $compare --limit-error 100000% "$dir/runs.db"
+check "an error above it" complains 1 'the worst error is .*, expected at most 0.0%' $compare --limit-error 0 "$dir/runs.db"
+
+# ---- predict --profile ---------------------------------------------------------------------------
+
+check "predict says where its times are from" complains 0 'times from run 2 of .*runs.db, serial, on host.*: 10 iterations, after 2 that' \
+    $predict --profile "$dir/runs.db" "$dir/plan.yaml"
+check "they vary" prints 0 'durations vary' $predict --profile "$dir/runs.db" "$dir/plan.yaml"
+check "a run by its number" complains 0 'times from run 5' $predict --profile "$dir/runs.db:5" --driver clock "$dir/ranks.yaml"
+check "more ranks than measured" exits 0 $predict --profile "$dir/runs.db" --ranks 4 -n 20 "$dir/ranks.yaml"
+check "also one after another" exits 0 $predict --profile "$dir/runs.db" --sweep ranks=1..3 -n 20 "$dir/ranks.yaml"
+check "a task that was not measured keeps its time" complains 0 'not measured: the device part of Late on rank 0' \
+    $predict --profile "$dir/runs.db" "$dir/more.yaml"
+check "--quiet does not say it" $predict --quiet --profile "$dir/runs.db" "$dir/more.yaml"
+check "jitter is measured" complains 2 '--jitter with --profile' \
+    $predict --profile "$dir/runs.db" --jitter '*=exponential' "$dir/plan.yaml"
+
+# ---- what is wrong -------------------------------------------------------------------------------
+
+check "no such run" complains 3 'run 9 is no finished, measured run' $compare --run 9 "$dir/runs.db"
+check "another plan" complains 3 'found no finished, measured run of a pipeline with this plan' \
+    $compare "$dir/runs.db" "$dir/another.yaml"
+check "an edited plan is another" complains 3 'with this plan' $compare "$dir/runs.db" "$dir/edited.yaml"
+check "no profile of another plan" complains 3 'no finished serial run of another' \
+    $predict --profile "$dir/runs.db" "$dir/another.yaml"
+check "no profile in a run that is not there" complains 3 'no run 77' $predict --profile "$dir/runs.db:77" "$dir/plan.yaml"
+check "no profile for a plan without tasks" complains 2 'only plans of the pipeline form' \
+    $predict --profile "$dir/runs.db:2" "$dir/threads.yaml"
+check "a simulated run is not measured" exits 0 $predict -n 20 --driver clock --db "$dir/simulated.db" "$dir/plan.yaml"
+check "so there is nothing to compare" complains 3 'found no finished, measured run' $compare "$dir/simulated.db"
+check "one iteration" run -n 1 --db "$dir/runs.db" "$dir/plan.yaml"
+check "has no time between two" prints 0 '^no error' $compare --quiet --run 7 "$dir/runs.db"
+check "no limit" complains 2 'expected a share' $compare --limit-error few "$dir/runs.db"
+check "no store" exits 2 $compare "$dir/none.db"
+cp "$dir/plan.yaml" "$dir/plan.db"
+check "no store either" complains 3 'plan.db' $compare "$dir/plan.db"
+check "no profile in it" complains 3 'plan.db' $predict --profile "$dir/plan.db" "$dir/plan.yaml"
+
+if command -v python3 >/dev/null; then
+    # damaged SQL: the store after something else has been at it.
+    damaged()
+    {
+        cp "$dir/runs.db" "$dir/damaged.db"
+        python3 -c 'import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute(sys.argv[2])
+db.commit()' "$dir/damaged.db" "$1"
+    }
+    damaged "UPDATE step SET agent = 'nobody' WHERE run = 1 AND seq = 20"
+    check "a step of nobody" complains 3 'run 1: the plan cannot take its step 20' $compare "$dir/damaged.db"
+    damaged "DELETE FROM step WHERE run = 1 AND seq = 3"
+    check "a step is missing" complains 3 'run 1: the plan cannot take its step' $compare "$dir/damaged.db"
+    damaged "UPDATE run SET plan_text = 'swplan: 1' WHERE plan_name = 'three_streams'"
+    check "no plan" complains 3 'plan of run 1' $compare "$dir/damaged.db"
+    damaged "DELETE FROM iteration WHERE run = 1 AND number = 3"
+    check "an iteration is missing" complains 3 'run 1: found iteration 4' $compare "$dir/damaged.db"
+    damaged "UPDATE stat SET value = -3 WHERE key = 'depth'"
+    check "a depth that cannot be" complains 3 'found depth -3' $compare "$dir/damaged.db"
+    damaged "UPDATE run SET ranks = 0"
+    check "no ranks" complains 3 'ranks' $compare "$dir/damaged.db"
+    damaged "UPDATE run SET iterations_wanted = -1"
+    check "no number of iterations" complains 3 'found -1 iterations' $compare "$dir/damaged.db"
+    damaged "UPDATE span SET kind = 'nothing' WHERE run = 2"
+    check "spans of no kind" complains 3 'damaged' $compare "$dir/damaged.db"
+    damaged "DELETE FROM span WHERE run = 2"
+    check "a serial run without spans" complains 3 'run 2 measured none of the tasks' $compare "$dir/damaged.db"
+    damaged "DELETE FROM span WHERE run = 2 AND task = 'Work'"
+    check "a task was not measured" complains 0 'not measured: the device part of Work' \
+        $predict --profile "$dir/damaged.db" "$dir/plan.yaml"
+    check "and that is counted" prints 0 '"parts_not_measured":2' $compare --json "$dir/damaged.db"
+    damaged "UPDATE run SET finished = 2 WHERE id = 2"
+    check "a serial run that was interrupted" complains 3 'no serial run of this plan' $compare --run 1 "$dir/damaged.db"
+else
+    skip "python3 damages stores, and is not here"
+fi
+
+done_testing
