@@ -2,43 +2,7 @@
 #include "gpu/variant.h"
 
 #include "core/order.h"
-
-/* On the host device a send always waits for its receive; whether NCCL buffers it, it decides. */
-static bool drop_eager(struct variant *variant)
-{
-    struct plan *plan = &variant->plan;
-    struct comm *comms = ARENA_ARRAY(&variant->arena, plan->comm_count, struct comm);
-    bool eager = plan->programs.eager_messages > 0 || plan->programs.eager_bytes > 0;
-    for (size_t c = 0; comms && c < plan->comm_count; c++) {
-        comms[c] = plan->comms[c];
-        eager = eager || comms[c].eager_messages > 0 || comms[c].eager_bytes > 0;
-        comms[c].eager_messages = 0;
-        comms[c].eager_bytes = 0;
-    }
-    if (comms)
-        plan->comms = comms;
-    plan->programs.eager_messages = 0;
-    plan->programs.eager_bytes = 0;
-    return eager;
-}
-
-/* What a real device decides for itself is not a rule of the machine here. */
-static void relax(struct variant *variant, enum device_kind device, struct diag *diag)
-{
-    struct machine_spec *machine = &variant->plan.machine;
-    if (machine->hw_queues > 0)
-        diag_note(diag, "machine.hw_queues is left to the device");
-    if (machine->launch_order_implicit)
-        diag_note(diag, "machine.launch_order_implicit is left to the device");
-    machine->hw_queues = 0;
-    machine->launch_order_implicit = false;
-    if (device == DEVICE_KIND_HOST && drop_eager(variant))
-        diag_note(diag, "the host device has no eager messages: a send waits for its receive");
-    if (device == DEVICE_KIND_CUDA && machine->sm_slots > 0)
-        diag_note(diag, "machine.sm_slots is left to the device");
-    if (device == DEVICE_KIND_CUDA)
-        machine->sm_slots = 0;
-}
+#include "core/relax.h"
 
 static struct task *serial_tasks(struct arena *arena, const struct task *tasks, size_t count)
 {
@@ -94,8 +58,7 @@ enum status variant_init(struct variant *variant, const struct plan *plan, bool 
 {
     variant->plan = *plan;
     arena_init(&variant->arena, 0);
-    relax(variant, device, diag);
-    if (variant->arena.failed)
+    if (!plan_relax(&variant->plan, &variant->arena, device == DEVICE_KIND_CUDA, diag))
         return diag_no_memory(diag);
     return serial ? make_serial(variant, plan, diag) : STATUS_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/parse.h"
+#include "core/relax.h"
 #include "sim/observe.h"
 
 /* ---- which runs ------------------------------------------------------------------------------ */
@@ -66,21 +67,6 @@ static bool is_wanted(const struct entry *entry, const struct compare_options *o
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */
-
-/* As a device takes it: without the rules that are the device's own. */
-static bool leave_to_device(struct plan *plan, struct arena *arena)
-{
-    struct comm *comms = ARENA_ARRAY(arena, plan->comm_count + 1, struct comm);
-    for (size_t c = 0; comms && c < plan->comm_count; c++) {
-        comms[c] = plan->comms[c];
-        comms[c].eager_messages = 0;
-        comms[c].eager_bytes = 0;
-    }
-    plan->comms = comms;
-    plan->machine.hw_queues = 0;
-    plan->machine.launch_order_implicit = false;
-    return comms;
-}
 
 static const struct trace_stat *find_stat(const struct trace *trace, const char *key)
 {
@@ -309,10 +295,11 @@ static enum status compare_run(struct store *store, const struct compare_options
         return status;
     out->accounted = trace.step_count > 0;
     struct plan taken = plan;
+    bool cuda = strncmp(run->info.device, "cuda", strlen("cuda")) == 0;
     if (plan.form != FORM_PIPELINE)
         status = diag_error(diag, STATUS_INPUT, "run %" PRId64 ": %s is not of the pipeline form",
                             run->id, plan.name);
-    else if (!leave_to_device(&taken, scratch))
+    else if (!plan_relax(&taken, scratch, cuda, NULL))
         status = diag_no_memory(diag);
     if (status == STATUS_OK)
         status = compare_trace(store, options, &taken, &trace, arena, out, diag);
