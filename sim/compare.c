@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/parse.h"
-#include "core/relax.h"
 #include "sim/observe.h"
+#include "sim/rerun.h"
 
 /* ---- which runs ------------------------------------------------------------------------------ */
 
@@ -64,42 +63,6 @@ static bool is_wanted(const struct entry *entry, const struct compare_options *o
     return !entry->serial && entry->info.driver != RUN_DRIVER_NONE &&
            (options->run < 0 || entry->id == options->run) &&
            (!options->plan || strcmp(options->plan, entry->info.plan_text) == 0);
-}
-
-/* ---- the plan -------------------------------------------------------------------------------- */
-
-static const struct trace_stat *find_stat(const struct trace *trace, const char *key)
-{
-    for (size_t i = 0; i < trace->stat_count; i++)
-        if (strcmp(trace->stats[i].key, key) == 0)
-            return &trace->stats[i];
-    return NULL;
-}
-
-/* How the run was made. A run of an older version does not say its depth: then it is the plan's. */
-static enum status program_options(const struct trace *trace, struct program_options *out,
-                                   struct diag *diag)
-{
-    const struct trace_stat *depth = find_stat(trace, RUN_STAT_DEPTH);
-    bool dataflow = trace->info.driver == RUN_DRIVER_DATAFLOW;
-    if (depth && !(depth->value >= 1 && depth->value <= PLAN_MAX_DEPTH))
-        return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": found depth %g, expected 1 to %d",
-                          trace->run, depth->value, PLAN_MAX_DEPTH);
-    if (trace->info.ranks < 1 || trace->info.ranks > PLAN_MAX_RANKS)
-        return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": found %d ranks, expected 1 to %d",
-                          trace->run, trace->info.ranks, PLAN_MAX_RANKS);
-    if (trace->info.iterations_wanted < 1 ||
-        trace->info.iterations_wanted > SIMULATE_MAX_ITERATIONS)
-        return diag_error(diag, STATUS_INPUT,
-                          "run %" PRId64 ": found %" PRId64 " iterations, expected 1 to %d",
-                          trace->run, trace->info.iterations_wanted, SIMULATE_MAX_ITERATIONS);
-    *out = (struct program_options){
-        .driver = dataflow ? DRIVER_DATAFLOW : DRIVER_CLOCK,
-        .iterations = trace->info.iterations_wanted,
-        .ranks = trace->info.ranks,
-        .max_depth = depth && dataflow ? (int)depth->value : 0,
-    };
-    return STATUS_OK;
 }
 
 /* ---- measured -------------------------------------------------------------------------------- */
@@ -241,29 +204,21 @@ static enum status predict_run(const struct plan *plan, const struct compare_opt
     return STATUS_OK;
 }
 
-static enum status compare_trace(struct store *store, const struct compare_options *options,
-                                 const struct plan *plan, struct trace *trace, struct arena *arena,
-                                 struct comparison *out, struct diag *diag)
+static enum status compare_rerun(struct store *store, const struct compare_options *options,
+                                 const struct rerun *rerun, struct trace *trace,
+                                 struct arena *arena, struct comparison *out, struct diag *diag)
 {
-    struct program_options how;
-    struct program *program;
     struct profile profile;
-    enum status status = program_options(trace, &how, diag);
+    enum status status = measure(rerun->program, trace, arena, out, diag);
     if (status == STATUS_OK)
-        status = program_build(plan, &how, &program, diag);
+        status = profile_read(store, out->serial_run, &rerun->plan, rerun->options.ranks, &profile,
+                              diag);
     if (status != STATUS_OK)
         return status;
-    status = measure(program, trace, arena, out, diag);
-    program_close(program);
-    if (status == STATUS_OK)
-        status = profile_read(store, out->serial_run, plan, how.ranks, &profile, diag);
-    if (status != STATUS_OK)
-        return status;
-    out->iterations = how.iterations;
     out->profiled = profile.iterations;
     out->warm_up = profile.warm_up;
     out->missing = profile.missing_count;
-    status = predict_run(&profile.plan, options, &how, out, diag);
+    status = predict_run(&profile.plan, options, &rerun->options, out, diag);
     profile_fini(&profile);
     return status;
 }
@@ -275,35 +230,24 @@ static enum status compare_run(struct store *store, const struct compare_options
                                struct diag *diag)
 {
     struct trace trace;
-    struct plan plan;
-    const char *name = arena_printf(scratch, "plan of run %" PRId64, run->id);
-    *out = (struct comparison){.run = run->id,
-                               .serial_run = serial->id,
-                               .plan = run->info.plan_name,
-                               .device = run->info.device,
-                               .driver = run->info.driver == RUN_DRIVER_CLOCK ? DRIVER_CLOCK
-                                                                              : DRIVER_DATAFLOW,
-                               .ranks = run->info.ranks};
-    if (!name)
-        return diag_no_memory(diag);
+    struct rerun rerun;
     enum status status = store_load(store, run->id, STORE_ALL, STORE_ALL, scratch, &trace, diag);
     if (status == STATUS_OK)
         status = store_load_steps(store, &trace, diag);
     if (status == STATUS_OK)
-        status = plan_parse(name, run->info.plan_text, strlen(run->info.plan_text), &plan, diag);
+        status = rerun_open(&rerun, &trace, diag);
     if (status != STATUS_OK)
         return status;
-    out->accounted = trace.step_count > 0;
-    struct plan taken = plan;
-    bool cuda = strncmp(run->info.device, "cuda", strlen("cuda")) == 0;
-    if (plan.form != FORM_PIPELINE)
-        status = diag_error(diag, STATUS_INPUT, "run %" PRId64 ": %s is not of the pipeline form",
-                            run->id, plan.name);
-    else if (!plan_relax(&taken, scratch, cuda, NULL))
-        status = diag_no_memory(diag);
-    if (status == STATUS_OK)
-        status = compare_trace(store, options, &taken, &trace, arena, out, diag);
-    plan_fini(&plan);
+    *out = (struct comparison){.run = run->id,
+                               .serial_run = serial->id,
+                               .plan = run->info.plan_name,
+                               .device = run->info.device,
+                               .driver = rerun.options.driver,
+                               .ranks = run->info.ranks,
+                               .iterations = rerun.options.iterations,
+                               .accounted = trace.step_count > 0};
+    status = compare_rerun(store, options, &rerun, &trace, arena, out, diag);
+    rerun_close(&rerun);
     return status;
 }
 
