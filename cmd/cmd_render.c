@@ -5,6 +5,7 @@
 #include "options.h"
 
 #include "core/parse.h"
+#include "sim/stalls.h"
 #include "trace/plangraph.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
@@ -47,8 +48,11 @@ static enum status render_run(struct app *app, const struct render_options *opti
     struct trace trace;
     enum status status = store_load(store, options->run, options->from, options->to, &app->arena,
                                     &trace, &app->diag);
-    if (status == STATUS_OK && trace.info.kind == RUN_WITNESS)
+    bool stalls = status == STATUS_OK && stalls_known(&trace.info);
+    if (status == STATUS_OK && (stalls || trace.info.kind == RUN_WITNESS))
         status = store_load_steps(store, &trace, &app->diag);
+    if (status == STATUS_OK && stalls)
+        status = stalls_add(&trace, &app->diag);
     if (status != STATUS_OK)
         return status;
     return timeline_render(&trace, &timeline, options->output, &app->diag);

@@ -424,6 +424,33 @@ static void test_observe(const char *file, enum driver driver)
     arena_fini(&arena);
 }
 
+/* ---- waits taken out of a trace ---------------------------------------------------------------- */
+
+static void test_drop_waits(void)
+{
+    struct trace trace;
+    struct arena arena;
+    arena_init(&arena, 0);
+    trace_init(&trace, &arena);
+    int stream = trace_add_agent(&trace, 0, TRACE_STREAM, "s", 0);
+    int thread = trace_add_agent(&trace, 0, TRACE_THREAD, "t", 0);
+    const struct trace_span wait = {.agent = stream, .kind = SPAN_WAIT, .end_ns = 1};
+    const struct trace_span work = {.agent = stream, .kind = SPAN_DEVICE, .end_ns = 2};
+    const struct trace_span block = {.agent = thread, .kind = SPAN_WAIT, .end_ns = 3};
+    trace_add_span(&trace, &wait);
+    trace_add_span(&trace, &work);
+    trace_add_span(&trace, &wait);
+    trace_add_span(&trace, &block);
+    trace_add_edge(&trace, 0, 1, EDGE_DEPENDENCE);
+    trace_add_edge(&trace, 3, 1, EDGE_LAUNCH);
+    tap_ok(trace_drop_waits(&trace, TRACE_STREAM), "waits of streams can be taken out");
+    tap_ok(trace.span_count == 2 && trace.spans[0].end_ns == 2 && trace.spans[1].end_ns == 3,
+           "work and the waits of threads stay");
+    tap_ok(trace.edge_count == 1 && trace.edges[0].from == 1 && trace.edges[0].to == 0,
+           "and so do the edges between them");
+    arena_fini(&arena);
+}
+
 /* ---- main ------------------------------------------------------------------------------------ */
 
 int main(void)
@@ -437,6 +464,7 @@ int main(void)
     }
     test_profile();
     test_refused();
+    test_drop_waits();
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         test_observe(files[i], DRIVER_CLOCK);
         test_observe(files[i], DRIVER_DATAFLOW);

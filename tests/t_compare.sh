@@ -113,6 +113,14 @@ check "--quiet does not say it" $predict --quiet --profile "$dir/runs.db" "$dir/
 check "jitter is measured" complains 2 '--jitter with --profile' \
     $predict --profile "$dir/runs.db" --jitter '*=exponential' "$dir/plan.yaml"
 
+# ---- the picture of a measured run ---------------------------------------------------------------
+
+check "a measured run is drawn" exits 0 "$SWSIM" render --run 1 --all -o "$dir/run.svg" "$dir/runs.db"
+check "with what its streams lacked" grep -q 'waits for period clock; rank 0 stream memcpy' "$dir/run.svg"
+check "also what the device did not log" grep -q 'waits for host launch.*; rank 0 stream back' "$dir/run.svg"
+check "a serial run is drawn as well" exits 0 "$SWSIM" render --run 2 -o "$dir/run.svg" "$dir/runs.db"
+check "and one without steps" exits 0 "$SWSIM" render --run 6 -o "$dir/run.svg" "$dir/runs.db"
+
 # ---- what is wrong -------------------------------------------------------------------------------
 
 check "no such run" complains 3 'run 9 is no finished, measured run' $compare --run 9 "$dir/runs.db"

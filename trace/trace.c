@@ -246,6 +246,31 @@ bool trace_sort(struct trace *trace)
     return ok;
 }
 
+bool trace_drop_waits(struct trace *trace, enum trace_agent_kind kind)
+{
+    int *moved = malloc((trace->span_count + 1) * sizeof *moved);
+    size_t spans = 0, edges = 0;
+    if (!moved)
+        return false;
+    for (size_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        bool drop = span->kind == SPAN_WAIT && trace->agents[span->agent].kind == kind;
+        moved[i] = drop ? -1 : (int)spans;
+        if (!drop)
+            trace->spans[spans++] = *span;
+    }
+    for (size_t i = 0; i < trace->edge_count; i++) {
+        const struct trace_edge *edge = &trace->edges[i];
+        const struct trace_edge kept = {moved[edge->from], moved[edge->to], edge->kind};
+        if (kept.from >= 0 && kept.to >= 0)
+            trace->edges[edges++] = kept;
+    }
+    trace->span_count = spans;
+    trace->edge_count = edges;
+    free(moved);
+    return true;
+}
+
 int trace_find_agent(const struct trace *trace, int rank, enum trace_agent_kind kind,
                      const char *name)
 {

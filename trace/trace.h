@@ -167,6 +167,10 @@ int trace_add_stat(struct trace *trace, const char *key, double value);
    false when memory is exhausted, the trace then unchanged. */
 bool trace_sort(struct trace *trace);
 
+/* Take out the waits of all agents of this kind, and edges to and from them. Indices of spans change.
+   Returns false when memory is exhausted, the trace then unchanged. */
+bool trace_drop_waits(struct trace *trace, enum trace_agent_kind kind);
+
 /* The index of an agent, or -1. */
 int trace_find_agent(const struct trace *trace, int rank, enum trace_agent_kind kind,
                      const char *name);
