@@ -7,7 +7,8 @@
  *
  *     CPU part      its CPU work and the calls that give its work to the device, added up
  *     device part   from its start on the stream to its end; of a collective from the start of the
- *                   last member to the mean end of all
+ *                   last member to the mean end of all; of a send or receive with its wait for
+ *                   the other side
  *
  * The first tenth of the iterations, and one more, are left out: they warm up. Which iteration took
  * how long is forgotten: predictions draw from the distributions, each task by itself.

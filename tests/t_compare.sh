@@ -103,7 +103,7 @@ check "an error above it" complains 1 'the worst error is .*, expected at most 0
 
 check "predict says where its times are from" complains 0 'times from run 2 of .*runs.db, serial, on host.*: 10 iterations, after 2 that' \
     $predict --profile "$dir/runs.db" "$dir/plan.yaml"
-check "they vary" prints 0 'durations vary' $predict --profile "$dir/runs.db" "$dir/plan.yaml"
+check "they vary" prints 0 'seed 1$' $predict --profile "$dir/runs.db" "$dir/plan.yaml"
 check "a run by its number" complains 0 'times from run 5' $predict --profile "$dir/runs.db:5" --driver clock "$dir/ranks.yaml"
 check "more ranks than measured" exits 0 $predict --profile "$dir/runs.db" --ranks 4 -n 20 "$dir/ranks.yaml"
 check "also one after another" exits 0 $predict --profile "$dir/runs.db" --sweep ranks=1..3 -n 20 "$dir/ranks.yaml"
