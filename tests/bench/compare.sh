@@ -8,6 +8,8 @@
 #   WORK=yes|no         no: kernels are taken out of the plans and copies and messages made small, so that
 #                       tasks sleep for their time. By default so on the host device with fewer cores than
 #                       CORES (default 16), because streams that compute at the same time would share them
+#   REALTIME=yes|no     threads wake before those of other programs (chrt -f 1). By default where that is
+#                       allowed and tasks sleep: then a machine that also does other things disturbs little
 #   PLANS=PATTERN       other plans
 #   LIMIT=SHARE         exit with 1 when the worst error is more, as in 5%
 #   DB=FILE             keep the runs here (default: a temporary store, removed)
@@ -20,6 +22,7 @@ set -eu
 : "${RANKS:=}"
 : "${CORES:=16}"
 : "${WORK:=}"
+: "${REALTIME:=}"
 : "${LIMIT:=}"
 : "${DB:=}"
 : "${PLANS:=$srcdir/plans/torchrec/*.yaml}"
@@ -32,6 +35,12 @@ if [ -z "$WORK" ]; then
     WORK=yes
     [ "$DEVICE" != host ] || [ "$cores" -ge "$CORES" ] || WORK=no
 fi
+if [ -z "$REALTIME" ]; then
+    REALTIME=no
+    if [ "$WORK" = no ] && chrt -f 1 true 2>/dev/null; then REALTIME=yes; fi
+fi
+first=
+[ "$REALTIME" = no ] || first='chrt -f 1'
 
 # plan FILE: the plan as it is run here.
 plan()
@@ -46,12 +55,13 @@ plan()
 # run OPTION...: one more run in the store. A run that is not legal is no measurement.
 run()
 {
-    "$SWRUN" --quiet --device "$DEVICE" -n "$ITERATIONS" ${RANKS:+--ranks "$RANKS"} --db "$db" "$@" \
+    $first "$SWRUN" --quiet --device "$DEVICE" -n "$ITERATIONS" ${RANKS:+--ranks "$RANKS"} --db "$db" "$@" \
         >"$dir/out" 2>&1 || { cat "$dir/out" >&2; exit 1; }
 }
 
 echo "device $DEVICE, $cores cores, $ITERATIONS iterations a run, load $(cut -d ' ' -f 1 /proc/loadavg 2>/dev/null || echo unknown)"
 [ "$WORK" = yes ] || echo "tasks sleep for their time: kernels are left out, copies and messages are small"
+[ "$REALTIME" = no ] || echo "real-time priority"
 for file in $PLANS; do
     case $file in *.upstream.yaml) continue ;; esac
     plan "$file" >"$dir/plan.yaml"
