@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ops.h"
+
 struct sample {
     enum profile_kind kind;
     int task, rank;
@@ -122,18 +124,22 @@ static struct name *index_names(struct trace *trace, const struct plan *plan, st
     return names;
 }
 
+static int find_name(const struct name *names, size_t count, const char *text)
+{
+    const struct name key = {.text = text};
+    const struct name *name = text ? bsearch(&key, names, count, sizeof key, compare_names) : NULL;
+    return name ? name->task : -1;
+}
+
 static bool make_sample(const struct trace *trace, const struct trace_span *span,
                         const struct name *names, size_t name_count, struct sample *out)
 {
-    const struct name key = {.text = span->task};
-    if (span->kind == SPAN_WAIT || !span->task || span->iteration < 0)
-        return false;
-    const struct name *name = bsearch(&key, names, name_count, sizeof key, compare_names);
-    if (!name)
+    int task = find_name(names, name_count, span->task);
+    if (span->kind == SPAN_WAIT || task < 0 || span->iteration < 0)
         return false;
     *out = (struct sample){
         .kind = span->kind == SPAN_HOST ? PROFILE_HOST : PROFILE_DEVICE,
-        .task = name->task,
+        .task = task,
         .rank = trace->agents[span->agent].rank,
         .iteration = span->iteration,
         .start_ns = span->start_ns,
@@ -141,6 +147,79 @@ static bool make_sample(const struct trace *trace, const struct trace_span *span
         .ns = span->end_ns - span->start_ns,
     };
     return out->rank >= 0 && out->rank < trace->info.ranks;
+}
+
+/* ---- CPU parts from steps -------------------------------------------------------------------- */
+
+/* The one thread of a rank that does its tasks, and what it has in hand. */
+struct worker {
+    size_t span, spans_end; /* its spans from here on are not looked at yet */
+    int threads;
+    bool busy;
+    int64_t start_ns;
+};
+
+/* The spans of an agent stand together, in the order of their starts. */
+static void find_workers(const struct trace *trace, struct worker *workers)
+{
+    for (size_t i = 0; i < trace->span_count; i++) {
+        const struct trace_agent *agent = &trace->agents[trace->spans[i].agent];
+        bool first = i == 0 || trace->spans[i - 1].agent != trace->spans[i].agent;
+        if (agent->kind != TRACE_THREAD || agent->rank < 0 || agent->rank >= trace->info.ranks)
+            continue;
+        struct worker *worker = &workers[agent->rank];
+        worker->threads += first;
+        worker->span = first ? i : worker->span;
+        worker->spans_end = i + 1;
+    }
+}
+
+/* How much of the time from worker->start_ns to `end_ns` it waited. */
+static int64_t waited_ns(const struct trace *trace, struct worker *worker, int64_t end_ns)
+{
+    int64_t sum_ns = 0;
+    for (; worker->span < worker->spans_end; worker->span++) {
+        const struct trace_span *span = &trace->spans[worker->span];
+        if (span->start_ns >= end_ns)
+            break;
+        if (span->kind == SPAN_WAIT && span->start_ns >= worker->start_ns)
+            sum_ns += (span->end_ns < end_ns ? span->end_ns : end_ns) - span->start_ns;
+    }
+    return sum_ns;
+}
+
+/* An instance is in hand from `take` to `complete`. False: not one thread a rank does it all. */
+static bool sample_steps(const struct trace *trace, const struct name *names, size_t name_count,
+                         struct worker *workers, struct samples *samples)
+{
+    find_workers(trace, workers);
+    for (int rank = 0; rank < trace->info.ranks; rank++)
+        if (workers[rank].threads != 1)
+            return false;
+    for (size_t i = 0; i < trace->step_count; i++) {
+        const struct trace_step *step = &trace->steps[i];
+        int task = find_name(names, name_count, step->task);
+        if (step->rank < 0 || step->rank >= trace->info.ranks || task < 0 || step->iteration < 0)
+            continue;
+        struct worker *worker = &workers[step->rank];
+        if (strcmp(step->op, "take") == 0) {
+            worker->busy = true;
+            worker->start_ns = step->time_ns;
+        } else if (worker->busy && strcmp(step->op, op_key(OP_COMPLETE)) == 0) {
+            int64_t ns = step->time_ns - worker->start_ns - waited_ns(trace, worker, step->time_ns);
+            worker->busy = false;
+            samples->items[samples->count++] = (struct sample){
+                .kind = PROFILE_HOST,
+                .task = task,
+                .rank = step->rank,
+                .iteration = step->iteration,
+                .start_ns = worker->start_ns,
+                .end_ns = step->time_ns,
+                .ns = ns > 0 ? ns : 0,
+            };
+        }
+    }
+    return true;
 }
 
 #define COMPARE(a, b)                                                                              \
@@ -258,18 +337,36 @@ static enum status leave_out_warm_up(struct profile *profile, struct samples *sa
     return STATUS_OK;
 }
 
+/* CPU parts come from the steps where there are any; else, and device parts, from the spans. */
+static enum status collect(const struct trace *trace, const struct name *names, size_t name_count,
+                           struct samples *samples, struct diag *diag)
+{
+    struct worker *workers = calloc((size_t)trace->info.ranks, sizeof *workers);
+    samples->items = malloc((trace->span_count + trace->step_count + 1) * sizeof *samples->items);
+    if (!workers || !samples->items) {
+        free(workers);
+        return diag_no_memory(diag);
+    }
+    bool stepped =
+        trace->step_count > 0 && sample_steps(trace, names, name_count, workers, samples);
+    free(workers);
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (!stepped || trace->spans[i].kind != SPAN_HOST)
+            samples->count += make_sample(trace, &trace->spans[i], names, name_count,
+                                          &samples->items[samples->count]);
+    return STATUS_OK;
+}
+
 static enum status take_samples(struct profile *profile, struct trace *trace,
                                 struct samples *samples, struct diag *diag)
 {
     const struct plan *plan = &profile->plan;
     struct name *names = index_names(trace, plan, trace->arena);
-    samples->items = malloc((trace->span_count + 1) * sizeof *samples->items);
-    if (!names || !samples->items)
+    if (!names)
         return diag_no_memory(diag);
-    for (size_t i = 0; i < trace->span_count; i++)
-        samples->count += make_sample(trace, &trace->spans[i], names, plan->pipeline.task_count,
-                                      &samples->items[samples->count]);
-    enum status status = leave_out_warm_up(profile, samples, diag);
+    enum status status = collect(trace, names, plan->pipeline.task_count, samples, diag);
+    if (status == STATUS_OK)
+        status = leave_out_warm_up(profile, samples, diag);
     if (status == STATUS_OK) {
         merge_instances(samples);
         trim_collectives(plan, samples);
@@ -467,6 +564,8 @@ enum status profile_read(struct store *store, int64_t run, const struct plan *pl
     arena_init(&profile.arena, 0);
     arena_init(&arena, 0);
     status = store_load(store, run, STORE_ALL, STORE_ALL, &arena, &trace, diag);
+    if (status == STATUS_OK)
+        status = store_load_steps(store, &trace, diag);
     if (status == STATUS_OK)
         status = read_trace(&profile, &trace, ranks, diag);
     arena_fini(&arena);

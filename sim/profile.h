@@ -5,7 +5,9 @@
  * anything else: what its spans took is what the tasks take. Of every task and rank a profile has two
  * empirical distributions:
  *
- *     CPU part      its CPU work and the calls that give its work to the device, added up
+ *     CPU part      what its thread does for it, from taking it to being done, waiting aside: its CPU
+ *                   work and the calls that give work, records and waits to the device. In a run
+ *                   without steps (--no-check) of the calls only those that give work are known
  *     device part   from its start on the stream to its end; of a collective from the start of the
  *                   last member to the mean end of all; of a send or receive with its wait for
  *                   the other side

@@ -244,6 +244,67 @@ static void test_profile(void)
     diag_fini(&diag);
 }
 
+/* ---- CPU parts from steps -------------------------------------------------------------------- */
+
+static void add_step(struct trace *trace, const char *op, int rank, int iteration, int64_t time_ns)
+{
+    const struct trace_step step = {.seq = (int64_t)trace->step_count,
+                                    .rank = rank,
+                                    .agent = rank ? "rank 1 thread serial" : "rank 0 thread serial",
+                                    .op = op,
+                                    .task = "Copy",
+                                    .iteration = iteration,
+                                    .time_ns = time_ns};
+    trace_add_step(trace, &step);
+}
+
+/* In hand for 400 ns, of which its thread waits 150; whatever its host spans say. */
+static void make_stepped(struct made *made)
+{
+    make(made, RUN_MEASURED, RUN_NOTE_SERIAL, 2);
+    for (int i = 0; i < 2; i++)
+        for (int rank = 0; rank < 2; rank++) {
+            int64_t at_ns = i * 1000000 + 20000;
+            add(made, made->threads[rank], SPAN_WAIT, NULL, i, at_ns - 700, 90);
+            add(made, made->threads[rank], SPAN_WAIT, NULL, i, at_ns + 100, 150);
+            add_step(&made->trace, "take", rank, i, at_ns);
+            add_step(&made->trace, "complete", rank, i, at_ns + 400);
+        }
+}
+
+static void test_steps(void)
+{
+    char path[64];
+    struct made made;
+    struct store *store = NULL;
+    struct plan plan;
+    struct profile profile;
+    struct diag diag;
+    diag_init(&diag);
+    snprintf(path, sizeof path, "%s/steps.db", folder);
+    make_stepped(&made);
+    bool good = parse(plan_text, &plan) && store_open(path, true, &store, &diag) == STATUS_OK &&
+                store_write_trace(store, &made.trace, NULL, &diag) == STATUS_OK &&
+                profile_read(store, 1, &plan, 0, &profile, &diag) == STATUS_OK;
+    tap_ok(good, "the profile of a run with steps");
+    diag_print(&diag, "t_compare", false, stderr);
+    for (int rank = 0; good && rank < 2; rank++) {
+        const struct profile_part *copy = find(&profile, PROFILE_HOST, "Copy", rank);
+        tap_ok(copy && copy->count == 1 && copy->ns[0] == 250,
+               "on rank %d its CPU part is from taking to completing it, waiting aside", rank);
+        tap_ok(find(&profile, PROFILE_DEVICE, "Copy", rank) &&
+                   !find(&profile, PROFILE_HOST, "Sum", rank),
+               "its device part is that of the span; without steps there is no CPU part");
+    }
+    if (good) {
+        profile_fini(&profile);
+        plan_fini(&plan);
+    }
+    close_store(store);
+    arena_fini(&made.arena);
+    diag_fini(&diag);
+}
+
 /* ---- what is no profile ---------------------------------------------------------------------- */
 
 static void refused(const char *what, struct store *store, int64_t run, const char *text,
@@ -463,6 +524,7 @@ int main(void)
         return tap_done();
     }
     test_profile();
+    test_steps();
     test_refused();
     test_drop_waits();
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
