@@ -175,7 +175,7 @@ db.commit()' "$dir/damaged.db" "$1"
         $predict --profile "$dir/damaged.db" "$dir/plan.yaml"
     check "and that is counted" prints 0 '"parts_not_measured":1' $compare --json "$dir/damaged.db"
     damaged "DELETE FROM step WHERE run = 2"
-    check "a serial run without steps will do" prints 0 'of 4 runs$' $compare "$dir/damaged.db"
+    check "a serial run without steps will do" prints 0 'of 5 runs$' $compare "$dir/damaged.db"
     damaged "UPDATE run SET finished = 2 WHERE id = 2"
     check "a serial run that was interrupted" complains 3 'no serial run of this plan' $compare --run 1 "$dir/damaged.db"
 else
