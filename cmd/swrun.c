@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "exposure.h"
 #include "launch.h"
 #include "measured.h"
 #include "options.h"
@@ -310,6 +311,37 @@ static enum status choose_processes(struct app *app, struct request *request,
     return STATUS_OK;
 }
 
+/* ---- exposed times --------------------------------------------------------------------------- */
+
+static enum status check_profile(struct app *app, const struct request *request)
+{
+    const struct runtime_options *runtime = &request->runtime;
+    const char *other = request->driver >= 0           ? "driver"
+                        : runtime->serial              ? "serial"
+                        : runtime->db                  ? "db"
+                        : runtime->max_depth           ? "max-depth"
+                        : request->processes           ? "processes"
+                        : request->shortcuts.count > 0 ? "shortcut"
+                        : request->witness             ? "replay"
+                                                       : NULL;
+    if (other)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--profile: found --%s, but it runs one task after another and stores "
+                          "nothing",
+                          other);
+    return STATUS_OK;
+}
+
+static enum status profile_plan(struct app *app, const struct request *request,
+                                const struct plan *plan, int64_t iterations)
+{
+    const struct exposure_options options = {.device = request->runtime.device,
+                                             .ranks = request->runtime.ranks,
+                                             .iterations = iterations > 0 ? (int)iterations : 0,
+                                             .timeout_ns = request->runtime.timeout_ns};
+    return exposure_show(app, plan, &options);
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static enum status run(struct app *app, int argc, char **argv)
@@ -339,8 +371,8 @@ static enum status run(struct app *app, int argc, char **argv)
          0, 0},
         {"shortcut", 0, "TASK", "leave out what TASK does; may be repeated", OPTION_LIST,
          &request.shortcuts, 0, 0},
-        {"profile", 0, NULL, "exposed time of each task (not in this version)", OPTION_FLAG,
-         &profile, 0, 0},
+        {"profile", 0, NULL, "exposed time of each task: serial runs, each left out in turn",
+         OPTION_FLAG, &profile, 0, 0},
         {"db", 0, "FILE", "store the trace", OPTION_TEXT, &runtime->db, 0, 0},
         {"replay", 0, "FILE", "make a witness in a store happen, step by step; no PLAN then",
          OPTION_TEXT, &request.witness, 0, 0},
@@ -378,8 +410,6 @@ static enum status run(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    if (profile)
-        return diag_error(&app->diag, STATUS_USAGE, "--profile: not in this version");
     runtime->device = (enum device_kind)device;
     runtime->iterations = iterations < 0 ? 100 : iterations;
     runtime->ranks = (int)ranks;
@@ -390,6 +420,8 @@ static enum status run(struct app *app, int argc, char **argv)
                 request.shortcuts.count > 0 || no_check || request.processes || one_process ||
                 request.launch.name;
     status = check_replay(app, &request, said, &arguments);
+    if (status == STATUS_OK && profile)
+        status = check_profile(app, &request);
     if (status != STATUS_OK)
         return status;
     if (request.witness)
@@ -400,6 +432,11 @@ static enum status run(struct app *app, int argc, char **argv)
     status = plan_read(arguments.items[0], &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
+    if (profile) {
+        status = profile_plan(app, &request, &plan, iterations);
+        plan_fini(&plan);
+        return status;
+    }
     status = choose_processes(app, &request, &plan, one_process);
     if (status != STATUS_OK) {
         plan_fini(&plan);

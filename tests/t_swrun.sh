@@ -94,7 +94,10 @@ check "unchecked runs say nothing about legality" \
 check "a plan from standard input" sh -c '"$1" -n 5 - <"$2" >/dev/null' sh "$SWRUN" "$dir/quick.yaml"
 check "a bad plan" exits 3 "$SWRUN" /dev/null
 check "a plan that is not there" exits 2 "$SWRUN" "$dir/none.yaml"
-check "--profile is not in this version" complains 2 'not in this version' "$SWRUN" --profile "$dir/quick.yaml"
+check "--profile tells exposed times" prints 0 'Copy  .* ms .*%' "$SWRUN" -n 3 --profile "$dir/quick.yaml"
+check "also in JSON" prints 0 '"exposed_ns":{"Copy":[0-9].*"Meet":' "$SWRUN" -n 3 --profile --json "$dir/quick.yaml"
+check "--profile is serial" complains 2 'found --driver' "$SWRUN" --profile --driver=clock "$dir/quick.yaml"
+check "--profile needs tasks" complains 3 'pipeline form' "$SWRUN" --profile "$dir/stuck.yaml"
 check "a host program has no driver" exits 2 "$SWRUN" --driver=clock "$dir/stuck.yaml"
 
 check "a hang is found" complains 1 'hangs' "$SWRUN" --timeout=300ms "$dir/stuck.yaml"
