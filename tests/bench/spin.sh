@@ -205,7 +205,7 @@ unreduced()
     unreduced_row "FusedSparseDist" fused_sparse_dist 1 device clock 8 1 18
     unreduced_row "SparseDist" sparse_dist 1 submit clock 4 1 19
     unreduced_row "SparseDist" sparse_dist 1 device dataflow 2 1 18
-    unreduced_row "Base 2 ranks" base 1 device clock 1 2 20
+    unreduced_row "SparseDistLite 2 ranks" sparse_dist_lite 1 device clock 1 2 21
 }
 
 # ---- swsim alone -----------------------------------------------------------------------------------
