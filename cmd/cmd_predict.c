@@ -257,6 +257,7 @@ static enum status predict_one(struct app *app, const struct request *request,
         options.program.max_depth = (int)value;
     if (options.exposed == EXPOSED_IF_CHEAP && (app->quiet || (request->swept && !app->json)))
         options.exposed = EXPOSED_NEVER; /* it is not shown */
+    options.in_flight = app->json && !request->swept;
     enum status status = request->db ? simulate_stored(app, request->db, plan, options, &prediction)
                                      : simulate_watched(app, plan, options, &prediction);
     if (status != STATUS_OK)

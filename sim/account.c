@@ -13,23 +13,49 @@
 
 enum { FIRST_CAP = 8 };
 
+/* Where the stall stands in the table, or the free place where it belongs. */
+static int *find_place(struct stream_account *account, const struct stall *stall)
+{
+    uint32_t mask = 2 * (uint32_t)account->blame_cap - 1;
+    uint32_t at = ((uint32_t)stall->who * STALL_COUNT + (uint32_t)stall->cause) * 2654435769u;
+    at = (at ^ at >> 15) * 739982445u;
+    for (at ^= at >> 12;; at++) {
+        int *place = &account->places[at & mask];
+        if (*place == 0 || (account->blames[*place - 1].stall.cause == stall->cause &&
+                            account->blames[*place - 1].stall.who == stall->who))
+            return place;
+    }
+}
+
+static bool grow(struct stream_account *account)
+{
+    int cap = account->blame_cap ? 2 * account->blame_cap : FIRST_CAP;
+    struct blame *blames = realloc(account->blames, (size_t)cap * sizeof *blames);
+    if (!blames)
+        return false;
+    account->blames = blames;
+    int *places = calloc(2 * (size_t)cap, sizeof *places);
+    if (!places)
+        return false;
+    free(account->places);
+    account->places = places;
+    account->blame_cap = cap;
+    for (int i = 0; i < account->blame_count; i++)
+        *find_place(account, &blames[i].stall) = i + 1;
+    return true;
+}
+
 /* The place of a stall among the account's blames, new or old; -1: memory is exhausted. */
 static int find_blame(struct stream_account *account, const struct stall *stall)
 {
-    for (int i = 0; i < account->blame_count; i++)
-        if (account->blames[i].stall.cause == stall->cause &&
-            account->blames[i].stall.who == stall->who)
-            return i;
-    if (account->blame_count == account->blame_cap) {
-        int cap = account->blame_cap ? 2 * account->blame_cap : FIRST_CAP;
-        struct blame *blames = realloc(account->blames, (size_t)cap * sizeof *blames);
-        if (!blames)
-            return -1;
-        account->blames = blames;
-        account->blame_cap = cap;
+    if ((!account->places || account->blame_count == account->blame_cap) && !grow(account))
+        return -1;
+    int *place = find_place(account, stall);
+    if (*place == 0) {
+        account->blames[account->blame_count] = (struct blame){*stall, 0};
+        *place = ++account->blame_count;
     }
-    account->blames[account->blame_count] = (struct blame){*stall, 0};
-    return account->blame_count++;
+    return *place - 1;
 }
 
 bool stream_account_blame(struct stream_account *account, const struct stall *stall, int64_t ns)
@@ -58,8 +84,16 @@ void stream_account_finish(struct stream_account *account)
             account->blames[kept++] = account->blames[i];
     }
     account->blame_count = kept;
+    free(account->places);
+    account->places = NULL;
     if (kept)
         qsort(account->blames, (size_t)kept, sizeof *account->blames, compare_blames);
+}
+
+void stream_account_free(struct stream_account *account)
+{
+    free(account->blames);
+    free(account->places);
 }
 
 /* An observer hears of a wait when it is over. */
@@ -83,30 +117,155 @@ static void tell(struct simulation *sim, int stream)
         sim->status = STATUS_SYSTEM;
 }
 
-static struct stall doing_now(struct simulation *sim, int stream)
+static struct stall doing_now(struct simulation *sim, int stream, int *common, bool *chained)
 {
     static const struct stall busy = {STALL_BUSY, STALL_NOBODY};
+    *common = COMMON_NONE;
+    *chained = false;
     if (!machine_stream_running(sim->program, sim->state, stream))
-        return cause_of_idleness(sim, stream);
+        return cause_of_idleness(sim, stream, common, chained);
     int64_t iteration;
     int agent = program_stream_agent(sim->program, stream);
     int op = machine_current_op(sim->program, sim->state, agent, &iteration);
     bool meets = sim->program->ops[op].comm >= 0;
-    return meets && sim->timers[agent] == TIMER_NONE ? cause_of_idleness(sim, stream) : busy;
+    return meets && sim->timers[agent] == TIMER_NONE
+               ? cause_of_idleness(sim, stream, common, chained)
+               : busy;
+}
+
+/* ---- common reasons -------------------------------------------------------------------------- */
+
+static void book(struct simulation *sim, int stream, const struct stall *stall, int64_t ns)
+{
+    if (ns > 0 && !stream_account_blame(&sim->result.streams[stream], stall, ns))
+        simulation_fail(sim, diag_no_memory(sim->diag));
+}
+
+/* Book what a lane's common reason has been since the lane came to it, or was last booked. */
+static void book_common(struct simulation *sim, int stream)
+{
+    struct lane *lane = &sim->lanes[stream];
+    const struct common *common = &sim->commons[LANE_COMMON - lane->blame];
+    for (; lane->from < common->log_count; lane->from++) {
+        const struct logged *logged = &common->log[lane->from];
+        book(sim, stream, &logged->value, logged->until_ns - lane->since_ns);
+        lane->since_ns = logged->until_ns;
+    }
+    book(sim, stream, &common->value, sim->now_ns - lane->since_ns);
+    lane->since_ns = sim->now_ns;
+}
+
+void account_switch(struct simulation *sim, int stream, int blame)
+{
+    struct lane *lane = &sim->lanes[stream];
+    struct stream_account *account = &sim->result.streams[stream];
+    int64_t ns = sim->now_ns - lane->since_ns;
+    if (lane->blame == LANE_BUSY) {
+        account->busy_ns += ns;
+    } else if (lane->blame >= 0) {
+        account->blames[lane->blame].ns += ns;
+    } else {
+        struct common *left = &sim->commons[LANE_COMMON - lane->blame];
+        book_common(sim, stream);
+        if (--left->waiting == 0) {
+            left->value = (struct stall){STALL_BUSY, STALL_NOBODY};
+            left->log_count = 0;
+        }
+    }
+    *lane = (struct lane){blame, 0, sim->now_ns};
+    if (blame <= LANE_COMMON) {
+        struct common *joined = &sim->commons[LANE_COMMON - blame];
+        joined->waiting++;
+        lane->from = joined->log_count;
+    }
+}
+
+/* The log is full: all who wait read it. That is rare: it has room for as many as there are streams. */
+static void empty_log(struct simulation *sim, int number)
+{
+    for (int s = 0; s < sim->program->stream_count; s++)
+        if (sim->lanes[s].blame == LANE_COMMON - number) {
+            book_common(sim, s);
+            sim->lanes[s].from = 0;
+        }
+    sim->commons[number].log_count = 0;
+}
+
+void account_common(struct simulation *sim, int number, struct stall value)
+{
+    struct common *common = &sim->commons[number];
+    if (common->waiting && common->since_ns < sim->now_ns) {
+        if (common->log_count == sim->common_cap)
+            empty_log(sim, number);
+        else
+            common->log[common->log_count++] = (struct logged){common->value, sim->now_ns};
+    }
+    common->value = value;
+    common->since_ns = sim->now_ns;
+}
+
+static void renew_common(struct simulation *sim, int number, struct stall value)
+{
+    const struct stall *old = &sim->commons[number].value;
+    if (old->cause == value.cause && old->who == value.who)
+        return;
+    account_common(sim, number, value);
+    if (sim->recording)
+        recording_common(sim->recording, number, &value);
+}
+
+/* What the workers of a rank have in hand, and what its driver waits for, may have changed. */
+static void renew_commons(struct simulation *sim, int rank)
+{
+    const struct program *p = sim->program;
+    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
+        for (int half = 0, thread = p->agents[sim->rank_agents[k]].index; half < 2; half++)
+            if (sim->commons[2 * thread + half].waiting)
+                renew_common(sim, 2 * thread + half, cause_in_common(sim, 2 * thread + half));
+}
+
+/* ---- who is looked at ------------------------------------------------------------------------ */
+
+static void set_chained(struct simulation *sim, int stream, bool chained)
+{
+    if (sim->chained[stream] == chained)
+        return;
+    sim->chained[stream] = chained;
+    if (chained) {
+        sim->chained_at[stream] = sim->chained_count;
+        sim->chained_list[sim->chained_count++] = stream;
+    } else {
+        int last = sim->chained_list[--sim->chained_count];
+        sim->chained_list[sim->chained_at[stream]] = last;
+        sim->chained_at[last] = sim->chained_at[stream];
+    }
+}
+
+/* What the lane is to say of what the stream does; no answer if sim->status is a failure. */
+static int blame_for(struct simulation *sim, int stream, const struct stall *doing, int common)
+{
+    if (doing->cause == STALL_BUSY)
+        return LANE_BUSY;
+    if (common != COMMON_NONE && sim->selective) {
+        renew_common(sim, common, *doing);
+        return LANE_COMMON - common;
+    }
+    int blame = find_blame(&sim->result.streams[stream], doing);
+    if (blame < 0)
+        simulation_fail(sim, diag_no_memory(sim->diag));
+    return blame;
 }
 
 static void look_at(struct simulation *sim, int stream)
 {
-    struct stall doing = doing_now(sim, stream);
-    int blame = LANE_BUSY;
-    if (doing.cause != STALL_BUSY) {
-        blame = find_blame(&sim->result.streams[stream], &doing);
-        if (blame < 0) {
-            simulation_fail(sim, diag_no_memory(sim->diag));
-            return;
-        }
-    }
-    if (blame == sim->lanes[stream].blame)
+    int common;
+    bool chained;
+    sim->result.looks++;
+    struct stall doing = doing_now(sim, stream, &common, &chained);
+    if (sim->selective)
+        set_chained(sim, stream, chained);
+    int blame = blame_for(sim, stream, &doing, common);
+    if (sim->status != STATUS_OK || blame == sim->lanes[stream].blame)
         return;
     tell(sim, stream);
     account_switch(sim, stream, blame);
@@ -114,19 +273,117 @@ static void look_at(struct simulation *sim, int stream)
         recording_lane(sim->recording, stream, blame);
 }
 
+void account_touch(struct simulation *sim, int stream)
+{
+    if (!sim->selective || sim->touched_streams[stream])
+        return;
+    sim->touched_streams[stream] = true;
+    sim->touched_list[sim->touched_stream_count++] = stream;
+}
+
+static void look_at_rank(struct simulation *sim, int rank)
+{
+    for (int k = sim->rank_streams[rank]; k < sim->rank_first[rank + 1]; k++)
+        look_at(sim, sim->program->agents[sim->rank_agents[k]].index);
+}
+
+/* Whoever is in a chain may leave the list, its place being taken by the last one. */
+static void look_at_chained(struct simulation *sim)
+{
+    for (int i = sim->chained_count - 1; sim->chain_moved && i >= 0; i--)
+        look_at(sim, sim->chained_list[i]);
+    sim->chain_moved = false;
+}
+
 void account_touched(struct simulation *sim)
 {
-    const struct program *p = sim->program;
+    sim->chain_stamp++;
     for (int i = 0; i < sim->touched_count; i++) {
         int rank = sim->touched_ranks[i];
         sim->touched[rank] = false;
-        for (int k = sim->rank_first[rank]; k < sim->rank_first[rank + 1]; k++) {
-            const struct agent *who = &p->agents[sim->rank_agents[k]];
-            if (who->kind == AGENT_STREAM)
-                look_at(sim, who->index);
-        }
+        if (sim->selective)
+            renew_commons(sim, rank);
+        else
+            look_at_rank(sim, rank);
     }
     sim->touched_count = 0;
+    for (int i = 0; i < sim->touched_stream_count; i++) {
+        sim->touched_streams[sim->touched_list[i]] = false;
+        look_at(sim, sim->touched_list[i]);
+    }
+    sim->touched_stream_count = 0;
+    look_at_chained(sim);
+}
+
+void account_cascade(struct simulation *sim, int stream)
+{
+    const struct program *p = sim->program;
+    int count = 0;
+    sim->cascade[count++] = stream;
+    sim->queued_seen[stream] = machine_stream_queued(p, sim->state, stream);
+    while (count) {
+        int s = sim->cascade[--count];
+        account_touch(sim, s);
+        simulation_mark(sim, program_stream_agent(p, s));
+        for (int i = sim->watcher_first[s]; i < sim->watcher_first[s + 1]; i++) {
+            int watcher = sim->watchers[i], queued = machine_stream_queued(p, sim->state, watcher);
+            if (queued == sim->queued_seen[watcher])
+                continue;
+            sim->queued_seen[watcher] = queued;
+            sim->cascade[count++] = watcher;
+        }
+    }
+}
+
+/* ---- worker queues --------------------------------------------------------------------------- */
+
+static void see_queue(struct simulation *sim, int thread)
+{
+    const struct program *p = sim->program;
+    int task = -1, rank = p->threads[thread].rank;
+    int64_t iteration = -1;
+    int count = machine_queue(p, sim->state, thread, INT32_MAX, &task, &iteration);
+    for (int k = sim->queue_seen[thread]; k < count; k++) {
+        machine_queue(p, sim->state, thread, k, &task, &iteration);
+        *account_queued(sim, rank, task, iteration) = true;
+        account_touch(sim, sim->task_streams[rank * p->tasks + task]);
+    }
+    sim->queue_seen[thread] = count;
+}
+
+void account_queues(struct simulation *sim, int rank)
+{
+    const struct program *p = sim->program;
+    sim->chain_moved = true;
+    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
+        if (p->threads[p->agents[sim->rank_agents[k]].index].kind == THREAD_WORKER)
+            see_queue(sim, p->agents[sim->rank_agents[k]].index);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+void account_derive(struct simulation *sim)
+{
+    const struct program *p = sim->program;
+    if (p->tasks == 0)
+        return;
+    memset(sim->queued, 0, (size_t)p->ranks * (size_t)p->tasks * (size_t)p->window);
+    memset(sim->queue_seen, 0, (size_t)p->thread_count * sizeof *sim->queue_seen);
+    sim->touched_stream_count = sim->chained_count = 0;
+    for (int s = 0; s < p->stream_count; s++) {
+        sim->queued_seen[s] = machine_stream_queued(p, sim->state, s);
+        if (sim->touched_streams[s])
+            sim->touched_list[sim->touched_stream_count++] = s;
+        sim->chained_at[s] = sim->chained_count;
+        if (sim->chained[s])
+            sim->chained_list[sim->chained_count++] = s;
+    }
+    bool selective = sim->selective;
+    sim->selective = false; /* nobody is touched by what is known */
+    for (int t = 0; t < p->thread_count; t++)
+        if (p->threads[t].kind == THREAD_WORKER)
+            see_queue(sim, t);
+    sim->selective = selective;
 }
 
 void account_close(struct simulation *sim)

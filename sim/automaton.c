@@ -5,6 +5,7 @@
  *
  *     CODE_START     agent, priority, count, { operation, iteration } ...
  *     CODE_LANE      stream, place in its blames
+ *     CODE_COMMON    common reason, cause, whom it names
  *     CODE_ADMITTED  rank, iteration, in flight
  *     CODE_RETIRED   rank, iteration
  *
@@ -19,7 +20,7 @@
 #include "core/hash.h"
 
 enum { NONE = -1, FIRST_CODE = 1024, FIRST_NODES = 256, BUCKETS = 1 << 16 };
-enum { CODE_START, CODE_LANE, CODE_ADMITTED, CODE_RETIRED };
+enum { CODE_START, CODE_LANE, CODE_COMMON, CODE_ADMITTED, CODE_RETIRED };
 
 /* So far away is the end of the data that it makes no difference. */
 static const int32_t FAR = INT32_C(1) << 30;
@@ -94,6 +95,14 @@ void recording_lane(struct recording *recording, int stream, int blame)
     put(recording, blame);
 }
 
+void recording_common(struct recording *recording, int number, const struct stall *value)
+{
+    put(recording, CODE_COMMON);
+    put(recording, number);
+    put(recording, value->cause);
+    put(recording, value->who);
+}
+
 void recording_admitted(struct recording *recording, int rank, int64_t iteration, int64_t in_flight)
 {
     put(recording, CODE_ADMITTED);
@@ -130,6 +139,10 @@ static void play(struct simulation *sim, const int32_t *code, int count)
         case CODE_LANE:
             account_switch(sim, code[0], code[1]);
             code += 2;
+            break;
+        case CODE_COMMON:
+            account_common(sim, code[0], (struct stall){(enum stall_cause)code[1], code[2]});
+            code += 3;
             break;
         case CODE_ADMITTED:
             simulation_admitted(sim, code[0], code[1] + sim->base, code[2]);
@@ -170,7 +183,12 @@ static void move_all(struct simulation *sim, char *key, bool save)
     move(&transfer, sim->member_streams, (size_t)p->member_count * sizeof *sim->member_streams);
     for (int s = 0; s < p->stream_count; s++)
         move(&transfer, &sim->lanes[s].blame, sizeof sim->lanes[s].blame);
+    for (int i = 0; i < sim->common_count; i++)
+        move(&transfer, &sim->commons[i].value, sizeof sim->commons[i].value);
     move(&transfer, sim->touched, (size_t)p->ranks * sizeof *sim->touched);
+    move(&transfer, sim->touched_streams, (size_t)p->stream_count * sizeof *sim->touched_streams);
+    move(&transfer, sim->chained, (size_t)p->stream_count * sizeof *sim->chained);
+    move(&transfer, &sim->chain_moved, sizeof sim->chain_moved);
     move(&transfer, sim->timers, (size_t)p->agent_count * sizeof *sim->timers);
 }
 
@@ -182,7 +200,10 @@ static size_t key_bytes(const struct simulation *sim)
            (size_t)sim->dirty_words * sizeof *sim->dirty +
            (size_t)p->member_count * sizeof *sim->member_streams +
            (size_t)p->stream_count * sizeof sim->lanes[0].blame +
-           (size_t)p->ranks * sizeof *sim->touched + (size_t)p->agent_count * sizeof *sim->timers;
+           (size_t)sim->common_count * sizeof sim->commons[0].value +
+           (size_t)p->stream_count * (sizeof *sim->touched_streams + sizeof *sim->chained) +
+           sizeof sim->chain_moved + (size_t)p->ranks * sizeof *sim->touched +
+           (size_t)p->agent_count * sizeof *sim->timers;
 }
 
 /* The simulation as it was at the node; clocks and lanes have gone on without it. */
@@ -197,6 +218,7 @@ static void restore(struct automaton *a)
     for (int rank = 0; rank < sim->program->ranks; rank++)
         if (sim->touched[rank])
             sim->touched_ranks[sim->touched_count++] = rank;
+    account_derive(sim);
     a->present = true;
 }
 
@@ -214,6 +236,8 @@ static int64_t rebase(struct simulation *sim)
     for (int i = 0; i < p->ranks * p->tasks; i++)
         sim->submitted[i] -= by;
     sim->base += by;
+    if (by != 0)
+        account_derive(sim);
     return by;
 }
 

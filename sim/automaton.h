@@ -30,6 +30,7 @@ struct recording {
 void recording_start(struct recording *recording, int agent, int priority,
                      const struct timed_op *ops, int count);
 void recording_lane(struct recording *recording, int stream, int blame);
+void recording_common(struct recording *recording, int number, const struct stall *value);
 void recording_admitted(struct recording *recording, int rank, int64_t iteration,
                         int64_t in_flight);
 void recording_retired(struct recording *recording, int rank, int64_t iteration);

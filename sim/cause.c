@@ -83,19 +83,6 @@ struct instance {
     enum place place;
 };
 
-static bool is_queued(struct simulation *sim, int worker, int task, int64_t iteration)
-{
-    int queued_task = -1;
-    int64_t queued_iteration = -1;
-    int count = machine_queue(sim->program, sim->state, worker, 0, &queued_task, &queued_iteration);
-    for (int k = 0; k < count; k++) {
-        machine_queue(sim->program, sim->state, worker, k, &queued_task, &queued_iteration);
-        if (queued_task == task && queued_iteration == iteration)
-            return true;
-    }
-    return false;
-}
-
 static struct instance next_instance(struct simulation *sim, int rank, int task)
 {
     const struct program *p = sim->program;
@@ -109,7 +96,7 @@ static struct instance next_instance(struct simulation *sim, int rank, int task)
         next.place = NOWHERE;
     else if (hand->task == task && hand->iteration == next.iteration)
         next.place = IN_HAND;
-    else if (is_queued(sim, worker, task, next.iteration))
+    else if (*account_queued(sim, rank, task, next.iteration))
         next.place = QUEUED;
     else if (!clock && next.iteration < machine_admitted(p, sim->state, rank))
         next.place = NOT_FIRED;
@@ -135,9 +122,9 @@ static struct instance next_for_stream(struct simulation *sim, int stream)
     int rank = p->streams[stream].rank;
     struct instance best = {.task = -1, .place = NOWHERE};
     for (int pass = 0; pass < 2 && best.task < 0; pass++)
-        for (int task = 0; task < p->tasks; task++) {
-            if (sim->task_streams[rank * p->tasks + task] != stream ||
-                (pass == 0 && !sim->task_pushes[task]))
+        for (int k = sim->stream_first[stream]; k < sim->stream_first[stream + 1]; k++) {
+            int task = sim->stream_tasks[k];
+            if (pass == 0 && !sim->task_pushes[task])
                 continue;
             struct instance next = next_instance(sim, rank, task);
             if (best.task < 0 || comes_before(&next, &best))
@@ -171,28 +158,66 @@ static struct stall driver_cause(struct simulation *sim, int rank)
     return stall(p->driver == DRIVER_CLOCK ? STALL_CLOCK : STALL_BACKPRESSURE, STALL_NOBODY);
 }
 
-static struct stall lacks_instance(struct simulation *sim, int stream)
+/* The end of the chain of lacking dependences that begins with an instance that is not handed out: a
+   function of the task, since an instance that is looked at is its task's next one. All on the way are
+   told, so that nobody goes it again at this instant. Iterations fall along it, or the task's own
+   dependences are followed, which have no cycle. */
+static struct instance end_of_chain(struct simulation *sim, int rank, struct instance next)
+{
+    struct chain_end *ends = &sim->chain_ends[rank * sim->program->tasks];
+    int first = next.task;
+    while (next.place == NOT_FIRED && ends[next.task].stamp != sim->chain_stamp) {
+        struct instance dependence = lacking(sim, rank, &next);
+        ends[next.task] = (struct chain_end){sim->chain_stamp, dependence.task};
+        if (dependence.task < 0)
+            break;
+        next = dependence;
+    }
+    int end = next.place == NOT_FIRED ? ends[next.task].task : next.task;
+    for (int task = first; task != next.task;) {
+        int after = ends[task].task;
+        ends[task].task = end;
+        task = after;
+    }
+    return end < 0 ? (struct instance){.task = -1, .place = NOT_FIRED}
+                   : next_instance(sim, rank, end);
+}
+
+static struct stall in_common(struct simulation *sim, int number, int *common)
+{
+    *common = number;
+    return cause_in_common(sim, number);
+}
+
+static struct stall lacks_instance(struct simulation *sim, int stream, int *common, bool *chained)
 {
     const struct program *p = sim->program;
     int rank = p->streams[stream].rank;
     struct instance next = next_for_stream(sim, stream);
-    for (int steps = 0; next.place == NOT_FIRED && steps <= p->tasks * (p->max_distance + 1);
-         steps++) {
-        struct instance dependence = lacking(sim, rank, &next);
-        if (dependence.task < 0)
+    *chained = next.place == NOT_FIRED;
+    if (*chained) {
+        next = end_of_chain(sim, rank, next);
+        if (next.task < 0)
             return stall(STALL_DEPENDENCE, STALL_NOBODY);
-        next = dependence;
     }
     if (next.task < 0 || next.place == NOWHERE)
         return stall(STALL_NO_MORE_DATA, STALL_NOBODY);
     int worker = p->worker[rank * p->tasks + next.task];
-    int front = sim->hands[worker].task >= 0 ? (int)sim->hands[worker].task : STALL_NOBODY;
     switch (next.place) {
-    case IN_HAND: return thread_cause(sim, worker, true, front);
-    case QUEUED: return thread_cause(sim, worker, false, front);
-    case NOT_FIRED: return stall(STALL_DEPENDENCE, next.task);
-    default: return driver_cause(sim, rank);
+    case IN_HAND: return in_common(sim, 2 * worker, common);
+    case QUEUED: return in_common(sim, 2 * worker + 1, common);
+    default: return in_common(sim, 2 * p->thread_count + rank, common);
     }
+}
+
+struct stall cause_in_common(struct simulation *sim, int common)
+{
+    const struct program *p = sim->program;
+    int worker = common / 2;
+    if (worker >= p->thread_count)
+        return driver_cause(sim, common - 2 * p->thread_count);
+    int front = sim->hands[worker].task >= 0 ? (int)sim->hands[worker].task : STALL_NOBODY;
+    return thread_cause(sim, worker, common % 2 == 0, front);
 }
 
 /* ---- host programs --------------------------------------------------------------------------- */
@@ -222,9 +247,12 @@ static struct stall lacks_push(struct simulation *sim, int stream)
     return thread_cause(sim, best->thread, own, ~program_thread_agent(p, best->thread));
 }
 
-struct stall cause_of_idleness(struct simulation *sim, int stream)
+struct stall cause_of_idleness(struct simulation *sim, int stream, int *common, bool *chained)
 {
+    *common = COMMON_NONE;
+    *chained = false;
     if (machine_stream_queued(sim->program, sim->state, stream) > 0)
         return blocked_head(sim, stream);
-    return sim->program->tasks ? lacks_instance(sim, stream) : lacks_push(sim, stream);
+    return sim->program->tasks ? lacks_instance(sim, stream, common, chained)
+                               : lacks_push(sim, stream);
 }

@@ -142,7 +142,9 @@ static struct stall doing_now(struct simulation *sim, int stream)
         return (struct stall){has_met(sim, stream) ? STALL_BUSY : STALL_PEER, STALL_NOBODY};
     if (machine_agent_enabled(p, sim->state, program_stream_agent(p, stream)))
         return (struct stall){STALL_HOST, STALL_NOBODY};
-    return cause_of_idleness(sim, stream);
+    int common;
+    bool chained;
+    return cause_of_idleness(sim, stream, &common, &chained);
 }
 
 static bool book(struct observation *seen, int stream, int64_t now_ns)
@@ -164,6 +166,8 @@ static bool look(struct observation *seen, int64_t now_ns)
 {
     struct simulation *sim = &seen->sim;
     const struct program *p = sim->program;
+    account_derive(sim);
+    sim->chain_stamp++;
     for (int t = 0; t < p->thread_count; t++) {
         int agent = program_thread_agent(p, t);
         sim->timers[agent] =

@@ -34,6 +34,7 @@ struct batch {
     const struct prediction *prediction;
     const struct simulator *simulator;
     const struct simulate_observer *observer;
+    struct in_flight *in_flight; /* of the first replication; NULL: not wanted */
     struct job *jobs;
     int count, lanes; /* in all; in one go */
     atomic_int next;
@@ -42,12 +43,14 @@ struct batch {
 
 /* Replications `first` .. first + count - 1; the first one's diag is for all. */
 static void do_jobs(struct batch *batch, int first, int count,
-                    const struct simulate_observer *observer)
+                    const struct simulate_observer *observer, struct in_flight *in_flight)
 {
     struct simulation_result results[RANDOM_LANES];
     struct job *jobs = &batch->jobs[first];
-    const struct simulate_options options = {
-        .seed = batch->prediction->seed, .replication = (uint32_t)first, .observer = observer};
+    const struct simulate_options options = {.seed = batch->prediction->seed,
+                                             .replication = (uint32_t)first,
+                                             .observer = observer,
+                                             .in_flight = in_flight};
     jobs->status = simulator_run(batch->simulator, &options, count, results, &jobs->diag);
     for (int i = 0; jobs->status == STATUS_OK && i < count; i++)
         jobs[i].result = results[i];
@@ -62,7 +65,7 @@ static void *work(void *argument)
     while (!atomic_load(&batch->failed) &&
            (first = atomic_fetch_add(&batch->next, batch->lanes)) < batch->count) {
         int left = batch->count - first;
-        do_jobs(batch, first, left < batch->lanes ? left : batch->lanes, NULL);
+        do_jobs(batch, first, left < batch->lanes ? left : batch->lanes, NULL, NULL);
     }
     return NULL;
 }
@@ -72,9 +75,9 @@ static void *work(void *argument)
 static void do_batch(struct batch *batch, int threads)
 {
     pthread_t workers[PREDICT_MAX_THREADS];
-    int started = 0, first = batch->observer ? 1 : 0;
+    int started = 0, first = batch->observer || batch->in_flight ? 1 : 0;
     if (first)
-        do_jobs(batch, 0, 1, batch->observer);
+        do_jobs(batch, 0, 1, batch->observer, batch->in_flight);
     atomic_store(&batch->next, first);
     int pieces = (batch->count - first + batch->lanes - 1) / batch->lanes;
     while (started + 1 < threads && started + 1 < pieces &&
@@ -265,6 +268,7 @@ static enum status replicate(struct prediction *prediction, const struct predict
     struct batch batch = {.prediction = prediction,
                           .simulator = simulator,
                           .observer = options->observer,
+                          .in_flight = prediction->in_flight,
                           .jobs = calloc((size_t)count, sizeof *batch.jobs),
                           .count = count,
                           .lanes = simulator_lanes(simulator)};
@@ -437,6 +441,11 @@ static enum status predict_into(struct prediction *prediction, const struct plan
         status = timing_change(&prediction->timing, options->times, options->time_count, diag);
     if (status == STATUS_OK && options->begin)
         status = options->begin(options->observer->context, prediction->program, diag);
+    if (status == STATUS_OK && options->in_flight) {
+        prediction->in_flight = calloc(1, sizeof *prediction->in_flight);
+        if (!prediction->in_flight)
+            status = diag_no_memory(diag);
+    }
     if (status == STATUS_OK)
         status = replicate(prediction, options, diag);
     if (status == STATUS_OK)
@@ -473,12 +482,13 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
 void prediction_fini(struct prediction *prediction)
 {
     for (int s = 0; prediction->streams && s < prediction->program->stream_count; s++)
-        free(prediction->streams[s].blames);
+        stream_account_free(&prediction->streams[s]);
     free(prediction->streams);
     for (size_t i = 0; i < prediction->blocked_count; i++)
         free(prediction->blocked[i].waits_for);
     free(prediction->blocked);
     free(prediction->exposed_ns);
+    free(prediction->in_flight);
     free(prediction->slack_ns);
     free(prediction->serial_exposed_ns);
     free(prediction->means_ns);

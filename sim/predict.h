@@ -32,6 +32,8 @@ struct predict_options {
     const struct time_rule *times; /* what if */
     size_t time_count;
     enum predict_exposed exposed;
+    bool
+        in_flight; /* wanted over time, of the first replication: the event-driven engine runs it */
     /* Watches the first replication; it is told from the calling thread. NULL: nobody. */
     const struct simulate_observer *observer;
     /* Called before the simulation, so that the observer can prepare; NULL: not needed. */
@@ -63,12 +65,13 @@ struct prediction {
     double *exposed_ns;        /* per task; NULL: not computed */
     int64_t exposed_iterations; /* of the runs they were found with */
     int64_t in_flight_max, in_flight_bytes_max;
-    double in_flight_mean;   /* iterations of a rank, over time; NAN for other forms */
-    int64_t tasks, steps;    /* all replications */
-    double seconds;          /* it took, exposed times included */
-    double cpu_seconds;      /* of all threads of the process, meanwhile */
-    unsigned violated;       /* in any replication */
-    struct blocked *blocked; /* of the first replication that came to a deadlock */
+    struct in_flight *in_flight; /* over time, on rank 0; NULL: not wanted */
+    double in_flight_mean;       /* iterations of a rank, over time; NAN for other forms */
+    int64_t tasks, steps;        /* all replications */
+    double seconds;              /* it took, exposed times included */
+    double cpu_seconds;          /* of all threads of the process, meanwhile */
+    unsigned violated;           /* in any replication */
+    struct blocked *blocked;     /* of the first replication that came to a deadlock */
     size_t blocked_count;
     int blocked_replication; /* its number; -1: none */
 };

@@ -54,6 +54,7 @@ static bool allocate(struct simulation *sim)
     sim->touched_ranks = calloc(ranks, sizeof *sim->touched_ranks);
     sim->rank_first = calloc(ranks + 2, sizeof *sim->rank_first);
     sim->rank_agents = calloc(agents, sizeof *sim->rank_agents);
+    sim->rank_streams = calloc(ranks + 1, sizeof *sim->rank_streams);
     sim->timers = calloc(agents, sizeof *sim->timers);
     sim->started_ns = calloc(agents, sizeof *sim->started_ns);
     sim->member_streams = malloc(((size_t)p->member_count + 1) * sizeof *sim->member_streams);
@@ -65,16 +66,30 @@ static bool allocate(struct simulation *sim)
     sim->task_streams = calloc(instances, sizeof *sim->task_streams);
     sim->task_positions = calloc(instances, sizeof *sim->task_positions);
     sim->task_pushes = calloc((size_t)p->tasks + 1, sizeof *sim->task_pushes);
+    sim->stream_first = calloc(streams + 2, sizeof *sim->stream_first);
+    sim->stream_tasks = calloc(instances, sizeof *sim->stream_tasks);
+    sim->queued = calloc(instances * (size_t)p->window + 1, sizeof *sim->queued);
+    sim->queue_seen = calloc(threads + 1, sizeof *sim->queue_seen);
+    sim->chain_ends = calloc(instances, sizeof *sim->chain_ends);
+    sim->touched_streams = calloc(streams + 1, sizeof *sim->touched_streams);
+    sim->touched_list = calloc(streams + 1, sizeof *sim->touched_list);
+    sim->chained = calloc(streams + 1, sizeof *sim->chained);
+    sim->chained_list = calloc(streams + 1, sizeof *sim->chained_list);
+    sim->chained_at = calloc(streams + 1, sizeof *sim->chained_at);
+    sim->queued_seen = calloc(streams + 1, sizeof *sim->queued_seen);
     sim->allocated = calloc(ranks, sizeof *sim->allocated);
     sim->draws = malloc(((size_t)sim->timing->draw_count + 1) * sizeof *sim->draws);
     for (int i = 0; sim->draws && i < sim->timing->draw_count; i++)
         sim->draws[i].run[0] = sim->draws[i].run[1] = -1;
     sim->result.streams = calloc(streams + 1, sizeof *sim->result.streams);
     return sim->dirty && sim->touched && sim->touched_ranks && sim->rank_first &&
-           sim->rank_agents && sim->timers && sim->started_ns && sim->member_streams &&
-           sim->member_ops && sim->lanes && sim->hands && sim->submitted && sim->admitted_ns &&
-           sim->task_streams && sim->task_positions && sim->task_pushes && sim->allocated &&
-           sim->draws && sim->result.streams;
+           sim->rank_agents && sim->rank_streams && sim->timers && sim->started_ns &&
+           sim->member_streams && sim->member_ops && sim->lanes && sim->hands && sim->submitted &&
+           sim->admitted_ns && sim->task_streams && sim->task_positions && sim->task_pushes &&
+           sim->allocated && sim->stream_first && sim->stream_tasks && sim->queued &&
+           sim->queue_seen && sim->chain_ends && sim->touched_streams && sim->touched_list &&
+           sim->chained && sim->chained_list && sim->chained_at && sim->queued_seen && sim->draws &&
+           sim->result.streams;
 }
 
 void prepare_free(struct simulation *sim)
@@ -87,6 +102,23 @@ void prepare_free(struct simulation *sim)
     free(sim->touched_ranks);
     free(sim->rank_first);
     free(sim->rank_agents);
+    free(sim->rank_streams);
+    free(sim->stream_first);
+    free(sim->stream_tasks);
+    free(sim->queued);
+    free(sim->queue_seen);
+    free(sim->chain_ends);
+    free(sim->touched_streams);
+    free(sim->touched_list);
+    free(sim->chained);
+    free(sim->chained_list);
+    free(sim->chained_at);
+    free(sim->queued_seen);
+    free(sim->watcher_first);
+    free(sim->watchers);
+    free(sim->cascade);
+    free(sim->commons);
+    free(sim->logs);
     free(sim->timers);
     free(sim->started_ns);
     free(sim->member_streams);
@@ -120,6 +152,127 @@ static void list_rank_agents(struct simulation *sim)
     for (int agent = 0; agent < p->agent_count; agent++)
         if (p->agents[agent].rank >= 0)
             sim->rank_agents[sim->rank_first[p->agents[agent].rank + 1]++] = agent;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        int k = sim->rank_first[rank];
+        while (k < sim->rank_first[rank + 1] && p->agents[sim->rank_agents[k]].kind != AGENT_STREAM)
+            k++;
+        sim->rank_streams[rank] = k;
+    }
+}
+
+/* Counting sort of the tasks by their streams. */
+static void list_stream_tasks(struct simulation *sim)
+{
+    const struct program *p = sim->program;
+    for (int i = 0; i < p->ranks * p->tasks; i++)
+        sim->stream_first[sim->task_streams[i] + 2]++;
+    for (int s = 0; s < p->stream_count; s++)
+        sim->stream_first[s + 2] += sim->stream_first[s + 1];
+    for (int i = 0; i < p->ranks * p->tasks; i++)
+        sim->stream_tasks[sim->stream_first[sim->task_streams[i] + 1]++] = i % p->tasks;
+}
+
+/* ---- what an event may change ---------------------------------------------------------------- */
+
+struct pair {
+    int recorder, waiter;
+};
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    if (x->recorder != y->recorder)
+        return x->recorder < y->recorder ? -1 : 1;
+    return (x->waiter > y->waiter) - (x->waiter < y->waiter);
+}
+
+/* The stream on which the events of each family are recorded, or -1. false: not one alone. */
+static bool find_recorders(const struct program *p, int *recorders)
+{
+    for (int e = 0; e < p->event_families; e++)
+        recorders[e] = -1;
+    for (size_t i = 0; i < p->op_count; i++) {
+        const struct op *op = &p->ops[i];
+        if (op->kind != OP_RECORD)
+            continue;
+        if (recorders[op->object] >= 0 && recorders[op->object] != op->stream)
+            return false;
+        recorders[op->object] = op->stream;
+    }
+    return true;
+}
+
+/* Pairs without repetition, the waiters of each recorder together. */
+static void fill_watchers(struct simulation *sim, struct pair *pairs, int count)
+{
+    int kept = 0;
+    qsort(pairs, (size_t)count, sizeof *pairs, compare_pairs);
+    for (int i = 0; i < count; i++)
+        if (i == 0 || compare_pairs(&pairs[i - 1], &pairs[i]) != 0) {
+            sim->watchers[kept++] = pairs[i].waiter;
+            sim->watcher_first[pairs[i].recorder + 1] = kept;
+        }
+    for (int s = 0; s < sim->program->stream_count; s++)
+        if (sim->watcher_first[s + 1] < sim->watcher_first[s])
+            sim->watcher_first[s + 1] = sim->watcher_first[s];
+}
+
+/* false: memory is exhausted. */
+static bool find_watchers(struct simulation *sim)
+{
+    const struct program *p = sim->program;
+    int count = 0;
+    int *recorders = malloc(((size_t)p->event_families + 1) * sizeof *recorders);
+    struct pair *pairs = malloc((p->op_count + 1) * sizeof *pairs);
+    sim->watcher_first = calloc((size_t)p->stream_count + 2, sizeof *sim->watcher_first);
+    sim->watchers = malloc((p->op_count + 1) * sizeof *sim->watchers);
+    sim->cascade = malloc(((size_t)p->stream_count + p->op_count + 1) * sizeof *sim->cascade);
+    bool good = recorders && pairs && sim->watcher_first && sim->watchers && sim->cascade;
+    if (good && (sim->selective = find_recorders(p, recorders))) {
+        for (size_t i = 0; i < p->op_count; i++) {
+            const struct op *op = &p->ops[i];
+            if (op->kind == OP_WAIT && recorders[op->object] >= 0 &&
+                recorders[op->object] != op->stream)
+                pairs[count++] = (struct pair){recorders[op->object], op->stream};
+        }
+        fill_watchers(sim, pairs, count);
+    }
+    free(recorders);
+    free(pairs);
+    return good;
+}
+
+enum { LEAST_LOGGED = 256 };
+
+static bool make_commons(struct simulation *sim)
+{
+    const struct program *p = sim->program;
+    size_t count = 2 * (size_t)p->thread_count + (size_t)p->ranks;
+    sim->common_cap = p->stream_count < LEAST_LOGGED ? LEAST_LOGGED : p->stream_count;
+    sim->commons = calloc(count, sizeof *sim->commons);
+    sim->logs = malloc(count * (size_t)sim->common_cap * sizeof *sim->logs);
+    if (!sim->commons || !sim->logs)
+        return false;
+    sim->common_count = (int)count;
+    for (size_t i = 0; i < count; i++) {
+        sim->commons[i].value = (struct stall){STALL_BUSY, STALL_NOBODY};
+        sim->commons[i].log = &sim->logs[i * (size_t)sim->common_cap];
+    }
+    return true;
+}
+
+/* May streams be looked at alone? Not where they also share queues or residency slots, and not where
+   somebody wants to hear of every change. */
+static bool prepare_selection(struct simulation *sim)
+{
+    const struct program *p = sim->program;
+    const struct simulate_observer *observer = sim->options->observer;
+    bool shared = p->plan->machine.sm_slots || p->plan->machine.launch_order_implicit;
+    for (int s = 0; s < p->stream_count; s++)
+        shared |= p->streams[s].hw_queue >= 0;
+    if (shared || (observer && observer->span) || sim->options->forgetful)
+        return true;
+    return find_watchers(sim) && (!sim->selective || make_commons(sim));
 }
 
 static void mark_everything(struct simulation *sim)
@@ -155,12 +308,14 @@ static bool prepare_pipeline(struct simulation *sim, uint64_t seed)
             find_task(sim, rank, k);
             sim->task_positions[rank * p->tasks + p->order[rank][k]] = k;
         }
+    list_stream_tasks(sim);
     for (int t = 0; t < p->thread_count; t++)
         sim->hands[t].task = -1;
     for (int b = 0; b < p->buffer_count; b++)
         if (p->buffers[b].rank == 0 && p->buffers[b].scope == SCOPE_ITERATION)
             sim->iteration_bytes += p->buffers[b].bytes;
-    return iterations_init(&sim->iterations, p->ends, p->ranks, p->depth, seed);
+    return prepare_selection(sim) &&
+           iterations_init(&sim->iterations, p->ends, p->ranks, p->depth, seed);
 }
 
 /* ---- host programs --------------------------------------------------------------------------- */
@@ -281,5 +436,7 @@ enum status prepare(struct simulation *sim, const struct program *program,
         sim->lanes[s].blame = LANE_BUSY; /* for no time: the first instant says what it does */
     list_rank_agents(sim);
     mark_everything(sim);
+    for (int s = 0; s < program->stream_count; s++)
+        account_touch(sim, s);
     return STATUS_OK;
 }

@@ -712,6 +712,25 @@ static void write_steady(const struct prediction *prediction, struct json *json)
     json_end_array(json);
 }
 
+/* What was in flight on rank 0 from each time on. */
+static void write_in_flight(const struct prediction *prediction, struct json *json)
+{
+    if (!prediction->in_flight)
+        return;
+    json_key(json, "in_flight");
+    json_begin_array(json);
+    for (int i = 0; i < prediction->in_flight->count; i++) {
+        const struct in_flight_point *point = &prediction->in_flight->points[i];
+        json_begin_object(json);
+        json_put_int(json, "time_ns", point->time_ns);
+        if (prediction->program->tasks)
+            json_put_int(json, "iterations", point->iterations);
+        json_put_int(json, "bytes", point->bytes);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 static void write_body(const struct prediction *prediction, const struct row *rows, int row_count,
                        struct json *json)
 {
@@ -743,6 +762,7 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     write_exposed(prediction, "serial_exposed_ns", prediction->serial_exposed_ns, json);
     json_put_double(json, "serial_ns", prediction->serial_ns);
     write_slack(prediction, json);
+    write_in_flight(prediction, json);
     json_put_int(json, "in_flight_bytes_max", prediction->in_flight_bytes_max);
     json_put_int(json, "in_flight_max", prediction->in_flight_max);
     json_put_double(json, "in_flight_mean", prediction->in_flight_mean);

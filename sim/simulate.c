@@ -72,7 +72,7 @@ const char *stall_describe(const struct program *program, int rank, const struct
 
 /* ---- who has to be looked at ----------------------------------------------------------------- */
 
-static void mark(struct simulation *sim, int agent)
+void simulation_mark(struct simulation *sim, int agent)
 {
     int word = agent / WORD_BITS;
     sim->dirty[word] |= UINT64_C(1) << (agent % WORD_BITS);
@@ -88,28 +88,43 @@ static void touch(struct simulation *sim, int rank)
     sim->touched_ranks[sim->touched_count++] = rank;
 }
 
+/* Something happened to the stream. */
 static void mark_stream(struct simulation *sim, int stream)
 {
-    mark(sim, program_stream_agent(sim->program, stream));
+    account_touch(sim, stream);
+    sim->queued_seen[stream] = machine_stream_queued(sim->program, sim->state, stream);
+    simulation_mark(sim, program_stream_agent(sim->program, stream));
 }
 
 static void mark_rank(struct simulation *sim, int rank)
 {
     for (int k = sim->rank_first[rank]; k < sim->rank_first[rank + 1]; k++)
-        mark(sim, sim->rank_agents[k]);
+        simulation_mark(sim, sim->rank_agents[k]);
+}
+
+/* What has happened on the stream may let others go on, and threads. */
+static void mark_threads(struct simulation *sim, int rank);
+static void mark_beyond(struct simulation *sim, int stream)
+{
+    int rank = sim->program->streams[stream].rank;
+    if (!sim->selective) {
+        mark_rank(sim, rank);
+        return;
+    }
+    account_cascade(sim, stream);
+    mark_threads(sim, rank);
 }
 
 static void mark_threads(struct simulation *sim, int rank)
 {
-    for (int k = sim->rank_first[rank]; k < sim->rank_first[rank + 1]; k++)
-        if (sim->program->agents[sim->rank_agents[k]].kind == AGENT_THREAD)
-            mark(sim, sim->rank_agents[k]);
+    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
+        simulation_mark(sim, sim->rank_agents[k]);
 }
 
 static void mark_all_threads(struct simulation *sim)
 {
     for (int t = 0; t < sim->program->thread_count; t++)
-        mark(sim, program_thread_agent(sim->program, t));
+        simulation_mark(sim, program_thread_agent(sim->program, t));
 }
 
 /* The dirty agent with the lowest number, now clean; -1: none. */
@@ -189,11 +204,22 @@ static int64_t *admission_time(struct simulation *sim, int rank, int64_t iterati
     return &sim->admitted_ns[rank * window + (int)(iteration % window)];
 }
 
+/* So much is in flight on rank 0. */
+static void note_in_flight(struct simulation *sim, int64_t iterations, int64_t bytes)
+{
+    const struct in_flight_point now = {sim->now_ns, iterations, bytes};
+    sim->in_flight = iterations;
+    if (sim->options->in_flight)
+        in_flight_change(sim->options->in_flight, &now);
+}
+
 void simulation_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
 {
     *admission_time(sim, rank, iteration) = sim->now_ns;
     sim->last_admission_ns = sim->now_ns;
     sim->newest = iteration > sim->newest ? iteration : sim->newest;
+    if (rank == 0)
+        note_in_flight(sim, in_flight, in_flight * sim->iteration_bytes);
     if (in_flight <= sim->result.in_flight_max)
         return;
     sim->result.in_flight_max = in_flight;
@@ -205,6 +231,8 @@ void simulation_retired(struct simulation *sim, int rank, int64_t iteration)
     const struct simulate_observer *observer = sim->options->observer;
     if (!iterations_retired(&sim->iterations, rank, iteration, sim->now_ns))
         simulation_fail(sim, diag_no_memory(sim->diag));
+    if (rank == 0)
+        note_in_flight(sim, sim->in_flight - 1, (sim->in_flight - 1) * sim->iteration_bytes);
     sim->result.in_flight_ns += sim->now_ns - *admission_time(sim, rank, iteration);
     if (observer && observer->progress && rank == 0 && iteration % PROGRESS_EVERY == 0 &&
         sim->status == STATUS_OK &&
@@ -260,6 +288,10 @@ static void driver_does(struct simulation *sim, int agent)
     if (machine_oldest(p, sim->state, rank) > oldest)
         note_retired(sim, rank, oldest);
     mark_threads(sim, rank);
+    if (p->tasks)
+        account_queues(sim, rank);
+    for (int k = sim->rank_streams[rank]; k < sim->rank_first[rank + 1]; k++)
+        account_touch(sim, p->agents[sim->rank_agents[k]].index);
 }
 
 /* A worker takes an instance; the body's record names its task (not every operation does). */
@@ -271,8 +303,13 @@ static void worker_takes(struct simulation *sim, int agent)
     int op = effect.op;
     while (p->ops[op].task < 0)
         op++;
-    sim->hands[p->agents[agent].index] = (struct hand){effect.iteration, p->ops[op].task};
-    mark(sim, agent);
+    int worker = p->agents[agent].index, rank = p->agents[agent].rank, task = p->ops[op].task;
+    sim->hands[worker] = (struct hand){effect.iteration, task};
+    *account_queued(sim, rank, task, effect.iteration) = false;
+    sim->queue_seen[worker]--;
+    sim->chain_moved = true;
+    account_touch(sim, sim->task_streams[rank * p->tasks + task]);
+    simulation_mark(sim, agent);
 }
 
 static void note_push(struct simulation *sim, int thread, const struct op *op)
@@ -289,17 +326,19 @@ static void note_memory(struct simulation *sim, int rank, const struct op *op)
     int64_t bytes = sim->program->buffers[op->object].bytes;
     int64_t *allocated = &sim->allocated[rank];
     *allocated += op->kind == OP_ALLOC ? bytes : -bytes;
+    if (rank == 0)
+        note_in_flight(sim, 0, *allocated);
     if (*allocated > sim->result.in_flight_bytes_max)
         sim->result.in_flight_bytes_max = *allocated;
 }
 
 /* Records, waits and allocations may have taken effect at once, a record with all that waited. */
-static void mark_after_marker(struct simulation *sim, int rank, const struct op *op)
+static void mark_after_marker(struct simulation *sim, const struct op *op)
 {
     mark_stream(sim, op->stream);
     bool settled = machine_stream_queued(sim->program, sim->state, op->stream) == 0;
     if (sim->program->streams[op->stream].hw_queue >= 0 || (settled && op->kind == OP_RECORD))
-        mark_rank(sim, rank);
+        mark_beyond(sim, op->stream);
 }
 
 static void mark_after_host(struct simulation *sim, int rank, const struct op *op)
@@ -312,7 +351,7 @@ static void mark_after_host(struct simulation *sim, int rank, const struct op *o
     case OP_CALLBACK: mark_stream(sim, op->stream); break;
     case OP_ALLOC:
     case OP_RECORD:
-    case OP_WAIT: mark_after_marker(sim, rank, op); break;
+    case OP_WAIT: mark_after_marker(sim, op); break;
     case OP_SIGNAL:
     case OP_PUT:
     case OP_GET:
@@ -339,9 +378,13 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
         note_push(sim, thread, op);
     if (op->kind == OP_ALLOC || op->kind == OP_FREE)
         note_memory(sim, rank, op);
-    if (op->kind == OP_RECORD && p->tasks)
+    if (op->kind == OP_RECORD && p->tasks) {
         sim->submitted[rank * p->tasks + op->task]++;
+        sim->chain_moved = true;
+    }
     if (op->kind == OP_COMPLETE) {
+        account_touch(sim, sim->task_streams[rank * p->tasks + (int)sim->hands[thread].task]);
+        account_queues(sim, rank);
         sim->hands[thread].task = -1;
         sim->result.tasks++;
     }
@@ -355,7 +398,7 @@ static void thread_does(struct simulation *sim, int agent, const struct op *op)
     machine_does(sim, agent, &effect);
     sim->timers[agent] = TIMER_NONE;
     note_host_op(sim, agent, op, effect.iteration);
-    mark(sim, agent);
+    simulation_mark(sim, agent);
     mark_after_host(sim, thread->rank, op);
     if (thread->kind == THREAD_CALLBACK)
         mark_stream(sim, thread->stream);
@@ -385,15 +428,15 @@ static void stream_starts(struct simulation *sim, int agent)
     if (op->comm >= 0)
         *member_stream(sim, op) = stream;
     if (op->kind == OP_COLLECTIVE)
-        mark(sim, program_comm_agent(p, op->comm));
+        simulation_mark(sim, program_comm_agent(p, op->comm));
     else if (op->kind == OP_GROUP)
         mark_members(sim, op->comm);
     else
         start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){effect.op, effect.iteration},
                     1);
     if (op->kind == OP_CALLBACK)
-        mark(sim, program_thread_agent(p, op->callback));
-    mark(sim, agent);
+        simulation_mark(sim, program_thread_agent(p, op->callback));
+    simulation_mark(sim, agent);
     if (p->streams[stream].hw_queue >= 0 || p->plan->machine.launch_order_implicit)
         mark_rank(sim, p->streams[stream].rank);
 }
@@ -407,7 +450,9 @@ static void stream_finishes(struct simulation *sim, int agent)
     if (op->comm >= 0)
         *member_stream(sim, op) = -1;
     tell_span(sim, SIMULATE_DEVICE, agent, effect.op, effect.iteration);
-    mark_rank(sim, sim->program->agents[agent].rank);
+    if (op->comm >= 0)
+        mark_rank(sim, sim->program->agents[agent].rank);
+    mark_beyond(sim, sim->program->agents[agent].index);
 }
 
 /* ---- collectives ----------------------------------------------------------------------------- */
@@ -425,6 +470,7 @@ static void comm_starts(struct simulation *sim, int agent)
         sim->timers[stream_agent] = TIMER_RUNNING;
         sim->started_ns[stream_agent] = sim->now_ns;
         touch(sim, p->streams[stream].rank);
+        account_touch(sim, stream);
     }
     start_timer(sim, agent, PRIORITY_COMM, ops, comm->count);
 }
@@ -450,6 +496,7 @@ static void comm_completes(struct simulation *sim, int agent)
         sim->timers[program_stream_agent(p, *stream)] = TIMER_NONE;
         touch(sim, p->streams[*stream].rank);
         mark_rank(sim, p->streams[*stream].rank);
+        mark_beyond(sim, *stream);
         *stream = -1;
     }
 }
@@ -465,7 +512,7 @@ static void look_at_thread(struct simulation *sim, int agent)
     touch(sim, p->agents[agent].rank);
     if (p->threads[p->agents[agent].index].kind == THREAD_DRIVER) {
         driver_does(sim, agent);
-        mark(sim, agent);
+        simulation_mark(sim, agent);
         return;
     }
     int op = machine_current_op(p, sim->state, agent, &iteration);
@@ -486,6 +533,7 @@ static void look_at_stream(struct simulation *sim, int agent)
     if (sim->timers[agent] == TIMER_RUNNING || !machine_agent_enabled(p, sim->state, agent))
         return;
     touch(sim, p->agents[agent].rank);
+    account_touch(sim, p->agents[agent].index);
     if (!machine_stream_running(p, sim->state, p->agents[agent].index)) {
         stream_starts(sim, agent);
         return;
@@ -550,6 +598,7 @@ void simulation_event(struct simulation *sim, int agent)
         thread_does(sim, agent, &p->ops[machine_current_op(p, sim->state, agent, &iteration)]);
         break;
     case AGENT_STREAM:
+        account_touch(sim, p->agents[agent].index);
         sim->timers[agent] = TIMER_OVER; /* a callback's body may still be running */
         if (machine_agent_enabled(p, sim->state, agent))
             stream_finishes(sim, agent);
@@ -646,7 +695,7 @@ enum status simulate_run(const struct program *program, const struct timing *tim
 void simulation_fini(struct simulation_result *result)
 {
     for (int s = 0; result->streams && s < result->stream_count; s++)
-        free(result->streams[s].blames);
+        stream_account_free(&result->streams[s]);
     free(result->streams);
     for (size_t i = 0; i < result->blocked_count; i++)
         free(result->blocked[i].waits_for);

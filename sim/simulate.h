@@ -17,6 +17,7 @@
 #define SWSIM_SIMULATE_H
 
 #include "core/machine.h"
+#include "sim/in_flight.h"
 #include "sim/iterations.h"
 #include "sim/timing.h"
 
@@ -80,12 +81,14 @@ struct stream_account {
         int64_t ns;
     } * blames;
     int blame_count, blame_cap;
+    int *places; /* hash table of 2 * blame_cap: of a blame, + 1; 0: none. NULL once finished */
 };
 
 /* Add to the account's split; false when memory is exhausted. When all is in, finish it: the blames
    without time go, the others are put in order, and the causes are summed up. */
 bool stream_account_blame(struct stream_account *account, const struct stall *stall, int64_t ns);
 void stream_account_finish(struct stream_account *account);
+void stream_account_free(struct stream_account *account);
 
 /* Something that took time, told when it has ended. */
 struct simulate_span {
@@ -114,12 +117,14 @@ struct simulate_options {
     uint64_t seed;
     uint32_t replication;
     const struct simulate_observer *observer; /* NULL: nobody watches */
+    struct in_flight *in_flight; /* filled with what is in flight on rank 0; NULL: nobody asks */
     bool forgetful; /* ask the machine for every step, remember none: slow, for tests */
 };
 
 struct simulation_result {
     int64_t makespan_ns; /* until the last step */
     int64_t steps;       /* of the machine */
+    int64_t looks;       /* at streams, to see why they are idle: what the accounts cost */
     int64_t tasks;       /* instances submitted; host programs: device and CPU work finished */
     struct stream_account *streams; /* beside program->streams */
     int stream_count;

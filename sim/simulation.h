@@ -4,6 +4,15 @@
  * Everything is indexed as in the program. An agent is *dirty* when it may be able to do something
  * it could not do when it was last looked at; a rank is *touched* when something happened on it at
  * the present instant, so that its streams may be idle for another reason than before.
+ *
+ * A rank may have thousands of streams, of which an event concerns a few. So in a pipeline whose
+ * streams share nothing but events (`selective`) only those are looked at again that the event can
+ * have changed, and streams that wait for one and the same thing, such as their turn behind the task a
+ * worker has in hand, are not told one by one when that changes: they share a *common* reason, which
+ * keeps a log, and a stream that leaves it reads what was logged since it came.
+ *
+ *     common   value: behind T7, since 30    log: until 10 behind T5 | until 30 behind T6
+ *     lane     LANE_COMMON of it, since 4, from 0  ->  6 ns behind T5, 20 ns behind T6, then T7
  */
 #ifndef SWSIM_SIMULATION_H
 #define SWSIM_SIMULATION_H
@@ -28,10 +37,27 @@ enum timer {
 
 /* What a stream has been doing since when. */
 struct lane {
-    int blame; /* LANE_BUSY: work; else why it is idle, of its account's blames */
+    /* LANE_BUSY: work; else why it is idle: >= 0 of its account's blames, else LANE_COMMON - a common
+       reason */
+    int blame;
+    int from; /* of a common reason's log */
     int64_t since_ns;
 };
-enum { LANE_BUSY = -1 };
+enum { LANE_BUSY = -1, LANE_COMMON = -2 };
+
+/* Why all streams are idle that wait for the same. The first two of each thread are about what it has
+   in hand and what is queued behind that; then comes one for each rank's driver. */
+struct common {
+    struct stall value; /* STALL_BUSY: nobody waits */
+    int64_t since_ns;
+    int waiting; /* streams */
+    struct logged {
+        struct stall value;
+        int64_t until_ns;
+    } * log; /* what it was before; room for common_cap */
+    int log_count;
+};
+enum { COMMON_NONE = -1 };
 
 /* Draws of one operation: the last two runs, which are all that iterations in flight need. */
 struct draws {
@@ -68,8 +94,24 @@ struct simulation {
     int dirty_words, dirty_first; /* no bit is set in words before dirty_first */
     bool *touched;
     int *touched_ranks, touched_count;
-    int *rank_first,
-        *rank_agents; /* threads and streams of rank r: rank_agents[rank_first[r] ..] */
+    /* threads, then streams, of rank r: rank_agents[rank_first[r] ..], the streams from
+       rank_streams[r] on */
+    int *rank_first, *rank_agents, *rank_streams;
+
+    bool selective;        /* only some streams of a touched rank are looked at */
+    bool *touched_streams; /* those */
+    int *touched_list, touched_stream_count;
+    struct common *commons;
+    int common_count, common_cap;
+    struct logged *logs;
+    int *watcher_first, *watchers; /* streams with waits for what stream s records */
+    int *queued_seen;              /* per stream: operations in it when last looked at */
+    int *cascade;                  /* scratch: streams */
+    /* Streams whose next instance is not handed out, because of others: they are looked at whenever one
+       of these may have gone on. */
+    bool *chained;
+    int *chained_list, *chained_at, chained_count;
+    bool chain_moved;
 
     /* The state's iteration numbers and those below that say so are relative to this one. */
     int64_t base;
@@ -87,8 +129,17 @@ struct simulation {
     int64_t *submitted;   /* per rank and task: instances whose work is pushed; relative */
     int64_t *admitted_ns; /* per rank and iteration mod window */
     int64_t last_admission_ns;
-    int64_t newest;          /* iteration admitted, on any rank */
-    int *task_streams;       /* per rank and task */
+    int64_t newest;                   /* iteration admitted, on any rank */
+    int64_t in_flight;                /* iterations of rank 0 */
+    int *task_streams;                /* per rank and task */
+    int *stream_first, *stream_tasks; /* tasks of stream s: stream_tasks[stream_first[s] ..] */
+    bool *queued;    /* per rank, task and relative iteration mod window: in a worker's queue */
+    int *queue_seen; /* per thread: instances in its queue that are in `queued` */
+    struct chain_end {
+        int64_t stamp; /* found in the look of this number */
+        int task;      /* whose instance the chain leads to; -1: nobody is to blame */
+    } * chain_ends;    /* per rank and task */
+    int64_t chain_stamp;
     int *task_positions;     /* per rank and task: place in the enqueue order */
     bool *task_pushes;       /* per task: has it a device part? */
     int64_t iteration_bytes; /* buffers of scope iteration */
@@ -112,6 +163,8 @@ void simulation_start(struct simulation *sim, int agent, int priority, int64_t d
 void simulation_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);
 void simulation_retired(struct simulation *sim, int rank, int64_t iteration);
 void simulation_fail(struct simulation *sim, enum status status);
+/* The agent may be able to do something. */
+void simulation_mark(struct simulation *sim, int agent);
 
 /* How long an operation takes in an absolute iteration. */
 static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t iteration)
@@ -131,21 +184,34 @@ static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t it
     return draws->ns[run % 2][iteration % RANDOM_RUN];
 }
 
-/* Why a stream that is not busy is idle; asked when nothing more can happen at this instant. */
-struct stall cause_of_idleness(struct simulation *sim, int stream);
+/* Why a stream that is not busy is idle; asked when nothing more can happen at this instant. Where it is
+   a reason common to all who wait for the same, its number goes to *common, else COMMON_NONE;
+   *chained: it depends on tasks of other streams. */
+struct stall cause_of_idleness(struct simulation *sim, int stream, int *common, bool *chained);
+/* And what a common reason is now. */
+struct stall cause_in_common(struct simulation *sim, int common);
 
 /* account.c: bring the accounts of the touched ranks up to the present; and of all, at the end. */
 void account_touched(struct simulation *sim);
 void account_close(struct simulation *sim);
 
 /* A stream does something else from now on. */
-static inline void account_switch(struct simulation *sim, int stream, int blame)
+void account_switch(struct simulation *sim, int stream, int blame);
+/* A common reason is another one from now on. */
+void account_common(struct simulation *sim, int common, struct stall value);
+/* Somebody may have pushed to the stream, or it went on, and so those that wait for its events. */
+void account_cascade(struct simulation *sim, int stream);
+void account_touch(struct simulation *sim, int stream);
+/* The worker queues of a rank have grown. */
+void account_queues(struct simulation *sim, int rank);
+/* What can be told from the rest, after that was set. */
+void account_derive(struct simulation *sim);
+
+static inline bool *account_queued(struct simulation *sim, int rank, int task, int64_t iteration)
 {
-    struct lane *lane = &sim->lanes[stream];
-    struct stream_account *account = &sim->result.streams[stream];
-    int64_t ns = sim->now_ns - lane->since_ns;
-    *(lane->blame == LANE_BUSY ? &account->busy_ns : &account->blames[lane->blame].ns) += ns;
-    *lane = (struct lane){blame, sim->now_ns};
+    const struct program *p = sim->program;
+    return &sim->queued[(size_t)(rank * p->tasks + task) * (size_t)p->window +
+                        (size_t)(iteration % p->window)];
 }
 /* Does every stream's account add up? For assertions. */
 bool account_check(const struct simulation *sim);

@@ -88,7 +88,8 @@ static enum status run_one(const struct simulator *simulator,
                            struct diag *diag)
 {
     const struct simulate_observer *observer = options->observer;
-    bool watched = observer && (observer->span || observer->step || observer->iteration);
+    bool watched = options->in_flight ||
+                   (observer && (observer->span || observer->step || observer->iteration));
     return simulator->recurrence && !watched
                ? recurrence_run(simulator->recurrence, options, out, diag)
                : simulate_run(simulator->program, simulator->timing, options, out, diag);
@@ -98,13 +99,15 @@ enum status simulator_run(const struct simulator *simulator, const struct simula
                           int count, struct simulation_result *out, struct diag *diag)
 {
     assert(count >= 1 && count <= simulator_lanes(simulator));
-    if (!options->observer && simulator_engine(simulator, count) == ENGINE_BATCHED)
+    if (!options->observer && !options->in_flight &&
+        simulator_engine(simulator, count) == ENGINE_BATCHED)
         return run_lanes(simulator, options, count, out, diag);
     enum status status = STATUS_OK;
     int done = 0;
     for (struct simulate_options one = *options; status == STATUS_OK && done < count; done++) {
         one.replication = options->replication + (uint32_t)done;
         one.observer = done == 0 ? options->observer : NULL;
+        one.in_flight = done == 0 ? options->in_flight : NULL;
         status = run_one(simulator, &one, &out[done], diag);
     }
     for (int i = 0; status != STATUS_OK && i < done - 1; i++)

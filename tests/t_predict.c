@@ -791,6 +791,78 @@ static void test_all_plans(void)
     globfree(&found);
 }
 
+/* ---- what an event costs --------------------------------------------------------------------- */
+
+/* A chain of tasks, each on a stream of its own: how often a stream is looked at, for each task that is
+   executed. NAN: a failure was reported. */
+static double looks_a_task(int tasks)
+{
+    enum { LINE = 80, ITERATIONS = 4 }; /* too few to be remembered by the automaton */
+    struct plan plan;
+    struct program *program;
+    struct timing timing;
+    struct simulation_result result;
+    const struct simulate_options options = {.seed = 1};
+    double looks = NAN;
+    char *text = malloc((size_t)(2 * tasks + 3) * LINE);
+    int at = sprintf(text, "swplan: 1\nname: chain\nschedule:\n");
+    for (int t = 0; t < tasks; t++)
+        at +=
+            sprintf(text + at, "  T%d: {stage: 0, stream: s%d, time: 9us, host_time: 1us}\n", t, t);
+    at += sprintf(text + at, "intra_iter_deps:\n");
+    for (int t = 1; t < tasks; t++)
+        at += sprintf(text + at, "  - [T%d, T%d]\n", t, t - 1);
+    bool good = parse(text, &plan);
+    free(text);
+    if (!good)
+        return NAN;
+    struct program_options how = {.driver = DRIVER_CLOCK, .iterations = ITERATIONS};
+    if (program_build(&plan, &how, &program, &diag) == STATUS_OK) {
+        if (timing_init(&timing, program, NULL, 0, &diag) == STATUS_OK) {
+            if (simulate_run(program, &timing, &options, &result, &diag) == STATUS_OK) {
+                looks = (double)result.looks / (double)result.tasks;
+                simulation_fini(&result);
+            }
+            timing_fini(&timing);
+        }
+        program_close(program);
+    }
+    plan_fini(&plan);
+    return looks;
+}
+
+static void test_looks(void)
+{
+    double few = looks_a_task(20), many = looks_a_task(400);
+    tap_ok(few > 0 && many < 1.5 * few,
+           "streams looked at for a task: %.2f where there are 20, %.2f where there are 400", few,
+           many);
+}
+
+/* ---- in flight over time --------------------------------------------------------------------- */
+
+static void test_in_flight(void)
+{
+    struct in_flight series = {0};
+    const struct in_flight_point changes[] = {{0, 1, 5}, {7, 0, 0}, {7, 1, 5}, {9, 2, 10}};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        in_flight_change(&series, &changes[i]);
+    tap_ok(series.count == 2 && series.points[0].time_ns == 0 && series.points[1].time_ns == 9 &&
+               series.points[1].iterations == 2,
+           "one goes and another comes: no change");
+    int64_t most = 0;
+    bool rises = true;
+    for (int64_t i = 0; i < 100000; i++)
+        in_flight_change(&series, &(struct in_flight_point){10 + i, i == 4321 ? 9 : i % 3, 0});
+    for (int i = 0; i < series.count; i++) {
+        most = series.points[i].iterations > most ? series.points[i].iterations : most;
+        rises &= i == 0 || series.points[i].time_ns > series.points[i - 1].time_ns;
+    }
+    tap_ok(series.count > IN_FLIGHT_POINTS / 4 && series.count <= IN_FLIGHT_POINTS && rises,
+           "of many changes %d points are kept, in order", series.count);
+    tap_ok(most == 9, "and the peak");
+}
+
 int main(void)
 {
     diag_init(&diag);
@@ -813,6 +885,8 @@ int main(void)
     test_coverage();
     test_same_luck();
     test_all_plans();
+    test_looks();
+    test_in_flight();
     diag_fini(&diag);
     return tap_done();
 }

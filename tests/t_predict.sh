@@ -86,11 +86,15 @@ check "one object a driver" test "$(grep -c '^{.*}$' "$dir/out")" -eq 2
 for key in plan driver seed iterations replications tasks_simulated seconds iteration_ns mean p50 \
     p95 p99 ci95 throughput_per_s fill_ns drain_ns steady_exact_ns critical_cycle bubble streams \
     busy stall dependence clock backpressure host head_of_line peer resource no_more_data \
-    exposed_ns in_flight_bytes_max; do
+    exposed_ns in_flight_bytes_max in_flight; do
     check "key $key" test "$(grep -c "\"$key\":" "$dir/out")" -eq 2
 done
 check "tasks are counted once" grep -q '"tasks_simulated":3000,' "$dir/out"
 check "bytes in flight: 3 iterations of 5 MiB" grep -q '"in_flight_bytes_max":15728640' "$dir/out"
+check "in flight over time: it fills" \
+    grep -q '"in_flight":\[{"time_ns":0,"iterations":[123],"bytes":' "$dir/out"
+check "and at the end is empty" sh -c \
+    "$predict --json -n 10 --driver clock '$dir/plan.yaml' | grep -q '\"iterations\":0,\"bytes\":0}\]'"
 check "JSON of a host program" prints '"makespan_ns":3000000,' $predict --json "$dir/threads.yaml"
 
 # ---- determinism ---------------------------------------------------------------------------------
