@@ -51,6 +51,6 @@ enum status app_plan_text(struct app *app, const struct plan *plan, char **out);
 typedef enum status verb_run(struct app *app, int argc, char **argv);
 
 verb_run cmd_verify, cmd_predict, cmd_render, cmd_schedule, cmd_stages, cmd_lower, cmd_generate,
-    cmd_export, cmd_compare, cmd_runs;
+    cmd_export, cmd_compare, cmd_tune, cmd_runs;
 
 #endif

@@ -19,7 +19,7 @@ static const struct verb {
     {"export", "PLAN", "the plan as YAML, JSON or CSV", cmd_export},
     {"import", "FILE", "trace or schedule in", NULL},
     {"compare", "DB", "predicted against measured", cmd_compare},
-    {"tune", "PLAN", "find a better plan", NULL},
+    {"tune", "PLAN", "find a better plan", cmd_tune},
     {"runs", "DB", "what is in a trace store", cmd_runs},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };

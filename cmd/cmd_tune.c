@@ -1,0 +1,374 @@
+/* cmd_tune.c - `swsim tune`: find a better plan and say what is different about it. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "app.h"
+#include "options.h"
+#include "progress.h"
+#include "tune.h"
+
+#include "check/diff.h"
+#include "core/json.h"
+#include "core/parse.h"
+#include "core/units.h"
+
+enum { CONTEXT = 3, MAX_PARTS = 12 };
+
+/* The given plan, the best that was found, and how they differ. */
+struct tuning {
+    const struct tune *tune;
+    struct tune_result before, after;
+    const char **changes; /* NULL in the end */
+    const char *diff;
+    bool better;
+};
+
+static void show_progress(void *arg, const struct tune_progress *now)
+{
+    char time[UNITS_TEXT] = "unknown";
+    if (isfinite(now->period_ns))
+        units_show_time(now->period_ns, time);
+    progress_show(arg, "%" PRIu64 " candidates, an iteration takes %s", now->candidates, time);
+}
+
+/* ---- as text --------------------------------------------------------------------------------- */
+
+static const char *show_time(double ns, char out[UNITS_TEXT])
+{
+    if (!isfinite(ns))
+        return "unknown";
+    units_show_time(ns, out);
+    return out;
+}
+
+static const char *show_bytes(int64_t bytes, char out[UNITS_TEXT])
+{
+    units_show_bytes((double)bytes, out);
+    return out;
+}
+
+/* What limits the period: the tasks of the critical cycle, in order of time. */
+static void print_cycle(const char *what, const struct tune_result *result)
+{
+    const struct steady *steady = &result->steady;
+    if (steady->kind != STEADY_EXACT || steady->part_count == 0)
+        return;
+    printf("  %-18s", what);
+    for (int i = 0; i < steady->part_count && i < MAX_PARTS; i++) {
+        const struct steady_part *part = &steady->parts[i];
+        const char *name =
+            part->kind == EVENT_DRIVER ? "driver" : result->plan.pipeline.tasks[part->task].name;
+        printf("%s%s%s", i ? " -> " : "", part->kind == EVENT_HOST ? "launch of " : "", name);
+    }
+    printf("%s\n", steady->part_count > MAX_PARTS ? " -> ..." : "");
+}
+
+static void print_table(const struct tuning *o)
+{
+    const struct tune_result *a = &o->before, *b = &o->after;
+    char x[UNITS_TEXT], y[UNITS_TEXT];
+    printf("  %-18s%-12s%s\n", "", "before", "after");
+    printf("  %-18s%-12s%s", "verdict", verdict_key(a->verdict), verdict_key(b->verdict));
+    printf("\n  %-18s%-12s%s", o->tune->exact ? "iteration" : "iteration, about",
+           show_time(a->period_ns, x), show_time(b->period_ns, y));
+    if (o->better && a->period_ns > b->period_ns)
+        printf("  (%.1f%% less)", 100 * (1 - b->period_ns / a->period_ns));
+    printf("\n  %-18s%-12d%d\n", "in flight", a->depth, b->depth);
+    printf("  %-18s%-12s%s\n", "bytes of a rank", show_bytes(a->bytes, x), show_bytes(b->bytes, y));
+    printf("  %-18s%-12d%d\n", "streams", a->streams, b->streams);
+    printf("  %-18s%-12d%d\n", "thread groups", a->groups, b->groups);
+    print_cycle("limited by, before", a);
+    if (o->better)
+        print_cycle("after", b);
+}
+
+static void print_counts(const struct tune *tune)
+{
+    const struct tune_counts *counts = &tune->counts;
+    printf("  %-18s%" PRIu64 " candidates: %" PRIu64 " proved, %" PRIu64 " predicted", "tried",
+           counts->tried, counts->proved, counts->predicted);
+    if (counts->stale)
+        printf(", %" PRIu64 " that are faster compute something else", counts->stale);
+    putchar('\n');
+}
+
+static void print_tuning(struct app *app, const struct tuning *o)
+{
+    const struct tune *tune = o->tune;
+    printf("%s, %s driver\n\n", tune->given.name, driver_key(tune->options->driver));
+    print_table(o);
+    print_counts(tune);
+    if (!o->better) {
+        printf("\n%s\n", tune->first_score.unfit
+                             ? "nothing that was tried is proved and within the limits"
+                             : "the plan is already as good as any that was tried");
+        return;
+    }
+    printf("\nchanges\n");
+    for (const char **change = o->changes; *change; change++)
+        printf("  %s\n", *change);
+    if (!app->quiet)
+        printf("\n--- %s\n+++ tuned.yaml\n%s", tune->given.name, o->diff);
+}
+
+/* ---- as JSON --------------------------------------------------------------------------------- */
+
+static void write_result(struct json *json, const char *key, const struct tune_result *result)
+{
+    json_key(json, key);
+    json_begin_object(json);
+    json_put_string(json, "verdict", verdict_key(result->verdict));
+    json_put_double(json, "period_ns", result->period_ns);
+    json_put_int(json, "depth", result->depth);
+    json_put_int(json, "bytes", result->bytes);
+    json_put_int(json, "streams", result->streams);
+    json_put_int(json, "thread_groups", result->groups);
+    json_key(json, "critical_cycle");
+    json_begin_array(json);
+    for (int i = 0; result->steady.kind == STEADY_EXACT && i < result->steady.part_count; i++) {
+        const struct steady_part *part = &result->steady.parts[i];
+        json_string(json, part->kind == EVENT_DRIVER
+                              ? "driver"
+                              : result->plan.pipeline.tasks[part->task].name);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static enum status write_tuning(struct app *app, const struct tuning *o)
+{
+    const struct tune *tune = o->tune;
+    struct json json;
+    json_open(&json, stdout);
+    json_begin_object(&json);
+    json_put_string(&json, "plan", tune->given.name);
+    json_put_string(&json, "driver", driver_key(tune->options->driver));
+    json_put_int(&json, "seed", (int64_t)tune->options->seed);
+    json_put_bool(&json, "exact", tune->exact);
+    json_put_bool(&json, "better", o->better);
+    json_put_int(&json, "candidates", (int64_t)tune->counts.tried);
+    json_put_int(&json, "proved", (int64_t)tune->counts.proved);
+    json_put_int(&json, "predicted", (int64_t)tune->counts.predicted);
+    json_put_int(&json, "stale", (int64_t)tune->counts.stale);
+    write_result(&json, "before", &o->before);
+    write_result(&json, "after", &o->after);
+    json_key(&json, "changes");
+    json_begin_array(&json);
+    for (const char **change = o->changes; *change; change++)
+        json_string(&json, *change);
+    json_end_array(&json);
+    json_put_string(&json, "diff", o->diff);
+    json_end_object(&json);
+    return json_close(&json, &app->diag);
+}
+
+/* ---- the work -------------------------------------------------------------------------------- */
+
+static enum status save(struct app *app, const char *path, const struct tuning *o)
+{
+    if (!path)
+        return STATUS_OK;
+    FILE *file = app_create(app, path);
+    if (!file)
+        return STATUS_SYSTEM;
+    fputs(o->after.text, file);
+    return app_close_file(app, file, path);
+}
+
+/* What the search keeps, the checker proved from memory; this is the proof of what is printed. */
+static enum status check_result(struct app *app, const struct tuning *o)
+{
+    if (!o->better || o->after.verdict == VERDICT_PROVED)
+        return STATUS_OK;
+    return diag_error(&app->diag, STATUS_LIMIT, "%s: the tuned plan is %s when it is read again",
+                      o->tune->given.name, verdict_key(o->after.verdict));
+}
+
+/* What is shown on standard output. With -o - that is the plan itself. */
+static enum status report(struct app *app, const char *path, struct tuning *o)
+{
+    enum status status = check_result(app, o);
+    if (status != STATUS_OK)
+        return status;
+    if (!path || strcmp(path, "-") != 0) {
+        if (app->json)
+            status = write_tuning(app, o);
+        else
+            print_tuning(app, o);
+    }
+    if (status == STATUS_OK)
+        status = save(app, path, o);
+    if (status == STATUS_OK && !o->better && o->tune->first_score.unfit)
+        status = STATUS_VIOLATED;
+    return status;
+}
+
+static void warn(struct app *app, const struct tune *tune)
+{
+    const char *name = tune->given.name;
+    if (tune->verdict != VERDICT_PROVED)
+        diag_warn(&app->diag, "%s is %s as it is given: only what is proved is kept instead", name,
+                  verdict_key(tune->verdict));
+    if (tune->options->memory_bytes >= 0 && tune->iteration_bytes + tune->shared_bytes == 0)
+        diag_warn(&app->diag, "%s says of no buffer how large it is: --memory bounds nothing",
+                  name);
+}
+
+/* Nothing can be compared with the view of a plan that hangs. */
+static enum status check_view(struct app *app, const struct tune *tune)
+{
+    if (tune->has_view || tune->options->allow_stale)
+        return STATUS_OK;
+    diag_error(&app->diag, STATUS_VIOLATED, "%s hangs: what it is to compute is not known",
+               tune->given.name);
+    diag_note(&app->diag, "'swsim verify --fix=FILE' repairs it; --allow-stale tunes it as it is");
+    return STATUS_VIOLATED;
+}
+
+static enum status search(struct app *app, struct tune *tune, const char *path)
+{
+    struct tuning o = {.tune = tune};
+    enum status status = tune_search(tune, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    o.better = tune_found(tune);
+    status = tune_examine(tune, tune->first, &o.before, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = tune_examine(tune, tune->best, &o.after, &app->diag);
+    if (status == STATUS_OK) {
+        o.changes = tune_describe(tune, &app->arena);
+        o.diff = diff_unified(o.before.text, o.after.text, CONTEXT, &app->arena);
+        status = o.changes && o.diff ? report(app, path, &o) : diag_no_memory(&app->diag);
+        tune_result_fini(&o.after);
+    }
+    tune_result_fini(&o.before);
+    return status;
+}
+
+static enum status tune_plan(struct app *app, struct tune_options *options, const struct plan *plan,
+                             const char *path)
+{
+    struct tune tune;
+    struct progress progress;
+    options->progress = show_progress;
+    options->progress_arg = &progress;
+    progress_init(&progress, app);
+    enum status status = tune_open(plan, options, &tune, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    warn(app, &tune);
+    status = check_view(app, &tune);
+    if (status == STATUS_OK)
+        status = search(app, &tune, path);
+    progress_clear(&progress);
+    tune_close(&tune);
+    return status;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+/* "stream,group": what stays as it is. */
+static enum status parse_kept(struct app *app, const char *text, unsigned *kept)
+{
+    const char *keys[TUNE_KNOBS];
+    char *copy = arena_strdup(&app->arena, text), *rest = NULL;
+    if (!copy)
+        return diag_no_memory(&app->diag);
+    for (int k = 0; k < TUNE_KNOBS; k++)
+        keys[k] = tune_knob_key((enum tune_knob)k);
+    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        int k = 0;
+        while (k < TUNE_KNOBS && strcmp(keys[k], item) != 0)
+            k++;
+        if (k == TUNE_KNOBS)
+            return diag_error(&app->diag, STATUS_USAGE,
+                              "--keep: found '%s', expected stage, stream, group, order or depth",
+                              item);
+        *kept |= 1u << k;
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_memory(struct app *app, const char *text, int64_t *bytes)
+{
+    const char *what;
+    if (units_parse_bytes(text, bytes, &what))
+        return STATUS_OK;
+    return diag_error(&app->diag, STATUS_USAGE, "--memory: found '%s', %s", text, what);
+}
+
+static const char about[] =
+    "Search stages, streams, thread groups, enqueue order and depth of PLAN for a shorter\n"
+    "iteration. Only what the checker proves is kept; the period is the exact one where there\n"
+    "is one, else that of a short simulation. Of plans that are equally fast the one with fewer\n"
+    "stages, then fewer streams, thread groups and changes is taken. PLAN must be of the\n"
+    "pipeline form.\n"
+    "\n"
+    "Dependences, buffers and work stay as they are, and what is computed stays the same: every\n"
+    "read of a shared buffer sees the same write as before, and writes keep their order.\n"
+    "--allow-stale lifts that. A plan that names no shared buffer keeps what runs on one stream\n"
+    "in its order.\n"
+    "\n"
+    "In the model streams overlap freely unless tasks say `sm:`, and so do threads: --keep what\n"
+    "you know better. A rank may use --memory: its shared buffers and those of every iteration\n"
+    "in flight.";
+
+enum status cmd_tune(struct app *app, int argc, char **argv)
+{
+    int driver = 0;
+    int64_t budget = 0, depth = 0, seed = 1;
+    bool allow_stale = false;
+    const char *keep = NULL, *memory = NULL, *path = NULL;
+    const struct option_spec options[] = {
+        {"driver", 0, "clock|dataflow", "which driver (default clock)", OPTION_CHOICE, &driver, 0,
+         0},
+        {"memory", 0, "SIZE", "most bytes of buffers a rank may hold (default: any)", OPTION_TEXT,
+         &memory, 0, 0},
+        {"max-depth", 0, "N", "most iterations in flight (default 4, or the plan's if more)",
+         OPTION_INTEGER, &depth, 1, PLAN_MAX_DEPTH},
+        {"keep", 0, "LIST", "leave these as they are: stage,stream,group,order,depth", OPTION_TEXT,
+         &keep, 0, 0},
+        {"allow-stale", 0, NULL, "reads of shared buffers may see older or newer writes",
+         OPTION_FLAG, &allow_stale, 0, 0},
+        {"budget", 0, "N", "candidates to try (default 10000; 1000 if they are simulated)",
+         OPTION_INTEGER, &budget, 1, TUNE_MOST_CANDIDATES},
+        {"seed", 0, "S", "of the search and of all luck (default 1)", OPTION_INTEGER, &seed, 0,
+         INT64_MAX},
+        {"output", 'o', "FILE", "write the plan: the better one, or the given one", OPTION_TEXT,
+         &path, 0, 0},
+    };
+    const struct command command = {
+        .name = "swsim tune",
+        .arguments = "PLAN",
+        .about = about,
+        .examples = "  swsim tune plans/torchrec/sparse_dist.yaml\n"
+                    "  swsim tune --memory=80MiB --keep=stream,group -o better.yaml plan.yaml",
+        .options = options,
+        .option_count = OPTION_COUNT(options),
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
+    struct tune_options wanted = {.memory_bytes = -1};
+    struct arguments arguments;
+    enum status status;
+    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+        return status;
+    wanted.driver = driver == 0 ? DRIVER_CLOCK : DRIVER_DATAFLOW;
+    wanted.candidates = (uint64_t)budget;
+    wanted.depth = (int)depth;
+    wanted.seed = (uint64_t)seed;
+    wanted.allow_stale = allow_stale;
+    status = keep ? parse_kept(app, keep, &wanted.kept) : STATUS_OK;
+    if (status == STATUS_OK && memory)
+        status = parse_memory(app, memory, &wanted.memory_bytes);
+    struct plan plan;
+    if (status == STATUS_OK)
+        status = plan_read(arguments.items[0], &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = tune_plan(app, &wanted, &plan, path);
+    plan_fini(&plan);
+    return status;
+}
