@@ -78,9 +78,9 @@ static void print_table(const struct tuning *o)
     printf("  %-18s%-12s%s\n", "bytes of a rank", show_bytes(a->bytes, x), show_bytes(b->bytes, y));
     printf("  %-18s%-12d%d\n", "streams", a->streams, b->streams);
     printf("  %-18s%-12d%d\n", "thread groups", a->groups, b->groups);
-    print_cycle("limited by, before", a);
+    print_cycle("limited by", a);
     if (o->better)
-        print_cycle("after", b);
+        print_cycle("after that by", b);
 }
 
 static void print_counts(const struct tune *tune)

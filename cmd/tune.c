@@ -17,7 +17,7 @@
 
 enum {
     ITERATIONS = 200, /* of a simulation */
-    STATES = 2000,    /* for a candidate, if the given plan needed none */
+    STATES = 200,     /* for a candidate, if the given plan needed none */
     EFFORTS = 4       /* times as many as the given plan needed */
 };
 #define CANDIDATE_BYTES ((size_t)256 << 20)
@@ -176,8 +176,8 @@ bool tune_is_better(const struct tune_score *a, const struct tune_score *b)
     return a->changes < b->changes;
 }
 
-/* Different values among the tasks' cells of a row. */
-static int count_used(const struct tune *tune, const int *cells, enum tune_row row)
+/* Different values from `least` on among the tasks' cells of a row. */
+static int count_used(const struct tune *tune, const int *cells, enum tune_row row, int least)
 {
     const int *items = cells + tune_at(tune, row);
     int used = 0;
@@ -185,7 +185,7 @@ static int count_used(const struct tune *tune, const int *cells, enum tune_row r
         size_t before = 0;
         while (before < t && items[before] != items[t])
             before++;
-        used += before == t;
+        used += before == t && items[t] >= least;
     }
     return used;
 }
@@ -193,10 +193,11 @@ static int count_used(const struct tune *tune, const int *cells, enum tune_row r
 static void score_cells(const struct tune *tune, const int *cells, double period_ps,
                         struct tune_score *out)
 {
-    *out = (struct tune_score){.period_ps = period_ps,
-                               .depth = tune_depth(tune, cells),
-                               .streams = count_used(tune, cells, TUNE_STREAM),
-                               .groups = count_used(tune, cells, TUNE_GROUP)};
+    *out = (struct tune_score){
+        .period_ps = period_ps,
+        .depth = tune_depth(tune, cells),
+        .streams = count_used(tune, cells, TUNE_STREAM, tune->streams - TUNE_SPARES),
+        .groups = count_used(tune, cells, TUNE_GROUP, tune->groups - TUNE_SPARES)};
     for (size_t i = 0; i < tune->cells; i++)
         out->changes += cells[i] != tune->first[i];
 }
@@ -271,15 +272,16 @@ static enum status simulate_period(const struct plan *plan, const struct tune_op
     return STATUS_OK;
 }
 
-/* The time of an iteration, NAN if it never ends. */
+/* The time of an iteration, NAN if it never ends, or is not exact and has to be. */
 static enum status find_period(const struct plan *plan, const struct tune_options *options,
-                               struct steady *steady, double *out_ns, struct diag *diag)
+                               bool only_exact, struct steady *steady, double *out_ns,
+                               struct diag *diag)
 {
     enum status status = find_steady(plan, options->driver, steady, diag);
     *out_ns = NAN;
     if (status == STATUS_OK && steady->kind == STEADY_EXACT)
         *out_ns = (double)steady->num_ns / (double)steady->den;
-    else if (status == STATUS_OK && steady->kind == STEADY_UNKNOWN)
+    else if (status == STATUS_OK && steady->kind == STEADY_UNKNOWN && !only_exact)
         status = simulate_period(plan, options, out_ns, diag);
     return status;
 }
@@ -291,7 +293,8 @@ static enum status predict_work(struct tune *tune, double *out_ps)
     struct diag unused;
     double ns = NAN;
     diag_init(&unused);
-    enum status status = find_period(&tune->work, tune->options, &steady, &ns, &unused);
+    enum status status =
+        find_period(&tune->work, tune->options, tune->exact, &steady, &ns, &unused);
     if (status == STATUS_OK)
         steady_fini(&steady);
     diag_fini(&unused);
@@ -480,7 +483,7 @@ static enum status measure_given(struct tune *tune, struct diag *diag)
     tune->iteration_bytes = program->iteration_bytes;
     tune->shared_bytes = program->shared_bytes;
     program_close(program);
-    status = find_period(&tune->given, tune->options, &steady, &period_ns, diag);
+    status = find_period(&tune->given, tune->options, false, &steady, &period_ns, diag);
     if (status != STATUS_OK)
         return status;
     tune->exact = steady.kind != STEADY_UNKNOWN;
@@ -605,20 +608,18 @@ static enum status judge_result(struct tune *tune, struct tune_result *out, stru
         return status;
     out->verdict = report.verdict;
     verify_fini(&report);
-    return find_period(&out->plan, tune->options, &out->steady, &out->period_ns, diag);
+    return find_period(&out->plan, tune->options, tune->exact, &out->steady, &out->period_ns, diag);
 }
 
 enum status tune_examine(struct tune *tune, const int *cells, struct tune_result *out,
                          struct diag *diag)
 {
-    struct tune_score score;
-    *out = (struct tune_result){.period_ns = NAN};
+    *out = (struct tune_result){.period_ns = NAN,
+                                .depth = tune_depth(tune, cells),
+                                .streams = count_used(tune, cells, TUNE_STREAM, 0),
+                                .groups = count_used(tune, cells, TUNE_GROUP, 0)};
     arena_init(&out->arena, 0);
-    score_cells(tune, cells, 0, &score);
-    out->depth = score.depth;
-    out->streams = score.streams;
-    out->groups = score.groups;
-    out->bytes = tune_bytes(tune, score.depth);
+    out->bytes = tune_bytes(tune, out->depth);
     enum status status = STATUS_OK;
     if (memcmp(cells, tune->first, tune->cells * sizeof *cells) == 0)
         out->text = tune->text;

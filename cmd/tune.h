@@ -18,7 +18,9 @@
  * proved     by the ordinary checker, every property, for any number of iterations. If the given plan is
  *            proved under the other driver as well, the candidate has to be.
  * predicted  the exact period (Howard's algorithm on the event graph) where there is one; otherwise, under
- *            data-flow or jitter, the mean of a short simulation, the same luck for all.
+ *            data-flow or jitter, the mean of a short simulation, the same luck for all. Where the
+ *            given plan has an exact period a candidate without one is dropped: two threads that fill
+ *            one stream in no fixed order.
  * same view  it computes the same: tune_view.h.
  *
  * The search (tune_search.c) is local: starts made by cutting the order within an iteration into
@@ -78,8 +80,9 @@ struct tune_options {
 struct tune_score {
     bool unfit;       /* not proved, or not within the limits: only the given plan may be so */
     double period_ps; /* rounded, so that equal periods compare equal */
-    int depth, streams, groups;
-    int changes; /* cells that differ from the given plan's */
+    int depth;
+    int streams, groups; /* that the given plan does not have */
+    int changes;         /* cells that differ from the given plan's */
 };
 
 struct tune_counts {

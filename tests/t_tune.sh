@@ -1,0 +1,177 @@
+#!/bin/sh
+# Tuning through the front door: what it finds is proved, no slower, within the limits, computes the
+# same and is printed as a diff that applies; the same every time.
+. "${srcdir:-.}/tests/tap.sh"
+plans=${srcdir:-.}/plans
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+
+# number KEY: the number after "KEY": in standard input, the first.
+number()
+{
+    grep -o "\"$1\":[-0-9.e+]*" | head -n 1 | cut -d: -f2
+}
+
+# period PLAN: exact, of the clock driver, in nanoseconds, as predict says.
+period()
+{
+    "$SWSIM" predict --driver=clock --iterations=50 --json "$1" | number steady_exact_ns
+}
+
+# at_most A B: are both numbers, and is A no more?
+at_most()
+{
+    echo "$1 against $2"
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && a + 0 <= b + 0) }'
+}
+
+# is_proved PLAN: under both drivers, by the ordinary checker.
+is_proved()
+{
+    "$SWSIM" verify --no-fix "$1"
+}
+
+# tuned PLAN OPTION...: the better plan goes to $dir/tuned.yaml, what is said to $dir/out.
+tuned()
+{
+    plan=$1
+    shift
+    "$SWSIM" tune --budget=1500 -o "$dir/tuned.yaml" "$@" "$plan" >"$dir/out" 2>"$dir/err" || {
+        cat "$dir/out" "$dir/err"
+        return 1
+    }
+}
+
+# ---- SparseDist without its stages ---------------------------------------------------------------
+
+sed -e 's/stage: [0-9]*/stage: 0/' -e '/^pipeline_depth/d' -e '/^max_depth/d' \
+    "$plans/torchrec/sparse_dist.yaml" >"$dir/flat.yaml"
+upstream=$(period "$plans/torchrec/sparse_dist.upstream.yaml")
+
+check "all stages are 0" sh -c "! grep -q 'stage: [1-9]' '$dir/flat.yaml'"
+check "which is slower than upstream" at_most "$upstream" "$(period "$dir/flat.yaml")"
+check "SparseDist without stages is tuned" tuned "$dir/flat.yaml"
+check "to no more than upstream takes" at_most "$(period "$dir/tuned.yaml")" "$upstream"
+check "and proved" is_proved "$dir/tuned.yaml"
+check "the table says what it was and is" grep -q 'iteration .*ms .*ms .*% less' "$dir/out"
+check "the change is said in words" grep -q '^  stage of [A-Za-z]*: [0-9] instead of 0' "$dir/out"
+check "and how many were tried" grep -q 'tried .*candidates: .*proved, .*predicted' "$dir/out"
+
+# ---- every plan of TorchRec ----------------------------------------------------------------------
+
+# The diff, applied to the canonical text, gives the tuned plan.
+diff_applies()
+{
+    "$SWSIM" export "$1" >"$dir/patched.yaml" &&
+        if grep -q '^@@' "$dir/out"; then
+            sed -n '/^--- /,$p' "$dir/out" | patch -s "$dir/patched.yaml"
+        fi && diff "$dir/patched.yaml" "$dir/tuned.yaml"
+}
+
+for plan in "$plans"/torchrec/*.yaml; do
+    name=$(basename "$plan" .yaml)
+    check "$name is tuned" tuned "$plan"
+    check "$name is no slower" at_most "$(period "$dir/tuned.yaml")" "$(period "$plan")"
+    check "$name is proved" is_proved "$dir/tuned.yaml"
+    if command -v patch >/dev/null; then
+        check "the diff of $name applies" diff_applies "$plan"
+    else
+        skip "no patch here"
+    fi
+done
+
+# ---- limits --------------------------------------------------------------------------------------
+
+# 48 MiB are shared and 14 MiB belong to an iteration.
+bytes_within()
+{
+    "$SWSIM" tune --budget=1500 --json "$@" "$dir/flat.yaml" >"$dir/json" &&
+        at_most "$(sed 's/.*"after"//' "$dir/json" | number bytes)" "$limit"
+}
+limit=65011712
+check "62 MiB have room for one iteration" bytes_within --memory=62MiB
+check "and nothing faster was found" grep -q '"better":false' "$dir/json"
+limit=79691776
+check "76 MiB have room for two" bytes_within --memory=76MiB
+check "and that is faster" grep -q '"better":true' "$dir/json"
+check "no plan has room in 10 MiB" prints 1 'nothing that was tried' \
+    "$SWSIM" tune --budget=100 --memory=10MiB "$dir/flat.yaml"
+check "a budget that the given plan exceeds" tuned "$plans/torchrec/sparse_dist.yaml" --memory=76MiB
+check "is kept" grep -q 'bytes of a rank  *90.0 MiB  *76.0 MiB' "$dir/out"
+check "--max-depth is kept" prints 0 'in flight  *1  *1$' \
+    "$SWSIM" tune --budget=500 --max-depth=1 "$dir/flat.yaml"
+check "--keep=stage leaves stages alone" tuned "$plans/torchrec/sparse_dist.yaml" --keep=stage,depth
+check "all of them" sh -c "! grep -q 'stage of' '$dir/out'"
+check "--keep of everything finds nothing" prints 0 'already as good as any' \
+    "$SWSIM" tune --keep=stage,stream,group,order,depth "$dir/flat.yaml"
+check "--budget is kept" at_most "$("$SWSIM" tune --budget=300 --json "$dir/flat.yaml" |
+    number candidates)" 345
+
+# ---- what is computed ----------------------------------------------------------------------------
+
+# Step reads what Update of the iteration before has written: 1 + 2 + 1 ms. If Update might be one
+# iteration late, the exchange would run beside the next Step.
+cat >"$dir/shared.yaml" <<'END'
+swplan: 1
+name: shared
+schedule:
+  Step: {stage: 0, time: 1ms, reads: [weights], writes: [grads]}
+  Exchange: {stage: 0, stream: exchange, time: 2ms, reads: [grads], writes: [sums]}
+  Update: {stage: 0, time: 1ms, reads: [sums], writes: [weights]}
+intra_iter_deps: [[Exchange, Step], [Update, Exchange]]
+buffers: {weights: {scope: shared, bytes: 1MiB}}
+END
+sed -e 's/, weights//' -e 's/\[weights\]/[]/' -e '/^buffers/d' "$dir/shared.yaml" >"$dir/unnamed.yaml"
+for plan in shared unnamed; do
+    check "$plan: the order of reads and writes is kept" tuned "$dir/$plan.yaml"
+    check "which takes its time" at_most 4000000 "$(period "$dir/tuned.yaml")"
+    check "what is faster is told" grep -q 'compute something else' "$dir/out"
+    check "--allow-stale gives it up" tuned "$dir/$plan.yaml" --allow-stale
+    check "and is faster" at_most "$(period "$dir/tuned.yaml")" 3000000
+    check "and proved" is_proved "$dir/tuned.yaml"
+done
+
+# ---- data-flow, jitter ---------------------------------------------------------------------------
+
+check "data-flow" tuned "$dir/flat.yaml" --driver=dataflow --budget=60
+check "finds that more iterations in flight help" grep -q 'max_depth: [2-9] instead of 1' "$dir/out"
+check "which is proved" is_proved "$dir/tuned.yaml"
+sed 's/time: 4ms/&, jitter: normal(cv=0.2)/' "$dir/flat.yaml" >"$dir/jitter.yaml"
+check "jitter" tuned "$dir/jitter.yaml" --budget=60
+check "is simulated" grep -q 'iteration, about' "$dir/out"
+
+# ---- plans that are bad --------------------------------------------------------------------------
+
+sed -e 's/H2D:/&\n    # copied too late/' -e 's/{stage: 0, stream: memcpy/{stage: 2, stream: memcpy/' \
+    -e '/^pipeline_depth/d' "$plans/torchrec/sparse_dist.yaml" >"$dir/hang.yaml"
+check "a plan that hangs has nothing to be compared with" complains 1 'hangs' \
+    "$SWSIM" tune --budget=100 "$dir/hang.yaml"
+check "--allow-stale tunes it all the same" tuned "$dir/hang.yaml" --allow-stale
+check "towards a proved plan" is_proved "$dir/tuned.yaml"
+check "saying that it was not" grep -q 'violated as it is given' "$dir/err"
+check "only pipelines are tuned" sh -c "'$SWSIM' generate 1f1b --ranks=2 --microbatches=2 |
+    '$SWSIM' tune - 2>&1 | grep -q 'only plans of the pipeline form'"
+
+# ---- the same every time -------------------------------------------------------------------------
+
+same_again()
+{
+    "$SWSIM" tune --budget=1000 "$@" >"$dir/one" && "$SWSIM" tune --budget=1000 "$@" >"$dir/two" &&
+        cmp "$dir/one" "$dir/two"
+}
+check "one seed has one answer" same_again --seed=7 "$plans/torchrec/prefetch.yaml"
+check "also as JSON" same_again --json "$plans/torchrec/prefetch.yaml"
+"$SWSIM" tune --budget=1000 -o - "$dir/flat.yaml" >"$dir/again.yaml"
+check "-o - prints the plan" is_proved "$dir/again.yaml"
+
+# ---- wrong use -----------------------------------------------------------------------------------
+
+check "no plan" complains 2 'missing' "$SWSIM" tune
+check "a budget of 0" complains 2 'budget' "$SWSIM" tune --budget=0 "$dir/flat.yaml"
+check "memory without a unit" complains 2 'memory.*expected a unit' \
+    "$SWSIM" tune --memory=80 "$dir/flat.yaml"
+check "an unknown knob" complains 2 "found 'colour', expected stage" \
+    "$SWSIM" tune --keep=stage,colour "$dir/flat.yaml"
+check "both drivers" complains 2 'driver' "$SWSIM" tune --driver=both "$dir/flat.yaml"
+check "a plan that is not there" complains 2 'nowhere' "$SWSIM" tune "$dir/nowhere.yaml"
+done_testing
