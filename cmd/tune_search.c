@@ -583,7 +583,7 @@ enum status tune_search(struct tune *tune, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = climb_tops(&s);
-    if (status == STATUS_OK && s.tops.count > 0)
+    if (status == STATUS_OK && s.tops.count > 0 && count_all(&s) > 0)
         status = restart(&s);
     if (status == STATUS_OK)
         status = simplify(&s);
