@@ -106,17 +106,36 @@ same_states()
     false
 }
 
+# said CODE TEXT: what agree came to.
+said()
+{
+    printf '%s\n' "$2"
+    return "$1"
+}
+
+# one NAME PLAN DRIVER: a case; skipped where SPIN came to no end.
+one()
+{
+    text=$(agree "$2" "$3" 2>&1)
+    code=$?
+    if test $code -eq 2; then
+        skip "$1: SPIN needs more memory or time than it has here"
+    else
+        check "$1" said $code "$text"
+    fi
+}
+
 # compare PLAN...: a plan without stages has no driver.
 compare()
 {
     for plan; do
         name=${plan##*/}
         if ! grep -q '^schedule:' "$plan"; then
-            check "$name" agree "$plan" clock
+            one "$name" "$plan" clock
             continue
         fi
-        check "$name, clock" agree "$plan" clock
-        check "$name, data-flow" agree "$plan" dataflow
+        one "$name, clock" "$plan" clock
+        one "$name, data-flow" "$plan" dataflow
     done
 }
 
