@@ -25,7 +25,6 @@ static void tell_step(const struct program *p, const struct state *state, struct
     out->agent = arena_strdup(arena, name);
     out->action = arena_strdup(arena, action ? action + 2 : whole);
     out->agent_index = step.agent;
-    out->is_fault = p->agents[step.agent].kind == AGENT_FAULT;
     out->agent_kind = p->agents[step.agent].kind;
     out->choice = step.choice;
 }
@@ -110,7 +109,7 @@ static const char *tell_fault(const struct program *p, const struct story *story
     const char *fault = "something fails", *blocked = "somebody";
     char text[2 * TEXT];
     for (size_t i = 0; i < story->step_count; i++)
-        if (story->steps[i].is_fault)
+        if (story->steps[i].agent_kind == AGENT_FAULT)
             fault = story->steps[i].action;
     for (size_t i = story->blocked_count; i-- > 0;)
         if (p->agents[story->blocked[i].agent_index].kind == AGENT_THREAD)

@@ -19,9 +19,8 @@ struct story_step {
     enum effect_kind kind;
     int op;             /* enum op_kind; -1: a step without an operation */
     bool opens, closes; /* a worker's: the first and the last of submitting an instance */
-    bool is_fault;      /* something goes wrong here */
     int agent_index;    /* program->agents */
-    enum agent_kind agent_kind;
+    enum agent_kind agent_kind; /* AGENT_FAULT: something goes wrong here */
     int choice;      /* with agent_index: the transition */
     int finished_by; /* START: whose later step ends it: the agent itself, or a communicator */
 };

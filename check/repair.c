@@ -80,14 +80,8 @@ static void charge(struct hunt *hunt, uint64_t states)
 static enum status print_text(const struct plan *plan, struct arena *arena, const char **out,
                               struct diag *diag)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *file = open_memstream(&text, &length);
-    if (!file)
-        return diag_no_memory(diag);
-    enum status status = plan_print(plan, file, diag);
-    if (fclose(file) != 0 && status == STATUS_OK)
-        status = diag_no_memory(diag);
+    char *text;
+    enum status status = plan_text(plan, &text, diag);
     if (status == STATUS_OK && !(*out = arena_strdup(arena, text)))
         status = diag_no_memory(diag);
     free(text);

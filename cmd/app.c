@@ -85,20 +85,3 @@ enum status app_close_file(struct app *app, FILE *file, const char *path)
     errno = error ? error : errno;
     return failed ? write_failed(app, file == stdout ? "standard output" : path) : STATUS_OK;
 }
-
-enum status app_plan_text(struct app *app, const struct plan *plan, char **out)
-{
-    char *text = NULL;
-    size_t length;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory)
-        return diag_no_memory(&app->diag);
-    enum status status = plan_print(plan, memory, &app->diag);
-    if (fclose(memory) != 0 && status == STATUS_OK)
-        status = diag_no_memory(&app->diag);
-    if (status == STATUS_OK)
-        *out = text;
-    else
-        free(text);
-    return status;
-}

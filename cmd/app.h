@@ -44,9 +44,6 @@ FILE *app_create(struct app *app, const char *path);
 /* Close what app_create opened; says if not everything could be written. */
 enum status app_close_file(struct app *app, FILE *file, const char *path);
 
-/* A plan's canonical text, as a store keeps it; the caller frees it. */
-enum status app_plan_text(struct app *app, const struct plan *plan, char **out);
-
 /* A verb: its own options and arguments in argv, argv[0] being its name. */
 typedef enum status verb_run(struct app *app, int argc, char **argv);
 

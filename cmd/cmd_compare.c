@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "core/parse.h"
+#include "core/print.h"
 #include "core/units.h"
 #include "sim/compare.h"
 
@@ -197,13 +198,13 @@ static enum status compare_runs(struct app *app, const char *path,
 }
 
 /* The canonical text by which runs of this plan are known. */
-static enum status plan_text(struct app *app, const char *path, char **out)
+static enum status canonical_text(struct app *app, const char *path, char **out)
 {
     struct plan plan;
     enum status status = plan_read(path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = app_plan_text(app, &plan, out);
+    status = plan_text(&plan, out, &app->diag);
     plan_fini(&plan);
     return status;
 }
@@ -254,7 +255,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
         return status;
     status = parse_limit(app, limit_text, &limit);
     if (status == STATUS_OK && arguments.count == 2)
-        status = plan_text(app, arguments.items[1], &text);
+        status = canonical_text(app, arguments.items[1], &text);
     if (status == STATUS_OK)
         status = compare_runs(app, arguments.items[0],
                               &(struct compare_options){.run = run,

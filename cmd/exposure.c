@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/json.h"
+#include "core/print.h"
 #include "gpu/swpipe.h"
 
 static enum status translate(enum swpipe_status status)
@@ -74,7 +75,7 @@ enum status exposure_show(struct app *app, const struct plan *plan,
 {
     char *text = NULL;
     struct swpipe *pipe = NULL;
-    enum status status = app_plan_text(app, plan, &text);
+    enum status status = plan_text(plan, &text, &app->diag);
     if (status != STATUS_OK)
         return status;
     const struct swpipe_config config = {

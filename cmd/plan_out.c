@@ -2,6 +2,7 @@
 #include "plan_out.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "yaml_json.h"
 
@@ -12,18 +13,13 @@
 /* JSON is the canonical YAML in other clothes: one printer knows the keys. */
 static enum status write_json(struct app *app, const struct plan *plan, FILE *out)
 {
-    char *text = NULL;
-    size_t length;
+    char *text;
     struct json json;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory)
-        return diag_no_memory(&app->diag);
-    enum status status = plan_print(plan, memory, &app->diag);
-    if (fclose(memory) != 0 && status == STATUS_OK)
-        status = diag_no_memory(&app->diag);
+    enum status status = plan_text(plan, &text, &app->diag);
+    if (status != STATUS_OK)
+        return status;
     json_open(&json, out);
-    if (status == STATUS_OK)
-        status = yaml_write_json(text, length, &json, &app->diag);
+    status = yaml_write_json(text, strlen(text), &json, &app->diag);
     free(text);
     return status == STATUS_OK ? json_close(&json, &app->diag) : status;
 }

@@ -16,6 +16,7 @@
 #include "replayed.h"
 
 #include "core/parse.h"
+#include "core/print.h"
 
 enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH };
 #define REPLAY_TIMEOUT_NS INT64_C(2000000000)
@@ -151,7 +152,7 @@ static enum status run_plan(struct app *app, struct request *request, struct pla
     for (size_t i = 0; i < request->shortcuts.count && status == STATUS_OK; i++)
         status = shortcut(app, plan, request->shortcuts.items[i]);
     if (status == STATUS_OK && request->runtime.db)
-        status = app_plan_text(app, plan, &text);
+        status = plan_text(plan, &text, &app->diag);
     request->runtime.plan_text = text;
     if (status == STATUS_OK)
         status = run_drivers(app, request, plan);

@@ -64,7 +64,7 @@ static size_t telling_end(const struct story *story, size_t first)
         return first;
     while (!story->steps[last].closes && last + 1 < story->step_count &&
            story->steps[last + 1].agent_index == step->agent_index &&
-           !story->steps[last + 1].is_fault)
+           story->steps[last + 1].agent_kind != AGENT_FAULT)
         last++;
     return story->steps[last].closes ? last : first;
 }
@@ -167,7 +167,7 @@ static void print_gap(const struct story *story, const struct telling *lines, si
     static const char dots[] = "................";
     size_t from = first;
     for (size_t i = first; i < last; i++) {
-        if (!story->steps[lines[i].first].is_fault)
+        if (story->steps[lines[i].first].agent_kind != AGENT_FAULT)
             continue;
         if (i > from)
             fprintf(out, "  %.*s  %zu steps\n", columns->number, dots,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/print.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
 #include "verdict.h"
@@ -244,7 +245,7 @@ static enum status store_all(struct witness *witness, const char *path)
     const struct verify_report *report = witness->report;
     struct store *store = NULL;
     char *text = NULL;
-    enum status status = app_plan_text(app, witness->plan, &text);
+    enum status status = plan_text(witness->plan, &text, &app->diag);
     if (status == STATUS_OK)
         status = store_open(path, true, &store, &app->diag);
     for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {

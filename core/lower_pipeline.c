@@ -405,9 +405,10 @@ static enum status size_windows(struct lowering *lowering)
         return diag_no_memory(lowering->diag);
     count_pushes(program, pushes);
     bool device_bounded = pipeline->retire == RETIRE_DEVICE;
-    int run = device_bounded ? 0 : program->depth + 2;
+    const int ahead = device_bounded ? program->depth : program->depth + 2; /* unless bounded */
+    int run = device_bounded ? 0 : ahead;
     for (int s = 0; s < program->stream_count; s++) {
-        int cap = pushes[s] * (device_bounded ? program->depth : run);
+        int cap = pushes[s] * ahead;
         if (launch_queue && (launch_queue < cap || !device_bounded))
             cap = launch_queue;
         program->streams[s].cap = cap;

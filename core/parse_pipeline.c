@@ -144,7 +144,7 @@ bool field_work(struct parser *parser, const struct node *value, void *member,
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 static const struct field task_fields[] = {
-    FIELD("stage", struct task, stage, field_int, .required = true, .max = PLAN_MAX_DEPTH - 1),
+    FIELD("stage", struct task, stage, field_int, .max = PLAN_MAX_DEPTH - 1),
     FIELD("stream", struct task, stream, field_symbol, .table = TABLE_STREAMS),
     FIELD("thread_group", struct task, group, field_symbol, .table = TABLE_GROUPS),
     FIELD("globally_ordered", struct task, globally_ordered, field_bool),

@@ -143,6 +143,7 @@ static const struct field generate_fields[] = {
           .max = PLAN_MAX_MODEL_STAGES),
     FIELD("microbatches", struct generate_spec, microbatches, field_int, .required = true, .min = 1,
           .max = PLAN_MAX_MICROBATCHES),
+    FIELD("group", struct generate_spec, group, field_int, .min = 1, .max = PLAN_MAX_MICROBATCHES),
 };
 
 void parse_generate(struct parser *parser, const struct node *value)

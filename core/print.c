@@ -4,6 +4,8 @@
  */
 #include "print.h"
 
+#include <stdlib.h>
+
 #include <errno.h>
 #include <string.h>
 
@@ -260,4 +262,21 @@ enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)
     return printer.write_errno ? diag_error(diag, STATUS_SYSTEM, "cannot write the plan: %s",
                                             strerror(printer.write_errno))
                                : diag_no_memory(diag);
+}
+
+enum status plan_text(const struct plan *plan, char **out, struct diag *diag)
+{
+    size_t length;
+    *out = NULL;
+    FILE *memory = open_memstream(out, &length);
+    if (!memory)
+        return diag_no_memory(diag);
+    enum status status = plan_print(plan, memory, diag);
+    if (fclose(memory) != 0 && status == STATUS_OK)
+        status = diag_no_memory(diag);
+    if (status != STATUS_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return status;
 }

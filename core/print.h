@@ -15,4 +15,7 @@
 /* Write and flush. STATUS_SYSTEM when the file cannot be written or memory is exhausted. */
 enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag);
 
+/* The same as a text, which the caller frees; NULL on failure. STATUS_SYSTEM without memory. */
+enum status plan_text(const struct plan *plan, char **out, struct diag *diag);
+
 #endif

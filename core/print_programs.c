@@ -70,6 +70,7 @@ static void print_generate(struct printer *printer)
     put_pair_number(printer, "ranks", generate->ranks, 0);
     put_pair_number(printer, "chunks", generate->chunks, 0);
     put_pair_number(printer, "microbatches", generate->microbatches, 0);
+    put_pair_number(printer, "group", generate->group, 0);
     close_map(printer);
 }
 

@@ -125,20 +125,6 @@ const struct simulate_observer *recorder_observer(const struct recorder *recorde
     return &recorder->observer;
 }
 
-static enum status print_plan(const struct plan *plan, char **out, struct diag *diag)
-{
-    size_t length;
-    FILE *memory = open_memstream(out, &length);
-    if (!memory)
-        return diag_no_memory(diag);
-    enum status status = plan_print(plan, memory, diag);
-    if (fclose(memory) != 0 && status == STATUS_OK)
-        status = diag_no_memory(diag);
-    if (status != STATUS_OK)
-        free(*out);
-    return status;
-}
-
 static enum status begin_run(struct recorder *recorder)
 {
     static const enum run_driver drivers[] = {[DRIVER_NONE] = RUN_DRIVER_NONE,
@@ -146,7 +132,7 @@ static enum status begin_run(struct recorder *recorder)
                                               [DRIVER_DATAFLOW] = RUN_DRIVER_DATAFLOW};
     const struct program *p = recorder->program;
     char *text = NULL;
-    enum status status = print_plan(recorder->plan, &text, recorder->diag);
+    enum status status = plan_text(recorder->plan, &text, recorder->diag);
     if (status != STATUS_OK)
         return status;
     const struct run_info info = {

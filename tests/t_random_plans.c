@@ -162,7 +162,7 @@ static void describe_pair(struct bench *bench, const struct state *state, struct
 
 /* `first` is free: whichever of the two is done first, the other can still be done, and both orders
    lead to one state and show the same violations. The number of iterations in flight is apart: the
-   search follows it by other means (search.c, lazy_device). */
+   search follows it by other means. */
 static void check_commutes(struct bench *bench, const struct state *state, struct transition first,
                            struct transition second)
 {
