@@ -3,7 +3,6 @@
 #include "options.h"
 #include "plan_out.h"
 
-#include "core/parse.h"
 #include "core/program.h"
 #include "trace/export_promela.h"
 
@@ -71,16 +70,12 @@ enum status cmd_export(struct app *app, int argc, char **argv)
         .arguments_min = 1,
         .arguments_max = 1,
     };
-    struct arguments arguments;
+    struct plan plan;
     enum status status;
-    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+    if (!options_parse_plan(app, &command, argc, argv, &plan, &status))
         return status;
     if (format < 0)
         format = app->json ? PLAN_JSON : PLAN_YAML;
-    struct plan plan;
-    status = plan_read(arguments.items[0], &plan, &app->diag);
-    if (status != STATUS_OK)
-        return status;
     status = export_plan(app, &plan, format,
                          &(struct program_options){
                              .driver = plan.form != FORM_PIPELINE ? DRIVER_NONE

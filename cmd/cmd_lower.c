@@ -6,7 +6,6 @@
 #include "options.h"
 
 #include "core/json.h"
-#include "core/parse.h"
 #include "core/program.h"
 
 /* The printed program as one JSON object, a string for each line. */
@@ -85,13 +84,9 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
         .arguments_min = 1,
         .arguments_max = 1,
     };
-    struct arguments arguments;
-    enum status status;
-    if (!options_parse(app, &command, argc, argv, &arguments, &status))
-        return status;
     struct plan plan;
-    status = plan_read(arguments.items[0], &plan, &app->diag);
-    if (status != STATUS_OK)
+    enum status status;
+    if (!options_parse_plan(app, &command, argc, argv, &plan, &status))
         return status;
     status = show(app, &plan,
                   &(struct program_options){

@@ -3,7 +3,6 @@
 #include "options.h"
 
 #include "core/json.h"
-#include "core/parse.h"
 #include "core/schedule.h"
 
 static enum status show(struct app *app, const struct plan *plan, int64_t wanted)
@@ -37,13 +36,9 @@ enum status cmd_schedule(struct app *app, int argc, char **argv)
         .arguments_min = 1,
         .arguments_max = 1,
     };
-    struct arguments arguments;
-    enum status status;
-    if (!options_parse(app, &command, argc, argv, &arguments, &status))
-        return status;
     struct plan plan;
-    status = plan_read(arguments.items[0], &plan, &app->diag);
-    if (status != STATUS_OK)
+    enum status status;
+    if (!options_parse_plan(app, &command, argc, argv, &plan, &status))
         return status;
     status = show(app, &plan, periods);
     plan_fini(&plan);

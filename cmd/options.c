@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/parse.h"
 #include "core/units.h"
 
 enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30 };
@@ -361,6 +362,16 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
     if (*status == STATUS_OK)
         *status = check_count(app, command, out);
     note_help(app, command->name, *status);
+    return *status == STATUS_OK;
+}
+
+bool options_parse_plan(struct app *app, const struct command *command, int argc, char **argv,
+                        struct plan *plan, enum status *status)
+{
+    struct arguments arguments;
+    if (!options_parse(app, command, argc, argv, &arguments, status))
+        return false;
+    *status = plan_read(arguments.items[0], plan, &app->diag);
     return *status == STATUS_OK;
 }
 

@@ -10,11 +10,6 @@ set -u
 dir=$(mktemp -d) || exit 99
 trap 'chmod -R u+rwx "$dir"; rm -rf "$dir"' EXIT
 
-# Graphviz's libraries keep memory until the end; the leak sanitizer shall not mind.
-printf 'leak:%s\n' libfontconfig libgvc libcgraph libpango libcairo libglib libgobject libexpat >"$dir/lsan"
-LSAN_OPTIONS=suppressions=$dir/lsan:print_suppressions=0
-export LSAN_OPTIONS
-
 cat >"$dir/good.yaml" <<'PLAN'
 swplan: 1
 name: good

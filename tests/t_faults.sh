@@ -2,27 +2,8 @@
 # Failure safety through the front door: `verify --faults`, its story, its JSON, who asks for it.
 . "${srcdir:-.}/tests/tap.sh"
 plans=${srcdir:-.}/plans
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-
-# exits WANTED COMMAND...: the command exits with this status.
-exits()
-{
-    wanted=$1
-    shift
-    "$@" >"$tmp/out" 2>&1
-    got=$?
-    [ "$got" -eq "$wanted" ] || { cat "$tmp/out"; echo "exit status $got, expected $wanted"; return 1; }
-}
-
-# says TEXT COMMAND...: its output has the text, whatever its exit status.
-says()
-{
-    text=$1
-    shift
-    "$@" >"$tmp/out" 2>&1
-    grep -q -- "$text" "$tmp/out" || { cat "$tmp/out"; echo "expected: $text"; return 1; }
-}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
 
 check "TorchRec's pipelines survive every fault, under both drivers" \
     exits 0 "$SWSIM" verify --faults "$plans"/torchrec/*.yaml
@@ -46,8 +27,8 @@ check "and who waits for what" says "waits for lock weights, held by thread save
     "$SWSIM" verify "$broken"
 check "JSON has the violation" says '"violation": *"faults"' "$SWSIM" verify --json "$broken"
 for suffix in txt json dot svg; do
-    check "a witness as .$suffix" exits 1 "$SWSIM" verify --witness="$tmp/w.$suffix" "$broken"
-    check "is there" test -s "$tmp/w.$suffix"
+    check "a witness as .$suffix" exits 1 "$SWSIM" verify --witness="$dir/w.$suffix" "$broken"
+    check "is there" test -s "$dir/w.$suffix"
 done
 check "the fault of a long story is shown, wherever it is" \
     says "fault  *thread main of rank 0 fails" "$SWSIM" verify --faults "$plans/examples/gpipe.yaml"
@@ -59,10 +40,10 @@ done
 check "a limit leaves it undecided" says "limit reached: states" \
     "$SWSIM" verify --no-reduction --faults --limit=states=30 "$plans/faults/peer_abort.yaml"
 
-sed 's/^on_failure: .*/on_failure: panic/' "$broken" >"$tmp/bad.yaml"
-echo 'on_failure: panic' >>"$tmp/bad.yaml"
-check "a rule that is none is refused" exits 3 "$SWSIM" verify "$tmp/bad.yaml"
-check "and the words there are are named" says "none, wake or abort" "$SWSIM" verify "$tmp/bad.yaml"
+sed 's/^on_failure: .*/on_failure: panic/' "$broken" >"$dir/bad.yaml"
+echo 'on_failure: panic' >>"$dir/bad.yaml"
+check "a rule that is none is refused" exits 3 "$SWSIM" verify "$dir/bad.yaml"
+check "and the words there are are named" says "none, wake or abort" "$SWSIM" verify "$dir/bad.yaml"
 check "the rule is printed where it is not the default" \
     says "on_failure: wake" "$SWSIM" export "$plans/faults/lock_fixed.yaml"
 check "and only there" \

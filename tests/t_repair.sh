@@ -3,43 +3,24 @@
 # --fix and proved, the JSON, the options, honest failure.
 . "${srcdir:-.}/tests/tap.sh"
 plans=${srcdir:-.}/plans
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-
-# exits WANTED COMMAND...: the command exits with this status.
-exits()
-{
-    wanted=$1
-    shift
-    "$@" >"$tmp/out" 2>&1
-    got=$?
-    [ "$got" -eq "$wanted" ] || { cat "$tmp/out"; echo "exit status $got, expected $wanted"; return 1; }
-}
-
-# says TEXT COMMAND...: its output has the text, whatever its exit status.
-says()
-{
-    text=$1
-    shift
-    "$@" >"$tmp/out" 2>&1
-    grep -q -- "$text" "$tmp/out" || { cat "$tmp/out"; echo "expected: $text"; return 1; }
-}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
 
 # silent TEXT COMMAND...: its output does not have the text.
 silent()
 {
     text=$1
     shift
-    "$@" >"$tmp/out" 2>&1
-    ! grep -q -- "$text" "$tmp/out" || { cat "$tmp/out"; echo "not expected: $text"; return 1; }
+    "$@" >"$dir/out" 2>&1
+    ! grep -q -- "$text" "$dir/out" || { cat "$dir/out"; echo "not expected: $text"; return 1; }
 }
 
 # fixed PLAN TEXT: the fix has the text, and what --fix writes is proved and expects so.
 fixed()
 {
-    check "$1: $2" says "Fix (proved.*): .*$2" "$SWSIM" verify --fix="$tmp/fixed.yaml" "$plans/$1.yaml"
-    check "$1: the repaired plan is proved" exits 0 "$SWSIM" verify --no-fix "$tmp/fixed.yaml"
-    check "$1: as it expects" exits 0 "$SWSIM" verify --expect "$tmp/fixed.yaml"
+    check "$1: $2" says "Fix (proved.*): .*$2" "$SWSIM" verify --fix="$dir/fixed.yaml" "$plans/$1.yaml"
+    check "$1: the repaired plan is proved" exits 0 "$SWSIM" verify --no-fix "$dir/fixed.yaml"
+    check "$1: as it expects" exits 0 "$SWSIM" verify --expect "$dir/fixed.yaml"
 }
 
 fixed deadlocks/scenario1_broken "enqueue_order: ready-first instead of stage-ascending"
@@ -73,7 +54,7 @@ fixed bugs/torchrec_eager_cliff_broken "on every rank, thread trainer: one group
 check "removing something is said to be a loss" says "This gives up something the plan had" \
     "$SWSIM" verify "$plans/bugs/torchrec_out_of_data_broken.yaml"
 
-cat >"$tmp/exchange.yaml" <<'END'
+cat >"$dir/exchange.yaml" <<'END'
 swplan: 1
 name: exchange
 programs:
@@ -81,7 +62,7 @@ programs:
   - 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1
 END
 check "rank programs: an action is moved" says "Fix (proved): rank [01]: .* before " \
-    "$SWSIM" verify "$tmp/exchange.yaml"
+    "$SWSIM" verify "$dir/exchange.yaml"
 
 broken=$plans/bugs/nccl_opposite_order_broken.yaml
 check "the story ends with a diff" says "^    +  - {collective: activations, comm: tp, stream: comm}" \
@@ -99,15 +80,15 @@ check "a violated plan stays violated" exits 1 "$SWSIM" verify "$broken"
 check "too small a budget: none found, and it says so" says \
     "No fix found: no change of up to three edits within the budget repairs it (1 tried; the budget" \
     "$SWSIM" verify --fix-budget=1 "$plans/bugs/torchrec_out_of_data_broken.yaml"
-rm -f "$tmp/none.yaml"
+rm -f "$dir/none.yaml"
 check "then --fix writes nothing and says so" says "was not written: no fix was found" \
-    "$SWSIM" verify --fix-budget=1 --fix="$tmp/none.yaml" "$plans/bugs/torchrec_out_of_data_broken.yaml"
-check "indeed" test ! -e "$tmp/none.yaml"
+    "$SWSIM" verify --fix-budget=1 --fix="$dir/none.yaml" "$plans/bugs/torchrec_out_of_data_broken.yaml"
+check "indeed" test ! -e "$dir/none.yaml"
 check "nor for a plan that holds" says "was not written: there is nothing to repair" \
-    "$SWSIM" verify --fix="$tmp/none.yaml" "$plans/examples/hello.yaml"
-check "--fix takes one plan" exits 2 "$SWSIM" verify --fix="$tmp/none.yaml" "$broken" "$broken"
-check "--fix into a folder that is not there" exits 2 "$SWSIM" verify --fix="$tmp/no/fix.yaml" "$broken"
-"$SWSIM" verify --json "$broken" | grep -v seconds >"$tmp/one"
-"$SWSIM" verify --json "$broken" | grep -v seconds >"$tmp/two"
-check "twice the same answer" diff "$tmp/one" "$tmp/two"
+    "$SWSIM" verify --fix="$dir/none.yaml" "$plans/examples/hello.yaml"
+check "--fix takes one plan" exits 2 "$SWSIM" verify --fix="$dir/none.yaml" "$broken" "$broken"
+check "--fix into a folder that is not there" exits 2 "$SWSIM" verify --fix="$dir/no/fix.yaml" "$broken"
+"$SWSIM" verify --json "$broken" | grep -v seconds >"$dir/one"
+"$SWSIM" verify --json "$broken" | grep -v seconds >"$dir/two"
+check "twice the same answer" diff "$dir/one" "$dir/two"
 done_testing

@@ -3,27 +3,8 @@
 # exit codes, limits, the JSON contract, witnesses.
 . "${srcdir:-.}/tests/tap.sh"
 plans=${srcdir:-.}/plans
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-
-# exits WANTED COMMAND...: the command exits with this status.
-exits()
-{
-    wanted=$1
-    shift
-    "$@" >"$tmp/out" 2>&1
-    got=$?
-    [ "$got" -eq "$wanted" ] || { cat "$tmp/out"; echo "exit status $got, expected $wanted"; return 1; }
-}
-
-# says TEXT COMMAND...: its output has the text, whatever its exit status.
-says()
-{
-    text=$1
-    shift
-    "$@" >"$tmp/out" 2>&1
-    grep -q -- "$text" "$tmp/out" || { cat "$tmp/out"; echo "expected: $text"; return 1; }
-}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
 
 for folder in "$plans"/*/; do
     check "plans/$(basename "$folder"): all verdicts as expected" \
@@ -40,8 +21,8 @@ check "ten iterations instead of any number" \
 broken=$plans/deadlocks/scenario1_broken.yaml
 check "a violation exits with 1" exits 1 "$SWSIM" verify "$broken"
 check "with --expect the same plan exits with 0" exits 0 "$SWSIM" verify --expect "$broken"
-sed 's/deadlock: always/deadlock: some/' "$broken" >"$tmp/wrong.yaml"
-check "a wrong expectation exits with 1" exits 1 "$SWSIM" verify --expect "$tmp/wrong.yaml"
+sed 's/deadlock: always/deadlock: some/' "$broken" >"$dir/wrong.yaml"
+check "a wrong expectation exits with 1" exits 1 "$SWSIM" verify --expect "$dir/wrong.yaml"
 check "a limit exits with 4" \
     exits 4 "$SWSIM" verify --no-reduction --limit=states=100 "$plans/torchrec/sparse_dist.yaml"
 check "the story names who waits for what" \
@@ -52,19 +33,19 @@ check "a wait for a cleared slot names both iterations" \
     says "Prepare(1) looks for iteration 0 in a slot that belongs to iteration 2" \
     "$SWSIM" verify --driver=clock "$plans/traps/slots_equal_depth_broken.yaml"
 sed -e 's/eager_messages: {link: 1}/eager_bytes: {link: 1GiB}/' -e 's/bytes: 1MiB/bytes: 1KiB/' \
-    -e '/^batches/d' "$plans/properties/refill_broken.yaml" >"$tmp/credit.yaml"
-check "more credit than can be tracked is refused" exits 3 "$SWSIM" verify "$tmp/credit.yaml"
-check "and says so" says "room for more messages of 1024 bytes" "$SWSIM" verify "$tmp/credit.yaml"
-sed 's/^ranks/batches: [3, 3]\nranks/' "$tmp/credit.yaml" >"$tmp/few.yaml"
-check "but with an end of the data it suffices" exits 0 "$SWSIM" verify "$tmp/few.yaml"
+    -e '/^batches/d' "$plans/properties/refill_broken.yaml" >"$dir/credit.yaml"
+check "more credit than can be tracked is refused" exits 3 "$SWSIM" verify "$dir/credit.yaml"
+check "and says so" says "room for more messages of 1024 bytes" "$SWSIM" verify "$dir/credit.yaml"
+sed 's/^ranks/batches: [3, 3]\nranks/' "$dir/credit.yaml" >"$dir/few.yaml"
+check "but with an end of the data it suffices" exits 0 "$SWSIM" verify "$dir/few.yaml"
 check "and the cycle" says "cycle: thread default -> thread default" "$SWSIM" verify "$broken"
 
 for key in plan driver verdict iterations properties states transitions seconds peak_bytes witness blocked; do
     check "JSON has \"$key\"" says "\"$key\":" "$SWSIM" verify --json "$broken"
 done
 for suffix in txt json dot svg; do
-    check "a witness as .$suffix" exits 1 "$SWSIM" verify --witness="$tmp/w.$suffix" "$broken"
-    check "is there" test -s "$tmp/w.$suffix"
+    check "a witness as .$suffix" exits 1 "$SWSIM" verify --witness="$dir/w.$suffix" "$broken"
+    check "is there" test -s "$dir/w.$suffix"
 done
 
 if [ -n "${SWSIM_SHARED-}" ] && [ -d "$SWSIM_SHARED/zoo" ]; then

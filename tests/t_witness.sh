@@ -10,11 +10,6 @@ set -u
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 
-# Graphviz's libraries keep memory until the end; the leak sanitizer shall not mind.
-printf 'leak:%s\n' libfontconfig libgvc libcgraph libpango libcairo libglib libgobject libexpat >"$dir/lsan"
-LSAN_OPTIONS=suppressions=$dir/lsan:print_suppressions=0
-export LSAN_OPTIONS
-
 plans=$srcdir/plans
 db=$dir/all.db
 

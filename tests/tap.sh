@@ -11,6 +11,7 @@
 #                                         messages to $dir/err
 #   prints CODE PATTERN command...        likewise, and a line of its output matches
 #   complains CODE PATTERN command...     likewise, and a line of its messages matches
+#   says PATTERN command...               whatever its exit code, a line of either matches
 #
 # A test with other needs defines functions of these names after it has sourced this file.
 
@@ -76,5 +77,16 @@ complains()
     grep -q -e "$pattern" "$dir/err" && return
     echo "nothing like '$pattern' in:"
     cat "$dir/err"
+    false
+}
+
+says()
+{
+    pattern=$1
+    shift
+    "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    grep -q -e "$pattern" "$dir/out" "$dir/err" && return
+    echo "nothing like '$pattern' in:"
+    cat "$dir/out" "$dir/err"
     false
 }
