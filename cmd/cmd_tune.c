@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "app.h"
+#include "interrupts.h"
 #include "options.h"
+#include "profiled.h"
 #include "progress.h"
 #include "tune.h"
 
@@ -147,6 +149,7 @@ static enum status write_tuning(struct app *app, const struct tuning *o)
     json_put_int(&json, "seed", (int64_t)tune->options->seed);
     json_put_bool(&json, "exact", tune->exact);
     json_put_bool(&json, "better", o->better);
+    json_put_bool(&json, "interrupted", tune_is_interrupted(tune));
     json_put_int(&json, "candidates", (int64_t)tune->counts.tried);
     json_put_int(&json, "proved", (int64_t)tune->counts.proved);
     json_put_int(&json, "predicted", (int64_t)tune->counts.predicted);
@@ -233,6 +236,9 @@ static enum status search(struct app *app, struct tune *tune, const char *path)
     if (status != STATUS_OK)
         return status;
     o.better = tune_found(tune);
+    if (tune_is_interrupted(tune))
+        diag_warn(&app->diag, "%s: interrupted: this is the best of the candidates tried so far",
+                  tune->given.name);
     status = tune_examine(tune, tune->first, &o.before, &app->diag);
     if (status != STATUS_OK)
         return status;
@@ -313,14 +319,15 @@ static const char about[] =
     "\n"
     "In the model streams overlap freely unless tasks say `sm:`, and so do threads: --keep what\n"
     "you know better. A rank may use --memory: its shared buffers and those of every iteration\n"
-    "in flight.";
+    "in flight. With --profile every task takes what it took on average in a serial run, on the\n"
+    "slowest rank, and the plan that is written says so. SIGINT ends the search early.";
 
 enum status cmd_tune(struct app *app, int argc, char **argv)
 {
     int driver = 0;
     int64_t budget = 0, depth = 0, seed = 1;
     bool allow_stale = false;
-    const char *keep = NULL, *memory = NULL, *path = NULL;
+    const char *keep = NULL, *memory = NULL, *profile = NULL, *path = NULL;
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow", "which driver (default clock)", OPTION_CHOICE, &driver, 0,
          0},
@@ -336,6 +343,8 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          OPTION_INTEGER, &budget, 1, TUNE_MOST_CANDIDATES},
         {"seed", 0, "S", "of the search and of all luck (default 1)", OPTION_INTEGER, &seed, 0,
          INT64_MAX},
+        {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
+         &profile, 0, 0},
         {"output", 'o', "FILE", "write the plan: the better one, or the given one", OPTION_TEXT,
          &path, 0, 0},
     };
@@ -368,7 +377,11 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
         status = plan_read(arguments.items[0], &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = tune_plan(app, &wanted, &plan, path);
+    if (profile)
+        status = profiled_set_times(app, profile, &plan);
+    wanted.interrupted = interrupts_catch();
+    if (status == STATUS_OK)
+        status = tune_plan(app, &wanted, &plan, path);
     plan_fini(&plan);
     return status;
 }

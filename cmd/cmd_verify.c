@@ -1,10 +1,9 @@
 /* cmd_verify.c - `swsim verify`: prove plans or refute them. */
 #include <inttypes.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "app.h"
+#include "interrupts.h"
 #include "options.h"
 #include "progress.h"
 #include "verdict.h"
@@ -15,22 +14,6 @@
 #include "core/units.h"
 
 enum { BITSTATE_LEAST = 64 };
-
-/* The first SIGINT ends the search, which says what it knows; a second one ends the process. */
-static atomic_bool interrupted;
-
-static void interrupt(int signal_number)
-{
-    (void)signal_number;
-    atomic_store(&interrupted, true);
-}
-
-static void catch_interrupts(void)
-{
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL); /* cannot fail with these arguments */
-}
 
 struct request {
     struct verify_options verify;
@@ -237,7 +220,7 @@ static enum status verify_drivers(struct app *app, const struct request *request
     enum status status = STATUS_OK;
     if (request->driver != 1)
         status = verify_driver(app, request, finding, DRIVER_CLOCK);
-    if (request->driver != 0 && status != STATUS_SYSTEM && !atomic_load(&interrupted))
+    if (request->driver != 0 && status != STATUS_SYSTEM && !interrupts_seen())
         status = app_worse(status, verify_driver(app, request, finding, DRIVER_DATAFLOW));
     return status;
 }
@@ -254,7 +237,7 @@ static void show_repair_progress(void *arg, const struct repair_progress *repair
    search cannot prove one, and who interrupts wants an end. */
 static bool wants_repair(const struct app *app, const struct request *request)
 {
-    if (request->bitstate || atomic_load(&interrupted))
+    if (request->bitstate || interrupts_seen())
         return false;
     return request->fix || (!request->no_fix && !request->expect && (!app->quiet || app->json));
 }
@@ -343,7 +326,7 @@ static enum status verify_all(struct app *app, struct request *request,
                               const struct arguments *plans)
 {
     enum status status = STATUS_OK;
-    for (int i = 0; i < plans->count && !atomic_load(&interrupted); i++) {
+    for (int i = 0; i < plans->count && !interrupts_seen(); i++) {
         status = app_worse(status, verify_one(app, request, plans->items[i]));
         app_report(app);
     }
@@ -435,12 +418,11 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         return diag_error(&app->diag, STATUS_USAGE, "--fix: found %d plans, expected one",
                           arguments.count);
     request.verify.threads = (int)threads;
-    request.verify.interrupted = &interrupted;
     status = finish_request(app, &request, iterations, limits, properties);
     if (status != STATUS_OK)
         return status;
     request.verify.program.ranks = (int)ranks;
     request.verify.program.max_depth = (int)max_depth;
-    catch_interrupts();
+    request.verify.interrupted = interrupts_catch();
     return verify_all(app, &request, &arguments);
 }

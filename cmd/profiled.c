@@ -2,6 +2,7 @@
 #include "profiled.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,4 +41,49 @@ enum status profiled_read(struct app *app, const char *spec, const struct plan *
     if (status == STATUS_OK && !app->quiet)
         profile_note(out, path, &app->diag);
     return status;
+}
+
+static void set_time(struct task *task, enum profile_kind kind, int64_t ns)
+{
+    if (kind == PROFILE_HOST) {
+        task->host_time_ns = ns;
+        task->host_jitter = (struct dist){0};
+    } else {
+        task->time_ns = ns;
+        task->jitter = (struct dist){0};
+    }
+}
+
+/* The mean of a part on the rank where it is longest; parts are in the order of kind, task, rank. */
+static double slowest(const struct profile *profile, size_t first, size_t *next)
+{
+    const struct profile_part *parts = profile->parts;
+    double longest = 0;
+    size_t i = first;
+    while (i < profile->part_count && parts[i].kind == parts[first].kind &&
+           parts[i].task == parts[first].task) {
+        longest = fmax(longest, parts[i].mean_ns);
+        i++;
+    }
+    *next = i;
+    return longest;
+}
+
+enum status profiled_set_times(struct app *app, const char *spec, struct plan *plan)
+{
+    struct profile profile;
+    struct pipeline *pipeline = &plan->pipeline;
+    enum status status = profiled_read(app, spec, plan, 0, &profile);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0, next; i < profile.part_count; i = next) {
+        int64_t ns = llround(slowest(&profile, i, &next));
+        set_time(&pipeline->tasks[profile.parts[i].task], profile.parts[i].kind, ns);
+        for (size_t o = 0; o < pipeline->override_count; o++)
+            if (pipeline->overrides[o].tasks)
+                set_time(&pipeline->overrides[o].tasks[profile.parts[i].task],
+                         profile.parts[i].kind, ns);
+    }
+    profile_fini(&profile);
+    return STATUS_OK;
 }

@@ -14,4 +14,8 @@
 enum status profiled_read(struct app *app, const char *spec, const struct plan *plan, int ranks,
                           struct profile *out);
 
+/* The plan's times become the means of the profile that `spec` names, those of the slowest rank, on all
+ * ranks and without jitter. What was not measured stays, and a note names it. Failures as above. */
+enum status profiled_set_times(struct app *app, const char *spec, struct plan *plan);
+
 #endif

@@ -299,9 +299,14 @@ static enum status predict_work(struct tune *tune, double *out_ps)
 
 /* ---- judging --------------------------------------------------------------------------------- */
 
+bool tune_is_interrupted(const struct tune *tune)
+{
+    return tune->options->interrupted && atomic_load(tune->options->interrupted);
+}
+
 bool tune_is_spent(const struct tune *tune)
 {
-    return tune->counts.tried >= tune->budget;
+    return tune->counts.tried >= tune->budget || tune_is_interrupted(tune);
 }
 
 /* Was it seen before? Remembers it. There is room for twice the budget. */

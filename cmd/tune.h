@@ -26,12 +26,14 @@
  * The search (tune_search.c) is local: starts made by cutting the order within an iteration into
  * stages, climbed from by single moves in an order drawn from the seed, then disturbed and climbed
  * again until the budget of candidates is spent. It counts candidates and never looks at a clock, so
- * the answer is the same everywhere. What it returns is no promise of an optimum.
+ * the answer is the same everywhere, unless it is interrupted. What it returns is no promise of an optimum.
  *
  * The tune owns copies of the plan, parsed from its canonical text. tune_open / tune_close.
  */
 #ifndef SWSIM_TUNE_H
 #define SWSIM_TUNE_H
+
+#include <stdatomic.h>
 
 #include "check/verify.h"
 #include "core/plan.h"
@@ -65,13 +67,14 @@ struct tune_progress {
 };
 
 struct tune_options {
-    enum driver driver;   /* CLOCK or DATAFLOW */
-    uint64_t candidates;  /* most to try; 0: the default */
-    uint64_t seed;        /* of the search, and of the luck of simulations */
-    int depth;            /* most stages, or iterations in flight; 0: the default */
-    int64_t memory_bytes; /* of a rank; -1: any */
-    bool allow_stale;     /* do not ask for the same view */
-    unsigned kept;        /* bits 1u << enum tune_knob: left as they are */
+    enum driver driver;             /* CLOCK or DATAFLOW */
+    uint64_t candidates;            /* most to try; 0: the default */
+    uint64_t seed;                  /* of the search, and of the luck of simulations */
+    int depth;                      /* most stages, or iterations in flight; 0: the default */
+    int64_t memory_bytes;           /* of a rank; -1: any */
+    bool allow_stale;               /* do not ask for the same view */
+    const atomic_bool *interrupted; /* ends the search early, may be NULL */
+    unsigned kept;                  /* bits 1u << enum tune_knob: left as they are */
     void (*progress)(void *arg, const struct tune_progress *); /* may be NULL */
     void *progress_arg;
 };
@@ -162,7 +165,9 @@ enum status tune_order(struct tune *tune, const int *cells, int *out, struct dia
    then. One that was seen, or for which there is no budget left, is not kept. */
 enum status tune_judge(struct tune *tune, const int *cells, const struct tune_score *bar,
                        struct tune_score *score, bool *kept, struct diag *diag);
+/* No budget left, or interrupted. */
 bool tune_is_spent(const struct tune *tune);
+bool tune_is_interrupted(const struct tune *tune);
 
 /* a < b. */
 bool tune_is_better(const struct tune_score *a, const struct tune_score *b);

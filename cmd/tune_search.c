@@ -270,7 +270,8 @@ static enum status try_starts(struct search *s)
             cuts[c] = c + 1;
         do {
             enum status status = try_start(s, cuts, count);
-            if (status != STATUS_OK || tune->counts.tried >= tune->budget / STARTS_SHARE)
+            if (status != STATUS_OK || tune_is_spent(tune) ||
+                tune->counts.tried >= tune->budget / STARTS_SHARE)
                 return status;
         } while (next_cuts(cuts, count, blocks));
     }

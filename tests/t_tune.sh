@@ -152,6 +152,50 @@ check "saying that it was not" grep -q 'violated as it is given' "$dir/err"
 check "only pipelines are tuned" sh -c "'$SWSIM' generate 1f1b --ranks=2 --microbatches=2 |
     '$SWSIM' tune - 2>&1 | grep -q 'only plans of the pipeline form'"
 
+# ---- measured times ------------------------------------------------------------------------------
+
+# The copy really takes 3 ms, the plan says 1 us: what it should run beside shows only in the profile.
+cat >"$dir/told.yaml" <<'PLAN'
+swplan: 1
+name: told
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 3ms, writes: [batch]}
+  Work: {stage: 0, time: 2ms, reads: [batch], writes: [weights]}
+intra_iter_deps: [[Work, Copy]]
+buffers: {batch: {scope: iteration, bytes: 1MiB}, weights: {scope: shared, bytes: 1MiB}}
+PLAN
+sed 's/3ms/1us/' "$dir/told.yaml" >"$dir/wrong.yaml"
+if "$SWRUN" --quiet --serial -n 20 --db "$dir/told.db" "$dir/told.yaml" >"$dir/out" 2>&1; then
+    check "with measured times" tuned "$dir/wrong.yaml" --profile "$dir/told.db"
+    check "the plan says what they are" grep -Eq 'time: [3-9]\.[0-9]*ms|time: [3-9][0-9]{3}' "$dir/tuned.yaml"
+    check "a run that is not there" complains 3 'no run 9' \
+        "$SWSIM" tune --profile "$dir/told.db:9" "$dir/wrong.yaml"
+else
+    skip "no serial run here: $(tail -n 1 "$dir/out")"
+fi
+
+# ---- the end before the end ----------------------------------------------------------------------
+
+# interrupted: SIGINT after a second; the best so far is printed and written.
+interrupted()
+{
+    rm -f "$dir/early.yaml"
+    "$SWSIM" tune --budget=10000000 --json -o "$dir/early.yaml" "$plans/torchrec/prefetch.yaml" \
+        >"$dir/out" 2>"$dir/err" &
+    search=$!
+    sleep 1
+    kill -INT "$search"
+    wait "$search"
+    code=$?
+    test "$code" -eq 0 || { echo "exit code $code"; cat "$dir/err"; return 1; }
+    grep -q '"interrupted":true' "$dir/out" && grep -q 'best of the candidates tried so far' "$dir/err"
+}
+# A shell's background jobs ignore SIGINT unless job control is on.
+set -m
+check "SIGINT ends the search" interrupted
+set +m
+check "with a proved plan" is_proved "$dir/early.yaml"
+
 # ---- the same every time -------------------------------------------------------------------------
 
 same_again()
