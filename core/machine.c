@@ -179,6 +179,22 @@ static void pop(struct work_state *w, int stream)
     state[STREAM_DONE]++;
 }
 
+/* What `waiter` holds of waits for the record at this position of `stream` is over. */
+static void end_waits(struct work_state *w, int waiter, int stream, int position)
+{
+    const struct program *p = w->p;
+    int count = stream_cells(p, w->c, waiter)[STREAM_COUNT];
+    for (int k = 0; k < count; k++) {
+        int32_t *item = item_cells(p, w->c, waiter, k);
+        if (p->ops[item[ITEM_OP]].kind == OP_WAIT && item[ITEM_A] == stream &&
+            item[ITEM_B] == position) {
+            item[ITEM_A] = -1;
+            item[ITEM_B] = 0;
+            hb_join(w, p->at.row_items[waiter] + k, at_stream(w, stream));
+        }
+    }
+}
+
 /* The event recorded at this position has happened: tell the event, if it still means this, and all
    waits that do. */
 static void reach_record(struct work_state *w, int stream, const struct op *op)
@@ -194,18 +210,8 @@ static void reach_record(struct work_state *w, int stream, const struct op *op)
         event[EVENT_POS] = 0;
         hb_copy(w, p->at.row_events + instance, at_stream(w, stream));
     }
-    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
-        int s = p->rank_streams[i], count = stream_cells(p, w->c, s)[STREAM_COUNT];
-        for (int k = 0; k < count; k++) {
-            int32_t *other = item_cells(p, w->c, s, k);
-            if (p->ops[other[ITEM_OP]].kind == OP_WAIT && other[ITEM_A] == stream &&
-                other[ITEM_B] == position) {
-                other[ITEM_A] = -1;
-                other[ITEM_B] = 0;
-                hb_join(w, p->at.row_items[s] + k, at_stream(w, stream));
-            }
-        }
-    }
+    for (int i = p->waiter_first[op->object]; i < p->waiter_first[op->object + 1]; i++)
+        end_waits(w, p->waiters[i], stream, position);
     if (op->task < 0 || p->tasks == 0)
         return;
     int32_t *window = window_cells(p, w->c, rank, iteration);
@@ -268,16 +274,18 @@ static void reuse_memory(struct work_state *w, int stream)
     }
 }
 
-/* One thing at the head of `stream` that takes effect at once; false if there is none. */
-static bool settle_head(struct work_state *w, int stream)
+enum { LONGEST_CHAIN = 64 };
+
+/* One thing at the head of `stream` takes effect, if it does at once: what it was, or NULL. */
+static const struct op *settle_head(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
     const int32_t *state = stream_cells(p, w->c, stream);
     if (state[STREAM_COUNT] == 0 || state[STREAM_RUNNING] || !heads_hw_queue(p, w->c, stream))
-        return false;
+        return NULL;
     const struct op *op = item_op(p, w->c, stream, 0);
     if (runs(op->kind) || (op->kind == OP_WAIT && item_cells(p, w->c, stream, 0)[ITEM_A] >= 0))
-        return false;
+        return NULL;
     hb_join(w, at_stream(w, stream), p->at.row_items[stream]);
     if (op->kind == OP_RECORD)
         reach_record(w, stream, op);
@@ -285,23 +293,44 @@ static bool settle_head(struct work_state *w, int stream)
         reuse_memory(w, stream);
     leave_hw_queue(p, w->c, stream);
     pop(w, stream);
-    return true;
+    return op;
 }
 
-/* `stream` has changed: until nothing takes effect any more; the result does not depend on the
-   order. Other streams of the rank go on only if something did, or if one shares its hardware queue.
- */
-static void settle(struct work_state *w, int stream)
+/* All streams of a rank, until nothing takes effect any more. */
+static void settle_rank(struct work_state *w, int rank)
 {
     const struct program *p = w->p;
-    int rank = p->streams[stream].rank;
-    bool again = settle_head(w, stream) || p->streams[stream].hw_queue >= 0;
-    while (again) {
+    for (bool again = true; again;) {
         again = false;
         for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
             while (settle_head(w, p->rank_streams[k]))
                 again = true;
     }
+}
+
+/* `stream`, and those that wait for what it records. A long chain of them ends in settle_rank. */
+static void settle_chain(struct work_state *w, int stream, int length)
+{
+    const struct program *p = w->p;
+    for (const struct op *op; (op = settle_head(w, stream));) {
+        if (op->kind != OP_RECORD)
+            continue;
+        if (length == LONGEST_CHAIN)
+            settle_rank(w, p->streams[stream].rank);
+        else
+            for (int i = p->waiter_first[op->object]; i < p->waiter_first[op->object + 1]; i++)
+                settle_chain(w, p->waiters[i], length + 1);
+    }
+}
+
+/* `stream` has changed: until nothing takes effect any more; the result does not depend on the
+   order. Other streams go on only if they wait for what it recorded, or share its hardware queue. */
+static void settle(struct work_state *w, int stream)
+{
+    if (w->p->streams[stream].hw_queue >= 0)
+        settle_rank(w, w->p->streams[stream].rank);
+    else
+        settle_chain(w, stream, 0);
 }
 
 /* ---- device: start --------------------------------------------------------------------------- */

@@ -428,6 +428,29 @@ static enum status list_streams(struct lowering *lowering)
     return STATUS_OK;
 }
 
+/* Counting sort by family; a stream with several waits for one stands there several times. */
+static enum status list_waiters(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t families = (size_t)program->event_families, count = 0;
+    for (size_t i = 0; i < program->op_count; i++)
+        count += program->ops[i].kind == OP_WAIT;
+    program->waiter_first = ARENA_ARRAY(&program->arena, families + 2, int);
+    program->waiters = ARENA_ARRAY(&program->arena, count + 1, int);
+    if (!program->waiter_first || !program->waiters)
+        return diag_no_memory(lowering->diag);
+    int *next = program->waiter_first + 1;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_WAIT)
+            next[program->ops[i].object + 1]++;
+    for (size_t family = 0; family < families; family++)
+        next[family + 1] += next[family];
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_WAIT)
+            program->waiters[next[program->ops[i].object]++] = program->ops[i].stream;
+    return STATUS_OK;
+}
+
 static enum status list_agents(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -603,6 +626,8 @@ static enum status lower(struct lowering *lowering)
         status = name_flags(lowering);
     if (status == STATUS_OK)
         status = list_streams(lowering);
+    if (status == STATUS_OK)
+        status = list_waiters(lowering);
     if (status == STATUS_OK)
         assign_hw_queues(lowering);
     if (status == STATUS_OK)

@@ -208,6 +208,8 @@ struct program {
     int stream_count;
     int *rank_streams; /* the streams, rank by rank */
     int *rank_first;   /* those of a rank: rank_streams[rank_first[rank] .. rank_first[rank + 1]) */
+    int *waiters;      /* the streams that wait for an event, family by family */
+    int *waiter_first; /* those of a family: waiters[waiter_first[family] .. [family + 1]) */
     struct comm_desc *comms;
     int comm_count, member_count;
     struct channel *channels;
