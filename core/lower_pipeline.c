@@ -159,6 +159,7 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
     op->time_ns = task->time_ns ? task->time_ns : task->work.time_ns;
     op->jitter = &task->jitter;
     op->sm = task->sm;
+    op->shares = &task->shares;
     op->bytes = task->work.bytes;
     op->work = &task->work;
     lower_accesses(lowering, op, rank, &task->reads, &task->writes);

@@ -98,6 +98,7 @@ static enum status emit_comm_op(struct lowering *lowering, int rank, const struc
     op->time_ns = from->time_ns;
     op->jitter = &from->jitter;
     op->sm = from->sm;
+    op->shares = &from->shares;
     op->work = &from->work;
     lower_accesses(lowering, op, rank, &from->reads, &from->writes);
     return from->kind == OP_GROUP ? add_parts(lowering, op, rank, from) : STATUS_OK;
@@ -126,6 +127,7 @@ static void emit_simple(struct lowering *lowering, int rank, const struct host_o
     op->time_ns = from->time_ns;
     op->jitter = &from->jitter;
     op->sm = from->sm;
+    op->shares = &from->shares;
     op->work = &from->work;
     const struct plan *plan = lowering->plan;
     switch (from->kind) {

@@ -88,6 +88,21 @@ static bool field_eager_bytes(struct parser *parser, const struct node *value, v
     return eager_limits(parser, value, offsetof(struct comm, eager_bytes), &limit);
 }
 
+/* What work of each kind wants unless it says something else. */
+static bool field_machine_shares(struct parser *parser, const struct node *value, void *member,
+                                 const struct field *field)
+{
+    (void)field;
+    static const struct field fields[] = {
+#define X(name, key_)                                                                              \
+    {.key = (key_), .parse = field_shares, .offset = SHARED_WORK_##name * sizeof(struct shares)},
+        SHARED_WORK_LIST(X)
+#undef X
+    };
+    return parse_want_map(parser, value, "a mapping such as {collective: {sm: 0.15, link: 1}}") &&
+           fields_parse(parser, value, fields, FIELD_COUNT(fields), member, "\"shares\"");
+}
+
 static const struct field machine_fields[] = {
     FIELD("sm_slots", struct machine_spec, sm_slots, field_int, .min = 0, .max = 65536),
     FIELD("hw_queues", struct machine_spec, hw_queues, field_int, .min = 0, .max = 1024),
@@ -96,6 +111,7 @@ static const struct field machine_fields[] = {
     FIELD("launch_order_implicit", struct machine_spec, launch_order_implicit, field_bool),
     FIELD("lazy_load", struct machine_spec, lazy_load, field_bool),
     FIELD("copy_engines", struct machine_spec, copy_engines, field_int, .min = 0, .max = 64),
+    FIELD("shares", struct machine_spec, shares, field_machine_shares),
     FIELD("memory", struct machine_spec, memory_bytes, field_bytes),
     FIELD("eager_messages", struct machine_spec, sm_slots, field_eager_messages),
     FIELD("eager_bytes", struct machine_spec, sm_slots, field_eager_bytes),

@@ -290,6 +290,37 @@ bool field_bytes(struct parser *parser, const struct node *value, void *member,
     return parse_with_unit(parser, value, member, units_parse_bytes, "a size such as 64MiB");
 }
 
+static bool field_share(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    (void)field;
+    struct share *share = member;
+    const char *expected = "a share from 0 to 1 with at most six decimals, such as 0.6";
+    if (value->kind != NODE_SCALAR || !units_parse_share(value->text, &share->millionths))
+        return parse_mismatch(parser, value, expected);
+    if (!value->plain)
+        return parse_error(parser, value->mark, "found the text %s, expected %s, without quotes",
+                           describe(parser, value), expected);
+    share->given = true;
+    return true;
+}
+
+bool field_shares(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field)
+{
+    (void)field;
+    static const struct field fields[] = {
+        FIELD("sm", struct shares, sm, field_share),
+        FIELD("link", struct shares, link, field_share),
+    };
+    struct shares shares = {{0}, {0}};
+    if (!parse_want_map(parser, value, "shares of the device, such as {sm: 0.6, link: 0.5}") ||
+        !fields_parse(parser, value, fields, FIELD_COUNT(fields), &shares, "\"shares\""))
+        return false;
+    *(struct shares *)member = shares;
+    return true;
+}
+
 static bool wrong_word(struct parser *parser, const struct node *value, const char *const *words)
 {
     struct nearest nearest = {.found = value->kind == NODE_SCALAR ? value->text : ""};

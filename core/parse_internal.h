@@ -125,6 +125,8 @@ bool field_time(struct parser *parser, const struct node *value, void *member,
                 const struct field *field); /* int64_t */
 bool field_bytes(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int64_t */
+bool field_shares(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field); /* struct shares */
 bool field_word(struct parser *parser, const struct node *value, void *member,
                 const struct field *field); /* an enum */
 bool field_text(struct parser *parser, const struct node *value, void *member,

@@ -153,6 +153,7 @@ static const struct field task_fields[] = {
     FIELD("jitter", struct task, jitter, field_dist),
     FIELD("host_jitter", struct task, host_jitter, field_dist),
     FIELD("sm", struct task, sm, field_int, .max = 65536),
+    FIELD("shares", struct task, shares, field_shares),
     FIELD("work", struct task, work, field_work),
     FIELD("reads", struct task, reads, field_symbols, .table = TABLE_BUFFERS),
     FIELD("writes", struct task, writes, field_symbols, .table = TABLE_BUFFERS),

@@ -99,6 +99,32 @@ struct work {
     int64_t time_ns;                 /* SPIN, HOST */
 };
 
+/* ---- what work wants of its device while it runs --------------------------------------------- */
+
+/* What work on a device can want of what all work on it shares. A share is a part of the whole, in
+   millionths. What is not given is 0, or what machine: {shares: ...} says for such work. */
+enum { SHARE_WHOLE = 1000 * 1000 };
+struct share {
+    bool given;
+    int millionths;
+};
+struct shares {
+    struct share sm, link;
+};
+
+/*            NAME        key */
+#define SHARED_WORK_LIST(X)                                                                        \
+    X(KERNEL, "kernel")         /* launches */                                                     \
+    X(COPY, "copy")             /* copies, beside their engine */                                  \
+    X(COLLECTIVE, "collective") /* collectives */                                                  \
+    X(P2P, "p2p")               /* groups of sends and receives */
+enum shared_work {
+#define X(name, key) SHARED_WORK_##name,
+    SHARED_WORK_LIST(X)
+#undef X
+        SHARED_WORK_COUNT
+};
+
 /* ---- pipeline form --------------------------------------------------------------------------- */
 
 #define HOST_SYNC_LIST(X) X(NONE, "none") X(STREAM, "stream") X(DEVICE, "device")
@@ -126,6 +152,7 @@ struct task {
     struct dist jitter;   /* of the device part, relative to time_ns */
     struct dist host_jitter;
     int sm; /* residency slots the device part holds, 0: none */
+    struct shares shares;
     struct work work;
     struct index_list reads, writes; /* plan->buffers */
     enum host_sync host_sync;
@@ -345,6 +372,7 @@ struct host_op {
     int64_t host_time_ns; /* operations that push: CPU time of the call */
     struct dist jitter;
     int sm;
+    struct shares shares;
     struct work work;                /* LAUNCH: what a real run does; WORK_NONE spins for time_ns */
     struct index_list reads, writes; /* plan->buffers */
     struct p2p_part *parts;          /* GROUP */
@@ -385,8 +413,9 @@ struct machine_spec {
     bool first_use_blocks;
     bool launch_order_implicit;
     bool lazy_load;
-    int copy_engines;     /* 0: one a direction */
-    int64_t memory_bytes; /* bound on bytes in flight a rank; 0: none */
+    int copy_engines;                        /* that copies share; 0: as many as there are copies */
+    struct shares shares[SHARED_WORK_COUNT]; /* of work that does not say */
+    int64_t memory_bytes;                    /* bound on bytes in flight a rank; 0: none */
 };
 
 /* What a rank does when a task of its own fails (doc/semantics.md, section 4): the thread ends and

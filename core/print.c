@@ -113,6 +113,33 @@ static void print_eager(struct printer *printer)
     }
 }
 
+static bool has_no_shares(const struct plan *plan)
+{
+    for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
+        if (plan->machine.shares[kind].sm.given || plan->machine.shares[kind].link.given)
+            return false;
+    return true;
+}
+
+/* What work of each kind wants unless it says something else. */
+static void print_shares(struct printer *printer)
+{
+    static const char *const keys[] = {
+#define X(name, key) key,
+        SHARED_WORK_LIST(X)
+#undef X
+    };
+    static const struct shares nothing = {{0}, {0}};
+    const struct shares *shares = printer->plan->machine.shares;
+    if (has_no_shares(printer->plan))
+        return;
+    put_word(printer, "shares");
+    open_map(printer, FLOW);
+    for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
+        put_pair_shares(printer, keys[kind], &shares[kind], &nothing);
+    close_map(printer);
+}
+
 static bool is_usual_machine(const struct plan *plan)
 {
     const struct machine_spec *machine = &plan->machine;
@@ -121,7 +148,7 @@ static bool is_usual_machine(const struct plan *plan)
             return false;
     return !machine->sm_slots && !machine->hw_queues && !machine->launch_queue &&
            !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load &&
-           !machine->copy_engines && !machine->memory_bytes;
+           !machine->copy_engines && !machine->memory_bytes && has_no_shares(plan);
 }
 
 void print_machine(struct printer *printer)
@@ -138,6 +165,7 @@ void print_machine(struct printer *printer)
     put_pair_bool(printer, "launch_order_implicit", machine->launch_order_implicit, false);
     put_pair_bool(printer, "lazy_load", machine->lazy_load, false);
     put_pair_number(printer, "copy_engines", machine->copy_engines, 0);
+    print_shares(printer);
     put_pair_bytes(printer, "memory", machine->memory_bytes, 0);
     print_eager(printer);
     close_map(printer);

@@ -181,6 +181,37 @@ void put_pair_dist(struct printer *printer, const char *key, const struct dist *
     put_word(printer, dist_print(dist, &printer->scratch));
 }
 
+static bool same_share(const struct share *a, const struct share *b)
+{
+    return a->given == b->given && (!a->given || a->millionths == b->millionths);
+}
+
+bool same_shares(const struct shares *a, const struct shares *b)
+{
+    return same_share(&a->sm, &b->sm) && same_share(&a->link, &b->link);
+}
+
+static void put_pair_share(struct printer *printer, const char *key, const struct share *share)
+{
+    char text[UNITS_TEXT];
+    if (!share->given)
+        return;
+    units_print_share(share->millionths, text);
+    put_pair_word(printer, key, text);
+}
+
+void put_pair_shares(struct printer *printer, const char *key, const struct shares *shares,
+                     const struct shares *otherwise)
+{
+    if (same_shares(shares, otherwise))
+        return;
+    put_word(printer, key);
+    open_map(printer, FLOW);
+    put_pair_share(printer, "sm", &shares->sm);
+    put_pair_share(printer, "link", &shares->link);
+    close_map(printer);
+}
+
 bool same_list(const struct index_list *a, const struct index_list *b)
 {
     return a->count == b->count &&

@@ -68,6 +68,10 @@ void put_pair_buffers(struct printer *printer, const char *key, const struct ind
 void put_pair_locks(struct printer *printer, const char *key, const struct index_list *list,
                     const struct index_list *otherwise);
 
+void put_pair_shares(struct printer *printer, const char *key, const struct shares *shares,
+                     const struct shares *otherwise);
+
+bool same_shares(const struct shares *a, const struct shares *b);
 bool same_dist(struct printer *printer, const struct dist *a, const struct dist *b);
 bool same_list(const struct index_list *a, const struct index_list *b);
 

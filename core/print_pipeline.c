@@ -84,9 +84,9 @@ static bool same_task(struct printer *printer, const struct task *a, const struc
            a->globally_ordered == b->globally_ordered && a->time_ns == b->time_ns &&
            a->host_time_ns == b->host_time_ns && same_dist(printer, &a->jitter, &b->jitter) &&
            same_dist(printer, &a->host_jitter, &b->host_jitter) && a->sm == b->sm &&
-           same_work(&a->work, &b->work) && same_list(&a->reads, &b->reads) &&
-           same_list(&a->writes, &b->writes) && a->host_sync == b->host_sync &&
-           same_list(&a->holds, &b->holds);
+           same_shares(&a->shares, &b->shares) && same_work(&a->work, &b->work) &&
+           same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes) &&
+           a->host_sync == b->host_sync && same_list(&a->holds, &b->holds);
 }
 
 /* What differs from `base`. */
@@ -104,6 +104,7 @@ static void put_task(struct printer *printer, const struct task *task, const str
     put_pair_dist(printer, "jitter", &task->jitter, &base->jitter);
     put_pair_dist(printer, "host_jitter", &task->host_jitter, &base->host_jitter);
     put_pair_number(printer, "sm", task->sm, base->sm);
+    put_pair_shares(printer, "shares", &task->shares, &base->shares);
     put_pair_buffers(printer, "reads", &task->reads, &base->reads);
     put_pair_buffers(printer, "writes", &task->writes, &base->writes);
     if (!same_work(&task->work, &base->work))

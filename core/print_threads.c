@@ -50,6 +50,7 @@ static void put_op(struct printer *printer, const struct host_op *op)
 {
     static const struct index_list none = {0};
     static const struct dist constant = {0};
+    static const struct shares nothing = {{0}, {0}};
     const struct plan *plan = printer->plan;
     bool labelled = op->kind == OP_HOST || op->kind == OP_COPY;
     bool collective = op->kind == OP_COLLECTIVE;
@@ -70,6 +71,7 @@ static void put_op(struct printer *printer, const struct host_op *op)
     put_pair_time(printer, "host_time", op->host_time_ns, 0);
     put_pair_dist(printer, "jitter", &op->jitter, &constant);
     put_pair_number(printer, "sm", op->sm, 0);
+    put_pair_shares(printer, "shares", &op->shares, &nothing);
     put_pair_buffers(printer, "reads", &op->reads, &none);
     put_pair_buffers(printer, "writes", &op->writes, &none);
     if (op->kind == OP_LAUNCH && op->work.kind != WORK_NONE)

@@ -603,8 +603,6 @@ static enum status fill_options(struct program *program, const struct plan *plan
     if (program->ranks < 1 || program->ranks > PLAN_MAX_RANKS)
         return diag_error(diag, STATUS_USAGE, "%s: found %d ranks, expected 1 to %d", plan->file,
                           program->ranks, PLAN_MAX_RANKS);
-    if (plan->machine.copy_engines)
-        diag_warn(diag, "%s: machine.copy_engines is not used in this version", plan->file);
     if (!options->max_depth)
         program->options.max_depth = plan->pipeline.max_depth;
     return STATUS_OK;

@@ -64,7 +64,8 @@ struct op {
     int64_t bytes;
     int64_t time_ns; /* HOST: CPU time; pushes of work: device time */
     const struct dist *jitter;
-    const struct work *work; /* what a real run does; never NULL for LAUNCH, COPY, COLLECTIVE */
+    const struct work *work;     /* what a real run does; never NULL for LAUNCH, COPY, COLLECTIVE */
+    const struct shares *shares; /* what it wants of its device; NULL: it says nothing */
     int access_first, access_count; /* program->accesses */
     int part_first, part_count;     /* program->parts */
     int callback;                   /* CALLBACK: program->threads */

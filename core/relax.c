@@ -34,6 +34,8 @@ bool plan_relax(struct plan *plan, struct arena *arena, bool cuda, struct diag *
         note(diag, "machine.hw_queues is left to the device");
     if (machine->launch_order_implicit)
         note(diag, "machine.launch_order_implicit is left to the device");
+    if (machine->copy_engines > 0)
+        note(diag, "machine.copy_engines is left to the device");
     machine->hw_queues = 0;
     machine->launch_order_implicit = false;
     if (cuda && machine->sm_slots > 0)

@@ -182,3 +182,36 @@ void units_show_bytes(double bytes, char out[UNITS_TEXT])
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     show(bytes, names, 5, 1024, out);
 }
+
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+enum { SHARE_DECIMALS = 6, SHARE_WHOLE_MILLIONTHS = 1000 * 1000 };
+
+/* share := ( "0" | "1" ) [ "." digit+ ], not above 1 */
+bool units_parse_share(const char *text, int *out_millionths)
+{
+    if ((text[0] != '0' && text[0] != '1') || (text[1] != '\0' && text[1] != '.'))
+        return false;
+    int value = text[0] - '0', decimals = 0;
+    const char *at = text[1] == '.' ? text + 2 : text + 1;
+    if (text[1] == '.' && !*at)
+        return false;
+    for (; isdigit((unsigned char)*at) && decimals < SHARE_DECIMALS; at++, decimals++)
+        value = 10 * value + (*at - '0');
+    for (; decimals < SHARE_DECIMALS; decimals++)
+        value *= 10;
+    if (*at || value > SHARE_WHOLE_MILLIONTHS)
+        return false;
+    *out_millionths = value;
+    return true;
+}
+
+void units_print_share(int millionths, char out[UNITS_TEXT])
+{
+    int length = snprintf(out, UNITS_TEXT, "%d.%06d", millionths / SHARE_WHOLE_MILLIONTHS,
+                          millionths % SHARE_WHOLE_MILLIONTHS);
+    while (out[length - 1] == '0')
+        out[--length] = '\0';
+    if (out[length - 1] == '.')
+        out[--length] = '\0';
+}

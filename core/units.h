@@ -1,7 +1,7 @@
 /*
- * units.h - durations and sizes as people write them: "0.2ms", "30us", "64MiB".
+ * units.h - durations, sizes and shares as people write them: "0.2ms", "30us", "64MiB", "0.6".
  *
- * A unit is required; numbers are not negative. Times: ns us ms s. Sizes: B KiB MiB GiB TiB and
+ * Durations and sizes have a unit; numbers are not negative. Times: ns us ms s. Sizes: B KiB MiB GiB TiB and
  * kB MB GB TB (powers of 1000). Values round to the nearest nanosecond or byte.
  */
 #ifndef SWSIM_UNITS_H
@@ -17,9 +17,14 @@ enum { UNITS_TEXT = 32 };
 bool units_parse_time(const char *text, int64_t *out_ns, const char **what);
 bool units_parse_bytes(const char *text, int64_t *out_bytes, const char **what);
 
+/* A part of a whole, from 0 to 1, in millionths. */
+bool units_parse_share(const char *text, int *out_millionths);
+
 /* The shortest exact text: units_print_time(200000) is "0.2ms"; parses back to the same value. */
 void units_print_time(int64_t ns, char out[UNITS_TEXT]);
 void units_print_bytes(int64_t bytes, char out[UNITS_TEXT]);
+
+void units_print_share(int millionths, char out[UNITS_TEXT]);
 
 /* For people: three significant digits, "1.23 ms". */
 void units_show_time(double ns, char out[UNITS_TEXT]);
