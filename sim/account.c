@@ -400,12 +400,15 @@ bool account_check(const struct simulation *sim)
 {
     for (int s = 0; s < sim->program->stream_count; s++) {
         const struct stream_account *account = &sim->result.streams[s];
-        int64_t sum = account->busy_ns, blamed = 0;
+        int64_t sum = account->busy_ns, blamed = 0, slowed = 0;
         for (int i = 0; i < STALL_COUNT; i++)
             sum += account->stall_ns[i];
         for (int i = 0; i < account->blame_count; i++)
             blamed += account->blames[i].ns;
-        if (sum != sim->result.makespan_ns || blamed != sum - account->busy_ns)
+        for (int i = 0; i < RESOURCE_COUNT; i++)
+            slowed += account->slowed_ns[i];
+        if (sum != sim->result.makespan_ns || blamed != sum - account->busy_ns ||
+            slowed > account->busy_ns)
             return false;
     }
     return true;

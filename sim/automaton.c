@@ -419,7 +419,7 @@ static bool applies(const struct simulation *sim)
 {
     const struct simulate_observer *observer = sim->options->observer;
     bool watched = observer && (observer->span || observer->step);
-    return sim->program->tasks > 0 && !watched && last_iteration(sim->program) > sim->newest;
+    return sim->program->tasks > 0 && !watched && !sim->sharing && last_iteration(sim->program) > sim->newest;
 }
 
 void automaton_run(struct simulation *sim)

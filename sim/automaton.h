@@ -14,6 +14,9 @@
  * the recording is played. Luck is in the durations alone, which are drawn in either case. An edge
  * is taken per event; of several events at one time all but the last lead to an open node, where the
  * instant has not been brought to its end.
+ *
+ * Where work slows other work down (sharing.h) nothing is remembered: what follows then depends on
+ * how much is left of what, too.
  */
 #ifndef SWSIM_AUTOMATON_H
 #define SWSIM_AUTOMATON_H

@@ -135,6 +135,9 @@ static bool may_apply(struct builder *b)
         return refuse(b, "only pipelines have a steady state");
     if (p->driver != DRIVER_CLOCK)
         return refuse(b, "only the clock driver hands out work in a fixed order");
+    const char *shared = sharing_why(p, &b->scratch);
+    if (shared)
+        return refuse(b, "streams share %s: how long work takes depends on what else runs", shared);
     if (machine->sm_slots || p->hw_queue_count)
         return refuse(b, "streams compete for %s",
                       machine->sm_slots ? "residency slots" : "hardware queues");

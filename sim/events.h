@@ -37,6 +37,10 @@ const struct event *events_next(const struct events *events);
 /* Take the next event; false when there is none. */
 bool events_pop(struct events *events, struct event *out);
 
+/* The agent's only event happens at another time; among those of that time it keeps its place. The
+   agent must have one. Takes time in proportion to the number of events. */
+void events_retime(struct events *events, int agent, int64_t time_ns);
+
 /* Is the heap a heap? For assertions. */
 bool events_check(const struct events *events);
 

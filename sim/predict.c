@@ -93,10 +93,29 @@ static void do_batch(struct batch *batch, int threads)
 static bool add_account(struct stream_account *to, const struct stream_account *from)
 {
     to->busy_ns += from->busy_ns;
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        to->slowed_ns[i] += from->slowed_ns[i];
     for (int i = 0; i < from->blame_count; i++)
         if (!stream_account_blame(to, &from->blames[i].stall, from->blames[i].ns))
             return false;
     return true;
+}
+
+/* The first replication's are taken over. */
+static void add_slowdowns(struct prediction *sum, struct simulation_result *result)
+{
+    if (!sum->slowdowns) {
+        sum->slowdowns = result->slowdowns;
+        result->slowdowns = NULL;
+        return;
+    }
+    for (int i = 0; i < sharing_subject_count(sum->program); i++) {
+        const struct slowdown *from = &result->slowdowns[i];
+        sum->slowdowns[i].runs += from->runs;
+        sum->slowdowns[i].work_ns += from->work_ns;
+        for (int r = 0; r < RESOURCE_COUNT; r++)
+            sum->slowdowns[i].slowed_ns[r] += from->slowed_ns[r];
+    }
 }
 
 static bool add_result(struct prediction *sum, struct simulation_result *result, int number)
@@ -114,6 +133,7 @@ static bool add_result(struct prediction *sum, struct simulation_result *result,
         sum->in_flight_max = result->in_flight_max;
     if (result->in_flight_bytes_max > sum->in_flight_bytes_max)
         sum->in_flight_bytes_max = result->in_flight_bytes_max;
+    add_slowdowns(sum, result);
     for (int s = 0; s < result->stream_count; s++)
         if (!add_account(&sum->streams[s], &result->streams[s]))
             return false;
@@ -484,6 +504,7 @@ void prediction_fini(struct prediction *prediction)
     for (int s = 0; prediction->streams && s < prediction->program->stream_count; s++)
         stream_account_free(&prediction->streams[s]);
     free(prediction->streams);
+    free(prediction->slowdowns);
     for (size_t i = 0; i < prediction->blocked_count; i++)
         free(prediction->blocked[i].waits_for);
     free(prediction->blocked);

@@ -55,6 +55,8 @@ struct prediction {
     /* Summed over replications; busy + stalls == total_ns for each stream, in whole nanoseconds. */
     struct stream_account *streams; /* beside program->streams */
     int64_t total_ns;
+    struct slowdown
+        *slowdowns;            /* per subject (sharing.h), summed too; NULL: nobody slows anybody */
     struct steady steady;      /* exact, where nothing is left to chance */
     int64_t *slack_ns;         /* per task, of that steady state; NULL: not known */
     double jitter_penalty;     /* by how much an iteration is longer than in `steady`, as a share of

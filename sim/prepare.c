@@ -95,6 +95,7 @@ static bool allocate(struct simulation *sim)
 void prepare_free(struct simulation *sim)
 {
     machine_free(sim->state);
+    sharing_close(sim->sharing);
     events_fini(&sim->events);
     iterations_fini(&sim->iterations);
     free(sim->dirty);
@@ -425,7 +426,7 @@ enum status prepare(struct simulation *sim, const struct program *program,
     sim->result.fill_ns = sim->result.drain_ns = -1;
     events_init(&sim->events);
     sim->state = machine_state(sim->program);
-    bool good = sim->state && allocate(sim);
+    bool good = sim->state && sharing_open(sim->program, &sim->sharing) && allocate(sim);
     if (good)
         good = program->tasks ? prepare_pipeline(sim, options->seed) : prepare_host_programs(sim);
     if (!good)

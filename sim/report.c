@@ -8,7 +8,7 @@
 
 #include "core/units.h"
 
-enum { NAME = 160, MAX_ROWS = 24, BAR = 20, MAX_PARTS = 12 };
+enum { NAME = 160, MAX_ROWS = 24, BAR = 20, MAX_PARTS = 12, SLOWED = 8 };
 
 static double share(const struct prediction *prediction, int64_t ns)
 {
@@ -170,11 +170,20 @@ struct row {
     struct stream_account sum;
 };
 
+static int64_t slowed_ns(const struct stream_account *account)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        sum += account->slowed_ns[i];
+    return sum;
+}
+
 static bool much_the_same(const struct prediction *prediction, const struct stream_account *a,
                           const struct stream_account *b)
 {
     double tolerance = 0.0005 * (double)prediction->total_ns;
-    if (fabs((double)(a->busy_ns - b->busy_ns)) > tolerance)
+    if (fabs((double)(a->busy_ns - b->busy_ns)) > tolerance ||
+        fabs((double)(slowed_ns(a) - slowed_ns(b))) > tolerance)
         return false;
     for (int i = 0; i < STALL_COUNT; i++)
         if (fabs((double)(a->stall_ns[i] - b->stall_ns[i])) > tolerance)
@@ -198,6 +207,8 @@ static int find_rows(const struct prediction *prediction, bool average, struct r
             rows[count++] = (struct row){.stream = s, .average = average};
         rows[r].count++;
         rows[r].sum.busy_ns += prediction->streams[s].busy_ns;
+        for (int i = 0; i < RESOURCE_COUNT; i++)
+            rows[r].sum.slowed_ns[i] += prediction->streams[s].slowed_ns[i];
         for (int i = 0; i < STALL_COUNT; i++)
             rows[r].sum.stall_ns[i] += prediction->streams[s].stall_ns[i];
     }
@@ -285,8 +296,12 @@ static void print_row(const struct prediction *prediction, const struct row *row
     memset(bar + filled, '.', (size_t)(BAR - filled));
     bar[BAR] = '\0';
     row_name(prediction, row, streams_named(p, p->streams[row->stream].name), name, sizeof name);
-    fprintf(out, "  %-*s  %5.1f%%  %s  ", width, name, 100 * busy, bar);
-    print_causes(prediction, row, causes, width + BAR + 13, out);
+    fprintf(out, "  %-*s  %5.1f%%  ", width, name, 100 * busy);
+    if (prediction->slowdowns)
+        fprintf(out, "%5.1f%%  ", 100 * share(prediction, slowed_ns(&row->sum)) / row->count);
+    fprintf(out, "%s  ", bar);
+    print_causes(prediction, row, causes, width + BAR + 13 + (prediction->slowdowns ? SLOWED : 0),
+                 out);
 }
 
 static int most_blames(const struct prediction *prediction)
@@ -314,7 +329,8 @@ static void print_rows(const struct prediction *prediction, struct row *rows, st
                  sizeof name);
         width = (int)strlen(name) > width ? (int)strlen(name) : width;
     }
-    fprintf(out, "\n  %-*s  %6s  %-*s  idle for%s\n", width, "stream", "busy", BAR, "",
+    fprintf(out, "\n  %-*s  %6s  %s%-*s  idle for%s\n", width, "stream", "busy",
+            prediction->slowdowns ? "slowed  " : "", BAR, "",
             average ? " (means over the ranks; --json has each)" : "");
     for (int r = 0; r < count; r++)
         print_row(prediction, &rows[r], width, causes, out);
@@ -331,6 +347,63 @@ static enum status print_streams(const struct prediction *prediction, FILE *out,
     free(rows);
     free(causes);
     return status;
+}
+
+/* ---- text: what slowed what ------------------------------------------------------------------ */
+
+static int64_t all_slowed_ns(const struct slowdown *slowdown)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        sum += slowdown->slowed_ns[i];
+    return sum;
+}
+
+/* "0.8 ms by the SMs, 0.1 ms by the link", each a mean over the runs. */
+static void print_slowed_by(const struct slowdown *slowdown, FILE *out)
+{
+    char time[UNITS_TEXT];
+    const char *before = "";
+    for (int i = 0; i < RESOURCE_COUNT; i++) {
+        if (slowdown->slowed_ns[i] == 0)
+            continue;
+        fprintf(out, "%s%s by %s", before,
+                show((double)slowdown->slowed_ns[i] / (double)slowdown->runs, time),
+                resource_words((enum resource)i));
+        before = ", ";
+    }
+    fputs("\n", out);
+}
+
+static void print_slowdowns(const struct prediction *prediction, FILE *out)
+{
+    const struct program *p = prediction->program;
+    int count = prediction->slowdowns ? sharing_subject_count(p) : 0, width = 4, slowed = 0;
+    for (int i = 0; i < count; i++) {
+        int length = (int)strlen(sharing_subject_name(p, i));
+        bool shown = all_slowed_ns(&prediction->slowdowns[i]) > 0;
+        width = shown && length > width ? length : width;
+        slowed += shown;
+    }
+    if (!prediction->slowdowns)
+        return;
+    if (!slowed) {
+        fputs("\n  streams share the device, but nothing was slowed by that\n", out);
+        return;
+    }
+    fprintf(out, "\n  %-*s  %9s  %9s  slowed by sharing the device\n", width,
+            p->tasks ? "task" : "work", "alone", "here");
+    for (int i = 0; i < count; i++) {
+        const struct slowdown *slowdown = &prediction->slowdowns[i];
+        char alone[UNITS_TEXT], here[UNITS_TEXT];
+        if (all_slowed_ns(slowdown) == 0)
+            continue;
+        double runs = (double)slowdown->runs;
+        fprintf(out, "  %-*s  %9s  %9s  ", width, sharing_subject_name(p, i),
+                show((double)slowdown->work_ns / runs, alone),
+                show((double)(slowdown->work_ns + all_slowed_ns(slowdown)) / runs, here));
+        print_slowed_by(slowdown, out);
+    }
 }
 
 /* ---- text: exposed time, deadlock ------------------------------------------------------------ */
@@ -396,6 +469,7 @@ enum status report_print(const struct prediction *prediction, bool quiet, FILE *
     if (quiet)
         return STATUS_OK;
     enum status status = print_streams(prediction, out, diag);
+    print_slowdowns(prediction, out);
     print_exposed(prediction, out);
     char time[UNITS_TEXT];
     fprintf(out, "\n  %" PRId64 " tasks simulated in %s, engine %s\n", prediction->tasks,
@@ -523,6 +597,14 @@ static void write_account(const struct prediction *prediction, const struct stre
 {
     json_begin_object(json);
     json_put_double(json, "busy", share(prediction, account->busy_ns) / count);
+    if (prediction->slowdowns) {
+        json_key(json, "slowed");
+        json_begin_object(json);
+        for (int i = 0; i < RESOURCE_COUNT; i++)
+            json_put_double(json, resource_key((enum resource)i),
+                            share(prediction, account->slowed_ns[i]) / count);
+        json_end_object(json);
+    }
     json_key(json, "stall");
     json_begin_object(json);
     for (int i = 0; i < STALL_COUNT; i++)
@@ -619,6 +701,31 @@ static void write_slack(const struct prediction *prediction, struct json *json)
         const char *name = prediction->program->plan->pipeline.tasks[t].name;
         if (prediction->slack_ns[t] >= 0)
             json_put_int(json, name, prediction->slack_ns[t]);
+    }
+    json_end_object(json);
+}
+
+/* Sums over all runs, in whole nanoseconds; null where nobody can slow anybody down. */
+static void write_slowdowns(const struct prediction *prediction, struct json *json)
+{
+    const struct program *p = prediction->program;
+    json_key(json, "slowed");
+    if (!prediction->slowdowns) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    for (int i = 0; i < sharing_subject_count(p); i++) {
+        const struct slowdown *slowdown = &prediction->slowdowns[i];
+        if (slowdown->runs == 0)
+            continue;
+        json_key(json, sharing_subject_name(p, i));
+        json_begin_object(json);
+        json_put_int(json, "runs", slowdown->runs);
+        json_put_int(json, "alone_ns", slowdown->work_ns);
+        for (int r = 0; r < RESOURCE_COUNT; r++)
+            json_put_int(json, resource_key((enum resource)r), slowdown->slowed_ns[r]);
+        json_end_object(json);
     }
     json_end_object(json);
 }
@@ -758,6 +865,7 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     write_streams(prediction, rows, row_count, json);
     if (p->ranks > 1)
         write_ranks(prediction, json);
+    write_slowdowns(prediction, json);
     write_exposed(prediction, "exposed_ns", prediction->exposed_ns, json);
     write_exposed(prediction, "serial_exposed_ns", prediction->serial_exposed_ns, json);
     json_put_double(json, "serial_ns", prediction->serial_ns);

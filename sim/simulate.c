@@ -166,6 +166,8 @@ static void start_timer(struct simulation *sim, int agent, int priority, const s
     sim->timers[agent] = TIMER_RUNNING;
     sim->started_ns[agent] = sim->now_ns;
     simulation_start(sim, agent, priority, longest_ns);
+    for (int i = 0; sim->sharing && priority != PRIORITY_HOST && i < count; i++)
+        sharing_start(sim->sharing, agent, ops[i].op, longest_ns, sim->now_ns);
     if (sim->recording)
         recording_start(sim->recording, agent, priority, ops, count);
 }
@@ -427,6 +429,8 @@ static void stream_starts(struct simulation *sim, int agent)
     const struct op *op = &p->ops[effect.op];
     if (op->comm >= 0)
         *member_stream(sim, op) = stream;
+    if (op->comm >= 0 && sim->sharing)
+        sharing_hold(sim->sharing, effect.op);
     if (op->kind == OP_COLLECTIVE)
         simulation_mark(sim, program_comm_agent(p, op->comm));
     else if (op->kind == OP_GROUP)
@@ -579,6 +583,8 @@ void simulation_instant(struct simulation *sim)
     int agent;
     while (sim->status == STATUS_OK && (agent = next_dirty(sim)) >= 0)
         look_at(sim, agent);
+    if (sim->sharing)
+        sharing_settle(sim->sharing, sim->now_ns, &sim->events);
 #ifdef SWSIM_CHECKS
     assert(sim->status != STATUS_OK || nothing_forgotten(sim));
     assert(events_check(&sim->events));
@@ -593,6 +599,8 @@ void simulation_event(struct simulation *sim, int agent)
     int64_t iteration;
     if (p->agents[agent].rank >= 0)
         touch(sim, p->agents[agent].rank);
+    if (sim->sharing)
+        sharing_finish(sim->sharing, agent, sim->now_ns);
     switch (p->agents[agent].kind) {
     case AGENT_THREAD:
         thread_does(sim, agent, &p->ops[machine_current_op(p, sim->state, agent, &iteration)]);
@@ -653,9 +661,20 @@ static enum status note_blocked(struct simulation *sim)
     return STATUS_OK;
 }
 
+static void take_slowdowns(struct simulation *sim)
+{
+    struct simulation_result *result = &sim->result;
+    for (int s = 0; s < result->stream_count; s++)
+        memcpy(result->streams[s].slowed_ns, sharing_of_stream(sim->sharing, s),
+               sizeof result->streams[s].slowed_ns);
+    result->slowdowns = sharing_take(sim->sharing);
+}
+
 static void sum_up(struct simulation *sim)
 {
     struct simulation_result *result = &sim->result;
+    if (sim->sharing)
+        take_slowdowns(sim);
     result->makespan_ns = sim->now_ns;
     if (sim->program->tasks) {
         iterations_figures(&sim->iterations, &result->iteration);
@@ -697,6 +716,7 @@ void simulation_fini(struct simulation_result *result)
     for (int s = 0; result->streams && s < result->stream_count; s++)
         stream_account_free(&result->streams[s]);
     free(result->streams);
+    free(result->slowdowns);
     for (size_t i = 0; i < result->blocked_count; i++)
         free(result->blocked[i].waits_for);
     free(result->blocked);

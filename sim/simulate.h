@@ -6,7 +6,8 @@
  * first, then streams, then communicators, each in order of number. These take time: the CPU part
  * of a thread (OP_HOST), a kernel or copy from its start, a collective once all members have
  * started (the longest of their durations), a group of sends and receives once the machine says it
- * is matched, a callback (its body and at least its own time).
+ * is matched, a callback (its body and at least its own time). Work that together wants more of its
+ * device than there is takes longer (sharing.h).
  *
  * The stall account: from time 0 to the end every nanosecond of every stream is busy or has exactly
  * one cause. All is integer nanoseconds, so busy + causes == makespan, which simulate_run asserts.
@@ -19,6 +20,7 @@
 #include "core/machine.h"
 #include "sim/in_flight.h"
 #include "sim/iterations.h"
+#include "sim/sharing.h"
 #include "sim/timing.h"
 
 /* Most iterations: numbers in the machine's cells have 32 bits. */
@@ -75,6 +77,7 @@ const char *stall_describe(const struct program *program, int rank, const struct
 
 struct stream_account {
     int64_t busy_ns;
+    int64_t slowed_ns[RESOURCE_COUNT]; /* of that: by what work was slowed (sharing.h) */
     int64_t stall_ns[STALL_COUNT];
     struct blame { /* the causes split by whom they name */
         struct stall stall;
@@ -128,8 +131,9 @@ struct simulation_result {
     int64_t tasks;       /* instances submitted; host programs: device and CPU work finished */
     struct stream_account *streams; /* beside program->streams */
     int stream_count;
-    unsigned violated; /* properties broken on the way: bit 1u << PROPERTY_x, never RACE */
-    struct blocked {   /* deadlock: who waits for what, in words */
+    struct slowdown *slowdowns; /* per subject of sharing.h; NULL: nobody slows anybody down */
+    unsigned violated;          /* properties broken on the way: bit 1u << PROPERTY_x, never RACE */
+    struct blocked {            /* deadlock: who waits for what, in words */
         int agent;
         char *waits_for;
     } * blocked;

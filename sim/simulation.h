@@ -20,6 +20,7 @@
 #include <assert.h>
 
 #include "sim/events.h"
+#include "sim/sharing.h"
 #include "sim/simulate.h"
 
 /* An operation that takes time, in a relative iteration. */
@@ -86,6 +87,7 @@ struct simulation {
     struct diag *diag;
     struct state *state;
     struct events events;
+    struct sharing *sharing; /* NULL: nobody slows anybody down */
     int64_t now_ns;
     enum status status; /* the first failure */
     struct simulation_result result;
