@@ -1,0 +1,872 @@
+/*
+ * t_sharing.c - work that runs together slows each other down: answers found by hand; and on random
+ * plans, that work is conserved (against the rates computed again from the spans), that the order of
+ * things does not matter, that sharing makes nothing end earlier where that is a theorem, and that a
+ * device with room for all changes nothing.
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/parse.h"
+#include "sim/predict.h"
+#include "sim/recurrence.h"
+#include "tests/random_plan.h"
+#include "tests/tame_plan.h"
+#include "tests/tap.h"
+
+static struct diag diag;
+
+enum { MOST_SPANS = 4096, MOST_RETIRED = 512 };
+
+/* ---- one run, watched ------------------------------------------------------------------------ */
+
+struct seen {
+    const struct program *program;
+    struct state *state; /* a second machine that takes the same steps */
+    bool legal;
+    struct simulate_span spans[MOST_SPANS]; /* device work and waits for peers */
+    int count;
+    int64_t retired_ns[MOST_RETIRED]; /* per iteration, on rank 0 */
+    struct simulation_result result;
+};
+
+static bool see_span(void *context, const struct simulate_span *span)
+{
+    struct seen *seen = context;
+    bool wanted = span->kind == SIMULATE_DEVICE ||
+                  (span->kind == SIMULATE_STALL && span->stall.cause == STALL_PEER);
+    if (wanted && seen->count < MOST_SPANS)
+        seen->spans[seen->count++] = *span;
+    return true;
+}
+
+static bool see_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
+                          int64_t retired_ns)
+{
+    struct seen *seen = context;
+    (void)admitted_ns;
+    if (rank == 0 && number < MOST_RETIRED)
+        seen->retired_ns[number] = retired_ns;
+    return true;
+}
+
+static bool see_step(void *context, int64_t time_ns, struct transition transition,
+                     const struct effect *effect)
+{
+    struct seen *seen = context;
+    struct effect again;
+    (void)time_ns;
+    (void)effect;
+    seen->legal =
+        seen->legal && machine_agent_enabled(seen->program, seen->state, transition.agent) > 0;
+    if (seen->legal)
+        machine_step(seen->program, seen->state, transition, &again);
+    return true;
+}
+
+static void forget(struct seen *seen)
+{
+    simulation_fini(&seen->result);
+    machine_free(seen->state);
+    free(seen);
+}
+
+/* Simulate and watch; NULL: it failed, which is a failed case. */
+static struct seen *watch(const struct program *program, const struct timing *timing, uint64_t seed)
+{
+    struct seen *seen = calloc(1, sizeof *seen);
+    assert(seen);
+    seen->program = program;
+    seen->state = machine_state(program);
+    seen->legal = seen->state != NULL;
+    const struct simulate_observer observer = {
+        .context = seen, .span = see_span, .iteration = see_iteration, .step = see_step};
+    const struct simulate_options options = {.seed = seed, .observer = &observer};
+    if (simulate_run(program, timing, &options, &seen->result, &diag) == STATUS_OK)
+        return seen;
+    tap_ok(0, "it is simulated: %s", diag.count ? diag.messages[0].text : "?");
+    forget(seen);
+    return NULL;
+}
+
+static bool parse(const char *text, struct plan *plan)
+{
+    if (plan_parse("test.yaml", text, strlen(text), plan, &diag) == STATUS_OK)
+        return true;
+    tap_ok(0, "the test's plan is good: %s", diag.count ? diag.messages[0].text : "?");
+    return false;
+}
+
+/* A plan made ready to be simulated. */
+struct ready {
+    struct plan plan;
+    struct program *program;
+    struct timing timing;
+};
+
+/* false: it has no program, as some random plans. */
+static bool prepare(struct ready *ready, enum driver driver, int64_t iterations, const char *jitter)
+{
+    const struct program_options options = {.driver = driver, .iterations = iterations};
+    struct jitter_rule rule = {.task = "*"};
+    const char *what;
+    size_t where;
+    if (jitter && !dist_parse(jitter, &ready->plan.arena, &rule.dist, &what, &where))
+        return false;
+    if (program_build(&ready->plan, &options, &ready->program, &diag) != STATUS_OK)
+        return false;
+    if (timing_init(&ready->timing, ready->program, &rule, jitter != NULL, &diag) == STATUS_OK)
+        return true;
+    program_close(ready->program);
+    return false;
+}
+
+static void end(struct ready *ready)
+{
+    timing_fini(&ready->timing);
+    program_close(ready->program);
+}
+
+/* ---- known answers --------------------------------------------------------------------------- */
+
+/* When the work of a name has ended on a rank, and how much of that it was slowed; -1: it has not. */
+static int64_t ended_ns(const struct seen *seen, int rank, const char *name)
+{
+    const struct program *p = seen->program;
+    for (int i = 0; i < seen->count; i++) {
+        const struct simulate_span *span = &seen->spans[i];
+        if (span->kind != SIMULATE_DEVICE || p->agents[span->agent].rank != rank)
+            continue;
+        const struct op *op = &p->ops[span->op];
+        const char *subject = op->task >= 0   ? p->plan->pipeline.tasks[op->task].name
+                              : op->name >= 0 ? p->names.items[op->name]
+                                              : "";
+        if (strcmp(subject, name) == 0)
+            return span->end_ns;
+    }
+    return -1;
+}
+
+static const struct slowdown *slowdown_of(const struct seen *seen, const char *name)
+{
+    static const struct slowdown none;
+    for (int i = 0; seen->result.slowdowns && i < sharing_subject_count(seen->program); i++)
+        if (strcmp(sharing_subject_name(seen->program, i), name) == 0)
+            return &seen->result.slowdowns[i];
+    return &none;
+}
+
+struct expected {
+    int rank;
+    const char *name;
+    int64_t end_ns;
+    int64_t slowed_ns[RESOURCE_COUNT]; /* SMs, link, copy engine; over all ranks */
+};
+
+static void check_case(const char *what, const char *text, const struct expected *expected,
+                       int count)
+{
+    struct ready ready;
+    if (!parse(text, &ready.plan))
+        return;
+    if (prepare(&ready, DRIVER_NONE, 1, NULL)) {
+        struct seen *seen = watch(ready.program, &ready.timing, 1);
+        for (int i = 0; seen && i < count; i++) {
+            const struct expected *want = &expected[i];
+            tap_is_int(ended_ns(seen, want->rank, want->name), want->end_ns, "%s: %s ends", what,
+                       want->name);
+            for (int r = 0; r < RESOURCE_COUNT; r++)
+                tap_is_int(slowdown_of(seen, want->name)->slowed_ns[r], want->slowed_ns[r],
+                           "%s: %s is slowed by %s", what, want->name,
+                           resource_words((enum resource)r));
+        }
+        if (seen) {
+            tap_ok(seen->legal && machine_done(ready.program, seen->state), "%s: legal", what);
+            forget(seen);
+        }
+        end(&ready);
+    }
+    plan_fini(&ready.plan);
+}
+
+#define CASE(what, text, ...)                                                                      \
+    check_case(what, "swplan: 1\n" text, (const struct expected[]){__VA_ARGS__},                   \
+               (int)(sizeof((const struct expected[]){__VA_ARGS__}) / sizeof(struct expected)))
+
+static void test_kernels(void)
+{
+    CASE("two that want 0.6 each",
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms, shares: {sm: 0.6}},"
+         " {launch: b, stream: t, time: 1ms, shares: {sm: 0.6}}]}",
+         {0, "a", 1200000, {200000}}, {0, "b", 1200000, {200000}});
+    CASE("two that fit",
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms, shares: {sm: 0.6}},"
+         " {launch: b, stream: t, time: 2ms, shares: {sm: 0.4}}]}",
+         {0, "a", 1000000, {0}}, {0, "b", 2000000, {0}});
+    /* 0.2 ms alone, 0.2 ms of two, then three at 2/3 until A has done its 0.6, then two. */
+    CASE("three, one after the other",
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms, shares: {sm: 0.5}}, {host: 200us},"
+         " {launch: b, stream: t, time: 1ms, shares: {sm: 0.5}}, {host: 200us},"
+         " {launch: c, stream: u, time: 1ms, shares: {sm: 0.5}}]}",
+         {0, "a", 1300000, {300000}}, {0, "b", 1500000, {300000}}, {0, "c", 1700000, {300000}});
+    /* 3/2.1 of a nanosecond here and there: 2.1 * 1000001 = 2100002.1 */
+    CASE("to the nearest nanosecond",
+         "threads: {r0.main: [{launch: a, stream: s, time: 1000001ns, shares: {sm: 0.7}},"
+         " {launch: b, stream: t, time: 1000001ns, shares: {sm: 0.7}},"
+         " {launch: c, stream: u, time: 1000001ns, shares: {sm: 0.7}}]}",
+         {0, "a", 2100002, {1100001}}, {0, "c", 2100002, {1100001}});
+    CASE("what the machine says of all kernels, and what one says of itself",
+         "machine: {shares: {kernel: {sm: 1}}}\n"
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms},"
+         " {launch: b, stream: t, time: 1ms, shares: {sm: 0.25}},"
+         " {launch: c, stream: u, time: 1ms, shares: {sm: 0}}]}",
+         {0, "a", 1250000, {250000}}, {0, "b", 1250000, {250000}}, {0, "c", 1000000, {0}});
+    CASE("on two ranks nobody meets",
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms, shares: {sm: 1}}],"
+         " r1.main: [{launch: b, stream: s, time: 1ms, shares: {sm: 1}}]}",
+         {0, "a", 1000000, {0}}, {1, "b", 1000000, {0}});
+}
+
+#define COPIES(engines)                                                                            \
+    engines "threads: {r0.main: [{copy: h2d, name: in, bytes: 1MiB, stream: s, time: 1ms},"        \
+            " {copy: d2h, name: out, bytes: 1MiB, stream: t, time: 1ms},"                          \
+            " {copy: h2d, name: more, bytes: 1MiB, stream: u, time: 1ms},"                         \
+            " {launch: k, stream: v, time: 2ms, shares: {sm: 1}}]}"
+
+static void test_copies(void)
+{
+    CASE("copies as long as nothing is said", COPIES(""), {0, "in", 1000000, {0}},
+         {0, "out", 1000000, {0}}, {0, "more", 1000000, {0}}, {0, "k", 2000000, {0}});
+    CASE("copies of one direction share an engine", COPIES("machine: {copy_engines: 2}\n"),
+         {0, "in", 2000000, {0, 0, 1000000}}, {0, "out", 1000000, {0}},
+         {0, "more", 2000000, {0, 0, 1000000}}, {0, "k", 2000000, {0}});
+    CASE("all copies share the only engine", COPIES("machine: {copy_engines: 1}\n"),
+         {0, "in", 3000000, {0, 0, 2000000}}, {0, "out", 3000000, {0, 0, 2000000}},
+         {0, "k", 2000000, {0}});
+    CASE("copies within the device have the third engine",
+         "machine: {copy_engines: 3}\n"
+         "threads: {r0.main: [{copy: d2d, name: a, stream: s, time: 1ms},"
+         " {copy: d2h, name: b, stream: t, time: 1ms}]}",
+         {0, "a", 1000000, {0}}, {0, "b", 1000000, {0}});
+    CASE("or share the second",
+         "machine: {copy_engines: 2}\n"
+         "threads: {r0.main: [{copy: d2d, name: a, stream: s, time: 1ms},"
+         " {copy: d2h, name: b, stream: t, time: 1ms}]}",
+         {0, "a", 2000000, {0, 0, 1000000}}, {0, "b", 2000000, {0, 0, 1000000}});
+}
+
+static void test_collectives(void)
+{
+    /* At 4/5 for 2.5 ms, then Forward has 2 ms to go. */
+    CASE("an all-to-all steals SMs",
+         "comms: {dp: [0]}\n"
+         "threads: {r0.main: [{launch: Forward, stream: s, time: 4ms, shares: {sm: 1}},"
+         " {collective: x, comm: dp, op: all_to_all, stream: t, time: 2ms,"
+         "  shares: {sm: 0.25, link: 1}}]}",
+         {0, "Forward", 4500000, {500000}}, {0, "x", 2500000, {500000}});
+    /* It waits for rank 1 until 1 ms and has Forward at 4/5 until 3.5 ms, where 1.2 ms are left. Both
+       ranks' legs go at the pace of rank 0. */
+    CASE("it holds its SMs while it waits, and all members go as fast as the slowest",
+         "comms: {dp: [0, 1]}\n"
+         "threads:\n"
+         "  r0.main: [{launch: Forward, stream: s, time: 4ms, shares: {sm: 1}},"
+         " {collective: x, comm: dp, stream: t, time: 2ms, shares: {sm: 0.25, link: 1}}]\n"
+         "  r1.main: [{host: 1ms},"
+         " {collective: x, comm: dp, stream: t, time: 2ms, shares: {sm: 0.25, link: 1}}]\n",
+         {0, "Forward", 4700000, {700000}}, {0, "x", 3500000, {1000000}},
+         {1, "x", 3500000, {1000000}});
+    /* x at 1/2 because of the link, not at 5/6; K all the same at 5/6 while x is there. */
+    CASE("the shortest of two resources is to blame",
+         "comms: {A: [0], B: [0]}\n"
+         "threads: {r0.main: [{launch: K, stream: s, time: 1ms, shares: {sm: 0.6}},"
+         " {collective: x, comm: A, stream: t, time: 1ms, shares: {sm: 0.6, link: 1}},"
+         " {collective: y, comm: B, stream: u, time: 1ms, shares: {link: 1}}]}",
+         {0, "K", 1200000, {200000}}, {0, "x", 2000000, {0, 1000000}},
+         {0, "y", 2000000, {0, 1000000}});
+    CASE("sends and receives share the link",
+         "comms: {A: [0, 1], B: [0, 1]}\nmachine: {shares: {p2p: {link: 1}}}\n"
+         "threads:\n"
+         "  r0.main: [{group: [{send: x, peer: 1}], comm: A, stream: s, time: 1ms},"
+         " {group: [{send: y, peer: 1}], comm: B, stream: t, time: 1ms}]\n"
+         "  r1.main: [{group: [{recv: x, peer: 0}], comm: A, stream: s, time: 1ms, shares: {link: "
+         "0}},"
+         " {group: [{recv: y, peer: 0}], comm: B, stream: t, time: 1ms}]\n",
+         {0, "", 2000000, {0}});
+}
+
+/* Two streams of one pipeline that are both always busy, once the copy is there. */
+static void test_pipeline(void)
+{
+    static const char text[] = "swplan: 1\nschedule:\n"
+                               "  A: {stage: 0, stream: a, time: 1ms, shares: {sm: 0.75}}\n"
+                               "  B: {stage: 0, stream: b, time: 1ms, shares: {sm: 0.75}}\n";
+    struct ready ready;
+    if (!parse(text, &ready.plan))
+        return;
+    struct prediction prediction;
+    const struct predict_options options = {.program = {.driver = DRIVER_CLOCK, .iterations = 50},
+                                            .replications = 1,
+                                            .threads = 1,
+                                            .exposed = EXPOSED_ALWAYS};
+    if (predict(&ready.plan, &options, &prediction, &diag) == STATUS_OK) {
+        tap_ok(prediction.iteration.mean == 1500000, "a pipeline: %.1f ns an iteration",
+               prediction.iteration.mean);
+        tap_ok(prediction.steady.kind == STEADY_UNKNOWN && strstr(prediction.steady.why, "the SMs"),
+               "it has no exact steady state: %s", prediction.steady.why);
+        tap_is_int(prediction.engine, ENGINE_EVENT, "the engine is the event-driven one");
+        tap_ok(prediction.exposed_ns[0] == 500000, "without A it would be 1 ms: %.1f exposed",
+               prediction.exposed_ns[0]);
+        tap_is_int(prediction.slowdowns[1].slowed_ns[RESOURCE_SM], 50 * 500000, "B is slowed");
+        tap_is_int(prediction.slowdowns[1].runs, 50, "50 times");
+        prediction_fini(&prediction);
+    } else {
+        tap_ok(0, "a pipeline is predicted");
+    }
+    plan_fini(&ready.plan);
+}
+
+/* ---- random plans ---------------------------------------------------------------------------- */
+
+static int below(struct random_stream *luck, int count)
+{
+    return (int)(random_bits(luck) % (uint64_t)count);
+}
+
+static struct random_stream luck_of(uint64_t seed)
+{
+    return random_open(&(struct random_subject){
+        .seed = seed, .task = random_name("sharing"), .part = RANDOM_OTHER});
+}
+
+static struct shares draw_shares(struct random_stream *luck)
+{
+    struct shares shares = {{below(luck, 3) > 0, below(luck, SHARE_WHOLE + 1)},
+                            {below(luck, 3) == 0, below(luck, SHARE_WHOLE + 1)}};
+    return shares;
+}
+
+static void draw_tasks(struct random_stream *luck, struct task *tasks, size_t count)
+{
+    for (size_t t = 0; t < count; t++)
+        tasks[t].shares = draw_shares(luck);
+}
+
+/* The plan's work wants this and that of its device. */
+static void draw_wishes(struct plan *plan, struct random_stream *luck)
+{
+    for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
+        if (plan->form == FORM_PROGRAMS || below(luck, 2))
+            plan->machine.shares[kind] = draw_shares(luck);
+    plan->machine.copy_engines = below(luck, 4);
+    draw_tasks(luck, plan->pipeline.tasks, plan->pipeline.task_count);
+    for (size_t i = 0; i < plan->pipeline.override_count; i++)
+        if (plan->pipeline.overrides[i].tasks)
+            draw_tasks(luck, plan->pipeline.overrides[i].tasks, plan->pipeline.task_count);
+    for (size_t t = 0; t < plan->thread_count; t++)
+        for (size_t i = 0; i < plan->threads[t].op_count; i++) {
+            struct host_op *op = &plan->threads[t].ops[i];
+            op->shares = draw_shares(luck);
+            op->time_ns = below(luck, 9000);
+        }
+}
+
+/* What an operation wants, found in another way than the simulator's. */
+static double wanted(const struct program *p, const struct op *op, enum resource resource,
+                     int engine)
+{
+    static const struct shares nothing;
+    const struct machine_spec *machine = &p->plan->machine;
+    enum shared_work kind = op->kind == OP_COPY         ? SHARED_WORK_COPY
+                            : op->kind == OP_COLLECTIVE ? SHARED_WORK_COLLECTIVE
+                            : op->kind == OP_GROUP      ? SHARED_WORK_P2P
+                                                        : SHARED_WORK_KERNEL;
+    if (op->kind == OP_CALLBACK)
+        return 0;
+    if (resource == RESOURCE_COPY_ENGINE) {
+        int last = machine->copy_engines - 1;
+        int own = op->kind != OP_COPY || last < 0   ? -1
+                  : (int)op->work->direction > last ? last
+                                                    : (int)op->work->direction;
+        return own == engine;
+    }
+    const struct shares *own = op->shares ? op->shares : &nothing, *usual = &machine->shares[kind];
+    const struct share *said = resource == RESOURCE_SM ? &own->sm : &own->link;
+    if (!said->given)
+        said = resource == RESOURCE_SM ? &usual->sm : &usual->link;
+    return said->given ? said->millionths / 1e6 : 0;
+}
+
+/* The operation of a span; of one that waits for its peers the next on its stream, and where there is
+   none the one that waits for ever. */
+static const struct op *op_of(const struct seen *seen, int span)
+{
+    const struct simulate_span *of = &seen->spans[span];
+    for (int i = span; i < seen->count; i++)
+        if (seen->spans[i].agent == of->agent && seen->spans[i].kind == SIMULATE_DEVICE)
+            return &seen->program->ops[seen->spans[i].op];
+    int64_t iteration;
+    return &seen->program
+                ->ops[machine_current_op(seen->program, seen->state, of->agent, &iteration)];
+}
+
+static bool covers(const struct simulate_span *span, int64_t from_ns, int64_t to_ns)
+{
+    return span->start_ns <= from_ns && to_ns <= span->end_ns;
+}
+
+/* How fast a span's operation goes on its own rank in this interval, in which nothing changes. */
+static double rate_on_rank(const struct seen *seen, int span, int64_t from_ns, int64_t to_ns)
+{
+    const struct program *p = seen->program;
+    const struct op *mine = op_of(seen, span);
+    int rank = p->agents[seen->spans[span].agent].rank;
+    double rate = 1;
+    for (int engine = -2; engine < 3; engine++) {
+        enum resource resource = engine == -2   ? RESOURCE_SM
+                                 : engine == -1 ? RESOURCE_LINK
+                                                : RESOURCE_COPY_ENGINE;
+        double sum = 0;
+        if (wanted(p, mine, resource, engine) == 0)
+            continue;
+        for (int i = 0; i < seen->count; i++) {
+            const struct simulate_span *other = &seen->spans[i];
+            const struct op *op = op_of(seen, i);
+            bool waits = other->kind == SIMULATE_STALL;
+            if (p->agents[other->agent].rank == rank && covers(other, from_ns, to_ns) &&
+                (!waits || resource == RESOURCE_SM))
+                sum += wanted(p, op, resource, engine);
+        }
+        rate = sum > 1 && 1 / sum < rate ? 1 / sum : rate;
+    }
+    return rate;
+}
+
+/* The legs of a collective go together: at the same time on the same communicator. */
+static double rate_of(const struct seen *seen, int span, int64_t from_ns, int64_t to_ns)
+{
+    const struct simulate_span *mine = &seen->spans[span];
+    const struct op *op = &seen->program->ops[mine->op];
+    double rate = rate_on_rank(seen, span, from_ns, to_ns);
+    for (int i = 0; op->kind == OP_COLLECTIVE && i < seen->count; i++) {
+        const struct simulate_span *other = &seen->spans[i];
+        if (other->kind != SIMULATE_DEVICE || seen->program->ops[other->op].comm != op->comm ||
+            other->start_ns != mine->start_ns || other->end_ns != mine->end_ns)
+            continue;
+        double leg = rate_on_rank(seen, i, from_ns, to_ns);
+        rate = leg < rate ? leg : rate;
+    }
+    return rate;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* What a span got done: its rate, summed over the intervals between any two changes. */
+static double work_done(const struct seen *seen, int span, const int64_t *times, int count)
+{
+    const struct simulate_span *mine = &seen->spans[span];
+    double work = 0;
+    for (int i = 0; i + 1 < count; i++)
+        if (times[i] < times[i + 1] && covers(mine, times[i], times[i + 1]))
+            work += (double)(times[i + 1] - times[i]) * rate_of(seen, span, times[i], times[i + 1]);
+    return work;
+}
+
+/* The longest of the members' durations. */
+static int64_t drawn(const struct seen *seen, const struct timing *timing, int span, uint64_t seed)
+{
+    const struct simulate_span *mine = &seen->spans[span];
+    const struct op *op = &seen->program->ops[mine->op];
+    int64_t longest_ns = timing_draw(timing, mine->op, mine->iteration, seed, 0);
+    for (int i = 0; op->kind == OP_COLLECTIVE && i < seen->count; i++) {
+        const struct simulate_span *other = &seen->spans[i];
+        if (other->kind != SIMULATE_DEVICE || seen->program->ops[other->op].comm != op->comm ||
+            other->start_ns != mine->start_ns || other->end_ns != mine->end_ns)
+            continue;
+        int64_t ns = timing_draw(timing, other->op, other->iteration, seed, 0);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+/* false: something got more or less done than it had to do, by more than half a nanosecond and what
+   doubles lose. */
+static bool conserves_work(const struct seen *seen, const struct timing *timing, uint64_t seed,
+                           int *checked, int *slowed)
+{
+    bool good = true;
+    int64_t *times = calloc(2 * (size_t)seen->count + 1, sizeof *times);
+    assert(times);
+    for (int i = 0; i < seen->count; i++) {
+        times[2 * i] = seen->spans[i].start_ns;
+        times[2 * i + 1] = seen->spans[i].end_ns;
+    }
+    qsort(times, 2 * (size_t)seen->count, sizeof *times, compare_times);
+    for (int i = 0; i < seen->count; i++) {
+        const struct simulate_span *span = &seen->spans[i];
+        if (span->kind != SIMULATE_DEVICE || seen->program->ops[span->op].kind == OP_CALLBACK)
+            continue;
+        int64_t alone_ns = drawn(seen, timing, i, seed);
+        double done = work_done(seen, i, times, 2 * seen->count);
+        ++*checked;
+        *slowed += span->end_ns - span->start_ns > alone_ns;
+        if (fabs(done - (double)alone_ns) <= 0.5001)
+            continue;
+        tap_note("op %d of iteration %lld, %lld to %lld: %.4f done, %lld to do", span->op,
+                 (long long)span->iteration, (long long)span->start_ns, (long long)span->end_ns,
+                 done, (long long)alone_ns);
+        good = false;
+    }
+    free(times);
+    return good;
+}
+
+/* Busy and slowed, summed from the spans, are what the accounts say, to the nanosecond. */
+static bool accounts_agree(const struct seen *seen, const struct timing *timing, uint64_t seed)
+{
+    const struct simulation_result *result = &seen->result;
+    int64_t busy_ns = 0, slowed_ns = 0, told_ns = 0, streams_ns = 0, sum_ns = 0;
+    for (int i = 0; i < seen->count; i++) {
+        const struct simulate_span *span = &seen->spans[i];
+        if (span->kind != SIMULATE_DEVICE)
+            continue;
+        busy_ns += span->end_ns - span->start_ns;
+        if (seen->program->ops[span->op].kind != OP_CALLBACK)
+            slowed_ns += span->end_ns - span->start_ns - drawn(seen, timing, i, seed);
+    }
+    for (int i = 0; result->slowdowns && i < sharing_subject_count(seen->program); i++)
+        for (int r = 0; r < RESOURCE_COUNT; r++)
+            told_ns += result->slowdowns[i].slowed_ns[r];
+    for (int s = 0; s < result->stream_count; s++) {
+        const struct stream_account *account = &result->streams[s];
+        busy_ns -= account->busy_ns;
+        sum_ns += account->busy_ns - result->makespan_ns;
+        for (int i = 0; i < STALL_COUNT; i++)
+            sum_ns += account->stall_ns[i];
+        for (int r = 0; r < RESOURCE_COUNT; r++)
+            streams_ns += account->slowed_ns[r];
+    }
+    if (result->blocked_count)
+        busy_ns = 0; /* what never ends has no span */
+    return busy_ns == 0 && sum_ns == 0 && slowed_ns == told_ns && told_ns == streams_ns;
+}
+
+struct tally {
+    int runs, illegal, unconserved, unaccounted, checked, slowed, sharing;
+};
+
+static void try_one(struct tally *tally, const struct ready *ready, uint64_t seed)
+{
+    struct seen *seen = watch(ready->program, &ready->timing, seed);
+    if (!seen)
+        return;
+    bool done = machine_done(ready->program, seen->state);
+    tally->runs++;
+    tally->sharing += seen->result.slowdowns != NULL;
+    tally->illegal += !seen->legal || done != (seen->result.blocked_count == 0);
+    if (seen->count < MOST_SPANS) {
+        tally->unconserved +=
+            !conserves_work(seen, &ready->timing, seed, &tally->checked, &tally->slowed);
+        tally->unaccounted += !accounts_agree(seen, &ready->timing, seed);
+    }
+    forget(seen);
+}
+
+static void test_random(const char *what, char *(*make)(uint64_t seed), int count)
+{
+    struct tally tally = {0};
+    if (getenv("SWSIM_LONG"))
+        count *= 10;
+    for (int i = 0; i < count; i++) {
+        char *text = make((uint64_t)i);
+        struct random_stream luck = luck_of((uint64_t)i);
+        struct ready ready;
+        if (text && parse(text, &ready.plan)) {
+            draw_wishes(&ready.plan, &luck);
+            enum driver driver = i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK;
+            if (prepare(&ready, driver, 12, i % 3 ? "normal(cv=0.4)" : NULL)) {
+                try_one(&tally, &ready, (uint64_t)i);
+                end(&ready);
+            }
+            plan_fini(&ready.plan);
+        }
+        free(text);
+    }
+    tap_ok(tally.illegal == 0 && tally.runs > count / 2, "%s: %d runs are legal", what, tally.runs);
+    tap_ok(tally.unconserved == 0 && tally.slowed > 0,
+           "%s: as much is done as there was to do, %d times, %d of them slowed", what,
+           tally.checked, tally.slowed);
+    tap_ok(tally.unaccounted == 0 && tally.sharing > 0, "%s: the accounts add up in %d runs", what,
+           tally.sharing);
+}
+
+static char *wild_plan(uint64_t seed)
+{
+    return random_plan(seed, RANDOM_PIPELINE);
+}
+
+static char *host_plan(uint64_t seed)
+{
+    return random_plan(seed, RANDOM_THREADS);
+}
+
+static char *rank_plan(uint64_t seed)
+{
+    return random_plan(seed, RANDOM_PROGRAMS);
+}
+
+/* ---- never earlier --------------------------------------------------------------------------- */
+
+/*
+ * Where the order of everything is fixed (event_graph.h), each event happens when the latest of its
+ * causes does or is over. So every time is a maximum of sums of durations and grows with each of
+ * them; sharing makes durations longer and nothing else; therefore no iteration retires earlier.
+ * Without fixed orders that is no theorem: then longer work may let other work go first (Graham 1969).
+ */
+static void test_never_earlier(void)
+{
+    int plans = 0, earlier = 0, later = 0;
+    for (uint64_t seed = 0; seed < 80; seed++) {
+        char *text = calm_plan(seed), why[EVENT_GRAPH_WHY];
+        struct ready alone, shared;
+        struct recurrence *recurrence = NULL;
+        struct random_stream luck = luck_of(seed);
+        if (!text || !parse(text, &alone.plan) || !parse(text, &shared.plan))
+            continue;
+        draw_wishes(&shared.plan, &luck);
+        bool good = prepare(&alone, DRIVER_CLOCK, 60, "gamma(cv=0.5)") &&
+                    prepare(&shared, DRIVER_CLOCK, 60, "gamma(cv=0.5)");
+        if (good &&
+            recurrence_build(alone.program, &alone.timing, &recurrence, why, &diag) == STATUS_OK &&
+            recurrence) {
+            struct seen *a = watch(alone.program, &alone.timing, seed);
+            struct seen *b = watch(shared.program, &shared.timing, seed);
+            for (int i = 0; a && b && i < 60; i++) {
+                earlier += b->retired_ns[i] < a->retired_ns[i];
+                later += b->retired_ns[i] > a->retired_ns[i];
+            }
+            plans++;
+            forget(a);
+            forget(b);
+        }
+        recurrence_close(recurrence);
+        end(&alone);
+        end(&shared);
+        plan_fini(&alone.plan);
+        plan_fini(&shared.plan);
+        free(text);
+    }
+    tap_ok(plans > 20 && earlier == 0 && later > 0,
+           "of %d plans of fixed order no iteration retires earlier, %d later", plans, later);
+}
+
+/* ---- order and room -------------------------------------------------------------------------- */
+
+enum { THREADS = 7, ROUNDS = 12 };
+
+/* Threads that have nothing to do with each other but the device, listed in some order. */
+static char *listed(uint64_t seed, bool backwards)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert(out);
+    fprintf(out, "swplan: 1\nmachine: {copy_engines: 2}\nthreads:\n");
+    for (int i = 0; i < THREADS; i++) {
+        int t = backwards ? THREADS - 1 - i : i;
+        struct random_stream luck = luck_of(1000 * seed + (uint64_t)t);
+        fprintf(out, "  r0.t%d:\n", t);
+        for (int k = 0; k < ROUNDS; k++) {
+            fprintf(out, "    - {host: %dns}\n", below(&luck, 4) * 1000);
+            if (below(&luck, 3))
+                fprintf(out,
+                        "    - {launch: k%d_%d, stream: s%d, time: %dns, shares: {sm: 0.%d}}\n", t,
+                        k, t, below(&luck, 8) * 1000, 1 + below(&luck, 9));
+            else
+                fprintf(out, "    - {copy: %s, name: k%d_%d, stream: s%d, time: %dns}\n",
+                        below(&luck, 2) ? "h2d" : "d2h", t, k, t, below(&luck, 8) * 1000);
+        }
+    }
+    fclose(out);
+    return text;
+}
+
+/* Durations are whole microseconds, so that much happens at one instant. */
+static void test_order(void)
+{
+    int different = 0, compared = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct ready ready[2];
+        struct seen *seen[2] = {NULL, NULL};
+        for (int b = 0; b < 2; b++) {
+            char *text = listed(seed, b == 1);
+            if (parse(text, &ready[b].plan) && prepare(&ready[b], DRIVER_NONE, 1, NULL))
+                seen[b] = watch(ready[b].program, &ready[b].timing, 1);
+            free(text);
+        }
+        for (int t = 0; t < THREADS && seen[0] && seen[1]; t++)
+            for (int k = 0; k < ROUNDS; k++) {
+                char name[32];
+                snprintf(name, sizeof name, "k%d_%d", t, k);
+                const struct slowdown *a = slowdown_of(seen[0], name),
+                                      *b = slowdown_of(seen[1], name);
+                compared++;
+                different += ended_ns(seen[0], 0, name) != ended_ns(seen[1], 0, name) ||
+                             memcmp(a->slowed_ns, b->slowed_ns, sizeof a->slowed_ns) != 0;
+            }
+        for (int b = 0; b < 2; b++) {
+            forget(seen[b]);
+            end(&ready[b]);
+            plan_fini(&ready[b].plan);
+        }
+    }
+    tap_ok(different == 0 && compared == 20 * THREADS * ROUNDS,
+           "in whatever order threads are listed, %d pieces of work end at the same time",
+           compared);
+}
+
+/* One iteration at a time, one task after the other: all may share, but nobody ever meets. */
+static void test_nobody_meets(void)
+{
+    static const char *const texts[] = {
+        "swplan: 1\nschedule:\n"
+        "  A: {stage: 0, stream: a, time: 1ms, host_time: 10us, work: {copy: h2d, bytes: 1MiB}}\n"
+        "  B: {stage: 0, stream: b, time: 2ms, shares: {sm: 1}}\n"
+        "  C: {stage: 0, stream: c, time: 3ms, shares: {sm: 1}}\n"
+        "intra_iter_deps: [[B, A], [C, B]]\n",
+        "swplan: 1\nschedule:\n"
+        "  A: {stage: 0, stream: a, time: 1ms, host_time: 10us, work: {copy: h2d, bytes: 1MiB}}\n"
+        "  B: {stage: 0, stream: b, time: 2ms}\n"
+        "  C: {stage: 0, stream: c, time: 3ms}\n"
+        "intra_iter_deps: [[B, A], [C, B]]\n"};
+    struct ready ready[2];
+    struct seen *seen[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++)
+        if (parse(texts[i], &ready[i].plan) &&
+            prepare(&ready[i], DRIVER_CLOCK, 40, "lognormal(cv=0.3)"))
+            seen[i] = watch(ready[i].program, &ready[i].timing, 3);
+    if (!seen[0] || !seen[1])
+        return;
+    tap_ok(seen[0]->result.slowdowns && !seen[1]->result.slowdowns, "one may share, one cannot");
+    tap_is_int(seen[0]->result.makespan_ns, seen[1]->result.makespan_ns, "they take as long");
+    bool same = seen[0]->count == seen[1]->count;
+    for (int i = 0; same && i < seen[0]->count; i++)
+        same = seen[0]->spans[i].start_ns == seen[1]->spans[i].start_ns &&
+               seen[0]->spans[i].end_ns == seen[1]->spans[i].end_ns &&
+               seen[0]->spans[i].agent == seen[1]->spans[i].agent;
+    tap_ok(same, "and do the same at the same time");
+    for (int s = 0; same && s < seen[0]->result.stream_count; s++)
+        same = memcmp(seen[0]->result.streams[s].stall_ns, seen[1]->result.streams[s].stall_ns,
+                      sizeof seen[0]->result.streams[s].stall_ns) == 0;
+    tap_ok(same, "and wait for the same");
+    for (int i = 0; i < 2; i++) {
+        forget(seen[i]);
+        end(&ready[i]);
+        plan_fini(&ready[i].plan);
+    }
+}
+
+static void shrink(struct share *share, int by)
+{
+    share->millionths /= by;
+}
+
+static void shrink_tasks(struct task *tasks, size_t count, int by)
+{
+    for (size_t t = 0; t < count; t++) {
+        shrink(&tasks[t].shares.sm, by);
+        shrink(&tasks[t].shares.link, by);
+    }
+}
+
+/* Where all that is wanted fits, the recurrence applies and says what the events say. */
+static void test_room_for_all(void)
+{
+    int compared = 0, different = 0, shared = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        char *text = calm_plan(seed), why[EVENT_GRAPH_WHY];
+        struct random_stream luck = luck_of(seed);
+        struct ready ready;
+        struct recurrence *recurrence;
+        struct simulation_result fast;
+        const struct simulate_options options = {.seed = seed};
+        if (!text || !parse(text, &ready.plan))
+            continue;
+        draw_tasks(&luck, ready.plan.pipeline.tasks, ready.plan.pipeline.task_count);
+        shrink_tasks(ready.plan.pipeline.tasks, ready.plan.pipeline.task_count, 8);
+        if (prepare(&ready, DRIVER_CLOCK, 60, "gamma(cv=0.5)")) {
+            struct seen *slow = watch(ready.program, &ready.timing, seed);
+            if (recurrence_build(ready.program, &ready.timing, &recurrence, why, &diag) ==
+                    STATUS_OK &&
+                recurrence && recurrence_run(recurrence, &options, &fast, &diag) == STATUS_OK) {
+                compared++;
+                different += fast.makespan_ns != slow->result.makespan_ns;
+                simulation_fini(&fast);
+            }
+            shared += strstr(why, "share") != NULL;
+            recurrence_close(recurrence);
+            forget(slow);
+            end(&ready);
+        }
+        plan_fini(&ready.plan);
+        free(text);
+    }
+    tap_ok(compared > 15 && different == 0 && shared == 0,
+           "where there is room for all the engines agree, %d times", compared);
+}
+
+/* Whatever the number of threads, and with replications. */
+static void test_threads(void)
+{
+    static const char text[] =
+        "swplan: 1\nschedule:\n"
+        "  A: {stage: 0, stream: a, time: 1ms, jitter: gamma(cv=0.4), shares: {sm: 0.7}}\n"
+        "  B: {stage: 1, stream: b, time: 1ms, jitter: gamma(cv=0.4), shares: {sm: 0.7}}\n"
+        "intra_iter_deps: [[B, A]]\n";
+    struct plan plan;
+    struct prediction one, many;
+    struct predict_options options = {.program = {.driver = DRIVER_DATAFLOW, .iterations = 100},
+                                      .replications = 12,
+                                      .threads = 1,
+                                      .exposed = EXPOSED_NEVER};
+    if (!parse(text, &plan))
+        return;
+    if (predict(&plan, &options, &one, &diag) == STATUS_OK) {
+        options.threads = 4;
+        if (predict(&plan, &options, &many, &diag) == STATUS_OK) {
+            tap_ok(one.iteration.mean == many.iteration.mean && one.total_ns == many.total_ns &&
+                       memcmp(one.slowdowns, many.slowdowns, 2 * sizeof *one.slowdowns) == 0,
+                   "four threads find what one finds");
+            tap_is_int(many.slowdowns[0].runs, 1200, "and of all replications");
+            prediction_fini(&many);
+        }
+        prediction_fini(&one);
+    }
+    plan_fini(&plan);
+}
+
+int main(void)
+{
+    diag_init(&diag);
+    test_kernels();
+    test_copies();
+    test_collectives();
+    test_pipeline();
+    test_random("tame pipelines", tame_plan, 60);
+    test_random("pipelines", wild_plan, 100);
+    test_random("host programs", host_plan, 200);
+    test_random("rank programs", rank_plan, 60);
+    test_never_earlier();
+    test_order();
+    test_nobody_meets();
+    test_room_for_all();
+    test_threads();
+    diag_fini(&diag);
+    return tap_done();
+}
