@@ -485,7 +485,7 @@ static enum status measure_given(struct tune *tune, struct diag *diag)
     status = find_period(&tune->given, tune->options, false, &steady, &period_ns, diag);
     if (status != STATUS_OK)
         return status;
-    tune->exact = steady.kind != STEADY_UNKNOWN;
+    tune->exact = steady.kind != STEADY_UNKNOWN && !sharing_asked(&tune->given);
     steady_fini(&steady);
     if (!tune->exact && period_ns > 0)
         tune->quantum_ps = QUANTUM * period_ns * 1e3;

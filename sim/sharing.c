@@ -154,6 +154,30 @@ const char *sharing_why(const struct program *p, struct arena *scratch)
     return NULL;
 }
 
+static bool says_something(const struct shares *shares)
+{
+    return shares->sm.given || shares->link.given;
+}
+
+static bool tasks_ask(const struct task *tasks, size_t count)
+{
+    bool asked = false;
+    for (size_t t = 0; tasks && t < count; t++)
+        asked |= says_something(&tasks[t].shares);
+    return asked;
+}
+
+bool sharing_asked(const struct plan *plan)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    bool asked = plan->machine.copy_engines > 0 || tasks_ask(pipeline->tasks, pipeline->task_count);
+    for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
+        asked |= says_something(&plan->machine.shares[kind]);
+    for (size_t i = 0; i < pipeline->override_count; i++)
+        asked |= tasks_ask(pipeline->overrides[i].tasks, pipeline->task_count);
+    return asked;
+}
+
 /* ---- subjects -------------------------------------------------------------------------------- */
 
 int sharing_subject_count(const struct program *p)

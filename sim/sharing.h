@@ -58,6 +58,10 @@ struct slowdown {
 int sharing_subject_count(const struct program *program);
 const char *sharing_subject_name(const struct program *program, int subject);
 
+/* Does the plan (pipeline form) say anything of this, so that other stages or streams for its tasks
+   may let work slow other work down? */
+bool sharing_asked(const struct plan *plan);
+
 /* What streams of one device may together want more of than there is, in words; NULL: nothing, so
    that nobody is ever slowed, or memory is exhausted, as the arena says. */
 const char *sharing_why(const struct program *program, struct arena *scratch);

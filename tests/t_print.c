@@ -58,6 +58,45 @@ static void check(const char *title, const char *text, const char *want)
     free(second);
 }
 
+static void test_shares(void)
+{
+    check("shares",
+          "swplan: 1\n"
+          "ranks: 2\n"
+          "machine: {shares: {collective: {link: 1.0, sm: 0.150}, kernel: {}}, copy_engines: 2}\n"
+          "schedule:\n"
+          "  A: {stage: 0, shares: {link: 0, sm: 0.600000}}\n"
+          "  B: {stage: 0, shares: {}}\n"
+          "rank_overrides: {1: {schedule: {A: {shares: {}}, B: {shares: {sm: 1}}}}}\n",
+          "swplan: 1\n"
+          "name: plan\n"
+          "ranks: 2\n"
+          "machine: {copy_engines: 2, shares: {collective: {sm: 0.15, link: 1}}}\n"
+          "schedule:\n"
+          "  A:\n"
+          "    stage: 0\n"
+          "    shares: {sm: 0.6, link: 0}\n"
+          "  B:\n"
+          "    stage: 0\n"
+          "rank_overrides:\n"
+          "  1:\n"
+          "    schedule:\n"
+          "      A:\n"
+          "        shares: {}\n"
+          "      B:\n"
+          "        shares: {sm: 1}\n");
+    check("shares of operations",
+          "swplan: 1\n"
+          "threads: {r0.m: [{launch: k, shares: {sm: 0.000001}}, {copy: d2h, shares: {link: "
+          "0.5}}]}\n",
+          "swplan: 1\n"
+          "name: plan\n"
+          "threads:\n"
+          "  r0.m:\n"
+          "  - {launch: k, shares: {sm: 0.000001}}\n"
+          "  - {copy: d2h, shares: {link: 0.5}}\n");
+}
+
 static void test_pipeline(void)
 {
     check("pipeline",
@@ -296,6 +335,7 @@ static void test_full_disk(void)
 int main(void)
 {
     test_pipeline();
+    test_shares();
     test_threads();
     test_programs();
     test_texts();

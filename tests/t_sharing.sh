@@ -1,3 +1,98 @@
 #!/bin/sh
-. "${srcdir:-.}/tests/tap.sh"
+# Sharing at the front door: what a plan may say, what predict shows of it, and who else reckons with it.
+set -u
+: "${srcdir:=.}"
+: "${SWSIM:=./swsim}"
+. "$srcdir/tests/tap.sh"
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+
+cat >"$dir/plan.yaml" <<'PLAN'
+swplan: 1
+name: shared
+schedule:
+  A: {stage: 0, stream: a, time: 2ms, shares: {sm: 0.75}}
+  B: {stage: 0, stream: b, time: 2ms, shares: {sm: 0.75}}
+PLAN
+cat >"$dir/one_stream.yaml" <<'PLAN'
+swplan: 1
+name: one_stream
+schedule:
+  A: {stage: 0, time: 2ms, shares: {sm: 0.75}}
+  B: {stage: 0, time: 2ms, shares: {sm: 0.75}}
+PLAN
+
+# with CHANGE COMMAND...: the command, with the plan so changed (sed) as its standard input
+with()
+{
+    change=$1
+    shift
+    sed "$change" "$dir/plan.yaml" | "$@"
+}
+
+# same TEXT COMMAND...: all the command prints
+same()
+{
+    want=$1
+    shift
+    got=$("$@" 2>&1)
+    [ "$got" = "$want" ] && return
+    printf 'expected:\n%s\nfound:\n%s\n' "$want" "$got"
+    false
+}
+
+# refuses CHANGE MESSAGE: a plan so changed is bad, exit status 3, and that is said
+refuses()
+{
+    complains 3 "$2" with "$1" "$SWSIM" predict -
+}
+
+share='expected a share from 0 to 1 with at most six decimals, such as 0.6'
+check "more than the whole" refuses '4s/0.75/1.5/' ":4:52: error: found \"1.5\", $share"
+check "less than nothing" refuses '4s/0.75/-0.5/' "found \"-0.5\", $share"
+check "too fine" refuses '4s/0.75/0.1234567/' "found \"0.1234567\", $share"
+check "a percentage" refuses '4s/0.75/60%/' "found \"60%\", $share"
+check "a text" refuses '4s/0.75/"0.5"/' 'found the text "0.5", .*, without quotes'
+check "no number" refuses '4s/0.75/[]/' "found an empty list, $share"
+check "no mapping" refuses '4s/{sm: 0.75}/0.75/' 'found "0.75", expected shares of the device, such as {sm: 0.6, link: 0.5}'
+check "an unknown resource" refuses '4s/sm:/lnk:/' 'unknown key "lnk" in "shares", expected sm or link'
+check "an unknown kind of work" refuses '2s/$/\nmachine: {shares: {copies: {sm: 1}}}/' \
+    'unknown key "copies" in "shares", expected kernel, copy, collective or p2p'
+check "too many engines" refuses '2s/$/\nmachine: {copy_engines: 65}/' 'found "65", expected a whole number from 0 to 64'
+
+check "what a plan says is printed" prints 0 '^machine: {copy_engines: 2, shares: {p2p: {link: 0.5}}}$' \
+    with '2s/$/\nmachine: {shares: {p2p: {link: 0.50}}, copy_engines: 2}/' "$SWSIM" export -
+"$SWSIM" export "$dir/plan.yaml" >"$dir/once.yaml"
+check "and printed again is the same" same "$(cat "$dir/once.yaml")" "$SWSIM" export "$dir/once.yaml"
+
+check "predict: the iteration" prints 0 'iteration   3.00 ms' "$SWSIM" predict --driver clock "$dir/plan.yaml"
+check "a column of its own" prints 0 '^  a  *[0-9.]*%   33.3%  ####' "$SWSIM" predict --driver clock "$dir/plan.yaml"
+check "who was slowed by what" prints 0 '^  A  *2.00 ms  *3.00 ms  1.00 ms by the SMs$' \
+    "$SWSIM" predict --driver clock "$dir/plan.yaml"
+check "no exact steady state" prints 0 'exact  *not known: streams share the SMs' "$SWSIM" predict --driver clock "$dir/plan.yaml"
+check "JSON: in nanoseconds" \
+    prints 0 '"slowed":{"A":{"runs":10,"alone_ns":20000000,"sm":10000000,"link":0,"copy_engine":0},"B":{' \
+    "$SWSIM" predict --json --driver clock -n 10 "$dir/plan.yaml"
+check "JSON: why there is no exact figure" prints 0 '"steady_exact_ns":null,.*"steady_exact_why":"streams share the SMs' \
+    "$SWSIM" predict --json --driver clock "$dir/plan.yaml"
+check "the event-driven engine" prints 0 '"engine":"event"' "$SWSIM" predict --json --driver clock "$dir/plan.yaml"
+for engine in recurrence batched; do
+    check "$engine says why it does not apply" \
+        complains 2 "found --engine $engine, which does not apply: streams share the SMs" \
+        "$SWSIM" predict --driver clock --engine $engine "$dir/plan.yaml"
+done
+check "where all fits it does apply" prints 0 '"engine":"recurrence".*"slowed":null' \
+    with 's/0.75/0.5/' "$SWSIM" predict --json --driver clock -
+check "and the iteration is that without shares" prints 0 'exact  *2.00 ms' \
+    with 's/0.75/0.5/' "$SWSIM" predict --driver clock -
+check "--what-if" prints 0 '^  A=0.5x  *2.50 ms  *-500 us' "$SWSIM" predict --driver clock --what-if A=0.5x "$dir/plan.yaml"
+check "--sweep" prints 0 '^  *2  *3.00 ms' "$SWSIM" predict --driver dataflow --sweep max_depth=1..2 "$dir/plan.yaml"
+check "a run is stored" exits 0 "$SWSIM" predict --driver clock -n 5 --db "$dir/run.db" "$dir/plan.yaml"
+check "and drawn" exits 0 "$SWSIM" render "$dir/run.db" -o "$dir/run.svg"
+
+check "a stream more is worth what sharing leaves of it" prints 0 'iteration, about  *4.00 ms  *3.00 ms' \
+    "$SWSIM" tune --driver clock "$dir/one_stream.yaml"
+check "copy engines are nothing to warn of" exits 0 with '2s/$/\nmachine: {copy_engines: 1}/' "$SWSIM" verify -
+check "and no warning is given" test ! -s "$dir/err"
 done_testing

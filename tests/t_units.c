@@ -119,6 +119,35 @@ static void test_round_trip(void)
     tap_is_int(bad, 0, "20000 values come back, seed 1");
 }
 
+static void test_shares(void)
+{
+    static const char *const refused[] = {"",     ".",         ".5",   "0.",  "1.000001",
+                                          "2",    "0.1234567", "-0.1", "60%", "+1",
+                                          "00.5", "0.5 ",      "1e-1", "0,5"};
+    static const struct {
+        const char *text, *printed;
+        int millionths;
+    } cases[] = {
+        {"0", "0", 0},           {"1", "1", 1000000},         {"1.000000", "1", 1000000},
+        {"0.60", "0.6", 600000}, {"0.000001", "0.000001", 1}, {"0.999999", "0.999999", 999999}};
+    char text[UNITS_TEXT];
+    int millionths = 42, bad = 0;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        tap_ok(!units_parse_share(refused[i], &millionths) && millionths == 42,
+               "\"%s\" is no share", refused[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tap_ok(units_parse_share(cases[i].text, &millionths) && millionths == cases[i].millionths,
+               "%s is a share", cases[i].text);
+        units_print_share(millionths, text);
+        tap_is_str(text, cases[i].printed, "%s printed", cases[i].text);
+    }
+    for (int value = 0; value <= 1000000; value++) {
+        units_print_share(value, text);
+        bad += !units_parse_share(text, &millionths) || millionths != value;
+    }
+    tap_is_int(bad, 0, "every share comes back");
+}
+
 static void test_shown(void)
 {
     static const struct {
@@ -232,6 +261,7 @@ int main(void)
     test_bytes();
     test_refused_units();
     test_round_trip();
+    test_shares();
     test_shown();
     test_distributions();
     test_refused_distributions();
