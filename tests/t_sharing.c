@@ -104,6 +104,7 @@ static bool parse(const char *text, struct plan *plan)
 struct ready {
     struct plan plan;
     struct program *program;
+    struct jitter_rule rule;
     struct timing timing;
 };
 
@@ -111,14 +112,15 @@ struct ready {
 static bool prepare(struct ready *ready, enum driver driver, int64_t iterations, const char *jitter)
 {
     const struct program_options options = {.driver = driver, .iterations = iterations};
-    struct jitter_rule rule = {.task = "*"};
     const char *what;
     size_t where;
-    if (jitter && !dist_parse(jitter, &ready->plan.arena, &rule.dist, &what, &where))
+    ready->rule = (struct jitter_rule){.task = "*"};
+    if (jitter && !dist_parse(jitter, &ready->plan.arena, &ready->rule.dist, &what, &where))
         return false;
     if (program_build(&ready->plan, &options, &ready->program, &diag) != STATUS_OK)
         return false;
-    if (timing_init(&ready->timing, ready->program, &rule, jitter != NULL, &diag) == STATUS_OK)
+    if (timing_init(&ready->timing, ready->program, &ready->rule, jitter != NULL, &diag) ==
+        STATUS_OK)
         return true;
     program_close(ready->program);
     return false;
@@ -567,9 +569,10 @@ static void try_one(struct tally *tally, const struct ready *ready, uint64_t see
     if (!seen)
         return;
     bool done = machine_done(ready->program, seen->state);
+    bool deadlock = seen->result.violated & (1u << PROPERTY_DEADLOCK);
     tally->runs++;
     tally->sharing += seen->result.slowdowns != NULL;
-    tally->illegal += !seen->legal || done != (seen->result.blocked_count == 0);
+    tally->illegal += !seen->legal || done == deadlock;
     if (seen->count < MOST_SPANS) {
         tally->unconserved +=
             !conserves_work(seen, &ready->timing, seed, &tally->checked, &tally->slowed);
