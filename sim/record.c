@@ -57,6 +57,17 @@ static const char *span_name(const struct program *p, const struct simulate_span
     return program_op_subject(p, op, span->iteration, buf, NAME);
 }
 
+/* What a stream waited for, or what slowed its work; NULL: nothing. */
+static const char *span_cause(const struct program *p, const struct simulate_span *span,
+                              char cause[2 * NAME])
+{
+    if (span->kind == SIMULATE_STALL)
+        return stall_describe(p, p->agents[span->agent].rank, &span->stall, cause, 2 * NAME);
+    if (!span->slowed_ns)
+        return NULL;
+    return *sharing_describe(span->slowed_ns, 1, cause, 2 * NAME) ? cause : NULL;
+}
+
 static bool record_span(void *context, const struct simulate_span *span)
 {
     static const enum span_kind kinds[] = {
@@ -72,9 +83,7 @@ static bool record_span(void *context, const struct simulate_span *span)
         .iteration = span->iteration,
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
-        .cause = span->kind == SIMULATE_STALL
-                     ? stall_describe(p, rank, &span->stall, cause, sizeof cause)
-                     : NULL,
+        .cause = span_cause(p, span, cause),
     };
     if (store_add_span(recorder->store, recorder->run, recorder->agents[span->agent], &row, &id,
                        recorder->diag) != STATUS_OK)

@@ -359,22 +359,6 @@ static int64_t all_slowed_ns(const struct slowdown *slowdown)
     return sum;
 }
 
-/* "0.8 ms by the SMs, 0.1 ms by the link", each a mean over the runs. */
-static void print_slowed_by(const struct slowdown *slowdown, FILE *out)
-{
-    char time[UNITS_TEXT];
-    const char *before = "";
-    for (int i = 0; i < RESOURCE_COUNT; i++) {
-        if (slowdown->slowed_ns[i] == 0)
-            continue;
-        fprintf(out, "%s%s by %s", before,
-                show((double)slowdown->slowed_ns[i] / (double)slowdown->runs, time),
-                resource_words((enum resource)i));
-        before = ", ";
-    }
-    fputs("\n", out);
-}
-
 static void print_slowdowns(const struct prediction *prediction, FILE *out)
 {
     const struct program *p = prediction->program;
@@ -395,14 +379,15 @@ static void print_slowdowns(const struct prediction *prediction, FILE *out)
             p->tasks ? "task" : "work", "alone", "here");
     for (int i = 0; i < count; i++) {
         const struct slowdown *slowdown = &prediction->slowdowns[i];
-        char alone[UNITS_TEXT], here[UNITS_TEXT];
+        char alone[UNITS_TEXT], here[UNITS_TEXT], text[NAME];
         if (all_slowed_ns(slowdown) == 0)
             continue;
         double runs = (double)slowdown->runs;
         fprintf(out, "  %-*s  %9s  %9s  ", width, sharing_subject_name(p, i),
                 show((double)slowdown->work_ns / runs, alone),
                 show((double)(slowdown->work_ns + all_slowed_ns(slowdown)) / runs, here));
-        print_slowed_by(slowdown, out);
+        fprintf(out, "%s\n",
+                sharing_describe(slowdown->slowed_ns, slowdown->runs, text, sizeof text));
     }
 }
 

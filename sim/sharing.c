@@ -18,9 +18,11 @@
 #include "sim/sharing.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/units.h"
 #include "sim/events.h"
 
 __extension__ typedef __int128 wide;
@@ -34,6 +36,7 @@ struct leg {
     int op;
     int place; /* among the active ones of its rank */
     int wants[SLOT_COUNT];
+    int64_t lost_ns[RESOURCE_COUNT]; /* by the work that ended last */
 };
 
 struct item {
@@ -452,6 +455,7 @@ void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns)
         for (int r = 0; r < RESOURCE_COUNT; r++) {
             slowdown->slowed_ns[r] += lost_ns[r];
             sharing->streams[stream * RESOURCE_COUNT + r] += lost_ns[r];
+            leg->lost_ns[r] = lost_ns[r];
         }
         change_pools(sharing, stream, -1);
         deactivate(sharing, stream);
@@ -467,6 +471,27 @@ void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns)
 const int64_t *sharing_of_stream(const struct sharing *sharing, int stream)
 {
     return &sharing->streams[stream * RESOURCE_COUNT];
+}
+
+const int64_t *sharing_last(const struct sharing *sharing, int stream)
+{
+    return sharing->legs[stream].lost_ns;
+}
+
+const char *sharing_describe(const int64_t slowed_ns[RESOURCE_COUNT], int64_t runs, char *buf,
+                             size_t cap)
+{
+    size_t length = 0;
+    *buf = '\0';
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        char time[UNITS_TEXT];
+        if (slowed_ns[r] == 0 || length >= cap)
+            continue;
+        units_show_time((double)slowed_ns[r] / (double)runs, time);
+        length += (size_t)snprintf(buf + length, cap - length, "%s%s by %s", length ? ", " : "",
+                                   time, resource_words((enum resource)r));
+    }
+    return buf;
 }
 
 struct slowdown *sharing_take(struct sharing *sharing)

@@ -89,6 +89,14 @@ void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *even
 /* What the work of a stream was slowed by: part of its busy time. */
 const int64_t *sharing_of_stream(const struct sharing *sharing, int stream);
 
+/* What slowed the work that has last ended on a stream. */
+const int64_t *sharing_last(const struct sharing *sharing, int stream);
+
+/* "1.50 ms by the SMs, 20 us by the link", each the mean of so many runs; "" where nothing slowed it.
+   Returns buf. */
+const char *sharing_describe(const int64_t slowed_ns[RESOURCE_COUNT], int64_t runs, char *buf,
+                             size_t cap);
+
 /* The slowdowns of all subjects; the caller frees them. */
 struct slowdown *sharing_take(struct sharing *sharing);
 

@@ -193,6 +193,9 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
         .start_ns = sim->started_ns[agent],
         .end_ns = sim->now_ns,
         .stall = {STALL_BUSY, STALL_NOBODY},
+        .slowed_ns = sim->sharing && kind == SIMULATE_DEVICE
+                         ? sharing_last(sim->sharing, sim->program->agents[agent].index)
+                         : NULL,
     };
     if (!observer->span(observer->context, &span))
         simulation_fail(sim, STATUS_SYSTEM);

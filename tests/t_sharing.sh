@@ -90,6 +90,7 @@ check "--what-if" prints 0 '^  A=0.5x  *2.50 ms  *-500 us' "$SWSIM" predict --dr
 check "--sweep" prints 0 '^  *2  *3.00 ms' "$SWSIM" predict --driver dataflow --sweep max_depth=1..2 "$dir/plan.yaml"
 check "a run is stored" exits 0 "$SWSIM" predict --driver clock -n 5 --db "$dir/run.db" "$dir/plan.yaml"
 check "and drawn" exits 0 "$SWSIM" render "$dir/run.db" -o "$dir/run.svg"
+check "with what slowed whom" grep -q 'A 0, slowed 1.00 ms by the SMs; rank 0 stream a; 0 ns to 3 ms' "$dir/run.svg"
 
 check "a stream more is worth what sharing leaves of it" prints 0 'iteration, about  *4.00 ms  *3.00 ms' \
     "$SWSIM" tune --driver clock "$dir/one_stream.yaml"

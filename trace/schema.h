@@ -46,7 +46,8 @@ enum {
     " position INTEGER NOT NULL);"                                                                 \
     "CREATE INDEX agent_of_run ON agent (run);"
 
-/* What an agent did from start to end, or, kind wait, what it waited for (`cause`). */
+/* What an agent did from start to end, and what slowed it (`cause`), or, kind wait, what it waited for
+   (`cause`). */
 #define SCHEMA_SPAN                                                                                \
     "CREATE TABLE span ("                                                                          \
     " id INTEGER PRIMARY KEY,"                                                                     \

@@ -564,6 +564,8 @@ static const char *tooltip(struct view *view, const struct trace_span *span)
     if (span->kind == SPAN_WAIT)
         what = arena_printf(arena, "%s%swaits for %s", doing ? doing : "", span->task ? " " : "",
                             span->cause ? span->cause : "something unknown");
+    else if (span->cause)
+        what = arena_printf(arena, "%s, slowed %s", doing ? doing : "", span->cause);
     const char *where = arena_printf(arena, "rank %d %s %s", agent->rank,
                                      trace_agent_kind_text(agent->kind), agent->name);
     return arena_printf(arena, "%s; %s; %s to %s, %s", what, where,

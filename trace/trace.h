@@ -103,7 +103,8 @@ struct trace_span {
     const char *task;  /* NULL: none */
     int64_t iteration; /* -1: none */
     int64_t start_ns, end_ns;
-    const char *cause; /* WAIT: what it waited for; NULL: not known */
+    const char
+        *cause; /* WAIT: what it waited for; DEVICE: what slowed it; NULL: not known, nothing */
 };
 
 struct trace_edge {
