@@ -237,6 +237,35 @@ static void test_events(void)
     events_fini(&events);
 }
 
+/* Events that are put elsewhere, each agent having one, come when they were put, and among those of
+   one time and priority in the order in which they were pushed. */
+static void test_retiming(void)
+{
+    enum { AGENTS = 60, CHANGES = 500 };
+    struct events events;
+    struct event event, last = {.time_ns = -1};
+    struct random_stream luck = random_open(&(struct random_subject){.seed = 5});
+    int64_t times_ns[AGENTS];
+    int wrong = 0, popped = 0;
+    events_init(&events);
+    for (int i = 0; i < AGENTS; i++)
+        if (!events_push(&events, times_ns[i] = (int64_t)(random_bits(&luck) % 20), i % 2, i))
+            wrong++;
+    for (int i = 0; i < CHANGES; i++) {
+        int agent = (int)(random_bits(&luck) % AGENTS);
+        times_ns[agent] = (int64_t)(random_bits(&luck) % 20);
+        events_retime(&events, agent, times_ns[agent]);
+        wrong += !events_check(&events);
+    }
+    for (; events_pop(&events, &event); last = event, popped++)
+        wrong += event.time_ns != times_ns[event.agent] || event.time_ns < last.time_ns ||
+                 (event.time_ns == last.time_ns && event.priority < last.priority) ||
+                 (event.time_ns == last.time_ns && event.priority == last.priority &&
+                  event.agent < last.agent);
+    tap_ok(wrong == 0 && popped == AGENTS, "events that are put elsewhere come when they should");
+    events_fini(&events);
+}
+
 /* ---- figures of iterations ------------------------------------------------------------------- */
 
 static void test_figures(void)
@@ -391,6 +420,7 @@ int main(void)
     test_distributions();
     test_tables();
     test_events();
+    test_retiming();
     test_figures();
     test_ranks();
     test_coverage();
