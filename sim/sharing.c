@@ -438,6 +438,25 @@ static void round_lost(const struct item *item, int64_t took_ns, int64_t out_ns[
     }
 }
 
+static void end_leg(struct sharing *sharing, int stream, int64_t work_ns,
+                    const int64_t lost_ns[RESOURCE_COUNT])
+{
+    struct leg *leg = &sharing->legs[stream];
+    const struct op *op = &sharing->program->ops[leg->op];
+    struct slowdown *slowdown = &sharing->slowdowns[subject_of(sharing, op)];
+    slowdown->runs++;
+    slowdown->work_ns += work_ns;
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        slowdown->slowed_ns[r] += lost_ns[r];
+        sharing->streams[stream * RESOURCE_COUNT + r] += lost_ns[r];
+        leg->lost_ns[r] = lost_ns[r];
+    }
+    change_pools(sharing, stream, -1);
+    deactivate(sharing, stream);
+    leg->item = NONE;
+    memset(leg->wants, 0, sizeof leg->wants);
+}
+
 void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns)
 {
     struct item *item = &sharing->items[agent];
@@ -446,23 +465,8 @@ void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns)
         return;
     advance(item, now_ns);
     round_lost(item, now_ns - item->started_ns, lost_ns);
-    for (int stream = item->leg, next; stream != NONE; stream = next) {
-        struct leg *leg = &sharing->legs[stream];
-        const struct op *op = &sharing->program->ops[leg->op];
-        struct slowdown *slowdown = &sharing->slowdowns[subject_of(sharing, op)];
-        slowdown->runs++;
-        slowdown->work_ns += item->work_ns;
-        for (int r = 0; r < RESOURCE_COUNT; r++) {
-            slowdown->slowed_ns[r] += lost_ns[r];
-            sharing->streams[stream * RESOURCE_COUNT + r] += lost_ns[r];
-            leg->lost_ns[r] = lost_ns[r];
-        }
-        change_pools(sharing, stream, -1);
-        deactivate(sharing, stream);
-        next = leg->next;
-        leg->item = NONE;
-        memset(leg->wants, 0, sizeof leg->wants);
-    }
+    for (int stream = item->leg; stream != NONE; stream = sharing->legs[stream].next)
+        end_leg(sharing, stream, item->work_ns, lost_ns);
     item->leg = NONE;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/parse.h"
+#include "core/print.h"
 #include "sim/predict.h"
 #include "sim/recurrence.h"
 #include "tests/random_plan.h"
@@ -370,8 +371,12 @@ static void draw_wishes(struct plan *plan, struct random_stream *luck)
     for (size_t t = 0; t < plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
             struct host_op *op = &plan->threads[t].ops[i];
-            op->shares = draw_shares(luck);
-            op->time_ns = below(luck, 9000);
+            bool work = op->kind == OP_LAUNCH || op->kind == OP_COPY || op->kind == OP_COLLECTIVE ||
+                        op->kind == OP_GROUP;
+            if (work)
+                op->shares = draw_shares(luck);
+            if (work || op->kind == OP_CALLBACK)
+                op->time_ns = below(luck, 9000);
         }
 }
 
@@ -559,8 +564,28 @@ static bool accounts_agree(const struct seen *seen, const struct timing *timing,
     return busy_ns == 0 && sum_ns == 0 && slowed_ns == told_ns && told_ns == streams_ns;
 }
 
+/* Printed, read and printed again the plan is the same text. */
+static bool comes_back(const struct plan *plan)
+{
+    char *text, *again = NULL;
+    struct plan read;
+    if (plan_text(plan, &text, &diag) != STATUS_OK)
+        return false;
+    if (parse(text, &read)) {
+        if (plan_text(&read, &again, &diag) != STATUS_OK)
+            again = NULL;
+        plan_fini(&read);
+    }
+    bool same = again && strcmp(text, again) == 0;
+    if (!same)
+        tap_note("%s", text);
+    free(text);
+    free(again);
+    return same;
+}
+
 struct tally {
-    int runs, illegal, unconserved, unaccounted, checked, slowed, sharing;
+    int changed, runs, illegal, unconserved, unaccounted, checked, slowed, sharing;
 };
 
 static void try_one(struct tally *tally, const struct ready *ready, uint64_t seed)
@@ -592,6 +617,7 @@ static void test_random(const char *what, char *(*make)(uint64_t seed), int coun
         struct ready ready;
         if (text && parse(text, &ready.plan)) {
             draw_wishes(&ready.plan, &luck);
+            tally.changed += !comes_back(&ready.plan);
             enum driver driver = i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK;
             if (prepare(&ready, driver, 12, i % 3 ? "normal(cv=0.4)" : NULL)) {
                 try_one(&tally, &ready, (uint64_t)i);
@@ -601,6 +627,7 @@ static void test_random(const char *what, char *(*make)(uint64_t seed), int coun
         }
         free(text);
     }
+    tap_is_int(tally.changed, 0, "%s: what a plan says is printed and read again", what);
     tap_ok(tally.illegal == 0 && tally.runs > count / 2, "%s: %d runs are legal", what, tally.runs);
     tap_ok(tally.unconserved == 0 && tally.slowed > 0,
            "%s: as much is done as there was to do, %d times, %d of them slowed", what,
