@@ -305,6 +305,19 @@ static bool field_share(struct parser *parser, const struct node *value, void *m
     return true;
 }
 
+bool field_slots(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field)
+{
+    int share;
+    if (value->kind == NODE_SCALAR && strchr(value->text, '.') &&
+        units_parse_share(value->text, &share))
+        return parse_error(parser, value->mark,
+                           "found %s, expected a whole number of residency slots; a share of the "
+                           "device is said with shares: {sm: %s}",
+                           describe(parser, value), value->text);
+    return field_int(parser, value, member, field);
+}
+
 bool field_shares(struct parser *parser, const struct node *value, void *member,
                   const struct field *field)
 {

@@ -125,6 +125,8 @@ bool field_time(struct parser *parser, const struct node *value, void *member,
                 const struct field *field); /* int64_t */
 bool field_bytes(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int64_t */
+bool field_slots(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field); /* int; tells who means a share */
 bool field_shares(struct parser *parser, const struct node *value, void *member,
                   const struct field *field); /* struct shares */
 bool field_word(struct parser *parser, const struct node *value, void *member,

@@ -152,7 +152,7 @@ static const struct field task_fields[] = {
     FIELD("host_time", struct task, host_time_ns, field_time),
     FIELD("jitter", struct task, jitter, field_dist),
     FIELD("host_jitter", struct task, host_jitter, field_dist),
-    FIELD("sm", struct task, sm, field_int, .max = 65536),
+    FIELD("sm", struct task, sm, field_slots, .max = 65536),
     FIELD("shares", struct task, shares, field_shares),
     FIELD("work", struct task, work, field_work),
     FIELD("reads", struct task, reads, field_symbols, .table = TABLE_BUFFERS),

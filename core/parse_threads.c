@@ -39,7 +39,7 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
 #define OP_PUSH OP_STREAM, OP_FIELD("host_time", host_time_ns, field_time)
 #define OP_WORK                                                                                    \
     OP_PUSH, OP_FIELD("time", time_ns, field_time), OP_FIELD("jitter", jitter, field_dist),        \
-        OP_FIELD("sm", sm, field_int, .max = MAX_SM), OP_FIELD("shares", shares, field_shares),    \
+        OP_FIELD("sm", sm, field_slots, .max = MAX_SM), OP_FIELD("shares", shares, field_shares),  \
         OP_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                           \
         OP_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
 
