@@ -29,9 +29,18 @@ void app_report(struct app *app)
 {
     if (fflush(stdout) != 0 && !app->write_errno)
         app->write_errno = errno;
-    diag_print(&app->diag, app->program, app_color(app, stderr), stderr);
+    if (!app->silent)
+        diag_print(&app->diag, app->program, app_color(app, stderr), stderr);
     diag_fini(&app->diag);
     diag_init(&app->diag);
+}
+
+enum status app_silence(struct app *app)
+{
+    app->silent = true;
+    if (!freopen("/dev/null", "w", stdout))
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot open /dev/null: %s", strerror(errno));
+    return STATUS_OK;
 }
 
 /* errno after a failed write is that of the last one; a stream in error may have lost it. */
@@ -53,7 +62,8 @@ int app_close(struct app *app, enum status status)
         status = write_failed(app, "standard output");
     app_report(app);
     arena_fini(&app->arena);
-    return status_exit_code(status);
+    /* A launcher ends all processes as soon as one has failed: only who has said why may fail. */
+    return app->silent ? 0 : status_exit_code(status);
 }
 
 enum status app_worse(enum status a, enum status b)

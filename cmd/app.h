@@ -20,6 +20,7 @@ enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct app {
     const char *program; /* "swsim" or "swrun" */
     bool json, quiet;
+    bool silent;     /* another process says it all */
     int color;       /* enum color_when; an int so that the option table can set it */
     int write_errno; /* why standard output could not be flushed; 0: it could */
     struct arena arena;
@@ -29,6 +30,10 @@ struct app {
 void app_init(struct app *app, const char *program);
 /* Print the messages, flush and close standard output; returns the exit code. */
 int app_close(struct app *app, enum status status);
+
+/* Of several processes one speaks, and this is another: from now on nothing is printed, and the exit
+   code is 0. */
+enum status app_silence(struct app *app);
 
 /* Print and forget the messages so far: with several plans each speaks at its turn. */
 void app_report(struct app *app);

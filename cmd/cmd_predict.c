@@ -3,13 +3,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app.h"
 #include "options.h"
 #include "profiled.h"
 #include "progress.h"
+#include "starter.h"
+#include "team.h"
 
+#include "core/hash.h"
 #include "core/parse.h"
 #include "core/units.h"
 #include "sim/record.h"
@@ -25,6 +27,8 @@ struct request {
     int64_t from, to;                /* its values */
     const struct text_list *changes; /* --what-if, each as it was said */
     struct time_rule *rules;         /* and as it is meant */
+    struct team *team;               /* of processes that help; NULL: none */
+    uint64_t digest;                 /* of all arguments */
 };
 
 /* ---- options with a grammar of their own ----------------------------------------------------- */
@@ -219,6 +223,8 @@ static enum status show(struct app *app, const struct request *request,
                         const struct prediction *prediction, int64_t value,
                         const struct prediction *base)
 {
+    if (app->silent)
+        return STATUS_OK; /* rank 0 has the figures */
     if (app->json)
         return show_json(
             app, prediction,
@@ -288,9 +294,9 @@ static enum status predict_change(struct app *app, const struct request *request
     enum status status = simulate_watched(app, plan, options, out);
     if (status != STATUS_OK)
         return status;
-    if (app->json)
+    if (app->json && !app->silent)
         status = show_json(app, out, &row);
-    else
+    else if (!app->silent)
         report_what_if_line(out, &row, stdout);
     warn(app, out);
     return status == STATUS_OK && out->blocked_count ? STATUS_VIOLATED : status;
@@ -360,10 +366,25 @@ static enum status predict_both(struct app *app, const struct request *request,
     return status;
 }
 
+/* Everybody in the team must be about to do the same. */
+static enum status agree(struct app *app, const struct request *request, const struct plan *plan)
+{
+    char *text;
+    enum status status = request->team ? app_plan_text(app, plan, &text) : STATUS_OK;
+    if (!request->team || status != STATUS_OK)
+        return status;
+    team_agree(request->team, hash_mix(request->digest ^ hash_bytes(text, strlen(text))));
+    free(text);
+    return STATUS_OK;
+}
+
 static enum status predict_plan(struct app *app, const struct request *request,
                                 const struct plan *plan)
 {
     int driver = request->driver;
+    enum status agreed = agree(app, request, plan);
+    if (agreed != STATUS_OK)
+        return agreed;
     if (plan->form != FORM_PIPELINE) {
         if (driver == CLOCK_ONLY || driver == DATAFLOW_ONLY)
             return diag_error(&app->diag, STATUS_USAGE,
@@ -412,21 +433,96 @@ static enum status predict_profiled(struct app *app, const struct request *reque
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int processors(void)
+/* As many as there are processors for this process. */
+static int64_t default_threads(const struct starter *starter)
 {
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count < 1 ? 1 : count > PREDICT_MAX_THREADS ? PREDICT_MAX_THREADS : (int)count;
+    int count = starter_processors(starter);
+    return count < PREDICT_MAX_THREADS ? count : PREDICT_MAX_THREADS;
+}
+
+static uint64_t digest_of(int argc, char **argv)
+{
+    uint64_t digest = hash_bytes(PACKAGE_VERSION, sizeof PACKAGE_VERSION);
+    for (int i = 1; i < argc; i++)
+        digest = hash_mix(digest ^ hash_bytes(argv[i], strlen(argv[i])));
+    return digest;
+}
+
+/* What the options say, of the plan in `path`. */
+struct texts {
+    struct text_list jitters, changes;
+    const char *sweep, *profile, *times;
+};
+
+static enum status parse_texts(struct app *app, const struct texts *texts, struct request *request)
+{
+    enum status status = parse_jitters(app, &texts->jitters, &request->predict);
+    if (status == STATUS_OK)
+        status = parse_changes(app, &texts->changes, request);
+    if (status == STATUS_OK && texts->changes.count && (texts->sweep || request->db))
+        status = diag_error(&app->diag, STATUS_USAGE, "found --what-if together with %s",
+                            texts->sweep ? "--sweep" : "--db");
+    if (status == STATUS_OK && texts->sweep)
+        status = parse_sweep(app, texts->sweep, request);
+    return status;
+}
+
+static enum status predict_file(struct app *app, struct request *request, const struct texts *texts,
+                                const char *path)
+{
+    struct plan plan;
+    enum status status = parse_texts(app, texts, request);
+    if (status == STATUS_OK && request->team && strcmp(path, "-") == 0)
+        status =
+            diag_error(&app->diag, STATUS_USAGE,
+                       "found '-', but standard input is that of rank 0 alone: expected a file "
+                       "that all ranks can read");
+    if (status == STATUS_OK)
+        status = plan_read(path, &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (texts->times)
+        status = set_times(app, texts->times, &plan);
+    if (status == STATUS_OK && texts->profile)
+        status = predict_profiled(app, request, &plan, texts->profile);
+    else if (status == STATUS_OK)
+        status = predict_plan(app, request, &plan);
+    plan_fini(&plan);
+    return status;
+}
+
+/* With the processes that mpirun or srun has started besides this one; rank 0 speaks and stores. */
+static enum status predict_together(struct app *app, struct request *request,
+                                    const struct starter *starter, const struct texts *texts,
+                                    const char *path)
+{
+    enum status status = starter->rank > 0 ? app_silence(app) : STATUS_OK;
+    if (status != STATUS_OK || !team_open(app, starter, &request->team))
+        return status;
+    request->predict.spread = team_spread(request->team);
+    if (starter->rank > 0)
+        request->db = NULL;
+    else if (request->team && request->predict.replications < starter->size)
+        diag_note(&app->diag,
+                  "the ranks share the replications (--replications): %d of them leave %d of %d "
+                  "ranks without work",
+                  request->predict.replications, starter->size - request->predict.replications,
+                  starter->size);
+    status = predict_file(app, request, texts, path);
+    return team_close(request->team, app, status);
 }
 
 enum status cmd_predict(struct app *app, int argc, char **argv)
 {
-    struct request request = {.driver = -1};
-    struct text_list jitters = {0}, changes = {0};
+    struct request request = {.driver = -1, .digest = digest_of(argc, argv)};
+    struct starter starter;
+    struct texts texts = {0};
     int64_t iterations = 1000, ranks = 0, max_depth = 0, replications = 1, seed = 1;
-    int64_t threads = processors();
-    const char *sweep = NULL, *profile = NULL, *times = NULL;
-    bool exposed = false;
+    bool exposed = false, no_mpi = false;
     int engine = ENGINE_AUTO;
+    starter_find(&starter);
+    app->silent = starter.rank > 0;
+    int64_t threads = default_threads(&starter);
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
          OPTION_CHOICE, &request.driver, 0, 0},
@@ -436,17 +532,17 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
          &replications, 1, PREDICT_MAX_REPLICATIONS},
         {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, &seed, 0, INT64_MAX},
         {"jitter", 0, "TASK=DIST", "let the time of TASK vary, '*': of all; may be repeated",
-         OPTION_LIST, &jitters, 0, 0},
+         OPTION_LIST, &texts.jitters, 0, 0},
         {"engine", 0, "auto|event|recurrence|batched", "how to compute it (default auto)",
          OPTION_CHOICE, &engine, 0, 0},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth or ranks", OPTION_TEXT,
-         &sweep, 0, 0},
+         &texts.sweep, 0, 0},
         {"what-if", 0, "TASK=0.8x", "what another time of TASK (0.8x, 2ms) brings; may be repeated",
-         OPTION_LIST, &changes, 0, 0},
+         OPTION_LIST, &texts.changes, 0, 0},
         {"exposed", 0, NULL, "find exposed times however many tasks there are", OPTION_FLAG,
          &exposed, 0, 0},
         {"times", 0, "F=T,B=T,...", "rank programs: how long actions take (default: the plan's)",
-         OPTION_TEXT, &times, 0, 0},
+         OPTION_TEXT, &texts.times, 0, 0},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
          OPTION_INTEGER, &max_depth, 1, PLAN_MAX_DEPTH},
@@ -454,8 +550,10 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
          0},
         {"threads", 0, "N", "threads for the replications (default: one a processor)",
          OPTION_INTEGER, &threads, 1, PREDICT_MAX_THREADS},
+        {"no-mpi", 0, NULL, "under mpirun: each process by itself, as if started alone",
+         OPTION_FLAG, &no_mpi, 0, 0},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
-         &profile, 0, 0},
+         &texts.profile, 0, 0},
     };
     const struct command command = {
         .name = "swsim predict",
@@ -489,12 +587,19 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
             "\n"
             "With --profile the CPU part and the device part of every task take what they took in\n"
             "a serial run ('swrun --serial --db FILE PLAN'), drawn from the measured durations;\n"
-            "without RUN in its newest one of a plan of this name.",
+            "without RUN in its newest one of a plan of this name.\n"
+            "\n"
+            "Under mpirun or srun the processes share the replications, of each line of a sweep "
+            "and of\n"
+            "each change of a what-if; the figures are those of one process, and rank 0 prints "
+            "them.",
         .examples = "  swsim predict plans/torchrec/sparse_dist.yaml\n"
                     "  swsim predict --jitter='H2D=lognormal(cv=0.3)' --driver=dataflow \\\n"
                     "      --sweep=max_depth=1..8 plans/torchrec/sparse_dist.yaml\n"
                     "  swsim predict --what-if=Forward=0.8x --what-if=H2D=1ms plan.yaml\n"
-                    "  swsim predict --times=F=1ms,B=2ms schedule.csv",
+                    "  swsim predict --times=F=1ms,B=2ms schedule.csv\n"
+                    "  mpirun -n 4 swsim predict --replications=1000 --jitter='*=gamma(cv=0.2)' "
+                    "plan.yaml",
         .options = options,
         .option_count = OPTION_COUNT(options),
         .arguments_min = 1,
@@ -504,7 +609,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    if (profile && jitters.count)
+    if (texts.profile && texts.jitters.count)
         return diag_error(&app->diag, STATUS_USAGE,
                           "found --jitter with --profile, which has the measured jitter");
     request.predict = (struct predict_options){
@@ -515,25 +620,9 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         .engine = (enum engine)engine,
         .exposed = exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
     };
-    status = parse_jitters(app, &jitters, &request.predict);
-    if (status == STATUS_OK)
-        status = parse_changes(app, &changes, &request);
-    if (status == STATUS_OK && changes.count && (sweep || request.db))
-        status = diag_error(&app->diag, STATUS_USAGE, "found --what-if together with %s",
-                            sweep ? "--sweep" : "--db");
-    if (status == STATUS_OK && sweep)
-        status = parse_sweep(app, sweep, &request);
-    struct plan plan;
-    if (status == STATUS_OK)
-        status = plan_read(arguments.items[0], &plan, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    if (times)
-        status = set_times(app, times, &plan);
-    if (status == STATUS_OK && profile)
-        status = predict_profiled(app, &request, &plan, profile);
-    else if (status == STATUS_OK)
-        status = predict_plan(app, &request, &plan);
-    plan_fini(&plan);
-    return status;
+    if (no_mpi) {
+        app->silent = false;
+        starter = (struct starter){0};
+    }
+    return predict_together(app, &request, &starter, &texts, arguments.items[0]);
 }

@@ -352,9 +352,9 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
     }
     *status = parse(app, &table, argc, argv);
     if (*status == STATUS_OK && (table.help || table.version)) {
-        if (table.help)
+        if (table.help && !app->silent)
             print_help(command, &table);
-        else
+        else if (!app->silent)
             options_print_version(app->program);
         return false;
     }

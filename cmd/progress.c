@@ -16,8 +16,9 @@ static int64_t now_ns(void)
 
 void progress_init(struct progress *progress, const struct app *app)
 {
-    *progress = (struct progress){.wanted = !app->quiet && isatty(STDERR_FILENO) == 1,
-                                  .next_ns = now_ns() + FIRST_NS};
+    *progress =
+        (struct progress){.wanted = !app->quiet && !app->silent && isatty(STDERR_FILENO) == 1,
+                          .next_ns = now_ns() + FIRST_NS};
 }
 
 void progress_show(struct progress *progress, const char *format, ...)

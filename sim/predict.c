@@ -1,7 +1,7 @@
 /*
  * predict.c - see predict.h.
  *
- * Replications are numbered; threads take the next number until there is none. What they found is
+ * Replications are numbered; threads take the next piece of them until there is none. What they found is
  * added up in the order of the numbers, so sums of doubles come out the same.
  */
 #include "sim/predict.h"
@@ -30,6 +30,8 @@ struct job {
     struct simulation_result result;
 };
 
+/* Pieces of `lanes` replications each; the first has one only where somebody watches it, the last has
+   what is left. Of these this process does every size'th. */
 struct batch {
     const struct prediction *prediction;
     const struct simulator *simulator;
@@ -37,9 +39,18 @@ struct batch {
     struct in_flight *in_flight; /* of the first replication; NULL: not wanted */
     struct job *jobs;
     int count, lanes; /* in all; in one go */
-    atomic_int next;
+    int alone;        /* replications in a piece of their own at the beginning: 0 or 1 */
+    int pieces, rank, size;
+    atomic_int next;    /* of this process's pieces */
     atomic_bool failed; /* no further replication need start */
 };
+
+/* The first replication of a piece; that of the one behind the last is `count`. */
+static int piece_first(const struct batch *batch, int piece)
+{
+    int first = piece < batch->alone ? piece : batch->alone + (piece - batch->alone) * batch->lanes;
+    return first < batch->count ? first : batch->count;
+}
 
 /* Replications `first` .. first + count - 1; the first one's diag is for all. */
 static void do_jobs(struct batch *batch, int first, int count,
@@ -58,29 +69,35 @@ static void do_jobs(struct batch *batch, int first, int count,
         atomic_store(&batch->failed, true);
 }
 
+static void do_piece(struct batch *batch, int piece)
+{
+    int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
+    bool watched = piece < batch->alone;
+    do_jobs(batch, first, count, watched ? batch->observer : NULL,
+            watched ? batch->in_flight : NULL);
+}
+
 static void *work(void *argument)
 {
     struct batch *batch = argument;
-    int first;
+    int piece;
     while (!atomic_load(&batch->failed) &&
-           (first = atomic_fetch_add(&batch->next, batch->lanes)) < batch->count) {
-        int left = batch->count - first;
-        do_jobs(batch, first, left < batch->lanes ? left : batch->lanes, NULL, NULL);
-    }
+           (piece = batch->rank + batch->size * atomic_fetch_add(&batch->next, 1)) < batch->pieces)
+        do_piece(batch, piece);
     return NULL;
 }
 
-/* The first replication is done here, where its observer may be told; then all help. A thread that
+/* A watched replication is done here, where its observer may be told; then all help. A thread that
    cannot be created is no failure: the others do its part. */
 static void do_batch(struct batch *batch, int threads)
 {
     pthread_t workers[PREDICT_MAX_THREADS];
-    int started = 0, first = batch->observer || batch->in_flight ? 1 : 0;
-    if (first)
-        do_jobs(batch, 0, 1, batch->observer, batch->in_flight);
-    atomic_store(&batch->next, first);
-    int pieces = (batch->count - first + batch->lanes - 1) / batch->lanes;
-    while (started + 1 < threads && started + 1 < pieces &&
+    int started = 0, watched = batch->rank < batch->alone;
+    if (watched)
+        do_piece(batch, batch->rank);
+    atomic_store(&batch->next, watched);
+    int mine = (batch->pieces - batch->rank + batch->size - 1) / batch->size - watched;
+    while (started + 1 < threads && started + 1 < mine &&
            pthread_create(&workers[started], NULL, work, batch) == 0)
         started++;
     work(batch);
@@ -275,40 +292,132 @@ static enum status first_failure(struct job *jobs, int count, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status replicate(struct prediction *prediction, const struct predict_options *options,
-                             struct diag *diag)
+/* ---- several processes ----------------------------------------------------------------------- */
+
+/* On rank 0: the other ranks' replications go where they would be, had they been done here. */
+static enum status gather(struct batch *batch, const struct spread *spread, double *cpu_seconds,
+                          struct diag *diag)
 {
-    int count = prediction->replications;
+    struct simulation_result **results = calloc((size_t)batch->count, sizeof *results);
+    if (!results) {
+        spread_drop(spread);
+        return diag_no_memory(diag);
+    }
+    for (int i = 0; i < batch->count; i++)
+        results[i] = &batch->jobs[i].result;
+    enum status status = spread_gather(spread, results, batch->count, cpu_seconds, diag);
+    free(results);
+    return status;
+}
+
+/* On another rank: what was found here goes to rank 0. */
+static enum status deliver(const struct batch *batch, const struct spread *spread,
+                           struct diag *diag)
+{
+    struct simulation_result results[RANDOM_LANES];
+    enum status status = STATUS_OK;
+    for (int piece = batch->rank; !status && piece < batch->pieces; piece += batch->size) {
+        int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
+        for (int i = 0; i < count; i++)
+            results[i] = batch->jobs[first + i].result;
+        status = spread_send(spread, first, results, count, diag);
+    }
+    return status;
+}
+
+/* ---- all replications ------------------------------------------------------------------------ */
+
+static enum status open_batch(struct batch *batch, struct prediction *prediction,
+                              const struct simulator *simulator,
+                              const struct predict_options *options, struct diag *diag)
+{
+    int count = prediction->replications, lanes = simulator_lanes(simulator);
+    int alone = options->observer || prediction->in_flight || options->spread ? 1 : 0;
+    *batch = (struct batch){.prediction = prediction,
+                            .simulator = simulator,
+                            .observer = options->observer,
+                            .in_flight = prediction->in_flight,
+                            .jobs = calloc((size_t)count, sizeof *batch->jobs),
+                            .count = count,
+                            .lanes = lanes,
+                            .alone = alone,
+                            .pieces = alone + (count - alone + lanes - 1) / lanes,
+                            .rank = options->spread ? options->spread->rank : 0,
+                            .size = options->spread ? options->spread->size : 1};
+    if (!batch->jobs)
+        return diag_no_memory(diag);
+    for (int i = 0; i < count; i++)
+        diag_init(&batch->jobs[i].diag);
+    return STATUS_OK;
+}
+
+static void close_batch(struct batch *batch)
+{
+    for (int i = 0; batch->jobs && i < batch->count; i++) {
+        diag_fini(&batch->jobs[i].diag);
+        simulation_fini(&batch->jobs[i].result);
+    }
+    free(batch->jobs);
+}
+
+/* On rank 0 `heard` becomes true once the others have been heard to the end. */
+static enum status do_replications(struct batch *batch, struct prediction *prediction,
+                                   const struct predict_options *options, bool *heard,
+                                   struct diag *diag)
+{
+    const struct spread *spread = options->spread;
+    do_batch(batch, options->threads);
+    enum status status = first_failure(batch->jobs, batch->count, diag);
+    if (status)
+        return status;
+    if (spread && spread->rank > 0)
+        return deliver(batch, spread, diag);
+    if (spread) {
+        status = gather(batch, spread, &prediction->cpu_seconds, diag);
+        *heard = true;
+    }
+    return status ? status : sum_up(prediction, batch->jobs, diag);
+}
+
+static enum status replicate_here(struct prediction *prediction,
+                                  const struct predict_options *options, bool *heard,
+                                  struct diag *diag)
+{
     struct simulator *simulator;
+    struct batch batch;
     enum status status =
         simulator_open(prediction->program, &prediction->timing, options->engine, &simulator, diag);
     if (status != STATUS_OK)
         return status;
-    prediction->engine = simulator_engine(simulator, count);
-    struct batch batch = {.prediction = prediction,
-                          .simulator = simulator,
-                          .observer = options->observer,
-                          .in_flight = prediction->in_flight,
-                          .jobs = calloc((size_t)count, sizeof *batch.jobs),
-                          .count = count,
-                          .lanes = simulator_lanes(simulator)};
-    if (!batch.jobs) {
-        simulator_close(simulator);
-        return diag_no_memory(diag);
-    }
-    for (int i = 0; i < count; i++)
-        diag_init(&batch.jobs[i].diag);
-    do_batch(&batch, options->threads);
-    status = first_failure(batch.jobs, count, diag);
+    prediction->engine = simulator_engine(simulator, prediction->replications);
+    status = open_batch(&batch, prediction, simulator, options, diag);
     if (status == STATUS_OK)
-        status = sum_up(prediction, batch.jobs, diag);
-    for (int i = 0; i < count; i++) {
-        diag_fini(&batch.jobs[i].diag);
-        simulation_fini(&batch.jobs[i].result);
-    }
-    free(batch.jobs);
+        status = do_replications(&batch, prediction, options, heard, diag);
+    close_batch(&batch);
     simulator_close(simulator);
     return status;
+}
+
+/* Together with the other ranks, if there are any: who has begun also says how it ended. */
+static enum status replicate(struct prediction *prediction, const struct predict_options *options,
+                             struct diag *diag)
+{
+    const struct spread *spread = options->spread;
+    bool heard = false;
+    if (!spread)
+        return replicate_here(prediction, options, &heard, diag);
+    double cpu = seconds_now(CLOCK_PROCESS_CPUTIME_ID);
+    enum status status = spread->begin(spread->context, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = replicate_here(prediction, options, &heard, diag);
+    if (spread->rank == 0 && !heard)
+        spread_drop(spread);
+    if (spread->rank == 0)
+        return status;
+    enum status told =
+        spread_end(spread, status, seconds_now(CLOCK_PROCESS_CPUTIME_ID) - cpu, diag, diag);
+    return status ? status : told;
 }
 
 /* ---- exposed time ---------------------------------------------------------------------------- */
@@ -468,6 +577,8 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     }
     if (status == STATUS_OK)
         status = replicate(prediction, options, diag);
+    if (options->spread && options->spread->rank > 0)
+        return status;
     if (status == STATUS_OK)
         status = steady_find(prediction->program, &prediction->timing, &prediction->steady, diag);
     if (status == STATUS_OK && options->exposed != EXPOSED_NEVER)
@@ -494,7 +605,7 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
         return status;
     }
     prediction.seconds = seconds_now(CLOCK_MONOTONIC) - start;
-    prediction.cpu_seconds = seconds_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    prediction.cpu_seconds += seconds_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     *out = prediction;
     return STATUS_OK;
 }

@@ -1,8 +1,8 @@
 /*
  * predict.h - how fast a plan will be, and why: simulations summed up.
  *
- * A prediction is made of replications with different luck, spread over threads; the number of
- * threads changes nothing but the time it takes. It owns its program and refers to the plan, which
+ * A prediction is made of replications with different luck, spread over threads and over processes
+ * (sim/spread.h); the number of either changes nothing but the time it takes. It owns its program and refers to the plan, which
  * must outlive it. Times are nanoseconds; a figure that does not exist is NAN (doubles) or -1.
  */
 #ifndef SWSIM_PREDICT_H
@@ -11,6 +11,7 @@
 #include "sim/event_graph.h"
 #include "sim/simulator.h"
 #include "sim/slack.h"
+#include "sim/spread.h"
 
 enum {
     PREDICT_MAX_REPLICATIONS = 100000,
@@ -36,6 +37,9 @@ struct predict_options {
         in_flight; /* wanted over time, of the first replication: the event-driven engine runs it */
     /* Watches the first replication; it is told from the calling thread. NULL: nobody. */
     const struct simulate_observer *observer;
+    /* Other processes take part, which predict the same at the same time. NULL: none. Rank 0 watches and
+       explains; what the others get is a program without figures. */
+    const struct spread *spread;
     /* Called before the simulation, so that the observer can prepare; NULL: not needed. */
     enum status (*begin)(void *context, const struct program *program, struct diag *diag);
 };

@@ -1,0 +1,22 @@
+/*
+ * starter.h - who has started this process: a person, or mpirun, mpiexec or srun as one of several.
+ *
+ * Only the environment is looked at, which costs nothing.
+ */
+#ifndef SWSIM_STARTER_H
+#define SWSIM_STARTER_H
+
+#include <stdbool.h>
+
+struct starter {
+    int rank, size;        /* size 0: nobody; 1: one process alone */
+    int local_size;        /* processes of the job on this machine; 0: not known */
+    bool several_machines; /* surely */
+};
+
+void starter_find(struct starter *out);
+
+/* The processors that this process may use, shared with the others on its machine; at least 1. */
+int starter_processors(const struct starter *starter);
+
+#endif

@@ -1,0 +1,148 @@
+#!/bin/sh
+# Under mpirun: `swsim predict` shares replications, with the figures of one process; one voice, one exit
+# code, and an end whatever happens to a rank. Without MPI, or without its launcher, one process does all.
+set -u
+: "${srcdir:=.}"
+: "${SWSIM:=./swsim}"
+. "$srcdir/tests/tap.sh"
+
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+plan=$srcdir/plans/torchrec/sparse_dist.yaml
+
+# Root may not call mpirun unless it says so twice; there may be fewer processors than ranks.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+
+# The figures without the time it took to find them.
+figures()
+{
+    sed 's/"seconds":[^,]*,"cpu_seconds":[^,}]*//g; s/tasks simulated in .*, engine/tasks, engine/'
+}
+# same RANKS ARGUMENT...: one process and so many ranks say the same, byte for byte.
+same()
+{
+    ranks=$1
+    shift
+    "$SWSIM" predict "$@" >"$dir/raw.one" 2>"$dir/err"
+    one=$?
+    mpirun -n "$ranks" "$SWSIM" predict "$@" >"$dir/raw.many" 2>"$dir/err"
+    many=$?
+    figures <"$dir/raw.one" >"$dir/one"
+    figures <"$dir/raw.many" >"$dir/many"
+    test "$one" -eq "$many" && test -s "$dir/one" && cmp "$dir/one" "$dir/many" && return
+    echo "exit codes $one and $many"
+    diff "$dir/one" "$dir/many" | head -n 5
+    cat "$dir/err"
+    false
+}
+# ends CODE LINES PATTERN RANKS ARGUMENT...: the exit code; so many lines from swsim, one like this.
+ends()
+{
+    want=$1 lines=$2 pattern=$3 ranks=$4
+    shift 4
+    mpirun -n "$ranks" "$SWSIM" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    said=$(grep -c 'swsim: ' "$dir/err")
+    test "$code" -eq "$want" && test "$said" -eq "$lines" &&
+        { test -z "$pattern" || grep -q -e "$pattern" "$dir/err"; } && return
+    echo "exit code $code, expected $want; $said lines, expected $lines, one like '$pattern':"
+    cat "$dir/out" "$dir/err"
+    false
+}
+
+# ---- not under mpirun ----------------------------------------------------------------------------
+
+as_rank() { env OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK="$@" 2>"$dir/err"; }
+"$SWSIM" predict --quiet "$plan" >"$dir/alone"
+check "a rank 0 that MPI does not know does all by itself" sh -c 'cmp "$1" -' sh "$dir/alone" <<END
+$(as_rank 0 "$SWSIM" predict --quiet "$plan")
+END
+as_rank 0 "$SWSIM" predict --quiet "$plan" >/dev/null
+check "and says that it does" grep -q 'rank 0 of 3 works alone' "$dir/err"
+check "the others do nothing" sh -c 'test -z "$1" && test ! -s "$2"' sh \
+    "$(as_rank 1 "$SWSIM" predict "$plan")" "$dir/err"
+check "unless they are told to" sh -c 'cmp "$1" -' sh "$dir/alone" <<END
+$(as_rank 1 "$SWSIM" predict --quiet --no-mpi "$plan")
+END
+check "swsim is not linked with MPI" sh -c '! ldd "$1" | grep -i libmpi' sh "$SWSIM"
+
+if ! command -v mpirun >/dev/null; then
+    skip "mpirun is not installed"
+    done_testing
+elif ! mpirun -n 2 true 2>"$dir/err"; then
+    skip "mpirun does not work here: $(grep -v -e '^-' -e '^$' "$dir/err" | head -n 1)"
+    done_testing
+elif mpirun -n 2 "$SWSIM" predict --quiet "$plan" 2>&1 >/dev/null | grep -q 'works alone'; then
+    skip "swsim is built without MPI, or with another than mpirun's"
+    done_testing
+fi
+
+# ---- the same figures ----------------------------------------------------------------------------
+
+jitter='--jitter=*=gamma(cv=0.3)'
+check "two ranks: all figures of JSON" same 2 "$jitter" --replications=50 -n 200 --json "$plan"
+check "three ranks, two threads each" \
+    same 3 "$jitter" --replications=50 -n 200 --threads=2 --json "$plan"
+check "the report, other seed, event-driven" \
+    same 3 "$jitter" --replications=7 -n 100 --seed=5 --engine=event "$plan"
+check "fewer replications than ranks" same 3 "$jitter" --replications=2 -n 100 --json "$plan"
+check "one replication" same 2 "$jitter" -n 100 --json "$plan"
+check "a job of one rank" same 1 "$jitter" --replications=3 -n 100 --json "$plan"
+check "a sweep" same 3 "$jitter" --replications=20 -n 50 --sweep=max_depth=1..3 "$plan"
+check "a what-if" same 2 "$jitter" --replications=20 -n 50 --what-if=Forward=0.8x "$plan"
+check "host programs, and their deadlock with its exit code" \
+    same 2 --replications=5 --json "$srcdir/plans/bugs/nccl_one_slot_same_order_broken.yaml"
+check "a store has the first replication of it" \
+    ends 0 0 '' 2 predict --quiet --replications=4 -n 20 --driver=clock --db="$dir/t.db" "$plan"
+check "once" sh -c 'test "$("$1" runs --json "$2" | grep -o "\"run\":" | wc -l)" -eq 1' sh "$SWSIM" "$dir/t.db"
+
+# ---- one voice -----------------------------------------------------------------------------------
+
+printf 'swplan: 2\nschedule: {A: {stage: 0}}\n' >"$dir/bad.yaml"
+check "a bad plan is said once" ends 3 1 'bad.yaml:1:' 3 predict --replications=3 "$dir/bad.yaml"
+check "wrong use, too" ends 2 2 "unknown option '--nope'" 3 predict --nope "$plan"
+check "an engine that does not apply" \
+    ends 2 1 'recurrence' 2 predict --replications=2 --engine=recurrence --driver=dataflow "$plan"
+check "ranks without work are told of" ends 0 1 '1 of 2 ranks without work' 2 predict --quiet "$plan"
+check "standard input is not for all" ends 2 1 'standard input' 2 predict --replications=2 -
+check "help is printed once" sh -c \
+    'test "$(mpirun -n 2 "$1" predict --help | grep -c ^Usage)" -eq 1' sh "$SWSIM"
+
+# Ranks that were not given the same.
+mpirun -n 1 "$SWSIM" predict --replications=2 -n 50 "$plan" : \
+    -n 1 "$SWSIM" predict --replications=2 -n 51 "$plan" >"$dir/out" 2>"$dir/err"
+check "other arguments are noticed" sh -c 'test "$1" -eq 2 && grep -q "MPI rank 1: its arguments" "$2"' \
+    sh $? "$dir/err"
+mpirun -n 1 "$SWSIM" predict --replications=2 "$plan" : \
+    -n 1 "$SWSIM" predict --replications=2 "$dir/bad.yaml" >"$dir/out" 2>"$dir/err"
+check "what one rank cannot read, rank 0 says" sh -c \
+    'test "$1" -eq 3 && grep -q "MPI rank 1: .*bad.yaml:1:" "$2"' sh $? "$dir/err"
+mpirun -n 1 "$SWSIM" predict --replications=2 "$dir/nothing.yaml" : \
+    -n 1 "$SWSIM" predict --replications=2 "$plan" >"$dir/out" 2>"$dir/err"
+check "and nobody waits for a rank 0 that cannot" sh -c 'test "$1" -eq 2 && grep -q "nothing.yaml" "$2"' \
+    sh $? "$dir/err"
+
+# ---- a rank dies ---------------------------------------------------------------------------------
+
+# The ranks of a long prediction, once they are at work. $1: the signal for the last of them.
+dies()
+{
+    mpirun -n 2 sh -c 'echo $$ >"$1.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$dir/pid" \
+        "$SWSIM" predict --engine=event --replications=100000 -n 100000 "$plan" \
+        >"$dir/out" 2>"$dir/err" </dev/null &
+    job=$!
+    for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        sleep 0.2
+        test -s "$dir/pid.1" && test $try -ge 8 && break
+    done
+    kill -s "$1" "$(cat "$dir/pid.1")"
+    (sleep 30; : >"$dir/late"; kill -s KILL $job) 2>/dev/null &
+    guard=$!
+    wait $job 2>/dev/null
+    code=$?
+    kill $guard 2>/dev/null
+    test "$code" -ne 0 && test ! -e "$dir/late" && ! kill -s 0 "$(cat "$dir/pid.0")" 2>/dev/null
+}
+check "one rank is ended: all end" dies TERM
+check "one rank is killed: all end" dies KILL
+done_testing
