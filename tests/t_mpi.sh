@@ -124,6 +124,13 @@ check "and nobody waits for a rank 0 that cannot" sh -c 'test "$1" -eq 2 && grep
 
 # ---- a rank dies ---------------------------------------------------------------------------------
 
+# runs PID: it is there, and no zombie.
+runs()
+{
+    read -r line 2>/dev/null <"/proc/$1/stat" || return 1
+    rest=${line##*) }
+    case $rest in [ZX]*) return 1 ;; esac
+}
 # The ranks of a long prediction, once they are at work. $1: the signal for the last of them.
 dies()
 {
@@ -136,12 +143,16 @@ dies()
         test -s "$dir/pid.1" && test $try -ge 8 && break
     done
     kill -s "$1" "$(cat "$dir/pid.1")"
-    (sleep 30; : >"$dir/late"; kill -s KILL $job) 2>/dev/null &
+    (sleep 30; : >"$dir/late"; kill -s KILL $job) >/dev/null 2>&1 &
     guard=$!
     wait $job 2>/dev/null
     code=$?
     kill $guard 2>/dev/null
-    test "$code" -ne 0 && test ! -e "$dir/late" && ! kill -s 0 "$(cat "$dir/pid.0")" 2>/dev/null
+    runs "$(cat "$dir/pid.0")" && sleep 1
+    test "$code" -ne 0 && test ! -e "$dir/late" && ! runs "$(cat "$dir/pid.0")" && return
+    echo "exit code $code"
+    cat "$dir/err"
+    false
 }
 check "one rank is ended: all end" dies TERM
 check "one rank is killed: all end" dies KILL
