@@ -13,6 +13,7 @@
 
 #include "core/hash.h"
 #include "core/parse.h"
+#include "core/print.h"
 #include "core/units.h"
 #include "sim/record.h"
 #include "sim/report.h"
@@ -370,7 +371,7 @@ static enum status predict_both(struct app *app, const struct request *request,
 static enum status agree(struct app *app, const struct request *request, const struct plan *plan)
 {
     char *text;
-    enum status status = request->team ? app_plan_text(app, plan, &text) : STATUS_OK;
+    enum status status = request->team ? plan_text(plan, &text, &app->diag) : STATUS_OK;
     if (!request->team || status != STATUS_OK)
         return status;
     team_agree(request->team, hash_mix(request->digest ^ hash_bytes(text, strlen(text))));

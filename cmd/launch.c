@@ -20,6 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpi_load.h"
+#include "starter.h"
+
 #include "gpu/ranks.h"
 
 #define TICK_NS  INT64_C(20000000)
@@ -27,24 +30,6 @@
 #define MEET_NS  INT64_C(60000000000)
 
 /* ---- the environment ------------------------------------------------------------------------- */
-
-/* A number from the environment, -1: none. */
-static int number_of(const char *variable)
-{
-    const char *text = getenv(variable);
-    char *end;
-    long number = text && *text ? strtol(text, &end, 10) : -1;
-    return number >= 0 && number <= INT32_MAX && *end == '\0' ? (int)number : -1;
-}
-
-/* How those who start processes say who is who; `step`: it must be set, too, for the rest to be meant. */
-static const struct {
-    const char *rank, *size, *local_size, *step;
-} starters[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", NULL},
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, "SLURM_STEP_ID"},
-};
 
 /* A name that the processes of a job have in common, and no other job on this machine. */
 static void name_job(struct launch *launch)
@@ -63,27 +48,24 @@ static void name_job(struct launch *launch)
         snprintf(launch->job, sizeof launch->job, "parent-%ld", (long)getppid());
 }
 
-enum status launch_find(struct launch *launch, struct diag *diag)
+void launch_find(struct launch *launch)
 {
     const char *name = getenv("SWRUN_RENDEZVOUS");
-    int nodes = number_of("SLURM_STEP_NUM_NODES");
-    for (size_t i = 0; i < sizeof starters / sizeof *starters && launch->size == 0; i++) {
-        int rank = number_of(starters[i].rank), size = number_of(starters[i].size);
-        int local = starters[i].local_size ? number_of(starters[i].local_size) : -1;
-        if (rank < 0 || size <= rank || (starters[i].step && !getenv(starters[i].step)))
-            continue;
-        launch->rank = rank;
-        launch->size = size;
-        if ((local > 0 && local < size) || (starters[i].step && nodes > 1))
-            return diag_error(diag, STATUS_USAGE,
-                              "the %d ranks are on several machines, which this version cannot do",
-                              size);
-    }
+    struct starter starter;
+    starter_find(&starter);
+    launch->rank = starter.rank;
+    launch->size = starter.size;
+    launch->several_machines = starter.several_machines;
     if (name && *name && !launch->name)
         launch->name = name;
     if (!launch->name)
         name_job(launch);
-    return STATUS_OK;
+}
+
+void launch_fini(struct launch *launch)
+{
+    door_close(launch->door);
+    launch->door = NULL;
 }
 
 bool launch_speaks(const struct launch *launch)
@@ -305,7 +287,9 @@ static enum status run_all(struct launcher *launcher, const struct plan *plan,
     char name[RENDEZVOUS_MAX_NAME + 1];
     struct launch *launch = launcher->launch;
     enum status status = STATUS_OK;
-    if (launch->size) {
+    if (launch->door) {
+        status = hub_open_door(launcher->hub, launch->door, launch->runs, diag);
+    } else if (launch->size) {
         snprintf(name, sizeof name, "%.60s.%d", launch->name ? launch->name : launch->job,
                  launch->runs);
         status = hub_listen(launcher->hub, name, diag);
@@ -355,12 +339,52 @@ static enum status follow(struct launch *launch, const struct plan *plan,
              launch->runs);
     ignore_signals();
     enum status status =
-        rendezvous_find(name, launch->rank, clock_ns() + MEET_NS, &rendezvous, diag);
+        launch->met ? rendezvous_reach(&launch->place, launch->runs, launch->rank,
+                                       clock_ns() + MEET_NS, &rendezvous, diag)
+                    : rendezvous_find(name, launch->rank, clock_ns() + MEET_NS, &rendezvous, diag);
     if (status)
         return status;
     diag_init(&own);
     status = run_rank(rendezvous, plan, options, &own);
     diag_fini(&own);
+    return status;
+}
+
+/* Where rank 0 opens its door, all hear through MPI; without a door there is nothing to hear. */
+static enum status tell_place(struct launch *launch, struct mpi *mpi, struct diag *diag)
+{
+    const char *name = launch->name ? launch->name : launch->job;
+    enum status status = door_open(name, getenv("SWRUN_ADDRESS"), &launch->door, diag);
+    if (!status)
+        launch->place = *door_place(launch->door);
+    for (int rank = 1; rank < launch->size; rank++)
+        mpi_send(mpi, rank, &launch->place, status ? 0 : sizeof launch->place);
+    return status;
+}
+
+static enum status hear_place(struct launch *launch, struct mpi *mpi)
+{
+    size_t bytes;
+    void *place = mpi_receive(mpi, 0, &bytes);
+    bool there = bytes == sizeof launch->place;
+    if (there)
+        memcpy(&launch->place, place, bytes);
+    free(place);
+    return there ? STATUS_OK : STATUS_SYSTEM; /* rank 0 says why */
+}
+
+/* MPI ends before anything is started: it does not like to be forked, and is not needed any more. */
+static enum status meet_machines(struct launch *launch, struct diag *diag)
+{
+    struct mpi *mpi;
+    enum status status = mpi_begin(launch->size, &mpi, diag);
+    if (status) {
+        diag_note(diag, "ranks on several machines find each other through MPI");
+        return status;
+    }
+    status = launch->rank == 0 ? tell_place(launch, mpi, diag) : hear_place(launch, mpi);
+    mpi_end(mpi);
+    launch->met = !status;
     return status;
 }
 
@@ -372,8 +396,12 @@ enum status launch_run(struct launch *launch, const struct plan *plan,
     if (launch->size && launch->size != ranks)
         return diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",
                           plan->name, ranks, launch->size);
-    enum status status = launch_speaks(launch) ? lead(launch, plan, options, out, diag)
-                                               : follow(launch, plan, options, diag);
+    enum status status = STATUS_OK;
+    if (launch->size && launch->several_machines && !launch->met)
+        status = meet_machines(launch, diag);
+    if (!status)
+        status = launch_speaks(launch) ? lead(launch, plan, options, out, diag)
+                                       : follow(launch, plan, options, diag);
     launch->runs++;
     return status;
 }

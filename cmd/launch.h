@@ -3,24 +3,31 @@
  *
  * By itself swrun forks one process a rank, looks after them and makes the result. Under mpirun or srun
  * the processes are there already: each takes its number from the environment, rank 0's starts one more
- * for the rank itself and does what swrun does by itself; the others only run their rank. All of them
- * must be on one machine.
+ * for the rank itself and does what swrun does by itself; the others only run their rank. On one machine
+ * they meet under a name; on several, rank 0 tells the others through MPI where to reach it, which is
+ * all that MPI is used for.
  */
 #ifndef SWSIM_LAUNCH_H
 #define SWSIM_LAUNCH_H
 
+#include "gpu/rendezvous.h"
 #include "gpu/runtime.h"
 
 struct launch {
-    int rank, size;         /* from mpirun or srun; size 0: by nobody */
-    const char *name;       /* where these meet; NULL: nobody said */
-    char job[64];           /* else the job's name */
-    int runs;               /* started so far */
+    int rank, size;        /* from mpirun or srun; size 0: by nobody */
+    bool several_machines; /* these are on */
+    const char *name;      /* where these meet; NULL: nobody said */
+    char job[64];          /* else the job's name */
+    int runs;              /* started so far */
+    bool met;              /* `place` is known to all ranks */
+    struct meeting_place place;
+    struct door *door;      /* of rank 0, once met */
     const atomic_int *wish; /* what the user wants: a value of gpu/runtime.h */
 };
 
-/* Looks at the environment. STATUS_USAGE: ranks that cannot meet. */
-enum status launch_find(struct launch *launch, struct diag *diag);
+/* Looks at the environment. */
+void launch_find(struct launch *launch);
+void launch_fini(struct launch *launch);
 /* Is the result of a run made here, or has this process only a rank? */
 bool launch_speaks(const struct launch *launch);
 

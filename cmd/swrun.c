@@ -427,9 +427,7 @@ static enum status run(struct app *app, int argc, char **argv)
         return status;
     if (request.witness)
         return replay_witness(app, &request);
-    status = launch_find(&request.launch, &app->diag);
-    if (status != STATUS_OK)
-        return status;
+    launch_find(&request.launch);
     status = plan_read(arguments.items[0], &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
@@ -445,6 +443,7 @@ static enum status run(struct app *app, int argc, char **argv)
     }
     catch_signals();
     status = run_plan(app, &request, &plan);
+    launch_fini(&request.launch);
     plan_fini(&plan);
     return status;
 }

@@ -118,7 +118,8 @@ struct presence {
 };
 
 /* What a rank of another process brought to a communicator: its arrival at a meeting, or a send. It
-   looks like one of ours, with buffers that are mapped here. */
+   looks like one of ours, with buffers that are mapped here; or, of a process that shares no memory with
+   this one, with buffers that are fetched when the data moves. */
 struct guest {
     struct presence presence;
     struct part part;
@@ -126,6 +127,8 @@ struct guest {
     struct device_p2p what;
     struct device_buffer send, recv;
     char *tag, *label;
+    bool far;                         /* no memory is shared with it */
+    int64_t far_send_at, far_recv_at; /* where its bytes are there */
 };
 
 /* One pushed operation. */
@@ -246,6 +249,11 @@ void link_withdraw(struct host_link *link, const struct channel *channel, const 
 void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
                    const struct failure *failure);
 void link_abort(struct host_link *link, const char *why);
+/* Of a far guest: have so many bytes of its send here, and room for so many of its receive; bring the
+   latter there. Without the lock. False: it is gone, or *stop. Nothing to do where memory is shared. */
+bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,
+                const atomic_bool *stop);
+bool link_store(struct host_link *link, const struct guest *guest, size_t recv_bytes);
 void guest_free(struct guest *guest);
 
 /* ---- host_work.c ----------------------------------------------------------------------------- */

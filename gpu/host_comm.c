@@ -388,6 +388,55 @@ static void deliver(const struct delivery *all)
     }
 }
 
+/* How many bytes a member gives, and gets. */
+static size_t given_by(const struct delivery *all, int place)
+{
+    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
+    switch (all->what->kind) {
+    case COLLECTIVE_ALL_TO_ALL:
+    case COLLECTIVE_REDUCE_SCATTER: return block * (size_t)all->count;
+    case COLLECTIVE_ALL_GATHER: return block;
+    case COLLECTIVE_ALL_REDUCE: return bytes;
+    case COLLECTIVE_BROADCAST: return place == all->root ? bytes : 0;
+    case COLLECTIVE_BARRIER: break;
+    }
+    return 0;
+}
+
+static size_t got_by(const struct delivery *all)
+{
+    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
+    switch (all->what->kind) {
+    case COLLECTIVE_ALL_TO_ALL:
+    case COLLECTIVE_ALL_GATHER: return block * (size_t)all->count;
+    case COLLECTIVE_REDUCE_SCATTER: return block;
+    case COLLECTIVE_ALL_REDUCE:
+    case COLLECTIVE_BROADCAST: return bytes;
+    case COLLECTIVE_BARRIER: break;
+    }
+    return 0;
+}
+
+/* From and to members whose memory is not here: before, and after the data has moved. Returns the rank
+   that could not be reached, -1: none. */
+static int fetch_far(struct host_link *link, const struct delivery *all, const atomic_bool *stop)
+{
+    for (int place = 0; link && place < all->count; place++)
+        if (!all->arrived[place]->entry && !link_fetch(link, guest_of(all->arrived[place]),
+                                                       given_by(all, place), got_by(all), stop))
+            return all->arrived[place]->rank;
+    return -1;
+}
+
+static int store_far(struct host_link *link, const struct delivery *all)
+{
+    for (int place = 0; link && place < all->count; place++)
+        if (!all->arrived[place]->entry &&
+            !link_store(link, guest_of(all->arrived[place]), got_by(all)))
+            return all->arrived[place]->rank;
+    return -1;
+}
+
 /* ---- collectives: the meeting ---------------------------------------------------------------- */
 
 static bool same_tag(const char *a, const char *b)
@@ -486,8 +535,8 @@ static void adjourn(struct channel *channel, struct meeting *meeting)
             return;
 }
 
-/* All members are here: move everybody's data. */
-static void complete(struct channel *channel, struct meeting *meeting)
+/* All members are here: move everybody's data, on the stream of the first. */
+static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
 {
     struct host_world *world = channel->world;
     const struct device_collective *what = &meeting->arrived[0]->op->collective;
@@ -497,8 +546,17 @@ static void complete(struct channel *channel, struct meeting *meeting)
                            .what = what};
     meeting->moving = true;
     pthread_mutex_unlock(&world->lock);
-    deliver(&all);
+    int unreached = fetch_far(world->link, &all, &stream->stop);
+    if (unreached < 0) {
+        deliver(&all);
+        unreached = store_far(world->link, &all);
+    }
     pthread_mutex_lock(&world->lock);
+    if (unreached >= 0) {
+        meeting->moving = false;
+        stream_fail(stream, STATUS_VIOLATED, "the data of rank %d cannot be reached", unreached);
+        return;
+    }
     if (world->link)
         link_delivered(world->link, channel, meeting->position);
     adjourn(channel, meeting);
@@ -526,7 +584,7 @@ void comm_perform_collective(struct entry *entry)
         link_arrive(link, channel, meeting->position, entry);
     while (meeting->moving || (!meeting->done && !stream_failed(stream)))
         if (can_complete(channel, meeting, comm->base.me))
-            complete(channel, meeting);
+            complete(channel, meeting, stream);
         else
             world_wait(stream->world, &channel->changed);
     if (link && !meeting->done)
@@ -712,9 +770,15 @@ static bool exchange(struct entry *entry)
         const struct part *receive = part->what->send ? other : part;
         any = true;
         pthread_mutex_unlock(&world->lock);
-        move(ref_address(receive->what->data), ref_address(send->what->data),
-             (size_t)send->what->bytes);
+        size_t bytes = (size_t)send->what->bytes;
+        bool here = send->entry ||
+                    link_fetch(world->link, guest_of_part(other), bytes, 0, &entry->stream->stop);
+        if (here)
+            move(ref_address(receive->what->data), ref_address(send->what->data), bytes);
         pthread_mutex_lock(&world->lock);
+        if (!here)
+            stream_fail(entry->stream, STATUS_VIOLATED,
+                        "the data that rank %d sends cannot be reached", send->from);
         release(comm_of(entry)->channel, part);
     }
     return any;

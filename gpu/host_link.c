@@ -1,7 +1,9 @@
 /*
  * host_link.c - the host device across processes: what the copies of a communicator tell each other.
  *
- * Device memory lies in the rendezvous' file, where every process can map it. So only words travel:
+ * Device memory lies in the rendezvous' file, where every process on the machine can map it. So only
+ * words travel, and bytes where processes are on several machines: whoever moves everybody's data
+ * fetches them before, and stores them after.
  *
  *     ARRIVE, LEAVE      to the members: one came to a meeting, with these buffers; left it too early
  *     DELIVERED          to the members: the first member's process has moved everybody's data
@@ -199,6 +201,10 @@ void link_abort(struct host_link *link, const char *why)
 
 void guest_free(struct guest *guest)
 {
+    if (guest->far) {
+        free(guest->send.address);
+        free(guest->recv.address);
+    }
     free(guest->tag);
     free(guest->label);
     free(guest);
@@ -217,6 +223,44 @@ static bool bring(const struct host_link *link, struct far_ref from, struct devi
     return buffer->address;
 }
 
+/* The same of what cannot be mapped: `at` is where it is there. */
+static void announce(struct far_ref from, struct device_buffer *buffer, int64_t *at,
+                     struct device_ref *to)
+{
+    *at = from.buffer_offset + from.offset;
+    *to = (struct device_ref){from.buffer_bytes > 0 ? buffer : NULL, 0};
+}
+
+static bool bring_both(const struct host_link *link, const struct message *message,
+                       struct guest *guest, struct device_ref *send, struct device_ref *recv)
+{
+    guest->far = !rendezvous_shares(link->rendezvous, process_of(link, message->rank));
+    if (!guest->far)
+        return bring(link, message->send, &guest->send, send) &&
+               bring(link, message->recv, &guest->recv, recv);
+    announce(message->send, &guest->send, &guest->far_send_at, send);
+    announce(message->recv, &guest->recv, &guest->far_recv_at, recv);
+    return true;
+}
+
+bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,
+                const atomic_bool *stop)
+{
+    if (!guest->far)
+        return true;
+    guest->send.address = malloc(send_bytes + 1);
+    guest->recv.address = malloc(recv_bytes + 1);
+    return guest->send.address && guest->recv.address &&
+           rendezvous_fetch(link->rendezvous, process_of(link, guest->presence.rank),
+                            guest->far_send_at, guest->send.address, send_bytes, stop);
+}
+
+bool link_store(struct host_link *link, const struct guest *guest, size_t recv_bytes)
+{
+    return !guest->far || rendezvous_store(link->rendezvous, process_of(link, guest->presence.rank),
+                                           guest->far_recv_at, guest->recv.address, recv_bytes);
+}
+
 /* NULL: no memory. */
 static struct guest *guest_new(const struct host_link *link, const struct message *message,
                                const char *tag, const char *label)
@@ -228,8 +272,7 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
     guest->tag = message->tagged ? strdup(tag) : NULL;
     guest->label = message->labelled ? strdup(label) : NULL;
     if ((message->tagged && !guest->tag) || (message->labelled && !guest->label) ||
-        !bring(link, message->send, &guest->send, &send) ||
-        !bring(link, message->recv, &guest->recv, &recv)) {
+        !bring_both(link, message, guest, &send, &recv)) {
         guest_free(guest);
         return NULL;
     }

@@ -9,14 +9,15 @@
  * a peer that does not read is sent waits in its outbox. Only when the owner is INBOX_BYTES behind nobody
  * is read from until it has caught up: so ranks cannot log faster than is stored. One lock protects outboxes and inbox; the rest
  * belongs to the thread.
+ *
+ * Far members come through a door (gpu/door.c): who knocks there is a stranger until it has said the
+ * secret, in one of few places and within a time limit, and nobody waits for it.
  */
 #include "gpu/mail.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +26,23 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20 };
+#include "gpu/door.h"
 
+enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20, STRANGERS = 16, KNOCK_MS = 3000 };
+
+/* The length goes before the packet to a far member. */
 struct letter {
     struct letter *next;
-    size_t bytes;
+    size_t sent, bytes; /* of what begins at `length` */
+    uint32_t length;
     char packet[];
+};
+
+/* A packet from a far member, as far as it has come. */
+struct partial {
+    uint32_t length;
+    size_t have; /* of length and packet */
+    char packet[PACKET_BYTES];
 };
 
 struct peer {
@@ -39,10 +51,22 @@ struct peer {
     bool hello, left, gone; /* gone: without goodbye */
     bool in_barrier;
     struct letter *first, **last; /* outbox */
+    struct partial *partial;      /* far: what has come of a packet; NULL: near */
+};
+
+/* Somebody at the door. */
+struct stranger {
+    int socket; /* -1: nobody */
+    int64_t until_ns;
+    size_t have;
+    struct knock knock;
 };
 
 struct hub {
     int size, memory, listener, wake;
+    const struct door *door; /* for far members; NULL: there are none */
+    struct stranger strangers[STRANGERS];
+    int64_t news_ns; /* when far members were last told of the board */
     struct board *board;
     struct peer *peers; /* [size] */
     struct pollfd *polls;
@@ -60,48 +84,29 @@ struct hub {
     } * reports, **reports_end;
 };
 
-/* ---- small helpers, shared with the members -------------------------------------------------- */
-
-bool mail_address(const char *name, struct sockaddr_un *out, socklen_t *length)
-{
-    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int written = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "swrun-%u-%s",
-                           (unsigned)getuid(), name);
-    *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)written);
-    return *name && strlen(name) <= RENDEZVOUS_MAX_NAME && written < (int)sizeof out->sun_path - 1;
-}
-
-size_t mail_board_bytes(int size)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t bytes = sizeof(struct board) + (size_t)size * sizeof(struct board_member);
-    return (bytes + page - 1) / page * page;
-}
-
-int64_t mail_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* ---- outboxes -------------------------------------------------------------------------------- */
 
-static void post(struct hub *hub, struct peer *peer, const void *packet, size_t bytes)
+/* With the lock held. */
+static void put_in_outbox(struct hub *hub, struct peer *peer, const void *packet, size_t bytes)
 {
-    if (peer->socket < 0 || !peer->hello)
-        return;
     struct letter *letter = malloc(sizeof *letter + bytes);
     if (!letter) {
         hub->no_memory =
             true; /* the thread ends, and with it the run: mail is never lost silently */
         return;
     }
-    letter->next = NULL;
-    letter->bytes = bytes;
+    *letter = (struct letter){.sent = peer->partial ? 0 : sizeof letter->length,
+                              .bytes = sizeof letter->length + bytes,
+                              .length = (uint32_t)bytes};
     memcpy(letter->packet, packet, bytes);
     *peer->last = letter;
     peer->last = &letter->next;
+}
+
+static void post(struct hub *hub, struct peer *peer, const void *packet, size_t bytes)
+{
+    if (peer->socket >= 0 && peer->hello)
+        put_in_outbox(hub, peer, packet, bytes);
 }
 
 static void post_all(struct hub *hub, int except, const void *packet, size_t bytes)
@@ -126,12 +131,15 @@ static void write_outbox(struct peer *peer)
 {
     while (peer->first) {
         struct letter *letter = peer->first;
-        ssize_t sent =
-            send(peer->socket, letter->packet, letter->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t sent = send(peer->socket, (char *)&letter->length + letter->sent,
+                            letter->bytes - letter->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0)
             return; /* full; an end of the socket is seen when reading */
+        letter->sent += (size_t)sent;
+        if (letter->sent < letter->bytes)
+            continue;
         peer->first = letter->next;
         if (!peer->first)
             peer->last = &peer->first;
@@ -141,8 +149,17 @@ static void write_outbox(struct peer *peer)
 
 /* ---- coming, meeting, going ------------------------------------------------------------------ */
 
-/* The welcome carries the file, so it does not go through the outbox: it is the first packet. */
-static bool welcome(const struct hub *hub, int rank)
+static void welcome_far(struct hub *hub, int rank)
+{
+    struct mail mail = {.kind = MAIL_WELCOME, .from = TO_HUB, .to = rank, .number = hub->size};
+    pthread_mutex_lock(&hub->lock);
+    post(hub, &hub->peers[rank], &mail, sizeof mail);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+/* The welcome carries the file, so it does not go through the outbox: it is the first packet. Who cannot
+   be reached is found to be gone. */
+static void welcome_near(const struct hub *hub, int rank)
 {
     struct mail mail = {.kind = MAIL_WELCOME, .from = TO_HUB, .to = rank, .number = hub->size};
     struct iovec part = {&mail, sizeof mail};
@@ -159,7 +176,7 @@ static bool welcome(const struct hub *hub, int rank)
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(header), &hub->memory, sizeof(int));
-    return sendmsg(hub->peers[rank].socket, &message, MSG_NOSIGNAL) >= 0;
+    (void)sendmsg(hub->peers[rank].socket, &message, MSG_NOSIGNAL);
 }
 
 static void welcome_all(struct hub *hub)
@@ -169,7 +186,12 @@ static void welcome_all(struct hub *hub)
             return;
     hub->welcomed = true;
     for (int rank = 0; rank < hub->size; rank++)
-        (void)welcome(hub, rank); /* who cannot be reached is found to be gone */
+        atomic_store(&hub->board->members[rank].far, hub->peers[rank].partial != NULL);
+    for (int rank = 0; rank < hub->size; rank++)
+        if (hub->peers[rank].partial)
+            welcome_far(hub, rank);
+        else
+            welcome_near(hub, rank);
 }
 
 /* A peer's socket has ended. */
@@ -223,6 +245,20 @@ static void keep_report(struct hub *hub, int from, const char *data, size_t byte
     pthread_cond_broadcast(&hub->arrived);
 }
 
+/* A far member tells of itself, and of nobody else. */
+static void hear_news(struct hub *hub, int from, size_t bytes)
+{
+    union {
+        struct mail_news news;
+        char room[sizeof(struct mail_news) + sizeof(struct mail_news_member)];
+    } own;
+    if (bytes != sizeof(struct mail) + sizeof own)
+        return;
+    memcpy(&own, hub->packet + sizeof(struct mail), sizeof own);
+    if (own.news.first == from && own.news.count == 1)
+        mail_read_news(hub->board, &own.news, -1);
+}
+
 static void route(struct hub *hub, int from, size_t bytes)
 {
     struct mail mail;
@@ -237,6 +273,13 @@ static void route(struct hub *hub, int from, size_t bytes)
         mail.kind = MAIL_LEFT;
         post_all(hub, from, &mail, sizeof mail);
         break;
+    case MAIL_BOARD: hear_news(hub, from, bytes); break;
+    case MAIL_FETCH:
+    case MAIL_DATA:
+    case MAIL_STORE:
+        if (mail.to >= 0 && mail.to < hub->size)
+            post(hub, &hub->peers[mail.to], hub->packet, bytes);
+        break;
     case MAIL_LETTER:
         if (mail.to == TO_HUB)
             keep_report(hub, from, hub->packet + sizeof mail, bytes - sizeof mail);
@@ -249,27 +292,71 @@ static void route(struct hub *hub, int from, size_t bytes)
     }
 }
 
+/* Of a far member, what has come of a packet: its bytes when it is whole, 0: not yet, -1: never. */
+static ssize_t read_far(struct hub *hub, struct peer *peer)
+{
+    struct partial *partial = peer->partial;
+    size_t head = sizeof partial->length, have = partial->have;
+    char *at = have < head ? (char *)&partial->length + have : partial->packet + (have - head);
+    size_t want = have < head ? head - have : head + partial->length - have;
+    ssize_t got = recv(peer->socket, at, want, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0)
+        return -1;
+    partial->have += (size_t)got;
+    if (partial->have == head &&
+        (partial->length < sizeof(struct mail) || partial->length > PACKET_BYTES))
+        return -1;
+    if (partial->have < head || partial->have < head + partial->length)
+        return 0;
+    partial->have = 0;
+    memcpy(hub->packet, partial->packet, partial->length);
+    return (ssize_t)partial->length;
+}
+
+static ssize_t read_near(struct hub *hub, const struct peer *peer)
+{
+    ssize_t got = recv(peer->socket, hub->packet, sizeof hub->packet, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return got < (ssize_t)sizeof(struct mail) ? -1 : got;
+}
+
+/* A far member sets its clock by the hub's. */
+static void tell_time(struct hub *hub, struct peer *peer)
+{
+    struct {
+        struct mail mail;
+        struct mail_moment moment;
+    } packet = {.mail = {.kind = MAIL_CLOCK, .from = TO_HUB}};
+    packet.moment.since_base_ns = mail_clock_ns() - hub->board->base_ns;
+    pthread_mutex_lock(&hub->lock);
+    put_in_outbox(hub, peer, &packet, sizeof packet);
+    pthread_mutex_unlock(&hub->lock);
+}
+
 /* Read one packet of a peer; false: its socket has ended. */
 static bool read_peer(struct hub *hub, int rank)
 {
     struct peer *peer = &hub->peers[rank];
-    ssize_t got = recv(peer->socket, hub->packet, sizeof hub->packet, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return true;
-    if (got < (ssize_t)sizeof(struct mail))
-        return false;
+    ssize_t got = peer->partial ? read_far(hub, peer) : read_near(hub, peer);
     struct mail mail;
+    if (got <= 0)
+        return got == 0;
     memcpy(&mail, hub->packet, sizeof mail);
-    if (mail.kind == MAIL_HELLO) {
+    if (mail.kind == MAIL_CLOCK) {
+        tell_time(hub, peer);
+    } else if (mail.kind == MAIL_HELLO) {
         pthread_mutex_lock(&hub->lock);
         peer->hello = true;
         pthread_mutex_unlock(&hub->lock);
         welcome_all(hub);
-        return true;
+    } else {
+        pthread_mutex_lock(&hub->lock);
+        route(hub, rank, (size_t)got);
+        pthread_mutex_unlock(&hub->lock);
     }
-    pthread_mutex_lock(&hub->lock);
-    route(hub, rank, (size_t)got);
-    pthread_mutex_unlock(&hub->lock);
     return true;
 }
 
@@ -305,13 +392,125 @@ static void admit(struct hub *hub)
     welcome_all(hub);
 }
 
+/* ---- those who come through the door --------------------------------------------------------- */
+
+static struct stranger *free_place(struct hub *hub)
+{
+    for (int i = 0; i < STRANGERS; i++)
+        if (hub->strangers[i].socket < 0)
+            return &hub->strangers[i];
+    return NULL;
+}
+
+static void turn_away(struct stranger *stranger)
+{
+    close(stranger->socket);
+    stranger->socket = -1;
+}
+
+static void open_to(struct hub *hub)
+{
+    struct stranger *place = free_place(hub);
+    int socket = place ? accept4(door_socket(hub->door), NULL, NULL, SOCK_CLOEXEC) : -1;
+    if (socket < 0)
+        return;
+    mail_set_up_far(socket);
+    *place = (struct stranger){.socket = socket,
+                               .until_ns = mail_clock_ns() + KNOCK_MS * INT64_C(1000000)};
+}
+
+/* It has said who it is: of this run, and a rank that is missing? Then it is a member. */
+static void let_in(struct hub *hub, struct stranger *stranger)
+{
+    const struct meeting_place *place = door_place(hub->door);
+    const struct knock *knock = &stranger->knock;
+    struct knock_answer answer;
+    if (memcmp(knock->magic, KNOCK_MAGIC, sizeof knock->magic) != 0 ||
+        !mail_same_secret(knock->secret, place->secret) || knock->rank < 0 ||
+        knock->rank >= hub->size || hub->peers[knock->rank].socket >= 0 ||
+        hub->peers[knock->rank].gone || hub->peers[knock->rank].hello) {
+        turn_away(stranger);
+        return;
+    }
+    struct partial *partial = calloc(1, sizeof *partial);
+    memcpy(answer.secret, place->answer, sizeof answer.secret);
+    if (!partial || send(stranger->socket, &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+                        (ssize_t)sizeof answer) {
+        free(partial);
+        turn_away(stranger);
+        return;
+    }
+    pthread_mutex_lock(&hub->lock);
+    hub->peers[knock->rank].partial = partial;
+    hub->peers[knock->rank].socket = stranger->socket;
+    pthread_mutex_unlock(&hub->lock);
+    stranger->socket = -1;
+}
+
+static void hear_stranger(struct hub *hub, struct stranger *stranger)
+{
+    ssize_t got = recv(stranger->socket, (char *)&stranger->knock + stranger->have,
+                       sizeof stranger->knock - stranger->have, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) {
+        turn_away(stranger);
+        return;
+    }
+    stranger->have += (size_t)got;
+    if (stranger->have == sizeof stranger->knock)
+        let_in(hub, stranger);
+}
+
+/* Nobody stands at the door for long, nor once all members are here. */
+static void mind_the_door(struct hub *hub)
+{
+    int64_t now_ns = mail_clock_ns();
+    for (int i = 0; i < STRANGERS; i++)
+        if (hub->strangers[i].socket >= 0 && (hub->welcomed || now_ns > hub->strangers[i].until_ns))
+            turn_away(&hub->strangers[i]);
+}
+
+/* Tell far members of the board: the last news is as good as all before, so who has mail waiting gets
+   none. */
+static void tell_news(struct hub *hub)
+{
+    struct {
+        struct mail mail;
+        union {
+            struct mail_news news;
+            char room[sizeof(struct mail_news) + NEWS_MEMBERS * sizeof(struct mail_news_member)];
+        };
+    } packet = {.mail = {.kind = MAIL_BOARD, .from = TO_HUB}};
+    int64_t now_ns = mail_clock_ns();
+    if (!hub->welcomed || now_ns - hub->news_ns < NEWS_MS * INT64_C(1000000))
+        return;
+    hub->news_ns = now_ns;
+    pthread_mutex_lock(&hub->lock);
+    for (int first = 0; first < hub->size; first += NEWS_MEMBERS) {
+        int count = hub->size - first < NEWS_MEMBERS ? hub->size - first : NEWS_MEMBERS;
+        mail_write_news(hub->board, first, count, &packet.news);
+        for (int rank = 0; rank < hub->size; rank++)
+            if (hub->peers[rank].partial && (!hub->peers[rank].first || first > 0))
+                post(hub, &hub->peers[rank], &packet,
+                     sizeof packet.mail + sizeof packet.news +
+                         (size_t)count * sizeof *packet.news.members);
+    }
+    pthread_mutex_unlock(&hub->lock);
+}
+
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* polls: 0 the wake-up, 1 the listener, then the peers. */
+/* polls: 0 the wake-up, 1 the listener, then the peers, the door and who stands there. */
 static void prepare_polls(struct hub *hub)
 {
     hub->polls[0] = (struct pollfd){.fd = hub->wake, .events = POLLIN};
     hub->polls[1] = (struct pollfd){.fd = hub->welcomed ? -1 : hub->listener, .events = POLLIN};
+    struct pollfd *door = &hub->polls[2 + hub->size];
+    bool open = hub->door && !hub->welcomed && free_place(hub);
+    *door++ = (struct pollfd){.fd = open ? door_socket(hub->door) : -1, .events = POLLIN};
+    for (int i = 0; i < STRANGERS; i++)
+        *door++ = (struct pollfd){.fd = hub->strangers[i].socket, .events = POLLIN};
     pthread_mutex_lock(&hub->lock);
     short reads = hub->inbox_bytes < INBOX_BYTES ? POLLIN : 0;
     for (int rank = 0; rank < hub->size; rank++) {
@@ -332,19 +531,33 @@ static bool goes_on(struct hub *hub)
     return on;
 }
 
+static void attend_the_door(struct hub *hub)
+{
+    const struct pollfd *door = &hub->polls[2 + hub->size];
+    for (int i = 0; i < STRANGERS; i++)
+        if (door[1 + i].fd >= 0 && door[1 + i].revents)
+            hear_stranger(hub, &hub->strangers[i]);
+    if (door->revents)
+        open_to(hub);
+    mind_the_door(hub);
+    tell_news(hub);
+}
+
 static void *serve(void *arg)
 {
     struct hub *hub = arg;
     pthread_setname_np(pthread_self(), "hub");
     while (goes_on(hub)) {
         prepare_polls(hub);
-        if (poll(hub->polls, (nfds_t)hub->size + 2, -1) < 0)
+        if (poll(hub->polls, (nfds_t)hub->size + 3 + STRANGERS, hub->door ? NEWS_MS : -1) < 0)
             continue; /* interrupted */
         uint64_t count;
         if (hub->polls[0].revents && read(hub->wake, &count, sizeof count) < 0)
             continue;
         if (hub->polls[1].revents)
             admit(hub);
+        if (hub->door)
+            attend_the_door(hub);
         for (int rank = 0; rank < hub->size; rank++) {
             int socket = hub->polls[2 + rank].fd;
             if (socket >= 0 && (hub->polls[2 + rank].revents & (POLLIN | POLLHUP | POLLERR)) &&
@@ -373,34 +586,6 @@ static enum status refused(struct diag *diag, const char *what)
                       strerror(errno));
 }
 
-static enum status open_memory(struct hub *hub, struct diag *diag)
-{
-    size_t bytes = mail_board_bytes(hub->size);
-    hub->memory = memfd_create("swrun", MFD_CLOEXEC);
-    if (hub->memory < 0 || ftruncate(hub->memory, (off_t)bytes) != 0)
-        return refused(diag, "memory");
-    void *board = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, hub->memory, 0);
-    if (board == MAP_FAILED)
-        return refused(diag, "memory");
-    hub->board = board;
-    hub->board->base_ns = mail_clock_ns();
-    atomic_store(&hub->board->used_bytes, (int64_t)bytes);
-    return STATUS_OK;
-}
-
-static enum status init_locking(struct hub *hub, struct diag *diag)
-{
-    pthread_condattr_t clock;
-    errno = pthread_condattr_init(&clock);
-    if (errno)
-        return refused(diag, "a condition");
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_mutex_init(&hub->lock, NULL); /* with default attributes it cannot fail */
-    errno = pthread_cond_init(&hub->arrived, &clock);
-    pthread_condattr_destroy(&clock);
-    return errno ? refused(diag, "a condition") : STATUS_OK;
-}
-
 enum status hub_open(int size, struct hub **out, struct diag *diag)
 {
     struct hub *hub = calloc(1, sizeof *hub);
@@ -409,22 +594,27 @@ enum status hub_open(int size, struct hub **out, struct diag *diag)
     hub->size = size;
     hub->memory = hub->listener = hub->wake = -1;
     hub->reports_end = &hub->reports;
-    enum status status = init_locking(hub, diag);
-    if (status) {
-        pthread_mutex_destroy(&hub->lock);
+    enum status status = STATUS_OK;
+    errno = mail_init_condition(&hub->arrived);
+    if (errno) {
         free(hub);
-        return status;
+        return refused(diag, "a condition");
     }
+    pthread_mutex_init(&hub->lock, NULL); /* with default attributes it cannot fail */
+    for (int i = 0; i < STRANGERS; i++)
+        hub->strangers[i].socket = -1;
     hub->peers = calloc((size_t)size, sizeof *hub->peers);
-    hub->polls = calloc((size_t)size + 2, sizeof *hub->polls);
+    hub->polls = calloc((size_t)size + 3 + STRANGERS, sizeof *hub->polls);
     for (int rank = 0; hub->peers && rank < size; rank++)
         hub->peers[rank] = (struct peer){.socket = -1, .others = -1};
     for (int rank = 0; hub->peers && rank < size; rank++)
         hub->peers[rank].last = &hub->peers[rank].first;
     if (!hub->peers || !hub->polls)
         status = diag_no_memory(diag);
-    if (!status)
-        status = open_memory(hub, diag);
+    if (!status) {
+        errno = mail_open_board(size, mail_clock_ns(), &hub->memory, &hub->board);
+        status = errno ? refused(diag, "memory") : STATUS_OK;
+    }
     if (!status) {
         hub->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         status = hub->wake < 0 ? refused(diag, "an eventfd") : STATUS_OK;
@@ -465,6 +655,14 @@ enum status hub_listen(struct hub *hub, const char *name, struct diag *diag)
     return STATUS_OK;
 }
 
+enum status hub_open_door(struct hub *hub, const struct door *door, int run, struct diag *diag)
+{
+    char name[RENDEZVOUS_MAX_NAME + 1];
+    hub->door = door;
+    door_run_name(door_place(door), run, name);
+    return hub_listen(hub, name, diag);
+}
+
 int hub_inherit(struct hub *hub, int mine)
 {
     int socket = hub->peers[mine].others;
@@ -487,16 +685,12 @@ int hub_inherit(struct hub *hub, int mine)
 
 enum status hub_start(struct hub *hub, struct diag *diag)
 {
-    sigset_t all, before;
     for (int rank = 0; rank < hub->size; rank++) {
         if (hub->peers[rank].others >= 0)
             close(hub->peers[rank].others);
         hub->peers[rank].others = -1;
     }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&hub->thread, NULL, serve, hub);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = mail_start_thread(&hub->thread, serve, hub);
     if (failed)
         return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
     hub->started = true;
@@ -526,11 +720,15 @@ void hub_close(struct hub *hub)
     }
     for (int rank = 0; hub->peers && rank < hub->size; rank++) {
         empty_outbox(&hub->peers[rank]);
+        free(hub->peers[rank].partial);
         if (hub->peers[rank].socket >= 0)
             close(hub->peers[rank].socket);
         if (hub->peers[rank].others >= 0)
             close(hub->peers[rank].others);
     }
+    for (int i = 0; i < STRANGERS; i++)
+        if (hub->strangers[i].socket >= 0)
+            turn_away(&hub->strangers[i]);
     free_reports(hub);
     if (hub->listener >= 0)
         close(hub->listener);

@@ -14,7 +14,16 @@
  * A member is *gone* when its socket ended before it said goodbye, and has *left* when it did. Both are
  * told to all others at once. The hub can be gone, too; then the run is over.
  *
- * All processes are on one machine: CLOCK_MONOTONIC is common to them.
+ * Members may be on other machines than the hub, *far* from it, with a TCP connection in place of the
+ * UNIX socket and a file of their own in place of the common one:
+ *
+ *     what is on the board   far members and the hub tell each other every few milliseconds
+ *     buffers                are not mapped, but fetched and stored by the byte, through the hub
+ *     CLOCK_MONOTONIC        is another one there: base_ns is the same moment on each machine, as well as
+ *                            a few messages to and fro can say
+ *
+ * A far member is let in when it knows a secret that was drawn for this run, and only while members are
+ * missing; the connection is not encrypted. A machine that is gone is noticed within some seconds.
  *
  * Errors: STATUS_SYSTEM: sockets, threads or memory were refused. STATUS_VIOLATED: somebody is gone or
  * has left whom this call would wait for. STATUS_LIMIT: a deadline (CLOCK_MONOTONIC) passed.
@@ -35,6 +44,7 @@ struct hub;
 #define RENDEZVOUS_FOREVER INT64_MAX
 enum { RENDEZVOUS_MAX_BYTES = 48 * 1024, RENDEZVOUS_MAX_NAME = 80 };
 enum { TO_ALL = -1, TO_HUB = -2 }; /* all: but for the sender */
+enum { MEETING_SECRET = 16, MEETING_ADDRESSES = 16 };
 
 /* ---- what all see ---------------------------------------------------------------------------- */
 
@@ -42,7 +52,8 @@ struct board_member {
     _Atomic int64_t progress; /* steps so far, to see whether anybody makes any */
     _Atomic int64_t beat_ns;  /* when its watchdog looked around last, CLOCK_MONOTONIC */
     _Atomic int64_t
-        wanted; /* while a run drains: iterations it has admitted, plus 1; 0: not said */
+        wanted;      /* while a run drains: iterations it has admitted, plus 1; 0: not said */
+    atomic_bool far; /* its memory is not this file; known to the members that are near */
 };
 
 struct board {
@@ -61,6 +72,20 @@ enum status rendezvous_join(int socket, int rank, int64_t deadline_ns, struct re
 /* The same through a hub that listens under a name; waits for it to be there. */
 enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
                             struct rendezvous **out, struct diag *diag);
+
+/* Where the hub of this run is, in bytes that may be carried to other machines as they are; whoever has
+   them may take part. */
+struct meeting_place {
+    char machine[64];                      /* where that is: same there, same here */
+    char name[RENDEZVOUS_MAX_NAME + 1];    /* under which it is found on that machine */
+    uint32_t addresses[MEETING_ADDRESSES]; /* IPv4, in network order */
+    int32_t address_count;
+    uint16_t port; /* in network order */
+    char secret[MEETING_SECRET], answer[MEETING_SECRET];
+};
+/* The same from anywhere: by name on the hub's machine, else over TCP. `run` as for hub_open_door. */
+enum status rendezvous_reach(const struct meeting_place *place, int run, int rank,
+                             int64_t deadline_ns, struct rendezvous **out, struct diag *diag);
 /* Says goodbye. Nobody uses it any more. NULL is allowed. */
 void rendezvous_leave(struct rendezvous *rendezvous);
 
@@ -97,6 +122,14 @@ void *rendezvous_alloc(struct rendezvous *rendezvous, size_t bytes, int64_t *off
 void rendezvous_free(struct rendezvous *rendezvous, void *address, size_t bytes, int64_t offset);
 /* What another member allocated; mapped until this one leaves. NULL: refused. */
 void *rendezvous_map(struct rendezvous *rendezvous, int64_t offset, size_t bytes);
+/* Can what that member allocated be mapped here? */
+bool rendezvous_shares(const struct rendezvous *rendezvous, int rank);
+/* Where it cannot: copy bytes from there, or to there; what is sent there afterwards comes afterwards.
+   False: it is gone, has no such memory, or *stop became true. */
+bool rendezvous_fetch(struct rendezvous *rendezvous, int rank, int64_t offset, void *to,
+                      size_t bytes, const atomic_bool *stop);
+bool rendezvous_store(struct rendezvous *rendezvous, int rank, int64_t offset, const void *from,
+                      size_t bytes);
 
 /* ---- the hub --------------------------------------------------------------------------------- */
 
@@ -105,6 +138,16 @@ enum status hub_open(int size, struct hub **out, struct diag *diag);
    for members that were started by others (of the same user). Before hub_start. */
 enum status hub_invite(struct hub *hub, int rank, struct diag *diag);
 enum status hub_listen(struct hub *hub, const char *name, struct diag *diag);
+/* Or, for members on other machines, a door: it serves one hub after the other. `address`: the only one
+   to listen on, NULL: all. */
+struct door;
+enum status door_open(const char *name, const char *address, struct door **out, struct diag *diag);
+const struct meeting_place *door_place(const struct door *door);
+void door_close(struct door *door); /* NULL is allowed */
+/* The name that run `run` of the door's has on its machine: out has room for RENDEZVOUS_MAX_NAME + 1. */
+void door_run_name(const struct meeting_place *place, int run, char *out);
+/* Both the name of that run and the door; the door is borrowed. */
+enum status hub_open_door(struct hub *hub, const struct door *door, int run, struct diag *diag);
 /* In a process that shall be a member and has inherited the hub: frees it, and returns the member's
    socket. */
 int hub_inherit(struct hub *hub, int rank);

@@ -1,9 +1,15 @@
 /*
  * t_rendezvous.c - members of a rendezvous, here threads of one process: values, barriers, letters, memory,
- * and what is known of those who leave or die.
+ * and what is known of those who leave or die; and the same with members that come over TCP, as from
+ * other machines, and with strangers at the door.
  */
+#include "gpu/mail.h"
 #include "gpu/rendezvous.h"
 #include "tests/tap.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,22 +33,46 @@ static int64_t in_ms(int64_t ms)
 struct place {
     char name[40];
     struct hub *hub;
+    struct door *door;         /* NULL: all are near */
+    struct meeting_place from; /* as it looks from another machine */
+    int near;                  /* members that are: the first so many */
     struct diag diag;
 };
 
-static void place_open(struct place *place, int size)
+static void place_open_name(struct place *place)
 {
     static int number;
+    *place = (struct place){.near = INT_MAX};
     snprintf(place->name, sizeof place->name, "t_rendezvous-%ld-%d", (long)getpid(), number++);
     diag_init(&place->diag);
+}
+
+static void place_open(struct place *place, int size)
+{
+    place_open_name(place);
     if (hub_open(size, &place->hub, &place->diag) ||
         hub_listen(place->hub, place->name, &place->diag) || hub_start(place->hub, &place->diag))
         abort();
 }
 
+/* The same for members of whom the first `near` are on this machine. */
+static void place_open_door(struct place *place, int size, int near)
+{
+    place_open_name(place);
+    place->near = near;
+    if (hub_open(size, &place->hub, &place->diag) ||
+        door_open(place->name, "127.0.0.1", &place->door, &place->diag) ||
+        hub_open_door(place->hub, place->door, 0, &place->diag) ||
+        hub_start(place->hub, &place->diag))
+        abort();
+    place->from = *door_place(place->door);
+    snprintf(place->from.machine, sizeof place->from.machine, "another");
+}
+
 static void place_close(struct place *place)
 {
     hub_close(place->hub);
+    door_close(place->door);
     diag_fini(&place->diag);
 }
 
@@ -59,8 +89,15 @@ static void *find(void *arg)
 {
     struct member *member = arg;
     diag_init(&member->diag);
-    member->wrong += rendezvous_find(member->place->name, member->rank, in_ms(10000),
-                                     &member->rendezvous, &member->diag) != STATUS_OK;
+    const struct place *place = member->place;
+    const struct meeting_place *where = !place->door                 ? NULL
+                                        : member->rank < place->near ? door_place(place->door)
+                                                                     : &place->from;
+    enum status status = where ? rendezvous_reach(where, 0, member->rank, in_ms(10000),
+                                                  &member->rendezvous, &member->diag)
+                               : rendezvous_find(place->name, member->rank, in_ms(10000),
+                                                 &member->rendezvous, &member->diag);
+    member->wrong += status != STATUS_OK;
     return NULL;
 }
 
@@ -247,6 +284,178 @@ static void test_names(void)
     place_close(&place);
 }
 
+/* ---- far members ----------------------------------------------------------------------------- */
+
+/* What a member allocated is read and written by one that cannot map it. */
+static void test_far_memory(struct member *members)
+{
+    enum { BYTES = 300001, AT = 17 };
+    struct rendezvous *owner = members[1].rendezvous, *other = members[2].rendezvous;
+    static atomic_bool stop;
+    int64_t offset;
+    int right = 0;
+    char *mine = rendezvous_alloc(owner, BYTES, &offset, &members[1].diag), *copy = malloc(BYTES);
+    tap_ok(!rendezvous_shares(other, 1) && !rendezvous_shares(members[0].rendezvous, 1) &&
+               rendezvous_shares(owner, 1),
+           "far members share memory with nobody");
+    if (!mine || !copy)
+        abort();
+    for (int i = 0; i < BYTES; i++)
+        mine[i] = (char)(i * 31);
+    tap_ok(rendezvous_fetch(other, 1, offset + AT, copy, BYTES - AT, &stop) &&
+               memcmp(copy, mine + AT, BYTES - AT) == 0,
+           "bytes are fetched, far from far");
+    memset(copy, 0, BYTES);
+    tap_ok(rendezvous_fetch(members[0].rendezvous, 1, offset, copy, BYTES, &stop) &&
+               memcmp(copy, mine, BYTES) == 0,
+           "near from far");
+    memset(copy, 7, BYTES);
+    tap_ok(rendezvous_store(other, 1, offset + AT, copy, BYTES - AT), "bytes are stored");
+    all_do(members, MEMBERS, meet_often); /* behind them */
+    for (int i = 0; i < BYTES; i++)
+        right += mine[i] == (i < AT ? (char)(i * 31) : 7);
+    tap_is_int(right, BYTES, "where they should be, before what is sent afterwards");
+    tap_ok(!rendezvous_fetch(other, 1, offset + (1 << 30), copy, 8, &stop) &&
+               !rendezvous_fetch(other, 1, 0, copy, 8, &stop),
+           "there are no bytes where there is no memory");
+    rendezvous_free(owner, mine, BYTES, offset);
+    free(copy);
+}
+
+/* What is on the board of one is on all boards a moment later. */
+static bool is_known(const struct member *members, int64_t beat_ns)
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        const struct board *board = rendezvous_board(members[i].rendezvous);
+        int64_t beat = atomic_load(&board->members[2].beat_ns) - board->base_ns;
+        if (atomic_load(&board->members[2].progress) != 42 || beat != beat_ns ||
+            atomic_load(&board->members[0].wanted) != 5 || !atomic_load(&board->hung))
+            return false;
+    }
+    return true;
+}
+
+static void test_far_board(struct member *members)
+{
+    struct board *board = rendezvous_board(members[2].rendezvous),
+                 *near = rendezvous_board(members[0].rendezvous);
+    int64_t apart_ns = board->base_ns - near->base_ns;
+    tap_ok(apart_ns > -50000000 && apart_ns < 50000000, "time 0 is the same moment: %lld ns apart",
+           (long long)apart_ns);
+    atomic_store(&board->members[2].progress, 42);
+    atomic_store(&board->members[2].beat_ns, board->base_ns + 1234);
+    atomic_store(&near->members[0].wanted, 5);
+    atomic_store(&rendezvous_board(members[1].rendezvous)->hung, true);
+    for (int i = 0; i < 500 && !is_known(members, 1234); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    tap_ok(is_known(members, 1234), "the board is known everywhere");
+}
+
+/* A connection to the door, as a stranger has it. */
+static int stranger(const struct meeting_place *place)
+{
+    struct sockaddr_in where = {.sin_family = AF_INET,
+                                .sin_port = place->port,
+                                .sin_addr = {.s_addr = place->addresses[0]}};
+    struct timeval limit = {.tv_sec = 10};
+    int far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (far < 0 || connect(far, (struct sockaddr *)&where, sizeof where) != 0)
+        abort();
+    return far;
+}
+
+/* Hung up on: an end, and not the time limit. */
+static bool is_turned_away(int far)
+{
+    char byte;
+    ssize_t got = recv(far, &byte, 1, 0);
+    bool away = got == 0 || (got < 0 && errno == ECONNRESET);
+    close(far);
+    return away;
+}
+
+static void test_strangers(void)
+{
+    struct place place;
+    struct member members[MEMBERS];
+    place_open_door(&place, MEMBERS, 1);
+    struct knock knock = {.magic = KNOCK_MAGIC, .rank = 1};
+    int silent = stranger(&place.from), guesses = stranger(&place.from),
+        unknown = stranger(&place.from), speaks = stranger(&place.from);
+    static const char http[sizeof knock] = "GET / HTTP/1.1\r\n";
+    if (!mail_write(guesses, &knock, sizeof knock) || !mail_write(speaks, http, sizeof http))
+        abort();
+    memcpy(knock.secret, place.from.secret, sizeof knock.secret);
+    knock.rank = MEMBERS;
+    if (!mail_write(unknown, &knock, sizeof knock))
+        abort();
+    tap_ok(is_turned_away(guesses), "without the secret nobody is let in");
+    tap_ok(is_turned_away(speaks), "nor with other words");
+    tap_ok(is_turned_away(unknown), "nor a rank that there is not");
+    struct meeting_place wrong = place.from;
+    struct rendezvous *nobody = NULL;
+    wrong.answer[0] ^= 1;
+    is_status(rendezvous_reach(&wrong, 0, 2, in_ms(200), &nobody, &place.diag), STATUS_LIMIT,
+              "nor does a member trust a hub that does not answer rightly", &place.diag);
+    place_close(&place);
+    tap_ok(is_turned_away(silent), "who says nothing is turned away at the end at the latest");
+
+    place_open_door(&place, MEMBERS, 1);
+    silent = stranger(&place.from);
+    gather(members, MEMBERS, &place);
+    tap_ok(is_turned_away(silent), "once all are here nobody stands at the door");
+    knock.rank = 1;
+    int large = stranger(&place.from);
+    tap_ok(mail_write(large, &knock, sizeof knock), "who comes late");
+    for (int i = 0; i < MEMBERS; i++)
+        part(&members[i]);
+    place_close(&place);
+    tap_ok(is_turned_away(large), "is not let in");
+}
+
+/* A member that knows the secret and then sends what is no mail. */
+static void test_bad_packets(void)
+{
+    static const uint32_t lengths[] = {0, PACKET_BYTES + 1, UINT32_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct place place;
+        struct knock_answer answer;
+        struct knock knock = {.magic = KNOCK_MAGIC, .rank = 1};
+        place_open_door(&place, 2, 1);
+        memcpy(knock.secret, place.from.secret, sizeof knock.secret);
+        int far = stranger(&place.from);
+        if (!mail_write(far, &knock, sizeof knock) || !mail_read(far, &answer, sizeof answer) ||
+            !mail_write(far, &lengths[i], sizeof lengths[i]))
+            abort();
+        tap_ok(is_turned_away(far) && hub_is_gone(place.hub, 1), "a packet of %u bytes is the end",
+               lengths[i]);
+        place_close(&place);
+    }
+}
+
+static void test_far(void)
+{
+    struct place place;
+    struct member members[MEMBERS];
+    place_open_door(&place, MEMBERS, 1);
+    gather(members, MEMBERS, &place);
+    all_do(members, MEMBERS, exchange_values);
+    tap_is_int(errors_of(members, MEMBERS), 0, "far: values are for all");
+    test_letters(members);
+    tap_is_int(errors_of(members, MEMBERS), 0, "far: barriers hold");
+    test_far_memory(members);
+    test_far_board(members);
+    test_limits(members);
+    test_leaving(members);
+    part(&members[0]);
+    part(&members[1]);
+    door_close(place.door);
+    diag_fini(&place.diag);
+    test_strangers();
+    test_bad_packets();
+}
+
 int main(void)
 {
     struct place place;
@@ -265,5 +474,6 @@ int main(void)
     part(&members[1]);
     diag_fini(&place.diag);
     test_names();
+    test_far();
     return tap_done();
 }
