@@ -84,9 +84,9 @@ static void ignore_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Run the rank and report. Takes the rendezvous. */
+/* Run the rank and report; *told: it was heard. Takes the rendezvous. */
 static enum status run_rank(struct rendezvous *rendezvous, const struct plan *plan,
-                            const struct runtime_options *all, struct diag *diag)
+                            const struct runtime_options *all, bool *told, struct diag *diag)
 {
     struct runtime_options options = *all;
     struct runtime_result result;
@@ -95,7 +95,8 @@ static enum status run_rank(struct rendezvous *rendezvous, const struct plan *pl
     options.db = NULL;
     enum status status = runtime_run(plan, &options, &result, diag);
     bool has = status == STATUS_OK || status == STATUS_VIOLATED;
-    if (!ranks_report(rendezvous, status, has ? &result : NULL, diag) && status == STATUS_OK)
+    *told = ranks_report(rendezvous, status, has ? &result : NULL, diag);
+    if (!*told && status == STATUS_OK)
         status = STATUS_SYSTEM;
     if (has)
         runtime_result_fini(&result);
@@ -119,8 +120,9 @@ static void be_rank(struct hub *hub, int rank, pid_t parent, const struct plan *
     diag_init(&diag);
     enum status status =
         rendezvous_join(hub_inherit(hub, rank), rank, RENDEZVOUS_FOREVER, &rendezvous, &diag);
+    bool told;
     if (!status)
-        status = run_rank(rendezvous, plan, options, &diag);
+        status = run_rank(rendezvous, plan, options, &told, &diag);
     else
         diag_print(&diag, "swrun", false, stderr); /* there is nobody else to tell */
     diag_fini(&diag);
@@ -338,6 +340,7 @@ static enum status follow(struct launch *launch, const struct plan *plan,
     snprintf(name, sizeof name, "%.60s.%d", launch->name ? launch->name : launch->job,
              launch->runs);
     ignore_signals();
+    launch->told = false;
     enum status status =
         launch->met ? rendezvous_reach(&launch->place, launch->runs, launch->rank,
                                        clock_ns() + MEET_NS, &rendezvous, diag)
@@ -345,7 +348,7 @@ static enum status follow(struct launch *launch, const struct plan *plan,
     if (status)
         return status;
     diag_init(&own);
-    status = run_rank(rendezvous, plan, options, &own);
+    status = run_rank(rendezvous, plan, options, &launch->told, &own);
     diag_fini(&own);
     return status;
 }

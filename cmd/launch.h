@@ -19,6 +19,7 @@ struct launch {
     const char *name;      /* where these meet; NULL: nobody said */
     char job[64];          /* else the job's name */
     int runs;              /* started so far */
+    bool told;             /* rank 0 knows how the last run ended here */
     bool met;              /* `place` is known to all ranks */
     struct meeting_place place;
     struct door *door;      /* of rank 0, once met */

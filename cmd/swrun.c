@@ -114,8 +114,10 @@ static enum status run_driver(struct app *app, struct request *request, const st
     enum status status = request->processes
                              ? launch_run(&request->launch, plan, &options, &result, &app->diag)
                              : runtime_run(plan, &options, &result, &app->diag);
-    if (request->processes && !launch_speaks(&request->launch))
+    if (request->processes && !launch_speaks(&request->launch)) {
+        app->silent = request->launch.told;
         return status;
+    }
     if (status != STATUS_OK && status != STATUS_VIOLATED)
         return status;
     enum status shown = show(app, &(struct measured){plan, &options, &result});

@@ -48,19 +48,19 @@ cudaError_t cuda_enter(const struct cuda_world *world)
 /* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
    through sockets. What the user has set stays, but for the name of the machine. Nothing else in this
    process looks at the environment now: NCCL has not been opened, and no thread of the run started. */
-static void share_gpu(const struct cuda_world *world, struct diag *diag)
+static void share_gpu(const struct cuda_world *world, int here, struct diag *diag)
 {
-    static const char *const settings[][2] = {{"NCCL_SOCKET_IFNAME", "lo"},
-                                              {"NCCL_NET", "Socket"},
-                                              {"NCCL_P2P_DISABLE", "1"},
-                                              {"NCCL_SHM_DISABLE", "1"}};
+    static const char *const settings[][2] = {
+        {"NCCL_NET", "Socket"}, {"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}};
     char host[32];
     snprintf(host, sizeof host, "swrun-rank-%d", world->base.config.first_rank);
     setenv("NCCL_HOSTID", host, 1);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         setenv(settings[i][0], settings[i][1], 0);
-    diag_note(diag, "%d ranks share %d GPU%s: not for timing", world->base.config.ranks,
-              world->gpus, world->gpus > 1 ? "s" : "");
+    if (here == world->base.config.ranks)
+        setenv("NCCL_SOCKET_IFNAME", "lo", 0); /* nobody is on another machine */
+    diag_note(diag, "%d ranks share %d GPU%s: not for timing", here, world->gpus,
+              world->gpus > 1 ? "s" : "");
 }
 
 static void world_abort(struct device_world *base, const char *why);
@@ -83,7 +83,10 @@ static enum status world_open(const struct device_config *config, struct device_
         return diag_error(diag, STATUS_INPUT,
                           "the cuda device runs one rank a process, not %d; use the host device",
                           config->local_ranks);
+    int index = config->first_rank, here = config->ranks;
     enum status status = find_gpu(&gpus, diag);
+    if (!status && config->rendezvous)
+        status = rendezvous_neighbours(config->rendezvous, &index, &here, diag);
     if (status)
         return status;
     struct cuda_world *world = calloc(1, sizeof *world);
@@ -96,10 +99,10 @@ static enum status world_open(const struct device_config *config, struct device_
     }
     world->base = (struct device_world){
         .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
-    world->gpu = config->first_rank % gpus;
+    world->gpu = index % gpus;
     world->gpus = gpus;
-    if (config->ranks > gpus)
-        share_gpu(world, diag);
+    if (here > gpus)
+        share_gpu(world, here, diag);
     if (config->rendezvous) {
         world->number = rendezvous_count(config->rendezvous);
         rendezvous_listen(config->rendezvous, hear_abort, world);

@@ -6,6 +6,8 @@
  */
 #include "host.h"
 
+#include "rendezvous.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -190,8 +192,10 @@ static enum status open_device(struct device_world *base, int rank, struct devic
     device->world = world;
     device->slots_free = base->config.sm_slots > 0 ? base->config.sm_slots : INT32_MAX;
     snprintf(device->base.description, sizeof device->base.description, "host: %s",
-             world->link ? "processes of this machine, a thread a stream"
-                         : "threads of this process, one a stream");
+             !world->link ? "threads of this process, one a stream"
+             : rendezvous_all_near(base->config.rendezvous)
+                 ? "processes of this machine, a thread a stream"
+                 : "processes on several machines, a thread a stream");
 
     pthread_mutex_lock(&world->lock);
     bool taken = world->devices[rank];

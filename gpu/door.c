@@ -32,6 +32,7 @@ void door_machine(char out[sizeof((struct meeting_place *)0)->machine])
 {
     char boot[40] = "?";
     struct stat space = {0};
+    memset(out, 0, sizeof((struct meeting_place *)0)->machine); /* it is compared as a whole */
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (file && !fgets(boot, sizeof boot, file))
         snprintf(boot, sizeof boot, "?");

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,6 +61,7 @@ struct rendezvous {
     pthread_t reader;
     bool started;
     atomic_int wish, counted;
+    atomic_bool located;       /* it has said on which machine it is */
     char packet[PACKET_BYTES]; /* being read */
 
     pthread_mutex_t listening;
@@ -744,6 +746,35 @@ enum status rendezvous_get(struct rendezvous *r, const char *key, void *data, si
     }
     pthread_mutex_unlock(&r->lock);
     return status;
+}
+
+/* Every member says once on which machine it is. */
+enum status rendezvous_neighbours(struct rendezvous *r, int *index, int *count, struct diag *diag)
+{
+    char key[40], mine[sizeof((struct meeting_place *)0)->machine], theirs[sizeof mine];
+    enum status status = STATUS_OK;
+    door_machine(mine);
+    snprintf(key, sizeof key, "machine of %d", r->rank);
+    if (!atomic_exchange(&r->located, true))
+        status = rendezvous_put(r, key, mine, sizeof mine, diag);
+    *index = *count = 0;
+    for (int rank = 0; rank < r->size && !status; rank++) {
+        size_t bytes = sizeof theirs;
+        snprintf(key, sizeof key, "machine of %d", rank);
+        status = rendezvous_get(r, key, theirs, &bytes, RENDEZVOUS_FOREVER, diag);
+        bool same = !status && memcmp(mine, theirs, sizeof mine) == 0;
+        *count += same;
+        *index += same && rank < r->rank;
+    }
+    return status;
+}
+
+bool rendezvous_all_near(const struct rendezvous *r)
+{
+    bool near = !r->far;
+    for (int rank = 0; rank < r->size && near; rank++)
+        near = !atomic_load(&r->board->members[rank].far);
+    return near;
 }
 
 enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct diag *diag)

@@ -104,6 +104,11 @@ enum status rendezvous_get(struct rendezvous *rendezvous, const char *key, void 
                            size_t *bytes, int64_t deadline_ns, struct diag *diag);
 /* 1, 2, ...: the same in all processes that ask in the same order. */
 int rendezvous_count(struct rendezvous *rendezvous);
+/* Among the members on this machine: which one this is, and how many they are. */
+enum status rendezvous_neighbours(struct rendezvous *rendezvous, int *index, int *count,
+                                  struct diag *diag);
+/* Is every member on the hub's machine? */
+bool rendezvous_all_near(const struct rendezvous *rendezvous);
 /* Until all members are in it. */
 enum status rendezvous_barrier(struct rendezvous *rendezvous, int64_t deadline_ns,
                                struct diag *diag);

@@ -1196,15 +1196,17 @@ static void spread_ranks(struct rendezvous *rendezvous, int ranks)
     test_send_send(&config);
 }
 
-/* A process of it: its lines go to `lines`. Never returns. */
-static void be_process(struct hub *hub, int process, int ranks, int lines)
+/* A process of it, which comes from `place` unless that is NULL: its lines go to `lines`. Never returns. */
+static void be_process(struct hub *hub, int process, const struct meeting_place *place, int ranks,
+                       int lines)
 {
     struct rendezvous *rendezvous = NULL;
     struct diag diag;
     diag_init(&diag);
     int socket = hub_inherit(hub, process);
     dup2(lines, STDOUT_FILENO);
-    if (rendezvous_join(socket, process, RENDEZVOUS_FOREVER, &rendezvous, &diag))
+    if (place ? rendezvous_reach(place, 0, process, INT64_MAX, &rendezvous, &diag)
+              : rendezvous_join(socket, process, RENDEZVOUS_FOREVER, &rendezvous, &diag))
         tap_ok(0, "process %d joins: %s", process, diag.count ? diag.messages[0].text : "?");
     else
         spread_ranks(rendezvous, ranks);
@@ -1226,37 +1228,47 @@ static void show_lines(int lines)
         fclose(file);
 }
 
-static void several_processes(int processes, int ranks)
+/* The first `near` of them share memory, the others are as if on machines of their own. */
+static void several_processes(int processes, int near, int ranks)
 {
     struct hub *hub = NULL;
+    struct door *door = NULL;
+    struct meeting_place place;
     struct diag diag;
     pid_t pids[MAX_RANKS];
     int lines[MAX_RANKS];
     diag_init(&diag);
-    if (hub_open(processes, &hub, &diag))
+    char name[40];
+    snprintf(name, sizeof name, "t_device-%ld", (long)getpid());
+    if (hub_open(processes, &hub, &diag) || door_open(name, "127.0.0.1", &door, &diag) ||
+        (near < processes && hub_open_door(hub, door, 0, &diag)))
         abort();
+    place = *door_place(door);
+    snprintf(place.machine, sizeof place.machine, "another");
     fflush(stdout);
-    for (int i = 0; i < processes; i++)
+    for (int i = 0; i < near; i++)
         if (hub_invite(hub, i, &diag))
             abort();
     for (int i = 0; i < processes; i++) {
         lines[i] = memfd_create("lines", 0);
         pids[i] = fork();
         if (pids[i] == 0)
-            be_process(hub, i, ranks, lines[i]);
+            be_process(hub, i, i < near ? NULL : &place, ranks, lines[i]);
     }
     if (hub_start(hub, &diag))
         abort();
     for (int i = 0; i < processes; i++) {
         int status = -1;
         waitpid(pids[i], &status, 0);
-        tap_is_int(status, 0, "%d ranks in %d processes: process %d", ranks, processes, i);
+        tap_is_int(status, 0, "%d ranks in %d processes, %d of them far: process %d", ranks,
+                   processes, processes - near, i);
         if (status == 0)
             close(lines[i]);
         else
             show_lines(lines[i]);
     }
     hub_close(hub);
+    door_close(door);
     diag_fini(&diag);
 }
 
@@ -1277,9 +1289,12 @@ static bool available(const struct device_config *config, struct diag *why)
 
 int main(void)
 {
-    several_processes(2, 2);
-    several_processes(2, 4);
-    several_processes(4, 4);
+    several_processes(2, 2, 2);
+    several_processes(2, 2, 4);
+    several_processes(4, 4, 4);
+    several_processes(2, 1, 2);
+    several_processes(2, 0, 4);
+    several_processes(4, 2, 4);
     for (enum device_kind kind = DEVICE_KIND_HOST; kind <= DEVICE_KIND_CUDA; kind++) {
         struct device_config config = {.kind = kind, .ranks = 1};
         struct diag why;

@@ -1,13 +1,16 @@
 #!/bin/sh
 # Under mpirun: `swsim predict` shares replications, with the figures of one process; one voice, one exit
 # code, and an end whatever happens to a rank. Without MPI, or without its launcher, one process does all.
+# And `swrun` with ranks on two machines, which are two network namespaces here.
 set -u
 : "${srcdir:=.}"
 : "${SWSIM:=./swsim}"
+: "${SWRUN:=./swrun}"
 . "$srcdir/tests/tap.sh"
 
 dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
+one=swm1-$$ two=swm2-$$ # machines, if they can be made
+trap 'ip netns del $one; ip netns del $two; rm -rf "$dir"' EXIT 2>/dev/null
 plan=$srcdir/plans/torchrec/sparse_dist.yaml
 
 # Root may not call mpirun unless it says so twice; there may be fewer processors than ranks.
@@ -156,4 +159,111 @@ dies()
 }
 check "one rank is ended: all end" dies TERM
 check "one rank is killed: all end" dies KILL
+
+# ---- two machines --------------------------------------------------------------------------------
+
+# Two network namespaces and a cable between them. mpirun starts what is on the second through $agent, as
+# it would through ssh.
+make_machines()
+{
+    ip netns add $one && ip netns add $two &&
+        ip link add m1 netns $one type veth peer name m2 netns $two &&
+        ip -n $one addr add 10.77.1.1/24 dev m1 && ip -n $two addr add 10.77.1.2/24 dev m2 &&
+        ip -n $one link set lo up && ip -n $two link set lo up &&
+        ip -n $one link set m1 up && ip -n $two link set m2 up || return
+    mkdir "$dir/tmp"
+    cat >"$dir/agent" <<AGENT
+#!/bin/sh
+shift
+exec ip netns exec $two unshare --uts sh -c "hostname two; TMPDIR=$dir/tmp; export TMPDIR; \$*"
+AGENT
+    chmod +x "$dir/agent"
+}
+# on_two COMMAND...: three ranks of it, one on the first machine.
+on_two()
+{
+    ip netns exec $one unshare --uts sh -c 'hostname one; exec "$@"' sh mpirun -n 3 \
+        --host 10.77.1.1:1,10.77.1.2:2 --mca plm_rsh_agent "$dir/agent" \
+        --mca oob_tcp_if_include 10.77.1.0/24 --mca btl_tcp_if_include 10.77.1.0/24 "$@"
+}
+# two_say CODE PATTERN COMMAND...: of the first machine's rank, on both outputs.
+two_say()
+{
+    want=$1 pattern=$2
+    shift 2
+    on_two "$@" >"$dir/out" 2>&1 </dev/null
+    code=$?
+    test "$code" -eq "$want" && grep -q -e "$pattern" "$dir/out" && return
+    echo "exit code $code, expected $want; nothing like '$pattern' in:"
+    cat "$dir/out"
+    false
+}
+
+if ! make_machines 2>"$dir/err"; then
+    skip "no network namespaces: $(head -n 1 "$dir/err")"
+    done_testing
+elif ! on_two true 2>"$dir/err" >/dev/null </dev/null; then
+    skip "mpirun does not start anything in another namespace: $(grep -v '^-*$' "$dir/err" | head -n 1)"
+    done_testing
+fi
+
+cat >"$dir/quick.yaml" <<'PLAN'
+swplan: 1
+name: quick
+ranks: 3
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 100us, writes: [x], work: {copy: h2d, bytes: 4KiB}}
+  Meet: {stage: 1, time: 100us, reads: [x], writes: [y], globally_ordered: true,
+         work: {collective: all_to_all, comm: dp, bytes: 300KiB}}
+intra_iter_deps: [[Meet, Copy]]
+buffers: {x: {scope: iteration}, y: {scope: shared}}
+PLAN
+cat >"$dir/ring.yaml" <<'PLAN'
+swplan: 1
+name: ring
+comms: {all: [0, 1, 2]}
+threads:
+  r0.t: [{group: [{send: a, peer: 1, bytes: 200KiB}, {recv: c, peer: 2, bytes: 200KiB}], comm: all, stream: s}, {sync: device}]
+  r1.t: [{group: [{send: b, peer: 2, bytes: 200KiB}, {recv: a, peer: 0, bytes: 200KiB}], comm: all, stream: s}, {sync: device}]
+  r2.t: [{group: [{send: c, peer: 0, bytes: 200KiB}, {recv: b, peer: 1, bytes: 200KiB}], comm: all, stream: s}, {sync: device}]
+PLAN
+cat >"$dir/stuck.yaml" <<'PLAN'
+swplan: 1
+name: stuck
+comms: {pair: [0, 2], rest: [1]}
+threads:
+  r0.t: [{group: [{send: x, peer: 2}], comm: pair, stream: s}, {sync: device}]
+  r1.t: [{host: 1us}]
+  r2.t: [{group: [{send: y, peer: 0}], comm: pair, stream: s}, {sync: device}]
+PLAN
+good='"legal":true,"results_match_serial":true'
+check "swrun on two machines: legal, and the results of a serial run" \
+    two_say 0 "$good" "$SWRUN" -n 20 --json "$dir/quick.yaml"
+check "which it says" grep -q 'on several machines' "$dir/out"
+check "rank 0 speaks for all" sh -c 'test "$(grep -c "\"plan\"" "$1")" -eq 1' sh "$dir/out"
+check "one driver after the other" two_say 0 'dataflow driver' "$SWRUN" -n 5 --driver=both "$dir/quick.yaml"
+check "sends and receives from machine to machine" two_say 0 '"legal":true' "$SWRUN" --json "$dir/ring.yaml"
+check "a hang is found" two_say 1 'the run hangs' "$SWRUN" --timeout=400ms "$dir/stuck.yaml"
+check "who waits for whom" grep -q 'rank 2 stream s is in send y to rank 0' "$dir/out"
+check "predictions, too" two_say 0 '"replications":9' "$SWSIM" predict --json --replications=9 -n 50 "$plan"
+check "what is no address is said" two_say 2 "found 'nowhere'" env SWRUN_ADDRESS=nowhere \
+    "$SWRUN" -n 5 "$dir/quick.yaml"
+
+on_two sh -c 'echo $$ >"$1.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$dir/far" \
+    "$SWRUN" -n 100000000 --timeout=5s "$dir/quick.yaml" >"$dir/out" 2>&1 </dev/null &
+job=$!
+for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    sleep 0.2
+    test -s "$dir/far.2" && test $try -ge 10 && break
+done
+kill -s KILL "$(cat "$dir/far.2")"
+(sleep 30; : >"$dir/late"; kill -s KILL $job) >/dev/null 2>&1 &
+guard=$!
+wait $job 2>/dev/null
+kill $guard 2>/dev/null
+check "a rank is killed on the other machine: all end in time" test ! -e "$dir/late"
+check "rank 0 says whom it waited for" \
+    grep -q "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for rank 2" "$dir/out"
+check "and what the rank beside the dead one did" \
+    grep -q "rank 1, stream default: all_to_all 'Meet' on communicator dp waits for rank 2" "$dir/out"
 done_testing
