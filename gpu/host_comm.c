@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "gpu/rendezvous.h"
 
 enum { SUM_FLOATS = 1024 };
 
@@ -33,6 +34,7 @@ struct meeting {
     struct presence **arrived; /* [channel->count], by place; NULL: not yet, or left */
     int arrivals, leavings;
     bool moving, done;
+    int unreached;          /* the rank whose data cannot be had; -1: none */
     struct failure failure; /* a mismatch: whoever comes later fails with it, too */
 };
 
@@ -269,6 +271,7 @@ static struct meeting *meeting_at(struct channel *channel, uint64_t position)
     meeting = calloc(1, sizeof *meeting);
     if (!meeting)
         return NULL;
+    meeting->unreached = -1;
     meeting->arrived = calloc((size_t)channel->count, sizeof(struct presence *));
     if (!meeting->arrived) {
         free(meeting);
@@ -535,6 +538,16 @@ static void adjourn(struct channel *channel, struct meeting *meeting)
             return;
 }
 
+/* A member's data is out of reach. If it is dead the watchdog ends the run, and until then this stream
+   waits for it, as any other would; else it has failed. */
+static void strand(struct meeting *meeting, struct host_stream *stream, int rank)
+{
+    meeting->moving = false;
+    meeting->unreached = rank;
+    if (rendezvous_gone(stream->world->base.config.rendezvous) < 0)
+        stream_fail(stream, STATUS_VIOLATED, "the data of rank %d cannot be reached", rank);
+}
+
 /* All members are here: move everybody's data, on the stream of the first. */
 static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
 {
@@ -553,8 +566,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     }
     pthread_mutex_lock(&world->lock);
     if (unreached >= 0) {
-        meeting->moving = false;
-        stream_fail(stream, STATUS_VIOLATED, "the data of rank %d cannot be reached", unreached);
+        strand(meeting, stream, unreached);
         return;
     }
     if (world->link)
@@ -566,7 +578,8 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
 static bool can_complete(const struct channel *channel, const struct meeting *meeting, int place)
 {
     return meeting->arrivals == channel->count && !meeting->moving && !meeting->done &&
-           !meeting->failure.status && (!channel->world->link || place == 0);
+           meeting->unreached < 0 && !meeting->failure.status &&
+           (!channel->world->link || place == 0);
 }
 
 void comm_perform_collective(struct entry *entry)
@@ -890,7 +903,9 @@ void comm_explain(const struct entry *entry, char *out, size_t size)
             append(out, size, "%s%d", between, channel->members[place]);
             between = ", ";
         }
-    if (entry->meeting->arrivals == channel->count && !entry->meeting->failure.status)
+    if (entry->meeting->unreached >= 0)
+        append(out, size, "the data of rank %d", entry->meeting->unreached);
+    else if (entry->meeting->arrivals == channel->count && !entry->meeting->failure.status)
         append(out, size, "rank %d to move the data", channel->members[0]);
     append(out, size, " at position %llu", (unsigned long long)entry->meeting->position);
 }
