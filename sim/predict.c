@@ -305,7 +305,8 @@ static enum status gather(struct batch *batch, const struct spread *spread, doub
     }
     for (int i = 0; i < batch->count; i++)
         results[i] = &batch->jobs[i].result;
-    enum status status = spread_gather(spread, results, batch->count, cpu_seconds, diag);
+    enum status status =
+        spread_gather(spread, batch->prediction->program, results, batch->count, cpu_seconds, diag);
     free(results);
     return status;
 }
@@ -320,7 +321,7 @@ static enum status deliver(const struct batch *batch, const struct spread *sprea
         int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
         for (int i = 0; i < count; i++)
             results[i] = batch->jobs[first + i].result;
-        status = spread_send(spread, first, results, count, diag);
+        status = spread_send(spread, batch->prediction->program, first, results, count, diag);
     }
     return status;
 }

@@ -2,7 +2,7 @@
  * spread.c - see spread.h. A message is a head and what it announces:
  *
  *     PIECE   first, count    then for each replication: the result, its streams' accounts with their
- *                             blames, who was blocked with the words
+ *                             blames, how many slowdowns and these, who was blocked with the words
  *     END     status          seconds, then text
  *
  * Pointers travel as nothing and are set anew.
@@ -13,6 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Who gives a result another pointer sees to it here that it travels; then this is another number. */
+enum { RESULT_SIZE = 408 };
+_Static_assert(sizeof(void *) != 8 || sizeof(struct simulation_result) == RESULT_SIZE,
+               "a new member of a result: does it travel?");
 
 enum spread_kind { SPREAD_PIECE, SPREAD_END };
 
@@ -107,14 +112,19 @@ static void pack_blocked(struct parcel *parcel, const struct blocked *blocked)
     pack(parcel, blocked->waits_for, (size_t)bytes);
 }
 
-static void pack_result(struct parcel *parcel, const struct simulation_result *result)
+static void pack_result(struct parcel *parcel, const struct program *program,
+                        const struct simulation_result *result)
 {
+    int64_t subjects = result->slowdowns ? sharing_subject_count(program) : 0;
     struct simulation_result flat = *result;
     flat.streams = NULL;
+    flat.slowdowns = NULL;
     flat.blocked = NULL;
     pack(parcel, &flat, sizeof flat);
     for (int s = 0; s < result->stream_count; s++)
         pack_account(parcel, &result->streams[s]);
+    pack(parcel, &subjects, sizeof subjects);
+    pack(parcel, result->slowdowns, (size_t)subjects * sizeof *result->slowdowns);
     for (size_t i = 0; i < result->blocked_count; i++)
         pack_blocked(parcel, &result->blocked[i]);
 }
@@ -143,9 +153,11 @@ static void unpack_blocked(struct opened *opened, struct blocked *out)
 }
 
 /* What there is of it is always sound enough for simulation_fini. */
-static void unpack_result(struct opened *opened, struct simulation_result *out)
+static void unpack_result(struct opened *opened, const struct program *program,
+                          struct simulation_result *out)
 {
     struct simulation_result flat = {0};
+    int64_t subjects = 0;
     unpack(opened, &flat, sizeof flat);
     if (!is_good(opened))
         return;
@@ -155,6 +167,7 @@ static void unpack_result(struct opened *opened, struct simulation_result *out)
         opened->torn = true;
         return;
     }
+    flat.slowdowns = NULL;
     flat.streams = calloc(streams + 1, sizeof *flat.streams);
     flat.blocked = blocked ? calloc(blocked, sizeof *flat.blocked) : NULL;
     if (!flat.streams || (blocked && !flat.blocked)) {
@@ -166,6 +179,10 @@ static void unpack_result(struct opened *opened, struct simulation_result *out)
     *out = flat;
     for (size_t s = 0; s < streams && is_good(opened); s++)
         unpack_account(opened, &out->streams[s]);
+    unpack(opened, &subjects, sizeof subjects);
+    if (subjects != 0 && subjects != sharing_subject_count(program))
+        opened->torn = true;
+    out->slowdowns = unpack_array(opened, subjects, sizeof *out->slowdowns);
     for (size_t i = 0; i < blocked && is_good(opened); i++)
         unpack_blocked(opened, &out->blocked[i]);
 }
@@ -182,14 +199,14 @@ static enum status send_parcel(const struct spread *spread, struct parcel *parce
     return status;
 }
 
-enum status spread_send(const struct spread *spread, int first,
+enum status spread_send(const struct spread *spread, const struct program *program, int first,
                         const struct simulation_result *results, int count, struct diag *diag)
 {
     const struct head head = {.kind = SPREAD_PIECE, .first = first, .count = count};
     struct parcel parcel = {0};
     pack(&parcel, &head, sizeof head);
     for (int i = 0; i < count; i++)
-        pack_result(&parcel, &results[i]);
+        pack_result(&parcel, program, &results[i]);
     return send_parcel(spread, &parcel, diag);
 }
 
@@ -222,6 +239,7 @@ enum status spread_end(const struct spread *spread, enum status status, double c
 /* ---- rank 0 ---------------------------------------------------------------------------------- */
 
 static enum status take_piece(const struct head *head, struct opened *opened,
+                              const struct program *program,
                               struct simulation_result *const *results, int count, int from,
                               struct diag *diag)
 {
@@ -230,7 +248,7 @@ static enum status take_piece(const struct head *head, struct opened *opened,
     if (head->first < 0 || head->count < 1 || head->count > count - head->first)
         opened->torn = true;
     for (int i = 0; is_good(opened) && i < head->count; i++)
-        unpack_result(opened, results[head->first + i]);
+        unpack_result(opened, program, results[head->first + i]);
     if (opened->no_memory)
         return diag_no_memory(diag);
     if (opened->torn || opened->bytes)
@@ -254,7 +272,7 @@ static enum status take_failure(const struct head *head, const struct opened *op
 }
 
 /* One message; *over: it was the last of `from`. */
-static enum status take(const struct spread *spread, int from,
+static enum status take(const struct spread *spread, const struct program *program, int from,
                         struct simulation_result *const *results, int count, double *cpu_seconds,
                         bool *over, struct diag *diag)
 {
@@ -269,7 +287,7 @@ static enum status take(const struct spread *spread, int from,
     unpack(&opened, &head, sizeof head);
     *over = opened.torn || head.kind != SPREAD_PIECE;
     if (!*over)
-        status = take_piece(&head, &opened, results, count, from, diag);
+        status = take_piece(&head, &opened, program, results, count, from, diag);
     else if (opened.torn || head.kind != SPREAD_END)
         status = diag_error(diag, STATUS_SYSTEM, "MPI rank %d sent what is no result", from);
     else if (head.status != STATUS_OK)
@@ -279,15 +297,16 @@ static enum status take(const struct spread *spread, int from,
     return status;
 }
 
-enum status spread_gather(const struct spread *spread, struct simulation_result *const *results,
-                          int count, double *cpu_seconds, struct diag *diag)
+enum status spread_gather(const struct spread *spread, const struct program *program,
+                          struct simulation_result *const *results, int count, double *cpu_seconds,
+                          struct diag *diag)
 {
     enum status first = STATUS_OK;
     for (int from = 1; from < spread->size; from++)
         for (bool over = false; !over;) {
             struct diag more; /* one failure is enough to be told */
             diag_init(&more);
-            enum status status = take(spread, from, results, count, cpu_seconds, &over,
+            enum status status = take(spread, program, from, results, count, cpu_seconds, &over,
                                       first == STATUS_OK ? diag : &more);
             diag_fini(&more);
             first = first == STATUS_OK ? status : first;
@@ -300,6 +319,6 @@ void spread_drop(const struct spread *spread)
     struct diag unheard;
     double cpu_seconds = 0;
     diag_init(&unheard);
-    (void)spread_gather(spread, NULL, 0, &cpu_seconds, &unheard); /* it has failed already */
+    (void)spread_gather(spread, NULL, NULL, 0, &cpu_seconds, &unheard); /* it has failed already */
     diag_fini(&unheard);
 }

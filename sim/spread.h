@@ -32,8 +32,8 @@ struct spread {
     enum status (*receive)(void *context, int from, void **data, size_t *bytes, struct diag *diag);
 };
 
-/* Tell rank 0 what replications first .. first + count - 1 have found. */
-enum status spread_send(const struct spread *spread, int first,
+/* Tell rank 0 what replications first .. first + count - 1 of the program have found. */
+enum status spread_send(const struct spread *spread, const struct program *program, int first,
                         const struct simulation_result *results, int count, struct diag *diag);
 
 /* The last word of a rank: it has sent all its pieces, after so much processor time; or it has failed,
@@ -44,8 +44,9 @@ enum status spread_end(const struct spread *spread, enum status status, double c
 /* On rank 0: put all that the others send in its place among `results`, which has room for `count` and
    is zeroed there. *cpu_seconds grows by theirs. When one has failed: its status and words. The others
    are heard to their end in any case. */
-enum status spread_gather(const struct spread *spread, struct simulation_result *const *results,
-                          int count, double *cpu_seconds, struct diag *diag);
+enum status spread_gather(const struct spread *spread, const struct program *program,
+                          struct simulation_result *const *results, int count, double *cpu_seconds,
+                          struct diag *diag);
 /* The same where nothing can be done with it any more. */
 void spread_drop(const struct spread *spread);
 

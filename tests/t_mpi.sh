@@ -95,6 +95,8 @@ check "a sweep" same 3 "$jitter" --replications=20 -n 50 --sweep=max_depth=1..3 
 check "a what-if" same 2 "$jitter" --replications=20 -n 50 --what-if=Forward=0.8x "$plan"
 check "host programs, and their deadlock with its exit code" \
     same 2 --replications=5 --json "$srcdir/plans/bugs/nccl_one_slot_same_order_broken.yaml"
+check "what slows work on a shared device" \
+    same 2 "$jitter" --replications=4 -n 50 --json "$srcdir/plans/examples/shared_device.yaml"
 check "a store has the first replication of it" \
     ends 0 0 '' 2 predict --quiet --replications=4 -n 20 --driver=clock --db="$dir/t.db" "$plan"
 check "once" sh -c 'test "$("$1" runs --json "$2" | grep -o "\"run\":" | wc -l)" -eq 1' sh "$SWSIM" "$dir/t.db"
