@@ -11,6 +11,7 @@ set -u
 dir=$(mktemp -d) || exit 99
 one=swm1-$$ two=swm2-$$ # machines, if they can be made
 trap 'ip netns del $one; ip netns del $two; rm -rf "$dir"' EXIT 2>/dev/null
+trap 'exit 99' INT TERM
 plan=$srcdir/plans/torchrec/sparse_dist.yaml
 
 # Root may not call mpirun unless it says so twice; there may be fewer processors than ranks.
