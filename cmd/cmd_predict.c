@@ -30,6 +30,7 @@ struct request {
     struct time_rule *rules;         /* and as it is meant */
     struct team *team;               /* of processes that help; NULL: none */
     uint64_t digest;                 /* of all arguments */
+    int64_t critical_iteration;      /* whose critical path is wanted */
 };
 
 /* ---- options with a grammar of their own ----------------------------------------------------- */
@@ -97,6 +98,19 @@ static enum status parse_changes(struct app *app, const struct text_list *texts,
     for (size_t i = 0; status == STATUS_OK && i < texts->count; i++)
         status = parse_change(app, texts->items[i], &request->rules[i]);
     return status;
+}
+
+/* Which iteration's critical path */
+static enum status parse_iteration(struct app *app, const char *text, int64_t iterations,
+                                   int64_t *out)
+{
+    if (!*text)
+        *out = PATH_MIDDLE;
+    else if (strcmp(text, "slowest") == 0)
+        *out = PATH_SLOWEST;
+    else
+        return options_integer(app, "--critical-path", text, 0, iterations - 1, out);
+    return STATUS_OK;
 }
 
 /* One of F=1ms, B=2ms, ... */
@@ -452,7 +466,7 @@ static uint64_t digest_of(int argc, char **argv)
 /* What the options say, of the plan in `path`. */
 struct texts {
     struct text_list jitters, changes;
-    const char *sweep, *profile, *times;
+    const char *sweep, *profile, *times, *critical;
 };
 
 static enum status parse_texts(struct app *app, const struct texts *texts, struct request *request)
@@ -463,6 +477,14 @@ static enum status parse_texts(struct app *app, const struct texts *texts, struc
     if (status == STATUS_OK && texts->changes.count && (texts->sweep || request->db))
         status = diag_error(&app->diag, STATUS_USAGE, "found --what-if together with %s",
                             texts->sweep ? "--sweep" : "--db");
+    if (status == STATUS_OK && texts->critical) {
+        status = parse_iteration(app, texts->critical, request->predict.program.iterations,
+                                 &request->critical_iteration);
+        request->predict.critical_path = &request->critical_iteration;
+    }
+    if (status == STATUS_OK && texts->critical && (texts->sweep || texts->changes.count))
+        status = diag_error(&app->diag, STATUS_USAGE, "found --critical-path together with %s",
+                            texts->sweep ? "--sweep" : "--what-if");
     if (status == STATUS_OK && texts->sweep)
         status = parse_sweep(app, texts->sweep, request);
     return status;
@@ -540,6 +562,9 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
          &texts.sweep, 0, 0},
         {"what-if", 0, "TASK=0.8x", "what another time of TASK (0.8x, 2ms) brings; may be repeated",
          OPTION_LIST, &texts.changes, 0, 0},
+        {"critical-path", 0, "[ITERATION]",
+         "who decided when ITERATION (default the middle one; 'slowest') was over", OPTION_TEXT,
+         &texts.critical, 0, 0},
         {"exposed", 0, NULL, "find exposed times however many tasks there are", OPTION_FLAG,
          &exposed, 0, 0},
         {"times", 0, "F=T,B=T,...", "rank programs: how long actions take (default: the plan's)",

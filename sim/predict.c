@@ -421,6 +421,29 @@ static enum status replicate(struct prediction *prediction, const struct predict
     return status ? status : told;
 }
 
+/* With somebody who looks for the critical path of the first replication, which is rank 0's, if that is
+   wanted. */
+static enum status replicate_watched(struct prediction *prediction,
+                                     const struct predict_options *options, struct diag *diag)
+{
+    if (!options->critical_path || (options->spread && options->spread->rank > 0))
+        return replicate(prediction, options, diag);
+    struct predict_options watched = *options;
+    struct path_watch *watch =
+        path_watch_open(prediction->program, *options->critical_path, options->observer, diag);
+    if (!watch)
+        return STATUS_SYSTEM;
+    watched.observer = path_watch_observer(watch);
+    enum status status = replicate(prediction, &watched, diag);
+    if (status == STATUS_OK) {
+        prediction->critical_path = calloc(1, sizeof *prediction->critical_path);
+        status = prediction->critical_path ? path_watch_take(watch, prediction->critical_path)
+                                           : diag_no_memory(diag);
+    }
+    path_watch_close(watch);
+    return status;
+}
+
 /* ---- exposed time ---------------------------------------------------------------------------- */
 
 enum { EXPOSED_ITERATIONS = 50, EXPOSED_DEPTHS = 4, EXPOSED_JITTER_ITERATIONS = 1000 };
@@ -577,7 +600,7 @@ static enum status predict_into(struct prediction *prediction, const struct plan
             status = diag_no_memory(diag);
     }
     if (status == STATUS_OK)
-        status = replicate(prediction, options, diag);
+        status = replicate_watched(prediction, options, diag);
     if (options->spread && options->spread->rank > 0)
         return status;
     if (status == STATUS_OK)
@@ -622,6 +645,9 @@ void prediction_fini(struct prediction *prediction)
     free(prediction->blocked);
     free(prediction->exposed_ns);
     free(prediction->in_flight);
+    if (prediction->critical_path)
+        critical_path_fini(prediction->critical_path);
+    free(prediction->critical_path);
     free(prediction->slack_ns);
     free(prediction->serial_exposed_ns);
     free(prediction->means_ns);

@@ -8,6 +8,7 @@
 #ifndef SWSIM_PREDICT_H
 #define SWSIM_PREDICT_H
 
+#include "sim/critical_path.h"
 #include "sim/event_graph.h"
 #include "sim/simulator.h"
 #include "sim/slack.h"
@@ -35,6 +36,9 @@ struct predict_options {
     enum predict_exposed exposed;
     bool
         in_flight; /* wanted over time, of the first replication: the event-driven engine runs it */
+    /* Of which iteration of the first replication (or PATH_SLOWEST, PATH_MIDDLE; host programs have one
+       path) the critical path is wanted: the event-driven engine runs it. NULL: of none. */
+    const int64_t *critical_path;
     /* Watches the first replication; it is told from the calling thread. NULL: nobody. */
     const struct simulate_observer *observer;
     /* Other processes take part, which predict the same at the same time. NULL: none. Rank 0 watches and
@@ -71,13 +75,14 @@ struct prediction {
     double *exposed_ns;        /* per task; NULL: not computed */
     int64_t exposed_iterations; /* of the runs they were found with */
     int64_t in_flight_max, in_flight_bytes_max;
-    struct in_flight *in_flight; /* over time, on rank 0; NULL: not wanted */
-    double in_flight_mean;       /* iterations of a rank, over time; NAN for other forms */
-    int64_t tasks, steps;        /* all replications */
-    double seconds;              /* it took, exposed times included */
-    double cpu_seconds;          /* of all threads of the process, meanwhile */
-    unsigned violated;           /* in any replication */
-    struct blocked *blocked;     /* of the first replication that came to a deadlock */
+    struct in_flight *in_flight;         /* over time, on rank 0; NULL: not wanted */
+    double in_flight_mean;               /* iterations of a rank, over time; NAN for other forms */
+    struct critical_path *critical_path; /* NULL: not wanted */
+    int64_t tasks, steps;                /* all replications */
+    double seconds;                      /* it took, exposed times included */
+    double cpu_seconds;                  /* of all threads of the process, meanwhile */
+    unsigned violated;                   /* in any replication */
+    struct blocked *blocked;             /* of the first replication that came to a deadlock */
     size_t blocked_count;
     int blocked_replication; /* its number; -1: none */
 };

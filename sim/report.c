@@ -451,11 +451,15 @@ enum status report_print(const struct prediction *prediction, bool quiet, FILE *
         print_iteration(prediction, out);
     print_steady(prediction, out);
     print_totals(prediction, out);
+    enum status status = quiet ? STATUS_OK : print_streams(prediction, out, diag);
+    if (!quiet) {
+        print_slowdowns(prediction, out);
+        print_exposed(prediction, out);
+    }
+    if (prediction->critical_path)
+        critical_path_print(prediction->program, prediction->critical_path, out);
     if (quiet)
-        return STATUS_OK;
-    enum status status = print_streams(prediction, out, diag);
-    print_slowdowns(prediction, out);
-    print_exposed(prediction, out);
+        return status;
     char time[UNITS_TEXT];
     fprintf(out, "\n  %" PRId64 " tasks simulated in %s, engine %s\n", prediction->tasks,
             show(1e9 * prediction->seconds, time), engine_key(prediction->engine));
@@ -855,6 +859,10 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     write_exposed(prediction, "serial_exposed_ns", prediction->serial_exposed_ns, json);
     json_put_double(json, "serial_ns", prediction->serial_ns);
     write_slack(prediction, json);
+    if (prediction->critical_path) {
+        json_key(json, "critical_path");
+        critical_path_write(prediction->program, prediction->critical_path, json);
+    }
     write_in_flight(prediction, json);
     json_put_int(json, "in_flight_bytes_max", prediction->in_flight_bytes_max);
     json_put_int(json, "in_flight_max", prediction->in_flight_max);
