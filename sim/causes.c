@@ -191,3 +191,13 @@ int64_t causes_enabled_since(const struct causes *causes, int agent)
         return ready->last_ns;
     return ready->enabled ? ready->since_ns : -1;
 }
+
+int64_t causes_enabled_by(const struct causes *causes, int agent)
+{
+    return causes->agents[agent].enabled ? causes->agents[agent].from : NOBODY;
+}
+
+const struct program *causes_program(const struct causes *causes)
+{
+    return causes->program;
+}

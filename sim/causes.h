@@ -44,10 +44,14 @@ int64_t causes_count(const struct causes *causes);
 const struct cause_step *causes_step(const struct causes *causes, int64_t number);
 void causes_forget(struct causes *causes, int64_t before);
 
-/* The state after the last step. */
+/* The state after the last step, and the program it is one of: as the given one, without rows of
+   happens-before knowledge. */
 const struct state *causes_state(const struct causes *causes);
+const struct program *causes_program(const struct causes *causes);
 /* Since when has the agent been able to step? For a stream in a callback: since it began. -1: it
    cannot. */
 int64_t causes_enabled_since(const struct causes *causes, int agent);
+/* The step it owes that to; -1: none. */
+int64_t causes_enabled_by(const struct causes *causes, int agent);
 
 #endif

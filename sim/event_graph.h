@@ -96,6 +96,7 @@ void event_graph_fini(struct event_graph *graph);
 struct steady {
     enum steady_kind { STEADY_UNKNOWN, STEADY_EXACT, STEADY_DEADLOCK } kind;
     int64_t num_ns, den; /* EXACT: in lowest terms */
+    bool of_run; /* EXACT: of the order that comes about without luck (orbit.h), and no bound on others */
     /* EXACT: what takes time on the critical cycle, and the driver where it is on it; DEADLOCK: who
        waits in a circle for the next one; in order of time. */
     struct steady_part {

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "sim/orbit.h"
+
 static double seconds_now(clockid_t clock)
 {
     struct timespec now;
@@ -583,6 +585,17 @@ static void find_penalty(struct prediction *prediction)
     prediction->jitter_penalty = prediction->iteration.mean / exact_ns - 1;
 }
 
+/* By the event graph where there is one, else by a run that comes to repeat itself. */
+static enum status find_steady(struct prediction *prediction, struct diag *diag)
+{
+    const struct program *p = prediction->program;
+    struct steady *steady = &prediction->steady;
+    enum status status = steady_find(p, &prediction->timing, steady, diag);
+    if (status == STATUS_OK && steady->kind == STEADY_UNKNOWN && p->tasks)
+        status = orbit_find(p, &prediction->timing, steady, diag);
+    return status;
+}
+
 static enum status predict_into(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)
 {
@@ -604,7 +617,7 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     if (options->spread && options->spread->rank > 0)
         return status;
     if (status == STATUS_OK)
-        status = steady_find(prediction->program, &prediction->timing, &prediction->steady, diag);
+        status = find_steady(prediction, diag);
     if (status == STATUS_OK && options->exposed != EXPOSED_NEVER)
         status = slack_find(prediction->program, &prediction->timing, &prediction->steady,
                             &prediction->slack_ns, diag);

@@ -117,7 +117,7 @@ static void print_steady(const struct prediction *prediction, FILE *out)
 {
     const struct steady *steady = &prediction->steady;
     char time[UNITS_TEXT];
-    if (prediction->program->driver != DRIVER_CLOCK)
+    if (prediction->program->tasks == 0)
         return;
     fputs("  exact       ", out);
     switch (steady->kind) {

@@ -82,14 +82,15 @@ enum status slack_find(const struct program *program, const struct timing *timin
 {
     struct event_graph graph;
     *out_ns = NULL;
-    if (steady->kind != STEADY_EXACT)
+    if (steady->kind != STEADY_EXACT || steady->of_run)
         return STATUS_OK;
     enum status status = event_graph_build(program, timing, false, &graph, diag);
     if (status != STATUS_OK)
         return status;
     size_t events = (size_t)graph.event_count;
     struct search search = {.graph = &graph, .steady = steady};
-    if ((int64_t)graph.event_count * graph.edge_count * FEW_ROUNDS < SLACK_MOST_WORK) {
+    if (!*graph.why &&
+        (int64_t)graph.event_count * graph.edge_count * FEW_ROUNDS < SLACK_MOST_WORK) {
         search.far = calloc(events, sizeof *search.far);
         search.known = calloc(events, sizeof *search.known);
         *out_ns = calloc((size_t)program->tasks, sizeof **out_ns);
