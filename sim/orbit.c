@@ -33,7 +33,7 @@ struct orbit {
     int64_t compared, until_replaced; /* snapshots since `earlier`; so many until the next */
     int64_t now_ns;                   /* of the last step */
     bool retired;                     /* rank 0, since the last snapshot */
-    bool found, gave_up, failed;
+    bool found, gave_up, failed, deadlock;
 };
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
@@ -241,14 +241,28 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
+static enum status say_why(const struct orbit *orbit, struct steady *steady)
+{
+    const struct program *p = orbit->program;
+    int64_t iterations = machine_oldest(p, causes_state(orbit->causes), 0);
+    int alone = 1;
+    while (alone < p->ranks && p->fellows[alone] == p->fellows[0])
+        alone++;
+    if (orbit->deadlock)
+        snprintf(steady->why, sizeof steady->why, "the run comes to a deadlock");
+    else if (alone < p->ranks)
+        snprintf(steady->why, sizeof steady->why, "ranks 0 and %d never wait for each other",
+                 alone);
+    else
+        snprintf(steady->why, sizeof steady->why,
+                 "the run does not repeat itself within %" PRId64 " iterations", iterations);
+    return STATUS_OK;
+}
+
 static enum status describe(const struct orbit *orbit, struct steady *steady, struct diag *diag)
 {
-    if (!orbit->found) {
-        snprintf(steady->why, sizeof steady->why,
-                 "the run does not repeat itself within %" PRId64 " iterations",
-                 machine_oldest(orbit->program, causes_state(orbit->causes), 0));
-        return STATUS_OK;
-    }
+    if (!orbit->found)
+        return say_why(orbit, steady);
     int64_t ns = orbit->now.time_ns - orbit->earlier.time_ns;
     int64_t iterations = orbit->now.iteration - orbit->earlier.iteration;
     int64_t divisor = common_divisor(ns, iterations);
@@ -284,8 +298,10 @@ static enum status run(struct orbit *orbit, const struct program *program,
         return status;
     status = simulate_run(program, &means, &options, &result, diag);
     timing_fini(&means);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        orbit->deadlock = result.blocked_count > 0;
         simulation_fini(&result);
+    }
     if (orbit->failed)
         return diag_no_memory(diag);
     return orbit->found || orbit->gave_up ? STATUS_OK : status; /* it was stopped from here */

@@ -248,8 +248,9 @@ static void test_report(void)
         "\"steady_exact_why\":null,\"critical_cycle\":[\"Work\",\"Back\"],\"critical_parts\":[{",
         "exact       3.01 ms, limited by driver -> launch of Work -> Work -> Back");
     check_report(good, DRIVER_DATAFLOW,
-                 "\"steady_exact_ns\":null,\"steady_exact_ratio\":null,\"steady_exact_why\":\"only",
-                 "dataflow driver");
+                 "\"steady_exact_ns\":3000000,\"steady_exact_ratio\":[3000000,1],"
+                 "\"steady_exact_why\":null,\"critical_cycle\":[\"Work\",\"Back\"]",
+                 "exact       3.00 ms, limited by Work -> Back");
     check_report(TWO_STREAMS "intra_iter_deps: [[Copy, Work]]\nenqueue_order: [Copy, Work, Back]\n",
                  DRIVER_CLOCK, "\"steady_exact_why\":\"deadlock\",\"critical_cycle\":[",
                  "exact       deadlock, each waiting for the one before: launch of");

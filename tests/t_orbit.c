@@ -1,0 +1,230 @@
+/*
+ * t_orbit.c - the exact steady state found by running: that of the event graph where there is one, that of
+ * long simulations always, and tasks may take longer by their slack and no more.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/parse.h"
+#include "sim/orbit.h"
+#include "sim/simulate.h"
+#include "sim/slack.h"
+#include "tests/random_plan.h"
+#include "tests/tame_plan.h"
+#include "tests/tap.h"
+
+static struct diag diag;
+
+/* ---- against the event graph and long simulations -------------------------------------------- */
+
+enum { ITERATIONS = 500, MOST_PERIOD = 120 };
+
+struct clock {
+    int64_t over_ns[ITERATIONS];
+};
+
+static bool note_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
+                           int64_t retired_ns)
+{
+    struct clock *clock = context;
+    (void)rank;
+    (void)admitted_ns;
+    if (retired_ns > clock->over_ns[number])
+        clock->over_ns[number] = retired_ns;
+    return true;
+}
+
+/* Does some number of iterations, from any of the middle third on, take as long as that says? */
+static bool repeats(const struct clock *clock, const struct steady *steady)
+{
+    const int first = ITERATIONS / 3, last = 2 * ITERATIONS / 3;
+    for (int period = 1; period <= MOST_PERIOD; period++) {
+        bool good = true;
+        for (int i = first; good && i + period < last; i++)
+            good = (clock->over_ns[i + period] - clock->over_ns[i]) * steady->den ==
+                   steady->num_ns * period;
+        if (good)
+            return true;
+    }
+    return false;
+}
+
+struct tally {
+    int found, by_graph, wrong, unknown, drivers[3];
+};
+
+/* What takes time on the critical cycle adds up to its iterations. */
+static bool adds_up(const struct steady *steady)
+{
+    int64_t ns = 0;
+    for (int i = 0; i < steady->part_count; i++)
+        ns += steady->parts[i].ns;
+    return ns * steady->den == steady->num_ns * steady->iterations;
+}
+
+static bool as_simulated(const struct program *program, const struct timing *timing,
+                         const struct steady *steady)
+{
+    struct clock clock = {{0}};
+    struct simulation_result result;
+    const struct simulate_observer observer = {.context = &clock, .iteration = note_iteration};
+    const struct simulate_options options = {.observer = &observer};
+    if (simulate_run(program, timing, &options, &result, &diag) != STATUS_OK)
+        return false;
+    bool good = result.blocked_count || repeats(&clock, steady);
+    simulation_fini(&result);
+    return good;
+}
+
+static void check_program(struct tally *tally, const struct program *program,
+                          const struct timing *timing, const char *text, uint64_t seed)
+{
+    struct steady by_run, by_graph;
+    if (orbit_find(program, timing, &by_run, &diag) != STATUS_OK ||
+        steady_find(program, timing, &by_graph, &diag) != STATUS_OK) {
+        tap_ok(0, "seed %" PRIu64 " is looked at", seed);
+        return;
+    }
+    bool both = by_run.kind == STEADY_EXACT && by_graph.kind == STEADY_EXACT;
+    bool good =
+        by_run.kind != STEADY_EXACT || (adds_up(&by_run) && as_simulated(program, timing, &by_run));
+    good &= by_run.kind != STEADY_EXACT || by_graph.kind != STEADY_DEADLOCK;
+    good &= !both || (by_run.num_ns == by_graph.num_ns && by_run.den == by_graph.den);
+    tally->found += by_run.kind == STEADY_EXACT;
+    tally->drivers[program->driver] += by_run.kind == STEADY_EXACT;
+    tally->unknown += by_run.kind == STEADY_UNKNOWN;
+    tally->by_graph += both;
+    if (!good && tally->wrong++ < 3)
+        tap_note("seed %" PRIu64 ", %s: by a run %" PRId64 "/%" PRId64
+                 " (%d), by the graph %" PRId64 "/%" PRId64 " (%d)\n%s",
+                 seed, driver_key(program->driver), by_run.num_ns, by_run.den, by_run.kind,
+                 by_graph.num_ns, by_graph.den, by_graph.kind, text);
+    steady_fini(&by_run);
+    steady_fini(&by_graph);
+}
+
+typedef void program_check(struct tally *tally, const struct program *program,
+                           const struct timing *timing, const char *text, uint64_t seed);
+
+static void with_program(const char *text, uint64_t seed, enum driver driver, int ranks,
+                         program_check *check, struct tally *tally)
+{
+    struct plan plan;
+    struct program *program;
+    struct timing timing;
+    const struct program_options options = {
+        .driver = driver, .iterations = ITERATIONS, .ranks = ranks};
+    if (!text || plan_parse("random.yaml", text, strlen(text), &plan, &diag) != STATUS_OK) {
+        tap_ok(0, "random plan %" PRIu64 " is good", seed);
+        return;
+    }
+    plan.pipeline.batches = NULL; /* a few iterations are no steady state */
+    if (program_build(&plan, &options, &program, &diag) == STATUS_OK) {
+        if (timing_init(&timing, program, NULL, 0, &diag) == STATUS_OK) {
+            check(tally, program, &timing, text, seed);
+            timing_fini(&timing);
+        }
+        program_close(program);
+    }
+    plan_fini(&plan);
+}
+
+static char *wild_plan(uint64_t seed)
+{
+    return random_plan(seed, RANDOM_PIPELINE);
+}
+
+static void test_plans(const char *what, char *(*make)(uint64_t seed), int least)
+{
+    struct tally tally = {0};
+    int count = getenv("SWSIM_LONG") ? 3000 : 150;
+    for (int i = 0; i < count; i++) {
+        char *text = make((uint64_t)i);
+        for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++)
+            with_program(text, (uint64_t)i, driver, 0, check_program, &tally);
+        free(text);
+    }
+    tap_is_int(tally.wrong, 0,
+               "%s plans, seeds 0 .. %d: %d steady states, as simulated; %d as by the event graph",
+               what, count - 1, tally.found, tally.by_graph);
+    tap_ok(tally.drivers[DRIVER_DATAFLOW] * 100 >= count * least,
+           "%d of %d under data-flow; %d in all are not known", tally.drivers[DRIVER_DATAFLOW],
+           count, tally.unknown);
+}
+
+/* ---- slack, by simulation -------------------------------------------------------------------- */
+
+/* Is an iteration longer, when the task takes so much longer? */
+static bool is_longer(const struct program *program, const struct timing *timing, int task,
+                      int64_t more_ns, const struct steady *than, bool *known)
+{
+    struct timing changed;
+    struct steady steady = {0};
+    *known = false;
+    if (timing_without(&changed, timing, -1, &diag) != STATUS_OK) /* a copy */
+        return false;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].task == task && changed.ops[i].name && !changed.ops[i].host)
+            changed.ops[i].mean_ns += more_ns;
+    if (orbit_find(program, &changed, &steady, &diag) == STATUS_OK)
+        *known = steady.kind == STEADY_EXACT;
+    timing_fini(&changed);
+    bool longer =
+        *known && (__int128)steady.num_ns * than->den > (__int128)than->num_ns * steady.den;
+    steady_fini(&steady);
+    return longer;
+}
+
+static void check_slacks(struct tally *tally, const struct program *program,
+                         const struct timing *timing, const char *text, uint64_t seed)
+{
+    struct steady steady;
+    int64_t *slack_ns = NULL;
+    if (steady_find(program, timing, &steady, &diag) != STATUS_OK ||
+        slack_find(program, timing, &steady, &slack_ns, &diag) != STATUS_OK) {
+        tap_ok(0, "seed %" PRIu64 " has slacks", seed);
+        return;
+    }
+    for (int t = 0; slack_ns && t < program->tasks; t++) {
+        bool known[2];
+        if (slack_ns[t] < 0 || program->plan->pipeline.tasks[t].work.kind == WORK_HOST)
+            continue;
+        bool still = !is_longer(program, timing, t, slack_ns[t], &steady, &known[0]);
+        bool longer = is_longer(program, timing, t, slack_ns[t] + 1, &steady, &known[1]);
+        tally->found += known[0] && known[1];
+        if ((still || !known[0]) && (longer || !known[1]))
+            continue;
+        if (tally->wrong++ < 3)
+            tap_note("seed %" PRIu64 ", %s: slack %" PRId64 "\n%s", seed,
+                     program->plan->pipeline.tasks[t].name, slack_ns[t], text);
+    }
+    free(slack_ns);
+    steady_fini(&steady);
+}
+
+static void test_slack(void)
+{
+    struct tally tally = {0};
+    int count = getenv("SWSIM_LONG") ? 1000 : 60;
+    for (int i = 0; i < count; i++) {
+        char *text = calm_plan((uint64_t)i);
+        with_program(text, (uint64_t)i, DRIVER_CLOCK, 1, check_slacks, &tally);
+        free(text);
+    }
+    tap_is_int(tally.wrong, 0,
+               "by its slack a task may take longer, by 1 ns more it may not: seeds 0 .. %d",
+               count - 1);
+    tap_ok(tally.found > count, "%d tasks were simulated", tally.found);
+}
+
+int main(void)
+{
+    diag_init(&diag);
+    test_plans("random", wild_plan, 20);
+    test_plans("tame random", tame_plan, 20);
+    test_plans("calm random", calm_plan, 20);
+    test_slack();
+    diag_fini(&diag);
+    return tap_done();
+}
