@@ -155,6 +155,7 @@ bool causes_take(struct causes *causes, int64_t time_ns, struct transition trans
                               .op = effect.op,
                               .kind = effect.kind,
                               .iteration = effect.iteration,
+                              .violated = effect.violated,
                               .wait = ready->wait};
     end_of_callback(causes, &step);
     int64_t number = causes->count;

@@ -27,7 +27,8 @@ struct cause_step {
     int agent;
     int op; /* -1: a driver's step */
     enum effect_kind kind;
-    int64_t iteration; /* as in struct effect */
+    int64_t iteration; /* as in struct effect, and `violated` too */
+    unsigned violated;
     struct wait wait; /* what the agent waited for until then; CAUSE_NONE: for nothing but itself. A
                           communicator: PEER where some of its members had come before */
 };

@@ -308,7 +308,7 @@ static bool try_cycles(struct solver *s)
 {
     bool found = false;
     int before = s->stamp;
-    for (int start = 0; start < s->nodes; start++) {
+    for (int start = s->nodes - 1; start >= 0; start--) {
         int v = start, walk = ++s->stamp;
         while (s->seen[v] <= before && s->policy[v] != NONE) {
             s->seen[v] = walk;

@@ -96,7 +96,11 @@ void event_graph_fini(struct event_graph *graph);
 struct steady {
     enum steady_kind { STEADY_UNKNOWN, STEADY_EXACT, STEADY_DEADLOCK } kind;
     int64_t num_ns, den; /* EXACT: in lowest terms */
-    bool of_run; /* EXACT: of the order that comes about without luck (orbit.h), and no bound on others */
+    enum steady_way {
+        STEADY_BY_GRAPH,  /* event_graph_build */
+        STEADY_BY_CAUSES, /* causal_graph.h */
+        STEADY_BY_RUN /* orbit.h: of the order that comes about without luck, and no bound on others */
+    } way;
     /* EXACT: what takes time on the critical cycle, and the driver where it is on it; DEADLOCK: who
        waits in a circle for the next one; in order of time. */
     struct steady_part {
@@ -112,6 +116,9 @@ struct steady {
 /* Failures as for event_graph_build and cycle_ratio_find; *out is set on success only. */
 enum status steady_find(const struct program *program, const struct timing *timing,
                         struct steady *out, struct diag *diag);
+/* The same of a graph that was found one way or the other. */
+enum status steady_of_graph(const struct event_graph *graph, enum steady_way way,
+                            struct steady *out, struct diag *diag);
 void steady_fini(struct steady *steady);
 
 #endif

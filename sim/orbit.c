@@ -267,7 +267,7 @@ static enum status describe(const struct orbit *orbit, struct steady *steady, st
     int64_t iterations = orbit->now.iteration - orbit->earlier.iteration;
     int64_t divisor = common_divisor(ns, iterations);
     steady->kind = STEADY_EXACT;
-    steady->of_run = true;
+    steady->way = STEADY_BY_RUN;
     steady->num_ns = ns / divisor;
     steady->den = iterations / divisor;
     return list_parts(orbit, steady) ? STATUS_OK : diag_no_memory(diag);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "sim/causal_graph.h"
 #include "sim/orbit.h"
 
 static double seconds_now(clockid_t clock)
@@ -585,12 +586,24 @@ static void find_penalty(struct prediction *prediction)
     prediction->jitter_penalty = prediction->iteration.mean / exact_ns - 1;
 }
 
+static enum status find_by_causes(struct prediction *prediction, struct diag *diag)
+{
+    struct event_graph graph = {0};
+    enum status status = causal_graph_build(prediction->program, &prediction->timing, &graph, diag);
+    if (status == STATUS_OK)
+        status = steady_of_graph(&graph, STEADY_BY_CAUSES, &prediction->steady, diag);
+    event_graph_fini(&graph);
+    return status;
+}
+
 /* By the event graph where there is one, else by a run that comes to repeat itself. */
 static enum status find_steady(struct prediction *prediction, struct diag *diag)
 {
     const struct program *p = prediction->program;
     struct steady *steady = &prediction->steady;
     enum status status = steady_find(p, &prediction->timing, steady, diag);
+    if (status == STATUS_OK && steady->kind == STEADY_UNKNOWN && p->tasks)
+        status = find_by_causes(prediction, diag);
     if (status == STATUS_OK && steady->kind == STEADY_UNKNOWN && p->tasks)
         status = orbit_find(p, &prediction->timing, steady, diag);
     return status;

@@ -127,6 +127,8 @@ static void print_steady(const struct prediction *prediction, FILE *out)
     }
     if (steady->kind == STEADY_EXACT && prediction->timing.varies)
         fputs(" without jitter", out);
+    if (steady->kind == STEADY_EXACT && steady->way == STEADY_BY_RUN)
+        fputs(", as the run repeats itself", out);
     if (steady->kind == STEADY_EXACT)
         fputs(steady->part_count ? ", limited by " : "", out);
     print_parts(prediction, out);
@@ -780,6 +782,7 @@ static void write_critical_cycle(const struct prediction *prediction, struct jso
 /* The ratio is the exact figure, `steady_exact_ns` the nearest whole number. */
 static void write_steady(const struct prediction *prediction, struct json *json)
 {
+    static const char *const ways[] = {"event_graph", "causes", "run"};
     const struct steady *steady = &prediction->steady;
     bool exact = steady->kind == STEADY_EXACT;
     json_put_double(json, "steady_exact_ns", round(steady_ns(steady)));
@@ -792,6 +795,7 @@ static void write_steady(const struct prediction *prediction, struct json *json)
     } else {
         json_null(json);
     }
+    json_put_string(json, "steady_exact_way", exact ? ways[steady->way] : NULL);
     json_put_string(json, "steady_exact_why",
                     exact                             ? NULL
                     : steady->kind == STEADY_DEADLOCK ? "deadlock"

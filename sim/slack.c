@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "sim/causal_graph.h"
+
 /* What a search usually takes. */
 enum { FEW_ROUNDS = 8 };
 
@@ -82,9 +84,11 @@ enum status slack_find(const struct program *program, const struct timing *timin
 {
     struct event_graph graph;
     *out_ns = NULL;
-    if (steady->kind != STEADY_EXACT || steady->of_run)
+    if (steady->kind != STEADY_EXACT || steady->way == STEADY_BY_RUN)
         return STATUS_OK;
-    enum status status = event_graph_build(program, timing, false, &graph, diag);
+    enum status status = steady->way == STEADY_BY_CAUSES
+                             ? causal_graph_build(program, timing, &graph, diag)
+                             : event_graph_build(program, timing, false, &graph, diag);
     if (status != STATUS_OK)
         return status;
     size_t events = (size_t)graph.event_count;

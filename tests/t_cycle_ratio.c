@@ -245,12 +245,13 @@ static void test_report(void)
     check_report(
         good, DRIVER_CLOCK,
         "\"steady_exact_ns\":3010000,\"steady_exact_ratio\":[3010000,1],"
-        "\"steady_exact_why\":null,\"critical_cycle\":[\"Work\",\"Back\"],\"critical_parts\":[{",
+        "\"steady_exact_way\":\"event_graph\",\"steady_exact_why\":null,\"critical_cycle\":[\"Work\",\"Back\"],\"critical_parts\":[{",
         "exact       3.01 ms, limited by driver -> launch of Work -> Work -> Back");
     check_report(good, DRIVER_DATAFLOW,
                  "\"steady_exact_ns\":3000000,\"steady_exact_ratio\":[3000000,1],"
-                 "\"steady_exact_why\":null,\"critical_cycle\":[\"Work\",\"Back\"]",
-                 "exact       3.00 ms, limited by Work -> Back");
+                 "\"steady_exact_way\":\"run\",\"steady_exact_why\":null,"
+                 "\"critical_cycle\":[\"Work\",\"Back\"]",
+                 "exact       3.00 ms, as the run repeats itself, limited by Work -> Back");
     check_report(TWO_STREAMS "intra_iter_deps: [[Copy, Work]]\nenqueue_order: [Copy, Work, Back]\n",
                  DRIVER_CLOCK, "\"steady_exact_why\":\"deadlock\",\"critical_cycle\":[",
                  "exact       deadlock, each waiting for the one before: launch of");
