@@ -22,65 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/event_graph_internal.h"
+
 enum { NONE = -1 };
 
 static const struct event_ref no_ref = {EVENT_NONE, 0, false};
-
-/* A collective that all members of a communicator take part in. */
-struct joint {
-    int event; /* NONE: no member has come to it in the walk */
-    int stage; /* by which the event's period is counted */
-};
-
-/* What a thread can be held up by, in its order. */
-struct note {
-    enum { NOTE_HOST, NOTE_AWAIT, NOTE_TICKET } kind;
-    struct event_ref until;
-    int task, on; /* whose instance; AWAIT: the task waited for */
-    int begin;    /* event of the instance */
-};
-struct notes {
-    struct note *items;
-    size_t count, cap;
-};
-
-/* What is pushed to a stream, in its order. */
-struct item {
-    enum { ITEM_WAIT, ITEM_WORK, ITEM_RECORD } kind;
-    int task, on;            /* whose instance; WAIT: the task waited for */
-    int begin;               /* event of the instance */
-    size_t noted;            /* notes of its thread so far */
-    struct event_ref pushed; /* the thread, then */
-    struct event_ref until;  /* WAIT: the event; WORK, RECORD: the event of the graph */
-    struct event_ref member; /* WORK: a collective: when its communicator is free */
-    int lane;                /* of that communicator's member */
-};
-struct items {
-    struct item *items;
-    size_t count, cap;
-};
-
-struct builder {
-    const struct program *p;
-    const struct timing *timing;
-    struct arena scratch;
-    struct event_graph out;
-    size_t edge_cap, link_cap, event_cap, closed_cap, op_cap, idle_cap;
-    bool *closed;             /* per event: something depends on it */
-    struct joint *joints;     /* per communicator and task */
-    int *positions;           /* per rank and task: in enqueue order */
-    int *stream_threads;      /* who pushes; NONE: nobody */
-    int *items, *first_item;  /* per stream: pushed by an iteration; its first slot */
-    int *walked;              /* per stream: items of the period walked so far */
-    struct event_ref *pushed; /* per stream: the thread, when it pushed last */
-    struct event_ref *slots;
-    struct notes *notes;      /* per thread */
-    struct items *pushes;     /* per stream */
-    struct event_ref *serves; /* per rank and task: the end of its turn */
-    int begin;                /* the event at which the instance in hand began */
-    int slot_threads, slot_streams, slot_members, slot_served, slot_events, slot_signals;
-    int slot_count;
-};
 
 /* Where the walk is. */
 struct place {
@@ -89,9 +35,7 @@ struct place {
 
 /* ---- is there an event graph? ---------------------------------------------------------------- */
 
-static bool refuse(struct builder *b, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static bool refuse(struct builder *b, const char *format, ...)
+bool event_graph_refuse(struct builder *b, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -132,30 +76,31 @@ static bool may_apply(struct builder *b)
     const struct program *p = b->p;
     const struct machine_spec *machine = &p->plan->machine;
     if (p->tasks == 0)
-        return refuse(b, "only pipelines have a steady state");
+        return event_graph_refuse(b, "only pipelines have a steady state");
     if (p->driver != DRIVER_CLOCK)
-        return refuse(b, "only the clock driver hands out work in a fixed order");
+        return event_graph_refuse(b, "only the clock driver hands out work in a fixed order");
     const char *shared = sharing_why(p, &b->scratch);
     if (shared)
-        return refuse(b, "streams share %s: how long work takes depends on what else runs", shared);
+        return event_graph_refuse(
+            b, "streams share %s: how long work takes depends on what else runs", shared);
     if (machine->sm_slots || p->hw_queue_count)
-        return refuse(b, "streams compete for %s",
-                      machine->sm_slots ? "residency slots" : "hardware queues");
+        return event_graph_refuse(b, "streams compete for %s",
+                                  machine->sm_slots ? "residency slots" : "hardware queues");
     if (machine->lazy_load || machine->first_use_blocks || machine->launch_order_implicit)
-        return refuse(b, "machine.%s is not part of the event graph",
-                      machine->lazy_load          ? "lazy_load"
-                      : machine->first_use_blocks ? "first_use_blocks"
-                                                  : "launch_order_implicit");
+        return event_graph_refuse(b, "machine.%s is not part of the event graph",
+                                  machine->lazy_load          ? "lazy_load"
+                                  : machine->first_use_blocks ? "first_use_blocks"
+                                                              : "launch_order_implicit");
     for (int rank = 1; rank < p->ranks; rank++)
         if (p->ends[rank] != p->ends[0])
-            return refuse(b, "ranks have different amounts of data");
+            return event_graph_refuse(b, "ranks have different amounts of data");
     if (!stages_fit(p))
-        return refuse(b, "a rank has stages the other ranks do not have");
+        return event_graph_refuse(b, "a rank has stages the other ranks do not have");
     if (!p->slots_safe)
-        return refuse(b, "slots of signals and events may be reused too early");
+        return event_graph_refuse(b, "slots of signals and events may be reused too early");
     bool never_full = p->plan->pipeline.retire == RETIRE_DEVICE && machine->launch_queue == 0;
     if (p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP && !never_full)
-        return refuse(b, "which dependences are skipped depends on the timing");
+        return event_graph_refuse(b, "which dependences are skipped depends on the timing");
     return true;
 }
 
@@ -214,18 +159,21 @@ static bool orders_are_fixed(struct builder *b, int *locks, struct issuers *memb
         for (struct scan scan = {.rank = rank}; (op = scan_next(b, &scan));) {
             int thread = scan.place.thread;
             if (op->kind == OP_GROUP)
-                return refuse(b, "sends and receives are not part of the event graph");
+                return event_graph_refuse(b, "sends and receives are not part of the event graph");
             if (pushes(op) && !claim(&b->stream_threads[op->stream], thread))
-                return refuse(b, "several threads push to stream %s", p->streams[op->stream].name);
+                return event_graph_refuse(b, "several threads push to stream %s",
+                                          p->streams[op->stream].name);
             if (op->kind == OP_LOCK && !claim(&locks[op->object], thread))
-                return refuse(b, "threads compete for lock %s", p->lock_names[op->object]);
+                return event_graph_refuse(b, "threads compete for lock %s",
+                                          p->lock_names[op->object]);
             if (op->kind == OP_SYNC && op->sync != SYNC_STREAM && !one_worker)
-                return refuse(b, "several threads submit to a device that one of them waits for");
+                return event_graph_refuse(
+                    b, "several threads submit to a device that one of them waits for");
             if (op->kind == OP_COLLECTIVE &&
                 !note_issuer(&members[p->comms[op->comm].first_member + op->member], thread,
                              plan_task(p->plan, rank, op->task)->globally_ordered))
-                return refuse(b, "several threads issue collectives of communicator %s",
-                              p->comms[op->comm].name);
+                return event_graph_refuse(b, "several threads issue collectives of communicator %s",
+                                          p->comms[op->comm].name);
         }
     }
     return true;
@@ -280,8 +228,8 @@ static bool collectives_agree(struct builder *b, struct follower *first, struct 
             find_followers(b, c, comm->members[m], other);
             for (int task = 0; task < p->tasks; task++)
                 if (!same_followers(&first[task], &other[task]))
-                    return refuse(b, "ranks disagree about the collectives of communicator %s",
-                                  comm->name);
+                    return event_graph_refuse(
+                        b, "ranks disagree about the collectives of communicator %s", comm->name);
         }
     }
     return true;
@@ -336,11 +284,6 @@ static struct event_ref of_slot(int slot, int height)
     return (struct event_ref){~slot, height, false};
 }
 
-static struct event_ref at_event(int event)
-{
-    return (struct event_ref){event, 0, false};
-}
-
 static bool is_open(const struct builder *b, const struct event_ref *at)
 {
     return at->event >= 0 && at->height == 0 && !at->end && b->out.event_count > 0 &&
@@ -355,7 +298,7 @@ static void join(struct builder *b, int lane, struct event_ref other, int other_
     if (!is_open(b, at)) {
         int event = new_event(b, kind, place);
         add_cause(b, *at, event, 0, lane);
-        *at = at_event(event);
+        *at = ref_at(event);
     }
     add_cause(b, other, at->event, 0, other_lane);
 }
@@ -370,7 +313,7 @@ static void spend(struct builder *b, int lane, const struct op *op, enum event_k
     if (!fresh) {
         int event = new_event(b, kind, place);
         add_cause(b, *at, event, 0, lane);
-        *at = at_event(event);
+        *at = ref_at(event);
     }
     add_op(b, at->event, op);
     at->end = true;
@@ -616,7 +559,7 @@ static void add_driver(struct builder *b, int rank, int driver)
 {
     const struct program *p = b->p;
     enum retire_rule retire = p->plan->pipeline.retire;
-    add_cause(b, at_event(driver), driver, 1, b->slot_count + rank);
+    add_cause(b, ref_at(driver), driver, 1, b->slot_count + rank);
     for (int task = 0; task < p->tasks; task++) {
         int family = rank * p->tasks + task, stage = plan_task(p->plan, rank, task)->stage;
         int slot = retire == RETIRE_DEVICE ? b->slot_events : b->slot_signals;
@@ -640,182 +583,12 @@ static void walk_rank(struct builder *b, int rank)
             bool first = thread->event < 0;
             b->begin = new_event(b, EVENT_HOST, place);
             add_cause(b, *thread, b->begin, 0, b->slot_threads + place->thread);
-            add_cause(b, at_event(driver), b->begin, 0, first ? EVENT_WAIT : EVENT_SPARE);
-            *thread = at_event(b->begin);
+            add_cause(b, ref_at(driver), b->begin, 0, first ? EVENT_WAIT : EVENT_SPARE);
+            *thread = ref_at(b->begin);
             task = place->task;
         }
         walk_op(b, op, place);
     }
-}
-
-/* ---- why streams are idle -------------------------------------------------------------------- */
-
-static void add_idle(struct builder *b, struct event_ref until, struct event_ref pushed, int owner,
-                     int height, struct stall why)
-{
-    if (b->out.idle_count == EVENT_MOST_IDLES)
-        return; /* it is refused in the end */
-    if (!arena_grow(&b->out.arena, (void **)&b->out.idles, (size_t)b->out.idle_count, &b->idle_cap,
-                    sizeof *b->out.idles))
-        return;
-    b->out.idles[b->out.idle_count++] =
-        (struct event_idle){until, pushed, {owner, height, false}, NONE, why};
-}
-
-/* What was added last waits for the last one of a FIFO. */
-static void set_lane(struct builder *b, int lane)
-{
-    if (!b->out.arena.failed && b->out.idle_count > 0)
-        b->out.idles[b->out.idle_count - 1].lane = lane;
-}
-
-static struct event_ref earlier(struct event_ref ref, int height)
-{
-    ref.height += height;
-    return ref;
-}
-
-/* The turn of T: those of the other ordered tasks come first, from the one after T's last turn on. */
-static void add_turns(struct builder *b, int rank, const struct note *note)
-{
-    const struct program *p = b->p;
-    int own = b->positions[rank * p->tasks + note->task];
-    for (int k = 1; k < p->tasks; k++) {
-        int position = (own + k) % p->tasks, task = p->order[rank][position];
-        struct event_ref served = b->serves[rank * p->tasks + task];
-        if (served.event == EVENT_NONE)
-            continue;
-        add_idle(b, earlier(served, position > own), no_ref, note->begin, 0,
-                 (struct stall){STALL_HEAD_OF_LINE, task});
-    }
-}
-
-/* What held up the thread, seen from a stream that waits for a push of task `next`: an instance in
-   front of it, or its own. */
-static void add_note(struct builder *b, int rank, const struct note *note, int height, bool own)
-{
-    struct stall why = {STALL_HEAD_OF_LINE, note->task};
-    if (note->kind == NOTE_HOST)
-        why.cause = STALL_HOST;
-    else if (own && note->kind == NOTE_AWAIT)
-        why = (struct stall){STALL_DEPENDENCE, note->on};
-    if (own && note->kind == NOTE_TICKET) {
-        add_turns(b, rank, note);
-        return;
-    }
-    add_idle(b, earlier(note->until, height), no_ref, note->begin, height, why);
-    if (note->kind == NOTE_TICKET)
-        set_lane(b, b->slot_served + rank);
-}
-
-/* Where the list of one piece of work is. */
-struct telling {
-    int rank, thread, driver;
-    const struct item *work;
-    size_t noted; /* notes of the thread told so far, of this period or the one before */
-    int height;   /* of those notes: 1 while it is the one before */
-};
-
-static void tell_notes(struct builder *b, struct telling *telling, size_t up_to, int height)
-{
-    const struct notes *notes = &b->notes[telling->thread];
-    while (telling->height > height || telling->noted < up_to) {
-        if (telling->noted == notes->count) {
-            telling->noted = 0;
-            telling->height--;
-            continue;
-        }
-        const struct note *note = &notes->items[telling->noted++];
-        add_note(b, telling->rank, note, telling->height, note->begin == telling->work->begin);
-    }
-}
-
-/* Until the period of the work has come, or a wait has been pushed in front of it. */
-static void tell_period(struct builder *b, struct telling *telling, struct event_ref pushed)
-{
-    add_idle(b, at_event(telling->driver), pushed, EVENT_NONE, 0,
-             (struct stall){STALL_CLOCK, STALL_NOBODY});
-}
-
-/* A wait in front of the work, pushed `height` periods before it. */
-static void tell_wait(struct builder *b, struct telling *telling, const struct item *item,
-                      int height)
-{
-    struct event_ref pushed = earlier(item->pushed, height);
-    tell_period(b, telling, pushed);
-    tell_notes(b, telling, item->noted, height);
-    add_idle(b, earlier(item->until, height), pushed, item->begin, height,
-             (struct stall){STALL_DEPENDENCE, item->on});
-}
-
-/* Items first .. last of a stream, the last one being work; they may begin in the period before. */
-static void tell_work(struct builder *b, int stream, int first, int last)
-{
-    const struct items *items = &b->pushes[stream];
-    const int count = (int)items->count;
-    const struct item *work = &items->items[last % count];
-    int rank = b->p->streams[stream].rank, before = (first + count - 1) % count;
-    int periods = last / count;
-    struct telling telling = {.rank = rank,
-                              .thread = b->stream_threads[stream],
-                              .driver = b->out.drivers[rank],
-                              .work = work,
-                              .noted = items->items[before].noted,
-                              .height = periods - (first - 1) / count};
-    for (int k = first; k < last; k++)
-        if (items->items[k % count].kind == ITEM_WAIT)
-            tell_wait(b, &telling, &items->items[k % count], periods - k / count);
-    tell_period(b, &telling, no_ref);
-    tell_notes(b, &telling, work->noted, 0);
-    if (work->member.event == EVENT_NONE)
-        return;
-    struct event_ref joint = work->until;
-    joint.end = false;
-    add_idle(b, work->member, no_ref, work->begin, 0, (struct stall){STALL_RESOURCE, STALL_NOBODY});
-    set_lane(b, work->lane);
-    add_idle(b, joint, no_ref, work->begin, 0, (struct stall){STALL_PEER, STALL_NOBODY});
-}
-
-static bool has_work(const struct items *items)
-{
-    for (size_t i = 0; i < items->count; i++)
-        if (items->items[i].kind == ITEM_WORK)
-            return true;
-    return false;
-}
-
-/* What counts as work of a stream; the first one's list begins behind the last one. */
-static void tell_stream(struct builder *b, int stream)
-{
-    const struct items *items = &b->pushes[stream];
-    const int count = (int)items->count;
-    bool work = has_work(items);
-    int last = NONE;
-    for (int k = 0; k < count; k++)
-        if (items->items[k].kind == (work ? ITEM_WORK : ITEM_RECORD))
-            last = k - count;
-    for (int k = 0; k < count && !b->out.arena.failed; k++) {
-        const struct item *item = &items->items[k];
-        if (item->kind != (work ? ITEM_WORK : ITEM_RECORD))
-            continue;
-        int first = b->out.idle_count;
-        tell_work(b, stream, last + 1 + count, k + count);
-        b->out.works[b->out.work_count++] =
-            (struct event_work){stream, item->until, work, first, b->out.idle_count - first};
-        last = k;
-    }
-}
-
-static void tell_streams(struct builder *b)
-{
-    size_t most = 0;
-    for (int s = 0; s < b->p->stream_count; s++)
-        most += b->pushes[s].count;
-    b->out.works = ARENA_ARRAY(&b->out.arena, most, struct event_work);
-    for (int s = 0; b->out.works && s < b->p->stream_count; s++)
-        tell_stream(b, s);
-    if (b->out.idle_count >= EVENT_MOST_IDLES)
-        refuse(b, "the plan is too large");
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */
@@ -965,7 +738,7 @@ enum status event_graph_build(const struct program *program, const struct timing
     for (int rank = 0; good && rank < program->ranks; rank++)
         walk_rank(&b, rank);
     if (good && reasons && !b.scratch.failed && !b.out.arena.failed)
-        tell_streams(&b);
+        event_graph_tell(&b);
     bool failed = b.scratch.failed || b.out.arena.failed;
     if (good && !failed)
         resolve_slots(&b);
