@@ -263,7 +263,7 @@ static bool build(struct builder *b)
     for (int agent = 0; agent < b->p->agent_count; agent++) {
         if (!takes_part(b->p, agent))
             continue;
-        struct causes *causes = causes_open(&b->cut);
+        struct causes *causes = causes_open(&b->cut, false);
         if (!causes) {
             b->scratch.failed = true;
             return false;

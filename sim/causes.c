@@ -17,7 +17,8 @@ struct readiness {
 struct causes {
     struct program lean; /* without the happens-before rows, which nobody asks for */
     const struct program *program;
-    struct state *state, *before; /* after and before the last step */
+    struct state *state,
+        *before; /* after and before the last step; NULL: nobody asks for reasons */
     struct readiness *agents;
     struct cause_step *steps; /* steps[n - first] is number n */
     int64_t first, count;     /* count: of all, with those that are forgotten */
@@ -33,7 +34,7 @@ static bool takes_part(const struct program *p, int agent)
     return kind == AGENT_THREAD || kind == AGENT_STREAM || kind == AGENT_COMM;
 }
 
-struct causes *causes_open(const struct program *program)
+struct causes *causes_open(const struct program *program, bool reasons)
 {
     struct causes *causes = calloc(1, sizeof *causes);
     if (!causes)
@@ -44,9 +45,9 @@ struct causes *causes_open(const struct program *program)
     causes->lean.at.bytes = causes->lean.at.rows_at;
     const struct program *p = causes->program = &causes->lean;
     causes->state = machine_state(p);
-    causes->before = machine_state(p);
+    causes->before = reasons ? machine_state(p) : NULL;
     causes->agents = calloc((size_t)p->agent_count, sizeof *causes->agents);
-    if (!causes->state || !causes->before || !causes->agents) {
+    if (!causes->state || (reasons && !causes->before) || !causes->agents) {
         causes_close(causes);
         return NULL;
     }
@@ -123,9 +124,9 @@ static void look_at(struct causes *causes, int agent, int actor, int64_t number,
     ready->from = number;
     ready->since_ns = now_ns;
     ready->wait = no_wait;
-    if (p->agents[agent].kind == AGENT_COMM)
+    if (p->agents[agent].kind == AGENT_COMM && causes->before)
         ready->wait = peers_wait(causes, p->agents[agent].index, actor, now_ns);
-    else if (agent != actor)
+    else if (agent != actor && causes->before)
         machine_why(p, causes->before, agent, &ready->wait);
 }
 
@@ -146,7 +147,8 @@ bool causes_take(struct causes *causes, int64_t time_ns, struct transition trans
     const struct program *p = causes->program;
     struct readiness *ready = &causes->agents[transition.agent];
     struct effect effect;
-    machine_copy(p, causes->before, causes->state);
+    if (causes->before)
+        machine_copy(p, causes->before, causes->state);
     machine_step(p, causes->state, transition, &effect);
     struct cause_step step = {.time_ns = time_ns,
                               .enabled_ns = ready->since_ns,

@@ -33,8 +33,9 @@ struct cause_step {
                           communicator: PEER where some of its members had come before */
 };
 
-/* NULL: memory is exhausted. The program must outlive it. */
-struct causes *causes_open(const struct program *program);
+/* `reasons`: every step says what its agent waited for; else `wait` is CAUSE_NONE. NULL: memory is
+   exhausted. The program must outlive it. */
+struct causes *causes_open(const struct program *program, bool reasons);
 void causes_close(struct causes *causes);
 
 /* The next step of the run. false: memory is exhausted. */

@@ -308,7 +308,7 @@ static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
 static bool allocate(struct path_watch *watch)
 {
     size_t tasks = (size_t)watch->program->tasks;
-    watch->causes = causes_open(watch->program);
+    watch->causes = causes_open(watch->program, true);
     if (tasks)
         watch->kept.shares = calloc(2 * tasks, sizeof *watch->kept.shares);
     return watch->causes && (!tasks || watch->kept.shares);

@@ -241,18 +241,25 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
+/* A rank that shares no communicator with rank 0, not even through others, so that they drift apart. */
+static int first_stranger(const struct program *p)
+{
+    int rank = 1;
+    while (rank < p->ranks && p->fellows[rank] == p->fellows[0])
+        rank++;
+    return rank;
+}
+
 static enum status say_why(const struct orbit *orbit, struct steady *steady)
 {
     const struct program *p = orbit->program;
     int64_t iterations = machine_oldest(p, causes_state(orbit->causes), 0);
-    int alone = 1;
-    while (alone < p->ranks && p->fellows[alone] == p->fellows[0])
-        alone++;
+    int stranger = first_stranger(p);
     if (orbit->deadlock)
         snprintf(steady->why, sizeof steady->why, "the run comes to a deadlock");
-    else if (alone < p->ranks)
+    else if (stranger < p->ranks)
         snprintf(steady->why, sizeof steady->why, "ranks 0 and %d never wait for each other",
-                 alone);
+                 stranger);
     else
         snprintf(steady->why, sizeof steady->why,
                  "the run does not repeat itself within %" PRId64 " iterations", iterations);
@@ -307,24 +314,38 @@ static enum status run(struct orbit *orbit, const struct program *program,
     return orbit->found || orbit->gave_up ? STATUS_OK : status; /* it was stopped from here */
 }
 
+static enum status find(struct orbit *orbit, const struct program *endless,
+                        const struct timing *timing, struct steady *out, struct diag *diag)
+{
+    orbit->causes = causes_open(endless, false);
+    if (!orbit->causes)
+        return diag_no_memory(diag);
+    orbit->program = causes_program(orbit->causes);
+    if (!snapshot_open(&orbit->earlier, orbit->program) ||
+        !snapshot_open(&orbit->now, orbit->program))
+        return diag_no_memory(diag);
+    enum status status = STATUS_OK;
+    if (first_stranger(endless) == endless->ranks)
+        status = run(orbit, endless, timing, diag);
+    return status == STATUS_OK ? describe(orbit, out, diag) : status;
+}
+
 enum status orbit_find(const struct program *program, const struct timing *timing,
                        struct steady *out, struct diag *diag)
 {
     struct steady steady = {.kind = STEADY_UNKNOWN};
-    struct orbit orbit = {.causes = causes_open(program), .until_replaced = 1};
-    if (!orbit.causes)
+    struct orbit orbit = {.until_replaced = 1};
+    struct program endless = *program; /* with more data than are looked at */
+    endless.ends = calloc((size_t)program->ranks, sizeof *endless.ends);
+    if (!endless.ends)
         return diag_no_memory(diag);
-    orbit.program = causes_program(orbit.causes);
-    enum status status = STATUS_OK;
-    if (!snapshot_open(&orbit.earlier, orbit.program) || !snapshot_open(&orbit.now, orbit.program))
-        status = diag_no_memory(diag);
-    if (status == STATUS_OK)
-        status = run(&orbit, program, timing, diag);
-    if (status == STATUS_OK)
-        status = describe(&orbit, &steady, diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        endless.ends[rank] = 2 * ORBIT_MOST_ITERATIONS + 2 * (int64_t)program->window;
+    enum status status = find(&orbit, &endless, timing, &steady, diag);
     snapshot_close(&orbit.earlier);
     snapshot_close(&orbit.now);
     causes_close(orbit.causes);
+    free(endless.ends);
     if (status == STATUS_OK)
         *out = steady;
     else

@@ -26,8 +26,8 @@
 /* Most iterations of a run that are looked at, and most looks at agents, one a step and agent. */
 enum { ORBIT_MOST_ITERATIONS = 4096, ORBIT_MOST_LOOKS = 10000000 };
 
-/* Durations are the means. STEADY_UNKNOWN, with `why`, where the run does not repeat itself within the
-   program's iterations or those limits. Failures as for simulate_run; *out is set on success only. */
+/* Durations are the means, and data do not end. STEADY_UNKNOWN, with `why`, where the run does not repeat
+   itself within those limits. Failures as for simulate_run; *out is set on success only. */
 enum status orbit_find(const struct program *program, const struct timing *timing,
                        struct steady *out, struct diag *diag);
 

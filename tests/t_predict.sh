@@ -137,6 +137,22 @@ check "times for a plan without actions" says 2 "only rank programs" \
     $predict --times=F=1ms "$dir/plan.yaml"
 check "ranks" prints "4 ranks" $predict --ranks 4 -n 50 "$dir/plan.yaml"
 
+# ---- critical paths ------------------------------------------------------------------------------
+
+check "a critical path" prints "critical path of iteration 25, " $predict -n 50 -q --critical-path "$dir/plan.yaml"
+check "of one iteration" prints "critical path of iteration 7, " $predict -n 50 -q --critical-path=7 "$dir/plan.yaml"
+check "in JSON" prints '"waited":"dependence"' $predict --json -n 50 --critical-path=slowest "$dir/plan.yaml"
+check "with what adds up" prints '"shares":[{"task":"' $predict --json -n 50 --critical-path "$dir/plan.yaml"
+check "stored at the same time" exits 0 $predict -n 30 --driver clock --critical-path --db "$dir/path.db" "$dir/plan.yaml"
+check "of a host program" prints "critical path, 3.00 ms" $predict --critical-path "$dir/threads.yaml"
+check "a deadlock has none" exits 1 $predict -n 50 --critical-path=9 --driver clock "$dir/stuck.yaml"
+check "and says so" grep -q "no critical path" "$dir/out"
+check "an iteration there is not" says 2 "--critical-path" $predict -n 50 --critical-path=50 "$dir/plan.yaml"
+check "a word that is none" says 2 "--critical-path" $predict -n 50 --critical-path=longest "$dir/plan.yaml"
+check "not with a sweep" says 2 "together with --sweep" $predict --critical-path --sweep max_depth=1..2 "$dir/plan.yaml"
+check "data-flow has an exact time" prints "exact       2.00 ms" $predict -n 50 -q --driver dataflow "$dir/plan.yaml"
+check "also with few iterations" prints "exact       2.00 ms" $predict -n 5 -q --driver dataflow "$dir/plan.yaml"
+
 # ---- exit codes ----------------------------------------------------------------------------------
 
 check "a deadlock is violated" exits 1 $predict --driver clock "$dir/stuck.yaml"
