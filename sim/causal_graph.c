@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "sim/causes.h"
+#include "sim/sharing.h"
 
 enum { NONE = -1, MIDDLE = 3 };
 enum variant { TAKE, EXECUTE, START, FINISH, VARIANTS };
@@ -258,6 +259,9 @@ static bool build(struct builder *b)
 {
     if (b->p->tasks == 0)
         return refuse(b, "only pipelines have a steady state");
+    const char *shared = sharing_why(b->p, &b->scratch);
+    if (shared)
+        return refuse(b, "streams share %s: how long work takes depends on what else runs", shared);
     if (!cut_data(b) || !make_tables(b))
         return false;
     for (int agent = 0; agent < b->p->agent_count; agent++) {

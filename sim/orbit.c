@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sim/causes.h"
+#include "sim/sharing.h"
 #include "sim/simulate.h"
 
 enum { NONE = -1 };
@@ -34,6 +35,7 @@ struct orbit {
     int64_t now_ns;                   /* of the last step */
     bool retired;                     /* rank 0, since the last snapshot */
     bool found, gave_up, failed, deadlock;
+    char shared[EVENT_GRAPH_WHY / 2]; /* what streams share; "": nothing */
 };
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
@@ -255,7 +257,10 @@ static enum status say_why(const struct orbit *orbit, struct steady *steady)
     const struct program *p = orbit->program;
     int64_t iterations = machine_oldest(p, causes_state(orbit->causes), 0);
     int stranger = first_stranger(p);
-    if (orbit->deadlock)
+    if (*orbit->shared)
+        snprintf(steady->why, sizeof steady->why,
+                 "streams share %s: how long work takes depends on what else runs", orbit->shared);
+    else if (orbit->deadlock)
         snprintf(steady->why, sizeof steady->why, "the run comes to a deadlock");
     else if (stranger < p->ranks)
         snprintf(steady->why, sizeof steady->why, "ranks 0 and %d never wait for each other",
@@ -314,6 +319,19 @@ static enum status run(struct orbit *orbit, const struct program *program,
     return orbit->found || orbit->gave_up ? STATUS_OK : status; /* it was stopped from here */
 }
 
+/* What streams share, if that may slow somebody down. */
+static enum status find_sharing(struct orbit *orbit, const struct program *p, struct diag *diag)
+{
+    struct arena scratch;
+    arena_init(&scratch, 0);
+    const char *shared = sharing_why(p, &scratch);
+    if (shared)
+        snprintf(orbit->shared, sizeof orbit->shared, "%s", shared);
+    enum status status = scratch.failed ? diag_no_memory(diag) : STATUS_OK;
+    arena_fini(&scratch);
+    return status;
+}
+
 static enum status find(struct orbit *orbit, const struct program *endless,
                         const struct timing *timing, struct steady *out, struct diag *diag)
 {
@@ -324,8 +342,8 @@ static enum status find(struct orbit *orbit, const struct program *endless,
     if (!snapshot_open(&orbit->earlier, orbit->program) ||
         !snapshot_open(&orbit->now, orbit->program))
         return diag_no_memory(diag);
-    enum status status = STATUS_OK;
-    if (first_stranger(endless) == endless->ranks)
+    enum status status = find_sharing(orbit, endless, diag);
+    if (status == STATUS_OK && !*orbit->shared && first_stranger(endless) == endless->ranks)
         status = run(orbit, endless, timing, diag);
     return status == STATUS_OK ? describe(orbit, out, diag) : status;
 }

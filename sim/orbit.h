@@ -7,6 +7,9 @@
  * from there on repeats what lies between: its time over its iterations is the exact time of an iteration.
  * (Ghamarian, Geilen, Stuijk et al. 2006 find the throughput of data-flow graphs so.)
  *
+ * How long somebody has been busy says how long it will be only if nobody slows it down: where work shares a
+ * device (sharing.h) nothing is found.
+ *
  * Nothing need be fixed for this: threads may race for a queue, a lock or residency slots; whoever is first
  * is first again. So it is exact for the schedule that comes about with these durations, under every
  * driver. But only where no such race is (event_graph.h) is it also a bound that no run with the same mean
