@@ -1,8 +1,6 @@
 /* in_flight.c - see in_flight.h. */
 #include "sim/in_flight.h"
 
-#include <stdbool.h>
-
 static void raise_to(struct in_flight_point *point, const struct in_flight_point *other)
 {
     if (other->iterations > point->iterations)
@@ -49,4 +47,9 @@ void in_flight_change(struct in_flight *in_flight, const struct in_flight_point 
         merge(in_flight);
     in_flight->points[in_flight->count++] = *now;
     in_flight->last = 1;
+}
+
+bool in_flight_exchange_is_free(const struct in_flight *in_flight)
+{
+    return in_flight->merged == 1 && in_flight->count < IN_FLIGHT_POINTS;
 }

@@ -10,6 +10,7 @@
 #ifndef SWSIM_IN_FLIGHT_H
 #define SWSIM_IN_FLIGHT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { IN_FLIGHT_POINTS = 200 };
@@ -32,5 +33,9 @@ struct in_flight {
 /* From now on so much is in flight; times do not fall. While every
    change is a point, of those at one time the last one counts, and none that is no change after all. */
 void in_flight_change(struct in_flight *in_flight, const struct in_flight_point *now);
+
+/* Would one iteration that goes and one that comes at the same time leave everything as it is? It does
+   while every change is a point. */
+bool in_flight_exchange_is_free(const struct in_flight *in_flight);
 
 #endif

@@ -33,8 +33,8 @@ struct job {
     struct simulation_result result;
 };
 
-/* Pieces of `lanes` replications each; the first has one only where somebody watches it, the last has
-   what is left. Of these this process does every size'th. */
+/* Pieces of `lanes` replications each; the last has what is left. Of these this process does every
+   size'th. */
 struct batch {
     const struct prediction *prediction;
     const struct simulator *simulator;
@@ -42,7 +42,6 @@ struct batch {
     struct in_flight *in_flight; /* of the first replication; NULL: not wanted */
     struct job *jobs;
     int count, lanes; /* in all; in one go */
-    int alone;        /* replications in a piece of their own at the beginning: 0 or 1 */
     int pieces, rank, size;
     atomic_int next;    /* of this process's pieces */
     atomic_bool failed; /* no further replication need start */
@@ -51,7 +50,7 @@ struct batch {
 /* The first replication of a piece; that of the one behind the last is `count`. */
 static int piece_first(const struct batch *batch, int piece)
 {
-    int first = piece < batch->alone ? piece : batch->alone + (piece - batch->alone) * batch->lanes;
+    int first = piece * batch->lanes;
     return first < batch->count ? first : batch->count;
 }
 
@@ -75,9 +74,8 @@ static void do_jobs(struct batch *batch, int first, int count,
 static void do_piece(struct batch *batch, int piece)
 {
     int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
-    bool watched = piece < batch->alone;
-    do_jobs(batch, first, count, watched ? batch->observer : NULL,
-            watched ? batch->in_flight : NULL);
+    do_jobs(batch, first, count, piece == 0 ? batch->observer : NULL,
+            piece == 0 ? batch->in_flight : NULL);
 }
 
 static void *work(void *argument)
@@ -90,19 +88,19 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* A watched replication is done here, where its observer may be told; then all help. A thread that
-   cannot be created is no failure: the others do its part. */
+/* The first piece is done here, where its observer may be told. A thread that cannot be created is no
+   failure: the others do its part. */
 static void do_batch(struct batch *batch, int threads)
 {
     pthread_t workers[PREDICT_MAX_THREADS];
-    int started = 0, watched = batch->rank < batch->alone;
-    if (watched)
-        do_piece(batch, batch->rank);
+    int started = 0, watched = batch->rank == 0;
+    int mine = (batch->pieces - batch->rank + batch->size - 1) / batch->size;
     atomic_store(&batch->next, watched);
-    int mine = (batch->pieces - batch->rank + batch->size - 1) / batch->size - watched;
     while (started + 1 < threads && started + 1 < mine &&
            pthread_create(&workers[started], NULL, work, batch) == 0)
         started++;
+    if (watched)
+        do_piece(batch, 0);
     work(batch);
     for (int i = 0; i < started; i++)
         pthread_join(workers[i], NULL);
@@ -336,7 +334,6 @@ static enum status open_batch(struct batch *batch, struct prediction *prediction
                               const struct predict_options *options, struct diag *diag)
 {
     int count = prediction->replications, lanes = simulator_lanes(simulator);
-    int alone = options->observer || prediction->in_flight || options->spread ? 1 : 0;
     *batch = (struct batch){.prediction = prediction,
                             .simulator = simulator,
                             .observer = options->observer,
@@ -344,8 +341,7 @@ static enum status open_batch(struct batch *batch, struct prediction *prediction
                             .jobs = calloc((size_t)count, sizeof *batch->jobs),
                             .count = count,
                             .lanes = lanes,
-                            .alone = alone,
-                            .pieces = alone + (count - alone + lanes - 1) / lanes,
+                            .pieces = (count + lanes - 1) / lanes,
                             .rank = options->spread ? options->spread->rank : 0,
                             .size = options->spread ? options->spread->size : 1};
     if (!batch->jobs)

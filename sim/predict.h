@@ -34,8 +34,7 @@ struct predict_options {
     const struct time_rule *times; /* what if */
     size_t time_count;
     enum predict_exposed exposed;
-    bool
-        in_flight; /* wanted over time, of the first replication: the event-driven engine runs it */
+    bool in_flight; /* wanted over time, of the first replication */
     /* Of which iteration of the first replication (or PATH_SLOWEST, PATH_MIDDLE; host programs have one
        path) the critical path is wanted: the event-driven engine runs it. NULL: of none. */
     const int64_t *critical_path;

@@ -147,6 +147,37 @@ static const int64_t *driver_time(const struct runner *run, int rank, int64_t pe
            (size_t)(run->r->history + period - block) * (size_t)run->lanes;
 }
 
+/* Bytes of the buffers that every iteration has of its own. */
+static int64_t iteration_bytes(const struct program *p)
+{
+    int64_t bytes = 0;
+    for (int b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].rank == 0 && p->buffers[b].scope == SCOPE_ITERATION)
+            bytes += p->buffers[b].bytes;
+    return bytes;
+}
+
+/* What is in flight on rank 0 in the first lane: before an iteration is admitted the oldest retires. */
+static void note_in_flight(struct runner *run, int64_t period, int count, int64_t block)
+{
+    const struct program *p = run->r->program;
+    struct in_flight *in_flight = run->options->in_flight;
+    int64_t admits = run->r->iterations - 1 + p->min_stage;
+    if (!in_flight || (block >= 0 && in_flight_exchange_is_free(in_flight)))
+        return;
+    for (int64_t at = period; at < period + count; at++) {
+        int64_t time_ns = *driver_time(run, 0, at, block);
+        for (int come = 0; come <= 1; come++) {
+            if (come ? at < p->min_stage || at > admits : at < p->periods)
+                continue;
+            run->in_flight += come ? 1 : -1;
+            const struct in_flight_point now = {time_ns, run->in_flight,
+                                                run->in_flight * iteration_bytes(p)};
+            in_flight_change(in_flight, &now);
+        }
+    }
+}
+
 /* `count` periods from `period` on have been computed: in the columns, `block` being the first of
    theirs, or, with `block` -1, in the ring. Iterations end that many periods before. */
 void recurrence_note_periods(struct runner *run, int64_t period, int count, int64_t block)
@@ -177,6 +208,7 @@ void recurrence_note_periods(struct runner *run, int64_t period, int count, int6
             run->admitted_ns[l] = ns > run->admitted_ns[l] ? ns : run->admitted_ns[l];
         }
     }
+    note_in_flight(run, period, count, block);
     if (observer && observer->progress && count > skipped &&
         !observer->progress(observer->context, first + count, run->over_ns[count - skipped - 1]))
         run->stopped = true;
@@ -237,9 +269,7 @@ static bool finish(struct runner *run, int lane, struct simulation_result *out)
         .in_flight_max = most < run->r->iterations ? most : run->r->iterations,
     };
     out->drain_ns = out->makespan_ns - run->admitted_ns[lane];
-    for (int b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].rank == 0 && p->buffers[b].scope == SCOPE_ITERATION)
-            out->in_flight_bytes_max += out->in_flight_max * p->buffers[b].bytes;
+    out->in_flight_bytes_max = out->in_flight_max * iteration_bytes(p);
     iterations_figures(&run->iterations[lane], &out->iteration);
     return out->streams && finish_accounts(run, lane, out);
 }

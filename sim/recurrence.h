@@ -22,13 +22,14 @@ enum status recurrence_build(const struct program *program, const struct timing 
                              struct recurrence **out, char why[EVENT_GRAPH_WHY], struct diag *diag);
 void recurrence_close(struct recurrence *recurrence);
 
-/* One replication, as simulate_run; the observer must not want spans or steps. `steps` is zero: no
-   machine takes any. */
+/* One replication, as simulate_run; the observer must want progress only. `steps` is zero: no machine
+   takes any. */
 enum status recurrence_run(const struct recurrence *recurrence,
                            const struct simulate_options *options, struct simulation_result *out,
                            struct diag *diag);
 
-/* The replications from options->replication on, one a lane. On failure none is set. */
+/* The replications from options->replication on, one a lane; what is in flight, and the progress, are those
+   of the first. On failure none is set. */
 enum status recurrence_run_lanes(const struct recurrence *recurrence,
                                  const struct simulate_options *options,
                                  struct simulation_result out[RANDOM_LANES], struct diag *diag);

@@ -127,6 +127,7 @@ struct runner {
     int64_t reached;                     /* periods computed */
     int64_t admitted_ns[RANDOM_LANES];   /* the last one */
     uint64_t in_flight_ns[RANDOM_LANES]; /* retirements less admissions so far, modulo 2^64 */
+    int64_t in_flight;                   /* iterations of rank 0 */
     bool stopped;
 };
 

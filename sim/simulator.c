@@ -69,6 +69,13 @@ int simulator_lanes(const struct simulator *simulator)
     return simulator_engine(simulator, RANDOM_LANES) == ENGINE_BATCHED ? RANDOM_LANES : 1;
 }
 
+/* Is anything asked that only the machine can tell? */
+static bool wants_steps(const struct simulate_options *options)
+{
+    const struct simulate_observer *observer = options->observer;
+    return observer && (observer->span || observer->step || observer->iteration);
+}
+
 static enum status run_lanes(const struct simulator *simulator,
                              const struct simulate_options *options, int count,
                              struct simulation_result *out, struct diag *diag)
@@ -87,10 +94,7 @@ static enum status run_one(const struct simulator *simulator,
                            const struct simulate_options *options, struct simulation_result *out,
                            struct diag *diag)
 {
-    const struct simulate_observer *observer = options->observer;
-    bool watched = options->in_flight ||
-                   (observer && (observer->span || observer->step || observer->iteration));
-    return simulator->recurrence && !watched
+    return simulator->recurrence && !wants_steps(options)
                ? recurrence_run(simulator->recurrence, options, out, diag)
                : simulate_run(simulator->program, simulator->timing, options, out, diag);
 }
@@ -99,18 +103,16 @@ enum status simulator_run(const struct simulator *simulator, const struct simula
                           int count, struct simulation_result *out, struct diag *diag)
 {
     assert(count >= 1 && count <= simulator_lanes(simulator));
-    if (!options->observer && !options->in_flight &&
-        simulator_engine(simulator, count) == ENGINE_BATCHED)
+    if (!wants_steps(options) && simulator_engine(simulator, count) == ENGINE_BATCHED)
         return run_lanes(simulator, options, count, out, diag);
-    enum status status = STATUS_OK;
-    int done = 0;
-    for (struct simulate_options one = *options; status == STATUS_OK && done < count; done++) {
-        one.replication = options->replication + (uint32_t)done;
-        one.observer = done == 0 ? options->observer : NULL;
-        one.in_flight = done == 0 ? options->in_flight : NULL;
-        status = run_one(simulator, &one, &out[done], diag);
-    }
-    for (int i = 0; status != STATUS_OK && i < done - 1; i++)
-        simulation_fini(&out[i]);
+    enum status status = run_one(simulator, options, out, diag);
+    if (status != STATUS_OK || count == 1)
+        return status;
+    const struct simulate_options others = {.seed = options->seed,
+                                            .replication = options->replication + 1,
+                                            .forgetful = options->forgetful};
+    status = simulator_run(simulator, &others, count - 1, out + 1, diag);
+    if (status != STATUS_OK)
+        simulation_fini(out);
     return status;
 }

@@ -43,7 +43,7 @@ enum engine simulator_engine(const struct simulator *simulator, int replications
 int simulator_lanes(const struct simulator *simulator);
 
 /* `count` replications from options->replication on, at most simulator_lanes of them. An observer
-   watches the first one and is told its spans and steps by the event-driven engine. On failure
+   watches the first one and is told its spans, iterations and steps by the event-driven engine. On failure
    nothing is in `out`. */
 enum status simulator_run(const struct simulator *simulator, const struct simulate_options *options,
                           int count, struct simulation_result *out, struct diag *diag);

@@ -36,6 +36,12 @@ static bool same_account(const struct stream_account *a, const struct stream_acc
     return true;
 }
 
+static bool same_in_flight(const struct in_flight *a, const struct in_flight *b)
+{
+    return a->count == b->count && a->merged == b->merged && a->last == b->last &&
+           memcmp(a->points, b->points, (size_t)a->count * sizeof *a->points) == 0;
+}
+
 /* What differs first, or NULL. */
 static const char *difference(const struct simulation_result *a, const struct simulation_result *b)
 {
@@ -47,7 +53,8 @@ static const char *difference(const struct simulation_result *a, const struct si
         return "what went wrong";
     if (a->fill_ns != b->fill_ns || a->drain_ns != b->drain_ns)
         return "fill or drain";
-    if (a->in_flight_ns != b->in_flight_ns || a->in_flight_max != b->in_flight_max || a->in_flight_bytes_max != b->in_flight_bytes_max)
+    if (a->in_flight_ns != b->in_flight_ns || a->in_flight_max != b->in_flight_max ||
+        a->in_flight_bytes_max != b->in_flight_bytes_max)
         return "in flight";
     if (!same_double(a->iteration.mean, b->iteration.mean) ||
         !same_double(a->iteration.p50, b->iteration.p50) ||
@@ -80,7 +87,7 @@ static void show_accounts(const struct program *p, const char *name,
 /* ---- plans ----------------------------------------------------------------------------------- */
 
 struct tally {
-    int compared, different, blocked, by_recurrence;
+    int compared, different, blocked, by_recurrence, in_flight_differs;
 };
 
 /* Durations vary by this rule, or not at all. */
@@ -139,12 +146,14 @@ static void compare_lanes(struct tally *tally, const struct recurrence *recurren
 
 static void compare_recurrence(struct tally *tally, const struct program *program,
                                const struct timing *timing, uint64_t seed,
-                               const struct simulation_result *want, const char *what)
+                               const struct simulation_result *want,
+                               const struct in_flight *want_in_flight, const char *what)
 {
     struct recurrence *recurrence;
     struct simulation_result got;
+    struct in_flight in_flight = {0};
     char why[EVENT_GRAPH_WHY];
-    const struct simulate_options options = {.seed = seed};
+    const struct simulate_options options = {.seed = seed, .in_flight = &in_flight};
     if (recurrence_build(program, timing, &recurrence, why, &diag) != STATUS_OK) {
         tap_ok(0, "%s: a recurrence is made", what);
         return;
@@ -154,6 +163,7 @@ static void compare_recurrence(struct tally *tally, const struct program *progra
     tally->by_recurrence++;
     if (recurrence_run(recurrence, &options, &got, &diag) == STATUS_OK) {
         compare_results(tally, program, want, &got, "recurrence", what);
+        tally->in_flight_differs += !same_in_flight(want_in_flight, &in_flight);
         simulation_fini(&got);
     }
     compare_lanes(tally, recurrence, program, timing, seed, what);
@@ -164,16 +174,18 @@ static void compare_runs(struct tally *tally, const struct program *program,
                          const struct timing *timing, uint64_t seed, const char *what)
 {
     struct simulation_result want, got;
-    struct simulate_options options = {.seed = seed, .forgetful = true};
+    struct in_flight in_flight = {0};
+    struct simulate_options options = {.seed = seed, .forgetful = true, .in_flight = &in_flight};
     if (!simulates(program, timing, &options, &want, what))
         return;
     tally->blocked += want.blocked_count > 0;
     options.forgetful = false;
+    options.in_flight = NULL;
     if (simulates(program, timing, &options, &got, what)) {
         compare_results(tally, program, &want, &got, "automaton", what);
         simulation_fini(&got);
     }
-    compare_recurrence(tally, program, timing, seed, &want, what);
+    compare_recurrence(tally, program, timing, seed, &want, &in_flight, what);
     simulation_fini(&want);
 }
 
@@ -230,6 +242,7 @@ static void test_random_plans(const char *what, char *(*make)(uint64_t seed), in
         free(text);
     }
     tap_is_int(tally.different, 0, "%s plans: %d runs compared", what, tally.compared);
+    tap_is_int(tally.in_flight_differs, 0, "%s plans: the same is in flight over time", what);
     tap_ok(tally.by_recurrence * 100 > count * by_recurrence, "%d of %d by a recurrence, too",
            tally.by_recurrence, count);
     tap_ok(tally.blocked > 0 && tally.blocked < tally.compared, "%d of them deadlocks",
@@ -257,7 +270,8 @@ static void test_our_plans(void)
         plan_fini(&plan);
     }
     globfree(&found);
-    tap_ok(tally.different == 0 && tally.compared > 20 && tally.by_recurrence > 10,
+    tap_ok(tally.different == 0 && tally.in_flight_differs == 0 && tally.compared > 20 &&
+               tally.by_recurrence > 10,
            "our plans: %d runs, %d differ; %d by a recurrence", tally.compared, tally.different,
            tally.by_recurrence);
 }
