@@ -149,15 +149,18 @@ static const uint64_t numbers[RANDOM_LANES] = {0, 1, 2, 3, 4, 5, 6, 7};
                 c3[t] = zero + grid->first[3];                                                     \
             }                                                                                      \
             uint32_t key0 = grid->key[0], key1 = grid->key[1];                                     \
-            for (int r = 0; r < ROUNDS; r++, key0 += 0x9e3779b9u, key1 += 0xbb67ae85u)             \
-                for (int t = 0; t < TOGETHER; t++) {                                               \
-                    vector first = (vector)MULTIPLY((VECTOR)c0[t], (VECTOR)mul0);                  \
-                    vector second = (vector)MULTIPLY((VECTOR)c2[t], (VECTOR)mul1);                 \
-                    c0[t] = (second >> 32) ^ c1[t] ^ (zero + key0);                                \
-                    c2[t] = (first >> 32) ^ c3[t] ^ (zero + key1);                                 \
-                    c1[t] = second;                                                                \
-                    c3[t] = first;                                                                 \
-                }                                                                                  \
+            _Pragma("GCC unroll 10") /* keys and moves between registers then cost nothing */      \
+                for (int r = 0; r < ROUNDS;                                                        \
+                     r++, key0 += 0x9e3779b9u, key1 += 0xbb67ae85u) for (int t = 0; t < TOGETHER;  \
+                                                                         t++)                      \
+            {                                                                                      \
+                vector first = (vector)MULTIPLY((VECTOR)c0[t], (VECTOR)mul0);                      \
+                vector second = (vector)MULTIPLY((VECTOR)c2[t], (VECTOR)mul1);                     \
+                c0[t] = (second >> 32) ^ c1[t] ^ (zero + key0);                                    \
+                c2[t] = (first >> 32) ^ c3[t] ^ (zero + key1);                                     \
+                c1[t] = second;                                                                    \
+                c3[t] = first;                                                                     \
+            }                                                                                      \
             for (int t = 0; t < TOGETHER; t++) {                                                   \
                 const vector words[] = {c0[t] << 32 | (c1[t] & lower),                             \
                                         c2[t] << 32 | (c3[t] & lower)};                            \
