@@ -69,11 +69,15 @@ static int ranks_with(const struct iterations *iterations, int64_t number)
     return count;
 }
 
+static int64_t part_of(const struct iterations *iterations, int64_t index)
+{
+    return index * STATISTICS_BATCHES / (iterations->last - iterations->parts_first);
+}
+
 static void count_part(struct iterations *iterations, int64_t duration_ns)
 {
-    int64_t index = iterations->over - iterations->parts_first;
-    int64_t part = index * STATISTICS_BATCHES / (iterations->last - iterations->parts_first);
-    iterations->part_ns[part] += (double)duration_ns;
+    int64_t part = part_of(iterations, iterations->over - iterations->parts_first);
+    iterations->part_ns[part] += duration_ns;
     iterations->part_count[part]++;
 }
 
@@ -134,11 +138,58 @@ bool iterations_retired(struct iterations *iterations, int rank, int64_t number,
     return true;
 }
 
-void iterations_over(struct iterations *iterations, const int64_t *times_ns, int count)
+/* The next `count` durations are kept and belong to one part, or to none. */
+static void count_durations(struct iterations *iterations, const int64_t *times_ns, int stride,
+                            int count)
+{
+    int64_t *kept = iterations->kept + iterations->kept_count;
+    int64_t before_ns = iterations->last_over_ns,
+            index = iterations->over - iterations->parts_first;
+    for (int i = 0; i < count; i++) {
+        int64_t time_ns = times_ns[(ptrdiff_t)i * stride];
+        kept[i] = time_ns - before_ns;
+        before_ns = time_ns;
+    }
+    if (index >= 0) {
+        int64_t part = part_of(iterations, index);
+        iterations->part_ns[part] += before_ns - iterations->last_over_ns;
+        iterations->part_count[part] += count;
+    }
+    iterations->kept_count += (size_t)count;
+    iterations->last_over_ns = before_ns;
+    iterations->over += count;
+}
+
+/* How many of the next `count` durations can be counted in one go; 0: the next one is special. */
+static int alike(const struct iterations *iterations, int count)
+{
+    int64_t over = iterations->over, index = over - iterations->parts_first, until;
+    size_t room = iterations->kept_cap - iterations->kept_count;
+    if (over == 0 || over < iterations->first || over >= iterations->last)
+        return 0;
+    if (index < 0) {
+        until = iterations->parts_first;
+    } else { /* the first one of the next part */
+        int64_t length = iterations->last - iterations->parts_first;
+        int64_t next = (part_of(iterations, index) + 1) * length;
+        until = iterations->parts_first + (next + STATISTICS_BATCHES - 1) / STATISTICS_BATCHES;
+    }
+    until = until < iterations->last ? until : iterations->last;
+    count = until - over < count ? (int)(until - over) : count;
+    return room < (size_t)count ? (int)room : count;
+}
+
+void iterations_over(struct iterations *iterations, const int64_t *times_ns, int stride, int count)
 {
     assert(iterations->pending_count == 0);
-    for (int i = 0; i < count; i++)
-        note_over(iterations, times_ns[i]);
+    for (int i = 0, taken; i < count; i += taken) {
+        const int64_t *next_ns = times_ns + (ptrdiff_t)i * stride;
+        taken = alike(iterations, count - i);
+        if (taken)
+            count_durations(iterations, next_ns, stride, taken);
+        else
+            note_over(iterations, *next_ns), taken = 1;
+    }
 }
 
 /* ---- quantiles without sorting --------------------------------------------------------------- */
@@ -269,7 +320,7 @@ static void use_parts(const struct iterations *iterations, struct iteration_figu
 {
     double sum = 0;
     for (int i = 0; i < STATISTICS_BATCHES; i++) {
-        sum += iterations->part_ns[i];
+        sum += (double)iterations->part_ns[i];
         out->count += iterations->part_count[i];
     }
     out->mean = sum / (double)out->count;
@@ -289,7 +340,7 @@ void iterations_figures(struct iterations *iterations, struct iteration_figures 
     for (int i = 0; i < STATISTICS_BATCHES; i++)
         if (iterations->part_count[i])
             out->parts[out->part_count++] =
-                iterations->part_ns[i] / (double)iterations->part_count[i];
+                (double)iterations->part_ns[i] / (double)iterations->part_count[i];
     if (iterations->last - iterations->first <= ITERATIONS_KEPT)
         count = cut_warm_up(iterations, out);
     else

@@ -67,7 +67,7 @@ struct iterations {
     int64_t *kept;
     size_t kept_count, kept_cap;
     struct random_stream luck; /* of the reservoir */
-    double part_ns[STATISTICS_BATCHES];
+    int64_t part_ns[STATISTICS_BATCHES];
     int64_t part_count[STATISTICS_BATCHES];
 };
 
@@ -79,8 +79,8 @@ void iterations_fini(struct iterations *iterations);
 /* A rank has retired iteration `number`, in order. false: memory is exhausted. */
 bool iterations_retired(struct iterations *iterations, int rank, int64_t number, int64_t time_ns);
 
-/* The next `count` iterations are over, on all ranks, at these times. */
-void iterations_over(struct iterations *iterations, const int64_t *times_ns, int count);
+/* The next `count` iterations are over, on all ranks, at these times: every stride-th. */
+void iterations_over(struct iterations *iterations, const int64_t *times_ns, int stride, int count);
 
 /* Puts what was kept in another order. */
 void iterations_figures(struct iterations *iterations, struct iteration_figures *out);

@@ -37,19 +37,48 @@ static bool may_apply(const struct program *p, const struct event_graph *g, char
     return true;
 }
 
+/* How far back a time is at most, as the graph has it. */
+static int find_reach(const struct event_graph *g)
+{
+    int reach = 0;
+    for (int e = 0; e < g->edge_count; e++)
+        reach = g->edges[e].height > reach ? g->edges[e].height : reach;
+    for (int w = 0; w < g->work_count; w++) {
+        const struct event_work *work = &g->works[w];
+        reach = work->done.height + 1 > reach ? work->done.height + 1 : reach;
+        for (int i = work->first; i < work->first + work->count; i++) {
+            reach = g->idles[i].until.height > reach ? g->idles[i].until.height : reach;
+            if (g->idles[i].pushed.event != EVENT_NONE && g->idles[i].pushed.height > reach)
+                reach = g->idles[i].pushed.height;
+        }
+    }
+    return reach;
+}
+
+/* The columns have to go back as far as times of the graph may come from there. */
+static void find_history(struct recurrence *r)
+{
+    r->reach = find_reach(&r->graph);
+    for (int v = 0; v < r->graph.event_count; v++)
+        for (int end = 0; end <= 1; end++)
+            recurrence_place(r, (struct event_ref){v, r->reach, end});
+}
+
 static void find_range(struct recurrence *r)
 {
     const struct event_graph *g = &r->graph;
-    int lowest = g->events[0].stage, highest = lowest, height = 0;
+    int lowest = g->events[0].stage, highest = lowest;
     for (int v = 0; v < g->event_count; v++) {
         lowest = g->events[v].stage < lowest ? g->events[v].stage : lowest;
         highest = g->events[v].stage > highest ? g->events[v].stage : highest;
     }
-    for (int e = 0; e < g->edge_count; e++)
-        height = g->edges[e].height > height ? g->edges[e].height : height;
-    if (height > r->history)
-        r->history = height;
+    r->first_stage = r->duration_count ? r->durations[0].stage : 0;
+    for (int d = 0; d < r->duration_count; d++)
+        if (r->durations[d].stage < r->first_stage)
+            r->first_stage = r->durations[d].stage;
     r->first = highest + 2 * r->history + 1;
+    while ((r->first - r->first_stage) % SUMS) /* blocks end where runs of draws do */
+        r->first++;
     r->last = r->iterations + lowest;
     r->end = r->iterations + r->program->periods;
 }
@@ -59,6 +88,7 @@ static bool build(struct recurrence *r, char why[EVENT_GRAPH_WHY])
     if (!may_apply(r->program, &r->graph, why) || !recurrence_order(r, why) ||
         !recurrence_shrink(r) || !recurrence_make_pieces(r))
         return false;
+    find_history(r);
     find_range(r);
     size_t columns = (size_t)r->column_count + (size_t)r->duration_count;
     if (columns * (BLOCK + (size_t)r->history) * RANDOM_LANES * sizeof(int64_t) > MOST_BYTES)
@@ -102,21 +132,24 @@ void recurrence_close(struct recurrence *r)
 static bool allocate(struct runner *run)
 {
     const struct recurrence *r = run->r;
-    size_t lanes = (size_t)run->lanes, block = BLOCK * lanes;
-    size_t streams = (size_t)r->program->stream_count;
-    run->stride = ((size_t)r->history + BLOCK) * lanes;
+    size_t lanes = (size_t)run->lanes, streams = (size_t)r->program->stream_count;
+    int lead = 0;
+    for (int d = 0; d < r->duration_count; d++)
+        if (r->durations[d].stage - r->first_stage > lead)
+            lead = r->durations[d].stage - r->first_stage;
+    run->stride = (size_t)r->history * lanes + BLOCK;
+    run->drawn_stride = ((size_t)lead + RANDOM_RUN) * lanes;
     run->ring = r->history + 1;
     size_t ring = (size_t)r->graph.event_count * (size_t)run->ring * lanes;
-    run->columns = ARENA_ARRAY(
-        &run->arena,
-        (size_t)r->column_count * run->stride + ((size_t)r->duration_count + 2) * block, int64_t);
-    run->offsets = ARENA_ARRAY(&run->arena, (size_t)r->graph.edge_count + 1, size_t);
+    run->columns = ARENA_ARRAY(&run->arena, drawn_at(run, r->duration_count), int64_t);
+    run->sources =
+        ARENA_ARRAY(&run->arena, (size_t)(r->graph.edge_count + r->step_count) + 1, struct source);
     run->moves = ARENA_ARRAY(&run->arena, (size_t)r->step_count + 1, struct move);
-    run->drawn = ARENA_ARRAY(&run->arena, (size_t)r->timing->draw_count + 1, struct drawn);
     run->sums = ARENA_ARRAY(&run->arena, (size_t)r->slot_count * SUMS + SUMS, int64_t);
     run->busy = ARENA_ARRAY(&run->arena, streams * SUMS + SUMS, int64_t);
     run->over_ns = ARENA_ARRAY(&run->arena, BLOCK, int64_t);
-    run->at = ARENA_ARRAY(&run->arena, block, int64_t);
+    run->at = ARENA_ARRAY(&run->arena, BLOCK, int64_t);
+    run->one_draw = ARENA_ARRAY(&run->arena, RANDOM_RUN * lanes, int64_t);
     run->starts = ARENA_ARRAY(&run->arena, ring, int64_t);
     run->ends = ARENA_ARRAY(&run->arena, ring, int64_t);
     run->since_ns = ARENA_ARRAY(&run->arena, (streams + 1) * lanes, int64_t);
@@ -127,24 +160,46 @@ static bool allocate(struct runner *run)
                                    (size_t)(r->program->periods + r->history + 3),
                                struct entry);
     run->pending_count = ARENA_ARRAY(&run->arena, streams + 1, int);
-    for (int i = 0; !run->arena.failed && i < r->timing->draw_count; i++)
-        for (int k = 0; k < 2; k++)
-            run->drawn[i] = (struct drawn){{NONE, NONE},
-                                           {ARENA_ARRAY(&run->arena, block, int64_t),
-                                            ARENA_ARRAY(&run->arena, block, int64_t)}};
     return !run->arena.failed;
 }
 
 /* ---- iterations ------------------------------------------------------------------------------ */
 
-/* When a rank's driver came to a period, per lane. */
-static const int64_t *driver_time(const struct runner *run, int rank, int64_t period, int64_t block)
+/* When a rank's driver came to a period. */
+static int64_t driver_ns(const struct runner *run, int rank, int64_t period, int64_t block,
+                         int lane)
 {
-    int driver = run->r->graph.drivers[rank];
     if (block < 0)
-        return recurrence_edge_time(run, driver, period, false);
-    return run->columns + (size_t)run->r->columns[driver] * run->stride +
-           (size_t)(run->r->history + period - block) * (size_t)run->lanes;
+        return recurrence_edge_time(run, run->r->graph.drivers[rank], period, false)[lane];
+    const struct place *place = &run->r->drivers[rank];
+    size_t at = at_column(run, *place) + (size_t)(period - block) * (size_t)run->lanes;
+    return run->columns[at + (size_t)lane] + place->plus_ns;
+}
+
+/* When iterations were over on all ranks, a period and lane each. */
+static void find_over(struct runner *run, int64_t period, int count, int64_t block)
+{
+    for (int rank = 0; rank < run->r->program->ranks; rank++)
+        for (int j = 0; j < count; j++)
+            for (int l = 0; l < run->lanes; l++) {
+                int64_t ns = driver_ns(run, rank, period + j, block, l);
+                int64_t *over_ns = &run->over_ns[j * run->lanes + l];
+                *over_ns = rank > 0 && *over_ns > ns ? *over_ns : ns;
+            }
+}
+
+/* The same in a block, where the drivers' times are in columns. */
+static void find_over_in_block(struct runner *run, int values)
+{
+    for (int rank = 0; rank < run->r->program->ranks; rank++) {
+        const struct place *place = &run->r->drivers[rank];
+        const int64_t *restrict times = run->columns + at_column(run, *place);
+        int64_t *restrict over_ns = run->over_ns;
+        for (int i = 0; i < values; i++) {
+            int64_t ns = times[i] + place->plus_ns;
+            over_ns[i] = rank > 0 && over_ns[i] > ns ? over_ns[i] : ns;
+        }
+    }
 }
 
 /* Bytes of the buffers that every iteration has of its own. */
@@ -157,60 +212,70 @@ static int64_t iteration_bytes(const struct program *p)
     return bytes;
 }
 
-/* What is in flight on rank 0 in the first lane: before an iteration is admitted the oldest retires. */
-static void note_in_flight(struct runner *run, int64_t period, int count, int64_t block)
+/* Whether an iteration ends with a period, and whether one begins. */
+static bool retires(const struct recurrence *r, int64_t period)
 {
-    const struct program *p = run->r->program;
-    struct in_flight *in_flight = run->options->in_flight;
-    int64_t admits = run->r->iterations - 1 + p->min_stage;
-    if (!in_flight || (block >= 0 && in_flight_exchange_is_free(in_flight)))
-        return;
-    for (int64_t at = period; at < period + count; at++) {
-        int64_t time_ns = *driver_time(run, 0, at, block);
-        for (int come = 0; come <= 1; come++) {
-            if (come ? at < p->min_stage || at > admits : at < p->periods)
-                continue;
-            run->in_flight += come ? 1 : -1;
-            const struct in_flight_point now = {time_ns, run->in_flight,
-                                                run->in_flight * iteration_bytes(p)};
-            in_flight_change(in_flight, &now);
-        }
+    return period >= r->program->periods;
+}
+
+static bool admits(const struct recurrence *r, int64_t period)
+{
+    int64_t number = period - r->program->min_stage;
+    return number >= 0 && number < r->iterations;
+}
+
+/* What is in flight on rank 0 in the first lane: before an iteration is admitted the oldest retires. */
+static void note_in_flight(struct runner *run, int64_t period, int64_t block)
+{
+    for (int come = 0; come <= 1; come++) {
+        if (!(come ? admits(run->r, period) : retires(run->r, period)))
+            continue;
+        run->in_flight += come ? 1 : -1;
+        const struct in_flight_point now = {driver_ns(run, 0, period, block, 0), run->in_flight,
+                                            run->in_flight * iteration_bytes(run->r->program)};
+        in_flight_change(run->options->in_flight, &now);
     }
 }
 
-/* `count` periods from `period` on have been computed: in the columns, `block` being the first of
-   theirs, or, with `block` -1, in the ring. Iterations end that many periods before. */
+/* Retirements less admissions, and the last admission. */
+static void note_admissions(struct runner *run, int64_t period, int64_t block)
+{
+    const struct recurrence *r = run->r;
+    bool last = period - r->program->min_stage == r->iterations - 1;
+    for (int rank = 0; rank < r->program->ranks; rank++)
+        for (int l = 0; l < run->lanes; l++) {
+            int64_t ns = driver_ns(run, rank, period, block, l);
+            run->in_flight_ns[l] += retires(r, period) ? (uint64_t)ns : 0;
+            run->in_flight_ns[l] -= admits(r, period) ? (uint64_t)ns : 0;
+            if (last && ns > run->admitted_ns[l])
+                run->admitted_ns[l] = ns;
+        }
+}
+
+/* In a period that retires an iteration and admits another, not the last, there is nothing to note. */
 void recurrence_note_periods(struct runner *run, int64_t period, int count, int64_t block)
 {
     const struct recurrence *r = run->r;
     const struct simulate_observer *observer = run->options->observer;
-    int64_t first = period - r->program->periods,
-            admits = r->iterations - 1 + r->program->min_stage;
-    int skipped = first < 0 ? (int)(-first < count ? -first : count) : 0;
-    for (int l = 0; l < run->lanes; l++) {
-        for (int j = skipped; j < count; j++) {
-            int64_t over_ns = 0;
-            for (int rank = 0; rank < r->program->ranks; rank++) {
-                int64_t ns = driver_time(run, rank, period + j, block)[l];
-                over_ns = ns > over_ns ? ns : over_ns;
-                run->in_flight_ns[l] += (uint64_t)ns;
-            }
-            run->over_ns[j - skipped] = over_ns;
-        }
-        iterations_over(&run->iterations[l], run->over_ns, count - skipped);
-        for (int64_t p = period > r->program->min_stage ? period : r->program->min_stage;
-             p < period + count && p <= admits; p++)
-            for (int rank = 0; rank < r->program->ranks; rank++)
-                run->in_flight_ns[l] -= (uint64_t)driver_time(run, rank, p, block)[l];
-        for (int rank = 0; admits >= period && admits < period + count && rank < r->program->ranks;
-             rank++) {
-            int64_t ns = driver_time(run, rank, admits, block)[l];
-            run->admitted_ns[l] = ns > run->admitted_ns[l] ? ns : run->admitted_ns[l];
-        }
-    }
-    note_in_flight(run, period, count, block);
-    if (observer && observer->progress && count > skipped &&
-        !observer->progress(observer->context, first + count, run->over_ns[count - skipped - 1]))
+    int64_t first = period - r->program->periods;
+    int skipped = first < 0 ? (int)(-first < count ? -first : count) : 0, over = count - skipped;
+    bool even = retires(r, period) && admits(r, period + count);
+    struct in_flight *in_flight = run->options->in_flight;
+    for (int64_t p = period; !even && p < period + count; p++)
+        note_admissions(run, p, block);
+    even = even && in_flight && in_flight_exchange_is_free(in_flight);
+    for (int64_t p = period; in_flight && !even && p < period + count; p++)
+        note_in_flight(run, p, block);
+    if (block < 0)
+        find_over(run, period, count, block);
+    else
+        find_over_in_block(run, count * run->lanes);
+    for (int l = 0; l < run->lanes; l++)
+        iterations_over(&run->iterations[l], run->over_ns + skipped * run->lanes + l, run->lanes,
+                        over);
+    if (observer && observer->progress && over > 0 &&
+        !observer->progress(observer->context, first + count,
+                            run->over_ns[(count - 1) * run->lanes]))
         run->stopped = true;
 }
 

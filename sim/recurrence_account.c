@@ -1,16 +1,21 @@
 /*
  * recurrence_account.c - why streams are idle, in a block of periods; see recurrence_internal.h.
  *
- * Each reason of each piece of work is added up over the whole block before the next one, so that the
- * loops take vectors.
+ * Each reason of each piece of work is gone through over the whole block before the next one, so that the
+ * loops take vectors. `at` is the time up to which it is known why the stream was idle:
+ *
+ *     end of the piece before -- reason -- at -- reason -- at -- begin of the piece
+ *
+ * What a reason is booked with is the sum of `at` after it less that before it.
  */
 #include "sim/recurrence_internal.h"
-
-#include <string.h>
 
 #if defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("O3") /* loops over lanes and blocks are to be vectorised */
 #endif
+
+/* Larger graphs are not searched for reasons that can be left out. */
+enum { MOST_BOUNDED = 1 << 20 };
 
 /* ---- accounts -------------------------------------------------------------------------------- */
 
@@ -24,35 +29,47 @@ static int find_slot(struct recurrence *r, int stream, struct stall stall)
     return r->slot_count++;
 }
 
-static struct place piece_place(struct recurrence *r, const struct event_work *work, bool end)
+/* Reasons that can never be later than what came before them in their list need no booking. */
+static bool is_idle_for(struct recurrence *r, const struct event_idle *idle,
+                        struct event_ref *passed, int *passed_count)
 {
-    struct event_ref ref = work->done;
-    if (!end && work->takes_time)
-        ref.end = false;
-    return recurrence_place(r, ref);
+    if (r->graph.edge_count * (r->graph.idle_count + 1) <= MOST_BOUNDED &&
+        recurrence_is_bounded(r, idle->until, passed, *passed_count))
+        return false;
+    if (idle->why.cause != STALL_CLOCK || idle->pushed.event == EVENT_NONE)
+        passed[(*passed_count)++] = idle->until;
+    return true;
 }
 
-static void make_piece(struct recurrence *r, int index, int before, int periods)
+static void add_reason(struct recurrence *r, const struct event_idle *idle, int slot)
+{
+    bool bounded = idle->why.cause == STALL_CLOCK && idle->pushed.event != EVENT_NONE;
+    r->reasons[r->reason_count++] = (struct reason){
+        recurrence_place(r, idle->until),
+        bounded ? recurrence_place(r, idle->pushed) : (struct place){NONE, 0, 0}, slot};
+}
+
+static void make_piece(struct recurrence *r, int index, int before, int periods,
+                       struct event_ref *passed)
 {
     const struct event_work *work = &r->graph.works[index];
     struct piece *piece = &r->pieces[index];
-    *piece = (struct piece){.begin = piece_place(r, work, false),
-                            .end = piece_place(r, work, true),
-                            .takes_time = work->takes_time,
+    bool takes_time = work->takes_time && work->done.end;
+    int passed_count = 1;
+    passed[0] = r->graph.works[before].done;
+    passed[0].height += periods;
+    *piece = (struct piece){.before = recurrence_place(r, passed[0]),
                             .stream = work->stream,
-                            .first = work->first,
-                            .count = work->count};
-    struct event_ref last = r->graph.works[before].done;
-    last.height += periods;
-    piece->before = recurrence_place(r, last);
+                            .first = r->reason_count,
+                            .busy_ns = takes_time ? r->constant_ns[work->done.event] : 0,
+                            .duration = takes_time ? r->duration[work->done.event] : NONE};
     for (int i = work->first; i < work->first + work->count; i++) {
         const struct event_idle *idle = &r->graph.idles[i];
-        bool bounded = idle->why.cause == STALL_CLOCK && idle->pushed.event != EVENT_NONE;
         r->slots[i] = find_slot(r, work->stream, idle->why);
-        r->reasons[i] = (struct reason){
-            recurrence_place(r, idle->until),
-            bounded ? recurrence_place(r, idle->pushed) : (struct place){NONE, 0}, r->slots[i]};
+        if (is_idle_for(r, idle, passed, &passed_count))
+            add_reason(r, idle, r->slots[i]);
     }
+    piece->count = r->reason_count - piece->first;
 }
 
 bool recurrence_make_pieces(struct recurrence *r)
@@ -63,6 +80,7 @@ bool recurrence_make_pieces(struct recurrence *r)
     r->reasons = ARENA_ARRAY(&r->arena, idles + 1, struct reason);
     r->slots = ARENA_ARRAY(&r->arena, idles + 1, int);
     r->sums = ARENA_ARRAY(&r->arena, idles + 2 * streams + 1, struct slot);
+    struct event_ref *passed = ARENA_ARRAY(&r->arena, idles + 2, struct event_ref);
     if (r->arena.failed)
         return false;
     for (int s = 0; s < r->program->stream_count; s++)
@@ -73,64 +91,99 @@ bool recurrence_make_pieces(struct recurrence *r)
         for (next = first; next < g->work_count && g->works[next].stream == g->works[first].stream;)
             next++;
         for (int w = first; w < next; w++)
-            make_piece(r, w, w == first ? next - 1 : w - 1, w == first);
+            make_piece(r, w, w == first ? next - 1 : w - 1, w == first, passed);
     }
     return true;
 }
 
 /* ---- accounts of a block --------------------------------------------------------------------- */
 
-/* The stream is idle from at[i]: until untils[i], but no longer than pushed[i]. */
-static inline __attribute__((always_inline)) void book_reason(int64_t *restrict at,
-                                                              const int64_t *untils,
-                                                              const int64_t *pushed, int count,
-                                                              int64_t sums[SUMS])
+typedef uint64_t usum __attribute__((vector_size(8 * SUMS), aligned(8), may_alias));
+
+/* A place's values from the block's first on. */
+struct values {
+    const vector *at;
+    int64_t plus_ns;
+};
+
+static inline __attribute__((always_inline)) struct values values_of(const struct runner *run,
+                                                                     const struct place *place)
 {
-    int64_t partial[SUMS] = {0};
-    for (int i = 0; i < count; i += SUMS)
-        for (int l = 0; l < SUMS; l++) {
-            int64_t until = untils[i + l];
-            if (pushed)
-                until = pushed[i + l] < until ? pushed[i + l] : until;
-            until = until > at[i + l] ? until : at[i + l];
-            partial[l] += until - at[i + l];
-            at[i + l] = until;
+    return (struct values){(const vector *)(const void *)(run->columns + at_column(run, *place)),
+                           place->plus_ns};
+}
+
+/* The stream is idle from at[i] until the time given, but no longer than `pushed`. *sums is the sum of
+   the new at[i]: who knows it before and after knows how long the stream was idle. */
+static inline __attribute__((always_inline)) void move_on(vector *restrict at, struct values until,
+                                                          const struct values *pushed, int count,
+                                                          usum *sums)
+{
+    usum sum = {0};
+    for (int i = 0; i < count; i++) {
+        vector time = until.at[i] + until.plus_ns;
+        if (pushed) {
+            vector bound = pushed->at[i] + pushed->plus_ns, sooner = bound < time;
+            time = (bound & sooner) | (time & ~sooner);
         }
-    for (int l = 0; l < SUMS; l++)
-        sums[l] += partial[l];
+        vector later = time > at[i];
+        at[i] = (time & later) | (at[i] & ~later);
+        sum += (usum)at[i];
+    }
+    *sums = sum;
 }
 
 static inline __attribute__((always_inline)) void
-book_busy(const int64_t *begin, const int64_t *end, int count, int64_t sums[SUMS])
+begin_piece(vector *restrict at, struct values before, int count, usum *sums)
 {
-    int64_t partial[SUMS] = {0};
-    for (int i = 0; i < count; i += SUMS)
-        for (int l = 0; l < SUMS; l++)
-            partial[l] += end[i + l] - begin[i + l];
-    for (int l = 0; l < SUMS; l++)
-        sums[l] += partial[l];
+    usum sum = {0};
+    for (int i = 0; i < count; i++) {
+        at[i] = before.at[i] + before.plus_ns;
+        sum += (usum)at[i];
+    }
+    *sums = sum;
 }
 
+static inline __attribute__((always_inline)) void book_busy(struct runner *run,
+                                                            const struct piece *piece, int count)
+{
+    vector *busy = (vector *)(void *)&run->busy[piece->stream * SUMS], sum = {0};
+    if (piece->duration == NONE) {
+        *busy += count * piece->busy_ns;
+        return;
+    }
+    const vector *drawn =
+        (const vector *)(const void *)(run->columns + drawn_at(run, piece->duration) +
+                                       run->drawn_at);
+    for (int i = 0; i < count; i++)
+        sum += drawn[i];
+    *busy += sum;
+}
+
+/* `count` vectors a column. Sums of times may be larger than 2^63; their differences are not, and
+   right, since unsigned numbers wrap around. */
 static inline __attribute__((always_inline)) void book_all(struct runner *run, int count)
 {
     const struct recurrence *r = run->r;
+    vector *at = (vector *)(void *)run->at;
     for (int w = 0; w < r->graph.work_count; w++) {
         const struct piece *piece = &r->pieces[w];
-        memcpy(run->at, run->columns + at_column(run, piece->before),
-               (size_t)count * sizeof *run->at);
+        usum so_far;
+        begin_piece(at, values_of(run, &piece->before), count, &so_far);
         for (int i = piece->first; i < piece->first + piece->count; i++) {
             const struct reason *reason = &r->reasons[i];
-            const int64_t *untils = run->columns + at_column(run, reason->until);
-            if (reason->pushed.column == NONE)
-                book_reason(run->at, untils, NULL, count, &run->sums[reason->slot * SUMS]);
-            else
-                book_reason(run->at, untils, run->columns + at_column(run, reason->pushed), count,
-                            &run->sums[reason->slot * SUMS]);
+            const struct values until = values_of(run, &reason->until);
+            usum sum;
+            if (reason->pushed.column == NONE) {
+                move_on(at, until, NULL, count, &sum);
+            } else {
+                const struct values pushed = values_of(run, &reason->pushed);
+                move_on(at, until, &pushed, count, &sum);
+            }
+            *(vector *)(void *)&run->sums[reason->slot * SUMS] += (vector)(sum - so_far);
+            so_far = sum;
         }
-        if (piece->takes_time)
-            book_busy(run->columns + at_column(run, piece->begin),
-                      run->columns + at_column(run, piece->end), count,
-                      &run->busy[piece->stream * SUMS]);
+        book_busy(run, piece, count);
     }
 }
 
@@ -139,7 +192,7 @@ static inline __attribute__((always_inline)) void book_all(struct runner *run, i
 #define DEFINE_BOOK(NAME, ATTRIBUTE)                                                               \
     ATTRIBUTE static void book_##NAME(struct runner *run, int count)                               \
     {                                                                                              \
-        book_all(run, count);                                                                      \
+        book_all(run, count / SUMS);                                                               \
     }
 
 DEFINE_BOOK(plain, )

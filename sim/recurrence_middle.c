@@ -2,8 +2,15 @@
  * recurrence_middle.c - the middle of a run, where a period is like any other; see
  * recurrence_internal.h.
  *
- * First the durations of the block are drawn. Then the steps, one an event in the order of their
- * causes, are taken period by period: this is the recursion proper. At last the accounts are added up.
+ * Durations are drawn a run of RANDOM_RUN iterations at a time and lie one behind the other. Those of a
+ * later stage are of earlier iterations, so the end of the run before stays in front:
+ *
+ *     drawn_from                                    place p - drawn_from belongs to period p
+ *        | last run's end |     this run            |
+ *        | stage - first  |  RANDOM_RUN iterations  |
+ *
+ * A block: first the stretches are added up. Then the steps are taken, period by period: this is the
+ * recursion proper. Then come the ends it has left out, and at last the accounts.
  */
 #include "sim/recurrence_internal.h"
 
@@ -13,92 +20,152 @@
 #pragma GCC optimize("O3") /* loops over lanes and blocks are to be vectorised */
 #endif
 
-/* Offsets, and durations that stay; those of number NONE are zero. */
+/* ---- where everything is --------------------------------------------------------------------- */
+
+static struct source source_of(const struct runner *run, const struct place *place)
+{
+    return (struct source){at_column(run, *place), place->plus_ns};
+}
+
+/* Where a step finds its stretch, at the beginning of the draws if it is one of them. */
+static void place_stretch(const struct runner *run, int stretch, struct move *move)
+{
+    move->drawn = false;
+    move->stretch = zeros_at(run);
+    if (stretch == NONE)
+        return;
+    move->drawn = run->r->stretches[stretch].count == 1;
+    move->stretch = stretch_at(run, stretch);
+    if (move->drawn)
+        move->drawn_from = drawn_at(run, run->r->parts[run->r->stretches[stretch].first]);
+}
+
+/* Two sources go with every move, since most have no more; of one that has fewer the others are 0. */
+static void place_sources(struct runner *run, const struct step *step, struct move *move,
+                          size_t last_end)
+{
+    struct source *near[] = {&move->a, &move->b};
+    int placed = 0;
+    move->a = move->b = (struct source){zeros_at(run), 0};
+    move->first = step->first;
+    for (int k = step->first; k < step->first + step->count; k++) {
+        struct source source = source_of(run, &run->r->sources[k]);
+        if (source.at == last_end && source.plus_ns == 0)
+            move->carry = -1;
+        else if (placed < 2)
+            *near[placed++] = source;
+        else
+            run->sources[move->first + move->count++] = source;
+    }
+}
+
 void recurrence_prepare_middle(struct runner *run)
 {
     const struct recurrence *r = run->r;
+    size_t scratch = zeros_at(run) + BLOCK, last_end = SIZE_MAX;
     for (int i = 0; i < r->step_count; i++) {
         const struct step *step = &r->steps[i];
-        size_t start = at_column(run, (struct place){step->column, 0});
-        bool takes_time = step->duration != NONE;
-        run->moves[i] = (struct move){start,
-                                      takes_time ? start + run->stride : start,
-                                      duration_at(run, step->duration),
-                                      step->first,
-                                      0,
-                                      0};
-        for (int k = step->first; k < step->first + step->count; k++) {
-            size_t source = at_column(run, r->sources[k]);
-            if (i > 0 && source == run->moves[i - 1].end)
-                run->moves[i].carry = -1;
-            else
-                run->offsets[step->first + run->moves[i].count++] = source;
-        }
+        struct move *move = &run->moves[i];
+        const struct place start = {step->start, 0, 0}, end = {step->end, 0, 0};
+        *move = (struct move){.start = step->start == NONE ? scratch : at_column(run, start),
+                              .end = step->end == NONE ? scratch : at_column(run, end)};
+        place_sources(run, step, move, last_end);
+        place_stretch(run, step->stretch, move);
+        last_end = step->end == NONE ? move->start : move->end;
     }
-    for (int d = 0; d < r->duration_count; d++)
-        for (int j = 0; j < BLOCK * run->lanes; j++)
-            run->columns[duration_at(run, d) + (size_t)j] = r->durations[d].constant_ns;
 }
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* The draws of an operation for the run an iteration is in. */
-static const int64_t *draw_run(struct runner *run, int op, int64_t iteration)
+/* The run of an operation that `iteration` begins. */
+static void draw_op(struct runner *run, int op, int64_t iteration, int64_t *out)
 {
-    const struct timing *timing = run->r->timing;
     const struct simulate_options *options = run->options;
-    struct drawn *drawn = &run->drawn[timing->ops[op].draw];
-    int64_t number = iteration / RANDOM_RUN;
-    int place = (int)(number % 2);
-    if (drawn->run[place] == number)
-        return drawn->ns[place];
-    drawn->run[place] = number;
     if (run->lanes == 1)
-        timing_draw_run(timing, op, iteration, options->seed, options->replication,
-                        drawn->ns[place]);
+        timing_draw_run(run->r->timing, op, iteration, options->seed, options->replication, out);
     else
-        timing_draw_across(timing, op, iteration, options->seed, options->replication,
-                           (int64_t(*)[RANDOM_LANES])drawn->ns[place]);
-    return drawn->ns[place];
+        timing_draw_across(run->r->timing, op, iteration, options->seed, options->replication,
+                           (int64_t(*)[RANDOM_LANES])out);
 }
 
-/* The block's draws of one operation: the end of one run and the beginning of the next. */
-static void draw_op(struct runner *run, const struct duration *duration, int op, int64_t period,
-                    bool alone, int64_t *out)
+static void draw_duration(struct runner *run, int d, int64_t iteration)
 {
-    for (int64_t done = 0; done < BLOCK;) {
-        int64_t iteration = period + done - duration->stage, from = iteration % RANDOM_RUN;
-        int64_t count = RANDOM_RUN - from < BLOCK - done ? RANDOM_RUN - from : BLOCK - done;
-        const int64_t *in = draw_run(run, op, iteration) + from * run->lanes;
-        size_t numbers = (size_t)(count * run->lanes);
-        if (alone)
-            memcpy(out + done * run->lanes, in, numbers * sizeof *out);
-        else
-            take_later(out + done * run->lanes, in, (int)numbers);
-        done += count;
+    const struct recurrence *r = run->r;
+    const struct duration *duration = &r->durations[d];
+    int numbers = RANDOM_RUN * run->lanes;
+    size_t kept = (size_t)(duration->stage - r->first_stage) * (size_t)run->lanes;
+    int64_t *from = run->columns + drawn_at(run, d), *out = from + kept;
+    memmove(from, from + numbers, kept * sizeof *from);
+    if (duration->op_count == 1) {
+        draw_op(run, r->graph.ops[duration->op_first], iteration, out);
+        return;
+    }
+    for (int i = 0; i < numbers; i++)
+        out[i] = duration->constant_ns;
+    for (int i = 0; i < duration->op_count; i++) {
+        int op = r->graph.ops[duration->op_first + i];
+        if (!r->timing->ops[op].dist)
+            continue;
+        draw_op(run, op, iteration, run->one_draw);
+        take_later(out, run->one_draw, numbers);
     }
 }
 
-static void draw_block(struct runner *run, int64_t period)
+/* The durations of the run that begins with this period. Iterations before the first are nobody's. */
+static void draw_runs(struct runner *run, int64_t period)
+{
+    int64_t iteration = period - run->r->first_stage;
+    for (int d = 0; iteration >= 0 && d < run->r->duration_count; d++)
+        draw_duration(run, d, iteration);
+    run->drawn_from = period;
+}
+
+/* Those that the first periods need, too. */
+static void draw_first(struct runner *run, int64_t period)
 {
     const struct recurrence *r = run->r;
-    for (int d = 0; d < r->duration_count; d++) {
-        const struct duration *duration = &r->durations[d];
-        int64_t *out = run->columns + duration_at(run, d);
-        bool alone = duration->op_count == 1;
-        if (!duration->varies)
+    int64_t from = period - (period - r->first_stage) % RANDOM_RUN, back = 0;
+    for (int d = 0; d < r->duration_count; d++)
+        while (r->durations[d].stage - r->first_stage > back)
+            back += RANDOM_RUN;
+    for (int64_t at = from - back; at <= from; at += RANDOM_RUN)
+        draw_runs(run, at);
+}
+
+/* ---- the recursion --------------------------------------------------------------------------- */
+
+static inline __attribute__((always_inline)) void add_stretches(struct runner *run, int values)
+{
+    const struct recurrence *r = run->r;
+    for (int i = 0; i < r->step_count; i++)
+        if (run->moves[i].drawn)
+            run->moves[i].stretch = run->moves[i].drawn_from + run->drawn_at;
+    for (int s = 0; s < r->stretch_count; s++) {
+        const struct stretch *stretch = &r->stretches[s];
+        if (stretch->count == 1)
             continue;
-        for (int j = 0; !alone && j < BLOCK * run->lanes; j++)
-            out[j] = duration->constant_ns;
-        for (int i = 0; i < duration->op_count; i++) {
-            int op = r->graph.ops[duration->op_first + i];
-            if (r->timing->ops[op].dist)
-                draw_op(run, duration, op, period, alone, out);
+        int64_t *restrict out = run->columns + stretch_at(run, s);
+        for (int k = 0; k < stretch->count; k++) {
+            const int64_t *in =
+                run->columns + drawn_at(run, r->parts[stretch->first + k]) + run->drawn_at;
+            for (int i = 0; i < values; i++)
+                out[i] = (k ? out[i] : 0) + in[i];
         }
     }
 }
 
-/* ---- the recursion --------------------------------------------------------------------------- */
+static inline __attribute__((always_inline)) void add_lates(struct runner *run, int values)
+{
+    const struct recurrence *r = run->r;
+    for (const struct late *late = r->lates; late < r->lates + r->late_count; late++) {
+        const struct place end = {late->column, 0, 0};
+        const int64_t *from = run->columns + at_column(run, late->from);
+        const int64_t *ns = run->columns + drawn_at(run, late->duration) + run->drawn_at;
+        int64_t *restrict out = run->columns + at_column(run, end), plus_ns = late->from.plus_ns;
+        for (int i = 0; i < values; i++)
+            out[i] = from[i] + ns[i] + plus_ns;
+    }
+}
 
 static void advance_one(struct runner *run, int count)
 {
@@ -106,36 +173,57 @@ static void advance_one(struct runner *run, int count)
     const struct move *last = run->moves + run->r->step_count;
     for (size_t j = 0; j < (size_t)count; j++)
         for (const struct move *move = run->moves; move < last; move++) {
-            const size_t *source = run->offsets + move->first;
             int64_t time = before & move->carry;
-            for (int k = 0; k < move->count; k++) {
-                int64_t other = columns[source[k] + j];
+            int64_t other = columns[move->a.at + j] + move->a.plus_ns;
+            time = other > time ? other : time;
+            other = columns[move->b.at + j] + move->b.plus_ns;
+            time = other > time ? other : time;
+            for (int k = move->first; k < move->first + move->count; k++) {
+                other = columns[run->sources[k].at + j] + run->sources[k].plus_ns;
                 time = other > time ? other : time;
             }
-            before = time + columns[move->duration + j];
+            before = time + columns[move->stretch + j];
             columns[move->start + j] = time;
             columns[move->end + j] = before;
         }
 }
 
-typedef int64_t vector __attribute__((vector_size(8 * RANDOM_LANES), aligned(8), may_alias));
+static inline __attribute__((always_inline)) void raise_to(vector *time, const int64_t *columns,
+                                                           const struct source *source)
+{
+    vector other = *(const vector *)(const void *)(columns + source->at) + source->plus_ns;
+    vector later = other > *time;
+    *time = (other & later) | (*time & ~later);
+}
 
 static inline __attribute__((always_inline)) void advance_vectors(struct runner *run, int count)
 {
-    vector *restrict columns = (vector *)(void *)run->columns, before = {0};
+    const vector zero = {0};
+    vector before = zero;
     const struct move *last = run->moves + run->r->step_count;
-    for (size_t j = 0; j < (size_t)count; j++)
+    int64_t *columns = run->columns;
+    for (int j = 0; j < count; j++, columns += RANDOM_LANES)
         for (const struct move *move = run->moves; move < last; move++) {
-            const size_t *source = run->offsets + move->first;
             vector time = before & move->carry;
-            for (int k = 0; k < move->count; k++) {
-                vector other = columns[source[k] / RANDOM_LANES + j], later = other > time;
-                time = (other & later) | (time & ~later);
-            }
-            before = time + columns[move->duration / RANDOM_LANES + j];
-            columns[move->start / RANDOM_LANES + j] = time;
-            columns[move->end / RANDOM_LANES + j] = before;
+            raise_to(&time, columns, &move->a);
+            raise_to(&time, columns, &move->b);
+            for (int k = move->first; k < move->first + move->count; k++)
+                raise_to(&time, columns, &run->sources[k]);
+            before = time + *(vector *)(void *)(columns + move->stretch);
+            *(vector *)(void *)(columns + move->start) = time;
+            *(vector *)(void *)(columns + move->end) = before;
         }
+}
+
+/* `count` periods, in the columns; then the account can be made. */
+static inline __attribute__((always_inline)) void advance_any(struct runner *run, int count)
+{
+    add_stretches(run, count * run->lanes);
+    if (run->lanes == 1)
+        advance_one(run, count);
+    else
+        advance_vectors(run, count);
+    add_lates(run, count * run->lanes);
 }
 
 /* ---- for three levels of the instruction set ------------------------------------------------- */
@@ -143,7 +231,7 @@ static inline __attribute__((always_inline)) void advance_vectors(struct runner 
 #define DEFINE_ADVANCE(NAME, ATTRIBUTE)                                                            \
     ATTRIBUTE static void advance_##NAME(struct runner *run, int count)                            \
     {                                                                                              \
-        advance_vectors(run, count);                                                               \
+        advance_any(run, count);                                                                   \
     }
 
 DEFINE_ADVANCE(plain, )
@@ -154,10 +242,6 @@ DEFINE_ADVANCE(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw
 
 static void advance(struct runner *run, int count)
 {
-    if (run->lanes == 1) {
-        advance_one(run, count);
-        return;
-    }
 #if defined __x86_64__
     if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         advance_avx512(run, count);
@@ -177,15 +261,23 @@ static void advance(struct runner *run, int count)
 static void enter_columns(struct runner *run, int64_t period)
 {
     const struct recurrence *r = run->r;
+    size_t bytes = (size_t)run->lanes * sizeof *run->columns;
     for (int v = 0; v < r->graph.event_count; v++)
-        for (int h = 1; r->columns[v] != NONE && h <= r->history; h++) {
-            const struct place place = {r->columns[v], h};
-            size_t bytes = (size_t)run->lanes * sizeof *run->columns;
-            int64_t *to = run->columns + at_column(run, place);
-            memcpy(to, recurrence_edge_time(run, v, period - h, false), bytes);
-            if (r->graph.events[v].op_count)
-                memcpy(to + run->stride, recurrence_edge_time(run, v, period - h, true), bytes);
-        }
+        for (int h = 1; h <= r->history; h++)
+            for (int end = 0; end <= 1; end++) {
+                const struct place place = {end ? r->ends[v] : r->starts[v], h, 0};
+                if (place.column != NONE)
+                    memcpy(run->columns + at_column(run, place),
+                           recurrence_edge_time(run, v, period - h, end), bytes);
+            }
+}
+
+/* A time of all lanes. */
+static void fetch(const struct runner *run, const struct place *place, int64_t *out)
+{
+    const int64_t *in = run->columns + at_column(run, *place);
+    for (int l = 0; l < run->lanes; l++)
+        out[l] = in[l] + place->plus_ns;
 }
 
 /* The ring, and since when streams have been idle, from the columns before `period`; they have been
@@ -193,14 +285,14 @@ static void enter_columns(struct runner *run, int64_t period)
 static void leave_columns(struct runner *run, int64_t period)
 {
     const struct recurrence *r = run->r;
-    size_t bytes = (size_t)run->lanes * sizeof *run->columns;
     for (int v = 0; v < r->graph.event_count; v++)
-        for (int h = 1; h <= r->history; h++)
+        for (int h = 1; h <= r->reach; h++)
             for (int end = 0; end <= 1; end++) {
-                struct event_ref ref = recurrence_resolve(r, (struct event_ref){v, h, end});
-                const struct place place = {r->columns[ref.event] + ref.end, ref.height};
-                memcpy(recurrence_edge_time(run, v, period - h, end),
-                       run->columns + at_column(run, place), bytes);
+                struct origin origin = recurrence_resolve(r, (struct event_ref){v, h, end});
+                const struct place place = {origin.ref.end ? r->ends[origin.ref.event]
+                                                           : r->starts[origin.ref.event],
+                                            origin.ref.height, origin.plus_ns};
+                fetch(run, &place, recurrence_edge_time(run, v, period - h, end));
             }
     for (int w = 0; w < r->graph.work_count; w++) {
         const struct event_work *work = &r->graph.works[w];
@@ -208,7 +300,7 @@ static void leave_columns(struct runner *run, int64_t period)
         memcpy(&run->since_ns[work->stream * run->lanes],
                recurrence_edge_time(run, work->done.event, period - 1 - work->done.height,
                                     work->done.end),
-               bytes);
+               (size_t)run->lanes * sizeof *run->since_ns);
     }
 }
 
@@ -222,15 +314,27 @@ static void keep_history(struct runner *run, int count)
     }
 }
 
+/* How many periods the next block has: as many as fit, and no more than have been drawn. */
+static int block_length(const struct runner *run, int64_t period)
+{
+    int64_t left = run->r->last - period, drawn = run->drawn_from + RANDOM_RUN - period;
+    int64_t count = BLOCK / run->lanes < left ? BLOCK / run->lanes : left;
+    count = drawn < count ? drawn : count;
+    return (int)(run->lanes == 1 ? count / SUMS * SUMS : count); /* values are added up in SUMS */
+}
+
 void recurrence_run_middle(struct runner *run)
 {
     const struct recurrence *r = run->r;
     enter_columns(run, r->first);
-    for (int64_t period = r->first; period < r->last && !run->stopped;) {
-        int count = r->last - period < BLOCK ? (int)(r->last - period) / SUMS * SUMS : BLOCK;
+    draw_first(run, r->first);
+    for (int64_t period = r->first; !run->stopped;) {
+        if (period == run->drawn_from + RANDOM_RUN)
+            draw_runs(run, period);
+        int count = block_length(run, period);
         if (count == 0)
             break;
-        draw_block(run, period);
+        run->drawn_at = (size_t)(period - run->drawn_from) * (size_t)run->lanes;
         advance(run, count);
         recurrence_book(run, count * run->lanes);
         recurrence_note_periods(run, period, count, period);

@@ -1,15 +1,15 @@
 /*
- * recurrence_shrink.c - the events of a plan in the order of their causes, and a smaller graph of them;
- * see recurrence_internal.h.
+ * recurrence_shrink.c - the events of a plan in the order of their causes, and which of these matter; see
+ * recurrence_internal.h.
  *
- * An edge goes if another way from its tail to its head is at least as long and spans no more periods. An
- * event that takes no time and has one cause left is that cause under another name.
+ * A cause goes if another one is never earlier: a search from the others back along their causes finds
+ * it, in no more periods.
  */
 #include "sim/recurrence_internal.h"
 
 #include <stdio.h>
 
-enum { MOST_PRUNED = 3000, MOST_CHAINED = 1000 };
+enum { MOST_PRUNED = 3000, MOST_CHAINED = 1000, MOST_ROUNDS = 3 };
 
 /* ---- the order of causes --------------------------------------------------------------------- */
 
@@ -115,183 +115,222 @@ bool recurrence_order(struct recurrence *r, char why[EVENT_GRAPH_WHY])
     return seen && (count > MOST_CHAINED || chain_events(r));
 }
 
-/* ---- a smaller graph ------------------------------------------------------------------------- */
+/* ---- what a time is -------------------------------------------------------------------------- */
 
-struct pruner {
-    bool *gone;       /* per edge */
-    int *height;      /* per event: of the shortest way from the tail */
-    int *queue, tail; /* a ring */
-    bool *queued;
-    int *out_first, *out_edges;
-};
-
-static bool pruner_init(struct recurrence *r, struct pruner *pr)
+struct origin recurrence_resolve(const struct recurrence *r, struct event_ref ref)
 {
-    const struct event_graph *g = &r->graph;
-    size_t events = (size_t)g->event_count, edges = (size_t)g->edge_count;
-    pr->gone = ARENA_ARRAY(&r->arena, edges, bool);
-    pr->height = ARENA_ARRAY(&r->arena, events, int);
-    pr->queue = ARENA_ARRAY(&r->arena, events + 1, int);
-    pr->queued = ARENA_ARRAY(&r->arena, events, bool);
-    pr->out_first = ARENA_ARRAY(&r->arena, events + 2, int);
-    pr->out_edges = ARENA_ARRAY(&r->arena, edges + 1, int);
-    if (r->arena.failed)
-        return false;
-    for (int e = 0; e < g->edge_count; e++)
-        pr->out_first[g->edges[e].from + 2]++;
-    for (int v = 0; v < g->event_count; v++)
-        pr->out_first[v + 2] += pr->out_first[v + 1];
-    for (int e = 0; e < g->edge_count; e++)
-        pr->out_edges[pr->out_first[g->edges[e].from + 1]++] = e;
-    return true;
-}
-
-/* The way so far has come to `event` in `height` periods; where it leads next. With `from_end` only by
-   edges that begin at the event's end. true: one leads to the head of `implied`. */
-static bool go_on(const struct recurrence *r, struct pruner *pr, int implied, int event, int height,
-                  bool from_end)
-{
-    const struct event_graph *g = &r->graph;
-    for (int i = pr->out_first[event]; i < pr->out_first[event + 1]; i++) {
-        int e = pr->out_edges[i], to = g->edges[e].to, there = height + g->edges[e].height;
-        if (e == implied || pr->gone[e] || there > g->edges[implied].height ||
-            there >= pr->height[to] || (from_end && !g->links[e].end))
-            continue;
-        if (to == g->edges[implied].to)
-            return true;
-        pr->height[to] = there;
-        if (pr->queued[to])
-            continue;
-        pr->queued[to] = true;
-        pr->queue[pr->tail] = to;
-        pr->tail = (pr->tail + 1) % (g->event_count + 1);
-    }
-    return false;
-}
-
-/* Is there another way from the edge's tail, or from the tail's end, to its head, in no more
-   periods? Heights only grow on the way, so a queue of improved events will do. */
-static bool is_implied(const struct recurrence *r, struct pruner *pr, int edge)
-{
-    const struct event_graph *g = &r->graph;
-    int head = 0;
-    pr->tail = 0;
-    for (int v = 0; v < g->event_count; v++) {
-        pr->height[v] = INT32_MAX;
-        pr->queued[v] = false;
-    }
-    bool implied = go_on(r, pr, edge, g->edges[edge].from, 0, g->links[edge].end);
-    while (!implied && head != pr->tail) {
-        int v = pr->queue[head];
-        head = (head + 1) % (g->event_count + 1);
-        pr->queued[v] = false;
-        implied = go_on(r, pr, edge, v, pr->height[v], false);
-    }
-    return implied;
-}
-
-struct event_ref recurrence_resolve(const struct recurrence *r, struct event_ref ref)
-{
-    while (r->alias[ref.event].event != ref.event || r->alias[ref.event].height != 0) {
-        struct event_ref next = r->alias[ref.event];
-        next.height += ref.height;
-        ref = next;
-    }
-    if (r->graph.events[ref.event].op_count == 0)
-        ref.end = false;
-    return ref;
-}
-
-/* An event without time of its own and with one cause. Drivers stay, their times are wanted. */
-static void find_aliases(struct recurrence *r, const bool *gone)
-{
-    const struct event_graph *g = &r->graph;
-    for (int i = 0; i < g->event_count; i++) {
-        int v = r->order[i], causes = 0, edge = NONE;
-        r->alias[v] = (struct event_ref){v, 0, false};
-        for (int k = r->in_first[v]; k < r->in_first[v + 1]; k++)
-            if (!gone[r->in_edges[k]]) {
-                edge = r->in_edges[k];
-                causes++;
-            }
-        if (causes == 1 && g->events[v].op_count == 0 && g->events[v].kind != EVENT_DRIVER &&
-            g->edges[edge].height == 0)
-            r->alias[v] = (struct event_ref){g->edges[edge].from, 0, g->links[edge].end};
+    int64_t plus_ns = 0;
+    for (;;) {
+        int v = ref.event;
+        if (ref.end && r->duration[v] == NONE) {
+            plus_ns += r->constant_ns[v];
+            ref.end = false;
+        }
+        if (ref.end || !r->follows[v])
+            return (struct origin){ref, plus_ns};
+        int height = ref.height;
+        ref = r->only[v];
+        ref.height += height;
     }
 }
 
 struct place recurrence_place(struct recurrence *r, struct event_ref ref)
 {
-    struct event_ref found = recurrence_resolve(r, ref);
-    if (found.height > r->history)
-        r->history = found.height;
-    return (struct place){r->columns[found.event] + found.end, found.height};
+    struct origin origin = recurrence_resolve(r, ref);
+    int v = origin.ref.event;
+    if (origin.ref.height > r->history)
+        r->history = origin.ref.height;
+    return (struct place){origin.ref.end ? r->ends[v] : r->starts[v], origin.ref.height,
+                          origin.plus_ns};
 }
 
-/* ---- steps ----------------------------------------------------------------------------------- */
-
-static int add_duration(struct recurrence *r, const struct event *event)
+static struct event_ref tail_of(const struct recurrence *r, int edge)
 {
-    if (event->op_count == 0)
-        return NONE;
-    struct duration *duration = &r->durations[r->duration_count];
-    *duration = (struct duration){event->op_first, event->op_count, event->stage, 0, false};
+    const struct ratio_edge *e = &r->graph.edges[edge];
+    return (struct event_ref){e->from, e->height, r->graph.links[edge].end};
+}
+
+/* Would the event, if it followed `cause`, follow itself? */
+static bool goes_round(const struct recurrence *r, int event, struct event_ref cause)
+{
+    while (cause.event != event) {
+        if ((cause.end && r->duration[cause.event] != NONE) || !r->follows[cause.event])
+            return false;
+        cause = r->only[cause.event];
+    }
+    return !cause.end || r->duration[event] == NONE;
+}
+
+/* Events with one cause left. */
+static void find_followers(struct recurrence *r)
+{
+    for (int i = 0; i < r->graph.event_count; i++) {
+        int v = r->order[i], causes = 0;
+        struct event_ref cause = {0};
+        for (int k = r->in_first[v]; !r->follows[v] && k < r->in_first[v + 1]; k++)
+            if (!r->gone[r->in_edges[k]]) {
+                cause = tail_of(r, r->in_edges[k]);
+                causes++;
+            }
+        if (causes == 1 && !goes_round(r, v, cause)) {
+            r->only[v] = cause;
+            r->follows[v] = true;
+        }
+    }
+}
+
+/* ---- which causes matter --------------------------------------------------------------------- */
+
+/* A search from a time back to what it cannot be earlier than. */
+struct shrink {
+    int *height;            /* per event: the least found on a way */
+    int64_t *plus_ns;       /* on that way */
+    int *queue, head, tail; /* a ring */
+    bool *queued;
+};
+
+static bool shrink_init(struct recurrence *r)
+{
+    struct shrink *s = ARENA_ARRAY(&r->arena, 1, struct shrink);
+    size_t events = (size_t)r->graph.event_count;
+    if (!s)
+        return false;
+    r->gone = ARENA_ARRAY(&r->arena, (size_t)r->graph.edge_count + 1, bool);
+    s->height = ARENA_ARRAY(&r->arena, events, int);
+    s->plus_ns = ARENA_ARRAY(&r->arena, events, int64_t);
+    s->queue = ARENA_ARRAY(&r->arena, events + 1, int);
+    s->queued = ARENA_ARRAY(&r->arena, events, bool);
+    r->shrink = s;
+    return !r->arena.failed;
+}
+
+static void start_search(struct recurrence *r)
+{
+    struct shrink *s = r->shrink;
+    s->head = s->tail = 0;
+    for (int v = 0; v < r->graph.event_count; v++) {
+        s->height[v] = INT32_MAX;
+        s->queued[v] = false;
+    }
+}
+
+/* The way has come to `ref`, and so much later than it. true: `wanted` is found. Events happen in the
+   order of their periods, so fewer periods will do. */
+static bool reach(struct recurrence *r, struct event_ref ref, int64_t plus_ns,
+                  const struct origin *wanted)
+{
+    struct shrink *s = r->shrink;
+    struct origin there = recurrence_resolve(r, ref);
+    int v = there.ref.event;
+    there.plus_ns += plus_ns;
+    if (there.ref.height > wanted->ref.height)
+        return false;
+    if (v == wanted->ref.event && (there.ref.end || !wanted->ref.end) &&
+        there.plus_ns >= wanted->plus_ns)
+        return true;
+    if (there.ref.height >= s->height[v])
+        return false;
+    s->height[v] = there.ref.height;
+    s->plus_ns[v] = there.plus_ns;
+    if (!s->queued[v]) {
+        s->queued[v] = true;
+        s->queue[s->tail] = v;
+        s->tail = (s->tail + 1) % (r->graph.event_count + 1);
+    }
+    return false;
+}
+
+/* On from where the search has come to, but for one edge. */
+static bool search_on(struct recurrence *r, int without, const struct origin *wanted)
+{
+    struct shrink *s = r->shrink;
+    while (s->head != s->tail) {
+        int v = s->queue[s->head];
+        s->head = (s->head + 1) % (r->graph.event_count + 1);
+        s->queued[v] = false;
+        for (int k = r->in_first[v]; k < r->in_first[v + 1]; k++) {
+            int e = r->in_edges[k];
+            struct event_ref ref = tail_of(r, e);
+            ref.height += s->height[v];
+            if (e != without && !r->gone[e] && reach(r, ref, s->plus_ns[v], wanted))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Do the other causes of the edge's head imply this one? */
+static bool is_implied(struct recurrence *r, int edge)
+{
+    const struct origin wanted = recurrence_resolve(r, tail_of(r, edge));
+    int to = r->graph.edges[edge].to;
+    start_search(r);
+    for (int k = r->in_first[to]; k < r->in_first[to + 1]; k++) {
+        int e = r->in_edges[k];
+        if (e != edge && !r->gone[e] && reach(r, tail_of(r, e), 0, &wanted))
+            return true;
+    }
+    return search_on(r, edge, &wanted);
+}
+
+bool recurrence_is_bounded(struct recurrence *r, struct event_ref early,
+                           const struct event_ref *late, int count)
+{
+    const struct origin wanted = recurrence_resolve(r, early);
+    start_search(r);
+    for (int i = 0; i < count; i++)
+        if (reach(r, late[i], 0, &wanted))
+            return true;
+    return search_on(r, NONE, &wanted);
+}
+
+/* How long an event takes: always the same, or a duration of its own. */
+static void find_duration(struct recurrence *r, int v)
+{
+    const struct event *event = &r->graph.events[v];
+    int64_t constant_ns = 0;
+    bool varies = false;
     for (int i = 0; i < event->op_count; i++) {
         const struct op_time *time = &r->timing->ops[r->graph.ops[event->op_first + i]];
         if (time->dist)
-            duration->varies = true;
-        else if (time->mean_ns > duration->constant_ns)
-            duration->constant_ns = time->mean_ns;
+            varies = true;
+        else if (time->mean_ns > constant_ns)
+            constant_ns = time->mean_ns;
     }
-    return r->duration_count++;
+    r->constant_ns[v] = constant_ns;
+    r->duration[v] = varies ? r->duration_count : NONE;
+    if (varies)
+        r->durations[r->duration_count++] =
+            (struct duration){event->op_first, event->op_count, event->stage, constant_ns};
 }
 
-static void make_columns(struct recurrence *r)
-{
-    for (int i = 0; i < r->graph.event_count; i++) {
-        int v = r->order[i];
-        bool alias = r->alias[v].event != v;
-        r->columns[v] = alias ? NONE : r->column_count;
-        r->column_count += alias ? 0 : 1 + (r->graph.events[v].op_count > 0);
-    }
-}
-
-static void make_steps(struct recurrence *r, const bool *gone)
+/* A cause goes, then an event may have but one left, and with times known to be others more go. */
+static void drop_causes(struct recurrence *r)
 {
     const struct event_graph *g = &r->graph;
-    int sources = 0;
-    for (int i = 0; i < g->event_count; i++) {
-        int v = r->order[i];
-        if (r->columns[v] == NONE)
-            continue;
-        struct step step = {r->columns[v], sources, 0, add_duration(r, &g->events[v])};
-        for (int k = r->in_first[v]; k < r->in_first[v + 1]; k++) {
-            int e = r->in_edges[k];
-            if (!gone[e])
-                r->sources[sources++] = recurrence_place(
-                    r, (struct event_ref){g->edges[e].from, g->edges[e].height, g->links[e].end});
-        }
-        step.count = sources - step.first;
-        r->steps[r->step_count++] = step;
+    for (int round = 0, dropped = 1; round < MOST_ROUNDS && dropped; round++) {
+        dropped = 0;
+        for (int e = 0; g->edge_count <= MOST_PRUNED && e < g->edge_count; e++)
+            if (!r->gone[e] && is_implied(r, e)) {
+                r->gone[e] = true;
+                dropped++;
+            }
+        find_followers(r);
     }
 }
 
 bool recurrence_shrink(struct recurrence *r)
 {
-    const struct event_graph *g = &r->graph;
-    struct pruner pr;
-    size_t events = (size_t)g->event_count;
-    r->alias = ARENA_ARRAY(&r->arena, events, struct event_ref);
-    r->columns = ARENA_ARRAY(&r->arena, events, int);
-    r->steps = ARENA_ARRAY(&r->arena, events, struct step);
+    size_t events = (size_t)r->graph.event_count;
+    r->only = ARENA_ARRAY(&r->arena, events, struct event_ref);
+    r->follows = ARENA_ARRAY(&r->arena, events, bool);
+    r->constant_ns = ARENA_ARRAY(&r->arena, events, int64_t);
+    r->duration = ARENA_ARRAY(&r->arena, events, int);
     r->durations = ARENA_ARRAY(&r->arena, events, struct duration);
-    r->sources = ARENA_ARRAY(&r->arena, (size_t)g->edge_count + 1, struct place);
-    if (!pruner_init(r, &pr))
+    if (r->arena.failed || !shrink_init(r))
         return false;
-    for (int e = 0; g->edge_count <= MOST_PRUNED && e < g->edge_count; e++)
-        pr.gone[e] = is_implied(r, &pr, e);
-    find_aliases(r, pr.gone);
-    make_columns(r);
-    make_steps(r, pr.gone);
-    return true;
+    for (int i = 0; i < r->graph.event_count; i++)
+        find_duration(r, r->order[i]);
+    drop_causes(r);
+    return recurrence_make_steps(r);
 }

@@ -337,7 +337,7 @@ static void check_coverage(int runs, bool smooth, double least, double most)
             break;
         for (int i = 0; i < LENGTH; i++) {
             now += smooth && i >= SMOOTH ? (ns[i] + ns[i - 1] + ns[i - 2]) / SMOOTH : ns[i];
-            iterations_over(&iterations, &now, 1);
+            iterations_over(&iterations, &now, 1, 1);
         }
         iterations_figures(&iterations, &figures);
         mean += figures.mean_in.low <= 1e6 && 1e6 <= figures.mean_in.high;
