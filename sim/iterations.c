@@ -209,37 +209,62 @@ struct selection {
     size_t ranks[WANTED];
 };
 
-/* Count the values in bins of equal width and keep, in front, those of the bins that hold a wanted
-   rank. false: they cannot be told apart that way any more. */
-static bool narrow(struct selection *selection)
+/* Bins of equal width for values from low on. */
+struct bins {
+    int64_t low;
+    int shift;
+    uint32_t counts[BINS];
+    bool kept[BINS]; /* it holds a wanted rank */
+};
+
+static void fill_bins(struct bins *bins, const int64_t *restrict values, size_t count)
 {
-    uint32_t counts[BINS] = {0};
-    bool kept[BINS] = {false};
-    int64_t *values = selection->values, low = values[0], high = low;
-    for (size_t i = 0; i < selection->count; i++) {
+    int64_t low = values[0], high = low;
+    for (size_t i = 0; i < count; i++) {
         low = values[i] < low ? values[i] : low;
         high = values[i] > high ? values[i] : high;
     }
     int bits = high > low ? 64 - __builtin_clzll((uint64_t)(high - low)) : 0;
     int shift = bits > BIN_BITS ? bits - BIN_BITS : 0;
-    for (size_t i = 0; i < selection->count; i++)
-        counts[(values[i] - low) >> shift]++;
+    *bins = (struct bins){.low = low, .shift = shift};
+    uint32_t *restrict counts = bins->counts;
+    for (size_t i = 0; i < count; i++)
+        counts[(uint64_t)(values[i] - low) >> shift]++;
+}
+
+/* Which bins hold a wanted rank, and the rank among what is in those. Returns how many values are in
+   none of them. */
+static size_t choose_bins(struct bins *bins, const size_t wanted[WANTED], size_t ranks[WANTED])
+{
     size_t below = 0, dropped = 0;
-    size_t ranks[WANTED];
-    for (int bin = 0; bin < BINS; below += counts[bin++]) {
+    for (int bin = 0; bin < BINS; below += bins->counts[bin++]) {
+        if (bins->counts[bin] == 0)
+            continue;
         for (int w = 0; w < WANTED; w++)
-            if (selection->ranks[w] >= below && selection->ranks[w] < below + counts[bin]) {
-                kept[bin] = true;
-                ranks[w] = selection->ranks[w] - dropped;
+            if (wanted[w] >= below && wanted[w] < below + bins->counts[bin]) {
+                bins->kept[bin] = true;
+                ranks[w] = wanted[w] - dropped;
             }
-        dropped += kept[bin] ? 0 : counts[bin];
+        dropped += bins->kept[bin] ? 0 : bins->counts[bin];
     }
-    if (dropped == 0)
+    return dropped;
+}
+
+/* Count the values in bins of equal width and keep, in front, those of the bins that hold a wanted
+   rank. false: they cannot be told apart that way any more. */
+static bool narrow(struct selection *selection)
+{
+    struct bins bins;
+    size_t ranks[WANTED], count = 0;
+    int64_t *values = selection->values;
+    fill_bins(&bins, values, selection->count);
+    const int64_t low = bins.low;
+    const int shift = bins.shift;
+    if (choose_bins(&bins, selection->ranks, ranks) == 0)
         return false;
-    size_t count = 0;
     for (size_t i = 0; i < selection->count; i++) {
         int64_t value = values[i];
-        if (!kept[(value - low) >> shift])
+        if (!bins.kept[(uint64_t)(value - low) >> shift])
             continue;
         values[i] = values[count]; /* nothing is lost: they only change places */
         values[count++] = value;
@@ -294,14 +319,15 @@ const char *doubt_words(enum doubt doubt)
    are left. */
 static size_t cut_warm_up(const struct iterations *iterations, struct iteration_figures *out)
 {
-    double means[STATISTICS_BATCHES], sum = 0;
+    double means[STATISTICS_BATCHES];
+    int64_t sum = 0;
     size_t all = iterations->kept_count;
     size_t cut = iterations->few ? 0 : statistics_warm_up(iterations->kept, all);
     const int64_t *rest = iterations->kept + cut;
     size_t count = all - cut;
     for (size_t i = 0; i < count; i++)
-        sum += (double)rest[i];
-    out->mean = count ? sum / (double)count : NAN;
+        sum += rest[i];
+    out->mean = count ? (double)sum / (double)count : NAN;
     out->count = (int64_t)count;
     out->warm_up = (int64_t)cut;
     bool batches = statistics_batches(rest, count, means);

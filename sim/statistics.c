@@ -5,33 +5,40 @@
  */
 #include "sim/statistics.h"
 
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("O3") /* sums take vectors */
+#endif
+
 #include <math.h>
 
 enum { GROUP = 5 };
 
-static double group_mean(const int64_t *values, size_t group)
+static int64_t sum_of(const int64_t *values, size_t count)
 {
-    double sum = 0;
-    for (size_t i = 0; i < GROUP; i++)
-        sum += (double)values[group * GROUP + i];
-    return sum / GROUP;
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    return sum;
 }
 
 /* From the end to the front: sums of the rest and of its squares, about the last group's mean, so
-   that little is lost by subtracting. */
+   that little is lost by subtracting. No more than half of all is cut off. */
 size_t statistics_warm_up(const int64_t *values, size_t count)
 {
     size_t groups = count / GROUP, best = 0;
     double least = INFINITY, sum = 0, squares = 0;
     if (groups < 2)
         return 0;
-    double origin = group_mean(values, groups - 1);
+    double origin = (double)sum_of(values + (groups - 1) * GROUP, GROUP) / GROUP;
     for (size_t cut = groups; cut-- > 0;) {
-        double value = group_mean(values, cut) - origin, rest = (double)(groups - cut);
+        double value = (double)sum_of(values + cut * GROUP, GROUP) / GROUP - origin;
         sum += value;
         squares += value * value;
-        double spread = squares - sum * sum / rest, error = spread / (rest * rest);
-        if (cut <= groups / 2 && error <= least) {
+        if (cut > groups / 2)
+            continue;
+        double rest = (double)(groups - cut), spread = squares - sum * sum / rest;
+        double error = spread / (rest * rest);
+        if (error <= least) {
             least = error;
             best = cut;
         }
@@ -45,12 +52,8 @@ bool statistics_batches(const int64_t *values, size_t count, double means[STATIS
     if (length == 0)
         return false;
     values += count - length * STATISTICS_BATCHES;
-    for (int b = 0; b < STATISTICS_BATCHES; b++, values += length) {
-        double sum = 0;
-        for (size_t i = 0; i < length; i++)
-            sum += (double)values[i];
-        means[b] = sum / (double)length;
-    }
+    for (int b = 0; b < STATISTICS_BATCHES; b++, values += length)
+        means[b] = (double)sum_of(values, length) / (double)length;
     return true;
 }
 
