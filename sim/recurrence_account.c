@@ -98,91 +98,100 @@ bool recurrence_make_pieces(struct recurrence *r)
 
 /* ---- accounts of a block --------------------------------------------------------------------- */
 
-typedef uint64_t usum __attribute__((vector_size(8 * SUMS), aligned(8), may_alias));
-
 /* A place's values from the block's first on. */
 struct values {
-    const vector *at;
+    const int64_t *at;
     int64_t plus_ns;
 };
 
 static inline __attribute__((always_inline)) struct values values_of(const struct runner *run,
                                                                      const struct place *place)
 {
-    return (struct values){(const vector *)(const void *)(run->columns + at_column(run, *place)),
-                           place->plus_ns};
+    return (struct values){run->columns + at_column(run, *place), place->plus_ns};
 }
 
-/* The stream is idle from at[i] until the time given, but no longer than `pushed`. *sums is the sum of
-   the new at[i]: who knows it before and after knows how long the stream was idle. */
-static inline __attribute__((always_inline)) void move_on(vector *restrict at, struct values until,
+/* The stream is idle from at[i] until the time given, but no longer than `pushed`. Adds up the new
+   at[i]: who knows the sums before and after knows how long the stream was idle. Sums of times may wrap
+   around; their differences are right. */
+static inline __attribute__((always_inline)) void move_on(int64_t *restrict at, struct values until,
                                                           const struct values *pushed, int count,
-                                                          usum *sums)
+                                                          uint64_t sums[SUMS])
 {
-    usum sum = {0};
-    for (int i = 0; i < count; i++) {
-        vector time = until.at[i] + until.plus_ns;
-        if (pushed) {
-            vector bound = pushed->at[i] + pushed->plus_ns, sooner = bound < time;
-            time = (bound & sooner) | (time & ~sooner);
+    uint64_t partial[SUMS] = {0};
+    for (int i = 0; i < count; i += SUMS)
+        for (int l = 0; l < SUMS; l++) {
+            int64_t time = until.at[i + l] + until.plus_ns;
+            if (pushed) {
+                int64_t bound = pushed->at[i + l] + pushed->plus_ns;
+                time = bound < time ? bound : time;
+            }
+            time = time > at[i + l] ? time : at[i + l];
+            at[i + l] = time;
+            partial[l] += (uint64_t)time;
         }
-        vector later = time > at[i];
-        at[i] = (time & later) | (at[i] & ~later);
-        sum += (usum)at[i];
-    }
-    *sums = sum;
+    for (int l = 0; l < SUMS; l++)
+        sums[l] = partial[l];
 }
 
 static inline __attribute__((always_inline)) void
-begin_piece(vector *restrict at, struct values before, int count, usum *sums)
+begin_piece(int64_t *restrict at, struct values before, int count, uint64_t sums[SUMS])
 {
-    usum sum = {0};
-    for (int i = 0; i < count; i++) {
-        at[i] = before.at[i] + before.plus_ns;
-        sum += (usum)at[i];
-    }
-    *sums = sum;
+    uint64_t partial[SUMS] = {0};
+    for (int i = 0; i < count; i += SUMS)
+        for (int l = 0; l < SUMS; l++) {
+            at[i + l] = before.at[i + l] + before.plus_ns;
+            partial[l] += (uint64_t)at[i + l];
+        }
+    for (int l = 0; l < SUMS; l++)
+        sums[l] = partial[l];
 }
 
 static inline __attribute__((always_inline)) void book_busy(struct runner *run,
                                                             const struct piece *piece, int count)
 {
-    vector *busy = (vector *)(void *)&run->busy[piece->stream * SUMS], sum = {0};
+    int64_t *busy = &run->busy[piece->stream * SUMS], partial[SUMS] = {0};
     if (piece->duration == NONE) {
-        *busy += count * piece->busy_ns;
+        for (int l = 0; l < SUMS; l++)
+            busy[l] += count / SUMS * piece->busy_ns;
         return;
     }
-    const vector *drawn =
-        (const vector *)(const void *)(run->columns + drawn_at(run, piece->duration) +
-                                       run->drawn_at);
-    for (int i = 0; i < count; i++)
-        sum += drawn[i];
-    *busy += sum;
+    const int64_t *drawn = run->columns + drawn_at(run, piece->duration) + run->drawn_at;
+    for (int i = 0; i < count; i += SUMS)
+        for (int l = 0; l < SUMS; l++)
+            partial[l] += drawn[i + l];
+    for (int l = 0; l < SUMS; l++)
+        busy[l] += partial[l];
 }
 
-/* `count` vectors a column. Sums of times may be larger than 2^63; their differences are not, and
-   right, since unsigned numbers wrap around. */
+static inline __attribute__((always_inline)) void
+book_reason(struct runner *run, const struct reason *reason, int count, uint64_t so_far[SUMS])
+{
+    const struct values until = values_of(run, &reason->until);
+    int64_t *idle = &run->sums[reason->slot * SUMS];
+    uint64_t sums[SUMS];
+    if (reason->pushed.column == NONE) {
+        move_on(run->at, until, NULL, count, sums);
+    } else {
+        const struct values pushed = values_of(run, &reason->pushed);
+        move_on(run->at, until, &pushed, count, sums);
+    }
+    for (int l = 0; l < SUMS; l++) {
+        idle[l] += (int64_t)(sums[l] - so_far[l]);
+        so_far[l] = sums[l];
+    }
+}
+
+/* `count` values a column, a multiple of SUMS. */
 static inline __attribute__((always_inline)) void book_all(struct runner *run, int count)
 {
     const struct recurrence *r = run->r;
-    vector *at = (vector *)(void *)run->at;
     for (int w = 0; w < r->graph.work_count; w++) {
         const struct piece *piece = &r->pieces[w];
-        usum so_far;
-        begin_piece(at, values_of(run, &piece->before), count, &so_far);
-        for (int i = piece->first; i < piece->first + piece->count; i++) {
-            const struct reason *reason = &r->reasons[i];
-            const struct values until = values_of(run, &reason->until);
-            usum sum;
-            if (reason->pushed.column == NONE) {
-                move_on(at, until, NULL, count, &sum);
-            } else {
-                const struct values pushed = values_of(run, &reason->pushed);
-                move_on(at, until, &pushed, count, &sum);
-            }
-            *(vector *)(void *)&run->sums[reason->slot * SUMS] += (vector)(sum - so_far);
-            so_far = sum;
-        }
+        uint64_t so_far[SUMS];
+        if (piece->count)
+            begin_piece(run->at, values_of(run, &piece->before), count, so_far);
+        for (int i = piece->first; i < piece->first + piece->count; i++)
+            book_reason(run, &r->reasons[i], count, so_far);
         book_busy(run, piece, count);
     }
 }
@@ -192,7 +201,7 @@ static inline __attribute__((always_inline)) void book_all(struct runner *run, i
 #define DEFINE_BOOK(NAME, ATTRIBUTE)                                                               \
     ATTRIBUTE static void book_##NAME(struct runner *run, int count)                               \
     {                                                                                              \
-        book_all(run, count / SUMS);                                                               \
+        book_all(run, count);                                                                      \
     }
 
 DEFINE_BOOK(plain, )

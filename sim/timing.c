@@ -318,12 +318,17 @@ void timing_draw_across(const struct timing *timing, int op, int64_t iteration, 
 {
     const struct op_time *time = &timing->ops[op];
     struct random_subject subject = subject_of(timing, op, iteration, seed, replication);
-    uint64_t words[RANDOM_RUN][RANDOM_LANES];
-    random_words_across(&subject, USE_SHAPE, words);
-    quantile_durations(time->quantile, time->mean_ns, words[0], RANDOM_RUN * RANDOM_LANES,
-                       out_ns[0]);
-    if (time->dist->spike_probability > 0) {
-        random_words_across(&subject, USE_SPIKE, words);
-        add_spikes(time->dist, words[0], RANDOM_RUN * RANDOM_LANES, out_ns[0]);
+    const int half = RANDOM_RUN / 2, count = RANDOM_ROWS * RANDOM_LANES;
+    bool spikes = time->dist->spike_probability > 0;
+    uint64_t words[2][RANDOM_ROWS][RANDOM_LANES];
+    for (int part = 0; part < half / RANDOM_ROWS; part++) { /* as much as stays near */
+        int64_t *out[] = {out_ns[part * RANDOM_ROWS], out_ns[half + part * RANDOM_ROWS]};
+        random_words_across(&subject, USE_SHAPE, part, words[0], words[1]);
+        for (int h = 0; h < 2; h++)
+            quantile_durations(time->quantile, time->mean_ns, words[h][0], count, out[h]);
+        if (spikes)
+            random_words_across(&subject, USE_SPIKE, part, words[0], words[1]);
+        for (int h = 0; spikes && h < 2; h++)
+            add_spikes(time->dist, words[h][0], count, out[h]);
     }
 }

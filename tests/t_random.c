@@ -78,7 +78,9 @@ static void test_words(void)
         base.replication = UINT32_MAX - 3 + first; /* the counter's word overflows alone */
         base.rank = 3;
         random_words(&base, 1, run);
-        random_words_across(&base, 1, across);
+        for (int part = 0; part < RANDOM_RUN / 2 / RANDOM_ROWS; part++)
+            random_words_across(&base, 1, part, &across[part * RANDOM_ROWS],
+                                &across[RANDOM_RUN / 2 + part * RANDOM_ROWS]);
         for (uint32_t i = 0; i < RANDOM_RUN; i++)
             for (uint32_t lane = 0; lane < RANDOM_LANES; lane++) {
                 struct random_subject one = base;
