@@ -329,25 +329,43 @@ static void look_up_plain(const double *cubics, double mean_ns, const uint64_t *
 }
 
 #if defined __x86_64__
-/* The same operations on four at a time. A row of the table is loaded as it is and four rows are
-   transposed: that takes less than gathering sixteen numbers. */
+/* The same operations on four times `groups`, side by side, since each waits for the one before it. A
+   row of the table is loaded as it is and four rows are transposed: that takes less than gathering
+   sixteen numbers. */
+enum { MOST_GROUPS = 4 };
+
 static inline __attribute__((always_inline, target("avx2"))) void
-draw_four(const double *cubics, double mean_ns, const uint64_t places[4], const double at[4],
-          int64_t out[4])
+draw_fours(int groups, const double *cubics, double mean_ns, const uint64_t *places,
+           const double *at, int64_t *out)
 {
-    const __m256d a = _mm256_load_pd(cubics + places[0]), b = _mm256_load_pd(cubics + places[1]);
-    const __m256d c = _mm256_load_pd(cubics + places[2]), d = _mm256_load_pd(cubics + places[3]);
-    const __m256d even = _mm256_unpacklo_pd(a, b), odd = _mm256_unpackhi_pd(a, b);
-    const __m256d even2 = _mm256_unpacklo_pd(c, d), odd2 = _mm256_unpackhi_pd(c, d);
-    const __m256d x = _mm256_loadu_pd(at), zero = _mm256_setzero_pd();
-    __m256d factor = _mm256_permute2f128_pd(odd, odd2, 0x31);
-    factor = _mm256_permute2f128_pd(even, even2, 0x31) + x * factor;
-    factor = _mm256_permute2f128_pd(odd, odd2, 0x20) + x * factor;
-    factor = _mm256_permute2f128_pd(even, even2, 0x20) + x * factor;
-    __m256d ns = _mm256_set1_pd(mean_ns) * _mm256_max_pd(factor, zero);
-    ns = _mm256_min_pd(ns, _mm256_set1_pd((double)QUANTILE_LONGEST_NS)) + _mm256_set1_pd(0x1p52);
+    __m256d c0[MOST_GROUPS], c1[MOST_GROUPS], c2[MOST_GROUPS], ns[MOST_GROUPS], x[MOST_GROUPS];
     const __m256i whole = _mm256_set1_epi64x((long long)WHOLE);
-    _mm256_storeu_si256((__m256i *)(void *)out, _mm256_and_si256(_mm256_castpd_si256(ns), whole));
+    for (int g = 0; g < groups; g++) {
+        const uint64_t *p = places + 4 * g;
+        const __m256d a = _mm256_load_pd(cubics + p[0]), b = _mm256_load_pd(cubics + p[1]);
+        const __m256d c = _mm256_load_pd(cubics + p[2]), d = _mm256_load_pd(cubics + p[3]);
+        const __m256d even = _mm256_unpacklo_pd(a, b), odd = _mm256_unpackhi_pd(a, b);
+        const __m256d even2 = _mm256_unpacklo_pd(c, d), odd2 = _mm256_unpackhi_pd(c, d);
+        c0[g] = _mm256_permute2f128_pd(even, even2, 0x20);
+        c1[g] = _mm256_permute2f128_pd(odd, odd2, 0x20);
+        c2[g] = _mm256_permute2f128_pd(even, even2, 0x31);
+        ns[g] = _mm256_permute2f128_pd(odd, odd2, 0x31);
+        x[g] = _mm256_loadu_pd(at + 4 * g);
+    }
+    for (int g = 0; g < groups; g++)
+        ns[g] = c2[g] + x[g] * ns[g];
+    for (int g = 0; g < groups; g++)
+        ns[g] = c1[g] + x[g] * ns[g];
+    for (int g = 0; g < groups; g++)
+        ns[g] = c0[g] + x[g] * ns[g];
+    for (int g = 0; g < groups; g++)
+        ns[g] = _mm256_set1_pd(mean_ns) * _mm256_max_pd(ns[g], _mm256_setzero_pd());
+    for (int g = 0; g < groups; g++)
+        ns[g] = _mm256_min_pd(ns[g], _mm256_set1_pd((double)QUANTILE_LONGEST_NS)) +
+                _mm256_set1_pd(0x1p52);
+    for (int g = 0; g < groups; g++)
+        _mm256_storeu_si256((__m256i *)(void *)(out + 4 * g),
+                            _mm256_and_si256(_mm256_castpd_si256(ns[g]), whole));
 }
 
 __attribute__((target("avx2"))) static void
@@ -357,8 +375,8 @@ look_up_avx2(const double *cubics, double mean_ns, const uint64_t *words, int co
     _Alignas(64) double at[CHUNK];
     int done = 0;
     find_places(words, count, places, at);
-    for (; done + 4 <= count; done += 4)
-        draw_four(cubics, mean_ns, places + done, at + done, out + done);
+    for (; done + 8 <= count; done += 8)
+        draw_fours(2, cubics, mean_ns, places + done, at + done, out + done);
     for (; done < count; done++)
         out[done] = draw_one(cubics + places[done], at[done], mean_ns);
 }
@@ -390,8 +408,8 @@ look_up_avx512(const double *cubics, double mean_ns, const uint64_t *words, int 
     for (; done + 8 <= count; done += 8)
         find_eight(words + done, places + done, at + done);
     find_places(words + done, count - done, places + done, at + done);
-    for (done = 0; done + 4 <= count; done += 4)
-        draw_four(cubics, mean_ns, places + done, at + done, out + done);
+    for (done = 0; done + 16 <= count; done += 16)
+        draw_fours(4, cubics, mean_ns, places + done, at + done, out + done);
     for (; done < count; done++)
         out[done] = draw_one(cubics + places[done], at[done], mean_ns);
 }

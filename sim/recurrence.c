@@ -40,7 +40,7 @@ static bool may_apply(const struct program *p, const struct event_graph *g, char
 /* How far back a time is at most, as the graph has it. */
 static int find_reach(const struct event_graph *g)
 {
-    int reach = 0;
+    int reach = 1; /* a move may follow the last one of the period before */
     for (int e = 0; e < g->edge_count; e++)
         reach = g->edges[e].height > reach ? g->edges[e].height : reach;
     for (int w = 0; w < g->work_count; w++) {

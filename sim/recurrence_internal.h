@@ -146,7 +146,7 @@ struct runner {
     } * sources;  /* of moves */
     struct move { /* per step: where it reads and writes in the block's first period */
         struct source a, b;
-        int64_t carry; /* all bits: the end of the step before is a source, too; it is at hand */
+        bool follows; /* the move before, instead of `a` */
         size_t start, end, stretch;
         int first, count; /* further sources */
         bool drawn;       /* the stretch is a single duration, of those drawn from here on */

@@ -40,38 +40,52 @@ static void place_stretch(const struct runner *run, int stretch, struct move *mo
         move->drawn_from = drawn_at(run, run->r->parts[run->r->stretches[stretch].first]);
 }
 
-/* Two sources go with every move, since most have no more; of one that has fewer the others are 0. */
-static void place_sources(struct runner *run, const struct step *step, struct move *move,
-                          size_t last_end)
+/* What the move before ends with is at hand; before the first one comes the last one, a period ago. */
+static size_t at_hand(const struct runner *run, int index)
 {
-    struct source *near[] = {&move->a, &move->b};
-    int placed = 0;
+    int before = index ? index - 1 : run->r->step_count - 1;
+    const struct step *step = &run->r->steps[before];
+    const struct place end = {step->end == NONE ? step->start : step->end, index ? 0 : 1, 0};
+    return at_column(run, end);
+}
+
+/* Two sources stand in the move itself, since most have no more; of one that has fewer the others are
+   zeros. */
+static void place_sources(struct runner *run, int index)
+{
+    const struct step *step = &run->r->steps[index];
+    struct move *move = &run->moves[index];
+    size_t hand = at_hand(run, index);
+    int followed = NONE, placed = 0;
+    for (int k = step->first; k < step->first + step->count; k++)
+        if (source_of(run, &run->r->sources[k]).at == hand && run->r->sources[k].plus_ns == 0)
+            followed = k;
+    move->follows = followed != NONE;
     move->a = move->b = (struct source){zeros_at(run), 0};
     move->first = step->first;
     for (int k = step->first; k < step->first + step->count; k++) {
-        struct source source = source_of(run, &run->r->sources[k]);
-        if (source.at == last_end && source.plus_ns == 0)
-            move->carry = -1;
-        else if (placed < 2)
-            *near[placed++] = source;
+        struct source *near[] = {move->follows ? &move->b : &move->a, &move->b};
+        if (k == followed)
+            continue;
+        if (placed < (move->follows ? 1 : 2))
+            *near[placed++] = source_of(run, &run->r->sources[k]);
         else
-            run->sources[move->first + move->count++] = source;
+            run->sources[move->first + move->count++] = source_of(run, &run->r->sources[k]);
     }
 }
 
 void recurrence_prepare_middle(struct runner *run)
 {
     const struct recurrence *r = run->r;
-    size_t scratch = zeros_at(run) + BLOCK, last_end = SIZE_MAX;
+    size_t scratch = zeros_at(run) + BLOCK;
     for (int i = 0; i < r->step_count; i++) {
         const struct step *step = &r->steps[i];
         struct move *move = &run->moves[i];
         const struct place start = {step->start, 0, 0}, end = {step->end, 0, 0};
         *move = (struct move){.start = step->start == NONE ? scratch : at_column(run, start),
                               .end = step->end == NONE ? scratch : at_column(run, end)};
-        place_sources(run, step, move, last_end);
+        place_sources(run, i);
         place_stretch(run, step->stretch, move);
-        last_end = step->end == NONE ? move->start : move->end;
     }
 }
 
@@ -167,16 +181,23 @@ static inline __attribute__((always_inline)) void add_lates(struct runner *run, 
     }
 }
 
+/* A branch, not a choice: what follows the move before waits for it, and nobody else does. */
+#define BRANCH(value) __asm__("" : "+g"(value))
+
 static void advance_one(struct runner *run, int count)
 {
-    int64_t *restrict columns = run->columns, before = 0;
+    if (run->r->step_count == 0)
+        return;
+    int64_t *restrict columns = run->columns, before = columns[at_hand(run, 0)];
     const struct move *last = run->moves + run->r->step_count;
     for (size_t j = 0; j < (size_t)count; j++)
         for (const struct move *move = run->moves; move < last; move++) {
-            int64_t time = before & move->carry;
-            int64_t other = columns[move->a.at + j] + move->a.plus_ns;
-            time = other > time ? other : time;
-            other = columns[move->b.at + j] + move->b.plus_ns;
+            int64_t time = before;
+            if (!move->follows) {
+                time = columns[move->a.at + j] + move->a.plus_ns;
+                BRANCH(time);
+            }
+            int64_t other = columns[move->b.at + j] + move->b.plus_ns;
             time = other > time ? other : time;
             for (int k = move->first; k < move->first + move->count; k++) {
                 other = columns[run->sources[k].at + j] + run->sources[k].plus_ns;
@@ -198,14 +219,16 @@ static inline __attribute__((always_inline)) void raise_to(vector *time, const i
 
 static inline __attribute__((always_inline)) void advance_vectors(struct runner *run, int count)
 {
-    const vector zero = {0};
-    vector before = zero;
-    const struct move *last = run->moves + run->r->step_count;
+    if (run->r->step_count == 0)
+        return;
     int64_t *columns = run->columns;
+    const struct move *last = run->moves + run->r->step_count;
+    vector before = *(vector *)(void *)(columns + at_hand(run, 0));
     for (int j = 0; j < count; j++, columns += RANDOM_LANES)
         for (const struct move *move = run->moves; move < last; move++) {
-            vector time = before & move->carry;
-            raise_to(&time, columns, &move->a);
+            vector time = before;
+            if (!move->follows)
+                time = *(vector *)(void *)(columns + move->a.at) + move->a.plus_ns;
             raise_to(&time, columns, &move->b);
             for (int k = move->first; k < move->first + move->count; k++)
                 raise_to(&time, columns, &run->sources[k]);
