@@ -13,6 +13,7 @@ struct users {
     int *count;
     int *
         last; /* an event that is over a duration later, in the same period; NONE: something else */
+    int *step; /* that computes its start */
 };
 
 static bool is_late(const struct users *users, int event)
@@ -60,7 +61,7 @@ static void make_columns(struct recurrence *r)
 }
 
 /* The start of an event with several causes, or none. */
-static void add_start(struct recurrence *r, int v, int *source_count)
+static void add_start(struct recurrence *r, const struct users *users, int v, int *source_count)
 {
     struct step step = {*source_count, 0, r->starts[v], NONE, NONE};
     for (int k = r->in_first[v]; k < r->in_first[v + 1]; k++) {
@@ -71,18 +72,18 @@ static void add_start(struct recurrence *r, int v, int *source_count)
                 r, (struct event_ref){edge->from, edge->height, r->graph.links[e].end});
     }
     step.count = *source_count - step.first;
+    users->step[v] = r->step_count;
     r->steps[r->step_count++] = step;
 }
 
-/* The step that computes what the column holds, if nothing follows it yet; NULL: none. */
-static struct step *open_step(struct recurrence *r, const struct place *from)
+/* The step that computes this start, if nothing follows it yet; NULL: none. */
+static struct step *open_step(struct recurrence *r, const struct users *users,
+                              const struct origin *begin)
 {
-    if (from->height != 0 || from->plus_ns != 0)
+    if (begin->ref.end || begin->ref.height != 0 || begin->plus_ns != 0)
         return NULL;
-    for (int i = r->step_count - 1; i >= 0; i--)
-        if (r->steps[i].start == from->column && r->steps[i].end == NONE)
-            return &r->steps[i];
-    return NULL;
+    struct step *step = &r->steps[users->step[begin->ref.event]];
+    return step->end == NONE ? step : NULL;
 }
 
 /* An end that is waited for: from the last time before it that is computed, by all that is not. */
@@ -100,10 +101,10 @@ static void add_end(struct recurrence *r, const struct users *users, int v, int 
         begin = begin_of(r, begin.ref.event);
         begin.plus_ns += plus_ns;
     }
-    struct place from = recurrence_place(r, begin.ref);
-    from.plus_ns += begin.plus_ns;
-    struct step *step = open_step(r, &from);
+    struct step *step = open_step(r, users, &begin);
     if (!step) {
+        struct place from = recurrence_place(r, begin.ref);
+        from.plus_ns += begin.plus_ns;
         step = &r->steps[r->step_count++];
         *step = (struct step){*source_count, 1, NONE, NONE, NONE};
         r->sources[(*source_count)++] = from;
@@ -122,7 +123,8 @@ bool recurrence_make_steps(struct recurrence *r)
 {
     size_t events = (size_t)r->graph.event_count;
     int source_count = 0, part_count = 0;
-    struct users users = {ARENA_ARRAY(&r->arena, events, int), ARENA_ARRAY(&r->arena, events, int)};
+    struct users users = {ARENA_ARRAY(&r->arena, events, int), ARENA_ARRAY(&r->arena, events, int),
+                          ARENA_ARRAY(&r->arena, events, int)};
     r->starts = ARENA_ARRAY(&r->arena, events, int);
     r->ends = ARENA_ARRAY(&r->arena, events, int);
     r->steps = ARENA_ARRAY(&r->arena, 2 * events, struct step);
@@ -138,7 +140,7 @@ bool recurrence_make_steps(struct recurrence *r)
     for (int i = 0; i < r->graph.event_count; i++) {
         int v = r->order[i];
         if (!r->follows[v])
-            add_start(r, v, &source_count);
+            add_start(r, &users, v, &source_count);
         if (r->duration[v] != NONE && is_late(&users, v))
             add_late(r, v);
         else if (r->duration[v] != NONE)
