@@ -1,0 +1,154 @@
+/*
+ * emulation.h - emulated CUDA: not a GPU. A test double of the CUDA runtime, inside.
+ *
+ * The functions of cuda_runtime_api.h that gpu/ calls are defined here over threads (runtime.c checks
+ * arguments, stream.c has the queues, memory.c the addresses, kernels.c what kernels compute), compiled
+ * against the real header. A program that links this library instead of libcudart runs the CUDA device's
+ * own code, kernels.cu's launches included. It says nothing about speed.
+ *
+ * It is stricter than a GPU is on most days:
+ *   - a stream is a FIFO with a thread of its own, which dawdles before some operations, by a seed;
+ *   - device memory cannot be touched by the host (its pages have no access), starts full of garbage, and
+ *     every access of an operation is held against the allocations that live;
+ *   - cudaMalloc, cudaFree, cudaHostAlloc, cudaFreeHost and the first launch of a kernel nobody asked
+ *     about wait for the whole device;
+ *   - host functions of all streams take turns on one thread's worth of time, and may not call CUDA;
+ *   - a handle that is used after its end, or never was one, ends the program with a message;
+ *   - a process that was forked from one that has used CUDA gets cudaErrorInitializationError.
+ *
+ * Environment:
+ *   SWSIM_EMULATED_GPUS=N     how many there are (1); 0: no driver
+ *   SWSIM_EMULATION_SEED=N    which operations are late (1)
+ *   SWSIM_EMULATION_FAULT=... what goes wrong, see fault.c
+ *
+ * Like CUDA it has one state a process, `emulation`. Its lock guards all that has no other guard; it is
+ * never held while an operation or a host function runs.
+ */
+#ifndef SWSIM_EMULATION_H
+#define SWSIM_EMULATION_H
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define EMULATION_NAME "emulated CUDA: not a GPU"
+enum { EMULATION_MAX_GPUS = 16, EMULATION_PAYLOAD = 2048 };
+
+/* A point in a stream: done when everything pushed before it is. Guarded by the lock. */
+struct point {
+    int references;
+    bool done;
+    int64_t time_ns; /* when; CLOCK_MONOTONIC */
+};
+
+/* What a stream does next. An operation is a value: it can be copied, and then done again. */
+enum operation_kind { OPERATION_WORK, OPERATION_POINT, OPERATION_WAIT };
+struct operation {
+    struct operation *next;
+    enum operation_kind kind;
+    struct point *point; /* POINT: to be done; WAIT: awaited. Held. */
+    /* WORK. `run` is called without the lock; its answer other than cudaSuccess ends the context. */
+    cudaError_t (*run)(struct CUstream_st *stream, void *payload);
+    bool counts; /* a kernel or a copy: one that SWSIM_EMULATION_FAULT can hit */
+    _Alignas(max_align_t) unsigned char payload[];
+};
+
+struct CUstream_st {
+    struct CUstream_st *next; /* of those that live */
+    int gpu;
+    bool blocking; /* heeds the legacy default stream */
+    bool closed;   /* by cudaStreamDestroy: ends when it is empty */
+    int watchers;  /* threads that look at it: it is not freed */
+    uint64_t pushed, finished;
+    uint32_t luck;
+    struct operation *head, **tail;
+    pthread_cond_t wake; /* there is more to do */
+};
+
+struct CUevent_st {
+    struct CUevent_st *next;
+    int gpu;
+    bool timed;
+    struct point *last; /* record; NULL: never */
+};
+
+struct gpu {
+    cudaError_t error;          /* sticky; cudaSuccess: none */
+    struct CUstream_st *legacy; /* the default stream, made when first used */
+};
+
+struct emulation {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* some operation has finished, or a context has ended */
+    pid_t owner;            /* the process that has used CUDA first; 0: nobody yet */
+    int gpu_count;          /* -1: not yet known */
+    uint32_t seed;
+    struct gpu gpus[EMULATION_MAX_GPUS];
+    struct CUstream_st *streams;
+    struct CUevent_st *events;
+};
+extern struct emulation emulation;
+
+void emulation_lock(void);
+void emulation_unlock(void);
+int64_t emulation_now_ns(void);
+/* Somebody uses CUDA as it must not be used: says what, on stderr, and aborts. */
+_Noreturn void emulation_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void emulation_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- stream.c: all but stream_new and stream_push_work with the lock held ----------------------- */
+
+struct CUstream_st *stream_new(int gpu, bool blocking); /* NULL: no thread, no memory */
+/* The stream behind a handle, the default stream's included; misuse if there is none. */
+struct CUstream_st *stream_of(cudaStream_t handle, const char *who);
+void stream_close(struct CUstream_st *stream);
+bool stream_idle(const struct CUstream_st *stream);
+/* Wait until what has been pushed so far has finished, or the context ended. */
+void stream_await(struct CUstream_st *stream);
+void gpu_await(int gpu); /* all streams of it */
+
+struct operation *operation_new(enum operation_kind kind, const void *payload, size_t bytes);
+/* Takes the operation over. Observes the order the default stream imposes. */
+void stream_push(struct CUstream_st *stream, struct operation *operation);
+/* A point behind all that has been pushed, held for the caller; NULL: no memory. */
+struct point *stream_mark(struct CUstream_st *stream);
+cudaError_t stream_wait_for(struct CUstream_st *stream, struct point *point);
+void point_release(struct point *point); /* NULL is allowed */
+
+/* The context ends: everything that runs or waits on this GPU ends, every call returns `error`. */
+void gpu_fail(int gpu, cudaError_t error);
+cudaError_t gpu_error(int gpu); /* without the lock; what long operations look at */
+
+/* ---- memory.c: each takes a lock of its own ----------------------------------------------------- */
+
+cudaError_t memory_alloc_device(int gpu, size_t bytes, void **out);
+cudaError_t memory_alloc_pinned(size_t bytes, void **out);
+/* False: there is nothing of this kind at the address. */
+bool memory_free(void *address, bool device);
+bool memory_is_pinned(const void *address, size_t bytes);
+bool memory_is_device(int gpu, const void *address, size_t bytes);
+/* Where an operation of this GPU finds the bytes: device memory of it or pinned memory. NULL, and said,
+   if they are not all in one living allocation. */
+void *memory_reach(int gpu, const void *address, size_t bytes, const char *who);
+
+/* ---- kernels.c ---------------------------------------------------------------------------------- */
+
+bool kernel_known(const void *function);
+bool kernel_loaded(const void *function); /* and from now on it is */
+cudaError_t kernel_launch(struct CUstream_st *stream, const cudaLaunchConfig_t *config,
+                          const void *function, void **args);
+
+/* ---- fault.c ------------------------------------------------------------------------------------ */
+
+/* Shall this call of `function` be refused, and how? cudaSuccess: no. */
+cudaError_t fault_call(const char *function);
+/* Shall the kernel or copy that starts now fail? */
+bool fault_work(void);
+/* Shall NCCL meet an error in the operation that starts now? */
+bool fault_nccl(void);
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * memory.c - emulated CUDA: not a GPU. Addresses.
+ *
+ * A device address is one of pages without access; the bytes are elsewhere, and only memory_reach leads
+ * there. Addresses are never given out twice, so that a pointer to freed memory stays one. Pinned memory is
+ * the C library's, remembered while it lives.
+ */
+#include "emulation.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { GARBAGE = 0xa5, PAGE = 4096, ALIGN = 256 };
+
+struct block {
+    struct block *next;
+    int gpu; /* -1: pinned host memory */
+    char *address;
+    size_t bytes;
+    char *backing; /* NULL: freed */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct block *blocks;
+} memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The allocation that holds all of the bytes, living or freed. The lock is held. */
+static struct block *find(const void *address, size_t bytes)
+{
+    const char *first = address;
+    for (struct block *at = memory.blocks; at; at = at->next)
+        if (first >= at->address && bytes <= at->bytes &&
+            (size_t)(first - at->address) <= at->bytes - bytes)
+            return at;
+    return NULL;
+}
+
+static cudaError_t add(int gpu, char *address, size_t bytes, char *backing)
+{
+    struct block *block = malloc(sizeof *block);
+    if (!block)
+        return cudaErrorMemoryAllocation;
+    *block = (struct block){.gpu = gpu, .address = address, .bytes = bytes, .backing = backing};
+    memset(backing, GARBAGE, bytes);
+    pthread_mutex_lock(&memory.lock);
+    block->next = memory.blocks;
+    memory.blocks = block;
+    pthread_mutex_unlock(&memory.lock);
+    return cudaSuccess;
+}
+
+cudaError_t memory_alloc_device(int gpu, size_t bytes, void **out)
+{
+    size_t span = (bytes + PAGE - 1) / PAGE * PAGE;
+    char *backing = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
+    void *address = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!backing || address == MAP_FAILED || add(gpu, address, bytes, backing) != cudaSuccess) {
+        free(backing);
+        if (address != MAP_FAILED)
+            munmap(address, span);
+        return cudaErrorMemoryAllocation;
+    }
+    *out = address;
+    return cudaSuccess;
+}
+
+cudaError_t memory_alloc_pinned(size_t bytes, void **out)
+{
+    char *address = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    if (!address || add(-1, address, bytes, address) != cudaSuccess) {
+        free(address);
+        return cudaErrorMemoryAllocation;
+    }
+    *out = address;
+    return cudaSuccess;
+}
+
+/* Pinned memory is forgotten, the C library may give it out again; a device address never is. */
+bool memory_free(void *address, bool device)
+{
+    char *backing = NULL;
+    pthread_mutex_lock(&memory.lock);
+    for (struct block **link = &memory.blocks; *link && !backing; link = &(*link)->next) {
+        struct block *block = *link;
+        if (block->address != address || !block->backing || (block->gpu >= 0) != device)
+            continue;
+        backing = block->backing;
+        block->backing = NULL;
+        if (!device) {
+            *link = block->next;
+            free(block);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&memory.lock);
+    free(backing);
+    return backing != NULL;
+}
+
+static bool lives(const void *address, size_t bytes, int gpu)
+{
+    pthread_mutex_lock(&memory.lock);
+    const struct block *block = find(address, bytes);
+    bool answer = block && block->backing && block->gpu == gpu;
+    pthread_mutex_unlock(&memory.lock);
+    return answer;
+}
+
+bool memory_is_pinned(const void *address, size_t bytes)
+{
+    return lives(address, bytes, -1);
+}
+
+bool memory_is_device(int gpu, const void *address, size_t bytes)
+{
+    return lives(address, bytes, gpu);
+}
+
+void *memory_reach(int gpu, const void *address, size_t bytes, const char *who)
+{
+    char *place = NULL;
+    const char *wrong = NULL;
+    pthread_mutex_lock(&memory.lock);
+    const struct block *block = find(address, bytes);
+    if (!block)
+        wrong = "which are not all in one allocation";
+    else if (!block->backing)
+        wrong = "which have been freed";
+    else if (block->gpu >= 0 && block->gpu != gpu)
+        wrong = "which are another GPU's";
+    else
+        place = block->backing + ((const char *)address - block->address);
+    pthread_mutex_unlock(&memory.lock);
+    if (wrong)
+        emulation_say("%s reaches for %zu bytes at %p, %s", who, bytes, address, wrong);
+    return place;
+}

@@ -1,0 +1,574 @@
+/*
+ * runtime.c - emulated CUDA: not a GPU. The functions of cuda_runtime_api.h.
+ *
+ * Each begins (is CUDA there, whose process is this, has the context ended, shall this call fail?) with the
+ * lock taken, does one thing, and ends.
+ */
+#include "emulation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Thread_local struct {
+    int gpu;
+    bool in_host_function;
+    cudaError_t last;
+} thread;
+
+static pthread_mutex_t host_functions = PTHREAD_MUTEX_INITIALIZER;
+
+static int number_from(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? atoi(text) : otherwise;
+}
+
+/* The first use of CUDA; the lock is held. */
+static void start(void)
+{
+    emulation.owner = getpid();
+    emulation.gpu_count = number_from("SWSIM_EMULATED_GPUS", 1);
+    if (emulation.gpu_count > EMULATION_MAX_GPUS)
+        emulation_misuse("SWSIM_EMULATED_GPUS: at most %d", EMULATION_MAX_GPUS);
+    emulation.seed += (uint32_t)number_from("SWSIM_EMULATION_SEED", 1) * 7919;
+}
+
+static cudaError_t end(cudaError_t error)
+{
+    emulation_unlock();
+    if (error != cudaSuccess && error != cudaErrorNotReady)
+        thread.last = error;
+    return error;
+}
+
+/* cudaSuccess with the lock held, or an error without it. */
+static cudaError_t begin_anyhow(const char *function)
+{
+    if (thread.in_host_function)
+        return thread.last = cudaErrorNotPermitted;
+    cudaError_t error = fault_call(function);
+    if (error != cudaSuccess)
+        return thread.last = error;
+    emulation_lock();
+    if (emulation.owner == 0)
+        start();
+    if (emulation.owner != getpid())
+        return end(cudaErrorInitializationError);
+    return emulation.gpu_count > 0 ? cudaSuccess : end(cudaErrorNoDevice);
+}
+
+static cudaError_t begin(const char *function)
+{
+    cudaError_t error = begin_anyhow(function);
+    if (error != cudaSuccess)
+        return error;
+    error = emulation.gpus[thread.gpu].error;
+    return error == cudaSuccess ? cudaSuccess : end(error);
+}
+
+/* ---- devices and errors ------------------------------------------------------------------------- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 0;
+    cudaError_t error = begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    *count = emulation.gpu_count;
+    return end(cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int gpu)
+{
+    cudaError_t error = begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (gpu < 0 || gpu >= emulation.gpu_count)
+        return end(cudaErrorInvalidDevice);
+    thread.gpu = gpu;
+    return end(emulation.gpus[gpu].error);
+}
+
+cudaError_t cudaGetDevice(int *gpu)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    *gpu = thread.gpu;
+    return end(cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int gpu)
+{
+    cudaError_t error = begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (gpu < 0 || gpu >= emulation.gpu_count)
+        return end(cudaErrorInvalidDevice);
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "%s", EMULATION_NAME);
+    out->multiProcessorCount = 1;
+    out->pciBusID = gpu + 1;
+    return end(cudaSuccess);
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+#define ERROR_LIST(X)                                                                              \
+    X(cudaSuccess, "no error")                                                                     \
+    X(cudaErrorInvalidValue, "invalid argument")                                                   \
+    X(cudaErrorMemoryAllocation, "out of memory")                                                  \
+    X(cudaErrorInitializationError, "initialization error")                                        \
+    X(cudaErrorInvalidConfiguration, "invalid configuration argument")                             \
+    X(cudaErrorInvalidDeviceFunction, "invalid device function")                                   \
+    X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                     \
+    X(cudaErrorInvalidDevice, "invalid device ordinal")                                            \
+    X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                   \
+    X(cudaErrorNotReady, "device not ready")                                                       \
+    X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                         \
+    X(cudaErrorMisalignedAddress, "misaligned address")                                            \
+    X(cudaErrorLaunchFailure, "unspecified launch failure")                                        \
+    X(cudaErrorNotPermitted, "operation not permitted")                                            \
+    X(cudaErrorUnknown, "unknown error")
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    switch (error) {
+#define X(name, text)                                                                              \
+    case name: return #name;
+        ERROR_LIST(X)
+#undef X
+    default: return "unrecognized error code";
+    }
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+#define X(name, text)                                                                              \
+    case name: return text;
+        ERROR_LIST(X)
+#undef X
+    default: return "unrecognized error code";
+    }
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = thread.last;
+    thread.last = cudaSuccess;
+    return error;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    gpu_await(thread.gpu);
+    return end(emulation.gpus[thread.gpu].error);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------- */
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    gpu_await(thread.gpu);
+    *out = NULL;
+    return end(bytes > 0 ? memory_alloc_device(thread.gpu, bytes, out) : cudaSuccess);
+}
+
+cudaError_t cudaFree(void *address)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (!address) /* the customary way to make the context */
+        return end(cudaSuccess);
+    gpu_await(thread.gpu);
+    if (!memory_free(address, true))
+        emulation_misuse("cudaFree: %p is not from cudaMalloc, or has been freed", address);
+    return end(cudaSuccess);
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (flags &
+        ~(unsigned)(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
+        return end(cudaErrorInvalidValue);
+    gpu_await(thread.gpu);
+    *out = NULL;
+    return end(bytes > 0 ? memory_alloc_pinned(bytes, out) : cudaSuccess);
+}
+
+cudaError_t cudaFreeHost(void *address)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (!address)
+        return end(cudaSuccess);
+    gpu_await(thread.gpu);
+    if (!memory_free(address, false))
+        emulation_misuse("cudaFreeHost: %p is not from cudaHostAlloc, or has been freed", address);
+    return end(cudaSuccess);
+}
+
+/* One address space: the device has pinned memory where the host has it. */
+cudaError_t cudaHostGetDevicePointer(void **out, void *address, unsigned flags)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (flags != 0 || !memory_is_pinned(address, 1))
+        return end(cudaErrorInvalidValue);
+    *out = address;
+    return end(cudaSuccess);
+}
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+    bool to_pageable, from_pageable;
+};
+
+static cudaError_t run_copy(struct CUstream_st *stream, void *payload)
+{
+    const struct copy *copy = payload;
+    void *to =
+        copy->to_pageable ? copy->to : memory_reach(stream->gpu, copy->to, copy->bytes, "a copy");
+    const void *from = copy->from_pageable
+                           ? copy->from
+                           : memory_reach(stream->gpu, copy->from, copy->bytes, "a copy");
+    if (!to || !from)
+        return cudaErrorIllegalAddress;
+    memcpy(to, from, copy->bytes);
+    return cudaSuccess;
+}
+
+struct fill {
+    void *to;
+    int value;
+    size_t bytes;
+};
+
+static cudaError_t run_fill(struct CUstream_st *stream, void *payload)
+{
+    const struct fill *fill = payload;
+    void *to = memory_reach(stream->gpu, fill->to, fill->bytes, "cudaMemsetAsync");
+    if (!to)
+        return cudaErrorIllegalAddress;
+    memset(to, fill->value, fill->bytes);
+    return cudaSuccess;
+}
+
+/* The stream of a handle; none is the default stream of the thread's device. NULL: no memory for it. */
+static struct CUstream_st *any_stream(cudaStream_t handle, const char *who)
+{
+    if (handle)
+        return stream_of(handle, who);
+    struct gpu *gpu = &emulation.gpus[thread.gpu];
+    if (!gpu->legacy)
+        gpu->legacy = stream_new(thread.gpu, true);
+    return gpu->legacy;
+}
+
+static cudaError_t push_work(struct CUstream_st *stream,
+                             cudaError_t (*run)(struct CUstream_st *, void *), const void *payload,
+                             size_t bytes, bool counts)
+{
+    struct operation *operation = operation_new(OPERATION_WORK, payload, bytes);
+    if (!operation)
+        return cudaErrorMemoryAllocation;
+    operation->run = run;
+    operation->counts = counts;
+    stream_push(stream, operation);
+    return cudaSuccess;
+}
+
+/* A copy from or to pageable memory has finished when it returns. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t handle)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return end(cudaErrorMemoryAllocation);
+    bool to_device = memory_is_device(stream->gpu, to, bytes);
+    bool from_device = memory_is_device(stream->gpu, from, bytes);
+    if (to_device != (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) ||
+        from_device != (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice))
+        return end(cudaErrorInvalidValue);
+    struct copy copy = {.to = to, .from = from, .bytes = bytes};
+    copy.to_pageable = !to_device && !memory_is_pinned(to, bytes);
+    copy.from_pageable = !from_device && !memory_is_pinned(from, bytes);
+    error = push_work(stream, run_copy, &copy, sizeof copy, true);
+    if (error == cudaSuccess && (copy.to_pageable || copy.from_pageable)) {
+        stream_await(stream);
+        error = emulation.gpus[stream->gpu].error;
+    }
+    return end(error);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t handle)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return end(cudaErrorMemoryAllocation);
+    if (!memory_is_device(stream->gpu, to, bytes))
+        return end(cudaErrorInvalidValue);
+    struct fill fill = {.to = to, .value = value, .bytes = bytes};
+    return end(push_work(stream, run_fill, &fill, sizeof fill, true));
+}
+
+/* ---- streams ------------------------------------------------------------------------------------ */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (flags & ~(unsigned)cudaStreamNonBlocking)
+        return end(cudaErrorInvalidValue);
+    *out = stream_new(thread.gpu, !(flags & cudaStreamNonBlocking));
+    return end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t handle)
+{
+    cudaError_t error = begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = stream_of(handle, __func__);
+    int gpu = stream->gpu;
+    stream_close(stream);
+    return end(emulation.gpus[gpu].error);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    const struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return end(cudaErrorMemoryAllocation);
+    if (emulation.gpus[stream->gpu].error != cudaSuccess)
+        return end(emulation.gpus[stream->gpu].error);
+    return end(stream_idle(stream) ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return end(cudaErrorMemoryAllocation);
+    int gpu = stream->gpu;
+    stream_await(stream);
+    return end(emulation.gpus[gpu].error);
+}
+
+struct host_function {
+    cudaHostFn_t function;
+    void *arg;
+};
+
+static cudaError_t run_host_function(struct CUstream_st *stream, void *payload)
+{
+    (void)stream;
+    struct host_function call = *(struct host_function *)payload;
+    pthread_mutex_lock(&host_functions);
+    thread.in_host_function = true;
+    call.function(call.arg);
+    thread.in_host_function = false;
+    pthread_mutex_unlock(&host_functions);
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void *arg)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return end(cudaErrorMemoryAllocation);
+    struct host_function call = {.function = function, .arg = arg};
+    return end(push_work(stream, run_host_function, &call, sizeof call, false));
+}
+
+/* ---- events ------------------------------------------------------------------------------------- */
+
+static struct CUevent_st *event_of(cudaEvent_t handle, const char *who)
+{
+    for (struct CUevent_st *at = emulation.events; at; at = at->next)
+        if (at == handle)
+            return at;
+    emulation_misuse("%s: %p is no event, or one that has been destroyed", who, (void *)handle);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (flags & ~(unsigned)(cudaEventBlockingSync | cudaEventDisableTiming))
+        return end(cudaErrorInvalidValue);
+    struct CUevent_st *event = calloc(1, sizeof *event);
+    if (!event)
+        return end(cudaErrorMemoryAllocation);
+    event->gpu = thread.gpu;
+    event->timed = !(flags & cudaEventDisableTiming);
+    event->next = emulation.events;
+    emulation.events = event;
+    *out = event;
+    return end(cudaSuccess);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t handle)
+{
+    cudaError_t error = begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUevent_st *event = event_of(handle, __func__), **link = &emulation.events;
+    while (*link != event)
+        link = &(*link)->next;
+    *link = event->next;
+    error = emulation.gpus[event->gpu].error;
+    point_release(event->last);
+    free(event);
+    return end(error);
+}
+
+/* Event and stream must be of one GPU. */
+cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUevent_st *event = event_of(handle, __func__);
+    struct CUstream_st *stream = any_stream(stream_handle, __func__);
+    if (!stream || stream->gpu != event->gpu)
+        return end(cudaErrorInvalidResourceHandle);
+    struct point *point = stream_mark(stream);
+    if (!point)
+        return end(cudaErrorMemoryAllocation);
+    point_release(event->last);
+    event->last = point;
+    return end(cudaSuccess);
+}
+
+/* An event never recorded is no wait. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned flags)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUevent_st *event = event_of(handle, __func__);
+    struct CUstream_st *stream = any_stream(stream_handle, __func__);
+    if (flags != 0)
+        return end(cudaErrorInvalidValue);
+    if (!stream)
+        return end(cudaErrorMemoryAllocation);
+    return end(event->last ? stream_wait_for(stream, event->last) : cudaSuccess);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    const struct CUevent_st *event = event_of(handle, __func__);
+    if (emulation.gpus[event->gpu].error != cudaSuccess)
+        return end(emulation.gpus[event->gpu].error);
+    return end(!event->last || event->last->done ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    const struct CUevent_st *event = event_of(handle, __func__);
+    const struct gpu *gpu = &emulation.gpus[event->gpu];
+    struct point *point = event->last;
+    if (!point)
+        return end(cudaSuccess);
+    point->references++;
+    while (!point->done && gpu->error == cudaSuccess)
+        pthread_cond_wait(&emulation.changed, &emulation.lock);
+    point_release(point);
+    return end(gpu->error);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from_handle, cudaEvent_t to_handle)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    const struct CUevent_st *from = event_of(from_handle, __func__);
+    const struct CUevent_st *to = event_of(to_handle, __func__);
+    if (!from->last || !to->last || !from->timed || !to->timed || from->gpu != to->gpu)
+        return end(cudaErrorInvalidResourceHandle);
+    if (!from->last->done || !to->last->done)
+        return end(cudaErrorNotReady);
+    *ms = (float)((double)(to->last->time_ns - from->last->time_ns) / 1e6);
+    return end(cudaSuccess);
+}
+
+/* ---- kernels ------------------------------------------------------------------------------------ */
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *function)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (!kernel_known(function))
+        return end(cudaErrorInvalidDeviceFunction);
+    memset(out, 0, sizeof *out);
+    kernel_loaded(function);
+    return end(cudaSuccess);
+}
+
+/* Code is loaded when it is first needed, and then the device must be idle. */
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **args)
+{
+    cudaError_t error = begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(config->stream, __func__);
+    if (!kernel_known(function))
+        return end(cudaErrorInvalidDeviceFunction);
+    if (!stream || stream->gpu != thread.gpu) /* copies may go anywhere, kernels may not */
+        return end(cudaErrorInvalidResourceHandle);
+    if (!kernel_loaded(function))
+        gpu_await(stream->gpu);
+    return end(kernel_launch(stream, config, function, args));
+}

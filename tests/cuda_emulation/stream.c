@@ -1,0 +1,324 @@
+/*
+ * stream.c - emulated CUDA: not a GPU. Streams: queues, each with a thread.
+ *
+ * A point is what an event's record, a wait for a stream and the order of the default stream are all made
+ * of. A wait holds the point that was the event's last when it was pushed: the snapshot rule.
+ */
+#include "emulation.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct emulation emulation = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .gpu_count = -1};
+
+void emulation_lock(void)
+{
+    pthread_mutex_lock(&emulation.lock);
+}
+
+void emulation_unlock(void)
+{
+    pthread_mutex_unlock(&emulation.lock);
+}
+
+int64_t emulation_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void say(const char *format, va_list args)
+{
+    char text[400];
+    vsnprintf(text, sizeof text, format, args);
+    fprintf(stderr, "emulated CUDA: %s\n", text);
+}
+
+void emulation_say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+void emulation_misuse(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    abort();
+}
+
+/* ---- points ------------------------------------------------------------------------------------ */
+
+void point_release(struct point *point)
+{
+    if (point && --point->references == 0)
+        free(point);
+}
+
+struct operation *operation_new(enum operation_kind kind, const void *payload, size_t bytes)
+{
+    struct operation *operation = malloc(sizeof *operation + bytes);
+    if (!operation)
+        return NULL;
+    *operation = (struct operation){.kind = kind};
+    if (bytes > 0)
+        memcpy(operation->payload, payload, bytes);
+    return operation;
+}
+
+static void operation_free(struct operation *operation)
+{
+    point_release(operation->point);
+    free(operation);
+}
+
+static void append(struct CUstream_st *stream, struct operation *operation)
+{
+    *stream->tail = operation;
+    stream->tail = &operation->next;
+    stream->pushed++;
+    pthread_cond_signal(&stream->wake);
+}
+
+static struct point *mark(struct CUstream_st *stream)
+{
+    struct point *point = calloc(1, sizeof *point);
+    struct operation *operation = point ? operation_new(OPERATION_POINT, NULL, 0) : NULL;
+    if (!operation) {
+        free(point);
+        return NULL;
+    }
+    point->references = 2;
+    operation->point = point;
+    append(stream, operation);
+    return point;
+}
+
+static cudaError_t wait_for(struct CUstream_st *stream, struct point *point)
+{
+    struct operation *operation = operation_new(OPERATION_WAIT, NULL, 0);
+    if (!operation)
+        return cudaErrorMemoryAllocation;
+    point->references++;
+    operation->point = point;
+    append(stream, operation);
+    return cudaSuccess;
+}
+
+/* ---- the thread of a stream -------------------------------------------------------------------- */
+
+/* Now and then a stream is late, as a real one is when others keep the GPU busy. */
+static void dawdle(struct CUstream_st *stream)
+{
+    uint32_t luck = stream->luck;
+    luck ^= luck << 13;
+    luck ^= luck >> 17;
+    luck ^= luck << 5;
+    stream->luck = luck;
+    if (luck % 4 == 0)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(luck / 4 % 60000)}, NULL);
+    else if (luck % 4 == 1)
+        sched_yield();
+}
+
+/* The lock is held, but not while the work is done. */
+static void work(struct CUstream_st *stream, struct operation *operation)
+{
+    emulation_unlock();
+    dawdle(stream);
+    cudaError_t error = cudaSuccess;
+    if (operation->counts && fault_work()) {
+        emulation_say("an illegal address, as SWSIM_EMULATION_FAULT asks");
+        error = cudaErrorIllegalAddress;
+    } else {
+        error = operation->run(stream, operation->payload);
+    }
+    emulation_lock();
+    if (error != cudaSuccess)
+        gpu_fail(stream->gpu, error);
+}
+
+static void perform(struct CUstream_st *stream, struct operation *operation)
+{
+    const struct gpu *gpu = &emulation.gpus[stream->gpu];
+    switch (operation->kind) {
+    case OPERATION_WORK:
+        if (gpu->error ==
+            cudaSuccess) /* in a context that has ended nothing runs, no host function either */
+            work(stream, operation);
+        break;
+    case OPERATION_POINT:
+        operation->point->done = true;
+        operation->point->time_ns = emulation_now_ns();
+        break;
+    case OPERATION_WAIT:
+        while (!operation->point->done && gpu->error == cudaSuccess)
+            pthread_cond_wait(&emulation.changed, &emulation.lock);
+        break;
+    }
+}
+
+static void *serve(void *arg)
+{
+    struct CUstream_st *stream = arg;
+    emulation_lock();
+    for (;;) {
+        while (!stream->head && !stream->closed)
+            pthread_cond_wait(&stream->wake, &emulation.lock);
+        struct operation *operation = stream->head;
+        if (!operation)
+            break;
+        perform(stream, operation);
+        stream->head = operation->next;
+        if (!stream->head)
+            stream->tail = &stream->head;
+        stream->finished++;
+        operation_free(operation);
+        pthread_cond_broadcast(&emulation.changed);
+    }
+    while (stream->watchers > 0)
+        pthread_cond_wait(&emulation.changed, &emulation.lock);
+    emulation_unlock();
+    pthread_cond_destroy(&stream->wake);
+    free(stream);
+    return NULL;
+}
+
+struct CUstream_st *stream_new(int gpu, bool blocking)
+{
+    pthread_t thread;
+    struct CUstream_st *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->gpu = gpu;
+    stream->blocking = blocking;
+    stream->tail = &stream->head;
+    stream->luck = ++emulation.seed * 2654435761U | 1;
+    pthread_cond_init(&stream->wake, NULL);
+    if (pthread_create(&thread, NULL, serve, stream) != 0) {
+        pthread_cond_destroy(&stream->wake);
+        free(stream);
+        return NULL;
+    }
+    pthread_detach(thread);
+    stream->next = emulation.streams;
+    emulation.streams = stream;
+    return stream;
+}
+
+/* ---- what others do with streams ---------------------------------------------------------------- */
+
+struct CUstream_st *stream_of(cudaStream_t handle, const char *who)
+{
+    for (struct CUstream_st *at = emulation.streams; at; at = at->next)
+        if (at == handle)
+            return at;
+    emulation_misuse("%s: %p is no stream, or one that has been destroyed", who, (void *)handle);
+}
+
+void stream_close(struct CUstream_st *stream)
+{
+    struct CUstream_st **link = &emulation.streams;
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    stream->closed = true;
+    pthread_cond_signal(&stream->wake);
+}
+
+bool stream_idle(const struct CUstream_st *stream)
+{
+    return stream->head == NULL;
+}
+
+void stream_await(struct CUstream_st *stream)
+{
+    uint64_t goal = stream->pushed;
+    const struct gpu *gpu = &emulation.gpus[stream->gpu];
+    stream->watchers++;
+    while (stream->finished < goal && gpu->error == cudaSuccess)
+        pthread_cond_wait(&emulation.changed, &emulation.lock);
+    if (--stream->watchers == 0 && stream->closed)
+        pthread_cond_broadcast(&emulation.changed);
+}
+
+/* A point in every busy stream, then a wait for each: what is pushed meanwhile does not count. */
+void gpu_await(int gpu)
+{
+    size_t count = 0, used = 0;
+    for (struct CUstream_st *at = emulation.streams; at; at = at->next)
+        count++;
+    struct point **points = calloc(count + 1, sizeof(struct point *));
+    for (struct CUstream_st *at = emulation.streams; at; at = at->next)
+        if (points && at->gpu == gpu && !stream_idle(at)) {
+            points[used] = mark(at);
+            used += points[used] != NULL;
+        }
+    for (size_t i = 0; i < used; i++) {
+        while (!points[i]->done && emulation.gpus[gpu].error == cudaSuccess)
+            pthread_cond_wait(&emulation.changed, &emulation.lock);
+        point_release(points[i]);
+    }
+    free(points);
+}
+
+/* The default stream waits for all blocking streams, and these for it. */
+static void keep_legacy_order(struct CUstream_st *stream)
+{
+    struct CUstream_st *legacy = emulation.gpus[stream->gpu].legacy;
+    if (!legacy || !stream->blocking)
+        return;
+    for (struct CUstream_st *at = emulation.streams; at; at = at->next) {
+        bool orders = stream == legacy ? at != legacy && at->blocking : at == legacy;
+        if (!orders || at->gpu != stream->gpu || stream_idle(at))
+            continue;
+        struct point *point = mark(at);
+        if (!point || wait_for(stream, point) != cudaSuccess)
+            emulation_misuse("no memory");
+        point_release(point);
+    }
+}
+
+void stream_push(struct CUstream_st *stream, struct operation *operation)
+{
+    keep_legacy_order(stream);
+    append(stream, operation);
+}
+
+struct point *stream_mark(struct CUstream_st *stream)
+{
+    keep_legacy_order(stream);
+    return mark(stream);
+}
+
+cudaError_t stream_wait_for(struct CUstream_st *stream, struct point *point)
+{
+    return wait_for(stream, point);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------ */
+
+void gpu_fail(int gpu, cudaError_t error)
+{
+    if (emulation.gpus[gpu].error == cudaSuccess)
+        emulation.gpus[gpu].error = error;
+    pthread_cond_broadcast(&emulation.changed);
+}
+
+cudaError_t gpu_error(int gpu)
+{
+    emulation_lock();
+    cudaError_t error = emulation.gpus[gpu].error;
+    emulation_unlock();
+    return error;
+}
