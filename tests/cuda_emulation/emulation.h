@@ -36,7 +36,7 @@
 #include <sys/types.h>
 
 #define EMULATION_NAME "emulated CUDA: not a GPU"
-enum { EMULATION_MAX_GPUS = 16, EMULATION_PAYLOAD = 2048 };
+enum { EMULATION_MAX_GPUS = 16 };
 
 /* A point in a stream: done when everything pushed before it is. Guarded by the lock. */
 struct point {

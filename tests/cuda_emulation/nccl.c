@@ -1,0 +1,572 @@
+/*
+ * nccl.c - emulated NCCL: not a GPU. The functions of nccl.h that gpu/ calls, over emulated CUDA.
+ *
+ * A shared library, found and opened as NCCL is; the streams are those of the program that opened it. As
+ * with NCCL: the operations of a communicator follow each other in the order of the calls, whatever their
+ * streams; a mismatch is not noticed, both sides wait for ever; two ranks on one GPU of one host (NCCL_HOSTID)
+ * are refused; the first use of a connection is agreed upon by the hosts, which wait for each other; a death is
+ * an asynchronous error, and what runs goes on until ncclCommAbort; abort and destroy wait for the operations
+ * that have been pushed, inside a group only at its end, when all that the group aborts has been told.
+ * Stricter: in a group a communicator has one stream, and collectives stand alone. Communicators are blocking.
+ */
+#include "emulation.h"
+#include "nccl_link.h"
+
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum kind { MESSAGES = 1, ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST };
+
+struct ncclComm {
+    int rank, ranks, gpu;
+    struct link link;
+    struct point *last; /* behind its operations; emulation.lock */
+    int running;        /* of them; emulation.lock */
+    atomic_bool abort;
+    _Atomic ncclResult_t state;
+    struct ncclComm *next; /* of those a group aborts */
+};
+
+/* A call of ours, or a group's: what one kernel does. */
+struct call {
+    struct call *next;
+    struct ncclComm *comm;
+    cudaStream_t stream;
+    enum kind kind;
+    int root;
+    const void *send;
+    void *recv;
+    size_t bytes; /* of what a rank sends; REDUCE_SCATTER: receives */
+    size_t count; /* of the messages */
+    struct transfer messages[];
+};
+
+/* The group of a thread: its messages, its aborts. */
+static _Thread_local struct {
+    int depth;
+    struct call *calls; /* one a communicator */
+    struct ncclComm *aborts;
+} group;
+
+static ncclResult_t wrong(ncclResult_t result, const char *what)
+{
+    emulation_say("NCCL: %s", what);
+    return result;
+}
+
+static bool is_ended(void *arg)
+{
+    const struct ncclComm *comm = arg;
+    return atomic_load(&comm->abort) || gpu_error(comm->gpu) != cudaSuccess;
+}
+
+static ncclResult_t result_of(enum link_end end)
+{
+    switch (end) {
+    case LINK_DONE: return ncclSuccess;
+    case LINK_ENDED: return ncclInternalError;
+    case LINK_DEAD: return ncclRemoteError;
+    case LINK_DUPLICATE: return wrong(ncclInvalidUsage, "Duplicate GPU detected");
+    case LINK_UNUSABLE: break;
+    }
+    return wrong(ncclSystemError, "the ranks cannot meet");
+}
+
+/* ---- what a kernel does ------------------------------------------------------------------------- */
+
+static void add_into(float *sum, const float *more, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sum[i] += more[i];
+}
+
+struct kernel_memory {
+    struct transfer transfers[2 * LINK_MAX_RANKS];
+    size_t count;
+    char *parts[LINK_MAX_RANKS]; /* what the others sent, to be summed up */
+};
+
+static void transfer_with(struct kernel_memory *memory, const struct call *call, bool send,
+                          int peer, char *data, size_t bytes)
+{
+    memory->transfers[memory->count++] =
+        (struct transfer){.send = send,
+                          .peer = peer,
+                          .kind = (uint64_t)call->kind << 32 | (uint64_t)(unsigned)call->root,
+                          .data = data,
+                          .bytes = bytes};
+}
+
+/* Everybody sends to everybody: as plain as can be, and the same sum everywhere. */
+static bool plan_transfers(const struct call *call, char *send, char *recv,
+                           struct kernel_memory *memory)
+{
+    const struct ncclComm *comm = call->comm;
+    size_t bytes = call->bytes;
+    for (int peer = 0; peer < comm->ranks; peer++) {
+        char *from = send, *to = recv + (size_t)peer * bytes;
+        if (peer == comm->rank)
+            continue;
+        if (call->kind == REDUCE_SCATTER)
+            from = send + (size_t)peer * bytes;
+        if (call->kind == ALL_REDUCE || call->kind == REDUCE_SCATTER)
+            to = memory->parts[peer] = malloc(bytes);
+        if (call->kind == BROADCAST)
+            to = recv;
+        if (!to)
+            return false;
+        if (call->kind != BROADCAST || comm->rank == call->root)
+            transfer_with(memory, call, true, peer, from, bytes);
+        if (call->kind != BROADCAST || peer == call->root)
+            transfer_with(memory, call, false, peer, to, bytes);
+    }
+    return true;
+}
+
+/* With what has come: in the order of the ranks, the own part in its place. */
+static bool finish(const struct call *call, const char *send, char *recv,
+                   struct kernel_memory *memory)
+{
+    int me = call->comm->rank;
+    size_t bytes = call->bytes, offset = (size_t)me * bytes;
+    if (call->kind == BROADCAST && me == call->root)
+        memmove(recv, send, bytes);
+    if (call->kind == ALL_GATHER)
+        memmove(recv + offset, send, bytes);
+    if (call->kind != ALL_REDUCE && call->kind != REDUCE_SCATTER)
+        return true;
+    float *sum = calloc(1, bytes);
+    const char *own = call->kind == REDUCE_SCATTER ? send + offset : send;
+    for (int rank = 0; rank < call->comm->ranks && sum; rank++)
+        add_into(sum, (const float *)(const void *)(rank == me ? own : memory->parts[rank]),
+                 bytes / sizeof *sum);
+    if (sum)
+        memcpy(recv, sum, bytes);
+    free(sum);
+    return sum != NULL;
+}
+
+static cudaError_t run_collective(struct call *call, enum link_end *end, struct patience *patience)
+{
+    struct ncclComm *comm = call->comm;
+    size_t ranks = (size_t)comm->ranks, bytes = call->bytes;
+    bool sends = call->kind != BROADCAST || comm->rank == call->root;
+    size_t send_bytes = call->kind == REDUCE_SCATTER ? ranks * bytes : bytes;
+    size_t recv_bytes = call->kind == ALL_GATHER ? ranks * bytes : bytes;
+    char *send = sends ? memory_reach(comm->gpu, call->send, send_bytes, "NCCL") : NULL;
+    char *recv = memory_reach(comm->gpu, call->recv, recv_bytes, "NCCL");
+    if ((sends && !send) || !recv)
+        return cudaErrorIllegalAddress;
+    struct kernel_memory memory = {.count = 0};
+    bool good = plan_transfers(call, send, recv, &memory);
+    if (good)
+        *end = link_exchange(&comm->link, memory.transfers, memory.count, patience);
+    if (good && *end == LINK_DONE)
+        good = finish(call, send, recv, &memory);
+    for (int i = 0; i < comm->ranks; i++)
+        free(memory.parts[i]);
+    return good ? cudaSuccess : cudaErrorLaunchFailure;
+}
+
+/* The n-th message of a rank to itself goes to the n-th that it expects of itself. */
+static void pass_to_self(struct call *call)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        struct transfer *send = &call->messages[i];
+        if (!send->send || send->peer != call->comm->rank)
+            continue;
+        while (call->messages[at].send || call->messages[at].peer != call->comm->rank)
+            at++;
+        struct transfer *receive = &call->messages[at++];
+        memcpy(receive->data, send->data, send->bytes);
+        send->done = receive->done = true;
+    }
+}
+
+static cudaError_t run_messages(struct call *call, enum link_end *end, struct patience *patience)
+{
+    for (size_t i = 0; i < call->count; i++) {
+        struct transfer *message = &call->messages[i];
+        if (message->bytes == 0)
+            continue;
+        message->data = memory_reach(call->comm->gpu, message->data, message->bytes, "NCCL");
+        if (!message->data)
+            return cudaErrorIllegalAddress;
+    }
+    pass_to_self(call);
+    *end = link_exchange(&call->comm->link, call->messages, call->count, patience);
+    return cudaSuccess;
+}
+
+static void set_running(struct ncclComm *comm, int change)
+{
+    emulation_lock();
+    comm->running += change;
+    pthread_cond_broadcast(&emulation.changed);
+    emulation_unlock();
+}
+
+/* A kernel whose peer has died, or whose communicator met an error, goes on until it is aborted. */
+static cudaError_t run_call(struct CUstream_st *stream, void *payload)
+{
+    (void)stream;
+    struct call *call = payload;
+    struct ncclComm *comm = call->comm;
+    struct patience patience = {.ended = is_ended, .arg = comm};
+    enum link_end end = LINK_DONE;
+    cudaError_t error = cudaSuccess;
+    set_running(comm, 1);
+    if (fault_nccl())
+        end = LINK_UNUSABLE;
+    else if (!is_ended(comm))
+        error = call->kind == MESSAGES ? run_messages(call, &end, &patience)
+                                       : run_collective(call, &end, &patience);
+    if (end == LINK_DEAD || end == LINK_UNUSABLE) {
+        atomic_store(&comm->state, end == LINK_DEAD ? ncclRemoteError : ncclSystemError);
+        while (!is_ended(comm))
+            usleep(1000);
+    }
+    set_running(comm, -1);
+    return error;
+}
+
+/* ---- pushing ------------------------------------------------------------------------------------ */
+
+static size_t call_bytes(size_t messages)
+{
+    return sizeof(struct call) + messages * sizeof(struct transfer);
+}
+
+/* The hosts agree on the connections of a call. */
+static ncclResult_t connect_call(struct call *call)
+{
+    struct ncclComm *comm = call->comm;
+    struct patience patience = {.ended = is_ended, .arg = comm};
+    enum link_end end = LINK_DONE;
+    if (call->kind != MESSAGES) {
+        link_ask(&comm->link, -1, true);
+        return result_of(link_connect(&comm->link, -1, true, &patience));
+    }
+    for (size_t i = 0; i < call->count; i++)
+        link_ask(&comm->link, call->messages[i].peer, call->messages[i].send);
+    for (size_t i = 0; i < call->count && end == LINK_DONE; i++)
+        end = link_connect(&comm->link, call->messages[i].peer, call->messages[i].send, &patience);
+    return result_of(end);
+}
+
+/* Behind the communicator's previous operation, on whatever stream that was. */
+static ncclResult_t push_call(struct call *call)
+{
+    struct ncclComm *comm = call->comm;
+    struct operation *operation = operation_new(OPERATION_WORK, call, call_bytes(call->count));
+    if (!operation)
+        return ncclSystemError;
+    operation->run = run_call;
+    emulation_lock();
+    struct CUstream_st *stream = stream_of(call->stream, "NCCL");
+    if (stream->gpu != comm->gpu) {
+        emulation_unlock();
+        free(operation);
+        return wrong(ncclInvalidUsage, "the stream is another GPU's");
+    }
+    cudaError_t error = comm->last ? stream_wait_for(stream, comm->last) : cudaSuccess;
+    stream_push(stream, operation);
+    point_release(comm->last);
+    comm->last = stream_mark(stream);
+    emulation_unlock();
+    return error == cudaSuccess && comm->last ? ncclSuccess : ncclSystemError;
+}
+
+static ncclResult_t start_call(struct call *call)
+{
+    ncclResult_t result = connect_call(call);
+    return result == ncclSuccess ? push_call(call) : result;
+}
+
+/* ---- groups ------------------------------------------------------------------------------------- */
+
+static ncclResult_t check_usable(const struct ncclComm *comm)
+{
+    if (!comm)
+        return ncclInvalidArgument;
+    if (atomic_load(&comm->abort))
+        return wrong(ncclInvalidUsage, "the communicator has been aborted");
+    return gpu_error(comm->gpu) == cudaSuccess ? atomic_load(&comm->state) : ncclUnhandledCudaError;
+}
+
+/* A message of the group that is open, at the end of its communicator's. */
+static ncclResult_t add_message(struct ncclComm *comm, cudaStream_t stream, struct transfer message)
+{
+    struct call **link = &group.calls;
+    while (*link && (*link)->comm != comm)
+        link = &(*link)->next;
+    if (*link && (*link)->stream != stream)
+        return wrong(ncclInvalidUsage,
+                     "a communicator with two streams in a group is not emulated");
+    size_t count = *link ? (*link)->count : 0;
+    struct call *call = realloc(*link, call_bytes(count + 1));
+    if (!call)
+        return ncclSystemError;
+    if (count == 0)
+        *call = (struct call){.comm = comm, .stream = stream, .kind = MESSAGES};
+    call->messages[count] = message;
+    call->count = count + 1;
+    *link = call;
+    return ncclSuccess;
+}
+
+/* Sends to oneself must all be received in the same group. */
+static bool pairs_up(const struct call *call)
+{
+    size_t balance = 0;
+    for (size_t i = 0; i < call->count; i++)
+        if (call->messages[i].peer == call->comm->rank)
+            balance += call->messages[i].send ? 1 : (size_t)-1;
+    return balance == 0;
+}
+
+static void end_comm(struct ncclComm *comm)
+{
+    emulation_lock();
+    const cudaError_t *error = &emulation.gpus[comm->gpu].error;
+    while (comm->running > 0 || (comm->last && !comm->last->done && *error == cudaSuccess))
+        pthread_cond_wait(&emulation.changed, &emulation.lock);
+    point_release(comm->last);
+    emulation_unlock();
+    link_close(&comm->link);
+    free(comm);
+}
+
+ncclResult_t ncclGroupStart(void)
+{
+    group.depth++;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd(void)
+{
+    ncclResult_t result = ncclSuccess;
+    if (group.depth == 0)
+        return wrong(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+    if (--group.depth > 0)
+        return ncclSuccess;
+    while (group.calls) {
+        struct call *call = group.calls;
+        group.calls = call->next;
+        if (result == ncclSuccess)
+            result = pairs_up(call)
+                         ? start_call(call)
+                         : wrong(ncclInvalidUsage, "a message to oneself is not received");
+        free(call);
+    }
+    while (group.aborts) {
+        struct ncclComm *comm = group.aborts;
+        group.aborts = comm->next;
+        end_comm(comm);
+    }
+    return result;
+}
+
+static ncclResult_t message(bool send, void *data, size_t count, ncclDataType_t type, int peer,
+                            struct ncclComm *comm, cudaStream_t stream)
+{
+    ncclResult_t result = check_usable(comm);
+    if (result != ncclSuccess)
+        return result;
+    if (type != ncclChar || peer < 0 || peer >= comm->ranks)
+        return wrong(ncclInvalidArgument, "a message of another type than char, or to nobody");
+    struct transfer transfer = {
+        .send = send, .peer = peer, .kind = MESSAGES, .data = data, .bytes = count};
+    ncclGroupStart();
+    result = add_message(comm, stream, transfer);
+    ncclResult_t ended = ncclGroupEnd();
+    return result == ncclSuccess ? ended : result;
+}
+
+ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream)
+{
+    return message(true, (void *)(uintptr_t)data, count, type, peer, comm, stream);
+}
+
+ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
+{
+    return message(false, data, count, type, peer, comm, stream);
+}
+
+/* ---- collectives -------------------------------------------------------------------------------- */
+
+static ncclResult_t collective(struct call *call)
+{
+    ncclResult_t result = check_usable(call->comm);
+    if (result != ncclSuccess)
+        return result;
+    if (group.depth > 0)
+        return wrong(ncclInvalidUsage, "collectives in groups are not emulated");
+    if (call->root < 0 || call->root >= call->comm->ranks)
+        return wrong(ncclInvalidArgument, "the root is nobody");
+    return call->bytes > 0 ? start_call(call) : ncclSuccess;
+}
+
+static ncclResult_t sum_only(ncclDataType_t type, ncclRedOp_t op)
+{
+    return type == ncclFloat && op == ncclSum
+               ? ncclSuccess
+               : wrong(ncclInvalidArgument, "only sums of float are emulated");
+}
+
+ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    if (sum_only(type, op) != ncclSuccess)
+        return ncclInvalidArgument;
+    return collective(&(struct call){.comm = comm,
+                                     .stream = stream,
+                                     .kind = ALL_REDUCE,
+                                     .send = send,
+                                     .recv = recv,
+                                     .bytes = count * sizeof(float)});
+}
+
+ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    if (sum_only(type, op) != ncclSuccess)
+        return ncclInvalidArgument;
+    return collective(&(struct call){.comm = comm,
+                                     .stream = stream,
+                                     .kind = REDUCE_SCATTER,
+                                     .send = send,
+                                     .recv = recv,
+                                     .bytes = count * sizeof(float)});
+}
+
+ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream)
+{
+    if (type != ncclChar)
+        return wrong(ncclInvalidArgument, "an all-gather of another type than char");
+    return collective(&(struct call){.comm = comm,
+                                     .stream = stream,
+                                     .kind = ALL_GATHER,
+                                     .send = send,
+                                     .recv = recv,
+                                     .bytes = count});
+}
+
+ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream)
+{
+    if (type != ncclChar)
+        return wrong(ncclInvalidArgument, "a broadcast of another type than char");
+    return collective(&(struct call){.comm = comm,
+                                     .stream = stream,
+                                     .kind = BROADCAST,
+                                     .root = root,
+                                     .send = send,
+                                     .recv = recv,
+                                     .bytes = count});
+}
+
+/* ---- communicators ------------------------------------------------------------------------------ */
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    *version = NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t result)
+{
+    switch (result) {
+    case ncclSuccess: return "no error";
+    case ncclUnhandledCudaError:
+        return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError:
+        return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError: return "remote process exited or there was a network error";
+    case ncclInProgress: return "NCCL operation in progress";
+    default: return "unknown result code";
+    }
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
+{
+    uint64_t luck[2];
+    if (getrandom(luck, sizeof luck, 0) != (ssize_t)sizeof luck)
+        return ncclSystemError;
+    memset(id, 0, sizeof *id);
+    snprintf(id->internal, sizeof id->internal, "/swsim-emulated-nccl-%016llx%016llx",
+             (unsigned long long)luck[0], (unsigned long long)luck[1]);
+    return ncclSuccess;
+}
+
+/* Of the machine, or what NCCL_HOSTID says instead. */
+static uint64_t host_hash(void)
+{
+    char name[256] = "";
+    const char *text = getenv("NCCL_HOSTID");
+    uint64_t hash = 14695981039346656037U;
+    if (!text && gethostname(name, sizeof name - 1) == 0)
+        text = name;
+    for (; text && *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211U;
+    return hash;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
+{
+    int gpu;
+    if (ranks < 1 || ranks > LINK_MAX_RANKS || rank < 0 || rank >= ranks)
+        return wrong(ncclInvalidArgument, "ncclCommInitRank: no such rank");
+    if (group.depth > 0)
+        return wrong(ncclInvalidUsage, "communicators made in groups are not emulated");
+    if (cudaGetDevice(&gpu) != cudaSuccess)
+        return ncclUnhandledCudaError;
+    struct ncclComm *comm = calloc(1, sizeof *comm);
+    if (!comm)
+        return ncclSystemError;
+    comm->rank = rank;
+    comm->ranks = ranks;
+    comm->gpu = gpu;
+    struct patience patience = {.ended = is_ended, .arg = comm};
+    id.internal[sizeof id.internal - 1] = '\0';
+    ncclResult_t result =
+        result_of(link_open(id.internal, rank, ranks, host_hash(), gpu, &patience, &comm->link));
+    if (result != ncclSuccess) {
+        free(comm);
+        return result;
+    }
+    *out = comm;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
+{
+    *out = atomic_load(&comm->state);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    end_comm(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    atomic_store(&comm->abort, true);
+    ncclGroupStart();
+    comm->next = group.aborts;
+    group.aborts = comm;
+    return ncclGroupEnd();
+}
