@@ -4,6 +4,14 @@
  * A process has one rank. The first member makes the id of a communicator and puts it where the world's
  * processes meet; the others get it there. NCCL gives no time limit and calls nobody back: its
  * errors are asked for while somebody waits (cuda_comm_check), and only an abort ends its kernels.
+ *
+ * NCCL connects two ranks when they first have something to tell each other, and the hosts wait for each
+ * other then. A push must not wait, so a communicator that is open has been used by every pair of its ranks
+ * once (warm_up); what collectives need is connected by ncclCommInitRank (NCCL_RUNTIME_CONNECT=0).
+ *
+ * An abort waits for what has been pushed, and that for other communicators that are being aborted, so all are
+ * aborted in one group, by a thread of its own: whoever aborts goes on at once. Calls of NCCL hold
+ * comm->lock; one that does not come back within ABORT_WAIT_S is stuck, and only the abort ends it.
  */
 #include "cuda_impl.h"
 
@@ -17,17 +25,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/hash.h"
+
+enum {
+    ABORT_WAIT_S = 1,
+    WARM_UP_PAUSE_NS = 20000,
+    NEWS_NS =
+        300000000 /* that which made an error of NCCL comes by the rendezvous within this time */
+};
 
 struct cuda_comm {
     struct device_comm base;
     struct cuda_comm *next;
+    struct cuda_comm *next_aborted; /* among those the abort has taken */
     struct nccl *nccl;
     pthread_mutex_t lock; /* NCCL wants one caller at a time */
     ncclComm_t handle;
-    atomic_bool aborted; /* the handle is gone */
-    void *scratch;       /* what a barrier sums: one f32 */
+    atomic_bool aborted; /* the handle is gone; set under the world's lock */
+    bool locked;         /* by the abort */
+    char *scratch;       /* a number for each member; a barrier sums the first */
 };
 
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
@@ -107,6 +125,29 @@ static enum status make_id(struct cuda_comm *comm, ncclUniqueId *id, struct diag
     return result == ncclSuccess ? STATUS_OK : refused(comm, "no id", result, diag);
 }
 
+/* ncclCommInitRank waits for all members, and nothing can end that: it is called when all of them are
+   there to call it. */
+static enum status all_here(struct cuda_comm *comm, const char *key, struct diag *diag)
+{
+    struct rendezvous *rendezvous =
+        ((struct cuda_device *)comm->base.device)->world->base.config.rendezvous;
+    enum status status = STATUS_OK;
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < comm->base.count && !status; i++) {
+            char *here = NULL, mark = 1;
+            size_t bytes = sizeof mark;
+            if ((turn == 0) != (i == comm->base.me))
+                continue;
+            if (asprintf(&here, "%s %d", key, i) < 0)
+                return diag_no_memory(diag);
+            status = turn == 0 ? rendezvous_put(rendezvous, here, &mark, bytes, diag)
+                               : rendezvous_get(rendezvous, here, &mark, &bytes, RENDEZVOUS_FOREVER,
+                                                diag);
+            free(here);
+        }
+    return status;
+}
+
 /* One communicator is opened at a time, as NCCL wants it, too. */
 static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct diag *diag)
 {
@@ -129,6 +170,8 @@ static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct 
         status = diag_error(diag, STATUS_SYSTEM,
                             "communicator %s: the processes have different versions of NCCL",
                             comm->base.name);
+    if (!status)
+        status = all_here(comm, key, diag);
     free(key);
     return status;
 }
@@ -136,12 +179,16 @@ static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct 
 static enum status connect(struct cuda_comm *comm, struct diag *diag)
 {
     ncclUniqueId id;
+    struct cuda_device *device = (struct cuda_device *)comm->base.device;
     enum status status = agree_on_id(comm, &id, diag);
     if (status)
         return status;
-    cudaError_t error = cuda_enter(((struct cuda_device *)comm->base.device)->world);
+    size_t bytes = (size_t)comm->base.count * sizeof(float);
+    cudaError_t error = cuda_enter(device->world);
     if (error == cudaSuccess)
-        error = cudaMalloc(&comm->scratch, sizeof(float));
+        error = cudaMalloc((void **)&comm->scratch, bytes);
+    if (error == cudaSuccess)
+        error = cudaMemsetAsync(comm->scratch, 0, bytes, device->service);
     if (error != cudaSuccess)
         return cuda_refused(diag, "no memory for a communicator", error);
     ncclResult_t result =
@@ -179,6 +226,52 @@ static struct cuda_comm *comm_new(struct cuda_device *device, const char *name, 
     return comm;
 }
 
+/* A number from everybody to everybody, and a sum. */
+static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    char *mine = comm->scratch + (size_t)comm->base.me * sizeof(float);
+    ncclResult_t result = nccl->GroupStart();
+    for (int i = 0; i < comm->base.count && result == ncclSuccess; i++) {
+        if (i == comm->base.me)
+            continue;
+        result = nccl->Send(mine, sizeof(float), ncclChar, i, comm->handle, stream);
+        if (result == ncclSuccess)
+            result = nccl->Recv(comm->scratch + (size_t)i * sizeof(float), sizeof(float), ncclChar,
+                                i, comm->handle, stream);
+    }
+    ncclResult_t ended = nccl->GroupEnd();
+    if (result == ncclSuccess)
+        result = ended;
+    if (result == ncclSuccess)
+        result = nccl->AllReduce(comm->scratch, comm->scratch, 1, ncclFloat, ncclSum, comm->handle,
+                                 stream);
+    return result;
+}
+
+static enum status warm_up(struct cuda_comm *comm, struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)comm->base.device;
+    ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
+    pthread_mutex_lock(&comm->lock);
+    if (!atomic_load(&comm->aborted))
+        result = push_warm_up(comm, device->service);
+    pthread_mutex_unlock(&comm->lock);
+    enum status status = cuda_world_ended(device->world, diag);
+    if (!status && result != ncclSuccess)
+        status = refused(comm, "cannot be used", result, diag);
+    while (!status) {
+        cudaError_t error = cudaStreamQuery(device->service);
+        if (error == cudaSuccess)
+            break;
+        status = error == cudaErrorNotReady
+                     ? cuda_world_ended(device->world, diag)
+                     : cuda_refused(diag, "a communicator's first use", error);
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+    }
+    return status;
+}
+
 enum status cuda_comm_open(struct device *base, const char *name, const int *members, int count,
                            struct device_comm **out, struct diag *diag)
 {
@@ -200,14 +293,19 @@ enum status cuda_comm_open(struct device *base, const char *name, const int *mem
         comm_free(comm);
         return status;
     }
-    pthread_mutex_lock(&device->world->lock);
+    pthread_mutex_lock(&device->world->lock); /* from now on an abort ends it */
     comm->next = device->comms;
     device->comms = comm;
     pthread_mutex_unlock(&device->world->lock);
-    *out = &comm->base;
-    return STATUS_OK;
+    status = warm_up(comm, diag);
+    if (status)
+        cuda_comm_close(&comm->base);
+    else
+        *out = &comm->base;
+    return status;
 }
 
+/* Whoever takes `aborted` ends the handle; the other must be through with it. */
 void cuda_comm_close(struct device_comm *base)
 {
     struct cuda_comm *comm = (struct cuda_comm *)base;
@@ -221,53 +319,109 @@ void cuda_comm_close(struct device_comm *base)
     while (*link != comm)
         link = &(*link)->next;
     *link = comm->next;
+    bool mine = !atomic_exchange(&comm->aborted, true);
     pthread_mutex_unlock(&device->world->lock);
-    if (!atomic_exchange(&comm->aborted, true))
+    if (mine)
         comm->nccl->CommDestroy(comm->handle);
+    else
+        cuda_comm_settle(device);
     comm_free(comm);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* An error that NCCL met ends the run: record it as the world's failure, and abort. */
-static void end_run(struct cuda_comm *comm, ncclResult_t error)
+/* The first communicator with an error of its own, and the error. The world's lock is held. */
+static const struct cuda_comm *find_error(const struct cuda_device *device, ncclResult_t *error)
 {
-    char why[FAILURE_TEXT];
-    snprintf(why, sizeof why, "communicator %s: %s", comm->base.name,
-             comm->nccl->GetErrorString(error));
-    device_world_abort(comm->base.device->world, why);
+    for (const struct cuda_comm *comm = device->comms; comm; comm = comm->next)
+        if (!atomic_load(&comm->aborted) &&
+            comm->nccl->CommGetAsyncError(comm->handle, error) == ncclSuccess &&
+            *error != ncclSuccess && *error != ncclInProgress)
+            return comm;
+    return NULL;
 }
 
+/* An error that NCCL met ends the run: it becomes the reason of an abort. Mostly it is a consequence, a peer
+   that died or aborted; who knows more is given the time to say so. */
 void cuda_comm_check(struct cuda_device *device)
 {
-    struct cuda_comm *failed = NULL;
-    ncclResult_t error = ncclSuccess;
+    char why[FAILURE_TEXT];
+    ncclResult_t error;
+    bool ends = false;
     pthread_mutex_lock(&device->world->lock);
-    for (struct cuda_comm *comm = device->comms; comm && !failed; comm = comm->next) {
-        if (atomic_load(&comm->aborted) ||
-            comm->nccl->CommGetAsyncError(comm->handle, &error) != ncclSuccess)
-            continue;
-        if (error != ncclSuccess && error != ncclInProgress)
-            failed = comm;
+    const struct cuda_comm *comm = find_error(device, &error);
+    if (comm) {
+        int64_t now_ns = device_now(&device->world->base);
+        if (device->error_ns == 0)
+            device->error_ns = now_ns;
+        ends = !device->world->base.config.rendezvous || now_ns - device->error_ns >= NEWS_NS;
+        snprintf(why, sizeof why, "communicator %s: %s", comm->base.name,
+                 comm->nccl->GetErrorString(error));
     }
     pthread_mutex_unlock(&device->world->lock);
-    if (failed)
-        end_run(failed, error);
+    if (ends)
+        device_world_abort(&device->world->base, why);
 }
 
-/* ncclCommAbort may take long, so it is called without the lock: nobody closes what is in use. */
-void cuda_comm_abort(struct cuda_device *device)
+/* ---- abort ----------------------------------------------------------------------------------- */
+
+/* Those that nobody else ends, as a list through next_aborted. The world's lock is held, so that nobody is
+   in cuda_comm_check, and whoever closes one from now on leaves its handle to us. */
+static struct cuda_comm *take_all(struct cuda_device *device)
 {
-    struct cuda_comm *comm;
-    do {
-        pthread_mutex_lock(&device->world->lock); /* so that nobody is in cuda_comm_check */
-        for (comm = device->comms; comm; comm = comm->next)
-            if (!atomic_exchange(&comm->aborted, true))
-                break;
-        pthread_mutex_unlock(&device->world->lock);
-        if (comm)
-            comm->nccl->CommAbort(comm->handle);
-    } while (comm);
+    struct cuda_comm *taken = NULL;
+    for (struct cuda_comm *comm = device->comms; comm; comm = comm->next)
+        if (!atomic_exchange(&comm->aborted, true)) {
+            comm->next_aborted = taken;
+            taken = comm;
+        }
+    return taken;
+}
+
+static void *abort_all(void *arg)
+{
+    struct cuda_device *device = arg;
+    struct cuda_comm *taken = device->condemned;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_WAIT_S;
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        comm->locked = pthread_mutex_timedlock(&comm->lock, &until) == 0;
+    cuda_enter(device->world);
+    device->nccl->GroupStart();
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        comm->nccl->CommAbort(comm->handle);
+    device->nccl->GroupEnd();
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        if (comm->locked)
+            pthread_mutex_unlock(&comm->lock);
+    return NULL;
+}
+
+bool cuda_comm_abort(struct cuda_device *device)
+{
+    device->condemned = take_all(device);
+    if (!device->condemned)
+        return true;
+    device->aborting = pthread_create(&device->abort_thread, NULL, abort_all, device) == 0;
+    return device->aborting;
+}
+
+void cuda_comm_abort_here(struct cuda_device *device)
+{
+    abort_all(device);
+}
+
+void cuda_comm_settle(struct cuda_device *device)
+{
+    pthread_mutex_lock(&device->abort_lock); /* the second to ask waits for the first */
+    pthread_mutex_lock(&device->world->lock);
+    bool aborting = device->aborting;
+    device->aborting = false;
+    pthread_mutex_unlock(&device->world->lock);
+    if (aborting)
+        pthread_join(device->abort_thread, NULL);
+    pthread_mutex_unlock(&device->abort_lock);
 }
 
 /* ---- push ------------------------------------------------------------------------------------ */
@@ -379,7 +533,18 @@ void cuda_comm_check(struct cuda_device *device)
     (void)device;
 }
 
-void cuda_comm_abort(struct cuda_device *device)
+bool cuda_comm_abort(struct cuda_device *device)
+{
+    (void)device;
+    return true;
+}
+
+void cuda_comm_abort_here(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_comm_settle(struct cuda_device *device)
 {
     (void)device;
 }

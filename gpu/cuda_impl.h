@@ -56,6 +56,8 @@ struct marker {
 struct pending {
     struct pending *next;
     struct stamp *stamp;
+    struct cuda_stream *stream;
+    struct device_op op; /* for messages; the parts of a group are gone */
     struct marker *start, *end;
 };
 
@@ -64,6 +66,7 @@ struct cuda_device {
     struct cuda_world *world;
     struct cuda_stream *streams;
     struct cuda_comm *comms;
+    int64_t error_ns;       /* when NCCL's first error was seen; 0: there was none */
     struct nccl *nccl;      /* NULL: not found, or a build without */
     struct marker *pool[2]; /* by `timed` */
     struct pending *pendings, **pendings_end;
@@ -71,8 +74,12 @@ struct cuda_device {
     double reference_ns;      /* ... which happened then, on the world's clock */
     struct injection *injections;
     int64_t pushes;
-    int *stop, *stop_on_device; /* one mapped number: ends the spin kernels of an aborted run */
-    cudaStream_t service;       /* for our own small work */
+    pthread_mutex_t abort_lock; /* taken first of all locks, by cuda_comm_settle alone */
+    pthread_t abort_thread;
+    struct cuda_comm *condemned; /* what it aborts */
+    bool aborting;               /* there is that thread, and nobody has joined it */
+    int *stop, *stop_on_device;  /* one mapped number: ends the spin kernels of an aborted run */
+    cudaStream_t service;        /* for our own small work */
 };
 
 struct cuda_stream {
@@ -142,7 +149,12 @@ void cuda_comm_close(struct device_comm *comm);
 void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op);
 /* An error NCCL met on its own since the last call fails the world. */
 void cuda_comm_check(struct cuda_device *device);
-void cuda_comm_abort(struct cuda_device *device);
+/* Start to abort all communicators; the world's lock is held. False: there is no thread for it, and
+   cuda_comm_abort_here, without the lock, must do it. */
+bool cuda_comm_abort(struct cuda_device *device);
+void cuda_comm_abort_here(struct cuda_device *device);
+/* Wait until an abort that has been started is through. */
+void cuda_comm_settle(struct cuda_device *device);
 /* Look for NCCL, and name it ("NCCL 2.28.9", or why there is none) at the end of a description. */
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size);
 void cuda_nccl_close(struct cuda_device *device);

@@ -41,8 +41,10 @@ static struct marker *marker_take(struct cuda_device *device, bool timed, cudaEr
         return NULL;
     }
     marker->timed = timed;
-    *error = cudaEventCreateWithFlags(&marker->handle,
-                                      timed ? cudaEventDefault : cudaEventDisableTiming);
+    *error = cuda_enter(device->world); /* an event belongs to the GPU it is made on */
+    if (*error == cudaSuccess)
+        *error = cudaEventCreateWithFlags(&marker->handle,
+                                          timed ? cudaEventDefault : cudaEventDisableTiming);
     if (*error == cudaSuccess)
         return marker;
     free(marker);
@@ -425,10 +427,12 @@ static cudaError_t issue_stamped(struct cuda_stream *stream, const struct device
     if (!pending)
         return cudaErrorMemoryAllocation;
     pending->stamp = stamp;
+    pending->stream = stream;
+    pending->op = *op;
     pending->start = marker_record(device, true, stream->handle, &error);
     if (pending->start)
         error = issue(stream, op);
-    if (error == cudaSuccess)
+    if (error == cudaSuccess && !failed(stream)) /* NCCL may have refused, and then it never ends */
         pending->end = marker_record(device, true, stream->handle, &error);
     if (!pending->end) {
         marker_release(device, pending->start);

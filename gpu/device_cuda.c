@@ -47,7 +47,8 @@ cudaError_t cuda_enter(const struct cuda_world *world)
 
 /* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
    through sockets. What the user has set stays, but for the name of the machine. Nothing else in this
-   process looks at the environment now: NCCL has not been opened, and no thread of the run started. */
+   process looks at the environment when a world is opened: NCCL has not been, and no thread of the run
+   started. */
 static void share_gpu(const struct cuda_world *world, int here, struct diag *diag)
 {
     static const char *const settings[][2] = {
@@ -63,16 +64,26 @@ static void share_gpu(const struct cuda_world *world, int here, struct diag *dia
               world->gpus > 1 ? "s" : "");
 }
 
-static void world_abort(struct device_world *base, const char *why);
+/* The news of an abort: which of the rendezvous' worlds, since it may arrive when the next is open, and why. */
+struct news {
+    int world;
+    char why[FAILURE_TEXT];
+};
 
-/* Another process has aborted the world. */
+static bool end_world(struct cuda_world *world, const char *why);
+
+/* Another process has aborted the world; it tells all. */
 static void hear_abort(void *arg, int from, const void *data, size_t bytes)
 {
-    const char *why = data;
     struct cuda_world *world = arg;
+    struct news news;
     (void)from;
-    if (bytes > 0 && why[bytes - 1] == '\0')
-        world_abort(&world->base, why);
+    if (bytes != sizeof news)
+        return;
+    memcpy(&news, data, sizeof news);
+    news.why[sizeof news.why - 1] = '\0';
+    if (news.world == world->number)
+        end_world(world, news.why);
 }
 
 static enum status world_open(const struct device_config *config, struct device_world **out,
@@ -101,6 +112,7 @@ static enum status world_open(const struct device_config *config, struct device_
         .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
     world->gpu = index % gpus;
     world->gpus = gpus;
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0); /* connect when a communicator is made: cuda_comm.c */
     if (here > gpus)
         share_gpu(world, here, diag);
     if (config->rendezvous) {
@@ -123,25 +135,37 @@ static void world_close(struct device_world *base)
     free(world);
 }
 
-static void world_abort(struct device_world *base, const char *why)
+/* What is to be done here; false if it has been. */
+static bool end_world(struct cuda_world *world, const char *why)
 {
-    struct cuda_world *world = (struct cuda_world *)base;
-    struct cuda_device *device;
-    pthread_mutex_lock(&world->lock);
-    bool first = !atomic_load(&world->aborted);
+    pthread_mutex_lock(&world->lock); /* nobody closes the device meanwhile */
+    struct cuda_device *device = world->device;
+    bool first = !atomic_load(&world->aborted), started = true;
     if (first && !world->failure.status) {
         world->failure.status = STATUS_VIOLATED;
         snprintf(world->failure.text, sizeof world->failure.text, "aborted: %s", why);
     }
     atomic_store(&world->aborted, true);
-    device = world->device;
+    if (first && device) {
+        __atomic_store_n(device->stop, 1, __ATOMIC_SEQ_CST);
+        started = cuda_comm_abort(device);
+    }
     pthread_mutex_unlock(&world->lock);
-    if (first && base->config.rendezvous) /* who cannot be told is told of our end */
-        (void)rendezvous_send(base->config.rendezvous, TO_ALL, why, strlen(why) + 1);
-    if (!first || !device)
+    if (!started)
+        cuda_comm_abort_here(device);
+    return first;
+}
+
+static void world_abort(struct device_world *base, const char *why)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    struct news news = {.world = world->number};
+    if (!end_world(world, why) || !base->config.rendezvous)
         return;
-    __atomic_store_n(device->stop, 1, __ATOMIC_SEQ_CST);
-    cuda_comm_abort(device);
+    snprintf(news.why, sizeof news.why, "%s", why);
+    (void)rendezvous_send(base->config.rendezvous, TO_ALL, &news,
+                          sizeof news); /* who cannot be told
+                                                                    is told of our end */
 }
 
 static enum status world_status(struct device_world *base, struct diag *diag)
@@ -162,14 +186,40 @@ enum status cuda_world_ended(struct cuda_world *world, struct diag *diag)
     return atomic_load(&world->aborted) ? world_status(&world->base, diag) : STATUS_OK;
 }
 
+/* The first stamped operation of a stream that has not finished, or NULL. */
+static const struct pending *find_head(const struct cuda_device *device,
+                                       const struct cuda_stream *stream)
+{
+    const struct pending *at = device->pendings;
+    while (at && (at->stream != stream || cudaEventQuery(at->end->handle) != cudaErrorNotReady))
+        at = at->next;
+    return at;
+}
+
+static void explain_stream(const struct cuda_device *device, const struct cuda_stream *stream,
+                           struct diag *diag)
+{
+    const struct pending *head = find_head(device, stream);
+    char text[OP_TEXT];
+    int rank = device->base.rank;
+    if (!head) {
+        diag_note(diag, "rank %d, stream %s: has unfinished work", rank, stream->base.name);
+        return;
+    }
+    const struct device_comm *comm = device_op_comm(&head->op);
+    bool begun = cudaEventQuery(head->start->handle) == cudaSuccess;
+    diag_note(diag, "rank %d, stream %s: %s %s%s%s", rank, stream->base.name,
+              begun ? "has not finished" : "has not come to", device_op_text(&head->op, text),
+              comm ? " on communicator " : "", comm ? comm->name : "");
+}
+
 static void world_explain(struct device_world *base, struct diag *diag)
 {
     struct cuda_world *world = (struct cuda_world *)base;
     pthread_mutex_lock(&world->lock);
     for (struct cuda_stream *at = world->device ? world->device->streams : NULL; at; at = at->next)
         if (cudaStreamQuery(at->handle) == cudaErrorNotReady)
-            diag_note(diag, "rank %d, stream %s: has unfinished work", world->device->base.rank,
-                      at->base.name);
+            explain_stream(world->device, at, diag);
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -260,6 +310,7 @@ static void release(struct cuda_device *device)
     if (device->stop)
         cudaFreeHost(device->stop);
     cuda_nccl_close(device);
+    pthread_mutex_destroy(&device->abort_lock);
     injection_free_all(device->injections);
     free(device);
 }
@@ -274,6 +325,11 @@ static enum status open_device(struct device_world *base, int rank, struct devic
     device->base = (struct device){.ops = &device_cuda_ops, .world = base, .rank = rank};
     device->world = world;
     device->pendings_end = &device->pendings;
+    int failed = pthread_mutex_init(&device->abort_lock, NULL);
+    if (failed) {
+        free(device);
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+    }
     enum status status = prepare(device, diag);
     if (status) {
         release(device);
@@ -300,6 +356,7 @@ static void close_device(struct device *base)
     pthread_mutex_lock(&device->world->lock);
     device->world->device = NULL;
     pthread_mutex_unlock(&device->world->lock);
+    cuda_comm_settle(device);
     release(device);
 }
 

@@ -67,6 +67,14 @@ static bool bench_open(struct bench *bench, struct device_config config)
     return true;
 }
 
+/* What a case cannot do without did not come. */
+static _Noreturn void give_up(const struct bench *bench)
+{
+    tap_note("%s", bench->diag.count ? bench->diag.messages[bench->diag.count - 1].text : "?");
+    fflush(stdout);
+    abort();
+}
+
 static bool here(const struct bench *bench, int rank)
 {
     return bench->ranks[rank] != NULL;
@@ -95,7 +103,7 @@ static struct device_buffer *buffer(struct bench *bench, int rank, enum device_m
     struct device_buffer *made = NULL;
     if (bench->buffer_count == sizeof bench->buffers / sizeof *bench->buffers ||
         device_alloc(bench->ranks[rank], memory, bytes, &made, &bench->diag))
-        abort();
+        give_up(bench);
     bench->buffers[bench->buffer_count++] = made;
     return made;
 }
@@ -104,7 +112,7 @@ static struct device_event *event(struct bench *bench, int rank)
 {
     struct device_event *made = NULL;
     if (device_event_open(bench->ranks[rank], &made, &bench->diag))
-        abort();
+        give_up(bench);
     bench->events[bench->event_count++] = made;
     return made;
 }
@@ -119,7 +127,7 @@ static void open_comm(struct bench *bench, const char *name, int count,
             continue;
         if (device_comm_open(bench->ranks[rank], name, members, count, &handles[rank],
                              &bench->diag))
-            abort();
+            give_up(bench);
         bench->comms[bench->comm_count++] = handles[rank];
     }
 }
@@ -1105,30 +1113,34 @@ static void test_training(struct bench *bench, int count)
     tap_is_int(errors, 0, "60 steps of %d ranks from %d threads", count, count);
 }
 
-/* Ranks that brought different sizes, where nobody tells them: an abort ends it. */
+/* Ranks that brought different collectives, where nobody tells them: an abort ends it. */
 static void test_silent_mismatch(struct bench *bench)
 {
+    enum { BYTES = 1 << 20 };
     struct device_comm *comms[MAX_RANKS];
+    struct stamp stamp;
     open_comm(bench, "dp", 2, comms);
     for (int rank = 0; rank < 2; rank++) {
         if (!here(bench, rank))
             continue;
-        struct device_buffer *data = buffer(bench, rank, MEMORY_DEVICE, 1 << 20);
-        push(bench, bench->streams[rank][0],
-             (struct device_op){
-                 .kind = DEVICE_OP_COLLECTIVE,
-                 .collective = {.comm = comms[rank],
-                                .kind = rank ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_ALL_GATHER,
-                                .bytes = 1 << 20,
-                                .send = {data, 0},
-                                .recv = {data, 0}}});
-        tap_is_int(device_stream_sync(bench->streams[rank][0], soon(bench), &bench->diag),
-                   STATUS_LIMIT, "a mismatch is a hang");
-        tap_ok(strstr(last_message(bench), comms[rank] ? "'dp'" : "") != NULL ||
-                   strstr(last_message(bench), "communicator dp") != NULL,
-               "that says where it is: %s", last_message(bench));
-        if (rank == 0)
+        struct device_buffer *data = buffer(bench, rank, MEMORY_DEVICE, BYTES);
+        struct device_op op = {
+            .kind = DEVICE_OP_COLLECTIVE,
+            .collective = {.comm = comms[rank],
+                           .kind = rank ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_ALL_GATHER,
+                           .tag = "bad",
+                           .bytes = BYTES,
+                           .send = {data, 0},
+                           .recv = {data, 0}}};
+        device_push(bench->streams[rank][0], &op, &stamp, &bench->diag);
+        if (rank == 0) {
+            tap_is_int(device_stream_sync(bench->streams[rank][0], soon(bench), &bench->diag),
+                       STATUS_LIMIT, "a mismatch is a hang");
+            device_world_explain(bench->world, &bench->diag);
+            tap_ok(strstr(last_message(bench), "'bad' on communicator dp") != NULL,
+                   "and can be explained: %s", last_message(bench));
             device_world_abort(bench->world, "hung");
+        }
         tap_is_int(device_stream_sync(bench->streams[rank][0], late(bench), &bench->diag),
                    STATUS_VIOLATED, "an abort ends it");
     }
@@ -1139,21 +1151,20 @@ static void test_silent_mismatch(struct bench *bench)
 static void test_two_comms(struct bench *bench)
 {
     struct device_comm *a[MAX_RANKS], *b[MAX_RANKS];
-    open_comm(bench, "A", 2, a);
-    open_comm(bench, "B", 2, b);
-    for (int rank = 0; rank < 2; rank++) {
+    open_comm(bench, "A", bench->rank_count, a);
+    open_comm(bench, "B", bench->rank_count, b);
+    for (int rank = 0; rank < bench->rank_count; rank++) {
         if (!here(bench, rank))
             continue;
         push(bench, bench->streams[rank][0], barrier(rank ? a[rank] : b[rank], "x"));
         push(bench, bench->streams[rank][0], barrier(rank ? b[rank] : a[rank], "y"));
-        tap_is_int(device_stream_sync(bench->streams[rank][0], soon(bench), &bench->diag),
-                   STATUS_LIMIT, "two communicators in opposite order on one stream hang");
-        if (rank == 0)
+        if (rank == 0) {
+            tap_is_int(device_stream_sync(bench->streams[rank][0], soon(bench), &bench->diag),
+                       STATUS_LIMIT, "two communicators in opposite order on one stream hang");
             device_world_abort(bench->world, "hung");
-        int64_t start = device_now(bench->world);
+        }
         tap_is_int(device_stream_sync(bench->streams[rank][0], late(bench), &bench->diag),
-                   STATUS_VIOLATED, "an abort ends it");
-        tap_ok(device_now(bench->world) - start < LONG_NS / 4, "soon");
+                   STATUS_VIOLATED, "an abort ends them");
     }
 }
 

@@ -248,6 +248,9 @@ static ncclResult_t connect_call(struct call *call)
     struct ncclComm *comm = call->comm;
     struct patience patience = {.ended = is_ended, .arg = comm};
     enum link_end end = LINK_DONE;
+    const char *later = getenv("NCCL_RUNTIME_CONNECT"); /* 0: ncclCommInitRank has connected them */
+    if (call->kind != MESSAGES && later && strcmp(later, "0") == 0)
+        return ncclSuccess;
     if (call->kind != MESSAGES) {
         link_ask(&comm->link, -1, true);
         return result_of(link_connect(&comm->link, -1, true, &patience));
