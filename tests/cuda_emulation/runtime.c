@@ -6,6 +6,7 @@
  */
 #include "emulation.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,20 @@ static int number_from(const char *name, int otherwise)
 {
     const char *text = getenv(name);
     return text && *text ? atoi(text) : otherwise;
+}
+
+/* A real NCCL has no business here: unless told otherwise, programs take the emulated one from
+   cuda_emulation/, beside themselves. */
+__attribute__((constructor)) static void choose_nccl(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "cuda_emulation");
+    if (length <= 0)
+        return;
+    path[length] = '\0';
+    char *name = strrchr(path, '/');
+    strcpy(name ? name + 1 : path, "cuda_emulation");
+    setenv("SWSIM_NCCL", path, 0);
 }
 
 /* The first use of CUDA; the lock is held. */
