@@ -176,13 +176,11 @@ static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct 
     return status;
 }
 
+/* What can fail on one rank alone comes before all of them are called together. */
 static enum status connect(struct cuda_comm *comm, struct diag *diag)
 {
     ncclUniqueId id;
     struct cuda_device *device = (struct cuda_device *)comm->base.device;
-    enum status status = agree_on_id(comm, &id, diag);
-    if (status)
-        return status;
     size_t bytes = (size_t)comm->base.count * sizeof(float);
     cudaError_t error = cuda_enter(device->world);
     if (error == cudaSuccess)
@@ -191,6 +189,9 @@ static enum status connect(struct cuda_comm *comm, struct diag *diag)
         error = cudaMemsetAsync(comm->scratch, 0, bytes, device->service);
     if (error != cudaSuccess)
         return cuda_refused(diag, "no memory for a communicator", error);
+    enum status status = agree_on_id(comm, &id, diag);
+    if (status)
+        return status;
     ncclResult_t result =
         comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
     return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);

@@ -82,6 +82,7 @@ struct cuda_device {
     cudaStream_t service;        /* for our own small work */
 };
 
+enum { STUCK_TEXT = 200 };
 struct cuda_stream {
     struct device_stream base;
     struct cuda_stream *next;
@@ -90,6 +91,7 @@ struct cuda_stream {
     pthread_mutex_t lock;
     cudaStream_t handle;
     struct failure failure;
+    char stuck[STUCK_TEXT]; /* what was unfinished at an abort, or when that was last asked */
 };
 
 struct cuda_event {

@@ -162,6 +162,22 @@ static void pause_ns(int64_t ns)
     nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
+/* The device has failed at something that was pushed before: the world's first failure, if it is. */
+static enum status device_fail(struct cuda_device *device, const char *what, cudaError_t error,
+                               struct diag *diag)
+{
+    struct cuda_world *world = device->world;
+    pthread_mutex_lock(&world->lock);
+    if (!world->failure.status) {
+        world->failure.status = STATUS_SYSTEM;
+        snprintf(world->failure.text, sizeof world->failure.text, "rank %d, %s: %s (%s)",
+                 device->base.rank, what, cudaGetErrorString(error), cudaGetErrorName(error));
+    }
+    enum status status = diag_error(diag, world->failure.status, "%s", world->failure.text);
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
 /* Wait until the marker's work has finished. */
 static enum status marker_await(struct cuda_device *device, const struct marker *marker,
                                 int64_t deadline_ns, const char *what, struct diag *diag)
@@ -175,7 +191,7 @@ static enum status marker_await(struct cuda_device *device, const struct marker 
         if (error == cudaSuccess)
             return STATUS_OK;
         if (error != cudaErrorNotReady)
-            return cuda_refused(diag, what, error);
+            return device_fail(device, what, error, diag);
         if (device_now(&device->world->base) >= deadline_ns)
             return diag_error(diag, STATUS_LIMIT, "time limit: rank %d, %s: has unfinished work",
                               device->base.rank, what);
@@ -314,7 +330,7 @@ enum status cuda_event_query(struct device_event *base, bool *done, struct diag 
     if (failure.status)
         return diag_error(diag, failure.status, "%s", failure.text);
     if (error != cudaSuccess && error != cudaErrorNotReady)
-        return cuda_refused(diag, "event", error);
+        return device_fail(device, "the event", error, diag);
     *done = error == cudaSuccess;
     return *done ? STATUS_OK : cuda_world_ended(device->world, diag);
 }
@@ -570,7 +586,8 @@ enum status cuda_collect(struct device *base, struct diag *diag)
         free(pending);
     }
     pthread_mutex_unlock(&device->world->lock);
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "reading time stamps", error);
+    return error == cudaSuccess ? STATUS_OK
+                                : device_fail(device, "reading time stamps", error, diag);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */

@@ -26,6 +26,54 @@ enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
                       cudaGetErrorName(error));
 }
 
+/* ---- what is unfinished ---------------------------------------------------------------------- */
+
+/* The first stamped operation of a stream that has not finished, or NULL. */
+static const struct pending *find_head(const struct cuda_stream *stream)
+{
+    const struct pending *at = stream->device->pendings;
+    while (at && (at->stream != stream || cudaEventQuery(at->end->handle) != cudaErrorNotReady))
+        at = at->next;
+    return at;
+}
+
+/* What keeps a stream busy, into `out`; "" if nothing does. */
+static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT])
+{
+    char text[OP_TEXT];
+    out[0] = '\0';
+    if (cudaStreamQuery(stream->handle) != cudaErrorNotReady)
+        return;
+    const struct pending *head = find_head(stream);
+    const struct device_comm *comm = head ? device_op_comm(&head->op) : NULL;
+    if (!head)
+        snprintf(out, STUCK_TEXT, "has unfinished work");
+    else
+        snprintf(out, STUCK_TEXT, "%s%s%s has not %s", device_op_text(&head->op, text),
+                 comm ? " on communicator " : "", comm ? comm->name : "",
+                 cudaEventQuery(head->start->handle) == cudaSuccess ? "finished" : "been reached");
+}
+
+/* What an abort ends; the lock is held. */
+static void note_work(struct cuda_world *world)
+{
+    for (struct cuda_stream *at = world->device ? world->device->streams : NULL; at; at = at->next)
+        describe_work(at, at->stuck);
+}
+
+static void world_explain(struct device_world *base, struct diag *diag)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    pthread_mutex_lock(&world->lock);
+    if (!atomic_load(&world->aborted))
+        note_work(world);
+    for (struct cuda_stream *at = world->device ? world->device->streams : NULL; at; at = at->next)
+        if (at->stuck[0])
+            diag_note(diag, "rank %d, stream %s: %s", world->device->base.rank, at->base.name,
+                      at->stuck);
+    pthread_mutex_unlock(&world->lock);
+}
+
 /* ---- world ----------------------------------------------------------------------------------- */
 
 static enum status find_gpu(int *out, struct diag *diag)
@@ -145,6 +193,8 @@ static bool end_world(struct cuda_world *world, const char *why)
         world->failure.status = STATUS_VIOLATED;
         snprintf(world->failure.text, sizeof world->failure.text, "aborted: %s", why);
     }
+    if (first)
+        note_work(world);
     atomic_store(&world->aborted, true);
     if (first && device) {
         __atomic_store_n(device->stop, 1, __ATOMIC_SEQ_CST);
@@ -184,43 +234,6 @@ enum status cuda_world_ended(struct cuda_world *world, struct diag *diag)
     if (world->device && !atomic_load(&world->aborted))
         cuda_comm_check(world->device);
     return atomic_load(&world->aborted) ? world_status(&world->base, diag) : STATUS_OK;
-}
-
-/* The first stamped operation of a stream that has not finished, or NULL. */
-static const struct pending *find_head(const struct cuda_device *device,
-                                       const struct cuda_stream *stream)
-{
-    const struct pending *at = device->pendings;
-    while (at && (at->stream != stream || cudaEventQuery(at->end->handle) != cudaErrorNotReady))
-        at = at->next;
-    return at;
-}
-
-static void explain_stream(const struct cuda_device *device, const struct cuda_stream *stream,
-                           struct diag *diag)
-{
-    const struct pending *head = find_head(device, stream);
-    char text[OP_TEXT];
-    int rank = device->base.rank;
-    if (!head) {
-        diag_note(diag, "rank %d, stream %s: has unfinished work", rank, stream->base.name);
-        return;
-    }
-    const struct device_comm *comm = device_op_comm(&head->op);
-    bool begun = cudaEventQuery(head->start->handle) == cudaSuccess;
-    diag_note(diag, "rank %d, stream %s: %s %s%s%s", rank, stream->base.name,
-              begun ? "has not finished" : "has not come to", device_op_text(&head->op, text),
-              comm ? " on communicator " : "", comm ? comm->name : "");
-}
-
-static void world_explain(struct device_world *base, struct diag *diag)
-{
-    struct cuda_world *world = (struct cuda_world *)base;
-    pthread_mutex_lock(&world->lock);
-    for (struct cuda_stream *at = world->device ? world->device->streams : NULL; at; at = at->next)
-        if (cudaStreamQuery(at->handle) == cudaErrorNotReady)
-            explain_stream(world->device, at, diag);
-    pthread_mutex_unlock(&world->lock);
 }
 
 /* ---- device ---------------------------------------------------------------------------------- */
