@@ -7,7 +7,8 @@
  * once more with the ranks spread over processes, on every device: a case then does its part for the ranks
  * that are here. A GPU tells nobody about a mismatch, so there it is a hang.
  *
- *     t_device [host|cuda]    one device only, which then must open
+ *     t_device [host|cuda [alone]]    one device only, which then must open; alone: without other
+ *                                     processes, for tools that follow one
  */
 #include "gpu/device.h"
 #include "gpu/rendezvous.h"
@@ -1406,18 +1407,18 @@ static bool available_to_others(const struct device_config *config)
     return status == 0;
 }
 
-static void test_kind(enum device_kind kind, bool needed)
+static void test_kind(enum device_kind kind, bool needed, bool alone)
 {
     struct device_config config = {.kind = kind, .ranks = 1};
     struct diag why;
     diag_init(&why);
     tap_note("device %s", device_kind_key(kind));
-    if (available_to_others(&config)) {
-        several_processes(kind, 2, 2, 2);
-        if (kind == DEVICE_KIND_HOST)
+    if (alone ? available(&config, &why) : available_to_others(&config)) {
+        for (int ranks = 2; ranks <= MAX_RANKS && !alone; ranks += 2)
+            several_processes(kind, ranks, ranks, ranks);
+        if (kind == DEVICE_KIND_HOST && !alone)
             several_on_host();
-        several_processes(kind, 4, 4, 4);
-        if (available(&config, &why))
+        if (alone || available(&config, &why))
             single_rank(config);
         if (kind == DEVICE_KIND_HOST)
             several_ranks(config);
@@ -1432,6 +1433,6 @@ int main(int argc, char **argv)
 {
     for (enum device_kind kind = DEVICE_KIND_HOST; kind <= DEVICE_KIND_CUDA; kind++)
         if (argc < 2 || strcmp(argv[1], device_kind_key(kind)) == 0)
-            test_kind(kind, argc > 1 || kind == DEVICE_KIND_HOST);
+            test_kind(kind, argc > 1 || kind == DEVICE_KIND_HOST, argc > 2);
     return tap_done();
 }
