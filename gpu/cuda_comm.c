@@ -90,7 +90,8 @@ static char *id_key(struct cuda_comm *comm, struct cuda_world *world)
     char *text = NULL, *key = NULL;
     uint64_t members =
         hash_bytes(comm->base.members, (size_t)comm->base.count * sizeof *comm->base.members);
-    if (asprintf(&text, "nccl %d %016" PRIx64 " %s", world->number, members, comm->base.name) < 0)
+    if (asprintf(&text, "communicator %s, world %d, members %08" PRIx64, comm->base.name,
+                 world->number, members & UINT32_MAX) < 0)
         return NULL;
     for (name = world->names; name && strcmp(name->text, text) != 0; name = name->next)
         continue;
@@ -104,7 +105,7 @@ static char *id_key(struct cuda_comm *comm, struct cuda_world *world)
         name->next = world->names;
         world->names = name;
     }
-    if (asprintf(&key, "%s %d", text, name->opened++) < 0)
+    if (asprintf(&key, "%s, %d", text, name->opened++) < 0)
         key = NULL;
     free(text);
     return key;
@@ -138,7 +139,7 @@ static enum status all_here(struct cuda_comm *comm, const char *key, struct diag
             size_t bytes = sizeof mark;
             if ((turn == 0) != (i == comm->base.me))
                 continue;
-            if (asprintf(&here, "%s %d", key, i) < 0)
+            if (asprintf(&here, "%s, member %d", key, i) < 0)
                 return diag_no_memory(diag);
             status = turn == 0 ? rendezvous_put(rendezvous, here, &mark, bytes, diag)
                                : rendezvous_get(rendezvous, here, &mark, &bytes, RENDEZVOUS_FOREVER,
@@ -188,7 +189,8 @@ static enum status connect(struct cuda_comm *comm, struct diag *diag)
     if (error == cudaSuccess)
         error = cudaMemsetAsync(comm->scratch, 0, bytes, device->service);
     if (error != cudaSuccess)
-        return cuda_refused(diag, "no memory for a communicator", error);
+        return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for communicator %s: %s",
+                          device->base.rank, comm->base.name, cudaGetErrorString(error));
     enum status status = agree_on_id(comm, &id, diag);
     if (status)
         return status;

@@ -143,6 +143,8 @@ static enum status world_open(const struct device_config *config, struct device_
                           "the cuda device runs one rank a process, not %d; use the host device",
                           config->local_ranks);
     int index = config->first_rank, here = config->ranks;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32",
+           0); /* queues; streams that share one wait for each other */
     enum status status = find_gpu(&gpus, diag);
     if (!status && config->rendezvous)
         status = rendezvous_neighbours(config->rendezvous, &index, &here, diag);

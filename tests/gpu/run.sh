@@ -28,9 +28,8 @@ if [ -n "$emulated" ]; then
     gpu="emulated CUDA: not a GPU" driver=none settle=1 iterations=8
     predicted=plans/torchrec/sparse_dist.yaml
     out=${OUT:-$dir}
-    mkdir -p "$out"
-    case $(cd "$out" && pwd)/ in
-    "$PWD"/doc/*) echo "emulated runs write nothing under doc/"; exit 1 ;;
+    case $(realpath -m "$out")/ in
+    "$(realpath doc)"/*) echo "emulated runs write nothing under doc/"; exit 1 ;;
     esac
     echo "EMULATED CUDA: not a result of a GPU"
 else

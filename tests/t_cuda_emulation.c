@@ -1,0 +1,337 @@
+/*
+ * t_cuda_emulation.c - is emulated CUDA (tests/cuda_emulation) as strict as it says? Each case is a process
+ * of its own, because most of what is looked at ends a context or a program.
+ */
+#include "gpu/kernels.h"
+#include "gpu/nccl_load.h"
+#include "tests/tap.h"
+
+#include <cuda_runtime_api.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What a case answers: 0 is good, else the line that was not. */
+#define NEED(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return __LINE__ % 250 + 1;                                                             \
+    } while (0)
+
+static cudaStream_t new_stream(unsigned flags)
+{
+    cudaStream_t stream = NULL;
+    if (cudaStreamCreateWithFlags(&stream, flags) != cudaSuccess)
+        abort();
+    return stream;
+}
+
+static cudaEvent_t new_event(unsigned flags)
+{
+    cudaEvent_t event = NULL;
+    if (cudaEventCreateWithFlags(&event, flags) != cudaSuccess)
+        abort();
+    return event;
+}
+
+/* A host function that lasts 20 ms and then says so. */
+static void be_slow(void *done)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    atomic_store((atomic_bool *)done, true);
+}
+
+static int events(void)
+{
+    atomic_bool done = false;
+    float ms;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking),
+                 other = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t never = new_event(cudaEventDefault), first = new_event(cudaEventDefault);
+    cudaEvent_t second = new_event(cudaEventDefault), untimed = new_event(cudaEventDisableTiming);
+    NEED(cudaEventQuery(never) == cudaSuccess && cudaEventSynchronize(never) == cudaSuccess);
+    NEED(cudaStreamWaitEvent(stream, never, 0) == cudaSuccess);
+    NEED(cudaEventElapsedTime(&ms, never, never) == cudaErrorInvalidResourceHandle);
+    NEED(cudaEventRecord(first, stream) == cudaSuccess);
+    NEED(cudaLaunchHostFunc(stream, be_slow, &done) == cudaSuccess);
+    NEED(cudaEventRecord(second, stream) == cudaSuccess);
+    NEED(cudaEventRecord(untimed, stream) == cudaSuccess);
+    NEED(cudaStreamWaitEvent(other, first, 0) == cudaSuccess);
+    NEED(cudaStreamSynchronize(other) == cudaSuccess && !atomic_load(&done));
+    NEED(cudaEventQuery(second) == cudaErrorNotReady &&
+         cudaStreamQuery(stream) == cudaErrorNotReady);
+    NEED(cudaEventElapsedTime(&ms, first, second) == cudaErrorNotReady);
+    NEED(cudaEventSynchronize(second) == cudaSuccess && atomic_load(&done));
+    NEED(cudaEventElapsedTime(&ms, first, second) == cudaSuccess && ms >= 20);
+    NEED(cudaStreamSynchronize(stream) == cudaSuccess);
+    NEED(cudaEventElapsedTime(&ms, first, untimed) == cudaErrorInvalidResourceHandle);
+    NEED(cudaStreamDestroy(stream) == cudaSuccess && cudaEventDestroy(never) == cudaSuccess);
+    return 0;
+}
+
+/* Blocking streams and the default stream wait for each other, others do not. */
+static int default_stream(void)
+{
+    atomic_bool done = false, later = false;
+    cudaStream_t blocking = new_stream(cudaStreamDefault),
+                 free_one = new_stream(cudaStreamNonBlocking);
+    NEED(cudaLaunchHostFunc(blocking, be_slow, &done) == cudaSuccess);
+    NEED(cudaStreamSynchronize(free_one) == cudaSuccess && !atomic_load(&done));
+    NEED(cudaLaunchHostFunc(NULL, be_slow, &later) == cudaSuccess);
+    cudaEvent_t event = new_event(cudaEventDefault);
+    NEED(cudaEventRecord(event, blocking) == cudaSuccess);
+    NEED(cudaEventSynchronize(event) == cudaSuccess && atomic_load(&done) && atomic_load(&later));
+    return 0;
+}
+
+/* What makes or frees memory waits for the device, and so does a kernel that nobody has loaded. */
+static int stalls(void)
+{
+    void *device, *pinned;
+    cudaStream_t busy = new_stream(cudaStreamNonBlocking),
+                 stream = new_stream(cudaStreamNonBlocking);
+    for (int i = 0; i < 5; i++) {
+        atomic_bool done = false;
+        NEED(cudaLaunchHostFunc(busy, be_slow, &done) == cudaSuccess);
+        switch (i) {
+        case 0: NEED(cudaMalloc(&device, 64) == cudaSuccess); break;
+        case 1: NEED(cudaHostAlloc(&pinned, 64, cudaHostAllocDefault) == cudaSuccess); break;
+        case 2: NEED(kernels_fill_f32(stream, device, 4, 1.0F) == 0); break;
+        case 3:
+            NEED(cudaStreamSynchronize(stream) == cudaSuccess && cudaFree(device) == cudaSuccess);
+            break;
+        case 4: NEED(cudaFreeHost(pinned) == cudaSuccess); break;
+        }
+        NEED(atomic_load(&done));
+    }
+    NEED(kernels_load() == 0);
+    return 0;
+}
+
+static int copies(void)
+{
+    char pageable[64] = "abc";
+    void *device, *pinned;
+    atomic_bool done = false;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    NEED(cudaMalloc(&device, 64) == cudaSuccess && cudaHostAlloc(&pinned, 64, 0) == cudaSuccess);
+    NEED(cudaMemcpyAsync(device, pinned, 65, cudaMemcpyHostToDevice, stream) ==
+         cudaErrorInvalidValue);
+    NEED(cudaMemcpyAsync(device, pinned, 64, cudaMemcpyDeviceToHost, stream) ==
+         cudaErrorInvalidValue);
+    NEED(cudaLaunchHostFunc(stream, be_slow, &done) == cudaSuccess);
+    NEED(cudaMemcpyAsync(device, pinned, 64, cudaMemcpyHostToDevice, stream) == cudaSuccess);
+    NEED(!atomic_load(&done)); /* from pinned memory it does not wait */
+    NEED(cudaMemcpyAsync(device, pageable, 64, cudaMemcpyHostToDevice, stream) == cudaSuccess);
+    NEED(atomic_load(&done) && cudaStreamQuery(stream) == cudaSuccess); /* from pageable it has */
+    NEED(cudaMemcpyAsync(pageable + 32, device, 4, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
+    NEED(strcmp(pageable + 32, "abc") == 0);
+    return 0;
+}
+
+/* An illegal address ends the context, for all and for good. */
+static int sticky(void)
+{
+    void *device, *again;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking),
+                 other = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event(cudaEventDefault);
+    atomic_bool done = false;
+    NEED(cudaMalloc(&device, 64) == cudaSuccess && kernels_load() == 0);
+    NEED(kernels_fill_f32(stream, device, 17, 1.0F) == 0);
+    NEED(cudaStreamSynchronize(stream) == cudaErrorIllegalAddress);
+    NEED(cudaStreamQuery(other) == cudaErrorIllegalAddress);
+    NEED(cudaEventQuery(event) == cudaErrorIllegalAddress);
+    NEED(cudaLaunchHostFunc(other, be_slow, &done) == cudaErrorIllegalAddress);
+    NEED(cudaMalloc(&again, 64) == cudaErrorIllegalAddress &&
+         cudaFree(device) == cudaErrorIllegalAddress);
+    return 0;
+}
+
+static int freed_memory(void)
+{
+    void *device;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    NEED(cudaMalloc(&device, 64) == cudaSuccess && cudaFree(device) == cudaSuccess);
+    NEED(kernels_load() == 0 && kernels_fill_f32(stream, device, 4, 1.0F) == 0);
+    NEED(cudaStreamSynchronize(stream) == cudaErrorIllegalAddress);
+    return 0;
+}
+
+static void call_cuda(void *answer)
+{
+    int gpu;
+    atomic_store((atomic_int *)answer, (int)cudaGetDevice(&gpu));
+}
+
+static int host_functions(void)
+{
+    atomic_int answer = -1;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    NEED(cudaLaunchHostFunc(stream, call_cuda, &answer) == cudaSuccess);
+    NEED(cudaStreamSynchronize(stream) == cudaSuccess);
+    NEED(atomic_load(&answer) == cudaErrorNotPermitted);
+    return 0;
+}
+
+static int forked(void)
+{
+    int count, status;
+    NEED(cudaGetDeviceCount(&count) == cudaSuccess && count == 1);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(cudaGetDeviceCount(&count) == cudaErrorInitializationError ? 0 : 1);
+    NEED(waitpid(pid, &status, 0) == pid && status == 0);
+    return 0;
+}
+
+static int two_gpus(void)
+{
+    void *device;
+    setenv("SWSIM_EMULATED_GPUS", "2", 1);
+    cudaEvent_t event = new_event(cudaEventDefault);
+    NEED(kernels_load() == 0 && cudaMalloc(&device, 64) == cudaSuccess);
+    NEED(cudaSetDevice(1) == cudaSuccess && cudaSetDevice(2) == cudaErrorInvalidDevice);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    NEED(cudaEventRecord(event, stream) == cudaErrorInvalidResourceHandle);
+    NEED(cudaStreamWaitEvent(stream, event, 0) == cudaSuccess);
+    NEED(cudaSetDevice(0) == cudaSuccess);
+    NEED(kernels_fill_f32(stream, device, 4, 1.0F) == cudaErrorInvalidResourceHandle);
+    NEED(cudaSetDevice(1) == cudaSuccess && kernels_fill_f32(stream, device, 4, 1.0F) == 0);
+    NEED(cudaStreamSynchronize(stream) == cudaErrorIllegalAddress); /* another GPU's memory */
+    NEED(cudaSetDevice(0) == cudaSuccess && cudaEventQuery(event) == cudaSuccess);
+    return 0;
+}
+
+static int injected(void)
+{
+    void *device;
+    setenv("SWSIM_EMULATION_FAULT", "cudaMalloc=2:2,work=2", 1);
+    NEED(cudaMalloc(&device, 64) == cudaSuccess);
+    NEED(cudaMalloc(&device, 64) == cudaErrorMemoryAllocation);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    NEED(cudaMemsetAsync(device, 0, 64, stream) == cudaSuccess);
+    NEED(cudaStreamSynchronize(stream) == cudaSuccess);
+    NEED(cudaMemsetAsync(device, 0, 64, stream) == cudaSuccess);
+    NEED(cudaStreamSynchronize(stream) == cudaErrorIllegalAddress);
+    return 0;
+}
+
+/* Rank `rank` of two on one GPU, who is on a host of its own or not. */
+static int join_nccl(ncclUniqueId id, int rank, bool own_host)
+{
+    struct nccl nccl;
+    struct diag diag;
+    ncclComm_t comm;
+    int count;
+    diag_init(&diag);
+    if (own_host)
+        setenv("NCCL_HOSTID", rank ? "one" : "two", 1);
+    NEED(cudaGetDeviceCount(&count) == cudaSuccess && nccl_load(&nccl, &diag) == STATUS_OK);
+    ncclResult_t result = nccl.CommInitRank(&comm, 2, id, rank);
+    if (result == ncclSuccess)
+        NEED(nccl.CommDestroy(comm) == ncclSuccess);
+    return result == (own_host ? ncclSuccess : ncclInvalidUsage) ? 0 : 1;
+}
+
+static int two_ranks(bool own_host)
+{
+    struct nccl nccl;
+    struct diag diag;
+    ncclUniqueId id;
+    int status;
+    diag_init(&diag);
+    NEED(nccl_load(&nccl, &diag) == STATUS_OK && nccl.GetUniqueId(&id) == ncclSuccess);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(join_nccl(id, 1, own_host));
+    NEED(join_nccl(id, 0, own_host) == 0);
+    NEED(waitpid(pid, &status, 0) == pid && status == 0);
+    return 0;
+}
+
+static int nccl_own_hosts(void)
+{
+    return two_ranks(true);
+}
+
+static int nccl_duplicate(void)
+{
+    return two_ranks(false);
+}
+
+/* ---- what ends the program ---------------------------------------------------------------------- */
+
+static int touch_device_memory(void)
+{
+    void *device;
+    NEED(cudaMalloc(&device, 64) == cudaSuccess);
+    *(volatile char *)device = 1;
+    return 1;
+}
+
+static int use_destroyed_stream(void)
+{
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    cudaStreamDestroy(stream);
+    cudaStreamQuery(stream);
+    return 1;
+}
+
+static int use_destroyed_event(void)
+{
+    cudaEvent_t event = new_event(cudaEventDefault);
+    cudaEventDestroy(event);
+    cudaEventQuery(event);
+    return 1;
+}
+
+static int free_twice(void)
+{
+    void *device;
+    NEED(cudaMalloc(&device, 64) == cudaSuccess && cudaFree(device) == cudaSuccess);
+    cudaFree(device);
+    return 1;
+}
+
+/* ---- all of them -------------------------------------------------------------------------------- */
+
+/* The exit code of a case in a process, negative if it was killed. */
+static int run(int (*what)(void))
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        alarm(60);
+        _exit(what());
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+int main(void)
+{
+    tap_is_int(run(events), 0, "events: never recorded, snapshots, times");
+    tap_is_int(run(default_stream), 0, "the default stream");
+    tap_is_int(run(stalls), 0, "what waits for the whole device");
+    tap_is_int(run(copies), 0, "copies, pinned and pageable");
+    tap_is_int(run(sticky), 0, "an illegal address ends the context");
+    tap_is_int(run(freed_memory), 0, "so does freed memory");
+    tap_is_int(run(host_functions), 0, "host functions may not call CUDA");
+    tap_is_int(run(forked), 0, "a fork of who has used CUDA may not");
+    tap_is_int(run(two_gpus), 0, "streams, events and memory are of one GPU");
+    tap_is_int(run(injected), 0, "faults on request");
+    tap_is_int(run(nccl_own_hosts), 0, "two ranks on one GPU, as of two hosts");
+    tap_is_int(run(nccl_duplicate), 0, "but not of one");
+    tap_ok(run(touch_device_memory) != 1, "the host does not touch device memory");
+    tap_ok(run(use_destroyed_stream) != 1, "nobody uses a destroyed stream");
+    tap_ok(run(use_destroyed_event) != 1, "nor event");
+    tap_ok(run(free_twice) != 1, "nor frees twice");
+    return tap_done();
+}
