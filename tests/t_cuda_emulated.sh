@@ -29,7 +29,7 @@ intra_iter_deps: [[Meet, Copy]]
 buffers: {x: {scope: iteration}, y: {scope: shared}}
 PLAN
 
-says() { grep -q -e "$1" "$dir/err" "$dir/out" || { echo "nothing like '$1' in:"; cat "$dir/out" "$dir/err"; false; }; }
+said() { grep -q -e "$1" "$dir/err" "$dir/out" || { echo "nothing like '$1' in:"; cat "$dir/out" "$dir/err"; false; }; }
 # children PID: the processes it started.
 children()
 {
@@ -76,7 +76,7 @@ code=$?
 kill $guard 2>/dev/null
 wait $guard 2>/dev/null
 check "a rank is killed: the others end" test "$code" -eq 1
-check "which one" says 'rank 2: its process was killed by signal 9'
-check "what rank 0 was at" says "rank 0, stream default: all_to_all 'Meet' on communicator dp has not finished"
-check "and rank 1" says "rank 1, stream default: all_to_all 'Meet' on communicator dp has not finished"
+check "which one" said 'rank 2: its process was killed by signal 9'
+check "what rank 0 was at" said "rank 0, stream default: all_to_all 'Meet' on communicator dp has not finished"
+check "and rank 1" said "rank 1, stream default: all_to_all 'Meet' on communicator dp has not finished"
 done_testing

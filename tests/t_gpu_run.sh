@@ -44,6 +44,13 @@ fi
 check "emulated results go nowhere under doc/" sh -c '
     SWSIM_GPU_EMULATED=1 OUT="$1/doc/measurements" "$1/tests/gpu/run.sh" "$2" >"$3/out" 2>&1
     test $? -eq 1 && grep -q "nothing under doc" "$3/out"' sh "$srcdir" "$build" "$dir"
+if [ -n "${SWSIM_LONG:-}" ] && [ -w "$srcdir" ]; then
+    check "what is carried to a GPU is built" prints 0 'packed: ' "$srcdir/tests/gpu/pack.sh" "$dir/pack"
+    check "and is small" sh -c 'test "$(du -sk "$1" | cut -f 1)" -lt 40960' sh "$dir/pack"
+    check "and runs" prints 0 '"legal":true' env -i "$dir/pack/swrun" -n 5 --json "$srcdir/plans/examples/hello.yaml"
+else
+    skip "tests/gpu/pack.sh: only with SWSIM_LONG=1"
+fi
 if ! command -v nvidia-smi >/dev/null; then
     check "without a GPU nothing is run" exits 77 "$srcdir/tests/gpu/run.sh" "$build"
 else
