@@ -221,6 +221,57 @@ static int injected(void)
     return 0;
 }
 
+static void count_call(void *count)
+{
+    atomic_fetch_add((atomic_int *)count, 1);
+}
+
+/* Two streams captured, launched twice; what a capture does not allow. */
+static int graphs(void)
+{
+    atomic_int count = 0;
+    atomic_bool done = false;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking),
+                 side = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t fork_event = new_event(cudaEventDisableTiming);
+    cudaEvent_t join = new_event(cudaEventDisableTiming);
+    NEED(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    NEED(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaErrorIllegalState);
+    NEED(cudaEventRecord(fork_event, stream) == cudaSuccess);
+    NEED(cudaStreamWaitEvent(side, fork_event, 0) == cudaSuccess);
+    NEED(cudaEventQuery(fork_event) == cudaErrorCapturedEvent);
+    NEED(cudaLaunchHostFunc(side, be_slow, &done) == cudaSuccess);
+    NEED(cudaEventRecord(join, side) == cudaSuccess);
+    NEED(cudaStreamWaitEvent(stream, join, 0) == cudaSuccess);
+    NEED(cudaLaunchHostFunc(stream, count_call, &count) == cudaSuccess);
+    NEED(cudaStreamEndCapture(side, &graph) == cudaErrorStreamCaptureUnmatched);
+    NEED(cudaStreamEndCapture(stream, &graph) == cudaSuccess && !atomic_load(&done));
+    NEED(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+    NEED(cudaGraphDestroy(graph) == cudaSuccess);
+    NEED(cudaGraphLaunch(exec, stream) == cudaSuccess &&
+         cudaGraphLaunch(exec, stream) == cudaSuccess);
+    NEED(cudaStreamSynchronize(stream) == cudaSuccess);
+    NEED(atomic_load(&done) && atomic_load(&count) == 2);
+    NEED(cudaGraphExecDestroy(exec) == cudaSuccess);
+
+    void *memory;
+    NEED(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    NEED(cudaMalloc(&memory, 64) == cudaErrorStreamCaptureUnsupported);
+    NEED(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+    NEED(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    NEED(cudaEventRecord(fork_event, stream) == cudaSuccess);
+    NEED(cudaStreamWaitEvent(side, fork_event, 0) == cudaSuccess);
+    NEED(cudaLaunchHostFunc(side, count_call, &count) == cudaSuccess);
+    NEED(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureUnjoined);
+    NEED(cudaEventRecord(join, side) == cudaSuccess && cudaEventSynchronize(join) == cudaSuccess);
+    NEED(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    NEED(cudaStreamWaitEvent(stream, join, 0) == cudaErrorStreamCaptureIsolation);
+    NEED(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+    return 0;
+}
+
 /* Rank `rank` of two on one GPU, who is on a host of its own or not. */
 static int join_nccl(ncclUniqueId id, int rank, bool own_host)
 {
@@ -266,12 +317,14 @@ static int nccl_duplicate(void)
 
 /* ---- what ends the program ---------------------------------------------------------------------- */
 
+enum { STILL_THERE = 252 }; /* an answer of its own */
+
 static int touch_device_memory(void)
 {
     void *device;
     NEED(cudaMalloc(&device, 64) == cudaSuccess);
     *(volatile char *)device = 1;
-    return 1;
+    return STILL_THERE;
 }
 
 static int use_destroyed_stream(void)
@@ -279,7 +332,7 @@ static int use_destroyed_stream(void)
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
     cudaStreamDestroy(stream);
     cudaStreamQuery(stream);
-    return 1;
+    return STILL_THERE;
 }
 
 static int use_destroyed_event(void)
@@ -287,7 +340,7 @@ static int use_destroyed_event(void)
     cudaEvent_t event = new_event(cudaEventDefault);
     cudaEventDestroy(event);
     cudaEventQuery(event);
-    return 1;
+    return STILL_THERE;
 }
 
 static int free_twice(void)
@@ -295,7 +348,7 @@ static int free_twice(void)
     void *device;
     NEED(cudaMalloc(&device, 64) == cudaSuccess && cudaFree(device) == cudaSuccess);
     cudaFree(device);
-    return 1;
+    return STILL_THERE;
 }
 
 /* ---- all of them -------------------------------------------------------------------------------- */
@@ -327,11 +380,12 @@ int main(void)
     tap_is_int(run(forked), 0, "a fork of who has used CUDA may not");
     tap_is_int(run(two_gpus), 0, "streams, events and memory are of one GPU");
     tap_is_int(run(injected), 0, "faults on request");
+    tap_is_int(run(graphs), 0, "captures and graphs");
     tap_is_int(run(nccl_own_hosts), 0, "two ranks on one GPU, as of two hosts");
     tap_is_int(run(nccl_duplicate), 0, "but not of one");
-    tap_ok(run(touch_device_memory) != 1, "the host does not touch device memory");
-    tap_ok(run(use_destroyed_stream) != 1, "nobody uses a destroyed stream");
-    tap_ok(run(use_destroyed_event) != 1, "nor event");
-    tap_ok(run(free_twice) != 1, "nor frees twice");
+    tap_ok(run(touch_device_memory) != STILL_THERE, "the host does not touch device memory");
+    tap_ok(run(use_destroyed_stream) != STILL_THERE, "nobody uses a destroyed stream");
+    tap_ok(run(use_destroyed_event) != STILL_THERE, "nor event");
+    tap_ok(run(free_twice) != STILL_THERE, "nor frees twice");
     return tap_done();
 }

@@ -13,6 +13,8 @@
  *   - cudaMalloc, cudaFree, cudaHostAlloc, cudaFreeHost and the first launch of a kernel nobody asked
  *     about wait for the whole device;
  *   - host functions of all streams take turns on one thread's worth of time, and may not call CUDA;
+ *   - what must not happen while a stream is captured ends the capture; of a graph that is launched each
+ *     captured stream is one again;
  *   - a handle that is used after its end, or never was one, ends the program with a message;
  *   - a process that was forked from one that has used CUDA gets cudaErrorInitializationError.
  *
@@ -38,11 +40,14 @@
 #define EMULATION_NAME "emulated CUDA: not a GPU"
 enum { EMULATION_MAX_GPUS = 16 };
 
-/* A point in a stream: done when everything pushed before it is. Guarded by the lock. */
+/* A point in a stream: done when everything pushed before it is; one in a capture never is. Guarded by the
+   lock. */
 struct point {
     int references;
     bool done;
-    int64_t time_ns; /* when; CLOCK_MONOTONIC */
+    uint64_t capture; /* which it is in, or was; 0: none */
+    size_t number;    /* there */
+    int64_t time_ns;  /* when; CLOCK_MONOTONIC */
 };
 
 /* What a stream does next. An operation is a value: it can be copied, and then done again. */
@@ -54,15 +59,19 @@ struct operation {
     /* WORK. `run` is called without the lock; its answer other than cudaSuccess ends the context. */
     cudaError_t (*run)(struct CUstream_st *stream, void *payload);
     bool counts; /* a kernel or a copy: one that SWSIM_EMULATION_FAULT can hit */
+    int lane;    /* in a graph: which of its streams */
+    size_t bytes;
     _Alignas(max_align_t) unsigned char payload[];
 };
 
 struct CUstream_st {
     struct CUstream_st *next; /* of those that live */
     int gpu;
-    bool blocking; /* heeds the legacy default stream */
-    bool closed;   /* by cudaStreamDestroy: ends when it is empty */
-    int watchers;  /* threads that look at it: it is not freed */
+    bool blocking;            /* heeds the legacy default stream */
+    bool closed;              /* by cudaStreamDestroy: ends when it is empty */
+    int watchers;             /* threads that look at it: it is not freed */
+    struct CUgraph_st *graph; /* what is pushed goes there, into lane `lane` */
+    int lane;
     uint64_t pushed, finished;
     uint32_t luck;
     struct operation *head, **tail;
@@ -87,6 +96,7 @@ struct emulation {
     pid_t owner;            /* the process that has used CUDA first; 0: nobody yet */
     int gpu_count;          /* -1: not yet known */
     uint32_t seed;
+    uint64_t captures; /* so far */
     struct gpu gpus[EMULATION_MAX_GPUS];
     struct CUstream_st *streams;
     struct CUevent_st *events;
@@ -123,6 +133,18 @@ void point_release(struct point *point); /* NULL is allowed */
 void gpu_fail(int gpu, cudaError_t error);
 cudaError_t gpu_error(int gpu); /* without the lock; what long operations look at */
 
+/* ---- graph.c: with the lock held ---------------------------------------------------------------- */
+
+/* What would have been pushed to a stream that is being captured. */
+void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane);
+/* A stream that waits for a captured point joins the capture; one that is captured waits for nothing else. */
+cudaError_t graph_join(struct CUstream_st *stream, const struct point *point);
+void graph_number(struct CUgraph_st *graph, struct point *point);
+uint64_t graph_capture(const struct CUstream_st *stream); /* as in a point */
+/* A call that a capture does not allow: it ends the capture. cudaSuccess: there is none in the way. */
+cudaError_t graph_forbids(struct CUstream_st *stream); /* that looks at the stream */
+cudaError_t graph_forbids_all(void);                   /* that waits for a device */
+
 /* ---- memory.c: each takes a lock of its own ----------------------------------------------------- */
 
 cudaError_t memory_alloc_device(int gpu, size_t bytes, void **out);
@@ -134,6 +156,12 @@ bool memory_is_device(int gpu, const void *address, size_t bytes);
 /* Where an operation of this GPU finds the bytes: device memory of it or pinned memory. NULL, and said,
    if they are not all in one living allocation. */
 void *memory_reach(int gpu, const void *address, size_t bytes, const char *who);
+
+/* ---- runtime.c: how each function of CUDA begins and ends ---------------------------------------- */
+
+/* cudaSuccess with the lock held, or the error to return without it. */
+cudaError_t call_begin(const char *function);
+cudaError_t call_end(cudaError_t error); /* releases the lock */
 
 /* ---- kernels.c ---------------------------------------------------------------------------------- */
 

@@ -277,7 +277,9 @@ static ncclResult_t push_call(struct call *call)
         free(operation);
         return wrong(ncclInvalidUsage, "the stream is another GPU's");
     }
-    cudaError_t error = comm->last ? stream_wait_for(stream, comm->last) : cudaSuccess;
+    bool follows =
+        comm->last && comm->last->capture == graph_capture(stream); /* a capture begins afresh */
+    cudaError_t error = follows ? stream_wait_for(stream, comm->last) : cudaSuccess;
     stream_push(stream, operation);
     point_release(comm->last);
     comm->last = stream_mark(stream);
@@ -337,7 +339,8 @@ static void end_comm(struct ncclComm *comm)
 {
     emulation_lock();
     const cudaError_t *error = &emulation.gpus[comm->gpu].error;
-    while (comm->running > 0 || (comm->last && !comm->last->done && *error == cudaSuccess))
+    while (comm->running > 0 ||
+           (comm->last && !comm->last->capture && !comm->last->done && *error == cudaSuccess))
         pthread_cond_wait(&emulation.changed, &emulation.lock);
     point_release(comm->last);
     emulation_unlock();

@@ -50,7 +50,7 @@ static void start(void)
     emulation.seed += (uint32_t)number_from("SWSIM_EMULATION_SEED", 1) * 7919;
 }
 
-static cudaError_t end(cudaError_t error)
+cudaError_t call_end(cudaError_t error)
 {
     emulation_unlock();
     if (error != cudaSuccess && error != cudaErrorNotReady)
@@ -59,7 +59,7 @@ static cudaError_t end(cudaError_t error)
 }
 
 /* cudaSuccess with the lock held, or an error without it. */
-static cudaError_t begin_anyhow(const char *function)
+static cudaError_t call_begin_anyhow(const char *function)
 {
     if (thread.in_host_function)
         return thread.last = cudaErrorNotPermitted;
@@ -70,17 +70,17 @@ static cudaError_t begin_anyhow(const char *function)
     if (emulation.owner == 0)
         start();
     if (emulation.owner != getpid())
-        return end(cudaErrorInitializationError);
-    return emulation.gpu_count > 0 ? cudaSuccess : end(cudaErrorNoDevice);
+        return call_end(cudaErrorInitializationError);
+    return emulation.gpu_count > 0 ? cudaSuccess : call_end(cudaErrorNoDevice);
 }
 
-static cudaError_t begin(const char *function)
+cudaError_t call_begin(const char *function)
 {
-    cudaError_t error = begin_anyhow(function);
+    cudaError_t error = call_begin_anyhow(function);
     if (error != cudaSuccess)
         return error;
     error = emulation.gpus[thread.gpu].error;
-    return error == cudaSuccess ? cudaSuccess : end(error);
+    return error == cudaSuccess ? cudaSuccess : call_end(error);
 }
 
 /* ---- devices and errors ------------------------------------------------------------------------- */
@@ -88,45 +88,45 @@ static cudaError_t begin(const char *function)
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = 0;
-    cudaError_t error = begin_anyhow(__func__);
+    cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
     *count = emulation.gpu_count;
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int gpu)
 {
-    cudaError_t error = begin_anyhow(__func__);
+    cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
     if (gpu < 0 || gpu >= emulation.gpu_count)
-        return end(cudaErrorInvalidDevice);
+        return call_end(cudaErrorInvalidDevice);
     thread.gpu = gpu;
-    return end(emulation.gpus[gpu].error);
+    return call_end(emulation.gpus[gpu].error);
 }
 
 cudaError_t cudaGetDevice(int *gpu)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     *gpu = thread.gpu;
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int gpu)
 {
-    cudaError_t error = begin_anyhow(__func__);
+    cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
     if (gpu < 0 || gpu >= emulation.gpu_count)
-        return end(cudaErrorInvalidDevice);
+        return call_end(cudaErrorInvalidDevice);
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "%s", EMULATION_NAME);
     out->multiProcessorCount = 1;
     out->pciBusID = gpu + 1;
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -155,6 +155,16 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                         \
     X(cudaErrorMisalignedAddress, "misaligned address")                                            \
     X(cudaErrorLaunchFailure, "unspecified launch failure")                                        \
+    X(cudaErrorIllegalState, "the operation cannot be performed in the present state")             \
+    X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")       \
+    X(cudaErrorStreamCaptureInvalidated,                                                           \
+      "operation failed due to a previous error during capture")                                   \
+    X(cudaErrorStreamCaptureUnmatched, "the capture was not initiated in this stream")             \
+    X(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work")                        \
+    X(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream")  \
+    X(cudaErrorStreamCaptureWrongThread, "the capture was begun in another thread")                \
+    X(cudaErrorCapturedEvent,                                                                      \
+      "operation not permitted on an event last recorded in a capturing stream")                   \
     X(cudaErrorNotPermitted, "operation not permitted")                                            \
     X(cudaErrorUnknown, "unknown error")
 
@@ -189,74 +199,89 @@ cudaError_t cudaGetLastError(void)
 
 cudaError_t cudaDeviceSynchronize(void)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    error = graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     gpu_await(thread.gpu);
-    return end(emulation.gpus[thread.gpu].error);
+    return call_end(emulation.gpus[thread.gpu].error);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
+    error = graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     gpu_await(thread.gpu);
     *out = NULL;
-    return end(bytes > 0 ? memory_alloc_device(thread.gpu, bytes, out) : cudaSuccess);
+    return call_end(bytes > 0 ? memory_alloc_device(thread.gpu, bytes, out) : cudaSuccess);
 }
 
 cudaError_t cudaFree(void *address)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     if (!address) /* the customary way to make the context */
-        return end(cudaSuccess);
+        return call_end(cudaSuccess);
+    error = graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     gpu_await(thread.gpu);
     if (!memory_free(address, true))
         emulation_misuse("cudaFree: %p is not from cudaMalloc, or has been freed", address);
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     if (flags &
         ~(unsigned)(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined))
-        return end(cudaErrorInvalidValue);
+        return call_end(cudaErrorInvalidValue);
+    error = graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     gpu_await(thread.gpu);
     *out = NULL;
-    return end(bytes > 0 ? memory_alloc_pinned(bytes, out) : cudaSuccess);
+    return call_end(bytes > 0 ? memory_alloc_pinned(bytes, out) : cudaSuccess);
 }
 
 cudaError_t cudaFreeHost(void *address)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     if (!address)
-        return end(cudaSuccess);
+        return call_end(cudaSuccess);
+    error = graph_forbids_all();
+    if (error != cudaSuccess)
+        return call_end(error);
     gpu_await(thread.gpu);
     if (!memory_free(address, false))
         emulation_misuse("cudaFreeHost: %p is not from cudaHostAlloc, or has been freed", address);
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 /* One address space: the device has pinned memory where the host has it. */
 cudaError_t cudaHostGetDevicePointer(void **out, void *address, unsigned flags)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     if (flags != 0 || !memory_is_pinned(address, 1))
-        return end(cudaErrorInvalidValue);
+        return call_end(cudaErrorInvalidValue);
     *out = address;
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 struct copy {
@@ -324,90 +349,98 @@ static cudaError_t push_work(struct CUstream_st *stream,
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t handle)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(handle, __func__);
     if (!stream)
-        return end(cudaErrorMemoryAllocation);
+        return call_end(cudaErrorMemoryAllocation);
     bool to_device = memory_is_device(stream->gpu, to, bytes);
     bool from_device = memory_is_device(stream->gpu, from, bytes);
     if (to_device != (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) ||
         from_device != (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice))
-        return end(cudaErrorInvalidValue);
+        return call_end(cudaErrorInvalidValue);
     struct copy copy = {.to = to, .from = from, .bytes = bytes};
     copy.to_pageable = !to_device && !memory_is_pinned(to, bytes);
     copy.from_pageable = !from_device && !memory_is_pinned(from, bytes);
+    if (stream->graph && (copy.to_pageable || copy.from_pageable))
+        return call_end(graph_forbids(stream));
     error = push_work(stream, run_copy, &copy, sizeof copy, true);
     if (error == cudaSuccess && (copy.to_pageable || copy.from_pageable)) {
         stream_await(stream);
         error = emulation.gpus[stream->gpu].error;
     }
-    return end(error);
+    return call_end(error);
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t handle)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(handle, __func__);
     if (!stream)
-        return end(cudaErrorMemoryAllocation);
+        return call_end(cudaErrorMemoryAllocation);
     if (!memory_is_device(stream->gpu, to, bytes))
-        return end(cudaErrorInvalidValue);
+        return call_end(cudaErrorInvalidValue);
     struct fill fill = {.to = to, .value = value, .bytes = bytes};
-    return end(push_work(stream, run_fill, &fill, sizeof fill, true));
+    return call_end(push_work(stream, run_fill, &fill, sizeof fill, true));
 }
 
 /* ---- streams ------------------------------------------------------------------------------------ */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     if (flags & ~(unsigned)cudaStreamNonBlocking)
-        return end(cudaErrorInvalidValue);
+        return call_end(cudaErrorInvalidValue);
     *out = stream_new(thread.gpu, !(flags & cudaStreamNonBlocking));
-    return end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
+    return call_end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle)
 {
-    cudaError_t error = begin_anyhow(__func__);
+    cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = stream_of(handle, __func__);
     int gpu = stream->gpu;
+    if (stream->graph)
+        emulation_misuse("cudaStreamDestroy: the stream is being captured");
     stream_close(stream);
-    return end(emulation.gpus[gpu].error);
+    return call_end(emulation.gpus[gpu].error);
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
-    cudaError_t error = begin(__func__);
-    if (error != cudaSuccess)
-        return error;
-    const struct CUstream_st *stream = any_stream(handle, __func__);
-    if (!stream)
-        return end(cudaErrorMemoryAllocation);
-    if (emulation.gpus[stream->gpu].error != cudaSuccess)
-        return end(emulation.gpus[stream->gpu].error);
-    return end(stream_idle(stream) ? cudaSuccess : cudaErrorNotReady);
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t handle)
-{
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(handle, __func__);
     if (!stream)
-        return end(cudaErrorMemoryAllocation);
+        return call_end(cudaErrorMemoryAllocation);
+    if (stream->graph)
+        return call_end(graph_forbids(stream));
+    if (emulation.gpus[stream->gpu].error != cudaSuccess)
+        return call_end(emulation.gpus[stream->gpu].error);
+    return call_end(stream_idle(stream) ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return call_end(cudaErrorMemoryAllocation);
+    if (stream->graph)
+        return call_end(graph_forbids(stream));
     int gpu = stream->gpu;
     stream_await(stream);
-    return end(emulation.gpus[gpu].error);
+    return call_end(emulation.gpus[gpu].error);
 }
 
 struct host_function {
@@ -429,14 +462,14 @@ static cudaError_t run_host_function(struct CUstream_st *stream, void *payload)
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void *arg)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(handle, __func__);
     if (!stream)
-        return end(cudaErrorMemoryAllocation);
+        return call_end(cudaErrorMemoryAllocation);
     struct host_function call = {.function = function, .arg = arg};
-    return end(push_work(stream, run_host_function, &call, sizeof call, false));
+    return call_end(push_work(stream, run_host_function, &call, sizeof call, false));
 }
 
 /* ---- events ------------------------------------------------------------------------------------- */
@@ -451,25 +484,25 @@ static struct CUevent_st *event_of(cudaEvent_t handle, const char *who)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     if (flags & ~(unsigned)(cudaEventBlockingSync | cudaEventDisableTiming))
-        return end(cudaErrorInvalidValue);
+        return call_end(cudaErrorInvalidValue);
     struct CUevent_st *event = calloc(1, sizeof *event);
     if (!event)
-        return end(cudaErrorMemoryAllocation);
+        return call_end(cudaErrorMemoryAllocation);
     event->gpu = thread.gpu;
     event->timed = !(flags & cudaEventDisableTiming);
     event->next = emulation.events;
     emulation.events = event;
     *out = event;
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle)
 {
-    cudaError_t error = begin_anyhow(__func__);
+    cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUevent_st *event = event_of(handle, __func__), **link = &emulation.events;
@@ -479,111 +512,124 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle)
     error = emulation.gpus[event->gpu].error;
     point_release(event->last);
     free(event);
-    return end(error);
+    return call_end(error);
 }
 
 /* Event and stream must be of one GPU. */
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUevent_st *event = event_of(handle, __func__);
     struct CUstream_st *stream = any_stream(stream_handle, __func__);
     if (!stream || stream->gpu != event->gpu)
-        return end(cudaErrorInvalidResourceHandle);
+        return call_end(cudaErrorInvalidResourceHandle);
     struct point *point = stream_mark(stream);
     if (!point)
-        return end(cudaErrorMemoryAllocation);
+        return call_end(cudaErrorMemoryAllocation);
     point_release(event->last);
     event->last = point;
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 /* An event never recorded is no wait. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned flags)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUevent_st *event = event_of(handle, __func__);
     struct CUstream_st *stream = any_stream(stream_handle, __func__);
     if (flags != 0)
-        return end(cudaErrorInvalidValue);
+        return call_end(cudaErrorInvalidValue);
     if (!stream)
-        return end(cudaErrorMemoryAllocation);
-    return end(event->last ? stream_wait_for(stream, event->last) : cudaSuccess);
+        return call_end(cudaErrorMemoryAllocation);
+    error = event->last ? graph_join(stream, event->last) : cudaSuccess;
+    if (error != cudaSuccess || !event->last)
+        return call_end(error);
+    return call_end(stream_wait_for(stream, event->last));
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     const struct CUevent_st *event = event_of(handle, __func__);
     if (emulation.gpus[event->gpu].error != cudaSuccess)
-        return end(emulation.gpus[event->gpu].error);
-    return end(!event->last || event->last->done ? cudaSuccess : cudaErrorNotReady);
+        return call_end(emulation.gpus[event->gpu].error);
+    if (event->last && event->last->capture)
+        return call_end(cudaErrorCapturedEvent);
+    return call_end(!event->last || event->last->done ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     const struct CUevent_st *event = event_of(handle, __func__);
     const struct gpu *gpu = &emulation.gpus[event->gpu];
     struct point *point = event->last;
     if (!point)
-        return end(cudaSuccess);
+        return call_end(cudaSuccess);
+    if (point->capture)
+        return call_end(cudaErrorCapturedEvent);
     point->references++;
     while (!point->done && gpu->error == cudaSuccess)
         pthread_cond_wait(&emulation.changed, &emulation.lock);
     point_release(point);
-    return end(gpu->error);
+    return call_end(gpu->error);
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from_handle, cudaEvent_t to_handle)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     const struct CUevent_st *from = event_of(from_handle, __func__);
     const struct CUevent_st *to = event_of(to_handle, __func__);
     if (!from->last || !to->last || !from->timed || !to->timed || from->gpu != to->gpu)
-        return end(cudaErrorInvalidResourceHandle);
+        return call_end(cudaErrorInvalidResourceHandle);
+    if (from->last->capture || to->last->capture)
+        return call_end(cudaErrorCapturedEvent);
     if (!from->last->done || !to->last->done)
-        return end(cudaErrorNotReady);
+        return call_end(cudaErrorNotReady);
     *ms = (float)((double)(to->last->time_ns - from->last->time_ns) / 1e6);
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------ */
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *function)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     if (!kernel_known(function))
-        return end(cudaErrorInvalidDeviceFunction);
+        return call_end(cudaErrorInvalidDeviceFunction);
     memset(out, 0, sizeof *out);
     kernel_loaded(function);
-    return end(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 /* Code is loaded when it is first needed, and then the device must be idle. */
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **args)
 {
-    cudaError_t error = begin(__func__);
+    cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(config->stream, __func__);
     if (!kernel_known(function))
-        return end(cudaErrorInvalidDeviceFunction);
+        return call_end(cudaErrorInvalidDeviceFunction);
     if (!stream || stream->gpu != thread.gpu) /* copies may go anywhere, kernels may not */
-        return end(cudaErrorInvalidResourceHandle);
-    if (!kernel_loaded(function))
+        return call_end(cudaErrorInvalidResourceHandle);
+    if (!kernel_loaded(function)) {
+        error = graph_forbids_all();
+        if (error != cudaSuccess)
+            return call_end(error);
         gpu_await(stream->gpu);
-    return end(kernel_launch(stream, config, function, args));
+    }
+    return call_end(kernel_launch(stream, config, function, args));
 }

@@ -70,7 +70,7 @@ struct operation *operation_new(enum operation_kind kind, const void *payload, s
     struct operation *operation = malloc(sizeof *operation + bytes);
     if (!operation)
         return NULL;
-    *operation = (struct operation){.kind = kind};
+    *operation = (struct operation){.kind = kind, .bytes = bytes};
     if (bytes > 0)
         memcpy(operation->payload, payload, bytes);
     return operation;
@@ -84,6 +84,10 @@ static void operation_free(struct operation *operation)
 
 static void append(struct CUstream_st *stream, struct operation *operation)
 {
+    if (stream->graph) {
+        graph_add(stream->graph, operation, stream->lane);
+        return;
+    }
     *stream->tail = operation;
     stream->tail = &operation->next;
     stream->pushed++;
@@ -99,6 +103,8 @@ static struct point *mark(struct CUstream_st *stream)
         return NULL;
     }
     point->references = 2;
+    if (stream->graph)
+        graph_number(stream->graph, point);
     operation->point = point;
     append(stream, operation);
     return point;
@@ -276,7 +282,7 @@ void gpu_await(int gpu)
 static void keep_legacy_order(struct CUstream_st *stream)
 {
     struct CUstream_st *legacy = emulation.gpus[stream->gpu].legacy;
-    if (!legacy || !stream->blocking)
+    if (!legacy || !stream->blocking || stream->graph)
         return;
     for (struct CUstream_st *at = emulation.streams; at; at = at->next) {
         bool orders = stream == legacy ? at != legacy && at->blocking : at == legacy;

@@ -1,0 +1,326 @@
+/*
+ * graph.c - emulated CUDA: not a GPU. Streams that are captured, graphs that are launched.
+ *
+ * While a stream is captured, what is pushed to it goes to a list; a stream that waits for a point of the
+ * list joins. A graph that can be launched has a stream for each that was captured: a launch pushes copies of
+ * the list's operations to them, with points of its own, between the launching stream's present and
+ * future. So branches run beside each other, and launches of one graph one after the other.
+ */
+#include "emulation.h"
+
+#include <stdlib.h>
+
+struct CUgraph_st {
+    struct operation *head, **tail;
+    uint64_t capture;
+    int lanes, gpu;
+    size_t points;
+    struct CUstream_st *origin;
+    enum cudaStreamCaptureMode mode;
+    pthread_t thread; /* that began it */
+    bool invalid;
+};
+
+struct CUgraphExec_st {
+    struct operation *head;
+    int gpu, lanes;
+    size_t points;
+    struct CUstream_st *streams[];
+};
+
+static void free_list(struct operation *list)
+{
+    while (list) {
+        struct operation *next = list->next;
+        point_release(list->point);
+        free(list);
+        list = next;
+    }
+}
+
+static struct operation *copy_one(const struct operation *from)
+{
+    struct operation *copy = operation_new(from->kind, from->payload, from->bytes);
+    if (!copy)
+        return NULL;
+    copy->run = from->run;
+    copy->counts = from->counts;
+    copy->lane = from->lane;
+    copy->point = from->point;
+    if (copy->point)
+        copy->point->references++;
+    return copy;
+}
+
+/* ---- capture ------------------------------------------------------------------------------------ */
+
+void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane)
+{
+    operation->lane = lane;
+    *graph->tail = operation;
+    graph->tail = &operation->next;
+}
+
+void graph_number(struct CUgraph_st *graph, struct point *point)
+{
+    point->capture = graph->capture;
+    point->number = graph->points++;
+}
+
+uint64_t graph_capture(const struct CUstream_st *stream)
+{
+    return stream->graph ? stream->graph->capture : 0;
+}
+
+/* The graph of a capture that is going on, or NULL. */
+static struct CUgraph_st *find_capture(uint64_t capture)
+{
+    const struct CUstream_st *at = emulation.streams;
+    while (at && graph_capture(at) != capture)
+        at = at->next;
+    return at ? at->graph : NULL;
+}
+
+cudaError_t graph_join(struct CUstream_st *stream, const struct point *point)
+{
+    if (graph_capture(stream) == point->capture)
+        return cudaSuccess;
+    if (stream->graph) {
+        stream->graph->invalid = true;
+        return cudaErrorStreamCaptureIsolation;
+    }
+    stream->graph = find_capture(point->capture);
+    if (!stream->graph)
+        return cudaErrorCapturedEvent;
+    stream->lane = stream->graph->lanes++;
+    return cudaSuccess;
+}
+
+cudaError_t graph_forbids(struct CUstream_st *stream)
+{
+    stream->graph->invalid = true;
+    return cudaErrorStreamCaptureUnsupported;
+}
+
+cudaError_t graph_forbids_all(void)
+{
+    for (struct CUstream_st *at = emulation.streams; at; at = at->next)
+        if (at->graph && (at->graph->mode == cudaStreamCaptureModeGlobal ||
+                          (at->graph->mode == cudaStreamCaptureModeThreadLocal &&
+                           pthread_equal(at->graph->thread, pthread_self()))))
+            return graph_forbids(at);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMode mode)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (!handle)
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    struct CUstream_st *stream = stream_of(handle, __func__);
+    struct CUgraph_st *graph = stream->graph ? NULL : calloc(1, sizeof *graph);
+    if (!graph)
+        return call_end(stream->graph ? cudaErrorIllegalState : cudaErrorMemoryAllocation);
+    *graph = (struct CUgraph_st){.capture = ++emulation.captures,
+                                 .lanes = 1,
+                                 .gpu = stream->gpu,
+                                 .origin = stream,
+                                 .mode = mode,
+                                 .thread = pthread_self()};
+    graph->tail = &graph->head;
+    stream->graph = graph;
+    stream->lane = 0;
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureStatus *out)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    const struct CUstream_st *stream = handle ? stream_of(handle, __func__) : NULL;
+    *out = !stream || !stream->graph ? cudaStreamCaptureStatusNone
+           : stream->graph->invalid  ? cudaStreamCaptureStatusInvalidated
+                                     : cudaStreamCaptureStatusActive;
+    return call_end(cudaSuccess);
+}
+
+/* Does the end of the first lane wait for all of the others? From the end backwards: a wait makes known what
+   is before its point. -1: no memory. */
+static int is_joined(const struct CUgraph_st *graph)
+{
+    size_t count = 0;
+    for (const struct operation *at = graph->head; at; at = at->next)
+        count++;
+    const struct operation **all = calloc(count + 1, sizeof *all);
+    bool *lanes = calloc((size_t)graph->lanes, sizeof *lanes);
+    bool *points = calloc(graph->points + 1, sizeof *points);
+    int joined = all && lanes && points ? 1 : -1;
+    size_t i = 0;
+    for (const struct operation *at = graph->head; at && joined > 0; at = at->next)
+        all[i++] = at;
+    if (joined > 0)
+        lanes[0] = true;
+    while (i-- > 0 && joined > 0) {
+        const struct operation *at = all[i];
+        if (at->kind == OPERATION_POINT)
+            lanes[at->lane] = lanes[at->lane] || points[at->point->number];
+        else if (!lanes[at->lane])
+            joined = 0;
+        else if (at->kind == OPERATION_WAIT)
+            points[at->point->number] = true;
+    }
+    free(all);
+    free(lanes);
+    free(points);
+    return joined;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = stream_of(handle, __func__);
+    struct CUgraph_st *graph = stream->graph;
+    if (!graph)
+        return call_end(cudaErrorIllegalState);
+    if (graph->origin != stream)
+        return call_end(cudaErrorStreamCaptureUnmatched);
+    if (graph->mode != cudaStreamCaptureModeRelaxed &&
+        !pthread_equal(graph->thread, pthread_self()))
+        return call_end(cudaErrorStreamCaptureWrongThread);
+    for (struct CUstream_st *at = emulation.streams; at; at = at->next)
+        if (at->graph == graph)
+            at->graph = NULL;
+    int joined = is_joined(graph);
+    error = graph->invalid ? cudaErrorStreamCaptureInvalidated
+            : joined == 0  ? cudaErrorStreamCaptureUnjoined
+            : joined < 0   ? cudaErrorMemoryAllocation
+                           : cudaSuccess;
+    *out = error == cudaSuccess ? graph : NULL;
+    if (error != cudaSuccess) {
+        free_list(graph->head);
+        free(graph);
+    }
+    return call_end(error);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    free_list(graph->head);
+    free(graph);
+    return call_end(cudaSuccess);
+}
+
+/* ---- launch ------------------------------------------------------------------------------------- */
+
+/* No lock is needed: nobody else has it. */
+static void free_exec(struct CUgraphExec_st *exec)
+{
+    for (int i = 0; i < exec->lanes && exec->streams[i]; i++)
+        stream_close(exec->streams[i]);
+    free_list(exec->head);
+    free(exec);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (flags != 0)
+        return call_end(cudaErrorInvalidValue);
+    size_t lanes = (size_t)graph->lanes;
+    struct CUgraphExec_st *exec = calloc(1, sizeof *exec + lanes * sizeof(struct CUstream_st *));
+    if (!exec)
+        return call_end(cudaErrorMemoryAllocation);
+    *exec =
+        (struct CUgraphExec_st){.gpu = graph->gpu, .lanes = graph->lanes, .points = graph->points};
+    bool good = true;
+    for (size_t i = 0; i < lanes && good; i++)
+        good = (exec->streams[i] = stream_new(exec->gpu, false)) != NULL;
+    struct operation **tail = &exec->head;
+    for (const struct operation *at = graph->head; at && good; at = at->next) {
+        *tail = copy_one(at);
+        good = *tail != NULL;
+        tail = good ? &(*tail)->next : tail;
+    }
+    if (good)
+        *out = exec;
+    else
+        free_exec(exec);
+    return call_end(good ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    free_exec(exec);
+    return call_end(cudaSuccess);
+}
+
+/* All lanes behind one point of a stream. */
+static bool fan_out(struct CUgraphExec_st *exec, struct CUstream_st *from)
+{
+    struct point *start = stream_mark(from);
+    bool good = start != NULL;
+    for (int i = 0; i < exec->lanes && good; i++)
+        good = stream_wait_for(exec->streams[i], start) == cudaSuccess;
+    point_release(start);
+    return good;
+}
+
+static bool fan_in(struct CUgraphExec_st *exec, struct CUstream_st *to)
+{
+    bool good = true;
+    for (int i = 0; i < exec->lanes && good; i++) {
+        struct point *end = stream_mark(exec->streams[i]);
+        good = end && stream_wait_for(to, end) == cudaSuccess;
+        point_release(end);
+    }
+    return good;
+}
+
+static bool push_copy(struct CUstream_st *stream, const struct operation *operation,
+                      struct point **points)
+{
+    struct operation *copy;
+    switch (operation->kind) {
+    case OPERATION_POINT: return (points[operation->point->number] = stream_mark(stream)) != NULL;
+    case OPERATION_WAIT:
+        return stream_wait_for(stream, points[operation->point->number]) == cudaSuccess;
+    case OPERATION_WORK:
+        copy = copy_one(operation);
+        if (copy)
+            stream_push(stream, copy);
+        return copy != NULL;
+    }
+    return false;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = stream_of(handle, __func__);
+    if (stream->graph)
+        return call_end(graph_forbids(stream));
+    struct point **points = calloc(exec->points + 1, sizeof(struct point *));
+    bool good = points && fan_out(exec, stream);
+    for (const struct operation *at = exec->head; at && good; at = at->next)
+        good = push_copy(exec->streams[at->lane], at, points);
+    good = good && fan_in(exec, stream);
+    for (size_t i = 0; points && i < exec->points; i++)
+        point_release(points[i]);
+    free(points);
+    return call_end(good ? cudaSuccess : cudaErrorMemoryAllocation);
+}
