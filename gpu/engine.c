@@ -88,7 +88,7 @@ static enum status open_contexts(struct engine *engine, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status open_run(struct engine *engine, struct diag *diag)
+static enum status open_run(struct engine *engine, bool serial, struct diag *diag)
 {
     struct swpipe *pipe = engine->pipe;
     engine->functions = (struct run_functions){has_function, call_task, engine};
@@ -103,8 +103,27 @@ static enum status open_run(struct engine *engine, struct diag *diag)
     enum status status = run_open(&engine->run, engine->program, &config, diag);
     if (status)
         return status;
+    if (pipe->db)
+        status = recording_open(&engine->recording, engine, serial, pipe->db, diag);
+    if (status)
+        return status;
     engine->has_threads = true;
     return run_start_threads(&engine->run, diag);
+}
+
+/* The plan as it is for the tasks that are functions, or may become one. */
+static enum status adapt_plan(struct engine *engine, struct diag *diag)
+{
+    const struct swpipe *pipe = engine->pipe;
+    size_t count = pipe->plan.pipeline.task_count;
+    bool *is_function = ARENA_ARRAY(&engine->arena, count, bool);
+    if (!is_function)
+        return diag_no_memory(diag);
+    for (size_t t = 0; t < count; t++)
+        is_function[t] = pipe->tasks[t].function || pipe->shortcuts[t].on;
+    return recording_plan(&pipe->plan, is_function, &engine->arena, &engine->plan)
+               ? STATUS_OK
+               : diag_no_memory(diag);
 }
 
 enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial, struct diag *diag)
@@ -113,35 +132,46 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
                                           .iterations = MANY_ITERATIONS,
                                           .ranks = pipe->ranks,
                                           .max_depth = serial ? 0 : pipe->max_depth};
-    *engine = (struct engine){.pipe = pipe, .has_variant = true};
-    enum status status = variant_init(&engine->variant, &pipe->plan, serial, pipe->device, diag);
+    *engine = (struct engine){.pipe = pipe};
+    arena_init(&engine->arena, 0);
+    enum status status = adapt_plan(engine, diag);
+    if (status)
+        return status;
+    engine->has_variant = true;
+    status = variant_init(&engine->variant, &engine->plan, serial, pipe->device, diag);
     if (!status)
         status = program_build(&engine->variant.plan, &build, &engine->program, diag);
     if (!status)
         status = open_contexts(engine, diag);
     if (!status)
-        status = open_run(engine, diag);
+        status = open_run(engine, serial, diag);
     return status;
 }
 
-bool engine_close(struct engine *engine)
+/* The threads end; where work is in flight, with an abort. */
+static void stop_threads(struct engine *engine)
 {
-    bool usable = true;
-    if (engine->has_threads) {
-        bool through = true;
-        for (int rank = 0; rank < engine->program->ranks; rank++) {
-            int64_t iteration;
-            struct run_thread *driver = &engine->run.threads[engine->program->driver_thread[rank]];
-            through = through && drive_next(driver, &iteration) != POLICY_RETIRE;
-            drive_leave(driver);
-        }
-        if (!through)
-            run_stop(&engine->run, "the pipeline is closed");
-        run_join(&engine->run);
-        usable = !run_stopped(&engine->run);
+    bool through = true;
+    for (int rank = 0; rank < engine->program->ranks; rank++) {
+        int64_t iteration;
+        struct run_thread *driver = &engine->run.threads[engine->program->driver_thread[rank]];
+        through = through && drive_next(driver, &iteration) != POLICY_RETIRE;
+        drive_leave(driver);
     }
+    if (!through)
+        run_stop(&engine->run, "the pipeline is closed");
+    run_join(&engine->run);
+}
+
+enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
+{
+    if (engine->has_threads)
+        stop_threads(engine);
+    recording_stop(&engine->recording, engine);
+    *usable = !engine->has_threads || !run_stopped(&engine->run);
     if (engine->has_run)
         run_close(&engine->run);
+    enum status status = recording_close(&engine->recording, &engine->pipe->recorded, diag);
     for (int i = 0; i < engine->iteration_count; i++)
         iteration_fini(&engine->iterations[i]);
     free(engine->iterations);
@@ -149,8 +179,9 @@ bool engine_close(struct engine *engine)
     program_close(engine->program);
     if (engine->has_variant)
         variant_fini(&engine->variant);
+    arena_fini(&engine->arena);
     *engine = (struct engine){0};
-    return usable;
+    return status;
 }
 
 /* ---- driving --------------------------------------------------------------------------------- */
@@ -249,6 +280,8 @@ enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iter
         *iteration = context->number;
         if (finished)
             iteration_clear(context);
+        if (engine->recording.journal)
+            journal_throttle(engine->recording.journal);
     }
     return STATUS_OK;
 }

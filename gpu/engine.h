@@ -13,6 +13,7 @@
 #define SWPIPE_ENGINE_H
 
 #include "gpu/context.h"
+#include "gpu/recording.h"
 #include "gpu/run.h"
 #include "gpu/variant.h"
 
@@ -26,11 +27,14 @@ struct feed {
 
 struct engine {
     struct swpipe *pipe;
+    struct arena arena;
+    struct plan plan; /* with what is known of functions (gpu/recording.h) */
     struct variant variant;
     struct program *program;
     struct run_functions functions;
     struct run run;
     bool has_variant, has_run, has_threads;
+    struct recording recording;
     struct iteration *iterations; /* [rank][window] */
     int iteration_count;          /* initialised */
     struct feed *feeds;           /* [rank] */
@@ -47,8 +51,9 @@ struct swpipe_context {
 
 /* Not open: all zero. A failed open leaves it to engine_close, too. */
 enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial, struct diag *diag);
-/* Stop what runs, join, close. Returns whether the device may be used on: false after an abort. */
-bool engine_close(struct engine *engine);
+/* Stop what runs, join, close, complete the trace. *usable: the device may be used on, which is not so
+   after an abort. STATUS_SYSTEM: the trace could not be written. */
+enum status engine_close(struct engine *engine, bool *usable, struct diag *diag);
 static inline bool engine_is_open(const struct engine *engine)
 {
     return engine->program;

@@ -140,7 +140,12 @@ enum swpipe_status swpipe_profile(struct swpipe *pipe, void *const *batches,
     if (!rounds)
         return swpipe_finish(pipe, diag_no_memory(&pipe->diag));
     struct swpipe_profile profile = {0};
-    enum swpipe_status ended = measure_all(pipe, batches, &filled, rounds, &profile);
+    char *db = pipe->db; /* nothing of this is recorded */
+    pipe->db = NULL;
+    enum swpipe_status ended = swpipe_record(pipe, NULL);
+    if (ended == SWPIPE_OK)
+        ended = measure_all(pipe, batches, &filled, rounds, &profile);
+    pipe->db = db;
     free(rounds);
     if (ended == SWPIPE_OK)
         *out = profile;

@@ -23,7 +23,6 @@
 
 enum {
     CHUNK_ENTRIES = 256,
-    POOL_CHUNKS = 4096,         /* about 110 MB: then producers wait for the writer */
     REPLAY_STEPS = 1 << 20,     /* pending, about 75 MB: then the replay goes along with the run */
     REPLAY_SLICE = 1 << 16,     /* steps between two looks at whether to stop */
     REPLAY_LAG_NS = 1000000000, /* behind the clock, so that late steps are in their place */
@@ -81,8 +80,9 @@ struct journal {
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t wake;  /* the writer shall stop; the pool has grown */
     struct chunk *pool;
-    size_t chunks; /* all there are */
+    size_t unread, unread_most; /* chunks given to producers that the writer is not through with */
     bool stop, no_memory;
+    bool told;          /* config.failed has been called */
     enum status status; /* of the ledger, copied for others to see */
     char *reason;
     pthread_t writer;
@@ -92,14 +92,20 @@ struct journal {
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
+static size_t chunk_limit(const struct journal *journal)
+{
+    int limit = journal->config.options->log_chunks;
+    return limit ? (size_t)limit : JOURNAL_CHUNKS;
+}
+
 static struct chunk *get_chunk(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
     struct chunk *chunk = journal->pool;
     if (chunk)
         journal->pool = atomic_load(&chunk->next);
-    else
-        journal->chunks++;
+    if (++journal->unread > journal->unread_most)
+        journal->unread_most = journal->unread;
     pthread_mutex_unlock(&journal->lock);
     if (!chunk)
         chunk = malloc(sizeof *chunk);
@@ -116,7 +122,15 @@ static void put_chunk(struct journal *journal, struct chunk *chunk)
     pthread_mutex_lock(&journal->lock);
     atomic_store(&chunk->next, journal->pool);
     journal->pool = chunk;
-    pthread_cond_broadcast(&journal->wake);
+    pthread_mutex_unlock(&journal->lock);
+}
+
+/* The writer has read all of a chunk. */
+static void count_read(struct journal *journal)
+{
+    pthread_mutex_lock(&journal->lock);
+    if (journal->unread-- == chunk_limit(journal) + 1)
+        pthread_cond_broadcast(&journal->wake);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -172,16 +186,15 @@ void log_commit(struct log *log)
     atomic_store_explicit(&log->writing->count, count + 1, memory_order_release);
 }
 
-/* Waiting is no matter of correctness, so a second of it is enough. */
+/* The writer reads without asking anybody, so this ends: however slow the disk is, with its next
+   commit, or its failure. Chunks that are read, but hold operations under way, do not count: they may
+   need the one who would wait here. */
 void journal_throttle(struct journal *journal)
 {
-    struct timespec until;
     pthread_mutex_lock(&journal->lock);
-    if (journal->chunks > POOL_CHUNKS && !journal->pool && !journal->stop) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
-        pthread_cond_timedwait(&journal->wake, &journal->lock, &until);
-    }
+    while (journal->unread > chunk_limit(journal) && !journal->stop && !journal->status &&
+           !journal->no_memory)
+        pthread_cond_wait(&journal->wake, &journal->lock);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -200,9 +213,12 @@ static void replay_host(struct journal *journal, int thread, const struct log_en
     static const enum replay_kind kinds[] = {[LOG_OP] = REPLAY_OP,
                                              [LOG_TAKE] = REPLAY_TAKE,
                                              [LOG_ENQUEUE] = REPLAY_ENQUEUE,
-                                             [LOG_RETIRE] = REPLAY_RETIRE};
+                                             [LOG_RETIRE] = REPLAY_RETIRE,
+                                             [LOG_CALL] = REPLAY_OP};
     const struct program *p = journal->config.program;
-    bool is_op = entry->kind == LOG_OP, pushed = is_op && entry->stamp.number >= 0;
+    bool is_op = entry->kind == LOG_OP || entry->kind == LOG_CALL;
+    bool pushed = is_op && entry->stamp.number >= 0;
+    bool marked = pushed && entry->since.number >= 0;
     enum op_kind op = is_op ? p->ops[entry->op].kind : OP_TAKE;
     bool call = pushed || op == OP_SYNC || op == OP_HOST;
     add_step(journal, &(struct replay_step){
@@ -215,6 +231,7 @@ static void replay_host(struct journal *journal, int thread, const struct log_en
                           .hi_ns = entry->at_ns,
                           .key_ns = entry->at_ns,
                           .number = pushed ? entry->stamp.number : -1,
+                          .span = marked ? entry->stamp.number - entry->since.number : 0,
                       });
 }
 
@@ -229,9 +246,9 @@ static void replay_device(struct journal *journal, const struct log_entry *entry
                                .op = entry->op,
                                .task = -1,
                                .iteration = entry->iteration,
-                               .lo_ns = entry->stamp.start_ns,
+                               .lo_ns = log_started_ns(entry),
                                .hi_ns = entry->stamp.end_ns,
-                               .key_ns = entry->stamp.start_ns,
+                               .key_ns = log_started_ns(entry),
                                .number = entry->stamp.number};
     if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
         return;
@@ -251,7 +268,8 @@ static void replay_unfinished(struct journal *journal)
         const struct op *op = &p->ops[entry->op];
         if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
             continue;
-        bool started = entry->stamp.started;
+        bool marked = entry->since.number >= 0;
+        bool started = marked ? entry->since.valid : entry->stamp.started;
         if (!started && journal->config.options->device == DEVICE_KIND_HOST)
             continue; /* this device would have said so */
         add_step(journal,
@@ -260,9 +278,9 @@ static void replay_unfinished(struct journal *journal)
                                        .op = entry->op,
                                        .task = -1,
                                        .iteration = entry->iteration,
-                                       .lo_ns = started ? entry->stamp.start_ns : entry->begin_ns,
+                                       .lo_ns = started ? log_started_ns(entry) : entry->begin_ns,
                                        .hi_ns = INT64_MAX,
-                                       .key_ns = started ? entry->stamp.start_ns : INT64_MAX,
+                                       .key_ns = started ? log_started_ns(entry) : INT64_MAX,
                                        .number = entry->stamp.number,
                                        .optional = !started});
     }
@@ -389,8 +407,11 @@ static void read_log(struct journal *journal, struct log *log)
     while (chunk) {
         struct chunk *next = atomic_load_explicit(&chunk->next, memory_order_acquire);
         size_t count = atomic_load_explicit(&chunk->count, memory_order_acquire);
+        bool unread = chunk->read < CHUNK_ENTRIES;
         while (chunk->read < count)
             read_entry(journal, log, chunk);
+        if (unread && chunk->read == CHUNK_ENTRIES)
+            count_read(journal);
         chunk = next;
     }
 }
@@ -412,7 +433,7 @@ static void close_entries(struct journal *journal)
     size_t left = 0;
     for (size_t i = 0; i < journal->open_count; i++) {
         struct open_entry *open = &journal->open[i];
-        if (!open->entry->stamp.valid) {
+        if (!log_is_over(open->entry)) {
             journal->open[left++] = *open;
             continue;
         }
@@ -441,7 +462,14 @@ static void publish_status(struct journal *journal)
         journal->status = STATUS_SYSTEM;
         journal->reason = strdup("the log cannot be sent to whoever started the ranks");
     }
+    if (journal->status)
+        pthread_cond_broadcast(&journal->wake); /* nobody waits for a writer that writes no more */
+    bool tell = journal->status && journal->config.failed && !journal->told;
+    journal->told = journal->told || tell;
     pthread_mutex_unlock(&journal->lock);
+    if (tell)
+        journal->config.failed(journal->config.arg, journal->status,
+                               journal->reason ? journal->reason : "out of memory");
 }
 
 /* The first read is before the stamps are collected: what an entry of it says to be over has a valid
@@ -631,7 +659,8 @@ static void take_entry(struct journal *journal, const struct log_record *record)
                               .begin_ns = record->begin_ns,
                               .at_ns = record->at_ns,
                               .end_ns = record->end_ns,
-                              .stamp = {.number = record->number, .start_ns = record->start_ns}};
+                              .stamp = {.number = record->number, .start_ns = record->start_ns},
+                              .since = {.number = -1}};
     struct open_entry open = {.thread = record->thread, .sequence = record->sequence};
     open.span = enter(journal, record->thread, &entry);
     if (record->number < 0)
@@ -825,7 +854,8 @@ enum status journal_end(struct journal *journal, const struct journal_end *end,
     if (journal->replay && !status && !end->torn)
         status = judge(journal, end, result, diag);
     bool finished = end->complete && !end->interrupted;
+    result->log_bytes = (int64_t)(journal->unread_most * sizeof(struct chunk));
     enum status stored = ledger_end(&journal->ledger, finished ? RUN_FINISHED : RUN_INTERRUPTED,
-                                    end->duration_ns, diag);
+                                    end->iterations, end->duration_ns, diag);
     return stored ? stored : status;
 }

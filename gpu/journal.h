@@ -10,6 +10,11 @@
  * stamps are valid. The writer commits at least every JOURNAL_PASS_MS, so what finished before a crash
  * is in the store. It takes no lock of the run.
  *
+ * Memory. A disk that is slow keeps the writer in a commit, while the threads go on logging: when
+ * JOURNAL_CHUNKS have not been read, whoever comes to journal_throttle waits until the writer has come
+ * further. Nothing is left out. What the device has not finished is in memory, too; how much that is, is
+ * up to the run.
+ *
  * journal_open .. journal_stop: the run. journal_stop joins the writer after a last pass, when no
  * thread logs any more and the device is idle or aborted; it must come before the device is closed.
  * journal_end then replays what is left, marks the run as ended and closes the store; journal_close
@@ -27,13 +32,14 @@
 #include "gpu/runtime.h"
 #include "trace/store.h"
 
-enum { JOURNAL_PASS_MS = 50 };
+enum { JOURNAL_PASS_MS = 50, JOURNAL_CHUNKS = 4096 /* 106 MiB */ };
 
 enum log_kind {
     LOG_OP,      /* an operation of program->ops */
     LOG_TAKE,    /* a worker took an instance of task `op` */
     LOG_ENQUEUE, /* a driver enqueued a period or admitted an iteration */
-    LOG_RETIRE   /* a driver retired an iteration, admitted at stamp.start_ns */
+    LOG_RETIRE,  /* a driver retired an iteration, admitted at stamp.start_ns */
+    LOG_CALL     /* a function of the user, in place of operation `op`, which is device work */
 };
 
 struct log_entry {
@@ -42,7 +48,19 @@ struct log_entry {
     int64_t iteration;
     int64_t begin_ns, at_ns, end_ns; /* came to it, did it, went on */
     struct stamp stamp;              /* of what it pushed; number -1: nothing */
+    struct stamp since;              /* of a mark pushed before, behind which the work began that
+                                        `stamp` is the end of (functions of the user); number -1: none */
 };
+
+/* What it pushed is over, and when it started is known. */
+static inline bool log_is_over(const struct log_entry *entry)
+{
+    return entry->stamp.valid && (entry->since.number < 0 || entry->since.valid);
+}
+static inline int64_t log_started_ns(const struct log_entry *entry)
+{
+    return entry->since.number < 0 ? entry->stamp.start_ns : entry->since.end_ns;
+}
 
 struct journal;
 struct log;
@@ -54,6 +72,10 @@ struct journal_config {
     struct device *const *devices; /* [program->ranks], NULL: that rank is elsewhere; must outlive
                                       journal_stop */
     struct rendezvous *rendezvous; /* what is logged goes to its hub's owner; NULL: it stays here */
+    void (*failed)(void *arg, enum status status,
+                   const char *why); /* called once, by the writer, when
+                                      the journal cannot be kept; NULL: see journal_status */
+    void *arg;
 };
 
 /* Opens the store, where there is one, and starts the writer. */
@@ -75,7 +97,7 @@ struct log *journal_log(struct journal *journal, int thread);
    says so. */
 struct log_entry *log_next(struct log *log);
 void log_commit(struct log *log);
-/* Let the writer catch up when it is far behind; called where no lock is held. */
+/* Wait for the writer when it is far behind; called where no lock is held and no step is under way. */
 void journal_throttle(struct journal *journal);
 
 /* Device operations seen finished so far. */
@@ -91,6 +113,7 @@ struct journal_end {
     bool torn;     /* part of the log is missing: there is nothing to replay */
     bool interrupted;
     const int64_t *ends; /* [rank], pipeline form: iterations that were to be done in the end */
+    int64_t iterations;  /* how many that are, for the store, if the options did not say; else 0 */
     int64_t duration_ns;
 };
 /* Fill figures, legality and words of `result` from what was logged. STATUS_VIOLATED: not legal. */

@@ -25,7 +25,7 @@ static enum status begin_run(struct ledger *ledger, const struct runtime_options
         .device = device,
         .driver = drivers[p->driver],
         .ranks = p->ranks,
-        .iterations_wanted = p->tasks ? p->options.iterations : 0,
+        .iterations_wanted = p->tasks && options->iterations >= 0 ? p->options.iterations : 0,
         .created_unix_s = (int64_t)time(NULL),
         .note = options->serial ? RUN_NOTE_SERIAL : NULL,
     };
@@ -217,7 +217,7 @@ static void stand_for(struct ledger *ledger, int rank, int task, int64_t iterati
 static void host_figures(struct ledger *ledger, int rank, const struct op *op,
                          const struct log_entry *entry)
 {
-    if (rank == 0 && op->task >= 0 && op->kind == OP_HOST)
+    if (rank == 0 && op->task >= 0 && (op->kind == OP_HOST || entry->kind == LOG_CALL))
         ledger->host_ns[op->task] += entry->end_ns - entry->begin_ns;
 }
 
@@ -284,7 +284,8 @@ static void retire(struct ledger *ledger, int thread, const struct log_entry *en
 int64_t ledger_host(struct ledger *ledger, int thread, const struct log_entry *entry)
 {
     switch (entry->kind) {
-    case LOG_OP: return host_op(ledger, thread, entry);
+    case LOG_OP:
+    case LOG_CALL: return host_op(ledger, thread, entry);
     case LOG_RETIRE: retire(ledger, thread, entry); break;
     case LOG_TAKE:
     case LOG_ENQUEUE: break;
@@ -312,7 +313,7 @@ void ledger_device(struct ledger *ledger, const struct log_entry *entry, int64_t
     char name[NAME], cause[NAME];
     struct trace_span span = {.kind = SPAN_DEVICE,
                               .iteration = iteration_of(p, entry->iteration),
-                              .start_ns = entry->stamp.start_ns,
+                              .start_ns = log_started_ns(entry),
                               .end_ns = entry->stamp.end_ns};
     int agent = program_stream_agent(p, op->stream);
     ledger->finished++;
@@ -524,11 +525,13 @@ bool ledger_figures(struct ledger *ledger, struct runtime_result *result)
     return true;
 }
 
-enum status ledger_end(struct ledger *ledger, enum run_finished finished, int64_t duration_ns,
-                       struct diag *diag)
+enum status ledger_end(struct ledger *ledger, enum run_finished finished, int64_t iterations,
+                       int64_t duration_ns, struct diag *diag)
 {
     ledger_commit(ledger); /* the last pass's edges */
     enum status status = ledger->status;
+    if (status == STATUS_OK && ledger->store && iterations > 0)
+        status = store_set_iterations(ledger->store, ledger->run, iterations, diag);
     if (status == STATUS_OK && ledger->store)
         status = store_end_run(ledger->store, ledger->run, finished, duration_ns, diag);
     enum status closed = store_close(ledger->store, diag);

@@ -43,9 +43,10 @@ struct ledger {
 enum status ledger_open(struct ledger *ledger, const struct program *program,
                         const struct runtime_options *options, const char *device, int64_t base_ns,
                         struct diag *diag);
-/* Commits. `finished` says how the run ended. Frees in any case. */
-enum status ledger_end(struct ledger *ledger, enum run_finished finished, int64_t duration_ns,
-                       struct diag *diag);
+/* Commits. `finished` says how the run ended, `iterations` how many there were to be where the options
+   did not know, else 0. Frees in any case. */
+enum status ledger_end(struct ledger *ledger, enum run_finished finished, int64_t iterations,
+                       int64_t duration_ns, struct diag *diag);
 void ledger_close(struct ledger *ledger);
 
 /* What a thread did; returns the span of the push that edges begin at, -1: none. */

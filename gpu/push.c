@@ -20,15 +20,24 @@ struct push {
 };
 
 /* Wait for room in the launch queue: for what was pushed `cap` operations ago. */
-static bool await_room(struct push *push)
+static bool await_room(struct run *run, int index, struct diag *diag)
 {
-    struct run *run = push->self->run;
-    struct run_stream *stream = push->stream;
+    struct run_stream *stream = &run->streams[index];
     if (!stream->room)
         return true;
-    int cap = run->program->streams[push->op->stream].cap;
+    int cap = run->program->streams[index].cap;
     struct device_event *before = stream->room[stream->items % cap];
-    return run_check(run, device_event_sync(before, DEVICE_FOREVER, &push->diag), &push->diag);
+    return run_check(run, device_event_sync(before, DEVICE_FOREVER, diag), diag);
+}
+
+bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->streams[op->stream].gate);
+    if (run_stopped(run) || !await_room(run, op->stream, diag))
+        return false;
+    atomic_fetch_add(&run->ranks[self->rank].pushes, 1);
+    return true;
 }
 
 /* Enter the gate of the stream and get a record. Ended with push_end in any case. */
@@ -42,39 +51,41 @@ static bool push_begin(struct push *push, struct run_thread *self, const struct 
                           .iteration = iteration,
                           .begin_ns = run_now(run)};
     diag_init(&push->diag);
-    pthread_mutex_lock(&push->stream->gate);
-    if (run_stopped(run) || !await_room(push))
+    if (!push_enter(self, op, &push->diag))
         return false;
     push->entry = run_log(self, LOG_OP, (int)(op - run->program->ops), iteration, push->begin_ns,
                           push->begin_ns);
     push->stamp = push->entry ? &push->entry->stamp : NULL;
-    atomic_fetch_add(&run->ranks[self->rank].pushes, 1);
     return push->entry || !self->log;
 }
 
-static bool mark_room(struct push *push)
+static bool mark_room(struct run *run, int index, struct diag *diag)
 {
-    struct run *run = push->self->run;
-    struct run_stream *stream = push->stream;
+    struct run_stream *stream = &run->streams[index];
     int64_t items = stream->items++;
     if (!stream->room)
         return true;
-    int cap = run->program->streams[push->op->stream].cap;
-    enum status status =
-        device_record(stream->handle, stream->room[items % cap], NULL, &push->diag);
-    return run_check(run, status, &push->diag);
+    int cap = run->program->streams[index].cap;
+    enum status status = device_record(stream->handle, stream->room[items % cap], NULL, diag);
+    return run_check(run, status, diag);
+}
+
+bool push_leave(struct run_thread *self, const struct op *op, bool done, struct diag *diag)
+{
+    struct run *run = self->run;
+    done = done && mark_room(run, op->stream, diag);
+    pthread_mutex_unlock(&run->streams[op->stream].gate);
+    return done;
 }
 
 /* Leave the gate; `done`: the operation proper is in the stream. */
 static bool push_end(struct push *push, bool done)
 {
-    struct run *run = push->self->run;
     if (done && push->entry) {
-        push->entry->at_ns = push->entry->end_ns = run_now(run);
+        push->entry->at_ns = push->entry->end_ns = run_now(push->self->run);
         log_commit(push->self->log);
     }
-    done = done && mark_room(push);
-    pthread_mutex_unlock(&push->stream->gate);
+    done = push_leave(push->self, push->op, done, &push->diag);
     diag_fini(&push->diag);
     return done;
 }

@@ -144,7 +144,7 @@ static bool is_next_push(struct replay *replay, const struct replay_step *step)
     int rank = p->agents[step->agent].rank;
     for (int t = 0; t < p->thread_count; t++)
         if (p->threads[t].rank == rank &&
-            next_push(&replay->queues[program_thread_agent(p, t)]) < step->number)
+            next_push(&replay->queues[program_thread_agent(p, t)]) < step->number - step->span)
             return false;
     return true;
 }

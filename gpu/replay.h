@@ -8,7 +8,8 @@
  * pending steps can be taken, the run was not legal. (The choice is greedy: where several orders are
  * possible it follows the clock, which in a real run is the one that happened.)
  *
- * Pushes of one rank are taken in the order of the device's numbers. Steps are kept until they are
+ * Pushes of one rank are taken in the order of the device's numbers; one that stands for several, while
+ * others may have come in between, has a span of them and may be taken at any place in it. Steps are kept until they are
  * taken; replay_advance may be called while steps are still being added, to bound memory.
  */
 #ifndef SWSIM_REPLAY_H
@@ -36,6 +37,7 @@ struct replay_step {
     int64_t lo_ns, hi_ns; /* it took effect between these */
     int64_t key_ns;       /* most likely then */
     int64_t number;       /* pushes: the device's number; else -1 */
+    int64_t span;         /* pushes: so many numbers before it was the first that belongs to it */
     bool optional;        /* REPLAY_START: nobody knows whether it did */
 };
 

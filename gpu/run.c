@@ -154,7 +154,8 @@ struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, i
                                     .begin_ns = begin_ns,
                                     .at_ns = at_ns,
                                     .end_ns = at_ns,
-                                    .stamp = {.number = -1}};
+                                    .stamp = {.number = -1},
+                                    .since = {.number = -1}};
     return entry;
 }
 

@@ -4,6 +4,7 @@
  *     drive.c     a driver thread a rank asks the policy and fills the workers' queues
  *     worker.c    workers and host threads execute operations one by one
  *     push.c      an operation goes to its stream: launch queues, events, callbacks
+ *     called.c    a function of the user in place of a task's work, between marks if it is recorded
  *     data.c      the memory of a run
  *     work.c      what operations do to it
  *     watch.c     the calling thread looks for the end, signals, failures and hangs
@@ -48,6 +49,14 @@ struct instance {
     int64_t iteration, ticket;
 };
 
+/* A function of the user at work (called.c). */
+struct call {
+    const struct op *op; /* the device work it stands for; NULL: none, or nobody records it */
+    struct log *log;     /* of its thread, which logs nothing as long as it works; NULL: none */
+    struct log_entry *entry;
+    bool marked; /* it has begun to push */
+};
+
 /* A program thread. Callback threads have one of these too, but the device's threads run them. */
 struct run_thread {
     struct run *run;
@@ -60,6 +69,7 @@ struct run_thread {
     int queue_cap, queue_first, queue_count;
     struct instance current; /* WORKER */
     struct log *log;         /* NULL: this run is not recorded */
+    struct call call;
     _Atomic int64_t
         at; /* where it is, for the watchdog: operation << 32 | iteration; -1: nowhere */
 };
@@ -291,7 +301,7 @@ void drive_leave(struct run_thread *self);
 
 void worker_run(struct run_thread *self);
 void host_thread_run(struct run_thread *self);
-/* Do the plan's own work for a task that is a function of the user. False as above. */
+/* Do the plan's own work for a task that is a function of the user; not what waits. False as above. */
 bool worker_own_work(struct run_thread *self, int task, int64_t iteration);
 /* Execute a callback's body on behalf of its callback thread. */
 void callback_run(struct run_thread *self, int body, int64_t iteration);
@@ -308,6 +318,18 @@ bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration);
 struct device_turn push_turn(const struct run *run, const struct op *op);
 /* The event that says when a task of an iteration in flight is over. */
 struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration);
+
+/* The halves of a push that is not of the program's making, for called.c: room and the gate; what
+   goes behind it. */
+bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag);
+bool push_leave(struct run_thread *self, const struct op *op, bool done, struct diag *diag);
+
+/* ---- called.c -------------------------------------------------------------------------------- */
+
+/* Call the function of a task in place of its work, ops [first, last) of the program. False as above. */
+bool called_run(struct run_thread *self, int task, int64_t iteration, const struct body *body);
+/* The function is about to give work to its stream; at every time but the first nothing happens. */
+bool called_pushes(struct run_thread *self);
 
 /* ---- data.c ---------------------------------------------------------------------------------- */
 

@@ -66,6 +66,7 @@ struct runtime_options {
     const char *db;        /* trace store the run is added to; NULL: none */
     const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
     int64_t timeout_ns;    /* 0: RUNTIME_TIMEOUT_NS */
+    int log_chunks;        /* for tests: instead of JOURNAL_CHUNKS (gpu/journal.h); 0: those */
     struct rendezvous *rendezvous; /* this process is one rank of it, and reports to its hub what it
                                       logs (gpu/ranks.h): figures, `legal` and the store are made
                                       there, not here. NULL: all ranks are threads of this process */
@@ -121,7 +122,8 @@ struct runtime_result {
                           of its tasks' mean CPU and device times; 0: not known */
     struct runtime_stream *streams;
     size_t stream_count;
-    int64_t run; /* in the store; -1: none */
+    int64_t run;       /* in the store; -1: none */
+    int64_t log_bytes; /* the most that was logged and not read by the journal */
     /* legal: unknown where it was not asked for, and where an aborted run ended in the middle of
        something that several agents do together */
     enum answer legal, matches_serial;

@@ -120,7 +120,8 @@ int shortcut_save(struct shortcut *shortcut, struct swpipe_context *context,
 {
     struct diag diag;
     diag_init(&diag);
-    enum status status = keep_values(shortcut, context, &diag);
+    enum status status =
+        called_pushes(context->self) ? keep_values(shortcut, context, &diag) : STATUS_SYSTEM;
     if (!status)
         status = keep_buffers(shortcut, context, &diag);
     if (!status && !capture(shortcut, task))
@@ -169,7 +170,7 @@ int shortcut_restore(const struct shortcut *shortcut, struct swpipe_context *con
                      const struct swpipe_task *task)
 {
     struct diag diag;
-    enum status status = STATUS_OK;
+    enum status status = called_pushes(context->self) ? STATUS_OK : STATUS_SYSTEM;
     diag_init(&diag);
     for (size_t k = 0; k < shortcut->count && !status; k++)
         status = shortcut->kept[k].name ? put_value(&shortcut->kept[k], context, &diag)

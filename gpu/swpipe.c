@@ -114,22 +114,27 @@ static enum status open_device(struct swpipe *pipe)
     return status;
 }
 
-static void close_engine(struct swpipe *pipe, struct engine *engine)
+/* STATUS_SYSTEM: its trace could not be written. */
+static enum status close_engine(struct swpipe *pipe, struct engine *engine)
 {
-    if (engine->pipe && !engine_close(engine))
+    bool usable = true;
+    enum status status = engine->pipe ? engine_close(engine, &usable, &pipe->diag) : STATUS_OK;
+    if (!usable)
         close_device(pipe);
+    return status;
 }
 
 /* The engine that is wanted, with the other one closed. */
 static enum status need_engine(struct swpipe *pipe, bool serial)
 {
     struct engine *engine = serial ? &pipe->serial : &pipe->pipelined;
-    close_engine(pipe, serial ? &pipe->pipelined : &pipe->serial);
-    enum status status = open_device(pipe);
+    enum status status = close_engine(pipe, serial ? &pipe->pipelined : &pipe->serial);
+    if (!status)
+        status = open_device(pipe);
     if (!status && !engine->pipe) {
         status = engine_open(engine, pipe, serial, &pipe->diag);
         if (status)
-            close_engine(pipe, engine);
+            (void)close_engine(pipe, engine); /* nothing of it ran */
     }
     return status;
 }
@@ -244,9 +249,11 @@ void swpipe_close(struct swpipe *pipe)
 {
     if (!pipe)
         return;
-    close_engine(pipe, &pipe->pipelined);
-    close_engine(pipe, &pipe->serial);
+    (void)close_engine(pipe, &pipe->pipelined); /* who wants to hear of a trace drains before */
+    (void)close_engine(pipe, &pipe->serial);
     close_device(pipe);
+    recorded_fini(&pipe->recorded);
+    free(pipe->db);
     free(pipe->tasks);
     free(pipe->shortcuts);
     free(pipe->devices);
@@ -287,6 +294,8 @@ static enum status fill(struct swpipe *pipe, const struct swpipe_source *source)
     enum status status = must_not_be_filled(pipe, "fill");
     if (!status && !source)
         status = diag_error(&pipe->diag, STATUS_USAGE, "fill needs a source");
+    if (!status && pipe->db) /* a run of its own, with the short-cuts of now */
+        status = close_engine(pipe, &pipe->pipelined);
     if (!status)
         status = need_engine(pipe, false);
     if (status)
@@ -306,9 +315,8 @@ static enum status finish_run(struct swpipe *pipe)
     enum status status = engine_sync(&pipe->pipelined, &pipe->diag);
     if (status)
         return break_pipe(pipe, status);
-    close_engine(pipe, &pipe->pipelined);
     pipe->state = PIPE_ENDED;
-    return STATUS_OK;
+    return break_pipe(pipe, close_engine(pipe, &pipe->pipelined));
 }
 
 /* *iteration -1: none was left. */
@@ -350,7 +358,10 @@ static enum status drain(struct swpipe *pipe)
     enum status status = must_be_open(pipe);
     while (!status && pipe->state == PIPE_FILLED)
         status = progress(pipe, NULL, &retired);
-    close_engine(pipe, &pipe->pipelined);
+    enum status closed = close_engine(pipe, &pipe->pipelined);
+    if (pipe->serial.recording.journal && !closed)
+        closed = close_engine(pipe, &pipe->serial);
+    status = status ? status : closed;
     if (!status)
         pipe->state = PIPE_IDLE;
     else if (pipe->state == PIPE_BROKEN)
@@ -386,13 +397,56 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
     return SWPIPE_OK;
 }
 
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+static enum status record(struct swpipe *pipe, const char *file)
+{
+    enum status status = must_not_be_filled(pipe, "recording changes");
+    char *copy = file ? strdup(file) : NULL;
+    if (!status && file && !copy)
+        status = diag_no_memory(&pipe->diag);
+    if (!status && pipe->serial.pipe)
+        status = close_engine(pipe, &pipe->serial);
+    if (status) {
+        free(copy);
+        return status;
+    }
+    free(pipe->db);
+    pipe->db = copy;
+    return STATUS_OK;
+}
+
+enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file)
+{
+    return swpipe_finish(pipe, record(pipe, file));
+}
+
+enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out)
+{
+    const struct recorded *recorded = &pipe->recorded;
+    const struct runtime_result *result = &recorded->result;
+    if (!recorded->is)
+        return swpipe_finish(
+            pipe, diag_error(&pipe->diag, STATUS_USAGE, "no run has been recorded to its end"));
+    *out = (struct swpipe_recorded){.run = result->run,
+                                    .iterations = result->iterations,
+                                    .steps = result->steps,
+                                    .legal = result->legal == ANSWER_YES  ? 1
+                                             : result->legal == ANSWER_NO ? 0
+                                                                          : -1,
+                                    .why = recorded->why,
+                                    .seconds = 1e-9 * (double)result->duration_ns,
+                                    .iteration_seconds = 1e-9 * result->iteration.mean_ns};
+    return SWPIPE_OK;
+}
+
 /* ---- serial ---------------------------------------------------------------------------------- */
 
 /* After a failure nothing is kept: the next call starts anew. */
 static enum status close_on_failure(struct swpipe *pipe, enum status status)
 {
     if (status)
-        close_engine(pipe, &pipe->serial);
+        (void)close_engine(pipe, &pipe->serial);
     return status;
 }
 
@@ -469,6 +523,10 @@ static enum status set_shortcut(struct swpipe *pipe, const char *name, bool on)
         only = name ? swpipe_find_task(pipe, name) : -1;
     if (name && only < 0)
         return diag_error(&pipe->diag, STATUS_INPUT, "%s has no task '%s'", pipe->plan.file, name);
+    if (pipe->serial.recording.journal) /* what was recorded so far is a run without the change */
+        status = close_engine(pipe, &pipe->serial);
+    if (status)
+        return status;
     for (int i = 0; i < pipe->ranks * tasks; i++) {
         if (name && i % tasks != only)
             continue;
@@ -634,7 +692,7 @@ void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *by
 
 void *swpipe_stream(struct swpipe_context *context)
 {
-    return device_stream_handle(stream_of(context));
+    return called_pushes(context->self) ? device_stream_handle(stream_of(context)) : NULL;
 }
 
 int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), void *arg)
@@ -644,7 +702,8 @@ int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), v
         .kind = DEVICE_OP_CALLBACK, .label = task->name, .callback = {function, arg}};
     struct diag diag;
     diag_init(&diag);
-    bool pushed = device_push(stream_of(context), &op, NULL, &diag) == STATUS_OK;
+    bool pushed = called_pushes(context->self) &&
+                  device_push(stream_of(context), &op, NULL, &diag) == STATUS_OK;
     if (!pushed)
         swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
     diag_fini(&diag);
@@ -653,7 +712,8 @@ int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), v
 
 int swpipe_work(struct swpipe_context *context)
 {
-    if (worker_own_work(context->self, context->task, context->self->current.iteration))
+    if (called_pushes(context->self) &&
+        worker_own_work(context->self, context->task, context->self->current.iteration))
         return 0;
     return swpipe_fail(context, "the plan's work could not be pushed");
 }

@@ -145,6 +145,30 @@ enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_so
 enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batches,
                                          int64_t iteration);
 
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+/* From now on runs are added to a trace store, a file that `swsim runs`, `render`, `predict --profile`
+   and `compare` read: from each fill to the end of the data, and from the first serial iteration to the
+   next call that is not one. NULL: no more. Not while the pipeline is filled. Kept are the device's
+   times of each task, host spans of each worker, waits with their causes, and every step; when a run
+   ends, its steps are replayed through the machine that `swsim verify` explores. The device part of a
+   function begins with the first swpipe_launch, swpipe_work or swpipe_stream in it, and ends with the
+   last work it pushed. A store that cannot be written fails the run, SWPIPE_SYSTEM; that of serial
+   iterations is complete, and its failure told, with swpipe_drain. swpipe_profile is not recorded. */
+enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file);
+
+/* What came of a recorded run. */
+struct swpipe_recorded {
+    int64_t run; /* in the store */
+    int64_t iterations, steps;
+    int legal; /* 1: the plan allows what happened; 0: it does not; -1: it cannot be said, because
+                        the run failed */
+    const char *why;                   /* it was not legal; "" */
+    double seconds, iteration_seconds; /* all of it; an iteration in the steady state, 0: too few */
+};
+/* The last one that has ended; *out is valid until the next ends. USAGE: there is none. */
+enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out);
+
 /* ---- short-cuts ------------------------------------------------------------------------------ */
 
 /* From its next execution on the task's results are kept: the values it sets in its context, the

@@ -32,6 +32,9 @@ struct swpipe {
     enum pipe_state state;
     struct shortcut *shortcuts; /* [rank * tasks + task] */
 
+    char *db;                 /* runs from now on go there; NULL: nowhere */
+    struct recorded recorded; /* the last run that did */
+
     struct swpipe_exposed *exposed; /* of the last profile */
     struct diag diag;               /* of the last call */
     char error[1024];

@@ -326,17 +326,6 @@ bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
     return done;
 }
 
-/* A function of the user stands for all the work of its task: it is called where the first of it is, the
-   rest is left out. */
-static bool call_function(struct run_thread *self, int task, int64_t iteration, bool *called)
-{
-    const struct run_functions *functions = self->run->config.functions;
-    if (*called)
-        return true;
-    *called = true;
-    return functions->call(functions->arg, self, task, iteration);
-}
-
 static bool execute_body(struct run_thread *self, int body, int64_t iteration)
 {
     struct run *run = self->run;
@@ -347,9 +336,11 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
         const struct op *op = &run->program->ops[what->first + i];
         atomic_store(&self->at, (int64_t)(what->first + i) << 32 | iteration);
         run_begin_step(self);
-        if (functions && is_work(op) && functions->has(functions->arg, op->task))
-            done = call_function(self, op->task, iteration, &called);
-        else
+        /* a function stands for all the work of its task: it is called where the first of it is */
+        bool by_function = functions && is_work(op) && functions->has(functions->arg, op->task);
+        if (by_function && !called)
+            done = called = called_run(self, op->task, iteration, what);
+        else if (!by_function)
             done = execute(self, op, iteration);
         run_end_step(self);
     }

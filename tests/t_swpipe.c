@@ -1,6 +1,6 @@
 /*
  * t_swpipe.c - the public library, used as its users do: contexts, both drivers, serial runs, the end
- * of the data, drain and refill, failures, limits, short-cuts, profiles, two ranks.
+ * of the data, drain and refill, failures, limits, short-cuts, profiles, two ranks, recorded runs.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu/swpipe.h"
 #include "tests/tap.h"
@@ -475,6 +476,200 @@ static void test_ranks(void)
     }
 }
 
+/* ---- recorded runs ----------------------------------------------------------------------------- */
+
+static char store_path[64];
+
+static bool new_store(void)
+{
+    strcpy(store_path, "/tmp/t_swpipe.XXXXXX");
+    int file = mkstemp(store_path);
+    if (file >= 0)
+        close(file);
+    return file >= 0;
+}
+
+static bool is_legal(struct swpipe *pipe, struct swpipe_recorded *recorded, int64_t iterations)
+{
+    enum swpipe_status status = swpipe_recorded(pipe, recorded);
+    if (status == SWPIPE_OK && recorded->legal == 1 && recorded->iterations == iterations)
+        return true;
+    tap_note("%s: legal %d, %d iterations: %s", swpipe_error(pipe), recorded->legal,
+             (int)recorded->iterations, status == SWPIPE_OK ? recorded->why : "");
+    return false;
+}
+
+static void test_record(enum swpipe_driver driver, const char *name)
+{
+    struct model model;
+    struct numbers numbers = {0, 30, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_recorded recorded = {0};
+    void *batch = (void *)(intptr_t)4;
+    reset(&model);
+    struct swpipe *pipe = open_with(&model, driver, 0);
+    check(swpipe_recorded(pipe, &recorded) == SWPIPE_USAGE, "%s: nothing was recorded: %s", name,
+          swpipe_error(pipe));
+    check(new_store() && swpipe_record(pipe, store_path) == SWPIPE_OK, "%s: record: %s", name,
+          swpipe_error(pipe));
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK && results_are_right(&model, 30),
+          "%s: a recorded run does the same: %s", name, swpipe_error(pipe));
+    check(is_legal(pipe, &recorded, 30) && recorded.run == 1 && recorded.iteration_seconds > 0,
+          "%s: and was legal, functions and all", name);
+    numbers = (struct numbers){0, 12, -1};
+    reset(&model);
+    swpipe_enable_shortcut(pipe, "Forward");
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 12) &&
+              recorded.run == 2,
+          "%s: with a short-cut, too", name);
+    for (int i = 0; i < 5; i++)
+        swpipe_run_one_serial(pipe, &batch, 100 + i);
+    swpipe_disable_shortcut(pipe, NULL);
+    check(is_legal(pipe, &recorded, 5) && recorded.run == 3,
+          "%s: serial iterations are a run, which a change of short-cuts ends", name);
+    for (int i = 0; i < 6; i++)
+        swpipe_run_one_serial(pipe, &batch, i);
+    check(swpipe_drain(pipe) == SWPIPE_OK && is_legal(pipe, &recorded, 6), "%s: or a drain: %s",
+          name, swpipe_error(pipe));
+    numbers = (struct numbers){0, 50, -1};
+    swpipe_fill(pipe, &source);
+    check(swpipe_record(pipe, NULL) == SWPIPE_USAGE, "%s: not while it is filled: %s", name,
+          swpipe_error(pipe));
+    for (int i = 0; i < 3; i++)
+        swpipe_progress(pipe, &source, NULL);
+    check(swpipe_drain(pipe) == SWPIPE_OK && is_legal(pipe, &recorded, numbers.next),
+          "%s: a drained run is complete", name);
+    check(swpipe_record(pipe, NULL) == SWPIPE_OK, "%s: no more", name);
+    numbers = (struct numbers){0, 4, -1};
+    int64_t last = recorded.run;
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK && swpipe_recorded(pipe, &recorded) == 0 &&
+              recorded.run == last,
+          "%s: and then none is added", name);
+    swpipe_close(pipe);
+    unlink(store_path);
+}
+
+/* A run that fails is kept as far as it came, and can be followed by another one. */
+static void test_record_failure(enum swpipe_driver driver, const char *name)
+{
+    struct model model;
+    struct numbers numbers = {0, 50, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_recorded recorded = {0};
+    reset(&model);
+    model.fail_at = 4;
+    struct swpipe *pipe = open_with(&model, driver, 0);
+    new_store();
+    swpipe_record(pipe, store_path);
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_FAILED && swpipe_drain(pipe) == SWPIPE_OK,
+          "%s: a recorded run fails: %s", name, swpipe_error(pipe));
+    check(swpipe_recorded(pipe, &recorded) == SWPIPE_OK && recorded.run == 1 && recorded.legal != 0,
+          "%s: what there is of it was legal (%d)", name, recorded.legal);
+    reset(&model);
+    numbers = (struct numbers){0, 9, -1};
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 9) &&
+              recorded.run == 2,
+          "%s: the next one: %s", name, swpipe_error(pipe));
+    numbers = (struct numbers){0, 50, -1};
+    swpipe_fill(pipe, &source);
+    swpipe_close(pipe); /* with work in flight */
+    tap_is_int(live_numbers, 0, "%s: closing a full recorded pipeline releases everything", name);
+    unlink(store_path);
+}
+
+static void test_record_refusals(void)
+{
+    struct model model;
+    struct numbers numbers = {0, 5, -1};
+    struct swpipe_source source = source_of(&numbers);
+    reset(&model);
+    struct swpipe *pipe = open_with(&model, SWPIPE_CLOCK, 0);
+    check(swpipe_record(pipe, "/nonexistent/x.db") == SWPIPE_OK &&
+              swpipe_run(pipe, &source, NULL) == SWPIPE_SYSTEM &&
+              strstr(swpipe_error(pipe), "/nonexistent/x.db"),
+          "a store that cannot be made: %s", swpipe_error(pipe));
+    check(swpipe_record(pipe, NULL) == SWPIPE_OK && swpipe_run(pipe, &source, NULL) == SWPIPE_OK,
+          "without it, it runs: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
+static int nothing(struct swpipe_context *context, void *arg)
+{
+    (void)context;
+    (void)arg;
+    return 0;
+}
+
+/* All kinds of tasks as functions: with CPU work, without device work, with residency slots and lazy
+   loading, collectives that are done by the plan's own work, a queue that is short. */
+static void test_record_kinds(void)
+{
+    static const char text[] =
+        "swplan: 1\nname: kinds\nranks: 2\nmachine: {sm_slots: 1, lazy_load: true, launch_queue: "
+        "3}\n"
+        "schedule:\n"
+        "  Read: {stage: 0, thread_group: io, work: {host: 10us}}\n"
+        "  H2D: {stage: 0, stream: memcpy, host_time: 20us, writes: [b], work: {copy: h2d, bytes: "
+        "4KiB}}\n"
+        "  Left: {stage: 1, stream: left, thread_group: io, sm: 1, time: 50us}\n"
+        "  Right: {stage: 1, stream: right, sm: 1, time: 50us}\n"
+        "  Sum: {stage: 1, globally_ordered: true, reads: [b], writes: [s],\n"
+        "        work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+        "intra_iter_deps: [[H2D, Read], [Left, H2D], [Right, H2D], [Sum, H2D]]\n"
+        "buffers: {b: {scope: iteration}, s: {scope: shared}}\n";
+    struct swpipe_task tasks[] = {{"Read", nothing, NULL, NULL, 0},
+                                  {"H2D", count_and_work, NULL, NULL, 0},
+                                  {"Left", nothing, NULL, NULL, 0},
+                                  {"Right", count_and_work, NULL, NULL, 0},
+                                  {"Sum", count_and_work, NULL, NULL, 0}};
+    for (int driver = 0; driver < 2; driver++) {
+        struct swpipe_config config = {.plan_text = text,
+                                       .plan_file = "kinds.yaml",
+                                       .tasks = tasks,
+                                       .task_count = 5,
+                                       .driver = driver ? SWPIPE_DATAFLOW : SWPIPE_CLOCK};
+        struct swpipe *pipe;
+        struct numbers numbers = {0, 60, -1}; /* both ranks take from it */
+        struct swpipe_source source = source_of(&numbers);
+        struct swpipe_recorded recorded = {0};
+        new_store();
+        check(swpipe_open(&config, &pipe) == SWPIPE_OK && !swpipe_record(pipe, store_path) &&
+                  swpipe_run(pipe, &source, NULL) == SWPIPE_OK,
+              "all kinds of functions: %s", swpipe_error(pipe));
+        check(is_legal(pipe, &recorded, 30), "in a legal run");
+        numbers = (struct numbers){0, 20, -1};
+        check(swpipe_run_serial(pipe, &source, NULL) == SWPIPE_OK &&
+                  swpipe_drain(pipe) == SWPIPE_OK && is_legal(pipe, &recorded, 10),
+              "and serially: %s", swpipe_error(pipe));
+        swpipe_close(pipe);
+        unlink(store_path);
+    }
+}
+
+/* A collective that a function does not do is none: the trace says so, the run goes on. */
+static void test_record_illegal(void)
+{
+    static const char text[] = "swplan: 1\nname: alone\nranks: 2\nschedule:\n"
+                               "  Sum: {stage: 0, globally_ordered: true,\n        work: "
+                               "{collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+                               "  Next: {stage: 0}\nintra_iter_deps: [[Next, Sum]]\n";
+    struct swpipe_task task = {"Sum", nothing, NULL, NULL, 0};
+    struct swpipe_config config = {
+        .plan_text = text, .plan_file = "alone.yaml", .tasks = &task, .task_count = 1};
+    struct swpipe *pipe;
+    struct numbers numbers = {0, 40, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_recorded recorded = {0};
+    new_store();
+    check(swpipe_open(&config, &pipe) == SWPIPE_OK && !swpipe_record(pipe, store_path) &&
+              swpipe_run(pipe, &source, NULL) == SWPIPE_OK && !swpipe_recorded(pipe, &recorded),
+          "a collective that is none: %s", swpipe_error(pipe));
+    check(recorded.legal == 0 && strstr(recorded.why, "not legal"), "is not what the plan says: %s",
+          recorded.why);
+    swpipe_close(pipe);
+    unlink(store_path);
+}
+
 static void refuse(struct swpipe_config config, const char *words, const char *what)
 {
     struct swpipe *pipe;
@@ -509,11 +704,16 @@ int main(void)
         test_drain((enum swpipe_driver)driver, name);
         test_failure((enum swpipe_driver)driver, name);
         test_limits((enum swpipe_driver)driver, name);
+        test_record((enum swpipe_driver)driver, name);
+        test_record_failure((enum swpipe_driver)driver, name);
     }
     test_serial();
     test_shortcut();
     test_profile();
     test_ranks();
+    test_record_refusals();
+    test_record_kinds();
+    test_record_illegal();
     test_refusals();
     return tap_done();
 }

@@ -292,6 +292,13 @@ enum status store_add_stat(struct store *store, int64_t run, const char *key, do
     return sql_insert(store, STATEMENT_ADD_STAT, values, NULL, diag);
 }
 
+enum status store_set_iterations(struct store *store, int64_t run, int64_t iterations,
+                                 struct diag *diag)
+{
+    const struct value values[] = {value_int(run), value_int(iterations)};
+    return sql_insert(store, STATEMENT_SET_ITERATIONS, values, NULL, diag);
+}
+
 enum status store_end_run(struct store *store, int64_t run, enum run_finished finished,
                           int64_t duration_ns, struct diag *diag)
 {

@@ -54,6 +54,10 @@ enum status store_add_stat(struct store *store, int64_t run, const char *key, do
 /* Commit: everything so far survives a crash of this process. */
 enum status store_flush(struct store *store, struct diag *diag);
 
+/* Of a run that did not know at its start how many iterations it would have. */
+enum status store_set_iterations(struct store *store, int64_t run, int64_t iterations,
+                                 struct diag *diag);
+
 /* Write down how the run ended, and commit. */
 enum status store_end_run(struct store *store, int64_t run, enum run_finished finished,
                           int64_t duration_ns, struct diag *diag);

@@ -23,6 +23,7 @@
                  " iterations_wanted, created, duration_ns, finished, note)"                       \
                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                   \
     X(END_RUN, "UPDATE run SET finished = ?2, duration_ns = ?3 WHERE id = ?1")                     \
+    X(SET_ITERATIONS, "UPDATE run SET iterations_wanted = ?2 WHERE id = ?1")                       \
     X(ADD_AGENT, "INSERT INTO agent (run, rank, kind, name, position) VALUES (?, ?, ?, ?, ?)")     \
     X(ADD_SPAN, "INSERT INTO span (run, agent, kind, task, iteration, start_ns, end_ns, cause)"    \
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                \

@@ -1,7 +1,9 @@
 /*
  * train_step.c - a plan from a file, both drivers, a serial baseline and the exposed time of each task.
  *
- *     cc train_step.c $(pkg-config --cflags --libs swpipe) && ./a.out sparse_dist.yaml [dataflow]
+ *     cc train_step.c $(pkg-config --cflags --libs swpipe) && ./a.out sparse_dist.yaml [dataflow [FILE.db]]
+ *
+ * With a FILE both runs are recorded: `swsim render FILE.db`, `swsim compare FILE.db`.
  *
  * Tasks do the work the plan describes, but for one that is a function here: it counts, and pushes the
  * plan's own work from within. Changing the driver is changing one member of the configuration.
@@ -54,15 +56,34 @@ static enum swpipe_status report(struct swpipe *pipe)
     return status;
 }
 
-static enum swpipe_status compare(struct swpipe *pipe, int *left)
+static enum swpipe_status tell_recorded(struct swpipe *pipe, const char *what)
+{
+    struct swpipe_recorded recorded;
+    enum swpipe_status status = swpipe_recorded(pipe, &recorded);
+    if (status == SWPIPE_OK)
+        printf("run %lld, %s: %lld iterations, %s %s\n", (long long)recorded.run, what,
+               (long long)recorded.iterations,
+               recorded.legal == 1 ? "as the plan allows" : "NOT AS THE PLAN ALLOWS", recorded.why);
+    return status;
+}
+
+static enum swpipe_status compare(struct swpipe *pipe, int *left, const char *file)
 {
     const struct swpipe_source source = {next_batch, left};
     double pipelined = 0, serial = 0;
+    enum swpipe_status status = swpipe_record(pipe, file);
     refill(left);
-    enum swpipe_status status = swpipe_run(pipe, &source, &pipelined);
+    if (status == SWPIPE_OK)
+        status = swpipe_run(pipe, &source, &pipelined);
+    if (status == SWPIPE_OK && file)
+        status = tell_recorded(pipe, "pipelined");
     refill(left);
     if (status == SWPIPE_OK)
         status = swpipe_run_serial(pipe, &source, &serial);
+    if (status == SWPIPE_OK)
+        status = swpipe_record(pipe, NULL); /* the serial run is complete */
+    if (status == SWPIPE_OK && file)
+        status = tell_recorded(pipe, "serial");
     if (status == SWPIPE_OK)
         printf("pipelined %.2f ms, serial %.2f ms an iteration\n\n", 1e3 * pipelined / ITERATIONS,
                1e3 * serial / ITERATIONS);
@@ -74,8 +95,8 @@ int main(int argc, char **argv)
     int left[MAX_RANKS];
     atomic_int calls = 0;
     struct swpipe *pipe;
-    if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: train_step PLAN [clock|dataflow]\n");
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: train_step PLAN [clock|dataflow [FILE.db]]\n");
         return 2;
     }
     const struct swpipe_task task = {.name = "Forward", .function = count_and_work, .arg = &calls};
@@ -86,7 +107,7 @@ int main(int argc, char **argv)
         .driver = argc > 2 && strcmp(argv[2], "dataflow") == 0 ? SWPIPE_DATAFLOW : SWPIPE_CLOCK};
     enum swpipe_status status = swpipe_open(&config, &pipe);
     if (status == SWPIPE_OK)
-        status = compare(pipe, left);
+        status = compare(pipe, left, argc > 3 ? argv[3] : NULL);
     if (status == SWPIPE_OK)
         status = report(pipe);
     if (status != SWPIPE_OK)
