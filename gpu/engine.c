@@ -22,6 +22,12 @@ static bool has_function(void *arg, int task)
     return engine->pipe->tasks[task].function || shortcut_of(engine, 0, task)->on;
 }
 
+static bool skips(void *arg, int rank, int task)
+{
+    const struct shortcut *shortcut = shortcut_of(arg, rank, task);
+    return shortcut->on && shortcut->saved;
+}
+
 static int run_task(struct swpipe_context *context)
 {
     const struct swpipe_task *task = &context->engine->pipe->tasks[context->task];
@@ -91,8 +97,9 @@ static enum status open_contexts(struct engine *engine, struct diag *diag)
 static enum status open_run(struct engine *engine, bool serial, struct diag *diag)
 {
     struct swpipe *pipe = engine->pipe;
-    engine->functions = (struct run_functions){has_function, call_task, engine};
+    engine->functions = (struct run_functions){has_function, call_task, skips, engine};
     const struct run_config config = {.device = pipe->device,
+                                      .serial = serial,
                                       .timed = true,
                                       .world = pipe->world,
                                       .devices = pipe->devices,

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "gpu/nvtx.h"
+
 enum {
     /* The end of a timed operation is waited for by looking at the clock, because a sleeping thread
        wakes some tens of microseconds late; the rest it sleeps, there being more streams than
@@ -215,6 +217,7 @@ static void name_thread(const struct host_stream *stream)
     char name[16]; /* what the kernel keeps */
     snprintf(name, sizeof name, "r%d.%s", stream->device->base.rank, stream->base.name);
     pthread_setname_np(pthread_self(), name);
+    nvtx_name_thread(name); /* a stream is a thread here */
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
 }
 

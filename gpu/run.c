@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpu/nvtx.h"
+
 enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
 /* ---- waiting and waking ---------------------------------------------------------------------- */
@@ -367,10 +369,8 @@ static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t
     run_wake(run, worker->queue);
 }
 
-enum status run_open(struct run *run, const struct program *program,
-                     const struct run_config *config, struct diag *diag)
+static enum status open_all(struct run *run, struct diag *diag)
 {
-    *run = (struct run){.program = program, .config = *config};
     enum status status = STATUS_OK;
     if (!allocate(run))
         status = diag_no_memory(diag);
@@ -388,11 +388,22 @@ enum status run_open(struct run *run, const struct program *program,
         status = open_comms(run, diag);
     if (!status)
         status = data_open(run, diag);
-    if (!status && program->tasks) {
-        run->policy = policy_open(program, hand_out, run);
+    if (!status && run->program->tasks) {
+        run->policy = policy_open(run->program, hand_out, run);
         if (!run->policy)
             status = diag_no_memory(diag);
     }
+    return status;
+}
+
+enum status run_open(struct run *run, const struct program *program,
+                     const struct run_config *config, struct diag *diag)
+{
+    *run = (struct run){.program = program, .config = *config};
+    run->watched = nvtx_open();
+    enum status status = open_all(run, diag);
+    if (run->watched)
+        nvtx_end();
     return status;
 }
 
@@ -406,6 +417,8 @@ static void *thread_main(void *arg)
     char name[16]; /* what the kernel keeps */
     snprintf(name, sizeof name, "r%d:%s", self->rank, desc->name);
     pthread_setname_np(pthread_self(), name);
+    if (run->watched)
+        nvtx_name_thread(name);
     switch (desc->kind) {
     case THREAD_DRIVER: drive_run(self); break;
     case THREAD_WORKER: worker_run(self); break;

@@ -120,6 +120,8 @@ struct run_functions {
     bool (*has)(void *arg, int task);
     /* False: the run has stopped, or failed by run_fail. */
     bool (*call)(void *arg, struct run_thread *self, int task, int64_t iteration);
+    /* For profilers: does it put kept results back instead? */
+    bool (*skips)(void *arg, int rank, int task);
     void *arg;
 };
 
@@ -128,6 +130,7 @@ struct run_config {
     struct rendezvous
         *rendezvous; /* of the processes that have a rank each; NULL: all ranks are here.
                                       Of ranks that are not, nothing is opened and no thread runs */
+    bool serial;     /* one task after another: for profilers */
     bool timed;      /* operations take their time; else only data moves */
     bool digest;     /* tasks fold what they read into what they write */
     int instances;   /* of iteration buffers; 0: as many iterations as can be in flight, data_open
@@ -158,6 +161,7 @@ struct run {
     struct run_op *ops;         /* beside program->ops */
     int64_t *part_bytes;        /* beside program->parts */
     struct journal *journal;    /* NULL: not recorded */
+    bool watched;               /* by a profiler (nvtx.h) */
 
     pthread_mutex_t lock;
     pthread_cond_t watch; /* a thread ended, or the run stopped */

@@ -211,6 +211,7 @@ static enum status run_reference(const struct plan *plan, const struct runtime_o
         .driver = DRIVER_CLOCK, .iterations = options->iterations, .ranks = options->ranks};
     const struct run_config config = {.device = options->device,
                                       .rendezvous = options->rendezvous,
+                                      .serial = true,
                                       .digest = true,
                                       .instances = instances,
                                       .timeout_ns = timeout_of(options),
@@ -357,6 +358,7 @@ static enum status run_program(const struct plan *plan, const struct program *pr
     }
     const struct run_config config = {.device = options->device,
                                       .rendezvous = options->rendezvous,
+                                      .serial = options->serial,
                                       .timed = !options->witness,
                                       .gate = gate,
                                       .digest =

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "core/units.h"
+#include "gpu/nvtx.h"
 
 static int index_of(const struct run *run, const struct op *op)
 {
@@ -326,16 +327,72 @@ bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
     return done;
 }
 
+/* ---- what a profiler sees ---------------------------------------------------------------------- */
+
+/* The range of a task's work begins at its first operation and ends with its last. In other forms of
+   plan each operation has its own. */
+struct range {
+    int last; /* of the body */
+    bool open;
+};
+
+static int last_work(const struct program *p, const struct body *body)
+{
+    int last = -1;
+    for (int i = 0; i < body->count; i++)
+        if (is_work(&p->ops[body->first + i]))
+            last = i;
+    return last;
+}
+
+static bool has_range(const struct program *p, const struct op *op)
+{
+    return p->tasks
+               ? is_work(op)
+               : op->kind == OP_HOST || op->kind == OP_LAUNCH || op->kind == OP_COPY ||
+                     op->kind == OP_COLLECTIVE || op->kind == OP_GROUP || op->kind == OP_CALLBACK;
+}
+
+/* Before operation `i` of the body. */
+static void begin_range(struct run_thread *self, struct range *range, const struct body *body,
+                        int i, int64_t iteration)
+{
+    const struct run *run = self->run;
+    const struct program *p = run->program;
+    const struct run_functions *functions = run->config.functions;
+    const struct op *op = &p->ops[body->first + i];
+    char subject[160];
+    if (!run->watched || range->open || !has_range(p, op))
+        return;
+    bool skipped = functions && functions->skips(functions->arg, self->rank, op->task);
+    if (p->tasks)
+        nvtx_begin(run->config.serial, p->plan->pipeline.tasks[op->task].name, iteration, skipped);
+    else
+        nvtx_begin(false, program_op_subject(p, op, 0, subject, sizeof subject), -1, false);
+    *range = (struct range){p->tasks ? last_work(p, body) : i, true};
+}
+
+static void end_range(struct range *range)
+{
+    if (range->open)
+        nvtx_end();
+    range->open = false;
+}
+
+/* ---- bodies ------------------------------------------------------------------------------------ */
+
 static bool execute_body(struct run_thread *self, int body, int64_t iteration)
 {
     struct run *run = self->run;
     const struct body *what = &run->program->bodies[body];
     const struct run_functions *functions = run->config.functions;
+    struct range range = {.open = false};
     bool done = true, called = false;
     for (int i = 0; i < what->count && done; i++) {
         const struct op *op = &run->program->ops[what->first + i];
         atomic_store(&self->at, (int64_t)(what->first + i) << 32 | iteration);
         run_begin_step(self);
+        begin_range(self, &range, what, i, iteration);
         /* a function stands for all the work of its task: it is called where the first of it is */
         bool by_function = functions && is_work(op) && functions->has(functions->arg, op->task);
         if (by_function && !called)
@@ -343,7 +400,10 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
         else if (!by_function)
             done = execute(self, op, iteration);
         run_end_step(self);
+        if (range.open && i == range.last)
+            end_range(&range);
     }
+    end_range(&range); /* it may have failed in between */
     if (done)
         atomic_store(&self->at, -1);
     return done;

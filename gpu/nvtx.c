@@ -1,0 +1,65 @@
+/* nvtx.c - see nvtx.h. */
+#include "gpu/nvtx.h"
+
+#ifdef HAVE_NVTX
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <nvtx3/nvToolsExt.h>
+
+enum { NAME = 256 };
+
+/* NVTX has no question for this, but a push without a tool has no level. */
+bool nvtx_open(void)
+{
+    return nvtxRangePushA("SWP/open") >= 0;
+}
+
+void nvtx_begin(bool serial, const char *task, int64_t iteration, bool skipped)
+{
+    char name[NAME], number[32] = "";
+    if (iteration >= 0)
+        snprintf(number, sizeof number, "/iter%" PRId64, iteration);
+    snprintf(name, sizeof name, "SWP%s/%s%s%s", serial ? "_serial" : "", task, number,
+             skipped ? " [skip]" : "");
+    nvtxRangePushA(name);
+}
+
+void nvtx_end(void)
+{
+    nvtxRangePop();
+}
+
+void nvtx_name_thread(const char *name)
+{
+    nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), name);
+}
+
+#else
+
+bool nvtx_open(void)
+{
+    return false;
+}
+
+void nvtx_begin(bool serial, const char *task, int64_t iteration, bool skipped)
+{
+    (void)serial;
+    (void)task;
+    (void)iteration;
+    (void)skipped;
+}
+
+void nvtx_end(void)
+{
+}
+
+void nvtx_name_thread(const char *name)
+{
+    (void)name;
+}
+
+#endif
