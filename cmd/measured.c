@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "gpu/tally.h"
 
 enum { BAR = 20 };
 
@@ -137,6 +138,10 @@ void measured_print(const struct measured *measured, bool quiet, FILE *out)
     print_answers(measured, out);
     if (!quiet)
         print_streams(measured->result, out);
+    if (measured->stats) {
+        fputc('\n', out);
+        tally_print(measured->result->stats, measured->result->stat_count, out);
+    }
     print_blocked(measured->result, out);
 }
 
@@ -234,6 +239,21 @@ static void write_blocked(const struct runtime_result *result, struct json *json
     json_end_array(json);
 }
 
+static void write_stats(const struct runtime_result *result, struct json *json)
+{
+    json_key(json, "stats");
+    json_begin_object(json);
+    for (size_t i = 0; i < result->stat_count; i++) {
+        json_key(json, result->stats[i].name);
+        json_begin_object(json);
+        json_put_int(json, "calls", result->stats[i].calls);
+        json_put_int(json, "device_ns", result->stats[i].device_ns);
+        json_put_int(json, "host_ns", result->stats[i].host_ns);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
 static void write_figures(const struct runtime_result *result, struct json *json)
 {
     json_put_int(json, "iterations", result->iterations);
@@ -264,6 +284,8 @@ void measured_write(const struct measured *measured, struct json *json)
     write_streams(result, json);
     if (ranks > 1)
         write_ranks(result, ranks, json);
+    if (measured->stats)
+        write_stats(result, json);
     json_key(json, "run");
     if (result->run < 0)
         json_null(json);

@@ -13,6 +13,7 @@ struct measured {
     const struct plan *plan;
     const struct runtime_options *options;
     const struct runtime_result *result;
+    bool stats; /* calls and times by name, too */
 };
 
 /* Text; `quiet` leaves out the streams. */

@@ -42,6 +42,7 @@ struct request {
     struct runtime_options runtime;
     struct launch launch;
     bool processes; /* one a rank */
+    bool stats;
     struct text_list shortcuts;
     int driver;          /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
     const char *witness; /* a store; NULL: a plan is run */
@@ -120,7 +121,7 @@ static enum status run_driver(struct app *app, struct request *request, const st
     }
     if (status != STATUS_OK && status != STATUS_VIOLATED)
         return status;
-    enum status shown = show(app, &(struct measured){plan, &options, &result});
+    enum status shown = show(app, &(struct measured){plan, &options, &result, request->stats});
     runtime_result_fini(&result);
     return app_worse(status, shown);
 }
@@ -325,6 +326,7 @@ static enum status check_profile(struct app *app, const struct request *request)
                         : runtime->max_depth           ? "max-depth"
                         : request->processes           ? "processes"
                         : request->shortcuts.count > 0 ? "shortcut"
+                        : request->stats               ? "stats"
                         : request->witness             ? "replay"
                                                        : NULL;
     if (other)
@@ -376,6 +378,8 @@ static enum status run(struct app *app, int argc, char **argv)
          &request.shortcuts, 0, 0},
         {"profile", 0, NULL, "exposed time of each task: serial runs, each left out in turn",
          OPTION_FLAG, &profile, 0, 0},
+        {"stats", 0, NULL, "calls and times of each task, or kind of operation", OPTION_FLAG,
+         &request.stats, 0, 0},
         {"db", 0, "FILE", "store the trace", OPTION_TEXT, &runtime->db, 0, 0},
         {"replay", 0, "FILE", "make a witness in a store happen, step by step; no PLAN then",
          OPTION_TEXT, &request.witness, 0, 0},
@@ -421,7 +425,7 @@ static enum status run(struct app *app, int argc, char **argv)
     runtime->stop = &stop_wish;
     bool said = request.driver >= 0 || iterations >= 0 || ranks || max_depth || runtime->serial ||
                 request.shortcuts.count > 0 || no_check || request.processes || one_process ||
-                request.launch.name;
+                request.launch.name || request.stats;
     status = check_replay(app, &request, said, &arguments);
     if (status == STATUS_OK && profile)
         status = check_profile(app, &request);

@@ -63,7 +63,8 @@ static enum status allocate(struct ledger *ledger, struct diag *diag)
     ledger->instances = calloc(tasks, sizeof *ledger->instances);
     ledger->retired = calloc((size_t)p->ranks, sizeof *ledger->retired);
     if (!ledger->agents || !ledger->recent || !ledger->busy_ns || !ledger->device_ns ||
-        !ledger->host_ns || !ledger->instances || !ledger->retired)
+        !ledger->host_ns || !ledger->instances || !ledger->retired ||
+        !tally_open(&ledger->tally, p))
         return diag_no_memory(diag);
     return STATUS_OK;
 }
@@ -92,6 +93,7 @@ void ledger_close(struct ledger *ledger)
     store_close(ledger->store, &unheard);
     diag_fini(&unheard);
     diag_fini(&ledger->diag);
+    tally_close(&ledger->tally);
     free(ledger->agents);
     free(ledger->recent);
     free(ledger->known);
@@ -232,6 +234,7 @@ static int64_t host_op(struct ledger *ledger, int thread, const struct log_entry
                               .start_ns = entry->begin_ns,
                               .end_ns = entry->end_ns};
     host_figures(ledger, rank, op, entry);
+    tally_host(&ledger->tally, entry->op, entry->end_ns - entry->begin_ns);
     if (op->kind == OP_HOST || is_work(op->kind)) {
         span.task = op_name(p, op, name);
         int64_t id = add_span(ledger, agent, &span);
@@ -319,6 +322,7 @@ void ledger_device(struct ledger *ledger, const struct log_entry *entry, int64_t
     ledger->finished++;
     if (is_work(op->kind)) {
         device_figures(ledger, op, span.end_ns - span.start_ns);
+        tally_device(&ledger->tally, entry->op, span.end_ns - span.start_ns);
         span.task = op_name(p, op, name);
         int64_t id = add_span(ledger, agent, &span);
         add_edge(ledger, from, id, EDGE_LAUNCH);
@@ -503,7 +507,8 @@ bool ledger_figures(struct ledger *ledger, struct runtime_result *result)
     result->tasks = ledger->tasks;
     result->streams =
         ARENA_ARRAY(&result->arena, (size_t)p->stream_count + 1, struct runtime_stream);
-    if (!result->streams || !iteration_times(ledger, &result->iteration))
+    if (!result->streams || !iteration_times(ledger, &result->iteration) ||
+        !tally_list(&ledger->tally, result))
         return false;
     for (int s = 0; s < p->stream_count; s++) {
         const char *name = arena_strdup(&result->arena, p->streams[s].name);

@@ -10,6 +10,7 @@
 #define SWSIM_LEDGER_H
 
 #include "gpu/journal.h"
+#include "gpu/tally.h"
 
 struct ledger {
     const struct program *program;
@@ -32,9 +33,10 @@ struct ledger {
     /* figures */
     int64_t *busy_ns;                         /* [stream] */
     int64_t *device_ns, *host_ns, *instances; /* [task], of the lowest rank */
-    int64_t finished;                         /* device operations */
-    int64_t tasks;                            /* of those, that are the work of a task */
-    int64_t *retired_ns;                      /* of the lowest rank */
+    struct tally tally;
+    int64_t finished;    /* device operations */
+    int64_t tasks;       /* of those, that are the work of a task */
+    int64_t *retired_ns; /* of the lowest rank */
     size_t retired_count, retired_cap;
     int64_t *retired; /* [rank]: how many iterations */
     int64_t last_admitted_ns;

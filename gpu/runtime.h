@@ -95,6 +95,13 @@ struct runtime_stream {
     int64_t busy_ns; /* work ran */
 };
 
+/* What was done under one name, over all ranks (gpu/tally.h). */
+struct runtime_stat {
+    const char *name;
+    int64_t calls;
+    int64_t device_ns, host_ns;
+};
+
 /* Mean and order statistics of the times between retirements on the lowest rank; the fill (up to the
    first retirement) is left out. 0 with fewer than two iterations. */
 struct runtime_times {
@@ -122,6 +129,8 @@ struct runtime_result {
                           of its tasks' mean CPU and device times; 0: not known */
     struct runtime_stream *streams;
     size_t stream_count;
+    struct runtime_stat *stats; /* by name */
+    size_t stat_count;
     int64_t run;       /* in the store; -1: none */
     int64_t log_bytes; /* the most that was logged and not read by the journal */
     /* legal: unknown where it was not asked for, and where an aborted run ended in the middle of

@@ -94,6 +94,18 @@ check "unchecked runs say nothing about legality" \
 check "a plan from standard input" sh -c '"$1" -n 5 - <"$2" >/dev/null' sh "$SWRUN" "$dir/quick.yaml"
 check "a bad plan" exits 3 "$SWRUN" /dev/null
 check "a plan that is not there" exits 2 "$SWRUN" "$dir/none.yaml"
+check "--stats: a row a task" prints 0 '^Copy  *40  ' "$SWRUN" -n 20 --stats "$dir/quick.yaml"
+check "also in JSON" prints 0 '"stats":{"Copy":{"calls":40,"device_ns":[1-9]' "$SWRUN" -n 20 --stats --json "$dir/quick.yaml"
+check "only if asked for" sh -c '"$1" -n 2 --json "$2" >"$3" && ! grep -q "\"stats\"" "$3"' sh "$SWRUN" "$dir/quick.yaml" "$dir/out"
+if [ -x "$SWSIM" ]; then
+    "$SWSIM" generate zbv --ranks=2 --microbatches=4 >"$dir/pp.yaml"
+    check "rank programs: kinds of actions" prints 0 '^forward_chunk  *16 ' "$SWRUN" --stats "$dir/pp.yaml"
+    check "split backward, messages" sh -c 'for name in backward_input backward_weight send recv; do
+        grep -q "^$name  *[1-9]" "$1" || { cat "$1"; exit 1; }; done' sh "$dir/out"
+else
+    skip "no swsim here to generate rank programs"
+fi
+check "also from processes" prints 0 '^Copy  *10  ' "$SWRUN" -n 5 --processes --stats "$dir/quick.yaml"
 check "--profile tells exposed times" prints 0 'Copy  .* ms .*%' "$SWRUN" -n 3 --profile "$dir/quick.yaml"
 check "also in JSON" prints 0 '"exposed_ns":{"Copy":[0-9].*"Meet":' "$SWRUN" -n 3 --profile --json "$dir/quick.yaml"
 check "--profile is serial" complains 2 'found --driver' "$SWRUN" --profile --driver=clock "$dir/quick.yaml"
