@@ -146,6 +146,8 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
         return status;
     engine->has_variant = true;
     status = variant_init(&engine->variant, &engine->plan, serial, pipe->device, diag);
+    if (!status && serial && pipe->loose)
+        engine->variant.plan.pipeline.retire = RETIRE_SUBMIT;
     if (!status)
         status = program_build(&engine->variant.plan, &build, &engine->program, diag);
     if (!status)
@@ -299,7 +301,10 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
     int64_t iteration;
     for (int rank = 0; rank < engine->program->ranks; rank++) {
         struct run_thread *driver = driver_of(engine, rank);
-        prepare(engine, rank, drive_admitted(driver), number, batches ? batches[rank] : NULL);
+        int64_t admitted = drive_admitted(driver);
+        if (!drive_make_room(driver, admitted))
+            return failure(engine, diag);
+        prepare(engine, rank, admitted, number, batches ? batches[rank] : NULL);
         if (!drive_enqueue(driver))
             return failure(engine, diag);
     }

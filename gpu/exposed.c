@@ -3,7 +3,8 @@
  *
  * Source: TaskProfiler of the SWPipeline reference. Four phases: warm up; the baseline, the median of
  * rounds of serial iterations; the same with each task short-cut in turn; exposed(T) = max(0, baseline -
- * median with T short-cut).
+ * median with T short-cut). Within a round nobody waits for the device: an iteration is over when it has
+ * been submitted (`loose`), so that a task whose launch hides behind the device's work is not exposed.
  */
 #include "gpu/swpipe_impl.h"
 
@@ -32,11 +33,14 @@ static double now_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* The device has finished all of them in the end. */
 static enum swpipe_status iterate(struct swpipe *pipe, void *const *batches, int count)
 {
     enum swpipe_status status = SWPIPE_OK;
     for (int i = 0; i < count && status == SWPIPE_OK; i++)
         status = swpipe_run_one_serial(pipe, batches, i);
+    if (status == SWPIPE_OK && count > 0)
+        status = swpipe_finish(pipe, engine_sync(&pipe->serial, &pipe->diag));
     return status;
 }
 
@@ -90,104 +94,88 @@ static enum status check(struct swpipe *pipe, const struct swpipe_profile_option
     return STATUS_OK;
 }
 
-/* Tasks in topological order, none measured yet. */
-static enum status list_tasks(struct swpipe *pipe)
+/* Tasks in topological order, none measured yet, once for each of `profiles`. */
+static enum status list_tasks(struct swpipe *pipe, size_t profiles)
 {
     size_t count = pipe->plan.pipeline.task_count;
     int *order = calloc(count, sizeof *order);
-    enum status status =
-        order ? order_topological(&pipe->plan, order, &pipe->diag) : diag_no_memory(&pipe->diag);
-    for (size_t i = 0; i < count && !status; i++)
-        pipe->exposed[i] = (struct swpipe_exposed){pipe->plan.pipeline.tasks[order[i]].name, -1};
+    struct swpipe_exposed *exposed =
+        reallocarray(pipe->exposed, count * (profiles ? profiles : 1), sizeof *exposed);
+    pipe->exposed = exposed ? exposed : pipe->exposed;
+    enum status status = order && exposed ? order_topological(&pipe->plan, order, &pipe->diag)
+                                          : diag_no_memory(&pipe->diag);
+    for (size_t i = 0; i < count * profiles && !status; i++)
+        exposed[i] = (struct swpipe_exposed){pipe->plan.pipeline.tasks[order[i % count]].name, -1};
     free(order);
     return status;
 }
 
+/* One profile, whose tasks begin at `exposed`. */
 static enum swpipe_status measure_all(struct swpipe *pipe, void *const *batches,
                                       const struct swpipe_profile_options *options, double *rounds,
-                                      struct swpipe_profile *out)
+                                      struct swpipe_exposed *exposed, struct swpipe_profile *out)
 {
     size_t count = pipe->plan.pipeline.task_count;
     enum swpipe_status status = measure(pipe, batches, options, rounds, &out->baseline_seconds);
     for (size_t i = 0; i < count && status == SWPIPE_OK; i++) {
-        struct swpipe_exposed *exposed = &pipe->exposed[i];
-        bool on = pipe->shortcuts[swpipe_find_task(pipe, exposed->task)].on;
-        if (!on && !is_skipped(options, exposed->task))
-            status = measure_task(pipe, batches, options, rounds, out->baseline_seconds, exposed);
+        bool on = pipe->shortcuts[swpipe_find_task(pipe, exposed[i].task)].on;
+        if (!on && !is_skipped(options, exposed[i].task))
+            status =
+                measure_task(pipe, batches, options, rounds, out->baseline_seconds, &exposed[i]);
     }
-    out->tasks = pipe->exposed;
+    out->tasks = exposed;
     out->task_count = count;
     return status;
+}
+
+/* With nothing recorded, and iterations that do not wait for the device; as it was when it returns. */
+static enum swpipe_status measure_many(struct swpipe *pipe, void *const *const *batches,
+                                       size_t count, const struct swpipe_profile_options *options,
+                                       double *rounds, struct swpipe_profile *out)
+{
+    char *db = pipe->db;
+    pipe->db = NULL;
+    enum swpipe_status status = swpipe_record(pipe, NULL); /* what was recorded is a run */
+    pipe->loose = true;
+    for (size_t i = 0; i < count && status == SWPIPE_OK; i++)
+        status = measure_all(pipe, batches[i], options, rounds,
+                             pipe->exposed + i * pipe->plan.pipeline.task_count, &out[i]);
+    pipe->loose = false;
+    pipe->db = db;
+    enum status closed = swpipe_close_serial(pipe);
+    return status == SWPIPE_OK && closed ? swpipe_finish(pipe, closed) : status;
+}
+
+enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *batches,
+                                       size_t count, const struct swpipe_profile_options *options,
+                                       struct swpipe_profile *out)
+{
+    struct swpipe_profile_options filled = options ? *options : (struct swpipe_profile_options){0};
+    filled.warmup = filled.warmup ? filled.warmup : 3;
+    filled.measure = filled.measure ? filled.measure : 10;
+    filled.rounds = filled.rounds ? filled.rounds : 3;
+    enum status status = swpipe_must_be_open(pipe);
+    if (!status)
+        status = check(pipe, &filled);
+    if (!status)
+        status = list_tasks(pipe, count);
+    if (status)
+        return swpipe_finish(pipe, status);
+    double *rounds = calloc((size_t)filled.rounds, sizeof *rounds);
+    if (!rounds)
+        return swpipe_finish(pipe, diag_no_memory(&pipe->diag));
+    enum swpipe_status ended = measure_many(pipe, batches, count, &filled, rounds, out);
+    free(rounds);
+    return ended;
 }
 
 enum swpipe_status swpipe_profile(struct swpipe *pipe, void *const *batches,
                                   const struct swpipe_profile_options *options,
                                   struct swpipe_profile *out)
 {
-    struct swpipe_profile_options filled = options ? *options : (struct swpipe_profile_options){0};
-    filled.warmup = filled.warmup ? filled.warmup : 3;
-    filled.measure = filled.measure ? filled.measure : 10;
-    filled.rounds = filled.rounds ? filled.rounds : 3;
-    if (!pipe->exposed)
-        return swpipe_finish(pipe,
-                             diag_error(&pipe->diag, STATUS_USAGE, "the pipeline did not open"));
-    enum status status = check(pipe, &filled);
-    if (!status)
-        status = list_tasks(pipe);
-    if (status)
-        return swpipe_finish(pipe, status);
-    double *rounds = calloc((size_t)filled.rounds, sizeof *rounds);
-    if (!rounds)
-        return swpipe_finish(pipe, diag_no_memory(&pipe->diag));
     struct swpipe_profile profile = {0};
-    char *db = pipe->db; /* nothing of this is recorded */
-    pipe->db = NULL;
-    enum swpipe_status ended = swpipe_record(pipe, NULL);
-    if (ended == SWPIPE_OK)
-        ended = measure_all(pipe, batches, &filled, rounds, &profile);
-    pipe->db = db;
-    free(rounds);
-    if (ended == SWPIPE_OK)
+    enum swpipe_status status = swpipe_profile_many(pipe, &batches, 1, options, &profile);
+    if (status == SWPIPE_OK)
         *out = profile;
-    return ended;
-}
-
-/* ---- the report ------------------------------------------------------------------------------ */
-
-static void print_profile(const struct swpipe_profile *profile, FILE *out)
-{
-    double sum = 0, baseline = profile->baseline_seconds;
-    int width = 4;
-    for (size_t i = 0; i < profile->task_count; i++) {
-        int length = (int)strlen(profile->tasks[i].task);
-        width = length > width ? length : width;
-    }
-    fprintf(out, "Baseline serial iteration: %.3f ms\n\n", 1e3 * baseline);
-    fprintf(out, "%-*s  %12s  %10s\n", width, "Task", "Exposed", "% baseline");
-    for (size_t i = 0; i < profile->task_count; i++) {
-        const struct swpipe_exposed *task = &profile->tasks[i];
-        if (task->seconds < 0) {
-            fprintf(out, "%-*s  %12s\n", width, task->task, "skipped");
-            continue;
-        }
-        sum += task->seconds;
-        fprintf(out, "%-*s  %9.3f ms  %9.1f%%\n", width, task->task, 1e3 * task->seconds,
-                100 * task->seconds / baseline);
-    }
-    fprintf(out, "%-*s  %9.3f ms  %9.1f%%\n", width, "SUM", 1e3 * sum, 100 * sum / baseline);
-}
-
-char *swpipe_format_profile(struct swpipe *pipe, const struct swpipe_profile *profile)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (out)
-        print_profile(profile, out);
-    if (!out || fclose(out) != 0) {
-        free(text);
-        text = NULL;
-        swpipe_finish(pipe, diag_no_memory(&pipe->diag));
-    }
-    return text;
+    return status;
 }

@@ -85,7 +85,7 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
                                                   .ranks = pipe->ranks,
                                                   .serial = serial,
                                                   .replay = true,
-                                                  .db = path,
+                                                  .db = path[0] ? path : NULL,
                                                   .plan_text = recording->plan_text};
     const struct journal_config config = {.program = engine->program,
                                           .options = &recording->options,

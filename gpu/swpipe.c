@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "core/parse.h"
-#include "core/schedule.h"
 
 #define WAIT_TIMEOUT_NS     INT64_C(30000000000)
 #define PROGRESS_TIMEOUT_NS INT64_C(60000000000)
@@ -122,6 +121,11 @@ static enum status close_engine(struct swpipe *pipe, struct engine *engine)
     if (!usable)
         close_device(pipe);
     return status;
+}
+
+enum status swpipe_close_serial(struct swpipe *pipe)
+{
+    return close_engine(pipe, &pipe->serial);
 }
 
 /* The engine that is wanted, with the other one closed. */
@@ -267,7 +271,7 @@ void swpipe_close(struct swpipe *pipe)
 
 /* ---- pipelined ------------------------------------------------------------------------------- */
 
-static enum status must_be_open(struct swpipe *pipe)
+enum status swpipe_must_be_open(struct swpipe *pipe)
 {
     return pipe->exposed ? STATUS_OK
                          : diag_error(&pipe->diag, STATUS_USAGE, "the pipeline did not open");
@@ -275,7 +279,7 @@ static enum status must_be_open(struct swpipe *pipe)
 
 static enum status must_not_be_filled(struct swpipe *pipe, const char *what)
 {
-    enum status status = must_be_open(pipe);
+    enum status status = swpipe_must_be_open(pipe);
     if (!status && (pipe->state == PIPE_FILLED || pipe->state == PIPE_BROKEN))
         status = diag_error(&pipe->diag, STATUS_USAGE,
                             "%s while the pipeline is filled: drain it first", what);
@@ -325,7 +329,7 @@ static enum status progress(struct swpipe *pipe, const struct swpipe_source *sou
 {
     struct engine *engine = &pipe->pipelined;
     *iteration = -1;
-    enum status status = must_be_open(pipe);
+    enum status status = swpipe_must_be_open(pipe);
     if (status || pipe->state == PIPE_ENDED)
         return status;
     if (pipe->state == PIPE_IDLE)
@@ -355,7 +359,7 @@ enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_sour
 static enum status drain(struct swpipe *pipe)
 {
     int64_t retired = 0;
-    enum status status = must_be_open(pipe);
+    enum status status = swpipe_must_be_open(pipe);
     while (!status && pipe->state == PIPE_FILLED)
         status = progress(pipe, NULL, &retired);
     enum status closed = close_engine(pipe, &pipe->pipelined);
@@ -546,72 +550,6 @@ enum swpipe_status swpipe_enable_shortcut(struct swpipe *pipe, const char *task)
 enum swpipe_status swpipe_disable_shortcut(struct swpipe *pipe, const char *task)
 {
     return swpipe_finish(pipe, set_shortcut(pipe, task, false));
-}
-
-/* ---- tables ---------------------------------------------------------------------------------- */
-
-/* The plan with " [skip]" behind the names of tasks that are short-cut. */
-static enum status mark_skipped(struct swpipe *pipe, struct arena *arena, struct plan *out)
-{
-    size_t count = pipe->plan.pipeline.task_count;
-    struct task *tasks = ARENA_ARRAY(arena, count, struct task);
-    if (!tasks)
-        return diag_no_memory(&pipe->diag);
-    *out = pipe->plan;
-    out->pipeline.tasks = tasks;
-    for (size_t t = 0; t < count; t++) {
-        tasks[t] = pipe->plan.pipeline.tasks[t];
-        if (pipe->shortcuts[t].on)
-            tasks[t].name = arena_printf(arena, "%s [skip]", tasks[t].name);
-        if (!tasks[t].name)
-            return diag_no_memory(&pipe->diag);
-    }
-    return STATUS_OK;
-}
-
-static enum status print_table(struct swpipe *pipe, int periods, bool stages, FILE *out)
-{
-    struct arena arena;
-    struct plan plan;
-    arena_init(&arena, 0);
-    enum status status = mark_skipped(pipe, &arena, &plan);
-    if (!status && stages)
-        status = schedule_print_stages(&plan, out, &pipe->diag);
-    else if (!status)
-        status = schedule_print(&plan, periods ? periods : schedule_default_periods(&plan), out,
-                                &pipe->diag);
-    arena_fini(&arena);
-    return status;
-}
-
-static char *format_table(struct swpipe *pipe, int periods, bool stages)
-{
-    char *text = NULL;
-    size_t size;
-    enum status status = must_be_open(pipe);
-    FILE *out = status ? NULL : open_memstream(&text, &size);
-    if (!status && !out)
-        status = diag_no_memory(&pipe->diag);
-    if (!status)
-        status = print_table(pipe, periods, stages, out);
-    if (out && fclose(out) != 0 && !status)
-        status = diag_no_memory(&pipe->diag);
-    if (status) {
-        free(text);
-        text = NULL;
-    }
-    swpipe_finish(pipe, status);
-    return text;
-}
-
-char *swpipe_format_schedule(struct swpipe *pipe, int periods)
-{
-    return format_table(pipe, periods, false);
-}
-
-char *swpipe_format_stage_analysis(struct swpipe *pipe)
-{
-    return format_table(pipe, 0, true);
 }
 
 /* ---- inside a task --------------------------------------------------------------------------- */

@@ -41,6 +41,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -148,7 +149,7 @@ enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batch
 /* ---- traces ---------------------------------------------------------------------------------- */
 
 /* From now on runs are added to a trace store, a file that `swsim runs`, `render`, `predict --profile`
-   and `compare` read: from each fill to the end of the data, and from the first serial iteration to the
+   and `compare` read ("": into none, for swpipe_recorded and swpipe_format_stats): from each fill to the end of the data, and from the first serial iteration to the
    next call that is not one. NULL: no more. Not while the pipeline is filled. Kept are the device's
    times of each task, host spans of each worker, waits with their causes, and every step; when a run
    ends, its steps are replayed through the machine that `swsim verify` explores. The device part of a
@@ -159,7 +160,7 @@ enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file);
 
 /* What came of a recorded run. */
 struct swpipe_recorded {
-    int64_t run; /* in the store */
+    int64_t run; /* in the store; -1: in none */
     int64_t iterations, steps;
     int legal; /* 1: the plan allows what happened; 0: it does not; -1: it cannot be said, because
                         the run failed */
@@ -193,18 +194,38 @@ struct swpipe_profile_options {
     const char *const *skip;     /* tasks that cannot be left out */
     size_t skip_count;
 };
-/* Measure serial iterations with `batches`, then with each task short-cut in turn. Short-cuts that were
-   on stay on throughout. `options` may be NULL. *out is valid until the next profile or close. */
+/* Measure serial iterations with `batches`, then with each task short-cut in turn. The iterations of a
+   round follow each other without waiting for the device in between, only at the end. Short-cuts that
+   were on stay on throughout. `options` may be NULL. *out is valid until the next profile or close. */
 enum swpipe_status swpipe_profile(struct swpipe *pipe, void *const *batches,
                                   const struct swpipe_profile_options *options,
                                   struct swpipe_profile *out);
+/* One profile for each of `count` sets of batches, for data whose times differ; out: [count]. */
+enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *batches,
+                                       size_t count, const struct swpipe_profile_options *options,
+                                       struct swpipe_profile *out);
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Text for malloc's free. NULL: see swpipe_error. `periods` 0: enough to see the steady state. */
+/* Text for malloc's free. NULL: see swpipe_error. */
+/* Which iteration each task works on, period by period. `periods` 0: enough to see the steady state. */
 char *swpipe_format_schedule(struct swpipe *pipe, int periods);
+/* The least depth that can hold the stages; the enqueue order and what it may stall. */
 char *swpipe_format_stage_analysis(struct swpipe *pipe);
+/* Exposed time of each task, and its share of the baseline. */
 char *swpipe_format_profile(struct swpipe *pipe, const struct swpipe_profile *profile);
+/* Calls and times of each task in the last recorded run, over all ranks. */
+char *swpipe_format_stats(struct swpipe *pipe);
+/* A line that says what this pipeline is, and its schedule. */
+char *swpipe_format(struct swpipe *pipe);
+
+/* The same, written to `out`. */
+enum swpipe_status swpipe_print_schedule(struct swpipe *pipe, int periods, FILE *out);
+enum swpipe_status swpipe_print_stage_analysis(struct swpipe *pipe, FILE *out);
+enum swpipe_status swpipe_print_profile(struct swpipe *pipe, const struct swpipe_profile *profile,
+                                        FILE *out);
+enum swpipe_status swpipe_print_stats(struct swpipe *pipe, FILE *out);
+enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out);
 
 /* ---- inside a task --------------------------------------------------------------------------- */
 

@@ -35,13 +35,19 @@ struct swpipe {
     char *db;                 /* runs from now on go there; NULL: nowhere */
     struct recorded recorded; /* the last run that did */
 
-    struct swpipe_exposed *exposed; /* of the last profile */
-    struct diag diag;               /* of the last call */
+    struct swpipe_exposed *exposed; /* of the last profile; NULL: the pipeline did not open */
+    bool
+        loose; /* a serial iteration is over when it is submitted: several in a row are timed as one */
+    struct diag diag; /* of the last call */
     char error[1024];
 };
 
 /* The plan's task of this name, -1: none. */
 int swpipe_find_task(const struct swpipe *pipe, const char *name);
+/* STATUS_USAGE for one that could not be opened. */
+enum status swpipe_must_be_open(struct swpipe *pipe);
+/* Close the serial engine; the next serial iteration opens a new one. */
+enum status swpipe_close_serial(struct swpipe *pipe);
 /* End a call: the status for the caller, its words for swpipe_error. */
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status);
 

@@ -433,9 +433,72 @@ static void test_profile(void)
               strstr(report, "skipped"),
           "and a report");
     free(report);
+    void *const *many[] = {&batch, &batch};
+    struct swpipe_profile profiles[2] = {{0}};
+    check(swpipe_profile_many(pipe, many, 2, &options, profiles) == SWPIPE_OK &&
+              profiles[0].task_count == 3 && profiles[1].baseline_seconds > 0 &&
+              profiles[0].tasks != profiles[1].tasks && profiles[0].tasks[1].seconds >= 0 &&
+              profiles[1].tasks[2].seconds == -1,
+          "profiles of several batches: %s", swpipe_error(pipe));
+    model.done = 0;
+    check(swpipe_run_one_serial(pipe, &batch, 3) == SWPIPE_OK && model.done == 1,
+          "a serial iteration is finished again when it returns");
     options.skip = (const char *[]){"Stpe"};
     check(swpipe_profile(pipe, &batch, &options, &profile) == SWPIPE_INPUT, "a wrong name: %s",
           swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
+static bool has_line(const char *text, const char *line)
+{
+    bool has = text && strstr(text, line);
+    if (!has)
+        tap_note("nothing like '%s' in: %s", line, text ? text : "(nothing)");
+    return has;
+}
+
+static void test_tables(void)
+{
+    struct model model;
+    struct numbers numbers = {0, 10, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_recorded recorded;
+    char *printed = NULL;
+    size_t size;
+    reset(&model);
+    struct swpipe *pipe = open_with(&model, SWPIPE_CLOCK, 0);
+    check(!swpipe_format_stats(pipe) && has_line(swpipe_error(pipe), "no run has been recorded"),
+          "no statistics yet: %s", swpipe_error(pipe));
+    check(swpipe_record(pipe, "") == SWPIPE_OK && swpipe_run(pipe, &source, NULL) == SWPIPE_OK &&
+              swpipe_recorded(pipe, &recorded) == SWPIPE_OK && recorded.legal == 1 &&
+              recorded.run == -1,
+          "a run is judged without being stored: %s", swpipe_error(pipe));
+    char *stats = swpipe_format_stats(pipe);
+    check(has_line(stats, "Forward         10  ") && has_line(stats, "device (ms)"),
+          "statistics: calls and times");
+    swpipe_enable_shortcut(pipe, "Load");
+    char *whole = swpipe_format(pipe);
+    check(has_line(whole, "clock(plan=little, device=host, ranks=1, depth=2, "
+                          "tasks=[Load, Forward, Step], shortcuts=[Load])") &&
+              has_line(whole, "Load [skip]"),
+          "what the pipeline is, in one line and its schedule");
+    FILE *out = open_memstream(&printed, &size);
+    check(out && swpipe_print(pipe, out) == SWPIPE_OK &&
+              swpipe_print_schedule(pipe, 3, out) == SWPIPE_OK &&
+              swpipe_print_stage_analysis(pipe, out) == SWPIPE_OK &&
+              swpipe_print_stats(pipe, out) == SWPIPE_OK,
+          "tables are printed: %s", swpipe_error(pipe));
+    fclose(out);
+    check(printed && strncmp(printed, whole, strlen(whole)) == 0 && has_line(printed, "LDS = 2") &&
+              has_line(printed, stats),
+          "as they are formatted");
+    out = fopen("/dev/full", "w");
+    check(out && swpipe_print(pipe, out) == SWPIPE_SYSTEM, "a full disk is noticed: %s",
+          swpipe_error(pipe));
+    fclose(out);
+    free(stats);
+    free(whole);
+    free(printed);
     swpipe_close(pipe);
 }
 
@@ -710,6 +773,7 @@ int main(void)
     test_serial();
     test_shortcut();
     test_profile();
+    test_tables();
     test_ranks();
     test_record_refusals();
     test_record_kinds();
