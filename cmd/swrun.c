@@ -14,6 +14,7 @@
 #include "measured.h"
 #include "options.h"
 #include "replayed.h"
+#include "shortcut.h"
 
 #include "core/parse.h"
 #include "core/print.h"
@@ -65,30 +66,19 @@ static enum status unknown_task(struct app *app, const struct plan *plan, const 
                       nearest ? "'?" : "");
 }
 
-/* The task stays where it is in the order of things, but does nothing. */
-static void empty_task(struct task *task)
+static enum status check_shortcuts(struct app *app, const struct request *request,
+                                   const struct plan *plan)
 {
-    task->time_ns = task->host_time_ns = 0;
-    task->sm = 0;
-    task->host_sync = HOST_SYNC_NONE;
-    if (task->work.kind != WORK_HOST)
-        task->work = (struct work){.kind = WORK_SPIN, .comm = -1};
-    else
-        task->work.time_ns = 0;
-}
-
-static enum status shortcut(struct app *app, struct plan *plan, const char *name)
-{
-    int task = plan_find_task(plan, name);
-    if (plan->form != FORM_PIPELINE)
+    if (request->shortcuts.count > 0 && plan->form != FORM_PIPELINE)
         return diag_error(&app->diag, STATUS_USAGE,
                           "--shortcut: only plans of the pipeline form have tasks");
-    if (task < 0)
-        return unknown_task(app, plan, name);
-    empty_task(&plan->pipeline.tasks[task]);
-    for (size_t i = 0; i < plan->pipeline.override_count; i++)
-        if (plan->pipeline.overrides[i].tasks)
-            empty_task(&plan->pipeline.overrides[i].tasks[task]);
+    if (request->shortcuts.count > 0 && request->processes)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--shortcut: the results are kept in one process, but every rank is to "
+                          "have its own");
+    for (size_t i = 0; i < request->shortcuts.count; i++)
+        if (plan_find_task(plan, request->shortcuts.items[i]) < 0)
+            return unknown_task(app, plan, request->shortcuts.items[i]);
     return STATUS_OK;
 }
 
@@ -106,12 +96,29 @@ static enum status show(struct app *app, const struct measured *measured)
     return json_close(&json, &app->diag);
 }
 
+static enum status run_shortcut(struct app *app, struct request *request, const struct plan *plan,
+                                const struct runtime_options *options)
+{
+    const struct shortcut_run how = {request->shortcuts.items, request->shortcuts.count,
+                                     options->stop};
+    const struct runtime_result *result;
+    struct swpipe *pipe;
+    enum status status = shortcut_run(app, plan, options, &how, &pipe, &result);
+    if (result && (status == STATUS_OK || status == STATUS_VIOLATED))
+        status =
+            app_worse(status, show(app, &(struct measured){plan, options, result, request->stats}));
+    shortcut_close(pipe);
+    return status;
+}
+
 static enum status run_driver(struct app *app, struct request *request, const struct plan *plan,
                               enum driver driver)
 {
     struct runtime_options options = request->runtime;
     struct runtime_result result;
     options.driver = driver;
+    if (request->shortcuts.count > 0)
+        return run_shortcut(app, request, plan, &options);
     enum status status = request->processes
                              ? launch_run(&request->launch, plan, &options, &result, &app->diag)
                              : runtime_run(plan, &options, &result, &app->diag);
@@ -152,8 +159,7 @@ static enum status run_plan(struct app *app, struct request *request, struct pla
 {
     char *text = NULL;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < request->shortcuts.count && status == STATUS_OK; i++)
-        status = shortcut(app, plan, request->shortcuts.items[i]);
+    status = check_shortcuts(app, request, plan);
     if (status == STATUS_OK && request->runtime.db)
         status = plan_text(plan, &text, &app->diag);
     request->runtime.plan_text = text;
@@ -374,7 +380,8 @@ static enum status run(struct app *app, int argc, char **argv)
          OPTION_INTEGER, &max_depth, 1, PLAN_MAX_DEPTH},
         {"serial", 0, NULL, "one task after another, as a baseline", OPTION_FLAG, &runtime->serial,
          0, 0},
-        {"shortcut", 0, "TASK", "leave out what TASK does; may be repeated", OPTION_LIST,
+        {"shortcut", 0, "TASK",
+         "put TASK's first results back instead of running it; may be repeated", OPTION_LIST,
          &request.shortcuts, 0, 0},
         {"profile", 0, NULL, "exposed time of each task: serial runs, each left out in turn",
          OPTION_FLAG, &profile, 0, 0},

@@ -118,19 +118,28 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
     return run_start_threads(&engine->run, diag);
 }
 
-/* The plan as it is for the tasks that are functions, or may become one. */
+/* Results of a task are put back only if all ranks have them. */
+static enum done_by done_by(const struct swpipe *pipe, size_t task)
+{
+    size_t count = pipe->plan.pipeline.task_count;
+    bool on = pipe->shortcuts[task].on, saved = on;
+    for (int rank = 0; rank < pipe->ranks; rank++)
+        saved = saved && pipe->shortcuts[(size_t)rank * count + task].saved;
+    return saved && pipe->db ? BY_COPY : on || pipe->tasks[task].function ? BY_FUNCTION : BY_PLAN;
+}
+
+/* The plan as it is for the tasks that are functions, or short-cut. */
 static enum status adapt_plan(struct engine *engine, struct diag *diag)
 {
     const struct swpipe *pipe = engine->pipe;
     size_t count = pipe->plan.pipeline.task_count;
-    bool *is_function = ARENA_ARRAY(&engine->arena, count, bool);
-    if (!is_function)
+    enum done_by *by = ARENA_ARRAY(&engine->arena, count, enum done_by);
+    if (!by)
         return diag_no_memory(diag);
     for (size_t t = 0; t < count; t++)
-        is_function[t] = pipe->tasks[t].function || pipe->shortcuts[t].on;
-    return recording_plan(&pipe->plan, is_function, &engine->arena, &engine->plan)
-               ? STATUS_OK
-               : diag_no_memory(diag);
+        by[t] = done_by(pipe, t);
+    return recording_plan(&pipe->plan, by, &engine->arena, &engine->plan) ? STATUS_OK
+                                                                          : diag_no_memory(diag);
 }
 
 enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial, struct diag *diag)

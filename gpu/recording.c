@@ -3,35 +3,44 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/print.h"
 #include "gpu/swpipe_impl.h"
 
 /* ---- the plan that is kept ------------------------------------------------------------------- */
 
-static struct task *without_slots(const struct task *tasks, size_t count, const bool *is_function,
-                                  struct arena *arena)
+static void adapt(struct task *task, enum done_by by)
+{
+    if (by != BY_PLAN)
+        task->sm = 0;
+    if (by == BY_COPY && task->work.comm >= 0)
+        task->work = (struct work){.kind = WORK_SPIN, .comm = -1};
+}
+
+static struct task *adapted(const struct task *tasks, size_t count, const enum done_by *by,
+                            struct arena *arena)
 {
     struct task *copy = ARENA_ARRAY(arena, count, struct task);
     for (size_t t = 0; copy && t < count; t++) {
         copy[t] = tasks[t];
-        copy[t].sm = is_function[t] ? 0 : copy[t].sm;
+        adapt(&copy[t], by[t]);
     }
     return copy;
 }
 
-bool recording_plan(const struct plan *plan, const bool *is_function, struct arena *arena,
+bool recording_plan(const struct plan *plan, const enum done_by *by, struct arena *arena,
                     struct plan *out)
 {
     struct pipeline *pipeline = &out->pipeline;
     bool any = false;
     *out = *plan;
     for (size_t t = 0; t < pipeline->task_count; t++)
-        any = any || is_function[t];
+        any = any || by[t] != BY_PLAN;
     if (!any)
         return true;
     out->machine.lazy_load = false;
-    pipeline->tasks = without_slots(pipeline->tasks, pipeline->task_count, is_function, arena);
+    pipeline->tasks = adapted(pipeline->tasks, pipeline->task_count, by, arena);
     struct rank_override *overrides =
         ARENA_ARRAY(arena, pipeline->override_count + 1, struct rank_override);
     if (!pipeline->tasks || !overrides)
@@ -40,13 +49,23 @@ bool recording_plan(const struct plan *plan, const bool *is_function, struct are
         overrides[i] = pipeline->overrides[i];
         if (!overrides[i].tasks)
             continue;
-        overrides[i].tasks =
-            without_slots(overrides[i].tasks, pipeline->task_count, is_function, arena);
+        overrides[i].tasks = adapted(overrides[i].tasks, pipeline->task_count, by, arena);
         if (!overrides[i].tasks)
             return false;
     }
     pipeline->overrides = overrides;
     return true;
+}
+
+/* Is there a short-cut whose results are yet to be kept, of something that others take part in? */
+static bool keeps_meeting(const struct swpipe *pipe)
+{
+    size_t count = pipe->plan.pipeline.task_count;
+    for (size_t i = 0; i < (size_t)pipe->ranks * count; i++)
+        if (pipe->shortcuts[i].on && !pipe->shortcuts[i].saved &&
+            pipe->plan.pipeline.tasks[i % count].work.comm >= 0)
+            return true;
+    return false;
 }
 
 static enum status print_plan(const struct plan *plan, char **out, struct diag *diag)
@@ -75,8 +94,10 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
     struct swpipe *pipe = engine->pipe;
     struct run *run = &engine->run;
     recording->ends = calloc((size_t)pipe->ranks, sizeof *recording->ends);
-    enum status status = recording->ends ? print_plan(&engine->plan, &recording->plan_text, diag)
-                                         : diag_no_memory(diag);
+    recording->device = strdup(device_description(pipe->devices[0]));
+    enum status status = recording->ends && recording->device
+                             ? print_plan(&engine->plan, &recording->plan_text, diag)
+                             : diag_no_memory(diag);
     if (status)
         return status;
     recording->options = (struct runtime_options){.device = pipe->device,
@@ -84,7 +105,7 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
                                                   .iterations = -1,
                                                   .ranks = pipe->ranks,
                                                   .serial = serial,
-                                                  .replay = true,
+                                                  .replay = !keeps_meeting(pipe),
                                                   .db = path[0] ? path : NULL,
                                                   .plan_text = recording->plan_text};
     const struct journal_config config = {.program = engine->program,
@@ -139,6 +160,9 @@ static enum status conclude(struct recording *recording, struct recorded *out, s
     out->result.duration_ns = recording->duration_ns;
     arena_init(&out->result.arena, 0);
     out->is = true;
+    out->result.device = arena_strdup(&out->result.arena, recording->device);
+    if (!out->result.device)
+        return diag_no_memory(said);
     enum status status = journal_end(recording->journal, &end, &out->result, said);
     if (status != STATUS_VIOLATED)
         return status;
@@ -161,6 +185,7 @@ enum status recording_close(struct recording *recording, struct recorded *out, s
     }
     journal_close(recording->journal);
     free(recording->plan_text);
+    free(recording->device);
     free(recording->ends);
     *recording = (struct recording){0};
     return status;

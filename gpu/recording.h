@@ -6,7 +6,9 @@
  * the end of the data, or a sequence of serial iterations. Its number of iterations is known at its
  * end only. Where a task is a function its log has one entry for all the function did on the device
  * (gpu/called.c); the plan that is kept is the plan with what is known of functions: nothing holds
- * residency slots for them, nothing is loaded lazily (recording_plan).
+ * residency slots for them, nothing is loaded lazily (recording_plan). A collective or message whose kept
+ * results are put back meets nobody: it is some device work. A run in which such results are being kept
+ * is neither one nor the other, and cannot be judged.
  *
  *     recording_open    after run_open, before the threads start
  *     recording_stop    all threads have ended, the device is idle or aborted
@@ -22,7 +24,7 @@ struct engine;
 struct recording {
     struct journal *journal; /* NULL: this run is not recorded */
     struct runtime_options options;
-    char *plan_text;
+    char *plan_text, *device;
     int64_t *ends; /* [ranks] */
     int64_t start_ns, duration_ns;
     bool complete;
@@ -35,9 +37,12 @@ struct recorded {
     char why[512]; /* it was not legal; "" */
 };
 
-/* `plan` with what is known of the tasks for which `is_function` is set ([task]); shares its memory and
-   `arena`'s. False: memory. */
-bool recording_plan(const struct plan *plan, const bool *is_function, struct arena *arena,
+/* What does a task's work: the plan, a function of which nothing is known, a copy of kept results. */
+enum done_by { BY_PLAN, BY_FUNCTION, BY_COPY };
+
+/* `plan` with what is known of who does its tasks' work ([task]); shares its memory and `arena`'s. False:
+   memory. */
+bool recording_plan(const struct plan *plan, const enum done_by *by, struct arena *arena,
                     struct plan *out);
 
 enum status recording_open(struct recording *recording, struct engine *engine, bool serial,

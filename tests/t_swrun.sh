@@ -106,6 +106,19 @@ else
     skip "no swsim here to generate rank programs"
 fi
 check "also from processes" prints 0 '^Copy  *10  ' "$SWRUN" -n 5 --processes --stats "$dir/quick.yaml"
+for driver in clock dataflow; do
+    check "--shortcut: a legal run without the task, $driver" \
+        prints 0 '"legal":true,"results_match_serial":null' \
+        "$SWRUN" -n 10 --driver=$driver --shortcut Copy --json "$dir/quick.yaml"
+    check "a collective is short-cut, too, $driver" \
+        prints 0 '"legal":true' "$SWRUN" -n 10 --driver=$driver --shortcut Meet --shortcut Copy --json "$dir/quick.yaml"
+done
+check "serially" prints 0 '"iterations":7,.*"legal":true' "$SWRUN" -n 7 --serial --shortcut Meet --json "$dir/quick.yaml"
+check "and stored" prints 0 'stored      run 1 in' "$SWRUN" -n 5 --shortcut Meet --db "$dir/short.db" "$dir/quick.yaml"
+check "it says on what" prints 0 "on host: threads" "$SWRUN" -n 5 --shortcut Meet "$dir/quick.yaml"
+check "and can be interrupted" ends_with 1 INT -- "$SWRUN" -n 1000000 --shortcut Meet "$dir/quick.yaml"
+check "a misspelt task" complains 2 "did you mean 'Copy'" "$SWRUN" --shortcut Cpoy "$dir/quick.yaml"
+check "short-cuts are of one process" complains 2 'one process' "$SWRUN" --processes --shortcut Copy "$dir/quick.yaml"
 check "--profile tells exposed times" prints 0 'Copy  .* ms .*%' "$SWRUN" -n 3 --profile "$dir/quick.yaml"
 check "also in JSON" prints 0 '"exposed_ns":{"Copy":[0-9].*"Meet":' "$SWRUN" -n 3 --profile --json "$dir/quick.yaml"
 check "--profile is serial" complains 2 'found --driver' "$SWRUN" --profile --driver=clock "$dir/quick.yaml"
