@@ -105,6 +105,7 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
                                       .devices = pipe->devices,
                                       .driven = true,
                                       .wait_ns = pipe->wait_ns,
+                                      .spin_ns = pipe->spin_ns,
                                       .functions = &engine->functions};
     engine->has_run = true;
     enum status status = run_open(&engine->run, engine->program, &config, diag);

@@ -16,7 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu/ledger.h"
 #include "gpu/ranks.h"
@@ -26,6 +29,7 @@ enum {
     REPLAY_STEPS = 1 << 20,     /* pending, about 75 MB: then the replay goes along with the run */
     REPLAY_SLICE = 1 << 16,     /* steps between two looks at whether to stop */
     REPLAY_LAG_NS = 1000000000, /* behind the clock, so that late steps are in their place */
+    WRITER_NICE = 10,
     HOST_TOLERANCE_NS = 0,
     CUDA_TOLERANCE_NS = 50000 /* the device's clock is another one */
 };
@@ -502,6 +506,8 @@ static void *write_journal(void *arg)
     struct journal *journal = arg;
     bool stop = false;
     pthread_setname_np(pthread_self(), "journal");
+    /* after those who run; that it is not allowed is no matter */
+    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WRITER_NICE);
     while (!stop) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);

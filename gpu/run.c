@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu/nvtx.h"
 
@@ -19,10 +20,43 @@ enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
 /* ---- waiting and waking ---------------------------------------------------------------------- */
 
+static void relax(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Look out for somebody who wakes this thread; with the lock held, but for the time of it. */
+static bool is_woken_soon(struct run_thread *self)
+{
+    struct run *run = self->run;
+    unsigned before = atomic_load_explicit(&self->woken, memory_order_relaxed);
+    if (run->spin_ns <= 0)
+        return false;
+    pthread_mutex_unlock(&run->lock);
+    int64_t end_ns = run_now(run) + run->spin_ns;
+    while (atomic_load_explicit(&self->woken, memory_order_relaxed) == before &&
+           !run_stopped(run) && run_now(run) < end_ns)
+        relax();
+    pthread_mutex_lock(&run->lock);
+    return atomic_load_explicit(&self->woken, memory_order_relaxed) != before || run_stopped(run);
+}
+
+/* With the lock held. */
+static void wake_thread(struct run_thread *thread)
+{
+    atomic_fetch_add_explicit(&thread->woken, 1, memory_order_relaxed);
+    pthread_cond_signal(&thread->wake);
+}
+
 void run_block(struct run_thread *self, const void *object)
 {
     self->awaits = object;
-    pthread_cond_wait(&self->wake, &self->run->lock);
+    if (!is_woken_soon(self))
+        pthread_cond_wait(&self->wake, &self->run->lock);
     self->awaits = NULL;
 }
 
@@ -39,23 +73,24 @@ bool run_block_until(struct run_thread *self, const void *object, int64_t deadli
     until.tv_sec += left_ns / 1000000000;
     until.tv_nsec = left_ns % 1000000000;
     self->awaits = object;
-    int error = pthread_cond_timedwait(&self->wake, &self->run->lock, &until);
+    bool woken = is_woken_soon(self) ||
+                 pthread_cond_timedwait(&self->wake, &self->run->lock, &until) != ETIMEDOUT;
     self->awaits = NULL;
-    return error != ETIMEDOUT;
+    return woken;
 }
 
 void run_wake(struct run *run, const void *object)
 {
     for (int t = 0; t < run->program->thread_count; t++)
         if (run->threads[t].awaits == object)
-            pthread_cond_signal(&run->threads[t].wake);
+            wake_thread(&run->threads[t]);
 }
 
 void run_wake_rank(struct run *run, int rank)
 {
     for (int t = 0; t < run->program->thread_count; t++)
         if (run->threads[t].awaits && run->threads[t].rank == rank)
-            pthread_cond_signal(&run->threads[t].wake);
+            wake_thread(&run->threads[t]);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -396,11 +431,25 @@ static enum status open_all(struct run *run, struct diag *diag)
     return status;
 }
 
+/* A thread that looks out takes a core from nobody, or does not. */
+static int64_t spin_time(const struct run *run)
+{
+    const struct program *p = run->program;
+    int streams = run->config.device == DEVICE_KIND_HOST ? p->stream_count : 0;
+    int threads =
+        (p->thread_count + streams) / p->ranks * (run_last_rank(run) - run_first_rank(run));
+    int64_t wanted_ns = run->config.spin_ns;
+    if (wanted_ns)
+        return wanted_ns > 0 ? wanted_ns : 0;
+    return sysconf(_SC_NPROCESSORS_ONLN) > threads ? RUN_SPIN_NS : 0;
+}
+
 enum status run_open(struct run *run, const struct program *program,
                      const struct run_config *config, struct diag *diag)
 {
     *run = (struct run){.program = program, .config = *config};
     run->watched = nvtx_open();
+    run->spin_ns = spin_time(run);
     enum status status = open_all(run, diag);
     if (run->watched)
         nvtx_end();

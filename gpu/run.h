@@ -16,7 +16,8 @@
  * policy. Sections under it are short: no device call, no sleep, no task runs there. So the host side's
  * steps have one order, and their logged times, taken under the lock, tell it. A thread that must wait
  * says for which object (`awaits`) and waits on a condition of its own; who changes an object wakes
- * exactly those. Lock order: a stream's gate before the lock, never the other way round; the device
+ * exactly those. Where there are more cores than threads it looks out for `spin_ns` before it sleeps: to
+ * be woken takes longer than most waits. Lock order: a stream's gate before the lock, never the other way round; the device
  * has its own locks below both.
  *
  * Every step of the machine that a thread makes is between run_begin_step and run_end_step, which let a
@@ -65,6 +66,7 @@ struct run_thread {
     bool started;
     pthread_cond_t wake;
     const void *awaits;     /* the object it is blocked on, NULL: none; under the lock */
+    atomic_uint woken;      /* so many times */
     struct instance *queue; /* WORKER: a ring of queue_cap; under the lock */
     int queue_cap, queue_first, queue_count;
     struct instance current; /* WORKER */
@@ -125,6 +127,8 @@ struct run_functions {
     void *arg;
 };
 
+enum { RUN_SPIN_NS = 20000 };
+
 struct run_config {
     enum device_kind device;
     struct rendezvous
@@ -142,6 +146,7 @@ struct run_config {
     bool driven;                   /* no driver threads: see drive_enqueue, drive_retire */
     int64_t wait_ns; /* a task that waits longer for another one's CPU part, or for its
                                        turn, fails the run; 0: no limit */
+    int64_t spin_ns; /* before it sleeps; 0: RUN_SPIN_NS where cores are plenty; -1: never */
     const struct run_functions *functions; /* NULL: all tasks do the plan's work */
     struct gate *gate;                     /* forces the steps into an order; NULL: nobody does */
 };
@@ -162,6 +167,7 @@ struct run {
     int64_t *part_bytes;        /* beside program->parts */
     struct journal *journal;    /* NULL: not recorded */
     bool watched;               /* by a profiler (nvtx.h) */
+    int64_t spin_ns;
 
     pthread_mutex_t lock;
     pthread_cond_t watch; /* a thread ended, or the run stopped */

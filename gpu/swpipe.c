@@ -212,11 +212,12 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
         return status;
     size_t tasks = pipe->plan.pipeline.task_count;
     if (config->ranks < 0 || config->max_depth < 0 || config->wait_timeout_ns < -1 ||
-        config->progress_timeout_ns < -1)
+        config->spin_ns < -1 || config->progress_timeout_ns < -1)
         return diag_error(&pipe->diag, STATUS_USAGE,
                           "ranks, max_depth and timeouts are not negative");
     pipe->ranks = config->ranks ? config->ranks : pipe->plan.ranks;
     pipe->max_depth = config->max_depth;
+    pipe->spin_ns = config->spin_ns;
     pipe->driver = config->driver == SWPIPE_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
     pipe->device = config->device == SWPIPE_CUDA ? DEVICE_KIND_CUDA : DEVICE_KIND_HOST;
     pipe->wait_ns = config->wait_timeout_ns == -1 ? 0

@@ -98,9 +98,11 @@ struct swpipe_config {
     size_t task_count;
     enum swpipe_driver driver;
     enum swpipe_device device;
-    int ranks;                   /* instead of the plan's */
-    int max_depth;               /* data-flow: iterations in flight, instead of the plan's */
-    int64_t wait_timeout_ns;     /* a task waits for another one, or its turn: 30 s; -1: no limit */
+    int ranks;               /* instead of the plan's */
+    int max_depth;           /* data-flow: iterations in flight, instead of the plan's */
+    int64_t wait_timeout_ns; /* a task waits for another one, or its turn: 30 s; -1: no limit */
+    int64_t spin_ns;         /* a thread that waits looks out for so long before it sleeps: 20 us
+                                    where there are more cores than threads; -1: not at all */
     int64_t progress_timeout_ns; /* swpipe_progress waits for an iteration: 60 s; -1: no limit */
 };
 

@@ -22,6 +22,7 @@ struct swpipe {
     enum driver driver;
     enum device_kind device;
     int ranks, max_depth;
+    int64_t spin_ns;              /* as run_config */
     int64_t wait_ns, progress_ns; /* 0, DEVICE_FOREVER: no limit */
 
     struct device_world *world; /* opened when it is first needed, and after an abort */
