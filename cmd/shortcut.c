@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "core/print.h"
 #include "gpu/swpipe_impl.h"
 
 static enum status check(struct app *app, struct swpipe *pipe, enum swpipe_status status)
@@ -39,7 +40,7 @@ static enum status open_pipe(struct app *app, const struct plan *plan,
                              const struct runtime_options *options, struct swpipe **pipe)
 {
     char *text = NULL;
-    enum status status = app_plan_text(app, plan, &text);
+    enum status status = plan_text(plan, &text, &app->diag);
     if (status != STATUS_OK)
         return status;
     const struct swpipe_config config = {

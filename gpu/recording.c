@@ -68,18 +68,6 @@ static bool keeps_meeting(const struct swpipe *pipe)
     return false;
 }
 
-static enum status print_plan(const struct plan *plan, char **out, struct diag *diag)
-{
-    size_t length;
-    FILE *memory = open_memstream(out, &length);
-    if (!memory)
-        return diag_no_memory(diag);
-    enum status status = plan_print(plan, memory, diag);
-    if (fclose(memory) != 0 && !status)
-        status = diag_no_memory(diag);
-    return status;
-}
-
 /* ---- start ----------------------------------------------------------------------------------- */
 
 /* Told by the journal's thread: what cannot be written down must not go on. */
@@ -96,7 +84,7 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
     recording->ends = calloc((size_t)pipe->ranks, sizeof *recording->ends);
     recording->device = strdup(device_description(pipe->devices[0]));
     enum status status = recording->ends && recording->device
-                             ? print_plan(&engine->plan, &recording->plan_text, diag)
+                             ? plan_text(&engine->plan, &recording->plan_text, diag)
                              : diag_no_memory(diag);
     if (status)
         return status;
