@@ -85,8 +85,10 @@ static int load(struct swpipe_context *context, void *arg)
     struct model *model = arg;
     int *host = malloc(sizeof *host);
     int *device = swpipe_alloc(context, "x", sizeof *device);
-    if (!host || !device)
+    if (!host || !device) {
+        free(host);
         return swpipe_fail(context, "no memory");
+    }
     *host = (int)(intptr_t)swpipe_batch(context);
     atomic_fetch_add(&live_numbers, 1);
     if (swpipe_set(context, "host", host, &number_kind) != 0)
@@ -586,7 +588,7 @@ static void test_record(enum swpipe_driver driver, const char *name)
               recorded.run == 2,
           "%s: with a short-cut, too", name);
     for (int i = 0; i < 5; i++)
-        swpipe_run_one_serial(pipe, &batch, 100 + i);
+        swpipe_run_one_serial(pipe, &batch, 40 + i);
     swpipe_disable_shortcut(pipe, NULL);
     check(is_legal(pipe, &recorded, 5) && recorded.run == 3,
           "%s: serial iterations are a run, which a change of short-cuts ends", name);
