@@ -678,6 +678,16 @@ static void put_comm(const struct model *m, int index)
     promela_put(m, "  od\n");
 }
 
+/* A stream on which nothing takes time does all at once, in whoever pushes it. */
+static bool stream_works(const struct program *p, int stream)
+{
+    int rank = p->streams[stream].rank;
+    for (int task = 0; task < p->tasks; task++)
+        if (stream_of(p, rank, task) == stream && work_of(p, rank, task))
+            return true;
+    return false;
+}
+
 static bool comm_is_used(const struct program *p, int index)
 {
     for (size_t k = 0; k < p->op_count; k++)
@@ -978,6 +988,8 @@ void promela_put_plain(struct model *m)
         promela_put(m, "}\n");
     }
     for (int s = 0; s < p->stream_count; s++) {
+        if (!stream_works(p, s))
+            continue;
         put_process(m, "stream", s, program_stream_agent(p, s));
         put_stream(m, s);
         promela_put(m, "}\n");
