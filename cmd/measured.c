@@ -79,6 +79,11 @@ static void print_totals(const struct measured *measured, FILE *out)
         fprintf(out, "   fill %s   drain %s", show((double)result->fill_ns, fill),
                 show((double)result->drain_ns, drain));
     fputc('\n', out);
+    if (result->graph.periods > 0)
+        fprintf(out,
+                "  graphs      %" PRId64 " of %" PRId64 " periods by one launch each, %" PRId64
+                " graphs\n",
+                result->graph.launches, result->graph.periods, result->graph.graphs);
     if (!result->finished)
         fprintf(out, "  end         %s\n", ending(result));
 }
@@ -266,6 +271,9 @@ static void write_figures(const struct runtime_result *result, struct json *json
     json_put_int(json, "drain_ns", result->drain_ns);
     json_put_int(json, "makespan_ns", result->duration_ns);
     json_put_int(json, "serial_ns", result->serial_ns);
+    json_put_int(json, "periods", result->graph.periods);
+    json_put_int(json, "graph_launches", result->graph.launches);
+    json_put_int(json, "graphs", result->graph.graphs);
 }
 
 void measured_write(const struct measured *measured, struct json *json)

@@ -287,9 +287,10 @@ static enum status check_replay(struct app *app, const struct request *request, 
                           "--replay: found a plan, '%s', but a witness brings its own",
                           arguments->items[0]);
     if (request->witness && said)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "--replay: driver, iterations, ranks, depth and tasks are the witness's "
-                          "own: expected --run, --timeout, --db at most");
+        return diag_error(
+            &app->diag, STATUS_USAGE,
+            "--replay: driver, iterations, ranks, depth, graphs and tasks are the witness's "
+            "own: expected --run, --timeout, --db at most");
     return STATUS_OK;
 }
 
@@ -330,6 +331,7 @@ static enum status check_profile(struct app *app, const struct request *request)
                         : runtime->serial              ? "serial"
                         : runtime->db                  ? "db"
                         : runtime->max_depth           ? "max-depth"
+                        : runtime->graph               ? "graph"
                         : request->processes           ? "processes"
                         : request->shortcuts.count > 0 ? "shortcut"
                         : request->stats               ? "stats"
@@ -353,6 +355,19 @@ static enum status profile_plan(struct app *app, const struct request *request,
     return exposure_show(app, plan, &options);
 }
 
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+static enum status read_graph(struct app *app, const char *text, enum runtime_graph *out)
+{
+    if (!text)
+        return STATUS_OK;
+    *out = strcmp(text, "require") == 0 ? RUNTIME_GRAPH_REQUIRE : RUNTIME_GRAPH_AUTO;
+    if (*text == '\0' || strcmp(text, "auto") == 0 || *out == RUNTIME_GRAPH_REQUIRE)
+        return STATUS_OK;
+    return diag_error(&app->diag, STATUS_USAGE, "--graph: found '%s', expected auto or require",
+                      text);
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static enum status run(struct app *app, int argc, char **argv)
@@ -361,6 +376,7 @@ static enum status run(struct app *app, int argc, char **argv)
     int device = DEVICE_KIND_HOST;
     int64_t iterations = -1, ranks = 0, max_depth = 0;
     bool no_check = false, profile = false, one_process = false;
+    const char *graph = NULL;
     struct runtime_options *runtime = &request.runtime;
     const struct option_spec options[] = {
         {"device", 0, "host|cuda", "threads (the default) or GPUs", OPTION_CHOICE, &device, 0, 0},
@@ -380,6 +396,9 @@ static enum status run(struct app *app, int argc, char **argv)
          OPTION_INTEGER, &max_depth, 1, PLAN_MAX_DEPTH},
         {"serial", 0, NULL, "one task after another, as a baseline", OPTION_FLAG, &runtime->serial,
          0, 0},
+        {"graph", 0, "[auto|require]",
+         "steady periods as one launch each: where the plan allows it, or else fail", OPTION_TEXT,
+         &graph, 0, 0},
         {"shortcut", 0, "TASK",
          "put TASK's first results back instead of running it; may be repeated", OPTION_LIST,
          &request.shortcuts, 0, 0},
@@ -432,8 +451,10 @@ static enum status run(struct app *app, int argc, char **argv)
     runtime->stop = &stop_wish;
     bool said = request.driver >= 0 || iterations >= 0 || ranks || max_depth || runtime->serial ||
                 request.shortcuts.count > 0 || no_check || request.processes || one_process ||
-                request.launch.name || request.stats;
-    status = check_replay(app, &request, said, &arguments);
+                request.launch.name || request.stats || graph;
+    status = read_graph(app, graph, &runtime->graph);
+    if (status == STATUS_OK)
+        status = check_replay(app, &request, said, &arguments);
     if (status == STATUS_OK && profile)
         status = check_profile(app, &request);
     if (status != STATUS_OK)

@@ -326,6 +326,19 @@ static enum status check_event(const struct check *check)
                : refuse(check, "no event of this rank");
 }
 
+/* What a captured stream takes besides: nothing that waits now, or for an order of steps. */
+static enum status check_captured(const struct check *check)
+{
+    const struct device_op *op = check->op;
+    if (op->turn.gate)
+        return refuse(check, "has its turn, which a graph cannot keep");
+    if (op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
+        (op->copy.from.buffer->memory == MEMORY_PAGEABLE ||
+         op->copy.to.buffer->memory == MEMORY_PAGEABLE))
+        return refuse(check, "copies pageable memory, for which a graph cannot wait");
+    return STATUS_OK;
+}
+
 static enum status check_op(const struct check *check)
 {
     const struct device_op *op = check->op;
@@ -574,6 +587,8 @@ enum status device_push(struct device_stream *stream, const struct device_op *op
 {
     enum status status =
         check_op(&(struct check){.device = stream->device, .op = op, .diag = diag});
+    if (!status && stream->capture)
+        status = check_captured(&(struct check){.device = stream->device, .op = op, .diag = diag});
     if (stamp)
         *stamp = (struct stamp){.number = -1};
     return status ? status : stream->device->ops->push(stream, op, stamp, diag);
@@ -593,9 +608,83 @@ enum status device_wait(struct device_stream *stream, struct device_event *event
                        diag);
 }
 
+/* What is captured has not begun, so there is nothing to look at. */
+static enum status refuse_captured(const struct device *device, struct diag *diag)
+{
+    return diag_error(diag, STATUS_INPUT, "rank %d: a stream is being captured", device->rank);
+}
+
+enum status device_graph_begin(struct device *device, struct device_stream *const *streams,
+                               size_t count, struct diag *diag)
+{
+    if (device->capture)
+        return diag_error(diag, STATUS_INPUT, "rank %d: a graph is being captured already",
+                          device->rank);
+    if (count == 0)
+        return diag_error(diag, STATUS_INPUT, "rank %d: a graph of no streams", device->rank);
+    for (size_t i = 0; i < count; i++) {
+        if (streams[i]->device != device)
+            return diag_error(diag, STATUS_INPUT, "rank %d: a graph with a stream of another rank",
+                              device->rank);
+        for (size_t k = 0; k < i; k++)
+            if (streams[k] == streams[i])
+                return diag_error(diag, STATUS_INPUT, "rank %d: a graph with stream %s twice",
+                                  device->rank, streams[i]->name);
+    }
+    return device->ops->graph_begin(device, streams, count, diag);
+}
+
+enum status device_graph_end(struct device *device, struct device_graph **out, struct diag *diag)
+{
+    struct lent lent;
+    if (!device->capture)
+        return give_back(&lent, diag_error(lend(&lent, diag), STATUS_INPUT,
+                                           "rank %d: no graph is being captured", device->rank));
+    return give_back(&lent, device->ops->graph_end(device, out, lend(&lent, diag)));
+}
+
+enum status device_graph_arm(struct device_graph *graph, int64_t *first, struct diag *diag)
+{
+    enum status status = graph->device->ops->graph_arm(graph, diag);
+    graph->armed = !status;
+    if (!status)
+        *first = graph->first;
+    return status;
+}
+
+enum status device_graph_launch(struct device_graph *graph, struct stamp *const *stamps,
+                                struct diag *diag)
+{
+    if (!graph->armed)
+        return diag_error(diag, STATUS_INPUT, "rank %d: the graph has not been armed",
+                          graph->device->rank);
+    if (graph->device->capture)
+        return refuse_captured(graph->device, diag);
+    graph->armed = false;
+    return graph->device->ops->graph_launch(graph, stamps, diag);
+}
+
+void device_graph_close(struct device_graph *graph)
+{
+    if (graph)
+        graph->device->ops->graph_close(graph);
+}
+
+size_t device_graph_pushes(const struct device_graph *graph)
+{
+    return graph->pushes;
+}
+
+size_t device_graph_stamps(const struct device_graph *graph)
+{
+    return graph->stamps;
+}
+
 enum status device_stream_query(struct device_stream *stream, bool *done, struct diag *diag)
 {
     struct lent lent;
+    if (stream->capture)
+        return give_back(&lent, refuse_captured(stream->device, lend(&lent, diag)));
     return give_back(&lent, stream->device->ops->stream_query(stream, done, lend(&lent, diag)));
 }
 
@@ -608,6 +697,8 @@ enum status device_event_query(struct device_event *event, bool *done, struct di
 enum status device_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag)
 {
     struct lent lent;
+    if (stream->capture)
+        return give_back(&lent, refuse_captured(stream->device, lend(&lent, diag)));
     return give_back(&lent,
                      stream->device->ops->stream_sync(stream, deadline_ns, lend(&lent, diag)));
 }
@@ -621,6 +712,8 @@ enum status device_event_sync(struct device_event *event, int64_t deadline_ns, s
 enum status device_sync(struct device *device, int64_t deadline_ns, struct diag *diag)
 {
     struct lent lent;
+    if (device->capture)
+        return give_back(&lent, refuse_captured(device, lend(&lent, diag)));
     return give_back(&lent, device->ops->sync(device, deadline_ns, lend(&lent, diag)));
 }
 

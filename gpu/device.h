@@ -7,7 +7,7 @@
  * caller relies on. The ranks of a world may be spread over processes that share a rendezvous
  * (gpu/rendezvous.h): each opens the world, which waits until all have, and in it its own ranks.
  *
- * Ownership: whoever opens a handle closes it, in the order comms, events, streams, buffers,
+ * Ownership: whoever opens a handle closes it, in the order graphs, comms, events, streams, buffers,
  * device, world. Labels, tags and stamps given to an operation must live until it has finished (a
  * stamp: until it has been collected, or its device closed); the parts of a group are copied.
  *
@@ -45,6 +45,7 @@ struct device_stream;
 struct device_event;
 struct device_buffer;
 struct device_comm;
+struct device_graph;
 struct gate;
 struct rendezvous;
 
@@ -318,6 +319,40 @@ enum status device_record(struct device_stream *stream, struct device_event *eve
                           struct stamp *stamp, struct diag *diag);
 enum status device_wait(struct device_stream *stream, struct device_event *event,
                         struct stamp *stamp, struct diag *diag);
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+/* A graph is what was pushed to some streams of a device between begin and end, kept to be pushed again as
+   a whole, any number of times, each time by one call.
+
+   While streams are captured a push to them only keeps the operation. A stamp says that there shall be one
+   at every launch; its number is then the place of the operation in the graph, counted from 0. Labels, tags,
+   communicators, events and buffers must live as long as the graph. Captured streams cannot be looked at or
+   waited for, nor can their device; copies of pageable memory and operations whose turn it must be are
+   refused. Whoever begins also pushes and ends, from one thread, and nobody else uses these streams
+   meanwhile.
+
+   A launch means: all that was captured is pushed now, in that order. What a wait looks at and an event
+   stands for is therefore decided at each launch. A device may add order, and `cuda` does: a launch starts
+   when everything given to the graph's streams before has finished, what is pushed to them later starts
+   when the launch has finished, and an event that it records stands for the whole launch.
+
+   A failure is that of a push: a launch that is refused has done nothing, or its streams have failed. */
+enum status device_graph_begin(struct device *device, struct device_stream *const *streams,
+                               size_t count, struct diag *diag);
+/* *out is set only when everything was captured; the streams are as before in any case. */
+enum status device_graph_end(struct device *device, struct device_graph **out, struct diag *diag);
+/* Before each launch: the operation at place k will have the number *first + k. Waits for the launch
+   before, where the device cannot have two of one graph: no time limit, but an abort ends it. */
+enum status device_graph_arm(struct device_graph *graph, int64_t *first, struct diag *diag);
+/* One stamp for each push that had one, in their order; `stamps` may be NULL if there was none. */
+enum status device_graph_launch(struct device_graph *graph, struct stamp *const *stamps,
+                                struct diag *diag);
+/* Waits for the last launch, as device_stream_close. NULL is allowed. */
+void device_graph_close(struct device_graph *graph);
+/* Pushes that were captured, and how many of them have a stamp. */
+size_t device_graph_pushes(const struct device_graph *graph);
+size_t device_graph_stamps(const struct device_graph *graph);
 
 /* ---- the host looks and waits ---------------------------------------------------------------- */
 

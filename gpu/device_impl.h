@@ -40,6 +40,17 @@ struct device_ops {
     enum status (*push)(struct device_stream *stream, const struct device_op *op,
                         struct stamp *stamp, struct diag *diag);
 
+    /* A stream that is captured has base.capture set, its device as well; a push to it is kept in that
+       graph, and counted in base.pushes and base.stamps. `graph_end` clears both in any case, and
+       without `out` drops what was captured. Each launch comes after an arm of its own. */
+    enum status (*graph_begin)(struct device *device, struct device_stream *const *streams,
+                               size_t count, struct diag *diag);
+    enum status (*graph_end)(struct device *device, struct device_graph **out, struct diag *diag);
+    enum status (*graph_arm)(struct device_graph *graph, struct diag *diag); /* sets base.first */
+    enum status (*graph_launch)(struct device_graph *graph, struct stamp *const *stamps,
+                                struct diag *diag);
+    void (*graph_close)(struct device_graph *graph);
+
     enum status (*stream_query)(struct device_stream *stream, bool *done, struct diag *diag);
     enum status (*event_query)(struct device_event *event, bool *done, struct diag *diag);
     enum status (*stream_sync)(struct device_stream *stream, int64_t deadline_ns,
@@ -65,11 +76,20 @@ struct device {
     struct device_world *world;
     int rank;
     char description[200];
+    struct device_graph *capture; /* under way; NULL: none */
 };
 
 struct device_stream {
     struct device *device;
-    char *name; /* the device's own copy */
+    char *name;                   /* the device's own copy */
+    struct device_graph *capture; /* what pushes go to; NULL: they are done */
+};
+
+struct device_graph {
+    struct device *device;
+    size_t pushes, stamps; /* captured so far; of these, with a stamp */
+    int64_t first;         /* number of the first operation of the next launch */
+    bool armed;
 };
 
 struct device_event {

@@ -3,8 +3,10 @@
  *
  * Under the lock a decision and all it changes are one step: the policy hands instances to the
  * workers' queues, iterations get their context, slots are armed. Waiting for an iteration to be over
- * is done between decisions, on the device's events, without the lock.
+ * is done between decisions, on the device's events, without the lock. A steady period may be submitted by
+ * the driver itself, as one launch of a graph (gpu/graph.h).
  */
+#include "gpu/graph.h"
 #include "gpu/run.h"
 
 #include <string.h>
@@ -115,16 +117,27 @@ static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_f
     return await_iteration(self, admitted - window, GOAL_DEVICE, DEVICE_FOREVER);
 }
 
+/* Can the next period be handed out now? One that is to be a graph waits for the workers first; then all has
+   to be looked at again. */
+static bool is_ready(struct run_thread *self)
+{
+    struct run *run = self->run;
+    return !graph_takes(run, self->rank, policy_admitted(run->policy, self->rank)) ||
+           graph_is_quiet(self);
+}
+
 static bool enqueue(struct run_thread *self)
 {
     struct run *run = self->run;
     int64_t before = policy_admitted(run->policy, self->rank), now_ns = run_now(run);
+    bool as_graph = graph_takes(run, self->rank, before);
+    graph_expect(run, self->rank, as_graph);
     policy_enqueue(run->policy, self->rank);
     for (int64_t i = before; i < policy_admitted(run->policy, self->rank); i++)
         admit(run, self->rank, i, now_ns);
     bool noted = run_note(self, LOG_ENQUEUE, -1, before, now_ns, now_ns);
     run_end_step(self);
-    return noted;
+    return noted && (!as_graph || graph_submit(self, before + run->program->min_stage));
 }
 
 static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
@@ -160,7 +173,7 @@ static bool decide(struct run_thread *self, int64_t *room_for)
             return true;
         }
         if (*room_for == admitted)
-            return enqueue(self);
+            return !is_ready(self) || enqueue(self);
         pthread_mutex_unlock(&run->lock);
         goes_on = make_room(self, admitted, room_for);
         break;
@@ -239,6 +252,8 @@ bool drive_enqueue(struct run_thread *self)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && !is_ready(self))
+        continue;
     bool done = !run_stopped(run) && enqueue(self);
     pthread_mutex_unlock(&run->lock);
     return done;

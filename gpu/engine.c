@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/graph.h"
 #include "gpu/swpipe_impl.h"
 
 enum { MANY_ITERATIONS = 1 << 30 }; /* the most a program can have: the data ends before */
@@ -26,6 +27,14 @@ static bool skips(void *arg, int rank, int task)
 {
     const struct shortcut *shortcut = shortcut_of(arg, rank, task);
     return shortcut->on && shortcut->saved;
+}
+
+/* What a short-cut restores is the host's doing, and what is recorded is called between marks. */
+static bool is_device_only(void *arg, int task)
+{
+    const struct engine *engine = arg;
+    return engine->pipe->tasks[task].device_only && !engine->pipe->db &&
+           !shortcut_of(engine, 0, task)->on;
 }
 
 static int run_task(struct swpipe_context *context)
@@ -97,7 +106,8 @@ static enum status open_contexts(struct engine *engine, struct diag *diag)
 static enum status open_run(struct engine *engine, bool serial, struct diag *diag)
 {
     struct swpipe *pipe = engine->pipe;
-    engine->functions = (struct run_functions){has_function, call_task, skips, engine};
+    engine->functions =
+        (struct run_functions){has_function, call_task, skips, is_device_only, engine};
     const struct run_config config = {.device = pipe->device,
                                       .serial = serial,
                                       .timed = true,
@@ -106,6 +116,7 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
                                       .driven = true,
                                       .wait_ns = pipe->wait_ns,
                                       .spin_ns = pipe->spin_ns,
+                                      .graph = serial ? RUNTIME_GRAPH_OFF : pipe->graph,
                                       .functions = &engine->functions};
     engine->has_run = true;
     enum status status = run_open(&engine->run, engine->program, &config, diag);
@@ -188,8 +199,10 @@ enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
         stop_threads(engine);
     recording_stop(&engine->recording, engine);
     *usable = !engine->has_threads || !run_stopped(&engine->run);
-    if (engine->has_run)
+    if (engine->has_run) {
+        engine->pipe->graph_launches += graph_launches(&engine->run);
         run_close(&engine->run);
+    }
     enum status status = recording_close(&engine->recording, &engine->pipe->recorded, diag);
     for (int i = 0; i < engine->iteration_count; i++)
         iteration_fini(&engine->iterations[i]);

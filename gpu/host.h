@@ -137,7 +137,7 @@ struct entry {
     struct host_stream *stream;
     struct device_op op;
     struct stamp *stamp;
-    int64_t number;
+    int64_t number; /* -1: the device's next, when it goes into the FIFO */
     enum phase phase;
     enum status injected;
     struct place awaited;    /* WAIT: the snapshot */
@@ -170,6 +170,13 @@ void host_stream_free(struct host_stream *stream);    /* a closed one */
 enum status host_push(struct device_stream *stream, const struct device_op *op, struct stamp *stamp,
                       struct diag *diag); /* without the lock */
 
+/* An operation on its way: made without the lock (NULL: no memory), put into the FIFO with it. Until that
+   has succeeded it is the caller's to free. */
+struct entry *entry_new(struct host_stream *stream, const struct device_op *op,
+                        struct stamp *stamp);
+enum status entry_push(struct entry *entry, struct diag *diag);
+void entry_free(struct entry *entry); /* NULL is allowed */
+
 /* Wait until the place is reached. */
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag);
 enum status stream_report(const struct host_stream *stream, struct diag *diag);
@@ -187,6 +194,19 @@ void entry_started(struct entry *entry);
 
 /* What the stream is doing or waiting for, in words; false when it has nothing to do. */
 bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT]);
+
+/* ---- host_graph.c: without the lock ---------------------------------------------------------- */
+
+enum status host_graph_begin(struct device *device, struct device_stream *const *streams,
+                             size_t count, struct diag *diag);
+enum status host_graph_end(struct device *device, struct device_graph **out, struct diag *diag);
+enum status host_graph_arm(struct device_graph *graph, struct diag *diag);
+enum status host_graph_launch(struct device_graph *graph, struct stamp *const *stamps,
+                              struct diag *diag);
+void host_graph_close(struct device_graph *graph);
+/* Keep what is pushed to a stream that is captured. */
+enum status host_graph_keep(struct host_stream *stream, const struct device_op *op,
+                            struct stamp *stamp, struct diag *diag);
 
 /* ---- host_comm.c ----------------------------------------------------------------------------- */
 

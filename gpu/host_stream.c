@@ -185,7 +185,7 @@ static void run(struct entry *entry)
     }
 }
 
-static void entry_free(struct entry *entry)
+void entry_free(struct entry *entry)
 {
     if (!entry)
         return;
@@ -333,8 +333,7 @@ static bool copy_parts(struct entry *entry)
     return true;
 }
 
-static struct entry *entry_new(struct host_stream *stream, const struct device_op *op,
-                               struct stamp *stamp)
+struct entry *entry_new(struct host_stream *stream, const struct device_op *op, struct stamp *stamp)
 {
     struct entry *entry = calloc(1, sizeof *entry);
     if (!entry)
@@ -342,6 +341,7 @@ static struct entry *entry_new(struct host_stream *stream, const struct device_o
     entry->stream = stream;
     entry->op = *op;
     entry->stamp = stamp;
+    entry->number = -1;
     if (op->kind == DEVICE_OP_GROUP && !copy_parts(entry)) {
         entry_free(entry);
         return NULL;
@@ -361,7 +361,8 @@ static enum status await_room(struct host_stream *stream, struct diag *diag)
 static void append(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
-    entry->number = stream->device->pushes++;
+    if (entry->number < 0)
+        entry->number = stream->device->pushes++;
     entry->injected = injection_take(&stream->device->injections, entry->number);
     if (entry->stamp)
         entry->stamp->number = entry->number;
@@ -391,6 +392,17 @@ static enum status issue(struct entry *entry, struct diag *diag)
     return STATUS_OK;
 }
 
+enum status entry_push(struct entry *entry, struct diag *diag)
+{
+    struct host_stream *stream = entry->stream;
+    enum status status = await_room(stream, diag);
+    if (!status)
+        return issue(entry, diag);
+    if (entry->op.kind == DEVICE_OP_RECORD) /* then the event stands for work that never finishes */
+        ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
+    return status;
+}
+
 static bool blocks_host(const struct device_op *op)
 {
     return op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
@@ -402,15 +414,13 @@ enum status host_push(struct device_stream *base, const struct device_op *op, st
                       struct diag *diag)
 {
     struct host_stream *stream = (struct host_stream *)base;
+    if (base->capture)
+        return host_graph_keep(stream, op, stamp, diag);
     struct entry *entry = entry_new(stream, op, stamp);
     if (!entry)
         return diag_no_memory(diag);
     pthread_mutex_lock(&stream->world->lock);
-    enum status status = await_room(stream, diag);
-    if (!status)
-        status = issue(entry, diag);
-    else if (op->kind == DEVICE_OP_RECORD) /* then the event stands for work that never finishes */
-        ((struct host_event *)op->event)->last = (struct place){stream, stream->pushed + 1};
+    enum status status = entry_push(entry, diag);
     if (status)
         entry_free(entry);
     else if (blocks_host(op))

@@ -5,7 +5,11 @@
  * the work, events for retirement and for the launch queue after it. A stream's gate keeps them
  * together. The stamp, and with it the number that orders pushes in the replay, is that of the
  * operation proper.
+ *
+ * Of a period that is given to the device as a graph every push is logged and counted as any other, but the
+ * device has it already.
  */
+#include "gpu/graph.h"
 #include "gpu/run.h"
 
 /* One push under way. */
@@ -90,8 +94,20 @@ static bool push_end(struct push *push, bool done)
     return done;
 }
 
+/* Does a graph bring this push? Then it has got its number. */
+static bool is_in_graph(struct push *push)
+{
+    struct run *run = push->self->run;
+    if (!graph_replays(run, push->self->rank))
+        return false;
+    graph_count(run, push->self->rank, push->stamp);
+    return true;
+}
+
 static bool push_op(struct push *push, const struct device_op *op)
 {
+    if (is_in_graph(push))
+        return true;
     enum status status = device_push(push->stream->handle, op, push->stamp, &push->diag);
     return run_check(push->self->run, status, &push->diag);
 }
@@ -115,7 +131,9 @@ bool push_work(struct run_thread *self, const struct op *op, int64_t iteration)
     struct run *run = self->run;
     struct push push;
     bool done = push_begin(&push, self, op, iteration);
-    if (done)
+    if (done && is_in_graph(&push))
+        work_refresh(run, op, iteration);
+    else if (done)
         done = run_check(run, work_push(run, op, iteration, push.stamp, &push.diag), &push.diag);
     return push_end(&push, done);
 }

@@ -2,6 +2,7 @@
  * run.c - see run.h: everything a run is made of is opened before its first thread starts and closed
  * after its last one ended, so nothing here needs care about who else looks at it.
  */
+#include "gpu/graph.h"
 #include "gpu/run.h"
 
 #include <assert.h>
@@ -393,15 +394,24 @@ static enum status open_threads(struct run *run, struct diag *diag)
     return STATUS_OK;
 }
 
+void run_give(struct run *run, int thread, const struct instance *instance)
+{
+    struct run_thread *worker = &run->threads[thread];
+    assert(worker->queue_count < worker->queue_cap);
+    int place = (worker->queue_first + worker->queue_count++) % worker->queue_cap;
+    worker->queue[place] = *instance;
+    run_wake(run, worker->queue);
+}
+
 /* The policy's instances go to the workers' queues; called with the lock held. */
 static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t ticket)
 {
     struct run *run = arg;
-    struct run_thread *worker = &run->threads[thread];
-    assert(worker->queue_count < worker->queue_cap);
-    int place = (worker->queue_first + worker->queue_count++) % worker->queue_cap;
-    worker->queue[place] = (struct instance){task, iteration, ticket};
-    run_wake(run, worker->queue);
+    struct instance instance = {task, iteration, ticket};
+    int rank = run->threads[thread].rank;
+    run->ranks[rank].handed_out++;
+    if (!graph_keeps(run, rank, thread, &instance))
+        run_give(run, thread, &instance);
 }
 
 static enum status open_all(struct run *run, struct diag *diag)
@@ -421,6 +431,8 @@ static enum status open_all(struct run *run, struct diag *diag)
         status = open_events(run, diag);
     if (!status)
         status = open_comms(run, diag);
+    if (!status)
+        status = graph_open(run, diag);
     if (!status)
         status = data_open(run, diag);
     if (!status && run->program->tasks) {
@@ -541,6 +553,7 @@ static void close_streams(struct run *run)
 static void close_device(struct run *run)
 {
     const struct program *p = run->program;
+    graph_close(run);
     for (int m = 0; run->comms && m < p->member_count; m++)
         device_comm_close(run->comms[m]);
     close_events(run->events, (size_t)p->event_families * (size_t)p->slots);

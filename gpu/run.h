@@ -7,6 +7,7 @@
  *     called.c    a function of the user in place of a task's work, between marks if it is recorded
  *     data.c      the memory of a run
  *     work.c      what operations do to it
+ *     graph.c     a steady period as one launch (gpu/graph.h)
  *     watch.c     the calling thread looks for the end, signals, failures and hangs
  *
  * Under the public library (gpu/swpipe.h) there is neither a driver thread nor a watchdog: the caller
@@ -97,7 +98,9 @@ struct run_rank {
     int64_t served;               /* tickets */
     int64_t end;                  /* pipeline: iterations it will do; lowered by a stop */
     bool driver_done;
-    _Atomic int64_t pushes; /* work given to streams, to see whether any came in between */
+    int64_t handed_out;         /* instances that are not submitted yet */
+    struct rank_graphs *graphs; /* NULL: none (gpu/graph.h) */
+    _Atomic int64_t pushes;     /* work given to streams, to see whether any came in between */
 };
 
 struct run_buffer {
@@ -124,6 +127,9 @@ struct run_functions {
     bool (*call)(void *arg, struct run_thread *self, int task, int64_t iteration);
     /* For profilers: does it put kept results back instead? */
     bool (*skips)(void *arg, int rank, int task);
+    /* Does it only give work to the device, the same for all iterations but for the plan's buffers? Then it
+       is not called where a graph has that work. NULL: none does. */
+    bool (*is_device_only)(void *arg, int task);
     void *arg;
 };
 
@@ -148,6 +154,7 @@ struct run_config {
                                        turn, fails the run; 0: no limit */
     int64_t spin_ns; /* before it sleeps; 0: RUN_SPIN_NS where cores are plenty; -1: never */
     const struct run_functions *functions; /* NULL: all tasks do the plan's work */
+    enum runtime_graph graph;              /* steady periods as graphs */
     struct gate *gate;                     /* forces the steps into an order; NULL: nobody does */
 };
 
@@ -242,6 +249,9 @@ bool run_block_until(struct run_thread *self, const void *object, int64_t deadli
 void run_wake(struct run *run, const void *object);
 void run_wake_rank(struct run *run, int rank);
 
+/* Put an instance into a worker's queue. With the lock held. */
+void run_give(struct run *run, int thread, const struct instance *instance);
+
 /* The first failure is kept; everything stops. Without the lock. */
 void run_fail(struct run *run, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -310,6 +320,10 @@ void drive_leave(struct run_thread *self);
 /* ---- worker.c -------------------------------------------------------------------------------- */
 
 void worker_run(struct run_thread *self);
+/* Is it what a task does, as against what holds it together with others? */
+bool worker_is_work(const struct op *op);
+/* Log that a worker took an instance, which is its current one, and do all its operations. */
+bool worker_submit(struct run_thread *self);
 void host_thread_run(struct run_thread *self);
 /* Do the plan's own work for a task that is a function of the user; not what waits. False as above. */
 bool worker_own_work(struct run_thread *self, int task, int64_t iteration);
@@ -378,6 +392,10 @@ enum status data_results(struct run *run, struct results *out, struct diag *diag
 /* Push the work of an operation, with what makes its data checkable before it. With the gate held. */
 enum status work_push(struct run *run, const struct op *op, int64_t iteration, struct stamp *stamp,
                       struct diag *diag);
+/* Where a graph has that work: only write what its copies bring from the host in this iteration. */
+void work_refresh(struct run *run, const struct op *op, int64_t iteration);
+/* Does the work differ between an even and an odd iteration? */
+bool work_alternates(const struct run *run, const struct op *op);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/graph.h"
 #include "gpu/ranks.h"
 #include "gpu/run.h"
 #include "gpu/variant.h"
@@ -336,6 +337,10 @@ static enum status check_options(const struct plan *plan, const struct runtime_o
     if (options->serial && plan->form != FORM_PIPELINE)
         return diag_error(diag, STATUS_USAGE,
                           "%s: only plans of the pipeline form can run serially", plan->name);
+    if (options->serial && options->graph)
+        return diag_error(diag, STATUS_USAGE,
+                          "%s: a serial run is what others are measured by, and has no graphs",
+                          plan->name);
     if (options->inject.given && (options->inject.rank < 0 || options->inject.rank >= ranks))
         return diag_error(diag, STATUS_USAGE, "no rank %d to inject a failure into",
                           options->inject.rank);
@@ -364,7 +369,8 @@ static enum status run_program(const struct plan *plan, const struct program *pr
                                       .digest =
                                           options->compare && program->tasks && !options->serial,
                                       .timeout_ns = timeout_of(options),
-                                      .stop = options->stop};
+                                      .stop = options->stop,
+                                      .graph = options->graph};
     enum status status = run_open(&run, program, &config, diag);
     if (!status) {
         result->device = arena_strdup(&result->arena,
@@ -372,6 +378,8 @@ static enum status run_program(const struct plan *plan, const struct program *pr
         status = result->device ? run_recorded(&run, options, result, &results, diag)
                                 : diag_no_memory(diag);
     }
+    if (!status || status == STATUS_VIOLATED)
+        graph_report(&run, result, diag);
     struct journal *journal = run.journal;
     run_close(&run);
     journal_close(journal); /* after the last callback of the device */

@@ -53,14 +53,23 @@ struct runtime_witness {
     size_t count;
 };
 
+/* Whether a steady period of the clock-driven pipeline is captured as a graph of the device and given to it
+   by one launch (gpu/graph.h). */
+enum runtime_graph {
+    RUNTIME_GRAPH_OFF,
+    RUNTIME_GRAPH_AUTO,   /* where the plan allows it; a note says why it does not */
+    RUNTIME_GRAPH_REQUIRE /* else the run is refused */
+};
+
 struct runtime_options {
     enum device_kind device;
-    enum driver driver;    /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
-    int64_t iterations;    /* pipeline form: how many, >= 0; with a witness -1: what its data loader
+    enum driver driver; /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
+    int64_t iterations; /* pipeline form: how many, >= 0; with a witness -1: what its data loader
                                says, and one more where it does not end the data */
-    int ranks;             /* 0: as the plan says */
-    int max_depth;         /* 0: as the plan says */
-    bool serial;           /* pipeline form: one task after another, on one stream a rank */
+    int ranks;          /* 0: as the plan says */
+    int max_depth;      /* 0: as the plan says */
+    bool serial;        /* pipeline form: one task after another, on one stream a rank */
+    enum runtime_graph graph;
     bool replay;           /* is the run legal? */
     bool compare;          /* pipeline form: do the results match a serial run? */
     const char *db;        /* trace store the run is added to; NULL: none */
@@ -122,6 +131,11 @@ struct runtime_result {
     int64_t iterations; /* retired on every rank */
     int64_t tasks;      /* instances whose device work finished, all ranks */
     int64_t steps;      /* of the machine, replayed */
+    struct {
+        int64_t graphs;   /* captured, on all ranks that are here */
+        int64_t launches; /* periods that were launched as one */
+        int64_t periods;  /* all that were handed out */
+    } graph;
     int64_t duration_ns;
     int64_t fill_ns, drain_ns; /* until the first retirement; since the last admission */
     struct runtime_times iteration;

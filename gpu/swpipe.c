@@ -5,6 +5,7 @@
  *       ^              |  `--something failed--> BROKEN
  *       `----drain-----+---------drain-------------'
  */
+#include "gpu/graph.h"
 #include "gpu/swpipe_impl.h"
 
 #include <stdarg.h>
@@ -218,6 +219,9 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
     pipe->ranks = config->ranks ? config->ranks : pipe->plan.ranks;
     pipe->max_depth = config->max_depth;
     pipe->spin_ns = config->spin_ns;
+    pipe->graph = config->graph == SWPIPE_GRAPH_REQUIRE ? RUNTIME_GRAPH_REQUIRE
+                  : config->graph == SWPIPE_GRAPH_AUTO  ? RUNTIME_GRAPH_AUTO
+                                                        : RUNTIME_GRAPH_OFF;
     pipe->driver = config->driver == SWPIPE_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
     pipe->device = config->device == SWPIPE_CUDA ? DEVICE_KIND_CUDA : DEVICE_KIND_HOST;
     pipe->wait_ns = config->wait_timeout_ns == -1 ? 0
@@ -268,6 +272,12 @@ void swpipe_close(struct swpipe *pipe)
         plan_fini(&pipe->plan);
     diag_fini(&pipe->diag);
     free(pipe);
+}
+
+int64_t swpipe_graph_launches(const struct swpipe *pipe)
+{
+    const struct engine *engine = &pipe->pipelined;
+    return pipe->graph_launches + (engine->has_run ? graph_launches(&engine->run) : 0);
 }
 
 /* ---- pipelined ------------------------------------------------------------------------------- */
@@ -532,6 +542,10 @@ static enum status set_shortcut(struct swpipe *pipe, const char *name, bool on)
         status = close_engine(pipe, &pipe->serial);
     if (status)
         return status;
+    if (pipe->graph) /* which tasks a graph may have is asked when it opens */
+        status = close_engine(pipe, &pipe->pipelined);
+    if (status)
+        return status;
     for (int i = 0; i < pipe->ranks * tasks; i++) {
         if (name && i % tasks != only)
             continue;
@@ -605,6 +619,10 @@ void swpipe_unset(struct swpipe_context *context, const char *name)
 void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes)
 {
     struct diag diag;
+    if (graph_captures(context->self->run, context->self->rank)) {
+        swpipe_fail(context, "a device_only function cannot allocate");
+        return NULL;
+    }
     diag_init(&diag);
     struct block *block = iteration_alloc(context->iteration, name, bytes ? bytes : 1,
                                           context->task, stream_of(context), &diag);

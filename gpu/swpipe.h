@@ -86,6 +86,20 @@ struct swpipe_task {
     void *arg;
     const struct swpipe_io *io; /* [io_count]; may be NULL */
     size_t io_count;
+    /* Not 0: the function does nothing but push device work, and for every iteration the same, but for the
+       buffers of the plan (swpipe_buffer): see swpipe_graph. */
+    int device_only;
+};
+
+/* Graphs: a steady period of the clock-driven pipeline is captured, and from then on given to the device by
+   one launch. Functions of tasks that are device_only are called while a period is captured, and for later
+   ones not at all; what they give to the device (arguments of swpipe_launch, addresses, values) must stay
+   valid as long as the pipeline is filled, and they cannot use swpipe_alloc. A pipeline with other
+   functions, short-cuts, or a plan that does not allow it (swrun(1), --graph) has no graphs. */
+enum swpipe_graph {
+    SWPIPE_GRAPH_OFF,
+    SWPIPE_GRAPH_AUTO,   /* where possible */
+    SWPIPE_GRAPH_REQUIRE /* SWPIPE_USAGE, with the reason, where not */
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -104,6 +118,7 @@ struct swpipe_config {
     int64_t spin_ns;         /* a thread that waits looks out for so long before it sleeps: 20 us
                                     where there are more cores than threads; -1: not at all */
     int64_t progress_timeout_ns; /* swpipe_progress waits for an iteration: 60 s; -1: no limit */
+    enum swpipe_graph graph;
 };
 
 /* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in
@@ -111,6 +126,8 @@ struct swpipe_config {
 enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out);
 /* Stops what is in flight. NULL is allowed. */
 void swpipe_close(struct swpipe *pipe);
+/* Periods that were given to the device by one launch since the pipeline was opened, on all ranks. */
+int64_t swpipe_graph_launches(const struct swpipe *pipe);
 /* What was wrong, never NULL; valid until the next call. */
 const char *swpipe_error(const struct swpipe *pipe);
 

@@ -22,7 +22,9 @@ struct swpipe {
     enum driver driver;
     enum device_kind device;
     int ranks, max_depth;
-    int64_t spin_ns;              /* as run_config */
+    int64_t spin_ns; /* as run_config */
+    enum runtime_graph graph;
+    int64_t graph_launches;       /* of engines that are closed */
     int64_t wait_ns, progress_ns; /* 0, DEVICE_FOREVER: no limit */
 
     struct device_world *world; /* opened when it is first needed, and after an abort */

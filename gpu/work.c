@@ -13,7 +13,12 @@
  * The sums of a_k stay below 1/2, so that numbers neither die out nor explode. A copy from the host
  * brings numbers made from (rank, task, iteration). gemm, gather and axpy compute on memory of their
  * stream: they are there for the time and the heat, their operands say nothing about order.
+ *
+ * Two numbers depend on the iteration: c(task, iteration), and what a copy brings from the host. In a graph
+ * (gpu/graph.h), which is launched for many iterations, c comes by a copy from the host, too, and
+ * work_refresh writes both before each launch.
  */
+#include "gpu/graph.h"
 #include "gpu/run.h"
 
 #include <assert.h>
@@ -79,10 +84,31 @@ static enum status add_mark(struct job *job, struct device_ref x, struct device_
         NULL);
 }
 
+static int rank_of(const struct job *job)
+{
+    return job->run->program->streams[job->op->stream].rank;
+}
+
+/* c(task, iteration) */
+static float constant(const struct job *job)
+{
+    return number((uint64_t)rank_of(job), (uint64_t)job->op->task, (uint64_t)job->iteration);
+}
+
+static enum status set_mark_from_host(struct job *job, struct device_ref mark)
+{
+    struct device_ref from = graph_numbers(job->run, rank_of(job), job->op->task, job->iteration);
+    return push(job,
+                (struct device_op){.kind = DEVICE_OP_COPY,
+                                   .copy = {DIRECTION_H2D, from, mark, DIGEST_BYTES}},
+                NULL);
+}
+
 static enum status set_mark(struct job *job, struct device_ref mark)
 {
-    int rank = job->run->program->streams[job->op->stream].rank;
-    double value = number((uint64_t)rank, (uint64_t)job->op->task, (uint64_t)job->iteration);
+    double value = constant(job);
+    if (graph_captures(job->run, rank_of(job)))
+        return set_mark_from_host(job, mark);
     return push(
         job,
         (struct device_op){.kind = DEVICE_OP_FILL, .fill = {mark, DIGEST_FLOATS, DTYPE_F32, value}},
@@ -110,9 +136,15 @@ static enum status add_reads(struct job *job, struct device_ref sum, int except)
 
 static struct device_ref digest_ref(const struct job *job)
 {
-    int rank = job->run->program->streams[job->op->stream].rank;
-    return (struct device_ref){job->run->ranks[rank].digest,
+    return (struct device_ref){job->run->ranks[rank_of(job)].digest,
                                (size_t)job->op->task * (size_t)DIGEST_BYTES};
+}
+
+/* The buffer whose mark is set anew; -1: there is none. */
+static int set_anew(const struct job *job)
+{
+    int first = data_access(job->run, job->op, true, 0);
+    return first >= 0 && !is_read(job->run, job->op, first) ? first : -1;
 }
 
 /* A kernel: everything read goes into everything written. */
@@ -123,7 +155,7 @@ static enum status mix(struct job *job)
         return add_reads(job, digest_ref(job), -1);
     struct device_ref mark = data_buffer(job->run, first, job->iteration);
     enum status status =
-        is_read(job->run, job->op, first) ? add_mark(job, mark, mark, -0.75F) : set_mark(job, mark);
+        set_anew(job) < 0 ? add_mark(job, mark, mark, -0.75F) : set_mark(job, mark);
     if (!status)
         status = add_reads(job, mark, first);
     if (!status)
@@ -199,14 +231,13 @@ static enum status push_kernel(struct job *job, struct device_op op, struct stam
 static struct device_ref staging(const struct job *job)
 {
     const struct run_op *of = job->of;
-    int rank = job->run->program->streams[job->op->stream].rank;
     struct device_buffer *buffer = of->staging[job->iteration % of->staging_count];
     float *numbers = device_host_pointer(buffer);
     size_t count = (size_t)of->bytes / sizeof(float);
     if (of->work.direction != DIRECTION_H2D)
         count = 0;
     for (size_t i = 0; i < count && i < DIGEST_FLOATS; i++)
-        numbers[i] = number((uint64_t)rank << 32 | (uint64_t)(uint32_t)job->op->task,
+        numbers[i] = number((uint64_t)rank_of(job) << 32 | (uint64_t)(uint32_t)job->op->task,
                             (uint64_t)job->iteration, i);
     return (struct device_ref){buffer, 0};
 }
@@ -298,4 +329,31 @@ enum status work_push(struct run *run, const struct op *op, int64_t iteration, s
     }
     assert(0 && "an operation without work");
     return STATUS_OK;
+}
+
+/* ---- in a graph ------------------------------------------------------------------------------ */
+
+bool work_alternates(const struct run *run, const struct op *op)
+{
+    return run->config.timed && op->kind == OP_LAUNCH && op->work->kind == WORK_AXPY;
+}
+
+static void write_constant(const struct job *job)
+{
+    struct device_ref to = graph_numbers(job->run, rank_of(job), job->op->task, job->iteration);
+    float *numbers = (float *)device_host_pointer(to.buffer) + to.offset / sizeof(float);
+    float value = constant(job);
+    for (int i = 0; i < DIGEST_FLOATS; i++)
+        numbers[i] = value;
+}
+
+void work_refresh(struct run *run, const struct op *op, int64_t iteration)
+{
+    struct job job = {
+        .run = run, .op = op, .of = &run->ops[op - run->program->ops], .iteration = iteration};
+    if (op->kind == OP_COPY && job.of->work.direction == DIRECTION_H2D)
+        staging(&job);
+    else if (op->kind == OP_LAUNCH && run->config.digest && op->access_count > 0 &&
+             set_anew(&job) >= 0)
+        write_constant(&job);
 }

@@ -4,6 +4,7 @@
  * Each operation is one step of the machine. Its time is taken where it takes effect: under the lock
  * for what the host side decides, around the call for what the device decides.
  */
+#include "gpu/graph.h"
 #include "gpu/run.h"
 
 #include <assert.h>
@@ -244,6 +245,8 @@ static bool complete(struct run_thread *self, const struct op *op, int64_t itera
     pthread_mutex_lock(&run->lock);
     int64_t now_ns = run_now(run);
     state->submit_left--;
+    if (--run->ranks[self->rank].handed_out == 0 && run->ranks[self->rank].graphs)
+        run_wake(run, &run->ranks[self->rank].handed_out);
     policy_complete(run->policy, self->rank, op->task, iteration);
     run_wake(run, state);
     bool done = note_op(self, op, iteration, now_ns, now_ns);
@@ -302,8 +305,7 @@ static bool execute(struct run_thread *self, const struct op *op, int64_t iterat
     return false;
 }
 
-/* What a task does, as against what holds it together with others. */
-static bool is_work(const struct op *op)
+bool worker_is_work(const struct op *op)
 {
     switch (op->kind) {
     case OP_HOST:
@@ -322,7 +324,7 @@ bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
     const struct body *what = &p->bodies[self->rank * p->tasks + task];
     bool done = true;
     for (int i = 0; i < what->count && done; i++)
-        if (is_work(&p->ops[what->first + i]))
+        if (worker_is_work(&p->ops[what->first + i]))
             done = execute(self, &p->ops[what->first + i], iteration);
     return done;
 }
@@ -340,7 +342,7 @@ static int last_work(const struct program *p, const struct body *body)
 {
     int last = -1;
     for (int i = 0; i < body->count; i++)
-        if (is_work(&p->ops[body->first + i]))
+        if (worker_is_work(&p->ops[body->first + i]))
             last = i;
     return last;
 }
@@ -348,7 +350,7 @@ static int last_work(const struct program *p, const struct body *body)
 static bool has_range(const struct program *p, const struct op *op)
 {
     return p->tasks
-               ? is_work(op)
+               ? worker_is_work(op)
                : op->kind == OP_HOST || op->kind == OP_LAUNCH || op->kind == OP_COPY ||
                      op->kind == OP_COLLECTIVE || op->kind == OP_GROUP || op->kind == OP_CALLBACK;
 }
@@ -393,9 +395,13 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
         atomic_store(&self->at, (int64_t)(what->first + i) << 32 | iteration);
         run_begin_step(self);
         begin_range(self, &range, what, i, iteration);
-        /* a function stands for all the work of its task: it is called where the first of it is */
-        bool by_function = functions && is_work(op) && functions->has(functions->arg, op->task);
-        if (by_function && !called)
+        /* a function stands for all the work of its task: it is called where the first of it is; a graph has
+           what it pushed */
+        bool by_function =
+            functions && worker_is_work(op) && functions->has(functions->arg, op->task);
+        if (by_function && graph_replays(run, self->rank))
+            work_refresh(run, op, iteration);
+        else if (by_function && !called)
             done = called = called_run(self, op->task, iteration, what);
         else if (!by_function)
             done = execute(self, op, iteration);
@@ -421,37 +427,65 @@ void callback_run(struct run_thread *self, int body, int64_t iteration)
     execute_body(self, body, iteration);
 }
 
-/* The oldest instance of the queue becomes the current one; false at the end. */
+/* The oldest instance of the queue becomes the current one; false at the end. With the lock held. */
+static bool wait_for_instance(struct run_thread *self)
+{
+    struct run *run = self->run;
+    while (!run_stopped(run) && self->queue_count == 0 && !run->ranks[self->rank].driver_done)
+        run_block(self, self->queue);
+    if (run_stopped(run) || self->queue_count == 0)
+        return false;
+    self->current = self->queue[self->queue_first];
+    self->queue_first = (self->queue_first + 1) % self->queue_cap;
+    self->queue_count--;
+    return true;
+}
+
+/* The current instance is taken: a step. With the lock held. */
+static bool note_taken(struct run_thread *self, int64_t begin_ns)
+{
+    struct run *run = self->run;
+    if (run->program->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
+        drive_arm_slot(run, self->rank, self->current.task, self->current.iteration);
+    return run_note(self, LOG_TAKE, self->current.task, self->current.iteration, begin_ns,
+                    run_now(run));
+}
+
 static bool take(struct run_thread *self)
 {
     struct run *run = self->run;
-    const struct program *p = run->program;
     run_begin_step(self);
     pthread_mutex_lock(&run->lock);
     int64_t begin_ns = run_now(run);
-    while (!run_stopped(run) && self->queue_count == 0 && !run->ranks[self->rank].driver_done)
-        run_block(self, self->queue);
-    bool taken = !run_stopped(run) && self->queue_count > 0;
+    bool taken = wait_for_instance(self);
     if (taken) {
-        self->current = self->queue[self->queue_first];
-        self->queue_first = (self->queue_first + 1) % self->queue_cap;
-        self->queue_count--;
-        if (p->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
-            drive_arm_slot(run, self->rank, self->current.task, self->current.iteration);
-        taken = run_note(self, LOG_TAKE, self->current.task, self->current.iteration, begin_ns,
-                         run_now(run));
+        taken = note_taken(self, begin_ns);
         run_end_step(self);
     }
     pthread_mutex_unlock(&run->lock);
     return taken;
 }
 
+static bool execute_current(struct run_thread *self)
+{
+    return execute_body(self, self->rank * self->run->program->tasks + self->current.task,
+                        self->current.iteration);
+}
+
+bool worker_submit(struct run_thread *self)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    bool taken = note_taken(self, run_now(run));
+    pthread_mutex_unlock(&run->lock);
+    return taken && execute_current(self);
+}
+
 void worker_run(struct run_thread *self)
 {
     struct run *run = self->run;
     while (take(self)) {
-        if (!execute_body(self, self->rank * run->program->tasks + self->current.task,
-                          self->current.iteration))
+        if (!execute_current(self))
             return;
         if (run->journal)
             journal_throttle(run->journal);
