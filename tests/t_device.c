@@ -698,6 +698,303 @@ static void test_injection(struct bench *bench)
     tap_ok(first.valid && !second.valid, "an operation that failed has no stamp");
 }
 
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+static void begin_graph(struct bench *bench, int rank)
+{
+    tap_is_int(
+        device_graph_begin(bench->ranks[rank], bench->streams[rank], MAX_STREAMS, &bench->diag),
+        STATUS_OK, "a capture begins");
+}
+
+static struct device_graph *end_graph(struct bench *bench, int rank)
+{
+    struct device_graph *graph = NULL;
+    tap_is_int(device_graph_end(bench->ranks[rank], &graph, &bench->diag), STATUS_OK,
+               "and ends in a graph: %s", last_message(bench));
+    if (!graph)
+        abort();
+    return graph;
+}
+
+static enum status launch(struct bench *bench, struct device_graph *graph, struct stamp **stamps,
+                          int64_t *first)
+{
+    enum status status = device_graph_arm(graph, first, &bench->diag);
+    return status ? status : device_graph_launch(graph, stamps, &bench->diag);
+}
+
+/* On three streams: x comes from the host on the first, is added to the sum on the second, which goes back
+   to the host on the third. */
+enum { FLOW_FLOATS = 64, FLOW_BYTES = FLOW_FLOATS * (int)sizeof(float), FLOW_PUSHES = 7 };
+struct flow {
+    struct device_buffer *in, *x, *sum, *out;
+    struct device_event *came, *added;
+};
+
+static void push_flow(struct bench *bench, const struct flow *flow, struct stamp *stamps)
+{
+    struct device_stream *const *streams = bench->streams[0];
+    const struct device_op pushes[FLOW_PUSHES] = {
+        {.kind = DEVICE_OP_COPY,
+         .label = "in",
+         .copy = {DIRECTION_H2D, {flow->in, 0}, {flow->x, 0}, FLOW_BYTES}},
+        {.kind = DEVICE_OP_RECORD, .event = flow->came},
+        {.kind = DEVICE_OP_WAIT, .event = flow->came},
+        {.kind = DEVICE_OP_AXPY,
+         .label = "add",
+         .axpy = {.x = {flow->x, 0}, .y = {flow->sum, 0}, .elements = FLOW_FLOATS, .alpha = 1}},
+        {.kind = DEVICE_OP_RECORD, .event = flow->added},
+        {.kind = DEVICE_OP_WAIT, .event = flow->added},
+        {.kind = DEVICE_OP_COPY,
+         .label = "out",
+         .copy = {DIRECTION_D2H, {flow->sum, 0}, {flow->out, 0}, FLOW_BYTES}}};
+    static const int on[FLOW_PUSHES] = {0, 0, 1, 1, 1, 2, 2};
+    int errors = 0;
+    for (int i = 0; i < FLOW_PUSHES; i++)
+        errors += device_push(streams[on[i]], &pushes[i], stamps ? &stamps[i] : NULL,
+                              &bench->diag) != STATUS_OK;
+    tap_is_int(errors, 0, "seven pushes on three streams: %s", last_message(bench));
+}
+
+static struct flow open_flow(struct bench *bench)
+{
+    return (struct flow){.in = buffer(bench, 0, MEMORY_PINNED, FLOW_BYTES),
+                         .x = buffer(bench, 0, MEMORY_DEVICE, FLOW_BYTES),
+                         .sum = buffer(bench, 0, MEMORY_DEVICE, FLOW_BYTES),
+                         .out = buffer(bench, 0, MEMORY_PINNED, FLOW_BYTES),
+                         .came = event(bench, 0),
+                         .added = event(bench, 0)};
+}
+
+static void bring(const struct flow *flow, float value)
+{
+    float *in = device_host_pointer(flow->in);
+    for (int i = 0; i < FLOW_FLOATS; i++)
+        in[i] = value;
+}
+
+static float brought(const struct flow *flow)
+{
+    return ((const float *)device_host_pointer(flow->out))[FLOW_FLOATS - 1];
+}
+
+static void test_graph(struct bench *bench)
+{
+    struct flow flow = open_flow(bench);
+    struct stamp places[FLOW_PUSHES], stamps[FLOW_PUSHES], *all[FLOW_PUSHES];
+    int64_t first = -1, again = -1;
+    for (int i = 0; i < FLOW_PUSHES; i++)
+        all[i] = &stamps[i];
+    bring(&flow, 1);
+    begin_graph(bench, 0);
+    push_flow(bench, &flow, places);
+    struct device_graph *graph = end_graph(bench, 0);
+    tap_is_int((int)device_graph_pushes(graph), FLOW_PUSHES, "it has all pushes");
+    tap_is_int((int)device_graph_stamps(graph), FLOW_PUSHES, "and their stamps");
+    tap_ok(places[0].number == 0 && places[6].number == 6, "a stamp tells the place in the graph");
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+    tap_ok(brought(&flow) == 0, "capturing does nothing");
+
+    tap_is_int(launch(bench, graph, all, &first), STATUS_OK, "a launch");
+    tap_is_int(device_event_sync(flow.added, late(bench), &bench->diag), STATUS_OK,
+               "its events can be waited for");
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+    tap_ok(brought(&flow) == 1, "and all of it is done");
+    device_collect(bench->ranks[0], &bench->diag);
+    int errors = 0;
+    for (int i = 0; i < FLOW_PUSHES; i++)
+        errors += !stamps[i].valid || stamps[i].number != first + i ||
+                  stamps[i].start_ns > stamps[i].end_ns;
+    tap_is_int(errors, 0, "every operation of a launch has a number and a stamp");
+    tap_ok(stamps[0].end_ns <= stamps[3].start_ns + 1000 &&
+               stamps[3].end_ns <= stamps[6].start_ns + 1000,
+           "their times are in the order of the graph");
+    int64_t before_ns = stamps[6].end_ns;
+
+    bring(&flow, 10);
+    tap_is_int(launch(bench, graph, all, &again), STATUS_OK, "a second launch");
+    push_flow(bench, &flow, NULL);
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+    device_collect(bench->ranks[0], &bench->diag);
+    tap_ok(again >= first + FLOW_PUSHES, "with numbers of its own");
+    tap_ok(stamps[0].valid && stamps[0].start_ns + 1000 >= before_ns, "and stamps of its own");
+    tap_ok(brought(&flow) == 21,
+           "reads what is in host memory now; pushes behind it come after it");
+    device_graph_close(graph);
+}
+
+/* A wait is about the last record at the time of the launch. */
+static void test_graph_waits(struct bench *bench)
+{
+    struct trail trail = TRAIL_INIT;
+    struct step a = {&trail, 'a'}, b = {&trail, 'b'};
+    struct device_stream *first = bench->streams[0][0], *second = bench->streams[0][1];
+    struct device_event *ready = event(bench, 0);
+    struct gate gate;
+    char text[64];
+    int64_t number;
+    tap_is_int(device_graph_begin(bench->ranks[0], &second, 1, &bench->diag), STATUS_OK,
+               "a graph of one stream");
+    device_wait(second, ready, NULL, &bench->diag);
+    put_step(bench, second, &b);
+    struct device_graph *graph = end_graph(bench, 0);
+    tap_is_int(launch(bench, graph, NULL, &number), STATUS_OK, "launched: %s", last_message(bench));
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+    tap_is_str(read_trail(&trail, text), "b", "what was never recorded is no wait");
+    put_gate(bench, first, &gate);
+    put_step(bench, first, &a);
+    device_record(first, ready, NULL, &bench->diag);
+    launch(bench, graph, NULL, &number);
+    nap();
+    tap_is_str(read_trail(&trail, text), "b", "what has been recorded since is one");
+    sem_post(&gate.open);
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+    tap_is_str(read_trail(&trail, text), "bab", "that ends with the work");
+    device_graph_close(graph);
+}
+
+static void test_graph_refusals(struct bench *bench)
+{
+    struct device *device = bench->ranks[0];
+    struct device_stream *stream = bench->streams[0][0], *twice[] = {stream, stream};
+    struct device_buffer *pageable = buffer(bench, 0, MEMORY_PAGEABLE, 64),
+                         *memory = buffer(bench, 0, MEMORY_DEVICE, 64);
+    bool done;
+    int64_t first;
+    is_refused(bench, device_graph_end(device, NULL, &bench->diag));
+    is_refused(bench, device_graph_begin(device, twice, 2, &bench->diag));
+    is_refused(bench, device_graph_begin(device, twice, 0, &bench->diag));
+    begin_graph(bench, 0);
+    is_refused(bench, device_graph_begin(device, &stream, 1, &bench->diag));
+    is_refused(bench, device_stream_query(stream, &done, &bench->diag));
+    is_refused(bench, device_stream_sync(stream, soon(bench), &bench->diag));
+    is_refused(bench, device_sync(device, soon(bench), &bench->diag));
+    is_refused(bench,
+               push(bench, stream,
+                    (struct device_op){.kind = DEVICE_OP_COPY,
+                                       .copy = {DIRECTION_H2D, {pageable, 0}, {memory, 0}, 64}}));
+    is_refused(bench, push(bench, stream,
+                           (struct device_op){.kind = DEVICE_OP_FILL,
+                                              .fill = {{memory, 2}, 1, DTYPE_F32, 0}}));
+    push(bench, stream,
+         (struct device_op){.kind = DEVICE_OP_FILL, .fill = {{memory, 0}, 16, DTYPE_F32, 3}});
+    tap_is_int(device_graph_end(device, NULL, &bench->diag), STATUS_OK, "a capture is given up");
+    const float *numbers = download(bench, 0, memory, 64);
+    tap_ok(numbers[0] == 0, "then nothing of it happens, and the stream works as before");
+    begin_graph(bench, 0);
+    push(bench, stream,
+         (struct device_op){.kind = DEVICE_OP_FILL, .fill = {{memory, 0}, 16, DTYPE_F32, 3}});
+    struct device_graph *graph = end_graph(bench, 0);
+    is_refused(bench, device_graph_launch(graph, NULL, &bench->diag));
+    tap_is_int(launch(bench, graph, NULL, &first), STATUS_OK, "armed it can be launched");
+    is_refused(bench, device_graph_launch(graph, NULL, &bench->diag));
+    numbers = download(bench, 0, memory, 64);
+    tap_ok(numbers[15] == 3, "once");
+    device_graph_close(graph);
+    device_graph_close(NULL);
+}
+
+/* A failure of an operation in a launch is one of its stream. */
+static void test_graph_failure(struct bench *bench)
+{
+    struct flow flow = open_flow(bench);
+    struct stamp stamps[FLOW_PUSHES], *all[FLOW_PUSHES];
+    int64_t first = -1;
+    for (int i = 0; i < FLOW_PUSHES; i++)
+        all[i] = &stamps[i];
+    bring(&flow, 1);
+    begin_graph(bench, 0);
+    push_flow(bench, &flow, stamps);
+    struct device_graph *graph = end_graph(bench, 0);
+    launch(bench, graph, all, &first);
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+    device_collect(bench->ranks[0], &bench->diag);
+    device_inject(bench->ranks[0], first + FLOW_PUSHES + 3, STATUS_SYSTEM, &bench->diag);
+    launch(bench, graph, all, &first);
+    enum status status = device_stream_sync(bench->streams[0][2], late(bench), &bench->diag);
+    tap_is_int(status, STATUS_SYSTEM, "an operation fails in the second launch: %s",
+               last_message(bench));
+    tap_ok(strstr(last_message(bench), "injected") && strstr(last_message(bench), "add"),
+           "and is named");
+    tap_ok(brought(&flow) == 1, "what follows from it is not done");
+    device_collect(bench->ranks[0], &bench->diag);
+    tap_ok(!stamps[3].valid && !stamps[6].valid, "and has no stamp");
+    tap_is_int(launch(bench, graph, all, &first), STATUS_SYSTEM, "a third launch is refused");
+    device_graph_close(graph);
+}
+
+/* A launch that cannot end is ended by an abort. */
+static void test_graph_abort(struct bench *bench)
+{
+    int64_t first;
+    begin_graph(bench, 0);
+    push(bench, bench->streams[0][1],
+         (struct device_op){.kind = DEVICE_OP_SPIN, .time_ns = 3600LL * 1000000000});
+    struct device_graph *graph = end_graph(bench, 0);
+    launch(bench, graph, NULL, &first);
+    tap_is_int(device_stream_sync(bench->streams[0][1], soon(bench), &bench->diag), STATUS_LIMIT,
+               "an hour is launched");
+    device_world_abort(bench->world, "the test says so");
+    tap_is_int(device_stream_sync(bench->streams[0][1], late(bench), &bench->diag), STATUS_VIOLATED,
+               "an abort ends it");
+    tap_is_int(device_graph_arm(graph, &first, &bench->diag) ||
+                   device_graph_launch(graph, NULL, &bench->diag),
+               1, "and it is not launched again: %s", last_message(bench));
+    device_graph_close(graph);
+}
+
+/* Collectives and messages of all ranks in graphs, launched three times; the parts of a group are the
+   caller's only while it pushes. */
+static void test_graph_comms(struct bench *bench)
+{
+    int count = bench->rank_count;
+    struct members members;
+    struct device_graph *graphs[MAX_RANKS] = {NULL};
+    struct device_buffer *ring[MAX_RANKS] = {NULL};
+    int errors = 0;
+    members_open(bench, count, &members);
+    for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
+        struct device_p2p *parts = calloc(2, sizeof *parts);
+        ring[rank] = buffer(bench, rank, MEMORY_DEVICE, members.bytes);
+        parts[0] = (struct device_p2p){.send = true,
+                                       .peer = (rank + 1) % count,
+                                       .bytes = (int64_t)members.bytes,
+                                       .data = {members.recv[rank], 0}};
+        parts[1] = (struct device_p2p){.peer = (rank + count - 1) % count,
+                                       .bytes = (int64_t)members.bytes,
+                                       .data = {ring[rank], 0}};
+        begin_graph(bench, rank);
+        push(bench, bench->streams[rank][1],
+             (struct device_op){.kind = DEVICE_OP_COLLECTIVE,
+                                .collective = {.comm = members.comms[rank],
+                                               .kind = COLLECTIVE_ALL_REDUCE,
+                                               .tag = "sum",
+                                               .bytes = (int64_t)members.bytes,
+                                               .send = {members.send[rank], 0},
+                                               .recv = {members.recv[rank], 0}}});
+        push(bench, bench->streams[rank][1],
+             (struct device_op){.kind = DEVICE_OP_GROUP, .group = {members.comms[rank], parts, 2}});
+        free(parts);
+        graphs[rank] = end_graph(bench, rank);
+    }
+    for (int round = 0; round < 3; round++)
+        for (int rank = 0; rank < count; rank++) {
+            int64_t first;
+            errors += here(bench, rank) && launch(bench, graphs[rank], NULL, &first) != STATUS_OK;
+        }
+    for (int rank = 0; rank < count; rank++)
+        errors += here(bench, rank) &&
+                  device_sync(bench->ranks[rank], late(bench), &bench->diag) != STATUS_OK;
+    errors += wrong_numbers(bench, &members, COLLECTIVE_ALL_REDUCE, members.recv);
+    errors += wrong_numbers(bench, &members, COLLECTIVE_ALL_REDUCE, ring);
+    tap_is_int(errors, 0, "a sum and a ring among %d in graphs: %s", count, last_message(bench));
+    for (int rank = 0; rank < count; rank++)
+        device_graph_close(graphs[rank]);
+}
+
 /* ---- abort ----------------------------------------------------------------------------------- */
 
 struct syncer {
@@ -1216,24 +1513,29 @@ static bool communicates(struct bench *bench)
 static void single_rank(struct device_config config)
 {
     static void (*const tests[])(struct bench *) = {
-        test_fifo,   test_event_order, test_event_snapshot, test_record_after_wait,
-        test_copies, test_gemm,        test_gather,         test_axpy_fill,
-        test_stamps, test_deadline,    test_refusals,       test_injection,
-        test_abort,
+        test_fifo,          test_event_order, test_event_snapshot, test_record_after_wait,
+        test_copies,        test_gemm,        test_gather,         test_axpy_fill,
+        test_stamps,        test_deadline,    test_refusals,       test_injection,
+        test_abort,         test_graph,       test_graph_waits,    test_graph_refusals,
+        test_graph_failure, test_graph_abort,
     };
     config.ranks = 1;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         run_fresh(&config, tests[i]);
     struct bench bench;
+    bool communicating = false;
     if (!bench_open(&bench, config))
         return;
     if (communicates(&bench)) {
         test_collectives(&bench, 1);
         test_self_group(&bench);
+        communicating = true;
     } else {
         tap_skip(last_message(&bench));
     }
     bench_close(&bench);
+    if (communicating)
+        run_fresh(&config, test_graph_comms);
 }
 
 static void several_ranks(struct device_config config)
@@ -1247,6 +1549,7 @@ static void several_ranks(struct device_config config)
         test_ring(&bench, count);
         test_training(&bench, count);
         bench_close(&bench);
+        run_fresh(&config, test_graph_comms);
     }
     run_fresh(&config, test_turns);
     run_fresh(&config, test_abort);
@@ -1278,6 +1581,7 @@ static void spread_ranks(enum device_kind kind, struct rendezvous *rendezvous, i
     test_ring(&bench, ranks);
     test_training(&bench, ranks);
     bench_close(&bench);
+    run_fresh(&config, test_graph_comms);
     run_fresh(&config, test_abort);
     run_fresh(&config, test_two_comms);
     if (ranks > 2)
