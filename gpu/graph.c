@@ -105,6 +105,24 @@ static bool find_order(const struct program *p, int rank, bool *done, int *order
     return true;
 }
 
+/* Whom a period that has no order waits for. */
+static void tell_stuck(const struct program *p, int rank, const bool *done,
+                       struct rank_graphs *graphs)
+{
+    const struct task *tasks = p->plan->pipeline.tasks;
+    for (int task = 0; task < p->tasks; task++)
+        for (int i = 0; i < p->depends[task].count; i++) {
+            const struct edge *on = &p->depends[task].items[i];
+            if (done[task] || period_of(p, rank, task, on) <= 0)
+                continue;
+            snprintf(graphs->why, sizeof graphs->why, "%s waits for %s of a later period",
+                     tasks[task].name, tasks[on->task].name);
+            return;
+        }
+    snprintf(graphs->why, sizeof graphs->why,
+             "the tasks of a period wait for each other in the order they are handed out in");
+}
+
 /* What the plan as a whole asks for that a period given at once cannot have; NULL: nothing. */
 static const char *obstacle_of_plan(const struct run *run)
 {
@@ -199,10 +217,8 @@ static enum status prepare(const struct run *run, int rank, struct rank_graphs *
         status = STATUS_SYSTEM;
     else if (!find_order(p, rank, done, graphs->order))
         status = STATUS_USAGE;
-    for (int task = 0; status == STATUS_USAGE && task < p->tasks; task++)
-        if (!done[task])
-            snprintf(graphs->why, sizeof graphs->why, "%s waits for a task of a later period",
-                     p->plan->pipeline.tasks[task].name);
+    if (status == STATUS_USAGE)
+        tell_stuck(p, rank, done, graphs);
     free(done);
     for (int s = 0; !status && s < p->stream_count; s++)
         if (p->streams[s].rank == rank)
