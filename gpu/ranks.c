@@ -18,6 +18,7 @@ struct rank_end {
     int32_t status, has_result;
     int32_t finished, interrupted, hung, bereft, complete, matches_serial;
     int64_t planned, duration_ns;
+    struct runtime_graphs graph;
 };
 
 /* ---- a process with a rank ------------------------------------------------------------------- */
@@ -77,6 +78,7 @@ bool ranks_report(struct rendezvous *rendezvous, enum status status,
         end.planned = result->local.end;
         end.matches_serial = (int32_t)result->matches_serial;
         end.duration_ns = result->duration_ns;
+        end.graph = result->graph;
     }
     return ranks_send(rendezvous, REPORT_END, 0, &end, sizeof end) && sent;
 }
@@ -293,11 +295,19 @@ struct summary {
     bool finished, interrupted, hung, bereft, complete;
     enum answer matches;
     int64_t duration_ns;
+    struct runtime_graphs graph;
 };
 
 static enum status worse(enum status a, enum status b)
 {
     return a == STATUS_OK || (a == STATUS_VIOLATED && b != STATUS_OK) ? b : a;
+}
+
+static void add_graphs(struct runtime_graphs *sum, const struct runtime_graphs *more)
+{
+    sum->graphs += more->graphs;
+    sum->launches += more->launches;
+    sum->periods += more->periods;
 }
 
 static struct summary sum_up(const struct collector *collector)
@@ -323,6 +333,8 @@ static struct summary sum_up(const struct collector *collector)
             worse(all.status, collector->ended[rank] ? (enum status)end->status : STATUS_VIOLATED);
         if (here && end->duration_ns > all.duration_ns)
             all.duration_ns = end->duration_ns;
+        if (here)
+            add_graphs(&all.graph, &end->graph);
     }
     if (!all.finished)
         all.matches = ANSWER_UNKNOWN;
@@ -409,7 +421,8 @@ enum status collector_end(struct collector *collector, struct runtime_result *ou
                                     .hung = all.hung,
                                     .bereft = all.bereft,
                                     .matches_serial = all.matches,
-                                    .duration_ns = all.duration_ns};
+                                    .duration_ns = all.duration_ns,
+                                    .graph = all.graph};
     enum status status = all.status, judged = STATUS_OK;
     pass_messages(collector, diag);
     if (collector->journal)

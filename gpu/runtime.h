@@ -117,6 +117,13 @@ struct runtime_times {
     double mean_ns, p50_ns, p95_ns, p99_ns;
 };
 
+/* With options->graph, summed up over the ranks. */
+struct runtime_graphs {
+    int64_t graphs;   /* captured */
+    int64_t launches; /* periods that were given to the device by one launch ... */
+    int64_t periods;  /* ... of all that were handed out */
+};
+
 struct runtime_result {
     struct arena arena; /* of everything below */
     const char *device; /* one line, for people */
@@ -131,11 +138,7 @@ struct runtime_result {
     int64_t iterations; /* retired on every rank */
     int64_t tasks;      /* instances whose device work finished, all ranks */
     int64_t steps;      /* of the machine, replayed */
-    struct {
-        int64_t graphs;   /* captured, on all ranks that are here */
-        int64_t launches; /* periods that were launched as one */
-        int64_t periods;  /* all that were handed out */
-    } graph;
+    struct runtime_graphs graph;
     int64_t duration_ns;
     int64_t fill_ns, drain_ns; /* until the first retirement; since the last admission */
     struct runtime_times iteration;
