@@ -345,7 +345,8 @@ enum status device_graph_end(struct device *device, struct device_graph **out, s
 /* Before each launch: the operation at place k will have the number *first + k. Waits for the launch
    before, where the device cannot have two of one graph: no time limit, but an abort ends it. */
 enum status device_graph_arm(struct device_graph *graph, int64_t *first, struct diag *diag);
-/* One stamp for each push that had one, in their order; `stamps` may be NULL if there was none. */
+/* One stamp for each push that had one, in their order; `stamps` may be NULL if there was none. The caller has
+   given them their numbers and nothing else; who logs them may read those already. */
 enum status device_graph_launch(struct device_graph *graph, struct stamp *const *stamps,
                                 struct diag *diag);
 /* Waits for the last launch, as device_stream_close. NULL is allowed. */

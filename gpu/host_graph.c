@@ -162,8 +162,6 @@ static bool make_entries(const struct host_graph *graph, struct stamp *const *st
     for (size_t i = 0; i < graph->base.pushes; i++) {
         const struct kept *kept = &graph->kept[i];
         struct stamp *stamp = kept->stamped ? stamps[stamped++] : NULL;
-        if (stamp)
-            *stamp = (struct stamp){.number = graph->base.first + (int64_t)i};
         out[i] = entry_new(kept->stream, &kept->op, stamp);
         if (!out[i]) {
             free_from(out, 0, i);

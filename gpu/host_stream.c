@@ -361,10 +361,11 @@ static enum status await_room(struct host_stream *stream, struct diag *diag)
 static void append(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
-    if (entry->number < 0)
+    bool numbered = entry->number >= 0; /* by a graph, and its stamp as well */
+    if (!numbered)
         entry->number = stream->device->pushes++;
     entry->injected = injection_take(&stream->device->injections, entry->number);
-    if (entry->stamp)
+    if (entry->stamp && !numbered)
         entry->stamp->number = entry->number;
     if (stream->tail)
         stream->tail->next = entry;
