@@ -61,11 +61,14 @@ struct pending {
     struct marker *start, *end;
 };
 
+struct cuda_graph;
+
 struct cuda_device {
     struct device base;
     struct cuda_world *world;
     struct cuda_stream *streams;
     struct cuda_comm *comms;
+    struct cuda_graph *graphs;
     int64_t error_ns;       /* when NCCL's first error was seen; 0: there was none */
     struct nccl *nccl;      /* NULL: not found, or a build without */
     struct marker *pool[2]; /* by `timed` */
@@ -91,6 +94,9 @@ struct cuda_stream {
     pthread_mutex_t lock;
     cudaStream_t handle;
     struct failure failure;
+    struct marker
+        *behind; /* of the last launch it was part of: to be awaited before the next push; NULL */
+    bool used;   /* something was pushed since; under the stream's lock */
     char stuck[STUCK_TEXT]; /* what was unfinished at an abort, or when that was last asked */
 };
 
@@ -113,7 +119,7 @@ enum status cuda_world_ended(struct cuda_world *world, struct diag *diag);
 
 /* ---- cuda_stream.c --------------------------------------------------------------------------- */
 
-void *cuda_stream_handle(const struct device_stream *stream);
+void *cuda_stream_handle(struct device_stream *stream);
 enum status cuda_stream_open(struct device *device, const char *name, struct device_stream **out,
                              struct diag *diag);
 void cuda_stream_close(struct device_stream *stream);
@@ -132,15 +138,52 @@ enum status cuda_collect(struct device *device, struct diag *diag);
 void cuda_stream_fail(struct cuda_stream *stream, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+enum status cuda_stream_check(struct cuda_stream *stream, struct diag *diag);
+/* Put an operation into a stream, as it is. */
+cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op);
+/* What is pushed from now on comes after the launch this stream was part of. */
+cudaError_t cuda_stream_follow(struct cuda_stream *stream);
+void cuda_stream_put_behind(struct cuda_stream *stream, struct marker *launch);
+/* The event means this marker, which is held for it; means work that never finishes. */
+void cuda_event_mean(struct cuda_event *event, struct marker *marker);
+void cuda_event_refuse(struct cuda_event *event, struct cuda_stream *stream);
+/* The stream waits for the event's last record. */
+cudaError_t cuda_event_follow(struct cuda_event *event, struct cuda_stream *stream);
+
 /* A recorded marker, held once; NULL and *error when CUDA refuses. */
 struct marker *marker_record(struct cuda_device *device, bool timed, cudaStream_t stream,
                              cudaError_t *error);
+/* Likewise; `node`: in a captured stream, and recorded by every launch. */
+struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStream_t stream,
+                                bool node, cudaError_t *error);
+/* Wait until the marker's work has finished. */
+enum status marker_await(struct cuda_device *device, const struct marker *marker,
+                         int64_t deadline_ns, const char *what, struct diag *diag);
+/* When that was, on the world's clock. The second lets later ones be measured from this marker, when the one
+   they are measured from has become too distant. With the world's lock. */
+cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
+cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);
 void marker_release(struct cuda_device *device, struct marker *marker); /* NULL is allowed */
 /* Destroy what the pools and the unfinished stamps hold. */
 void markers_free(struct cuda_device *device);
 
 /* Make the world's GPU the calling thread's. */
 cudaError_t cuda_enter(const struct cuda_world *world);
+
+/* ---- cuda_graph.c ---------------------------------------------------------------------------- */
+
+enum status cuda_graph_begin(struct device *device, struct device_stream *const *streams,
+                             size_t count, struct diag *diag);
+enum status cuda_graph_end(struct device *device, struct device_graph **out, struct diag *diag);
+enum status cuda_graph_arm(struct device_graph *graph, struct diag *diag);
+enum status cuda_graph_launch(struct device_graph *graph, struct stamp *const *stamps,
+                              struct diag *diag);
+void cuda_graph_close(struct device_graph *graph);
+/* A push to a stream that is captured. */
+enum status cuda_graph_push(struct cuda_stream *stream, const struct device_op *op,
+                            struct stamp *stamp, struct diag *diag);
+/* Read the stamps of launches that have finished. With the world's lock. */
+cudaError_t cuda_graph_collect(struct cuda_device *device);
 
 /* ---- cuda_comm.c ----------------------------------------------------------------------------- */
 

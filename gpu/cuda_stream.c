@@ -69,11 +69,18 @@ void marker_release(struct cuda_device *device, struct marker *marker)
 struct marker *marker_record(struct cuda_device *device, bool timed, cudaStream_t stream,
                              cudaError_t *error)
 {
+    return marker_record_in(device, timed, stream, false, error);
+}
+
+struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStream_t stream,
+                                bool node, cudaError_t *error)
+{
     struct marker *marker = marker_take(device, timed, error);
     if (!marker)
         return NULL;
     marker->references = 1;
-    *error = cudaEventRecord(marker->handle, stream);
+    *error = node ? cudaEventRecordWithFlags(marker->handle, stream, cudaEventRecordExternal)
+                  : cudaEventRecord(marker->handle, stream);
     if (*error == cudaSuccess)
         return marker;
     marker_release(device, marker);
@@ -142,7 +149,7 @@ static bool failed(struct cuda_stream *stream)
 }
 
 /* STATUS_OK, or the failure of the stream or the end of the run, reported. */
-static enum status check_stream(struct cuda_stream *stream, struct diag *diag)
+enum status cuda_stream_check(struct cuda_stream *stream, struct diag *diag)
 {
     enum status status = cuda_world_ended(stream->world, diag);
     if (status)
@@ -178,9 +185,8 @@ static enum status device_fail(struct cuda_device *device, const char *what, cud
     return status;
 }
 
-/* Wait until the marker's work has finished. */
-static enum status marker_await(struct cuda_device *device, const struct marker *marker,
-                                int64_t deadline_ns, const char *what, struct diag *diag)
+enum status marker_await(struct cuda_device *device, const struct marker *marker,
+                         int64_t deadline_ns, const char *what, struct diag *diag)
 {
     for (int64_t wait_ns = POLL_MIN_NS;;
          wait_ns = 2 * wait_ns < POLL_MAX_NS ? 2 * wait_ns : POLL_MAX_NS) {
@@ -199,23 +205,55 @@ static enum status marker_await(struct cuda_device *device, const struct marker 
     }
 }
 
+/* ---- behind a launch ------------------------------------------------------------------------- */
+
+cudaError_t cuda_stream_follow(struct cuda_stream *stream)
+{
+    cudaError_t error = cudaSuccess;
+    pthread_mutex_lock(&stream->world->lock);
+    struct marker *launch = stream->behind;
+    stream->behind = NULL;
+    pthread_mutex_unlock(&stream->world->lock);
+    if (launch)
+        error = cudaStreamWaitEvent(stream->handle, launch->handle, 0);
+    marker_release(stream->device, launch);
+    return error;
+}
+
+void cuda_stream_put_behind(struct cuda_stream *stream, struct marker *launch)
+{
+    pthread_mutex_lock(&stream->world->lock);
+    release_locked(stream->device, stream->behind);
+    launch->references++;
+    stream->behind = launch;
+    pthread_mutex_unlock(&stream->world->lock);
+}
+
+/* A marker behind all that a stream has to do. */
+static struct marker *mark_end(struct cuda_stream *stream, cudaError_t *error)
+{
+    *error = cuda_stream_follow(stream);
+    return *error == cudaSuccess ? marker_record(stream->device, false, stream->handle, error)
+                                 : NULL;
+}
+
 /* Wait for everything pushed to a stream so far. */
 static enum status drain(struct cuda_stream *stream, int64_t deadline_ns, struct diag *diag)
 {
     char what[OP_TEXT];
     cudaError_t error = cudaSuccess;
-    enum status status = check_stream(stream, diag);
+    enum status status = cuda_stream_check(stream, diag);
     if (status)
         return status;
-    struct marker *marker = marker_record(stream->device, false, stream->handle, &error);
+    struct marker *marker = mark_end(stream, &error);
     if (!marker) {
         fail_with(stream, NULL, error);
-        return check_stream(stream, diag);
+        return cuda_stream_check(stream, diag);
     }
     snprintf(what, sizeof what, "stream %s", stream->base.name);
     status = marker_await(stream->device, marker, deadline_ns, what, diag);
     marker_release(stream->device, marker);
-    return status ? status : check_stream(stream, diag);
+    return status ? status : cuda_stream_check(stream, diag);
 }
 
 enum status cuda_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag)
@@ -237,10 +275,10 @@ enum status cuda_device_sync(struct device *base, int64_t deadline_ns, struct di
         return diag_no_memory(diag);
     for (struct cuda_stream *at = device->streams; at && !status; at = at->next) {
         cudaError_t error = cudaSuccess;
-        status = check_stream(at, diag);
+        status = cuda_stream_check(at, diag);
         if (status)
             break;
-        markers[used] = marker_record(device, false, at->handle, &error);
+        markers[used] = mark_end(at, &error);
         if (markers[used])
             used++;
         else
@@ -258,13 +296,15 @@ enum status cuda_device_sync(struct device *base, int64_t deadline_ns, struct di
 enum status cuda_stream_query(struct device_stream *base, bool *done, struct diag *diag)
 {
     struct cuda_stream *stream = (struct cuda_stream *)base;
-    enum status status = check_stream(stream, diag);
+    enum status status = cuda_stream_check(stream, diag);
     if (status)
         return status;
-    cudaError_t error = cudaStreamQuery(stream->handle);
+    cudaError_t error = cuda_stream_follow(stream);
+    if (error == cudaSuccess)
+        error = cudaStreamQuery(stream->handle);
     if (error != cudaSuccess && error != cudaErrorNotReady) {
         fail_with(stream, NULL, error);
-        return check_stream(stream, diag);
+        return cuda_stream_check(stream, diag);
     }
     *done = error == cudaSuccess;
     return STATUS_OK;
@@ -315,9 +355,18 @@ static void event_set(struct cuda_event *event, struct marker *marker, struct fa
 }
 
 /* A failed stream refuses a record: the event stands for work that never finishes. */
-static void event_refuse(struct cuda_event *event, struct cuda_stream *stream)
+void cuda_event_refuse(struct cuda_event *event, struct cuda_stream *stream)
 {
     event_set(event, NULL, failure_of(stream));
+}
+
+void cuda_event_mean(struct cuda_event *event, struct marker *marker)
+{
+    struct cuda_device *device = (struct cuda_device *)event->base.device;
+    pthread_mutex_lock(&device->world->lock);
+    marker->references++;
+    pthread_mutex_unlock(&device->world->lock);
+    event_set(event, marker, (struct failure){.status = STATUS_OK});
 }
 
 enum status cuda_event_query(struct device_event *base, bool *done, struct diag *diag)
@@ -396,7 +445,7 @@ static cudaError_t push_record(struct cuda_stream *stream, struct cuda_event *ev
     return error;
 }
 
-static cudaError_t push_wait(struct cuda_stream *stream, struct cuda_event *event)
+cudaError_t cuda_event_follow(struct cuda_event *event, struct cuda_stream *stream)
 {
     struct failure failure;
     cudaError_t error = cudaSuccess;
@@ -409,7 +458,7 @@ static cudaError_t push_wait(struct cuda_stream *stream, struct cuda_event *even
     return error;
 }
 
-static cudaError_t issue(struct cuda_stream *stream, const struct device_op *op)
+cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op)
 {
     switch (op->kind) {
     case DEVICE_OP_SPIN:
@@ -426,7 +475,7 @@ static cudaError_t issue(struct cuda_stream *stream, const struct device_op *op)
     case DEVICE_OP_COLLECTIVE:
     case DEVICE_OP_GROUP: cuda_comm_push(stream, op); return cudaSuccess;
     case DEVICE_OP_RECORD: return push_record(stream, (struct cuda_event *)op->event);
-    case DEVICE_OP_WAIT: return push_wait(stream, (struct cuda_event *)op->event);
+    case DEVICE_OP_WAIT: return cuda_event_follow((struct cuda_event *)op->event, stream);
     case DEVICE_OP_CALLBACK:
         return cudaLaunchHostFunc(stream->handle, op->callback.run, op->callback.arg);
     }
@@ -447,7 +496,7 @@ static cudaError_t issue_stamped(struct cuda_stream *stream, const struct device
     pending->op = *op;
     pending->start = marker_record(device, true, stream->handle, &error);
     if (pending->start)
-        error = issue(stream, op);
+        error = cuda_issue(stream, op);
     if (error == cudaSuccess && !failed(stream)) /* NCCL may have refused, and then it never ends */
         pending->end = marker_record(device, true, stream->handle, &error);
     if (!pending->end) {
@@ -498,15 +547,18 @@ static enum status push_locked(struct cuda_stream *stream, const struct device_o
     count_push(stream, op, stamp);
     if (failed(stream)) { /* injected: as if the device had failed it later */
         if (op->kind == DEVICE_OP_RECORD)
-            event_refuse((struct cuda_event *)op->event, stream);
+            cuda_event_refuse((struct cuda_event *)op->event, stream);
         return STATUS_OK;
     }
     cudaError_t error = cuda_enter(stream->world);
     if (error == cudaSuccess)
-        error = stamp ? issue_stamped(stream, op, stamp) : issue(stream, op);
+        error = cuda_stream_follow(stream);
+    stream->used = true;
+    if (error == cudaSuccess)
+        error = stamp ? issue_stamped(stream, op, stamp) : cuda_issue(stream, op);
     if (error != cudaSuccess) {
         fail_with(stream, op, error);
-        return check_stream(stream, diag);
+        return cuda_stream_check(stream, diag);
     }
     return blocks_host(op) ? drain(stream, DEVICE_FOREVER, diag) : STATUS_OK;
 }
@@ -516,40 +568,48 @@ enum status cuda_push(struct device_stream *base, const struct device_op *op, st
 {
     struct cuda_stream *stream = (struct cuda_stream *)base;
     pthread_mutex_lock(&stream->lock);
-    enum status status = check_stream(stream, diag);
-    if (!status)
+    enum status status = cuda_stream_check(stream, diag);
+    if (base->capture)
+        status = status ? status : cuda_graph_push(stream, op, stamp, diag);
+    else if (!status)
         status = push_locked(stream, op, stamp, diag);
     else if (op->kind == DEVICE_OP_RECORD)
-        event_refuse((struct cuda_event *)op->event, stream);
+        cuda_event_refuse((struct cuda_event *)op->event, stream);
     pthread_mutex_unlock(&stream->lock);
     return status;
 }
 
 /* ---- stamps ---------------------------------------------------------------------------------- */
 
-/* The time of a marker on the world's clock; moves the reference on when it has become too distant
-   to measure from. The world's lock is held. */
-static cudaError_t marker_time(struct cuda_device *device, struct marker *marker, double *out_ns)
+cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns)
 {
     float ms = 0;
     cudaError_t error = cudaEventElapsedTime(&ms, device->reference->handle, marker->handle);
-    if (error != cudaSuccess)
-        return error;
-    *out_ns = device->reference_ns + (double)ms * 1e6;
-    if (ms > (float)REBASE_MS) {
+    if (error == cudaSuccess)
+        *out_ns = device->reference_ns + (double)ms * 1e6;
+    return error;
+}
+
+cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker)
+{
+    double at_ns = 0;
+    cudaError_t error = marker_measure(device, marker, &at_ns);
+    if (error == cudaSuccess && at_ns - device->reference_ns > 1e6 * REBASE_MS) {
         release_locked(device, device->reference);
         marker->references++;
         device->reference = marker;
-        device->reference_ns = *out_ns;
+        device->reference_ns = at_ns;
     }
-    return cudaSuccess;
+    return error;
 }
 
 static cudaError_t fill_stamp(struct cuda_device *device, const struct pending *pending)
 {
     double start_ns;
     float ms = 0;
-    cudaError_t error = marker_time(device, pending->start, &start_ns);
+    cudaError_t error = marker_measure(device, pending->start, &start_ns);
+    if (error == cudaSuccess)
+        error = marker_measure_from(device, pending->start);
     if (error == cudaSuccess)
         error = cudaEventElapsedTime(&ms, pending->start->handle, pending->end->handle);
     if (error != cudaSuccess)
@@ -585,6 +645,8 @@ enum status cuda_collect(struct device *base, struct diag *diag)
         release_locked(device, pending->end);
         free(pending);
     }
+    if (error == cudaSuccess)
+        error = cuda_graph_collect(device);
     pthread_mutex_unlock(&device->world->lock);
     return error == cudaSuccess ? STATUS_OK
                                 : device_fail(device, "reading time stamps", error, diag);
@@ -648,15 +710,26 @@ void cuda_stream_close(struct device_stream *base)
         link = &(*link)->next;
     *link = stream->next;
     pthread_mutex_unlock(&stream->world->lock);
+    marker_release(stream->device, stream->behind);
     cudaStreamDestroy(stream->handle);
     pthread_mutex_destroy(&stream->lock);
     free(stream->base.name);
     free(stream);
 }
 
-void *cuda_stream_handle(const struct device_stream *base)
+/* Whoever asks pushes by himself. What a launch refuses now, the next push is told. */
+void *cuda_stream_handle(struct device_stream *base)
 {
-    return ((const struct cuda_stream *)base)->handle;
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    if (!base->capture) {
+        pthread_mutex_lock(&stream->lock);
+        cudaError_t error = cuda_stream_follow(stream);
+        stream->used = true;
+        pthread_mutex_unlock(&stream->lock);
+        if (error != cudaSuccess)
+            fail_with(stream, NULL, error);
+    }
+    return stream->handle;
 }
 
 #else

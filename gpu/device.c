@@ -541,7 +541,7 @@ const char *device_stream_name(const struct device_stream *stream)
     return stream->name;
 }
 
-void *device_stream_handle(const struct device_stream *stream)
+void *device_stream_handle(struct device_stream *stream)
 {
     const struct device_ops *ops = stream->device->ops;
     return ops->stream_handle ? ops->stream_handle(stream) : NULL;

@@ -141,8 +141,9 @@ enum status device_stream_open(struct device *device, const char *name, struct d
 /* Waits for the work pushed so far: sync before, or abort where it may never finish. */
 void device_stream_close(struct device_stream *stream);
 const char *device_stream_name(const struct device_stream *stream);
-/* The driver's own handle: a cudaStream_t; NULL on the host device, which has none. */
-void *device_stream_handle(const struct device_stream *stream);
+/* The driver's own handle: a cudaStream_t; NULL on the host device, which has none. To be asked for each time
+   before something is given to it directly: what is pushed then comes after launches of graphs. */
+void *device_stream_handle(struct device_stream *stream);
 
 /* An event means: the work its last record covers. Never recorded, it means no work. A wait, query
    or sync looks at the last record *at the time of the call*; later records change nothing for it.

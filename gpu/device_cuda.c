@@ -42,6 +42,12 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
 {
     char text[OP_TEXT];
     out[0] = '\0';
+    if (stream->base.capture) /* looking would end the capture */
+        return;
+    if (stream->behind && cudaEventQuery(stream->behind->handle) == cudaErrorNotReady) {
+        snprintf(out, STUCK_TEXT, "is part of a graph that has not finished");
+        return;
+    }
     if (cudaStreamQuery(stream->handle) != cudaErrorNotReady)
         return;
     const struct pending *head = find_head(stream);
@@ -476,6 +482,11 @@ const struct device_ops device_cuda_ops = {
     .comm_open = cuda_comm_open,
     .comm_close = cuda_comm_close,
     .push = cuda_push,
+    .graph_begin = cuda_graph_begin,
+    .graph_end = cuda_graph_end,
+    .graph_arm = cuda_graph_arm,
+    .graph_launch = cuda_graph_launch,
+    .graph_close = cuda_graph_close,
     .stream_query = cuda_stream_query,
     .event_query = cuda_event_query,
     .stream_sync = cuda_stream_sync,

@@ -30,7 +30,7 @@ struct device_ops {
     enum status (*stream_open)(struct device *device, const char *name, struct device_stream **out,
                                struct diag *diag);
     void (*stream_close)(struct device_stream *stream);
-    void *(*stream_handle)(const struct device_stream *stream); /* NULL: it has none */
+    void *(*stream_handle)(struct device_stream *stream); /* NULL: it has none */
     enum status (*event_open)(struct device *device, struct device_event **out, struct diag *diag);
     void (*event_close)(struct device_event *event);
     enum status (*comm_open)(struct device *device, const char *name, const int *members, int count,

@@ -58,8 +58,9 @@ struct operation {
     struct point *point; /* POINT: to be done; WAIT: awaited. Held. */
     /* WORK. `run` is called without the lock; its answer other than cudaSuccess ends the context. */
     cudaError_t (*run)(struct CUstream_st *stream, void *payload);
-    bool counts; /* a kernel or a copy: one that SWSIM_EMULATION_FAULT can hit */
-    int lane;    /* in a graph: which of its streams */
+    bool counts;              /* a kernel or a copy: one that SWSIM_EMULATION_FAULT can hit */
+    struct CUevent_st *event; /* POINT in a graph: every launch records it; NULL: none */
+    int lane;                 /* in a graph: which of its streams */
     size_t bytes;
     _Alignas(max_align_t) unsigned char payload[];
 };
@@ -139,11 +140,18 @@ cudaError_t gpu_error(int gpu); /* without the lock; what long operations look a
 void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane);
 /* A stream that waits for a captured point joins the capture; one that is captured waits for nothing else. */
 cudaError_t graph_join(struct CUstream_st *stream, const struct point *point);
+/* A node that records an event at every launch; NULL: no memory. */
+struct operation *graph_add_record(struct CUstream_st *stream, struct CUevent_st *event);
 void graph_number(struct CUgraph_st *graph, struct point *point);
 uint64_t graph_capture(const struct CUstream_st *stream); /* as in a point */
 /* A call that a capture does not allow: it ends the capture. cudaSuccess: there is none in the way. */
 cudaError_t graph_forbids(struct CUstream_st *stream); /* that looks at the stream */
 cudaError_t graph_forbids_all(void);                   /* that waits for a device */
+
+/* ---- runtime.c ---------------------------------------------------------------------------------- */
+
+/* Misuse if it has been destroyed. With the lock held. */
+struct CUevent_st *event_of(cudaEvent_t handle, const char *who);
 
 /* ---- memory.c: each takes a lock of its own ----------------------------------------------------- */
 

@@ -46,6 +46,7 @@ static struct operation *copy_one(const struct operation *from)
     copy->run = from->run;
     copy->counts = from->counts;
     copy->lane = from->lane;
+    copy->event = from->event;
     copy->point = from->point;
     if (copy->point)
         copy->point->references++;
@@ -59,6 +60,22 @@ void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane)
     operation->lane = lane;
     *graph->tail = operation;
     graph->tail = &operation->next;
+}
+
+struct operation *graph_add_record(struct CUstream_st *stream, struct CUevent_st *event)
+{
+    struct operation *operation = operation_new(OPERATION_POINT, NULL, 0);
+    struct point *point = operation ? calloc(1, sizeof *point) : NULL;
+    if (!point) {
+        free(operation);
+        return NULL;
+    }
+    point->references = 1;
+    operation->point = point;
+    operation->event = event;
+    graph_number(stream->graph, point);
+    graph_add(stream->graph, operation, stream->lane);
+    return operation;
 }
 
 void graph_number(struct CUgraph_st *graph, struct point *point)
@@ -258,6 +275,17 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsign
     return call_end(good ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = stream_of(handle, __func__);
+    return call_end(stream->graph              ? graph_forbids(stream)
+                    : stream->gpu == exec->gpu ? cudaSuccess
+                                               : cudaErrorInvalidResourceHandle);
+}
+
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
     cudaError_t error = call_begin(__func__);
@@ -289,12 +317,27 @@ static bool fan_in(struct CUgraphExec_st *exec, struct CUstream_st *to)
     return good;
 }
 
+/* The event of a node is recorded as of now: until the launch gets there it is not done. */
+static bool push_point(struct CUstream_st *stream, const struct operation *operation,
+                       struct point **points)
+{
+    struct point *point = stream_mark(stream);
+    points[operation->point->number] = point;
+    if (!point || !operation->event)
+        return point != NULL;
+    struct CUevent_st *event = event_of(operation->event, "cudaGraphLaunch");
+    point_release(event->last);
+    event->last = point;
+    point->references++;
+    return true;
+}
+
 static bool push_copy(struct CUstream_st *stream, const struct operation *operation,
                       struct point **points)
 {
     struct operation *copy;
     switch (operation->kind) {
-    case OPERATION_POINT: return (points[operation->point->number] = stream_mark(stream)) != NULL;
+    case OPERATION_POINT: return push_point(stream, operation, points);
     case OPERATION_WAIT:
         return stream_wait_for(stream, points[operation->point->number]) == cudaSuccess;
     case OPERATION_WORK:

@@ -474,7 +474,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void 
 
 /* ---- events ------------------------------------------------------------------------------------- */
 
-static struct CUevent_st *event_of(cudaEvent_t handle, const char *who)
+struct CUevent_st *event_of(cudaEvent_t handle, const char *who)
 {
     for (struct CUevent_st *at = emulation.events; at; at = at->next)
         if (at == handle)
@@ -531,6 +531,21 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
     point_release(event->last);
     event->last = point;
     return call_end(cudaSuccess);
+}
+
+/* In a captured stream: a node that records the event at every launch. Nothing else is offered. */
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flags)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUevent_st *event = event_of(handle, __func__);
+    struct CUstream_st *stream = any_stream(stream_handle, __func__);
+    if (!stream || stream->gpu != event->gpu)
+        return call_end(cudaErrorInvalidResourceHandle);
+    if (flags != cudaEventRecordExternal || !stream->graph)
+        return call_end(cudaErrorInvalidValue);
+    return call_end(graph_add_record(stream, event) ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
 /* An event never recorded is no wait. */
