@@ -12,7 +12,7 @@ _swsim_choices()
 {
     local option=$1
     shift
-    "$@" --help 2>/dev/null | sed -n "s/.*$option=\([a-z]*|[a-z|]*\).*/\1/p" | head -n 1 | tr '|' '\n'
+    "$@" --help 2>/dev/null | sed -n "s/.*$option\[\{0,1\}=\([a-z]*|[a-z|]*\).*/\1/p" | head -n 1 | tr '|' '\n'
 }
 
 _swsim_verbs()

@@ -49,6 +49,27 @@ check "conformance in one process" "$suite" cuda alone
 check "no GPU is said" complains 2 'no CUDA driver or GPU' \
     env SWSIM_EMULATED_GPUS=0 "$SWRUN" --device cuda --ranks 1 -n 1 "$dir/quick.yaml"
 
+# Steady periods as graphs: legal, as all runs, and with the results of a serial one.
+graphs() { prints 0 '"graph_launches":[1-9].*"legal":true,"results_match_serial":true' "$SWRUN" --device cuda --json --graph=require "$@"; }
+for plan in base sparse_dist semi_sync prefetch staged; do
+    check "$plan by one launch a period" graphs --ranks 1 -n 16 "$srcdir/plans/torchrec/$plan.yaml"
+done
+check "with collectives of three ranks" graphs -n 40 "$dir/quick.yaml"
+# without WHAT: the run does without graphs when CUDA refuses.
+without()
+{
+    complains 0 "no graphs from a period on: .*$2" env SWSIM_EMULATION_FAULT="$1" "$SWRUN" --device cuda --ranks 1 -n 30 --graph "$dir/quick.yaml" &&
+        grep -q 'results  *the same' "$dir/out"
+}
+check "a capture that cannot begin" without cudaStreamBeginCapture=1 'a graph cannot be captured'
+check "a push that cannot be captured" without cudaEventRecordWithFlags=7 'cannot be captured: out of memory'
+check "a graph that cannot be made" without cudaGraphInstantiate=2 'cannot be made of what was captured'
+check "or uploaded" without cudaGraphUpload=1 'cannot be made of what was captured'
+refused() { complains 2 "$2" env SWSIM_EMULATION_FAULT="$1" "$SWRUN" --device cuda --ranks 1 -n 30 --graph=require "$dir/quick.yaml"; }
+check "which ends a run that wants them" refused cudaGraphInstantiate=1 'cannot be made of what was captured'
+check "a launch that is refused" refused cudaGraphLaunch=3 'a graph cannot be launched: out of memory'
+check "an illegal address in a launch" refused work=60 'rank 0.*illegal memory access'
+
 # fault WHAT: three ranks, of which number 1 meets it.
 fault() { complains "$1" "$3" env SWSIM_EMULATION_FAULT="$2" "$SWRUN" --device cuda -n 1000 --timeout 5s "$dir/quick.yaml"; }
 check "an illegal address: the rank is said" fault 2 work=40@swrun-rank-1 'rank 1.*illegal memory access'

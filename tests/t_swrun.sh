@@ -123,6 +123,18 @@ check "--profile tells exposed times" prints 0 'Copy  .* ms .*%' "$SWRUN" -n 3 -
 check "also in JSON" prints 0 '"exposed_ns":{"Copy":[0-9].*"Meet":' "$SWRUN" -n 3 --profile --json "$dir/quick.yaml"
 check "--profile is serial" complains 2 'found --driver' "$SWRUN" --profile --driver=clock "$dir/quick.yaml"
 check "--profile needs tasks" complains 3 'pipeline form' "$SWRUN" --profile "$dir/stuck.yaml"
+check "--graph: periods by one launch each" \
+    prints 0 'graphs  *3[0-9] of 42 periods by one launch each, 4 graphs' "$SWRUN" -n 20 --graph=require "$dir/quick.yaml"
+check "also in JSON, and of ranks that are processes" \
+    prints 0 '"periods":42,"graph_launches":3[0-9],"graphs":4,.*"legal":true,"results_match_serial":true' \
+    "$SWRUN" -n 20 --graph --processes --json "$dir/quick.yaml"
+check "data-flow does without, and says so" complains 0 'no graphs: the data-flow driver has no periods' \
+    "$SWRUN" -n 20 --graph --driver=dataflow "$dir/quick.yaml"
+check "or is refused" complains 2 'no graphs: the data-flow' \
+    "$SWRUN" -n 20 --graph=require --driver=dataflow "$dir/quick.yaml"
+check "a serial run has no graphs" complains 2 'a serial run' "$SWRUN" --graph --serial "$dir/quick.yaml"
+check "--graph: auto or require" complains 2 "found 'maybe', expected auto or require" \
+    "$SWRUN" --graph=maybe "$dir/quick.yaml"
 check "a host program has no driver" exits 2 "$SWRUN" --driver=clock "$dir/stuck.yaml"
 
 check "a hang is found" complains 1 'hangs' "$SWRUN" --timeout=300ms "$dir/stuck.yaml"

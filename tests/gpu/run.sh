@@ -193,8 +193,16 @@ for ranks in 2 4; do
     row 60 "one of $ranks ranks is killed" bash -c "says_who_died $ranks"
 done
 
-# Rows to come: overhead (host time per task beside the same CUDA calls in plain C), and the same plans with
-# --graph. Add them here, each with a budget of its own.
+# Steady periods as graphs, and what a period costs where nothing is to be done.
+for plan in sparse_dist fused_sparse_dist staged; do
+    plan 20 "$plan clock, graphs" plans/torchrec/$plan.yaml --ranks 1 --graph=require -n $iterations
+done
+plan 40 "sparse_dist clock, graphs, 2 ranks" plans/torchrec/sparse_dist.yaml --ranks 2 --graph=require -n $iterations
+plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
+plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
+
+# Rows to come: overhead (host time per task beside the same CUDA calls in plain C). Add them here, each with a
+# budget of its own.
 
 compare='
     "$SRC/tests/bench/compare.sh" || exit
