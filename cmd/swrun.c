@@ -76,6 +76,10 @@ static enum status check_shortcuts(struct app *app, const struct request *reques
         return diag_error(&app->diag, STATUS_USAGE,
                           "--shortcut: the results are kept in one process, but every rank is to "
                           "have its own");
+    if (request->shortcuts.count > 0 && request->runtime.graph)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--shortcut: the host puts the results back, which no graph does: found "
+                          "--graph");
     for (size_t i = 0; i < request->shortcuts.count; i++)
         if (plan_find_task(plan, request->shortcuts.items[i]) < 0)
             return unknown_task(app, plan, request->shortcuts.items[i]);

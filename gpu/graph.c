@@ -160,7 +160,7 @@ static const char *obstacle_of_op(const struct run *run, const struct op *op)
         return "the host waits for the device in it (host_sync, or a pageable copy)";
     if (functions && functions->has(functions->arg, op->task) &&
         !(functions->is_device_only && functions->is_device_only(functions->arg, op->task)))
-        return "its function is not said to be device_only";
+        return "its function is not said to be device_only, or the run is recorded";
     return NULL;
 }
 
@@ -387,11 +387,12 @@ struct device_ref graph_numbers(const struct run *run, int rank, int task, int64
 /* ---- capture --------------------------------------------------------------------------------- */
 
 /* The push of an operation, if it is one; its place in the graph is noted where it is to have a stamp. */
-static enum status capture_op(struct run *run, struct rank_graphs *graphs, const struct op *op,
-                              int64_t iteration, struct diag *diag)
+static enum status capture_op(struct run_thread *worker, struct rank_graphs *graphs,
+                              const struct op *op, int64_t iteration, struct diag *diag)
 {
+    struct run *run = worker->run;
     struct device_stream *stream = op->stream >= 0 ? run->streams[op->stream].handle : NULL;
-    struct stamp place, *stamp = run->journal ? &place : NULL;
+    struct stamp place, *stamp = worker->log ? &place : NULL;
     enum status status = STATUS_OK;
     switch (op->kind) {
     case OP_LAUNCH:
@@ -426,7 +427,7 @@ static enum status capture_task(struct run *run, struct rank_graphs *graphs,
     for (int i = 0; i < body->count && !status; i++) {
         const struct op *op = &p->ops[body->first + i];
         if (!is_function || !worker_is_work(op))
-            status = capture_op(run, graphs, op, kept->instance.iteration, diag);
+            status = capture_op(worker, graphs, op, kept->instance.iteration, diag);
         else if (!called &&
                  !functions->call(functions->arg, worker, task, kept->instance.iteration))
             status = STATUS_VIOLATED;
