@@ -33,7 +33,7 @@ static bool skips(void *arg, int rank, int task)
 static bool is_device_only(void *arg, int task)
 {
     const struct engine *engine = arg;
-    return engine->pipe->tasks[task].device_only && !engine->pipe->db &&
+    return engine->pipe->device_only[task] && !engine->pipe->db &&
            !shortcut_of(engine, 0, task)->on;
 }
 

@@ -174,6 +174,18 @@ static enum status take_tasks(struct swpipe *pipe, const struct swpipe_config *c
     return STATUS_OK;
 }
 
+static enum status take_device_only(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    for (size_t i = 0; i < config->device_only_count; i++) {
+        int index = swpipe_find_task(pipe, config->device_only[i]);
+        if (index < 0)
+            return diag_error(&pipe->diag, STATUS_INPUT, "device_only: %s has no task '%s'",
+                              pipe->plan.file, config->device_only[i]);
+        pipe->device_only[index] = true;
+    }
+    return STATUS_OK;
+}
+
 /* The io arrays are the caller's only until open returns. */
 static enum status copy_io(struct swpipe *pipe)
 {
@@ -231,13 +243,17 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
                         : config->progress_timeout_ns     ? config->progress_timeout_ns
                                                           : PROGRESS_TIMEOUT_NS;
     pipe->tasks = calloc(tasks, sizeof *pipe->tasks);
+    pipe->device_only = calloc(tasks, sizeof *pipe->device_only);
     pipe->shortcuts = calloc((size_t)pipe->ranks * tasks, sizeof *pipe->shortcuts);
     pipe->devices = calloc((size_t)pipe->ranks, sizeof(struct device *));
     pipe->pools = calloc((size_t)pipe->ranks, sizeof *pipe->pools);
     pipe->exposed = calloc(tasks, sizeof *pipe->exposed);
-    if (!pipe->tasks || !pipe->shortcuts || !pipe->devices || !pipe->pools || !pipe->exposed)
+    if (!pipe->tasks || !pipe->device_only || !pipe->shortcuts || !pipe->devices || !pipe->pools ||
+        !pipe->exposed)
         return diag_no_memory(&pipe->diag);
     status = take_tasks(pipe, config);
+    if (!status)
+        status = take_device_only(pipe, config);
     if (!status)
         status = copy_io(pipe);
     /* whatever is wrong with the plan shows now, not when it is filled */
@@ -264,6 +280,7 @@ void swpipe_close(struct swpipe *pipe)
     recorded_fini(&pipe->recorded);
     free(pipe->db);
     free(pipe->tasks);
+    free(pipe->device_only);
     free(pipe->shortcuts);
     free(pipe->devices);
     free(pipe->pools);

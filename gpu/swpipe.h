@@ -86,16 +86,15 @@ struct swpipe_task {
     void *arg;
     const struct swpipe_io *io; /* [io_count]; may be NULL */
     size_t io_count;
-    /* Not 0: the function does nothing but push device work, and for every iteration the same, but for the
-       buffers of the plan (swpipe_buffer): see swpipe_graph. */
-    int device_only;
 };
 
 /* Graphs: a steady period of the clock-driven pipeline is captured, and from then on given to the device by
-   one launch. Functions of tasks that are device_only are called while a period is captured, and for later
-   ones not at all; what they give to the device (arguments of swpipe_launch, addresses, values) must stay
-   valid as long as the pipeline is filled, and they cannot use swpipe_alloc. A pipeline with other
-   functions, short-cuts, or a plan that does not allow it (swrun(1), --graph) has no graphs. */
+   one launch. That takes functions that do nothing but give work to the device, the same for every iteration
+   but for the buffers of the plan (swpipe_buffer), and are named as `device_only`. They are called while a
+   period is captured, and for later ones not at all; what they give to the device (arguments of swpipe_launch,
+   addresses, values) must stay valid as long as the pipeline is filled, and they cannot use swpipe_alloc. A
+   pipeline with other functions, short-cuts, functions that are recorded, or a plan that does not allow it
+   (swrun(1), GRAPHS) has no graphs. */
 enum swpipe_graph {
     SWPIPE_GRAPH_OFF,
     SWPIPE_GRAPH_AUTO,   /* where possible */
@@ -119,6 +118,8 @@ struct swpipe_config {
                                     where there are more cores than threads; -1: not at all */
     int64_t progress_timeout_ns; /* swpipe_progress waits for an iteration: 60 s; -1: no limit */
     enum swpipe_graph graph;
+    const char *const *device_only; /* names of tasks whose functions are */
+    size_t device_only_count;
 };
 
 /* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in

@@ -24,6 +24,7 @@ struct swpipe {
     int ranks, max_depth;
     int64_t spin_ns; /* as run_config */
     enum runtime_graph graph;
+    bool *device_only;            /* [plan's tasks] */
     int64_t graph_launches;       /* of engines that are closed */
     int64_t wait_ns, progress_ns; /* 0, DEVICE_FOREVER: no limit */
 

@@ -493,17 +493,20 @@ static int next_batch(void *arg, int rank, void **batch)
     return data->left-- > 0;
 }
 
-static struct swpipe *open_little(struct model *model, enum swpipe_graph graph, int device_only,
+static struct swpipe *open_little(struct model *model, enum swpipe_graph graph, size_t device_only,
                                   enum swpipe_status *status)
 {
-    struct swpipe_task tasks[] = {
-        {.name = "Load", .function = load, .arg = model, .device_only = 1},
-        {.name = "Add", .function = add, .arg = model, .device_only = device_only}};
+    struct swpipe_task tasks[] = {{.name = "Load", .function = load, .arg = model},
+                                  {.name = "Add", .function = add, .arg = model}};
+    static const char *const names[] = {"Load", "Add"};
     struct swpipe *pipe;
-    *status = swpipe_open(
-        &(struct swpipe_config){
-            .plan_text = LITTLE, .tasks = tasks, .task_count = 2, .graph = graph},
-        &pipe);
+    *status = swpipe_open(&(struct swpipe_config){.plan_text = LITTLE,
+                                                  .tasks = tasks,
+                                                  .task_count = 2,
+                                                  .graph = graph,
+                                                  .device_only = names,
+                                                  .device_only_count = device_only},
+                          &pipe);
     return pipe;
 }
 
@@ -520,7 +523,7 @@ static void test_library(void)
 {
     struct model model = {0};
     enum swpipe_status status;
-    struct swpipe *pipe = open_little(&model, SWPIPE_GRAPH_REQUIRE, 1, &status);
+    struct swpipe *pipe = open_little(&model, SWPIPE_GRAPH_REQUIRE, 2, &status);
     tap_is_int(status, SWPIPE_OK, "a pipeline with graphs opens: %s", swpipe_error(pipe));
     run_little(pipe, &model, 200);
     tap_is_int(model.counter, 200, "the device did 200 iterations");
@@ -545,11 +548,11 @@ static void test_library_refuses(void)
 {
     struct model model = {0};
     enum swpipe_status status;
-    struct swpipe *pipe = open_little(&model, SWPIPE_GRAPH_REQUIRE, 0, &status);
+    struct swpipe *pipe = open_little(&model, SWPIPE_GRAPH_REQUIRE, 1, &status);
     tap_ok(status == SWPIPE_USAGE && strstr(swpipe_error(pipe), "Add: its function"),
            "a function that is not device_only is refused: %s", swpipe_error(pipe));
     swpipe_close(pipe);
-    pipe = open_little(&model, SWPIPE_GRAPH_AUTO, 0, &status);
+    pipe = open_little(&model, SWPIPE_GRAPH_AUTO, 1, &status);
     run_little(pipe, &model, 30);
     tap_ok(model.adds == 30 && swpipe_graph_launches(pipe) == 0, "or runs without graphs");
     swpipe_close(pipe);
@@ -560,7 +563,7 @@ static void test_library_failure(void)
 {
     struct model model = {.allocates = true};
     enum swpipe_status status;
-    struct swpipe *pipe = open_little(&model, SWPIPE_GRAPH_AUTO, 1, &status);
+    struct swpipe *pipe = open_little(&model, SWPIPE_GRAPH_AUTO, 2, &status);
     struct data data = {50};
     status = swpipe_run(pipe, &(struct swpipe_source){next_batch, &data}, NULL);
     tap_ok(status == SWPIPE_FAILED && strstr(swpipe_error(pipe), "cannot allocate"),
