@@ -48,6 +48,7 @@ struct cuda_world {
 struct marker {
     struct marker *next; /* in the pool */
     cudaEvent_t handle;
+    cudaStream_t stream; /* it was recorded in */
     int references;
     bool timed;
 };

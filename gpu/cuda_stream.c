@@ -79,6 +79,7 @@ struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStre
     if (!marker)
         return NULL;
     marker->references = 1;
+    marker->stream = stream;
     *error = node ? cudaEventRecordWithFlags(marker->handle, stream, cudaEventRecordExternal)
                   : cudaEventRecord(marker->handle, stream);
     if (*error == cudaSuccess)
@@ -452,7 +453,7 @@ cudaError_t cuda_event_follow(struct cuda_event *event, struct cuda_stream *stre
     struct marker *marker = event_look(event, &failure);
     if (failure.status)
         cuda_stream_fail(stream, failure.status, "%s", failure.text);
-    else if (marker)
+    else if (marker && marker->stream != stream->handle) /* else it is behind it anyway */
         error = cudaStreamWaitEvent(stream->handle, marker->handle, 0);
     marker_release(stream->device, marker);
     return error;
