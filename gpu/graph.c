@@ -192,38 +192,48 @@ static int phases_of(const struct run *run)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* One rank's own: STATUS_USAGE with the reason in `why` when its tasks stand in each other's way. */
-static enum status prepare(const struct run *run, int rank, struct rank_graphs *graphs)
+static int op_count(const struct program *p, int rank)
+{
+    int count = 0;
+    for (int task = 0; task < p->tasks; task++)
+        count += p->bodies[rank * p->tasks + task].count;
+    return count;
+}
+
+/* False: no memory. */
+static bool allocate(const struct run *run, int rank, struct rank_graphs *graphs)
 {
     const struct program *p = run->program;
-    size_t tasks = (size_t)p->tasks, pushes = 0;
-    bool *done = calloc(tasks, sizeof *done);
+    size_t tasks = (size_t)p->tasks, ops = (size_t)op_count(p, rank);
     graphs->phases = phases_of(run);
     graphs->items = calloc((size_t)graphs->phases, sizeof *graphs->items);
     graphs->order = calloc(tasks, sizeof *graphs->order);
     graphs->kept = calloc(tasks, sizeof *graphs->kept);
+    graphs->stamps = calloc(ops, sizeof(struct stamp *));
     graphs->streams = calloc((size_t)p->stream_count, sizeof(struct device_stream *));
-    for (int task = 0; task < p->tasks; task++) {
-        const struct body *body = &p->bodies[rank * p->tasks + task];
-        int stage = task_of(p, rank, task)->stage;
-        graphs->max_stage = stage > graphs->max_stage ? stage : graphs->max_stage;
-        for (int i = 0; i < body->count; i++)
-            pushes += op_pushes(p->ops[body->first + i].kind);
+    return graphs->items && graphs->order && graphs->kept && graphs->stamps && graphs->streams;
+}
+
+/* One rank's own: STATUS_USAGE with the reason in `why` when its tasks stand in each other's way. */
+static enum status prepare(const struct run *run, int rank, struct rank_graphs *graphs)
+{
+    const struct program *p = run->program;
+    bool *done = calloc((size_t)p->tasks, sizeof *done);
+    if (!done || !allocate(run, rank, graphs)) {
+        free(done);
+        return STATUS_SYSTEM;
     }
-    graphs->stamps = calloc(pushes + 1, sizeof(struct stamp *));
-    enum status status = STATUS_OK;
-    if (!done || !graphs->items || !graphs->order || !graphs->kept || !graphs->streams ||
-        !graphs->stamps)
-        status = STATUS_SYSTEM;
-    else if (!find_order(p, rank, done, graphs->order))
-        status = STATUS_USAGE;
-    if (status == STATUS_USAGE)
+    bool found = find_order(p, rank, done, graphs->order);
+    if (!found)
         tell_stuck(p, rank, done, graphs);
     free(done);
-    for (int s = 0; !status && s < p->stream_count; s++)
+    for (int task = 0; task < p->tasks; task++)
+        if (task_of(p, rank, task)->stage > graphs->max_stage)
+            graphs->max_stage = task_of(p, rank, task)->stage;
+    for (int s = 0; s < p->stream_count; s++)
         if (p->streams[s].rank == rank)
             graphs->streams[graphs->stream_count++] = run->streams[s].handle;
-    return status;
+    return found ? STATUS_OK : STATUS_USAGE;
 }
 
 static enum status open_rank(struct run *run, int rank, char *why, size_t size, struct diag *diag)
@@ -441,11 +451,8 @@ static enum status capture(struct run *run, int rank, struct phase *phase, struc
 {
     struct rank_graphs *graphs = run->ranks[rank].graphs;
     struct device *device = run->ranks[rank].device;
-    size_t pushes = 0;
-    for (int i = 0; i < run->program->tasks; i++)
-        pushes += (size_t)run->program->bodies[rank * run->program->tasks + i].count;
     if (!phase->places)
-        phase->places = calloc(pushes + 1, sizeof *phase->places);
+        phase->places = calloc((size_t)op_count(run->program, rank), sizeof *phase->places);
     if (!phase->places)
         return diag_no_memory(diag);
     enum status status = device_graph_begin(device, graphs->streams, graphs->stream_count, diag);
