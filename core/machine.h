@@ -132,7 +132,8 @@ enum wait_cause {
     CAUSE_ORDER,      /* its ticket's turn */
     CAUSE_QUEUE,      /* an empty or full queue between threads */
     CAUSE_RETIRE,     /* the driver: the oldest iteration has not finished */
-    CAUSE_DATA        /* the data loader has not answered */
+    CAUSE_LEFT, /* the driver is at its end, having retired what nobody will finish any more */
+    CAUSE_DATA  /* the data loader has not answered */
 };
 struct wait {
     enum wait_cause cause;

@@ -165,6 +165,26 @@ static void why_iteration(const struct program *p, int32_t *c, int rank, int64_t
     }
 }
 
+/* A driver at its end may have retired an iteration before it was finished. Is there one that nobody has
+   any more, because a task of it was never handed out? */
+static void why_left(const struct program *p, int32_t *c, int rank, struct wait *wait)
+{
+    int64_t admitted = rank_cells(p, c, rank)[RANK_ADMITTED];
+    int64_t first = admitted > p->window ? admitted - p->window : 0;
+    struct wait holder = {.agent = -1, .task = -1};
+    while (first < admitted && !driver_unfinished(p, c, rank, first))
+        first++;
+    if (first < admitted)
+        why_iteration(p, c, rank, first, &holder);
+    if (first == admitted || holder.agent >= 0)
+        return;
+    wait->cause = CAUSE_LEFT;
+    wait->iteration = first;
+    for (int k = p->tasks - 1; k >= 0; k--)
+        if (!(*fired_cell(p, c, rank, p->order[rank][k], first) & FIRED))
+            wait->task = p->order[rank][k];
+}
+
 static void why_driver(const struct program *p, int32_t *c, int rank, struct wait *wait)
 {
     const int32_t *state = rank_cells(p, c, rank);
@@ -182,7 +202,7 @@ static void why_driver(const struct program *p, int32_t *c, int rank, struct wai
             why_iteration(p, c, rank, state[RANK_ADMITTED] - p->window, wait);
         }
         break;
-    default: break;
+    default: why_left(p, c, rank, wait); break;
     }
 }
 
@@ -552,6 +572,12 @@ static void describe_driver_wait(const struct program *p, const struct wait *wai
         snprintf(buf, cap, "waits for iteration %" PRId64 " to finish%s%s", wait->iteration,
                  wait->task >= 0 ? ", which lacks " : "",
                  wait->task >= 0 ? p->plan->pipeline.tasks[wait->task].name : "");
+        break;
+    case CAUSE_LEFT:
+        snprintf(buf, cap, "has retired iteration %" PRId64 ", %s%s%s", wait->iteration,
+                 wait->task >= 0 ? "of which " : "which never finishes",
+                 wait->task >= 0 ? p->plan->pipeline.tasks[wait->task].name : "",
+                 wait->task >= 0 ? " was never handed out" : "");
         break;
     case CAUSE_DATA: snprintf(buf, cap, "waits for the data loader"); break;
     default:

@@ -603,6 +603,33 @@ static void test_deadlock(void)
     plan_fini(&plan);
 }
 
+/* The driver has retired what will never be finished, and nobody waits for anything. */
+static void test_left_behind(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "max_depth: 1\n"
+                               "retire: last-task\n"
+                               "forget_done: retire\n"
+                               "schedule:\n"
+                               "  A: {stage: 0, time: 1us, thread_group: a}\n"
+                               "  B: {stage: 0, time: 1us, thread_group: b}\n"
+                               "inter_iter_deps: [[A, B]]\n";
+    struct plan plan;
+    struct prediction prediction;
+    if (!parse(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_DATAFLOW, 2), &prediction)) {
+        tap_ok(prediction.violated & (1u << PROPERTY_DEADLOCK), "a task is never handed out");
+        tap_is_int((long long)prediction.blocked_count, 1, "one is to blame");
+        if (prediction.blocked_count == 1)
+            tap_is_str(prediction.blocked[0].waits_for,
+                       "has retired iteration 1, of which A was never handed out",
+                       "the driver, who gave it up");
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
 static void test_refusals(void)
 {
     struct plan plan;
@@ -880,6 +907,7 @@ int main(void)
     test_host_program();
     test_callback();
     test_deadlock();
+    test_left_behind();
     test_refusals();
     test_replications();
     test_coverage();
