@@ -8,10 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/automaton.h"
 #include "sim/simulation.h"
+#include "sim/reflex.h"
 
 enum { FIRST_CAP = 8 };
+
+static bool same_stall(const struct stall *a, const struct stall *b)
+{
+    return a->cause == b->cause && a->who == b->who;
+}
 
 /* Where the stall stands in the table, or the free place where it belongs. */
 static int *find_place(struct stream_account *account, const struct stall *stall)
@@ -21,8 +26,7 @@ static int *find_place(struct stream_account *account, const struct stall *stall
     at = (at ^ at >> 15) * 739982445u;
     for (at ^= at >> 12;; at++) {
         int *place = &account->places[at & mask];
-        if (*place == 0 || (account->blames[*place - 1].stall.cause == stall->cause &&
-                            account->blames[*place - 1].stall.who == stall->who))
+        if (*place == 0 || same_stall(&account->blames[*place - 1].stall, stall))
             return place;
     }
 }
@@ -135,10 +139,22 @@ static struct stall doing_now(struct simulation *sim, int stream, int *common, b
 
 /* ---- common reasons -------------------------------------------------------------------------- */
 
+/* Mostly it is the stall that was booked last. */
 static void book(struct simulation *sim, int stream, const struct stall *stall, int64_t ns)
 {
-    if (ns > 0 && !stream_account_blame(&sim->result.streams[stream], stall, ns))
-        simulation_fail(sim, diag_no_memory(sim->diag));
+    struct stream_account *account = &sim->result.streams[stream];
+    int *booked = &sim->lanes[stream].booked;
+    if (ns <= 0)
+        return;
+    if (*booked >= account->blame_count || !same_stall(&account->blames[*booked].stall, stall)) {
+        int blame = find_blame(account, stall);
+        if (blame < 0) {
+            simulation_fail(sim, diag_no_memory(sim->diag));
+            return;
+        }
+        *booked = blame;
+    }
+    account->blames[*booked].ns += ns;
 }
 
 /* Book what a lane's common reason has been since the lane came to it, or was last booked. */
@@ -172,7 +188,8 @@ void account_switch(struct simulation *sim, int stream, int blame)
             left->log_count = 0;
         }
     }
-    *lane = (struct lane){blame, 0, sim->now_ns};
+    lane->blame = blame;
+    lane->since_ns = sim->now_ns;
     if (blame <= LANE_COMMON) {
         struct common *joined = &sim->commons[LANE_COMMON - blame];
         joined->waiting++;
@@ -206,12 +223,11 @@ void account_common(struct simulation *sim, int number, struct stall value)
 
 static void renew_common(struct simulation *sim, int number, struct stall value)
 {
-    const struct stall *old = &sim->commons[number].value;
-    if (old->cause == value.cause && old->who == value.who)
+    if (same_stall(&sim->commons[number].value, &value))
         return;
     account_common(sim, number, value);
     if (sim->recording)
-        recording_common(sim->recording, number, &value);
+        recording_common(sim, number, &value);
 }
 
 /* What the workers of a rank have in hand, and what its driver waits for, may have changed. */
@@ -270,7 +286,7 @@ static void look_at(struct simulation *sim, int stream)
     tell(sim, stream);
     account_switch(sim, stream, blame);
     if (sim->recording)
-        recording_lane(sim->recording, stream, blame);
+        recording_lane(sim, stream, blame);
 }
 
 void account_touch(struct simulation *sim, int stream)

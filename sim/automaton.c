@@ -1,13 +1,10 @@
 /*
  * automaton.c - see automaton.h.
  *
- * Code is a list of numbers, in the order of what happened:
- *
- *     CODE_START     agent, priority, count, { operation, iteration } ...
- *     CODE_LANE      stream, place in its blames
- *     CODE_COMMON    common reason, cause, whom it names
- *     CODE_ADMITTED  rank, iteration, in flight
- *     CODE_RETIRED   rank, iteration
+ *     node   key: a snapshot   reflexes: [place 0, alone] [place 0, not alone] [place 1, alone] ...
+ *              ^                           |
+ *              |                           v
+ *              +------------- to ------- reflex ---- likely ---> reflex ---- likely ---> ...
  *
  * Memory is bounded: when it is used up everything is forgotten and learned again; when that does
  * not pay any more, the plain engine goes on.
@@ -18,142 +15,38 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "sim/reflex.h"
 
-enum { NONE = -1, FIRST_CODE = 1024, FIRST_NODES = 256, BUCKETS = 1 << 16 };
-enum { CODE_START, CODE_LANE, CODE_COMMON, CODE_ADMITTED, CODE_RETIRED };
+enum { BUCKETS = 1 << 16 };
 
 /* So far away is the end of the data that it makes no difference. */
 static const int32_t FAR = INT32_C(1) << 30;
 static const size_t MOST_BYTES = (size_t)64 << 20;
 /* Learning must be rarer than one event in so many, or it does not pay. */
-enum { LEARNED_SHARE = 4, TRIAL_EVENTS = 4096 };
-
-struct path {
-    int node;  /* where it leads */
-    int shift; /* by which iteration numbers became smaller */
-    int steps, tasks;
-    unsigned violated;
-    int first, count; /* code */
-};
+enum { LEARNED_SHARE = 4, TRIAL_EVENTS = 4096, TRIAL_SHARE = 2 };
 
 struct node {
     uint64_t hash;
-    int next;   /* of its bucket */
-    char *key;  /* a snapshot */
-    int *edges; /* per agent: of a last event of its time, of another; NONE: not known */
+    struct node *next; /* of its bucket */
+    char *key;         /* a snapshot */
+    struct reflex *
+        *reflexes; /* per place: of the only event of its time, of another; NULL: not known */
 };
 
 struct automaton {
     struct simulation *sim;
     size_t key_bytes, bytes; /* of a key; in all */
+    int reflex_count;        /* of a node */
     char *scratch;
-    struct node *nodes;
-    int node_count, node_cap;
-    struct path *paths; /* the edges known */
-    int path_count, path_cap;
-    int *buckets;
-    struct recording code; /* of all edges */
-    int node;              /* where the simulation is */
-    bool present;          /* the simulation's state is that of the node */
+    struct node **buckets;
+    struct recording recording;
+    struct node *node;    /* where the simulation is */
+    bool present;         /* the simulation's state is that of the node */
+    struct reflex origin; /* stands for what led to the first node */
+    int64_t last;         /* iteration up to which the automaton goes */
     int64_t events, learned;
+    bool tried;
 };
-
-/* ---- recordings ------------------------------------------------------------------------------ */
-
-static void put(struct recording *recording, int64_t value)
-{
-    if (recording->count == recording->cap) {
-        size_t cap = recording->cap ? 2 * recording->cap : FIRST_CODE;
-        int32_t *code = realloc(recording->code, cap * sizeof *code);
-        if (!code) {
-            recording->failed = true;
-            return;
-        }
-        recording->code = code;
-        recording->cap = cap;
-    }
-    recording->code[recording->count++] = (int32_t)value;
-}
-
-void recording_start(struct recording *recording, int agent, int priority,
-                     const struct timed_op *ops, int count)
-{
-    put(recording, CODE_START);
-    put(recording, agent);
-    put(recording, priority);
-    put(recording, count);
-    for (int i = 0; i < count; i++) {
-        put(recording, ops[i].op);
-        put(recording, ops[i].iteration);
-    }
-}
-
-void recording_lane(struct recording *recording, int stream, int blame)
-{
-    put(recording, CODE_LANE);
-    put(recording, stream);
-    put(recording, blame);
-}
-
-void recording_common(struct recording *recording, int number, const struct stall *value)
-{
-    put(recording, CODE_COMMON);
-    put(recording, number);
-    put(recording, value->cause);
-    put(recording, value->who);
-}
-
-void recording_admitted(struct recording *recording, int rank, int64_t iteration, int64_t in_flight)
-{
-    put(recording, CODE_ADMITTED);
-    put(recording, rank);
-    put(recording, iteration);
-    put(recording, in_flight);
-}
-
-void recording_retired(struct recording *recording, int rank, int64_t iteration)
-{
-    put(recording, CODE_RETIRED);
-    put(recording, rank);
-    put(recording, iteration);
-}
-
-static const int32_t *play_start(struct simulation *sim, const int32_t *code)
-{
-    int agent = code[0], priority = code[1], count = code[2];
-    int64_t longest_ns = 0;
-    code += 3;
-    for (int i = 0; i < count; i++, code += 2) {
-        int64_t ns = simulation_draw(sim, code[0], code[1] + sim->base);
-        longest_ns = ns > longest_ns ? ns : longest_ns;
-    }
-    simulation_start(sim, agent, priority, longest_ns);
-    return code;
-}
-
-static void play(struct simulation *sim, const int32_t *code, int count)
-{
-    for (const int32_t *end = code + count; code < end;)
-        switch (*code++) {
-        case CODE_START: code = play_start(sim, code); break;
-        case CODE_LANE:
-            account_switch(sim, code[0], code[1]);
-            code += 2;
-            break;
-        case CODE_COMMON:
-            account_common(sim, code[0], (struct stall){(enum stall_cause)code[1], code[2]});
-            code += 3;
-            break;
-        case CODE_ADMITTED:
-            simulation_admitted(sim, code[0], code[1] + sim->base, code[2]);
-            code += 3;
-            break;
-        default:
-            simulation_retired(sim, code[0], code[1] + sim->base);
-            code += 2;
-            break;
-        }
-}
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
@@ -212,7 +105,7 @@ static void restore(struct automaton *a)
     struct simulation *sim = a->sim;
     if (a->present)
         return;
-    move_all(sim, a->nodes[a->node].key, false);
+    move_all(sim, a->node->key, false);
     sim->dirty_first = 0;
     sim->touched_count = 0;
     for (int rank = 0; rank < sim->program->ranks; rank++)
@@ -243,109 +136,88 @@ static int64_t rebase(struct simulation *sim)
 
 /* ---- nodes and edges ------------------------------------------------------------------------- */
 
+static void free_node(struct simulation *sim, struct node *node, int reflex_count)
+{
+    for (int i = 0; node->reflexes && i < reflex_count; i++) {
+        const struct reflex *reflex = node->reflexes[i];
+        sim->result.steps += reflex ? reflex->taken * reflex->steps : 0;
+        sim->result.tasks += reflex ? reflex->taken * reflex->tasks : 0;
+        free(node->reflexes[i]);
+    }
+    free(node->reflexes);
+    free(node->key);
+    free(node);
+}
+
+/* What was counted goes into the result. */
 static void forget(struct automaton *a)
 {
-    for (int n = 0; n < a->node_count; n++) {
-        free(a->nodes[n].key);
-        free(a->nodes[n].edges);
-    }
     for (int b = 0; b < BUCKETS; b++)
-        a->buckets[b] = NONE;
-    a->node_count = a->path_count = 0;
-    a->code.count = 0;
+        for (struct node *node = a->buckets[b], *next; node; node = next) {
+            next = node->next;
+            free_node(a->sim, node, a->reflex_count);
+        }
+    memset(a->buckets, 0, BUCKETS * sizeof *a->buckets);
+    a->node = NULL;
+    a->origin.likely = NULL;
     a->bytes = 0;
+    a->events = a->learned = 0;
+    a->tried = false;
 }
 
-static int add_node(struct automaton *a, uint64_t hash)
+static struct node *add_node(struct automaton *a, uint64_t hash)
 {
-    size_t agents = (size_t)a->sim->program->agent_count;
-    if (a->node_count == a->node_cap) {
-        int cap = a->node_cap ? 2 * a->node_cap : FIRST_NODES;
-        struct node *nodes = realloc(a->nodes, (size_t)cap * sizeof *nodes);
-        if (!nodes)
-            return NONE;
-        a->nodes = nodes;
-        a->node_cap = cap;
-    }
-    int *bucket = &a->buckets[hash % BUCKETS];
-    struct node *node = &a->nodes[a->node_count];
+    struct node **bucket = &a->buckets[hash % BUCKETS], *node = malloc(sizeof *node);
+    if (!node)
+        return NULL;
     *node = (struct node){hash, *bucket, malloc(a->key_bytes),
-                          malloc(2 * agents * sizeof *node->edges)};
-    if (!node->key || !node->edges) {
-        free(node->key);
-        free(node->edges);
-        return NONE;
+                          calloc((size_t)a->reflex_count, sizeof(struct reflex *))};
+    if (!node->key || !node->reflexes) {
+        free_node(a->sim, node, a->reflex_count);
+        return NULL;
     }
     memcpy(node->key, a->scratch, a->key_bytes);
-    memset(node->edges, 0xff, 2 * agents * sizeof *node->edges);
-    a->bytes += a->key_bytes + 2 * agents * sizeof *node->edges + sizeof *node;
-    return *bucket = a->node_count++;
+    a->bytes += a->key_bytes + (size_t)a->reflex_count * sizeof(struct reflex *) + sizeof *node;
+    return *bucket = node;
 }
 
-/* The node of the simulation's present state, new or old; NONE: memory is exhausted. */
-static int find_node(struct automaton *a)
+/* The node of the simulation's present state, new or old; NULL: memory is exhausted. */
+static struct node *find_node(struct automaton *a)
 {
     move_all(a->sim, a->scratch, true);
     uint64_t hash = hash_bytes(a->scratch, a->key_bytes);
-    for (int n = a->buckets[hash % BUCKETS]; n != NONE; n = a->nodes[n].next)
-        if (a->nodes[n].hash == hash && memcmp(a->nodes[n].key, a->scratch, a->key_bytes) == 0)
-            return n;
+    for (struct node *node = a->buckets[hash % BUCKETS]; node; node = node->next)
+        if (node->hash == hash && memcmp(node->key, a->scratch, a->key_bytes) == 0)
+            return node;
     return add_node(a, hash);
 }
 
-static int add_edge(struct automaton *a, int node, int agent, bool more, const struct path *edge)
-{
-    if (a->path_count == a->path_cap) {
-        int cap = a->path_cap ? 2 * a->path_cap : FIRST_NODES;
-        struct path *edges = realloc(a->paths, (size_t)cap * sizeof *edges);
-        if (!edges)
-            return NONE;
-        a->paths = edges;
-        a->path_cap = cap;
-    }
-    a->paths[a->path_count] = *edge;
-    a->nodes[node].edges[2 * agent + more] = a->path_count;
-    a->bytes += sizeof *edge + (size_t)edge->count * sizeof *a->code.code;
-    return a->path_count++;
-}
-
-/* The machine does it, and it is written down. false: memory is exhausted. */
-static bool learn(struct automaton *a, int agent, bool more)
+/* The machine does it, and it is written down. NULL: memory is exhausted. */
+static struct reflex *make_reflex(struct automaton *a, int place, bool alone)
 {
     struct simulation *sim = a->sim;
-    int from = a->node;
-    restore(a);
-    struct path edge = {.first = (int)a->code.count, .violated = 0};
     const int64_t steps = sim->result.steps, tasks = sim->result.tasks;
-    const unsigned violated = sim->result.violated;
-    sim->result.violated = 0;
-    sim->recording = &a->code;
+    const int agent = sim->events.agents[place];
+    int64_t shift = 0;
+    size_t bytes;
+    restore(a);
+    sim->now_ns = events_time(&sim->events, place);
+    events_take(&sim->events, place);
+    sim->recording = &a->recording;
     simulation_event(sim, agent);
-    if (!more) {
+    if (alone) {
         simulation_instant(sim);
-        edge.shift = (int)rebase(sim);
+        shift = rebase(sim);
     }
+    struct reflex *reflex = reflex_make(sim, agent, &bytes);
     sim->recording = NULL;
-    edge.violated = sim->result.violated;
-    sim->result.violated |= violated;
-    edge.steps = (int)(sim->result.steps - steps);
-    edge.tasks = (int)(sim->result.tasks - tasks);
-    edge.count = (int)a->code.count - edge.first;
-    a->learned++;
-    a->node = edge.node = find_node(a);
-    return !a->code.failed && edge.node != NONE && add_edge(a, from, agent, more, &edge) != NONE;
-}
-
-static void follow(struct automaton *a, const struct path *edge)
-{
-    struct simulation *sim = a->sim;
-    play(sim, a->code.code + edge->first, edge->count);
-    sim->base += edge->shift;
-    sim->result.steps += edge->steps;
-    sim->result.tasks += edge->tasks;
-    sim->result.violated |= edge->violated;
-    a->node = edge->node;
-    a->present = false;
+    if (!reflex)
+        return NULL;
+    reflex->shift = (int)shift;
+    reflex->steps = (int)(sim->result.steps - steps);
+    reflex->tasks = (int)(sim->result.tasks - tasks);
+    a->bytes += bytes;
+    return reflex;
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -356,9 +228,62 @@ static bool still_pays(struct automaton *a)
     bool pays = a->learned * LEARNED_SHARE < a->events;
     restore(a);
     forget(a);
-    a->events = a->learned = 0;
     a->node = find_node(a);
-    return pays && a->node != NONE;
+    return pays && a->node;
+}
+
+/* Has memory been used up, or does it look as if it would be? */
+static bool in_doubt(struct automaton *a)
+{
+    bool on_trial = !a->tried && a->events >= TRIAL_EVENTS;
+    a->tried |= on_trial;
+    return a->bytes > MOST_BYTES || (on_trial && a->learned * TRIAL_SHARE > a->events);
+}
+
+/* Of the event that is next. The reflex that was done; NULL: the automaton ends here. */
+static struct reflex *learn(struct automaton *a, struct reflex *last)
+{
+    struct simulation *sim = a->sim;
+    bool alone;
+    int place = events_first(&sim->events, &alone);
+    if (place < 0)
+        return NULL;
+    struct reflex *reflex = make_reflex(a, place, alone);
+    struct reflex **known = &a->node->reflexes[2 * place + !alone];
+    struct node *to = reflex ? find_node(a) : NULL;
+    if (!to) {
+        free(reflex);
+        simulation_fail(sim, diag_no_memory(sim->diag));
+        return NULL;
+    }
+    *known = reflex;
+    if (alone)
+        last->likely = reflex;
+    a->node = reflex->to = to;
+    a->events++;
+    a->learned++;
+    if (!in_doubt(a))
+        return reflex;
+    return still_pays(a) ? &a->origin : NULL;
+}
+
+/* What is known to follow; NULL: nothing. */
+static struct reflex *look_up(struct automaton *a, struct reflex *last)
+{
+    bool alone;
+    int place = events_first(&a->sim->events, &alone);
+    struct reflex *reflex = place < 0 ? NULL : a->node->reflexes[2 * place + !alone];
+    if (reflex && alone)
+        last->likely = reflex;
+    return reflex;
+}
+
+static void follow(struct automaton *a, struct reflex *reflex)
+{
+    reflex_do(a->sim, reflex);
+    a->node = reflex->to;
+    a->present = false;
+    a->events++;
 }
 
 /* The iteration up to which no driver and no stream asks where the data ends. */
@@ -372,39 +297,35 @@ static int64_t last_iteration(const struct program *p)
 
 static bool begin(struct automaton *a)
 {
-    a->key_bytes = key_bytes(a->sim);
+    struct simulation *sim = a->sim;
+    a->key_bytes = key_bytes(sim);
+    a->reflex_count = 2 * sim->program->agent_count;
+    a->last = last_iteration(sim->program);
     a->scratch = malloc(a->key_bytes);
-    a->buckets = malloc(BUCKETS * sizeof *a->buckets);
+    a->buckets = calloc(BUCKETS, sizeof *a->buckets);
     if (!a->scratch || !a->buckets)
         return false;
-    forget(a);
-    rebase(a->sim);
+    rebase(sim);
     a->present = true;
     a->node = find_node(a);
-    return a->node != NONE;
+    return a->node;
 }
 
 static void go(struct automaton *a)
 {
     struct simulation *sim = a->sim;
-    const int64_t last = last_iteration(sim->program);
-    struct event event;
-    while (sim->status == STATUS_OK && sim->newest < last && events_pop(&sim->events, &event)) {
-        sim->now_ns = event.time_ns;
-        const struct event *next = events_next(&sim->events);
-        bool more = next && next->time_ns == event.time_ns;
-        int known = a->nodes[a->node].edges[2 * event.agent + more];
-        a->events++;
-        if (known != NONE)
-            follow(a, &a->paths[known]);
-        else if (!learn(a, event.agent, more))
-            simulation_fail(sim, diag_no_memory(sim->diag));
-        else if ((a->bytes > MOST_BYTES ||
-                  (a->events == TRIAL_EVENTS && a->learned * 2 > a->events)) &&
-                 !still_pays(a))
-            break;
+    struct reflex *last = &a->origin, *next;
+    while (last && sim->status == STATUS_OK && sim->newest < a->last) {
+        next = last->likely;
+        if (next && events_leads(&sim->events, next->place))
+            follow(a, next);
+        else if ((next = look_up(a, last)))
+            follow(a, next);
+        else
+            next = learn(a, last);
+        last = next;
     }
-    if (a->node != NONE)
+    if (a->node)
         restore(a);
 }
 
@@ -419,12 +340,13 @@ static bool applies(const struct simulation *sim)
 {
     const struct simulate_observer *observer = sim->options->observer;
     bool watched = observer && (observer->span || observer->step);
-    return sim->program->tasks > 0 && !watched && !sim->sharing && last_iteration(sim->program) > sim->newest;
+    return sim->program->tasks > 0 && !watched && !sim->sharing &&
+           last_iteration(sim->program) > sim->newest;
 }
 
 void automaton_run(struct simulation *sim)
 {
-    struct automaton a = {.sim = sim, .node = NONE};
+    struct automaton a = {.sim = sim};
     if (!applies(sim))
         return;
     if (begin(&a)) {
@@ -433,13 +355,9 @@ void automaton_run(struct simulation *sim)
     } else {
         simulation_fail(sim, diag_no_memory(sim->diag));
     }
-    for (int n = 0; n < a.node_count; n++) {
-        free(a.nodes[n].key);
-        free(a.nodes[n].edges);
-    }
-    free(a.nodes);
-    free(a.paths);
+    if (a.buckets)
+        forget(&a);
     free(a.buckets);
     free(a.scratch);
-    free(a.code.code);
+    recording_fini(&a.recording);
 }

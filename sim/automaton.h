@@ -11,9 +11,12 @@
  *            iterations that begin or end, and the next node
  *
  * The first time an edge is taken the machine does the steps and a recording is made; from then on
- * the recording is played. Luck is in the durations alone, which are drawn in either case. An edge
- * is taken per event; of several events at one time all but the last lead to an open node, where the
- * instant has not been brought to its end.
+ * it is done again as it was written down (reflex.h). Luck is in the durations alone, which are drawn in
+ * either case. An edge is taken per event; of several events at one time all but the last lead to an open
+ * node, where the instant has not been brought to its end.
+ *
+ * Whose time is over next is a question of luck, but mostly it is the one of last time. So a reflex
+ * remembers which one followed it, and that is taken if it comes first, before anything is looked up.
  *
  * Where work slows other work down (sharing.h) nothing is remembered: what follows then depends on
  * how much is left of what, too.
@@ -22,21 +25,6 @@
 #define SWSIM_AUTOMATON_H
 
 #include "sim/simulation.h"
-
-/* What happened, as a list of numbers (automaton.c). That memory ran out is remembered. */
-struct recording {
-    int32_t *code;
-    size_t count, cap;
-    bool failed;
-};
-
-void recording_start(struct recording *recording, int agent, int priority,
-                     const struct timed_op *ops, int count);
-void recording_lane(struct recording *recording, int stream, int blame);
-void recording_common(struct recording *recording, int number, const struct stall *value);
-void recording_admitted(struct recording *recording, int rank, int64_t iteration,
-                        int64_t in_flight);
-void recording_retired(struct recording *recording, int rank, int64_t iteration);
 
 /* Go on from the present instant, its end included, as long as that is faster than asking the
    machine, and at most until the end of the data comes in sight. */

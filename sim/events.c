@@ -1,114 +1,185 @@
-/* events.c - see events.h. The children of item i are 2i + 1 and 2i + 2. */
+/*
+ * events.c - see events.h. The group of node i begins at node 4 (i + 1), so node i > 3 goes on to node
+ * i / 4 - 1.
+ */
 #include "sim/events.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-enum { FIRST_CAP = 64 };
+enum { NONE = -1, TOP_BITS = 2 };
 
-void events_init(struct events *events)
+static bool is_free(const struct events *events, int place)
 {
-    *events = (struct events){0};
+    return events_time(events, place) == INT64_MAX - place;
+}
+
+/* Whose time a node holds, whether or not he is alone. */
+static int first_at(const struct events *events, int node)
+{
+    int first = events->firsts[node];
+    return first < 0 ? ~first : first;
+}
+
+/* Several of a group have the time `time_ns`: by priority and sequence. */
+static int first_of_equals(const struct events *events, int group, int64_t time_ns)
+{
+    int first = NONE;
+    for (int node = group; node < group + EVENTS_GROUP; node++)
+        if (events->times_ns[node] == time_ns &&
+            (first == NONE ||
+             events->orders[first_at(events, node)] < events->orders[first_at(events, first)]))
+            first = node;
+    return first;
+}
+
+/* The node of a group whose time comes first; *alone: no other of the group has it. */
+static int first_of(const struct events *events, int group, bool *alone)
+{
+    const int64_t *times_ns = events->times_ns + group;
+    int low = times_ns[1] < times_ns[0], high = 2 + (times_ns[3] < times_ns[2]);
+    int first = times_ns[high] < times_ns[low] ? high : low;
+    const int64_t time_ns = times_ns[first];
+    *alone = (times_ns[0] == time_ns) + (times_ns[1] == time_ns) + (times_ns[2] == time_ns) +
+                 (times_ns[3] == time_ns) ==
+             1;
+    return *alone ? group + first : first_of_equals(events, group, time_ns);
+}
+
+void events_replay(struct events *events, int place)
+{
+    for (int node = events->first_leaf + place; node >= EVENTS_GROUP;) {
+        bool alone;
+        int first = first_of(events, node / EVENTS_GROUP * EVENTS_GROUP, &alone);
+        node = node / EVENTS_GROUP - 1;
+        int place_of_first = events->firsts[first];
+        events->times_ns[node] = events->times_ns[first];
+        events->firsts[node] = alone || place_of_first < 0 ? place_of_first : ~place_of_first;
+    }
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* Room for `cap` places, all games played. Nothing changes if memory is exhausted. */
+static bool make_room(struct events *events, int cap)
+{
+    int first_leaf = (cap - EVENTS_GROUP) / (EVENTS_GROUP - 1), nodes = first_leaf + cap;
+    int64_t *times_ns = malloc((size_t)nodes * sizeof *times_ns);
+    int *firsts = malloc((size_t)nodes * sizeof *firsts);
+    uint64_t *orders = realloc(events->orders, (size_t)cap * sizeof *orders);
+    events->orders = orders ? orders : events->orders;
+    int *agents = realloc(events->agents, (size_t)cap * sizeof *agents);
+    events->agents = agents ? agents : events->agents;
+    if (!times_ns || !firsts || !orders || !agents) {
+        free(times_ns);
+        free(firsts);
+        return false;
+    }
+    for (int place = 0; place < cap; place++) {
+        bool known = place < events->cap;
+        firsts[first_leaf + place] = place;
+        times_ns[first_leaf + place] = known ? events_time(events, place) : INT64_MAX - place;
+        orders[place] = known ? orders[place] : 0;
+    }
+    free(events->times_ns);
+    free(events->firsts);
+    events->times_ns = times_ns;
+    events->firsts = firsts;
+    events->cap = cap;
+    events->first_leaf = first_leaf;
+    events->top_shift = __builtin_ctz((unsigned)cap) - TOP_BITS;
+    for (int node = first_leaf - 1; node >= 0; node--) { /* the later nodes play first */
+        times_ns[node] = INT64_MAX;
+        firsts[node] = 0;
+    }
+    for (int place = 0; place < cap; place += EVENTS_GROUP)
+        events_replay(events, place);
+    return true;
+}
+
+bool events_init(struct events *events, int agent_count)
+{
+    *events = (struct events){.agent_count = agent_count};
+    events->places = malloc(((size_t)agent_count + 1) * sizeof *events->places);
+    for (int agent = 0; events->places && agent < agent_count; agent++)
+        events->places[agent] = NONE;
+    return events->places && make_room(events, EVENTS_GROUP);
 }
 
 void events_fini(struct events *events)
 {
-    free(events->items);
+    free(events->times_ns);
+    free(events->firsts);
+    free(events->orders);
+    free(events->agents);
+    free(events->places);
     *events = (struct events){0};
 }
 
-static bool before(const struct event *a, const struct event *b)
-{
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns;
-    if (a->priority != b->priority)
-        return a->priority < b->priority;
-    return a->sequence < b->sequence;
-}
-
-static bool make_room(struct events *events)
-{
-    if (events->count < events->cap)
-        return true;
-    size_t cap = events->cap ? 2 * events->cap : FIRST_CAP;
-    struct event *items = realloc(events->items, cap * sizeof *items);
-    if (!items)
-        return false;
-    events->items = items;
-    events->cap = cap;
-    return true;
-}
-
-/* The event belongs at the free place `at` or above it. */
-static void rise(struct events *events, size_t at, const struct event *event)
-{
-    while (at > 0 && before(event, &events->items[(at - 1) / 2])) {
-        events->items[at] = events->items[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    events->items[at] = *event;
-}
-
-/* The event belongs at the free place `at` or below it. */
-static void sink(struct events *events, size_t at, const struct event *event)
-{
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= events->count)
-            break;
-        if (child + 1 < events->count && before(&events->items[child + 1], &events->items[child]))
-            child++;
-        if (!before(&events->items[child], event))
-            break;
-        events->items[at] = events->items[child];
-        at = child;
-    }
-    events->items[at] = *event;
-}
+/* ---- events ---------------------------------------------------------------------------------- */
 
 bool events_push(struct events *events, int64_t time_ns, int priority, int agent)
 {
-    if (!make_room(events))
-        return false;
-    const struct event event = {time_ns, events->pushed++, priority, agent};
-    rise(events, events->count++, &event);
+    assert(agent < events->agent_count);
+    if (events->places[agent] == NONE) {
+        if (events->place_count == events->cap && !make_room(events, EVENTS_GROUP * events->cap))
+            return false;
+        events->agents[events->place_count] = agent;
+        events->places[agent] = events->place_count++;
+    }
+    assert(is_free(events, events->places[agent]));
+    events_put(events, events->places[agent], time_ns, priority);
     return true;
 }
 
-const struct event *events_next(const struct events *events)
+int events_first(const struct events *events, bool *alone)
 {
-    return events->count ? &events->items[0] : NULL;
+    if (events->count == 0)
+        return NONE;
+    int node = first_of(events, 0, alone);
+    *alone &= events->firsts[node] >= 0;
+    return first_at(events, node);
+}
+
+bool events_next(const struct events *events, struct event *out)
+{
+    bool alone;
+    int place = events_first(events, &alone);
+    if (place == NONE)
+        return false;
+    const uint64_t order = events->orders[place];
+    *out = (struct event){events_time(events, place),
+                          order & ((UINT64_C(1) << EVENTS_PRIORITY_BIT) - 1),
+                          (int)(order >> EVENTS_PRIORITY_BIT), events->agents[place]};
+    return true;
 }
 
 bool events_pop(struct events *events, struct event *out)
 {
-    if (events->count == 0)
+    if (!events_next(events, out))
         return false;
-    *out = events->items[0];
-    const struct event last = events->items[--events->count];
-    sink(events, 0, &last);
+    events_take(events, events->places[out->agent]);
     return true;
 }
 
 void events_retime(struct events *events, int agent, int64_t time_ns)
 {
-    size_t at = 0;
-    while (at < events->count && events->items[at].agent != agent)
-        at++;
-    assert(at < events->count);
-    struct event event = events->items[at];
-    bool earlier = time_ns < event.time_ns;
-    event.time_ns = time_ns;
-    if (earlier)
-        rise(events, at, &event);
-    else
-        sink(events, at, &event);
+    assert(events->places[agent] != NONE && !is_free(events, events->places[agent]));
+    events_set(events, events->places[agent], time_ns);
 }
 
 bool events_check(const struct events *events)
 {
-    for (size_t i = 1; i < events->count; i++)
-        if (before(&events->items[i], &events->items[(i - 1) / 2]))
+    int count = 0;
+    for (int place = 0; place < events->cap; place++)
+        count += !is_free(events, place);
+    for (int node = 0; node < events->first_leaf; node++) {
+        bool alone;
+        int first = first_of(events, EVENTS_GROUP * (node + 1), &alone);
+        if (events->times_ns[node] != events->times_ns[first] ||
+            first_at(events, node) != first_at(events, first) ||
+            (events->firsts[node] >= 0) != (alone && events->firsts[first] >= 0))
             return false;
-    return true;
+    }
+    return count == events->count;
 }

@@ -1,9 +1,21 @@
 /*
- * events.h - what will happen when: a binary heap of timed events.
+ * events.h - what will happen when: a tournament between agents, of which each has one event at most.
  *
  * The order is (time, priority, sequence): at one instant the lower priority first, and among
- * equals the one pushed first. Nothing else, no address and no hash, decides. The heap owns its
- * array; events_init / events_fini.
+ * equals the one pushed first. Nothing else, no address and no hash, decides.
+ *
+ * An agent gets a place when it first has an event. Four neighbouring places meet in a group, the first
+ * of each group goes on to a group of four, and so on to the last four; whoever comes, goes or changes
+ * his time only has the games of his own groups played again. So everything takes time in proportion to
+ * the logarithm of the number of agents, without a branch that cannot be foreseen; with four agents or
+ * fewer, which is what small pipelines have, putting an event somewhere is a store.
+ *
+ *     nodes 0..3      [   12   |   18   |   -    |   -    ]    the first of groups 4.., 8.., 12.., 16..
+ *                        /          \
+ *     nodes 4..   [30|12|-|57]  [18|-|-|-]  ...                places 0..3, 4..7, ...
+ *
+ * A free place holds a time so late that it never comes, another one in each place. The tournament owns
+ * its arrays; events_init / events_fini.
  */
 #ifndef SWSIM_EVENTS_H
 #define SWSIM_EVENTS_H
@@ -11,6 +23,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { EVENTS_GROUP = 4, EVENTS_PRIORITY_BIT = 56 };
 
 struct event {
     int64_t time_ns;
@@ -20,28 +34,85 @@ struct event {
 };
 
 struct events {
-    struct event *items;
-    size_t count, cap;
+    int64_t *times_ns; /* per node: of whoever is first there */
+    int *firsts;       /* per node: his place; ~place where another one has the same time */
+    uint64_t *orders;  /* per place: priority and sequence */
+    int *agents;       /* per place: whose it is */
+    int *places;       /* per agent: -1 where it has never had an event */
+    int agent_count, place_count;
+    int cap;        /* places there are, a power of four */
+    int first_leaf; /* node of place 0 */
+    int top_shift;  /* a place's ancestor among the last four, in bits */
+    int count;      /* events */
     uint64_t pushed;
 };
 
-void events_init(struct events *events);
+/* false: memory is exhausted; fini is called all the same. */
+bool events_init(struct events *events, int agent_count);
 void events_fini(struct events *events);
 
-/* false: memory is exhausted, nothing was pushed. */
+/* The agent has none. false: memory is exhausted, nothing was pushed. */
 bool events_push(struct events *events, int64_t time_ns, int priority, int agent);
 
-/* The next event, which stays; NULL when there is none. */
-const struct event *events_next(const struct events *events);
-
-/* Take the next event; false when there is none. */
+/* The next event, which stays or is taken; false when there is none. */
+bool events_next(const struct events *events, struct event *out);
 bool events_pop(struct events *events, struct event *out);
 
-/* The agent's only event happens at another time; among those of that time it keeps its place. The
-   agent must have one. Takes time in proportion to the number of events. */
+/* The agent's event, which it must have, happens at another time; among those of that time it keeps its
+   place. */
 void events_retime(struct events *events, int agent, int64_t time_ns);
 
-/* Is the heap a heap? For assertions. */
+/* Has every game been played? For assertions. */
 bool events_check(const struct events *events);
+
+/* ---- by place, for the automaton, which knows them ------------------------------------------- */
+
+/* The place of the next event, -1: there is none; *alone: nothing else happens at its time. */
+int events_first(const struct events *events, bool *alone);
+
+/* The games a place takes part in are played again, up to the last group. */
+void events_replay(struct events *events, int place);
+
+/* Is the event of this place the next, and alone at its time? */
+static inline bool events_leads(const struct events *events, int place)
+{
+    const int64_t *last = events->times_ns;
+    const int top = place >> events->top_shift;
+    const int64_t time_ns = last[top];
+    int before =
+        (last[0] <= time_ns) + (last[1] <= time_ns) + (last[2] <= time_ns) + (last[3] <= time_ns);
+    return before == 1 && events->firsts[top] == place;
+}
+
+static inline int64_t events_time(const struct events *events, int place)
+{
+    return events->times_ns[events->first_leaf + place];
+}
+
+static inline void events_set(struct events *events, int place, int64_t time_ns)
+{
+    events->times_ns[events->first_leaf + place] = time_ns;
+    if (events->cap > EVENTS_GROUP)
+        events_replay(events, place);
+}
+
+/* The place's event is taken; a new one comes, or comes where the old one was not taken. */
+static inline void events_take(struct events *events, int place)
+{
+    events->count--;
+    events_set(events, place, INT64_MAX - place);
+}
+
+static inline void events_renew(struct events *events, int place, int64_t time_ns, int priority)
+{
+    events->orders[place] = (uint64_t)priority << EVENTS_PRIORITY_BIT | events->pushed++;
+    events_set(events, place, time_ns);
+}
+
+static inline void events_put(struct events *events, int place, int64_t time_ns, int priority)
+{
+    events->count++;
+    events_renew(events, place, time_ns, priority);
+}
 
 #endif

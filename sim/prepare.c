@@ -424,9 +424,9 @@ enum status prepare(struct simulation *sim, const struct program *program,
     sim->program = &sim->lean;
     sim->result.stream_count = program->stream_count;
     sim->result.fill_ns = sim->result.drain_ns = -1;
-    events_init(&sim->events);
     sim->state = machine_state(sim->program);
-    bool good = sim->state && sharing_open(sim->program, &sim->sharing) && allocate(sim);
+    bool good = events_init(&sim->events, program->agent_count) && sim->state &&
+                sharing_open(sim->program, &sim->sharing) && allocate(sim);
     if (good)
         good = program->tasks ? prepare_pipeline(sim, options->seed) : prepare_host_programs(sim);
     if (!good)

@@ -16,6 +16,7 @@
 
 #include "sim/automaton.h"
 #include "sim/prepare.h"
+#include "sim/reflex.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
 enum { PROGRESS_EVERY = 1024 };
@@ -148,12 +149,6 @@ void simulation_fail(struct simulation *sim, enum status status)
         sim->status = status;
 }
 
-void simulation_start(struct simulation *sim, int agent, int priority, int64_t duration_ns)
-{
-    if (!events_push(&sim->events, sim->now_ns + duration_ns, priority, agent))
-        simulation_fail(sim, diag_no_memory(sim->diag));
-}
-
 /* The agent is busy as long as the longest of these operations takes. */
 static void start_timer(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
                         int count)
@@ -165,11 +160,14 @@ static void start_timer(struct simulation *sim, int agent, int priority, const s
     }
     sim->timers[agent] = TIMER_RUNNING;
     sim->started_ns[agent] = sim->now_ns;
-    simulation_start(sim, agent, priority, longest_ns);
+    if (!events_push(&sim->events, sim->now_ns + longest_ns, priority, agent)) {
+        simulation_fail(sim, diag_no_memory(sim->diag));
+        return;
+    }
     for (int i = 0; sim->sharing && priority != PRIORITY_HOST && i < count; i++)
         sharing_start(sim->sharing, agent, ops[i].op, longest_ns, sim->now_ns);
     if (sim->recording)
-        recording_start(sim->recording, agent, priority, ops, count);
+        recording_start(sim, agent, priority, ops, count);
 }
 
 static bool takes_time(const struct simulation *sim, int op)
@@ -253,14 +251,14 @@ static void note_admitted(struct simulation *sim, int rank, int64_t iteration, i
 {
     simulation_admitted(sim, rank, iteration + sim->base, iteration + 1 - oldest);
     if (sim->recording)
-        recording_admitted(sim->recording, rank, iteration, iteration + 1 - oldest);
+        recording_admitted(sim, rank, iteration, iteration + 1 - oldest);
 }
 
 static void note_retired(struct simulation *sim, int rank, int64_t iteration)
 {
     simulation_retired(sim, rank, iteration + sim->base);
     if (sim->recording)
-        recording_retired(sim->recording, rank, iteration);
+        recording_retired(sim, rank, iteration);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -623,17 +621,16 @@ void simulation_event(struct simulation *sim, int agent)
 
 static void run(struct simulation *sim)
 {
-    const struct event *next;
     struct event event;
     simulation_instant(sim);
     if (!sim->options->forgetful)
         automaton_run(sim);
-    while (sim->status == STATUS_OK && (next = events_next(&sim->events))) {
-        sim->now_ns = next->time_ns;
-        while ((next = events_next(&sim->events)) && next->time_ns == sim->now_ns) {
+    while (sim->status == STATUS_OK && events_next(&sim->events, &event)) {
+        sim->now_ns = event.time_ns;
+        do {
             events_pop(&sim->events, &event);
             simulation_event(sim, event.agent);
-        }
+        } while (events_next(&sim->events, &event) && event.time_ns == sim->now_ns);
         simulation_instant(sim);
     }
 }

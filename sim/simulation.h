@@ -41,7 +41,8 @@ struct lane {
     /* LANE_BUSY: work; else why it is idle: >= 0 of its account's blames, else LANE_COMMON - a common
        reason */
     int blame;
-    int from; /* of a common reason's log */
+    int from;   /* of a common reason's log */
+    int booked; /* of its account's blames: what a common reason was when it was last booked */
     int64_t since_ns;
 };
 enum { LANE_BUSY = -1, LANE_COMMON = -2 };
@@ -160,13 +161,25 @@ struct simulation {
    what takes no time and bring the accounts up to the present. */
 void simulation_event(struct simulation *sim, int agent);
 void simulation_instant(struct simulation *sim);
-/* The same for what is only written down: a timer that starts, an iteration that begins or ends. */
-void simulation_start(struct simulation *sim, int agent, int priority, int64_t duration_ns);
+/* The same for what is only written down: an iteration that begins or ends. */
 void simulation_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);
 void simulation_retired(struct simulation *sim, int rank, int64_t iteration);
 void simulation_fail(struct simulation *sim, enum status status);
 /* The agent may be able to do something. */
 void simulation_mark(struct simulation *sim, int agent);
+
+/* The same of an operation that varies, from its draws. */
+static inline int64_t simulation_draw_next(struct simulation *sim, struct draws *draws, int op,
+                                           int64_t iteration)
+{
+    const uint64_t run = (uint64_t)iteration / RANDOM_RUN;
+    if (draws->run[run % 2] != (int64_t)run) {
+        timing_draw_run(sim->timing, op, iteration, sim->options->seed, sim->options->replication,
+                        draws->ns[run % 2]);
+        draws->run[run % 2] = (int64_t)run;
+    }
+    return draws->ns[run % 2][(uint64_t)iteration % RANDOM_RUN];
+}
 
 /* How long an operation takes in an absolute iteration. */
 static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t iteration)
@@ -176,14 +189,7 @@ static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t it
         return time->mean_ns;
     if (sim->program->tasks == 0)
         return timing_draw(sim->timing, op, 0, sim->options->seed, sim->options->replication);
-    struct draws *draws = &sim->draws[time->draw];
-    int64_t run = iteration / RANDOM_RUN;
-    if (draws->run[run % 2] != run) {
-        timing_draw_run(sim->timing, op, iteration, sim->options->seed, sim->options->replication,
-                        draws->ns[run % 2]);
-        draws->run[run % 2] = run;
-    }
-    return draws->ns[run % 2][iteration % RANDOM_RUN];
+    return simulation_draw_next(sim, &sim->draws[time->draw], op, iteration);
 }
 
 /* Why a stream that is not busy is idle; asked when nothing more can happen at this instant. Where it is

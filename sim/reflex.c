@@ -1,0 +1,150 @@
+/* reflex.c - see reflex.h. */
+#include "sim/reflex.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- recordings ------------------------------------------------------------------------------ */
+
+enum { FIRST_CAP = 16 };
+
+/* Room for one more item in *items. */
+static bool has_room(struct recording *recording, void **items, int count, int *cap, size_t size)
+{
+    if (count < *cap)
+        return true;
+    int larger = *cap ? 2 * *cap : FIRST_CAP;
+    void *grown = realloc(*items, (size_t)larger * size);
+    if (!grown) {
+        recording->failed = true;
+        return false;
+    }
+    *items = grown;
+    *cap = larger;
+    return true;
+}
+
+#define ADD(recording, kind, ...)                                                                  \
+    do {                                                                                           \
+        void *items = (recording)->kind##s;                                                        \
+        bool room = has_room((recording), &items, (recording)->kind##_count,                       \
+                             &(recording)->kind##_cap, sizeof *(recording)->kind##s);              \
+        (recording)->kind##s = items;                                                              \
+        if (room)                                                                                  \
+            (recording)->kind##s[(recording)->kind##_count++] =                                    \
+                (struct reflex_##kind){__VA_ARGS__};                                               \
+    } while (0)
+
+void recording_fini(struct recording *recording)
+{
+    free(recording->draws);
+    free(recording->starts);
+    free(recording->books);
+    free(recording->turns);
+}
+
+void recording_start(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
+                     int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct op_time *time = &sim->timing->ops[ops[i].op];
+        struct draws *draws = time->dist ? &sim->draws[time->draw] : NULL;
+        ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
+    }
+    ADD(sim->recording, start, sim->events.places[agent], priority, count);
+}
+
+void recording_lane(struct simulation *sim, int stream, int blame)
+{
+    ADD(sim->recording, book, .number = stream, .blame = blame);
+}
+
+void recording_common(struct simulation *sim, int number, const struct stall *value)
+{
+    ADD(sim->recording, book, .number = ~number, .value = *value);
+}
+
+void recording_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
+{
+    ADD(sim->recording, turn, rank, (int)iteration, (int)in_flight);
+}
+
+void recording_retired(struct simulation *sim, int rank, int64_t iteration)
+{
+    ADD(sim->recording, turn, rank, (int)iteration, ENDS);
+}
+
+/* ---- reflexes ----------------------------------------------------------------------------------- */
+
+/* The next of the reflex's lists begins at *at and is a copy. */
+static void *copy_list(char **at, const void *items, int count, size_t size)
+{
+    char *copy = *at;
+    if (count)
+        memcpy(copy, items, (size_t)count * size);
+    *at += (size_t)count * size;
+    return copy;
+}
+
+struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
+{
+    struct recording *r = sim->recording;
+    *bytes = sizeof(struct reflex) + (size_t)r->draw_count * sizeof *r->draws +
+             (size_t)r->start_count * sizeof *r->starts + (size_t)r->book_count * sizeof *r->books +
+             (size_t)r->turn_count * sizeof *r->turns;
+    struct reflex *reflex = r->failed ? NULL : malloc(*bytes);
+    if (!reflex)
+        return NULL;
+    char *at = (char *)(reflex + 1); /* those with pointers come first */
+    *reflex = (struct reflex){.place = sim->events.places[agent],
+                              .start_count = r->start_count,
+                              .book_count = r->book_count,
+                              .turn_count = r->turn_count};
+    reflex->draws = copy_list(&at, r->draws, r->draw_count, sizeof *r->draws);
+    reflex->starts = copy_list(&at, r->starts, r->start_count, sizeof *r->starts);
+    reflex->books = copy_list(&at, r->books, r->book_count, sizeof *r->books);
+    reflex->turns = copy_list(&at, r->turns, r->turn_count, sizeof *r->turns);
+    reflex->plain = r->start_count == 1 && r->draw_count == 1 && !r->book_count && !r->turn_count;
+    reflex->again = r->start_count > 0 && r->starts[0].place == reflex->place;
+    r->draw_count = r->start_count = r->book_count = r->turn_count = 0;
+    return reflex;
+}
+
+static void start(struct simulation *sim, const struct reflex_start *start,
+                  const struct reflex_draw *draws)
+{
+    int64_t longest_ns = 0;
+    for (int i = 0; i < start->draws; i++) {
+        int64_t ns = reflex_draw(sim, &draws[i]);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    events_put(&sim->events, start->place, sim->now_ns + longest_ns, start->priority);
+}
+
+static void book(struct simulation *sim, const struct reflex_book *book)
+{
+    if (book->number >= 0)
+        account_switch(sim, book->number, book->blame);
+    else
+        account_common(sim, ~book->number, book->value);
+}
+
+static void turn(struct simulation *sim, const struct reflex_turn *turn)
+{
+    if (turn->in_flight == ENDS)
+        simulation_retired(sim, turn->rank, turn->iteration + sim->base);
+    else
+        simulation_admitted(sim, turn->rank, turn->iteration + sim->base, turn->in_flight);
+}
+
+void reflex_do_all(struct simulation *sim, const struct reflex *reflex)
+{
+    const struct reflex_draw *draws = reflex->draws;
+    for (int i = 0; i < reflex->start_count; draws += reflex->starts[i++].draws)
+        start(sim, &reflex->starts[i], draws);
+    for (int i = 0; i < reflex->book_count; i++)
+        book(sim, &reflex->books[i]);
+    for (int i = 0; i < reflex->turn_count; i++)
+        turn(sim, &reflex->turns[i]);
+    sim->base += reflex->shift;
+}

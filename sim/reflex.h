@@ -1,0 +1,112 @@
+/*
+ * reflex.h - what the machine did when somebody's time was over, written down and done again; private to
+ * the event-driven engine.
+ *
+ * While the machine does it for the first time, simulate.c and account.c write into a recording: work
+ * that starts, streams that change what they do, iterations that begin or end. A reflex is made of it: one
+ * block of memory with all that does not change from time to time looked up, so that doing it again
+ * takes draws, additions and stores. Most steps only let a stream go on with its next work; these are
+ * plain and have a way of their own.
+ *
+ * Nothing here knows what an operation means: the order in which things were written down is that in
+ * which they are done again.
+ */
+#ifndef SWSIM_REFLEX_H
+#define SWSIM_REFLEX_H
+
+#include "sim/simulation.h"
+
+struct node; /* of the automaton */
+
+/* A duration to be drawn. */
+struct reflex_draw {
+    struct draws *draws; /* NULL: it never varies */
+    int64_t mean_ns;
+    int op, iteration; /* relative */
+};
+
+/* An event to be put: after the longest of so many of the reflex's draws. */
+struct reflex_start {
+    int place, priority, draws;
+};
+
+/* A stream that changes what it does, or a common reason that changes. */
+struct reflex_book {
+    int number; /* the stream's, or ~the common reason's */
+    int blame;  /* of the stream */
+    struct stall value;
+};
+
+/* An iteration that begins, or ends. */
+struct reflex_turn {
+    int rank, iteration; /* relative */
+    int in_flight;       /* ENDS: it ends */
+};
+enum { ENDS = -1 };
+
+struct reflex {
+    struct reflex *likely; /* what followed last, if that came alone at its time; NULL: not known */
+    struct node *to;       /* where it leads */
+    int place;             /* whose time is over */
+    bool plain;            /* one start of one draw, and nothing else */
+    bool again;            /* the first start is at the same place */
+    int64_t taken;         /* so many times */
+    struct reflex_draw *draws;
+    struct reflex_start *starts;
+    int start_count, book_count, turn_count;
+    struct reflex_book *books;
+    struct reflex_turn *turns;
+    /* each time */
+    int shift;        /* by so much iteration numbers become smaller */
+    int steps, tasks; /* of the simulation's result */
+};
+
+/* What happened, in order of each kind. That memory ran out is remembered. */
+struct recording {
+    struct reflex_draw *draws;
+    struct reflex_start *starts;
+    struct reflex_book *books;
+    struct reflex_turn *turns;
+    int draw_count, start_count, book_count, turn_count;
+    int draw_cap, start_cap, book_cap, turn_cap;
+    bool failed;
+};
+
+void recording_fini(struct recording *recording);
+void recording_start(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
+                     int count);
+void recording_lane(struct simulation *sim, int stream, int blame);
+void recording_common(struct simulation *sim, int number, const struct stall *value);
+void recording_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);
+void recording_retired(struct simulation *sim, int rank, int64_t iteration);
+
+/* A reflex that does what was written down, which is forgotten. free() ends it; NULL: memory is exhausted.
+   *bytes: its size. */
+struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes);
+
+/* What is not plain, the event being taken. */
+void reflex_do_all(struct simulation *sim, const struct reflex *reflex);
+
+static inline int64_t reflex_draw(struct simulation *sim, const struct reflex_draw *draw)
+{
+    return draw->draws
+               ? simulation_draw_next(sim, draw->draws, draw->op, draw->iteration + sim->base)
+               : draw->mean_ns;
+}
+
+/* Do it again, now. */
+static inline void reflex_do(struct simulation *sim, struct reflex *reflex)
+{
+    struct events *events = &sim->events;
+    sim->now_ns = events_time(events, reflex->place);
+    reflex->taken++;
+    if (reflex->plain && reflex->again) {
+        int64_t ns = reflex_draw(sim, reflex->draws);
+        events_renew(events, reflex->place, sim->now_ns + ns, reflex->starts->priority);
+        return;
+    }
+    events_take(events, reflex->place);
+    reflex_do_all(sim, reflex);
+}
+
+#endif
