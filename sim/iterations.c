@@ -43,7 +43,7 @@ void iterations_fini(struct iterations *iterations)
 
 static struct pending *pending_at(struct iterations *iterations, size_t k)
 {
-    return &iterations->pending[(iterations->pending_first + k) % iterations->pending_cap];
+    return &iterations->pending[(iterations->pending_first + k) & (iterations->pending_cap - 1)];
 }
 
 static bool grow(struct iterations *iterations)
@@ -74,11 +74,22 @@ static int64_t part_of(const struct iterations *iterations, int64_t index)
     return index * STATISTICS_BATCHES / (iterations->last - iterations->parts_first);
 }
 
+/* The first iteration that belongs to another part than the one of this number, which is in one. */
+static int64_t part_until(const struct iterations *iterations, int64_t number)
+{
+    int64_t length = iterations->last - iterations->parts_first;
+    int64_t next = (part_of(iterations, number - iterations->parts_first) + 1) * length;
+    return iterations->parts_first + (next + STATISTICS_BATCHES - 1) / STATISTICS_BATCHES;
+}
+
 static void count_part(struct iterations *iterations, int64_t duration_ns)
 {
-    int64_t part = part_of(iterations, iterations->over - iterations->parts_first);
-    iterations->part_ns[part] += duration_ns;
-    iterations->part_count[part]++;
+    if (iterations->over >= iterations->part_until) { /* divisions take as long as all the rest */
+        iterations->part = part_of(iterations, iterations->over - iterations->parts_first);
+        iterations->part_until = part_until(iterations, iterations->over);
+    }
+    iterations->part_ns[iterations->part] += duration_ns;
+    iterations->part_count[iterations->part]++;
 }
 
 static void count_duration(struct iterations *iterations, int64_t duration_ns)
@@ -114,7 +125,7 @@ static void is_over(struct iterations *iterations)
     if (time_ns < iterations->last_over_ns) /* a rank that has fewer may have been the last one */
         time_ns = iterations->last_over_ns;
     note_over(iterations, time_ns);
-    iterations->pending_first = (iterations->pending_first + 1) % iterations->pending_cap;
+    iterations->pending_first = (iterations->pending_first + 1) & (iterations->pending_cap - 1);
     iterations->pending_count--;
 }
 
@@ -122,6 +133,10 @@ bool iterations_retired(struct iterations *iterations, int rank, int64_t number,
 {
     assert(number >= iterations->over && number < iterations->ends[rank]);
     (void)rank;
+    if (iterations->ranks == 1) { /* nobody else has to */
+        note_over(iterations, time_ns);
+        return true;
+    }
     size_t k = (size_t)(number - iterations->over);
     while (iterations->pending_count <= k) {
         if (iterations->pending_count == iterations->pending_cap && !grow(iterations))
@@ -163,17 +178,12 @@ static void count_durations(struct iterations *iterations, const int64_t *times_
 /* How many of the next `count` durations can be counted in one go; 0: the next one is special. */
 static int alike(const struct iterations *iterations, int count)
 {
-    int64_t over = iterations->over, index = over - iterations->parts_first, until;
+    int64_t over = iterations->over;
     size_t room = iterations->kept_cap - iterations->kept_count;
     if (over == 0 || over < iterations->first || over >= iterations->last)
         return 0;
-    if (index < 0) {
-        until = iterations->parts_first;
-    } else { /* the first one of the next part */
-        int64_t length = iterations->last - iterations->parts_first;
-        int64_t next = (part_of(iterations, index) + 1) * length;
-        until = iterations->parts_first + (next + STATISTICS_BATCHES - 1) / STATISTICS_BATCHES;
-    }
+    int64_t until =
+        over < iterations->parts_first ? iterations->parts_first : part_until(iterations, over);
     until = until < iterations->last ? until : iterations->last;
     count = until - over < count ? (int)(until - over) : count;
     return room < (size_t)count ? (int)room : count;

@@ -56,7 +56,7 @@ struct iterations {
     int64_t first, last; /* durations first .. last - 1 are kept */
     int64_t parts_first; /* those of the parts begin here */
     bool few;
-    /* iterations some rank has retired and another has not: a ring */
+    /* iterations some rank has retired and another has not: a ring; cap is a power of two */
     struct pending {
         int64_t time_ns;
         int left;
@@ -67,6 +67,7 @@ struct iterations {
     int64_t *kept;
     size_t kept_count, kept_cap;
     struct random_stream luck; /* of the reservoir */
+    int64_t part, part_until; /* the one that was counted last, and the first iteration behind it */
     int64_t part_ns[STATISTICS_BATCHES];
     int64_t part_count[STATISTICS_BATCHES];
 };
