@@ -45,6 +45,7 @@ struct automaton {
     struct reflex origin; /* stands for what led to the first node */
     int64_t last;         /* iteration up to which the automaton goes */
     int64_t events, learned;
+    int places; /* there were for events when the reflexes were made */
     bool tried;
 };
 
@@ -162,6 +163,7 @@ static void forget(struct automaton *a)
     a->origin.likely = NULL;
     a->bytes = 0;
     a->events = a->learned = 0;
+    a->places = a->sim->events.cap;
     a->tried = false;
 }
 
@@ -193,23 +195,23 @@ static struct node *find_node(struct automaton *a)
 }
 
 /* The machine does it, and it is written down. NULL: memory is exhausted. */
-static struct reflex *make_reflex(struct automaton *a, int place, bool alone)
+static struct reflex *make_reflex(struct automaton *a, bool alone)
 {
     struct simulation *sim = a->sim;
     const int64_t steps = sim->result.steps, tasks = sim->result.tasks;
-    const int agent = sim->events.agents[place];
+    struct event event;
     int64_t shift = 0;
     size_t bytes;
     restore(a);
-    sim->now_ns = events_time(&sim->events, place);
-    events_take(&sim->events, place);
+    events_pop(&sim->events, &event);
+    sim->now_ns = event.time_ns;
     sim->recording = &a->recording;
-    simulation_event(sim, agent);
+    simulation_event(sim, event.agent);
     if (alone) {
         simulation_instant(sim);
         shift = rebase(sim);
     }
-    struct reflex *reflex = reflex_make(sim, agent, &bytes);
+    struct reflex *reflex = reflex_make(sim, event.agent, &bytes);
     sim->recording = NULL;
     if (!reflex)
         return NULL;
@@ -222,22 +224,26 @@ static struct reflex *make_reflex(struct automaton *a, int place, bool alone)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* false: the plain engine would be as fast. */
-static bool still_pays(struct automaton *a)
+/* All is forgotten. false: memory is exhausted. */
+static bool start_again(struct automaton *a)
 {
-    bool pays = a->learned * LEARNED_SHARE < a->events;
     restore(a);
     forget(a);
     a->node = find_node(a);
-    return pays && a->node;
+    return a->node;
 }
 
-/* Has memory been used up, or does it look as if it would be? */
-static bool in_doubt(struct automaton *a)
+/* Has memory been used up, or does it look as if it would be, and would the plain engine be as fast? */
+static bool is_full(struct automaton *a)
 {
     bool on_trial = !a->tried && a->events >= TRIAL_EVENTS;
     a->tried |= on_trial;
     return a->bytes > MOST_BYTES || (on_trial && a->learned * TRIAL_SHARE > a->events);
+}
+
+static bool pays(const struct automaton *a)
+{
+    return a->learned * LEARNED_SHARE < a->events;
 }
 
 /* Of the event that is next. The reflex that was done; NULL: the automaton ends here. */
@@ -248,7 +254,7 @@ static struct reflex *learn(struct automaton *a, struct reflex *last)
     int place = events_first(&sim->events, &alone);
     if (place < 0)
         return NULL;
-    struct reflex *reflex = make_reflex(a, place, alone);
+    struct reflex *reflex = make_reflex(a, alone);
     struct reflex **known = &a->node->reflexes[2 * place + !alone];
     struct node *to = reflex ? find_node(a) : NULL;
     if (!to) {
@@ -262,9 +268,10 @@ static struct reflex *learn(struct automaton *a, struct reflex *last)
     a->node = reflex->to = to;
     a->events++;
     a->learned++;
-    if (!in_doubt(a))
+    bool full = is_full(a), goes_on = !full || pays(a);
+    if (!full && a->places == sim->events.cap)
         return reflex;
-    return still_pays(a) ? &a->origin : NULL;
+    return start_again(a) && goes_on ? &a->origin : NULL;
 }
 
 /* What is known to follow; NULL: nothing. */
@@ -276,14 +283,6 @@ static struct reflex *look_up(struct automaton *a, struct reflex *last)
     if (reflex && alone)
         last->likely = reflex;
     return reflex;
-}
-
-static void follow(struct automaton *a, struct reflex *reflex)
-{
-    reflex_do(a->sim, reflex);
-    a->node = reflex->to;
-    a->present = false;
-    a->events++;
 }
 
 /* The iteration up to which no driver and no stream asks where the data ends. */
@@ -305,25 +304,42 @@ static bool begin(struct automaton *a)
     a->buckets = calloc(BUCKETS, sizeof *a->buckets);
     if (!a->scratch || !a->buckets)
         return false;
+    forget(a);
     rebase(sim);
     a->present = true;
     a->node = find_node(a);
     return a->node;
 }
 
-static void go(struct automaton *a)
+static bool may_go_on(const struct automaton *a)
+{
+    return a->sim->status == STATUS_OK && a->sim->newest < a->last;
+}
+
+/* `next`, and what followed last time, as long as that comes again. Returns the last one done. */
+static struct reflex *follow(struct automaton *a, struct reflex *next)
 {
     struct simulation *sim = a->sim;
-    struct reflex *last = &a->origin, *next;
-    while (last && sim->status == STATUS_OK && sim->newest < a->last) {
-        next = last->likely;
-        if (next && events_leads(&sim->events, next->place))
-            follow(a, next);
-        else if ((next = look_up(a, last)))
-            follow(a, next);
-        else
-            next = learn(a, last);
+    struct reflex *last;
+    int64_t events = 0;
+    do {
         last = next;
+        reflex_do(sim, last);
+        events++;
+        next = last->likely;
+    } while (next && events_leads(&sim->events, &next->seat) && (last->plain || may_go_on(a)));
+    a->node = last->to;
+    a->present = false;
+    a->events += events;
+    return last;
+}
+
+static void go(struct automaton *a)
+{
+    struct reflex *last = &a->origin, *next;
+    while (last && may_go_on(a)) {
+        next = look_up(a, last);
+        last = next ? follow(a, next) : learn(a, last);
     }
     if (a->node)
         restore(a);

@@ -7,11 +7,16 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { NONE = -1, TOP_BITS = 2 };
+enum { NONE = -1 };
+
+static int64_t time_of(const struct events *events, int place)
+{
+    return events->times_ns[events->first_leaf + place];
+}
 
 static bool is_free(const struct events *events, int place)
 {
-    return events_time(events, place) == INT64_MAX - place;
+    return time_of(events, place) == INT64_MAX - place;
 }
 
 /* Whose time a node holds, whether or not he is alone. */
@@ -78,7 +83,7 @@ static bool make_room(struct events *events, int cap)
     for (int place = 0; place < cap; place++) {
         bool known = place < events->cap;
         firsts[first_leaf + place] = place;
-        times_ns[first_leaf + place] = known ? events_time(events, place) : INT64_MAX - place;
+        times_ns[first_leaf + place] = known ? time_of(events, place) : INT64_MAX - place;
         orders[place] = known ? orders[place] : 0;
     }
     free(events->times_ns);
@@ -87,7 +92,6 @@ static bool make_room(struct events *events, int cap)
     events->firsts = firsts;
     events->cap = cap;
     events->first_leaf = first_leaf;
-    events->top_shift = __builtin_ctz((unsigned)cap) - TOP_BITS;
     for (int node = first_leaf - 1; node >= 0; node--) { /* the later nodes play first */
         times_ns[node] = INT64_MAX;
         firsts[node] = 0;
@@ -95,6 +99,13 @@ static bool make_room(struct events *events, int cap)
     for (int place = 0; place < cap; place += EVENTS_GROUP)
         events_replay(events, place);
     return true;
+}
+
+struct seat events_seat(const struct events *events, int place)
+{
+    int leaf = events->first_leaf + place, top = place / (events->cap / EVENTS_GROUP);
+    return (struct seat){&events->times_ns[leaf], &events->times_ns[top], &events->firsts[top],
+                         place};
 }
 
 bool events_init(struct events *events, int agent_count)
@@ -128,7 +139,8 @@ bool events_push(struct events *events, int64_t time_ns, int priority, int agent
         events->places[agent] = events->place_count++;
     }
     assert(is_free(events, events->places[agent]));
-    events_put(events, events->places[agent], time_ns, priority);
+    const struct seat seat = events_seat(events, events->places[agent]);
+    events_put(events, &seat, time_ns, events_order(priority));
     return true;
 }
 
@@ -148,9 +160,9 @@ bool events_next(const struct events *events, struct event *out)
     if (place == NONE)
         return false;
     const uint64_t order = events->orders[place];
-    *out = (struct event){events_time(events, place),
-                          order & ((UINT64_C(1) << EVENTS_PRIORITY_BIT) - 1),
-                          (int)(order >> EVENTS_PRIORITY_BIT), events->agents[place]};
+    *out =
+        (struct event){time_of(events, place), order & ((UINT64_C(1) << EVENTS_PRIORITY_BIT) - 1),
+                       (int)(order >> EVENTS_PRIORITY_BIT), events->agents[place]};
     return true;
 }
 
@@ -158,14 +170,16 @@ bool events_pop(struct events *events, struct event *out)
 {
     if (!events_next(events, out))
         return false;
-    events_take(events, events->places[out->agent]);
+    const struct seat seat = events_seat(events, events->places[out->agent]);
+    events_take(events, &seat);
     return true;
 }
 
 void events_retime(struct events *events, int agent, int64_t time_ns)
 {
     assert(events->places[agent] != NONE && !is_free(events, events->places[agent]));
-    events_set(events, events->places[agent], time_ns);
+    const struct seat seat = events_seat(events, events->places[agent]);
+    events_set(events, &seat, time_ns);
 }
 
 bool events_check(const struct events *events)

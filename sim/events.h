@@ -42,7 +42,6 @@ struct events {
     int agent_count, place_count;
     int cap;        /* places there are, a power of four */
     int first_leaf; /* node of place 0 */
-    int top_shift;  /* a place's ancestor among the last four, in bits */
     int count;      /* events */
     uint64_t pushed;
 };
@@ -65,7 +64,17 @@ void events_retime(struct events *events, int agent, int64_t time_ns);
 /* Has every game been played? For assertions. */
 bool events_check(const struct events *events);
 
-/* ---- by place, for the automaton, which knows them ------------------------------------------- */
+/* ---- by seat, for the automaton -------------------------------------------------------------- */
+
+/* Where the event of a place is; holds until there are more places (cap). */
+struct seat {
+    int64_t *due_ns;       /* its time */
+    const int64_t *top_ns; /* that of its ancestor among the last four, and who that is */
+    const int *top;
+    int place;
+};
+
+struct seat events_seat(const struct events *events, int place);
 
 /* The place of the next event, -1: there is none; *alone: nothing else happens at its time. */
 int events_first(const struct events *events, bool *alone);
@@ -73,46 +82,58 @@ int events_first(const struct events *events, bool *alone);
 /* The games a place takes part in are played again, up to the last group. */
 void events_replay(struct events *events, int place);
 
-/* Is the event of this place the next, and alone at its time? */
-static inline bool events_leads(const struct events *events, int place)
+/* Is the event of this seat the next, and alone at its time? */
+static inline bool events_leads(const struct events *events, const struct seat *seat)
 {
+    const uint64_t time_ns =
+        (uint64_t)*seat->top_ns; /* compilers add up unsigned comparisons best */
     const int64_t *last = events->times_ns;
-    const int top = place >> events->top_shift;
-    const int64_t time_ns = last[top];
-    int before =
-        (last[0] <= time_ns) + (last[1] <= time_ns) + (last[2] <= time_ns) + (last[3] <= time_ns);
-    return before == 1 && events->firsts[top] == place;
+    int later = 0;
+    later += time_ns < (uint64_t)last[0];
+    later += time_ns < (uint64_t)last[1];
+    later += time_ns < (uint64_t)last[2];
+    later += time_ns < (uint64_t)last[3];
+    return later == EVENTS_GROUP - 1 && *seat->top == seat->place;
 }
 
-static inline int64_t events_time(const struct events *events, int place)
+static inline void events_set(struct events *events, const struct seat *seat, int64_t time_ns)
 {
-    return events->times_ns[events->first_leaf + place];
+    *seat->due_ns = time_ns;
+    if (seat->due_ns != seat->top_ns)
+        events_replay(events, seat->place);
 }
 
-static inline void events_set(struct events *events, int place, int64_t time_ns)
+/* The priority, where it stands in an order; the sequence is added. */
+static inline uint64_t events_order(int priority)
 {
-    events->times_ns[events->first_leaf + place] = time_ns;
-    if (events->cap > EVENTS_GROUP)
-        events_replay(events, place);
+    return (uint64_t)priority << EVENTS_PRIORITY_BIT;
 }
 
-/* The place's event is taken; a new one comes, or comes where the old one was not taken. */
-static inline void events_take(struct events *events, int place)
+/* There is no event at the seat any more; another one comes instead, here or elsewhere. */
+static inline void events_leave(struct events *events, const struct seat *seat)
+{
+    events_set(events, seat, INT64_MAX - seat->place);
+}
+
+static inline void events_renew(struct events *events, const struct seat *seat, int64_t time_ns,
+                                uint64_t order)
+{
+    events->orders[seat->place] = order | events->pushed++;
+    events_set(events, seat, time_ns);
+}
+
+/* One event less; one more. */
+static inline void events_take(struct events *events, const struct seat *seat)
 {
     events->count--;
-    events_set(events, place, INT64_MAX - place);
+    events_leave(events, seat);
 }
 
-static inline void events_renew(struct events *events, int place, int64_t time_ns, int priority)
-{
-    events->orders[place] = (uint64_t)priority << EVENTS_PRIORITY_BIT | events->pushed++;
-    events_set(events, place, time_ns);
-}
-
-static inline void events_put(struct events *events, int place, int64_t time_ns, int priority)
+static inline void events_put(struct events *events, const struct seat *seat, int64_t time_ns,
+                              uint64_t order)
 {
     events->count++;
-    events_renew(events, place, time_ns, priority);
+    events_renew(events, seat, time_ns, order);
 }
 
 #endif

@@ -51,7 +51,7 @@ void recording_start(struct simulation *sim, int agent, int priority, const stru
         struct draws *draws = time->dist ? &sim->draws[time->draw] : NULL;
         ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
     }
-    ADD(sim->recording, start, sim->events.places[agent], priority, count);
+    ADD(sim->recording, start, {.place = sim->events.places[agent]}, events_order(priority), count);
 }
 
 void recording_lane(struct simulation *sim, int stream, int blame)
@@ -86,6 +86,14 @@ static void *copy_list(char **at, const void *items, int count, size_t size)
     return copy;
 }
 
+/* Whose events they are is known while it is recorded; where those stand, when all have a place. */
+static void find_seats(struct simulation *sim, struct reflex *reflex, int agent)
+{
+    reflex->seat = events_seat(&sim->events, sim->events.places[agent]);
+    for (int i = 0; i < reflex->start_count; i++)
+        reflex->starts[i].seat = events_seat(&sim->events, reflex->starts[i].seat.place);
+}
+
 struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
 {
     struct recording *r = sim->recording;
@@ -95,17 +103,16 @@ struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
     struct reflex *reflex = r->failed ? NULL : malloc(*bytes);
     if (!reflex)
         return NULL;
-    char *at = (char *)(reflex + 1); /* those with pointers come first */
-    *reflex = (struct reflex){.place = sim->events.places[agent],
-                              .start_count = r->start_count,
-                              .book_count = r->book_count,
-                              .turn_count = r->turn_count};
-    reflex->draws = copy_list(&at, r->draws, r->draw_count, sizeof *r->draws);
+    char *at = (char *)reflex->draws; /* those with pointers come first */
+    *reflex = (struct reflex){
+        .start_count = r->start_count, .book_count = r->book_count, .turn_count = r->turn_count};
+    copy_list(&at, r->draws, r->draw_count, sizeof *r->draws);
     reflex->starts = copy_list(&at, r->starts, r->start_count, sizeof *r->starts);
     reflex->books = copy_list(&at, r->books, r->book_count, sizeof *r->books);
     reflex->turns = copy_list(&at, r->turns, r->turn_count, sizeof *r->turns);
+    find_seats(sim, reflex, agent);
     reflex->plain = r->start_count == 1 && r->draw_count == 1 && !r->book_count && !r->turn_count;
-    reflex->again = r->start_count > 0 && r->starts[0].place == reflex->place;
+    reflex->again = reflex->plain && reflex->starts->seat.place == reflex->seat.place;
     r->draw_count = r->start_count = r->book_count = r->turn_count = 0;
     return reflex;
 }
@@ -113,12 +120,12 @@ struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
 static void start(struct simulation *sim, const struct reflex_start *start,
                   const struct reflex_draw *draws)
 {
-    int64_t longest_ns = 0;
-    for (int i = 0; i < start->draws; i++) {
+    int64_t longest_ns = reflex_draw(sim, draws);
+    for (int i = 1; i < start->draws; i++) {
         int64_t ns = reflex_draw(sim, &draws[i]);
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
-    events_put(&sim->events, start->place, sim->now_ns + longest_ns, start->priority);
+    events_put(&sim->events, &start->seat, sim->now_ns + longest_ns, start->order);
 }
 
 static void book(struct simulation *sim, const struct reflex_book *book)
@@ -140,6 +147,7 @@ static void turn(struct simulation *sim, const struct reflex_turn *turn)
 void reflex_do_all(struct simulation *sim, const struct reflex *reflex)
 {
     const struct reflex_draw *draws = reflex->draws;
+    events_take(&sim->events, &reflex->seat);
     for (int i = 0; i < reflex->start_count; draws += reflex->starts[i++].draws)
         start(sim, &reflex->starts[i], draws);
     for (int i = 0; i < reflex->book_count; i++)

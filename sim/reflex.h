@@ -27,7 +27,9 @@ struct reflex_draw {
 
 /* An event to be put: after the longest of so many of the reflex's draws. */
 struct reflex_start {
-    int place, priority, draws;
+    struct seat seat;
+    uint64_t order;
+    int draws;
 };
 
 /* A stream that changes what it does, or a common reason that changes. */
@@ -44,21 +46,21 @@ struct reflex_turn {
 };
 enum { ENDS = -1 };
 
+/* It knows where events are, and so is of no use when there are more places for them. */
 struct reflex {
     struct reflex *likely; /* what followed last, if that came alone at its time; NULL: not known */
-    struct node *to;       /* where it leads */
-    int place;             /* whose time is over */
+    struct seat seat;      /* whose time is over */
     bool plain;            /* one start of one draw, and nothing else */
-    bool again;            /* the first start is at the same place */
+    bool again;            /* plain: at the same seat */
     int64_t taken;         /* so many times */
-    struct reflex_draw *draws;
-    struct reflex_start *starts;
+    struct node *to;       /* where it leads */
     int start_count, book_count, turn_count;
+    int shift;        /* by so much iteration numbers become smaller each time */
+    int steps, tasks; /* of the simulation's result, each time */
+    struct reflex_start *starts;
     struct reflex_book *books;
     struct reflex_turn *turns;
-    /* each time */
-    int shift;        /* by so much iteration numbers become smaller */
-    int steps, tasks; /* of the simulation's result */
+    struct reflex_draw draws[]; /* of all starts; then the other lists */
 };
 
 /* What happened, in order of each kind. That memory ran out is remembered. */
@@ -84,7 +86,7 @@ void recording_retired(struct simulation *sim, int rank, int64_t iteration);
    *bytes: its size. */
 struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes);
 
-/* What is not plain, the event being taken. */
+/* What is not plain. */
 void reflex_do_all(struct simulation *sim, const struct reflex *reflex);
 
 static inline int64_t reflex_draw(struct simulation *sim, const struct reflex_draw *draw)
@@ -97,16 +99,18 @@ static inline int64_t reflex_draw(struct simulation *sim, const struct reflex_dr
 /* Do it again, now. */
 static inline void reflex_do(struct simulation *sim, struct reflex *reflex)
 {
-    struct events *events = &sim->events;
-    sim->now_ns = events_time(events, reflex->place);
+    const struct reflex_start *start = reflex->starts;
+    const int64_t now_ns = *reflex->seat.due_ns;
+    sim->now_ns = now_ns;
     reflex->taken++;
-    if (reflex->plain && reflex->again) {
-        int64_t ns = reflex_draw(sim, reflex->draws);
-        events_renew(events, reflex->place, sim->now_ns + ns, reflex->starts->priority);
+    if (!reflex->plain) {
+        reflex_do_all(sim, reflex);
         return;
     }
-    events_take(events, reflex->place);
-    reflex_do_all(sim, reflex);
+    if (!reflex->again)
+        events_leave(&sim->events, &reflex->seat);
+    events_renew(&sim->events, &start->seat, now_ns + reflex_draw(sim, reflex->draws),
+                 start->order);
 }
 
 #endif
