@@ -215,6 +215,7 @@ static struct reflex *make_reflex(struct automaton *a, bool alone)
     sim->recording = NULL;
     if (!reflex)
         return NULL;
+    reflex->settles = alone;
     reflex->shift = (int)shift;
     reflex->steps = (int)(sim->result.steps - steps);
     reflex->tasks = (int)(sim->result.tasks - tasks);
@@ -356,8 +357,7 @@ static bool applies(const struct simulation *sim)
 {
     const struct simulate_observer *observer = sim->options->observer;
     bool watched = observer && (observer->span || observer->step);
-    return sim->program->tasks > 0 && !watched && !sim->sharing &&
-           last_iteration(sim->program) > sim->newest;
+    return sim->program->tasks > 0 && !watched && last_iteration(sim->program) > sim->newest;
 }
 
 void automaton_run(struct simulation *sim)

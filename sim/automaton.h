@@ -18,8 +18,8 @@
  * Whose time is over next is a question of luck, but mostly it is the one of last time. So a reflex
  * remembers which one followed it, and that is taken if it comes first, before anything is looked up.
  *
- * Where work slows other work down (sharing.h) nothing is remembered: what follows then depends on
- * how much is left of what, too.
+ * Where work slows other work down (sharing.h), how much is left of what only says when time is over, not
+ * what follows. So it is no part of a state, and those accounts are kept beside it like the clocks.
  */
 #ifndef SWSIM_AUTOMATON_H
 #define SWSIM_AUTOMATON_H

@@ -1,6 +1,7 @@
 /* reflex.c - see reflex.h. */
 #include "sim/reflex.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ void recording_fini(struct recording *recording)
 {
     free(recording->draws);
     free(recording->starts);
+    free(recording->holds);
     free(recording->books);
     free(recording->turns);
 }
@@ -51,7 +53,13 @@ void recording_start(struct simulation *sim, int agent, int priority, const stru
         struct draws *draws = time->dist ? &sim->draws[time->draw] : NULL;
         ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
     }
-    ADD(sim->recording, start, {.place = sim->events.places[agent]}, events_order(priority), count);
+    ADD(sim->recording, start, {.place = sim->events.places[agent]}, events_order(priority), count,
+        sim->program->agents[agent].kind != AGENT_THREAD);
+}
+
+void recording_hold(struct simulation *sim, int op)
+{
+    ADD(sim->recording, hold, op);
 }
 
 void recording_lane(struct simulation *sim, int stream, int blame)
@@ -98,22 +106,27 @@ struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
 {
     struct recording *r = sim->recording;
     *bytes = sizeof(struct reflex) + (size_t)r->draw_count * sizeof *r->draws +
-             (size_t)r->start_count * sizeof *r->starts + (size_t)r->book_count * sizeof *r->books +
-             (size_t)r->turn_count * sizeof *r->turns;
+             (size_t)r->start_count * sizeof *r->starts + (size_t)r->hold_count * sizeof *r->holds +
+             (size_t)r->book_count * sizeof *r->books + (size_t)r->turn_count * sizeof *r->turns;
     struct reflex *reflex = r->failed ? NULL : malloc(*bytes);
     if (!reflex)
         return NULL;
     char *at = (char *)reflex->draws; /* those with pointers come first */
-    *reflex = (struct reflex){
-        .start_count = r->start_count, .book_count = r->book_count, .turn_count = r->turn_count};
+    *reflex = (struct reflex){.start_count = r->start_count,
+                              .hold_count = r->hold_count,
+                              .book_count = r->book_count,
+                              .turn_count = r->turn_count};
     copy_list(&at, r->draws, r->draw_count, sizeof *r->draws);
     reflex->starts = copy_list(&at, r->starts, r->start_count, sizeof *r->starts);
+    reflex->holds = copy_list(&at, r->holds, r->hold_count, sizeof *r->holds);
     reflex->books = copy_list(&at, r->books, r->book_count, sizeof *r->books);
     reflex->turns = copy_list(&at, r->turns, r->turn_count, sizeof *r->turns);
+    assert(at == (char *)reflex + *bytes);
     find_seats(sim, reflex, agent);
-    reflex->plain = r->start_count == 1 && r->draw_count == 1 && !r->book_count && !r->turn_count;
+    reflex->plain = r->start_count == 1 && r->draw_count == 1 && !r->book_count && !r->turn_count &&
+                    !sim->sharing;
     reflex->again = reflex->plain && reflex->starts->seat.place == reflex->seat.place;
-    r->draw_count = r->start_count = r->book_count = r->turn_count = 0;
+    r->draw_count = r->start_count = r->hold_count = r->book_count = r->turn_count = 0;
     return reflex;
 }
 
@@ -126,6 +139,9 @@ static void start(struct simulation *sim, const struct reflex_start *start,
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
     events_put(&sim->events, &start->seat, sim->now_ns + longest_ns, start->order);
+    for (int i = 0; sim->sharing && start->shares && i < start->draws; i++)
+        sharing_start(sim->sharing, sim->events.agents[start->seat.place], draws[i].op, longest_ns,
+                      sim->now_ns);
 }
 
 static void book(struct simulation *sim, const struct reflex_book *book)
@@ -148,8 +164,14 @@ void reflex_do_all(struct simulation *sim, const struct reflex *reflex)
 {
     const struct reflex_draw *draws = reflex->draws;
     events_take(&sim->events, &reflex->seat);
+    if (sim->sharing)
+        sharing_finish(sim->sharing, sim->events.agents[reflex->seat.place], sim->now_ns);
+    for (int i = 0; i < reflex->hold_count; i++)
+        sharing_hold(sim->sharing, reflex->holds[i].op);
     for (int i = 0; i < reflex->start_count; draws += reflex->starts[i++].draws)
         start(sim, &reflex->starts[i], draws);
+    if (sim->sharing && reflex->settles)
+        sharing_settle(sim->sharing, sim->now_ns, &sim->events);
     for (int i = 0; i < reflex->book_count; i++)
         book(sim, &reflex->books[i]);
     for (int i = 0; i < reflex->turn_count; i++)

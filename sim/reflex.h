@@ -30,6 +30,12 @@ struct reflex_start {
     struct seat seat;
     uint64_t order;
     int draws;
+    bool shares; /* it is work on a device */
+};
+
+/* An operation that waits for its peers and holds what it has of a device meanwhile (sharing.h). */
+struct reflex_hold {
+    int op;
 };
 
 /* A stream that changes what it does, or a common reason that changes. */
@@ -54,10 +60,12 @@ struct reflex {
     bool again;            /* plain: at the same seat */
     int64_t taken;         /* so many times */
     struct node *to;       /* where it leads */
-    int start_count, book_count, turn_count;
+    int start_count, hold_count, book_count, turn_count;
+    bool settles;     /* the instant is over: rates may change (sharing.h) */
     int shift;        /* by so much iteration numbers become smaller each time */
     int steps, tasks; /* of the simulation's result, each time */
     struct reflex_start *starts;
+    struct reflex_hold *holds;
     struct reflex_book *books;
     struct reflex_turn *turns;
     struct reflex_draw draws[]; /* of all starts; then the other lists */
@@ -67,16 +75,18 @@ struct reflex {
 struct recording {
     struct reflex_draw *draws;
     struct reflex_start *starts;
+    struct reflex_hold *holds;
     struct reflex_book *books;
     struct reflex_turn *turns;
-    int draw_count, start_count, book_count, turn_count;
-    int draw_cap, start_cap, book_cap, turn_cap;
+    int draw_count, start_count, hold_count, book_count, turn_count;
+    int draw_cap, start_cap, hold_cap, book_cap, turn_cap;
     bool failed;
 };
 
 void recording_fini(struct recording *recording);
 void recording_start(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
                      int count);
+void recording_hold(struct simulation *sim, int op);
 void recording_lane(struct simulation *sim, int stream, int blame);
 void recording_common(struct simulation *sim, int number, const struct stall *value);
 void recording_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);

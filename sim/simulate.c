@@ -430,8 +430,11 @@ static void stream_starts(struct simulation *sim, int agent)
     const struct op *op = &p->ops[effect.op];
     if (op->comm >= 0)
         *member_stream(sim, op) = stream;
-    if (op->comm >= 0 && sim->sharing)
+    if (op->comm >= 0 && sim->sharing) {
         sharing_hold(sim->sharing, effect.op);
+        if (sim->recording)
+            recording_hold(sim, effect.op);
+    }
     if (op->kind == OP_COLLECTIVE)
         simulation_mark(sim, program_comm_agent(p, op->comm));
     else if (op->kind == OP_GROUP)

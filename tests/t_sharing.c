@@ -636,6 +636,86 @@ static void test_random(const char *what, char *(*make)(uint64_t seed), int coun
            tally.sharing);
 }
 
+/* ---- what is remembered ---------------------------------------------------------------------- */
+
+static bool same_stream(const struct stream_account *a, const struct stream_account *b)
+{
+    if (a->busy_ns != b->busy_ns || a->blame_count != b->blame_count ||
+        memcmp(a->slowed_ns, b->slowed_ns, sizeof a->slowed_ns) != 0)
+        return false;
+    for (int i = 0; i < a->blame_count; i++)
+        if (a->blames[i].ns != b->blames[i].ns ||
+            a->blames[i].stall.cause != b->blames[i].stall.cause ||
+            a->blames[i].stall.who != b->blames[i].stall.who)
+            return false;
+    return true;
+}
+
+static bool same_slowdowns(const struct slowdown *a, const struct slowdown *b, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (a[i].runs != b[i].runs || a[i].work_ns != b[i].work_ns ||
+            memcmp(a[i].slowed_ns, b[i].slowed_ns, sizeof a->slowed_ns) != 0)
+            return false;
+    return true;
+}
+
+static bool same_result(const struct program *program, const struct simulation_result *a,
+                        const struct simulation_result *b)
+{
+    bool same = a->makespan_ns == b->makespan_ns && a->steps == b->steps && a->tasks == b->tasks &&
+                a->fill_ns == b->fill_ns && a->in_flight_ns == b->in_flight_ns &&
+                a->violated == b->violated && a->blocked_count == b->blocked_count;
+    for (int s = 0; same && s < a->stream_count; s++)
+        same = same_stream(&a->streams[s], &b->streams[s]);
+    return same && (a->slowdowns == NULL) == (b->slowdowns == NULL) &&
+           (!a->slowdowns ||
+            same_slowdowns(a->slowdowns, b->slowdowns, sharing_subject_count(program)));
+}
+
+/* The machine is asked at every step, or only where it has not been before. */
+static void compare_memory(struct tally *tally, const struct ready *ready, uint64_t seed)
+{
+    struct simulation_result asked, remembered;
+    struct simulate_options options = {.seed = seed, .forgetful = true};
+    if (simulate_run(ready->program, &ready->timing, &options, &asked, &diag) != STATUS_OK)
+        return;
+    options.forgetful = false;
+    if (simulate_run(ready->program, &ready->timing, &options, &remembered, &diag) == STATUS_OK) {
+        tally->runs++;
+        tally->sharing += asked.slowdowns != NULL;
+        tally->slowed += remembered.looks < asked.looks;
+        tally->changed += !same_result(ready->program, &asked, &remembered);
+        simulation_fini(&remembered);
+    }
+    simulation_fini(&asked);
+}
+
+static void test_memory(const char *what, char *(*make)(uint64_t seed), int count)
+{
+    struct tally tally = {0};
+    for (int i = 0; i < 2 * count; i++) {
+        uint64_t seed = (uint64_t)i / 2;
+        char *text = make(seed);
+        struct random_stream luck = luck_of(seed);
+        struct ready ready;
+        if (text && parse(text, &ready.plan)) {
+            draw_wishes(&ready.plan, &luck);
+            if (prepare(&ready, i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK, 120,
+                        seed % 3 ? "normal(cv=0.4)" : NULL)) {
+                compare_memory(&tally, &ready, seed);
+                end(&ready);
+            }
+            plan_fini(&ready.plan);
+        }
+        free(text);
+    }
+    tap_is_int(tally.changed, 0, "%s: remembered and asked for, %d runs are the same", what,
+               tally.runs);
+    tap_ok(tally.sharing > 10 && tally.slowed > 10, "%d of them share, %d of them remember",
+           tally.sharing, tally.slowed);
+}
+
 static char *wild_plan(uint64_t seed)
 {
     return random_plan(seed, RANDOM_PIPELINE);
@@ -888,6 +968,8 @@ int main(void)
     test_copies();
     test_collectives();
     test_pipeline();
+    test_memory("tame pipelines", tame_plan, 60);
+    test_memory("pipelines", wild_plan, 60);
     test_random("tame pipelines", tame_plan, 60);
     test_random("pipelines", wild_plan, 100);
     test_random("host programs", host_plan, 200);
