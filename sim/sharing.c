@@ -333,7 +333,8 @@ static wide divide(wide dividend, wide divisor)
 static void advance(struct item *item, int64_t now_ns)
 {
     wide time = (wide)(now_ns - item->since_ns) << FRACTION_BITS;
-    wide done = divide(time * SHARE_WHOLE, item->wanted);
+    bool slowed = item->wanted > SHARE_WHOLE; /* or all of the time is work: no division */
+    wide done = slowed ? divide(time * SHARE_WHOLE, item->wanted) : time;
     item->left -= done < item->left ? done : item->left;
     item->lost[resource_of(item->scarce)] += time - done;
     item->since_ns = now_ns;
@@ -428,6 +429,10 @@ static void round_lost(const struct item *item, int64_t took_ns, int64_t out_ns[
     assert(all_ns >= 0);
     for (int r = 0; r < RESOURCE_COUNT; r++)
         total += item->lost[r];
+    if (total == 0) { /* never slowed */
+        memset(out_ns, 0, RESOURCE_COUNT * sizeof *out_ns);
+        return;
+    }
     for (int r = 0; r < RESOURCE_COUNT; r++) {
         lost += item->lost[r];
         int64_t until_ns = (int64_t)divide(lost, (wide)1 << FRACTION_BITS);
