@@ -17,7 +17,7 @@
 #include "core/hash.h"
 #include "sim/reflex.h"
 
-enum { BUCKETS = 1 << 16 };
+enum { BUCKETS = 1 << 12, HASHED_WORDS = 4 };
 
 /* So far away is the end of the data that it makes no difference. */
 static const int32_t FAR = INT32_C(1) << 30;
@@ -36,8 +36,9 @@ struct node {
 struct automaton {
     struct simulation *sim;
     size_t key_bytes, bytes; /* of a key; in all */
+    size_t key_words;        /* of a key, with zeros behind it */
     int reflex_count;        /* of a node */
-    char *scratch;
+    uint64_t *scratch;
     struct node **buckets;
     struct recording recording;
     struct node *node;    /* where the simulation is */
@@ -186,8 +187,8 @@ static struct node *add_node(struct automaton *a, uint64_t hash)
 /* The node of the simulation's present state, new or old; NULL: memory is exhausted. */
 static struct node *find_node(struct automaton *a)
 {
-    move_all(a->sim, a->scratch, true);
-    uint64_t hash = hash_bytes(a->scratch, a->key_bytes);
+    move_all(a->sim, (char *)a->scratch, true);
+    uint64_t hash = hash_words(a->scratch, a->key_words);
     for (struct node *node = a->buckets[hash % BUCKETS]; node; node = node->next)
         if (node->hash == hash && memcmp(node->key, a->scratch, a->key_bytes) == 0)
             return node;
@@ -301,7 +302,8 @@ static bool begin(struct automaton *a)
     a->key_bytes = key_bytes(sim);
     a->reflex_count = 2 * sim->program->agent_count;
     a->last = last_iteration(sim->program);
-    a->scratch = malloc(a->key_bytes);
+    a->key_words = (a->key_bytes / sizeof *a->scratch / HASHED_WORDS + 1) * HASHED_WORDS;
+    a->scratch = calloc(a->key_words, sizeof *a->scratch);
     a->buckets = calloc(BUCKETS, sizeof *a->buckets);
     if (!a->scratch || !a->buckets)
         return false;
