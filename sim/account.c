@@ -139,26 +139,28 @@ static struct stall doing_now(struct simulation *sim, int stream, int *common, b
 
 /* ---- common reasons -------------------------------------------------------------------------- */
 
-/* Mostly it is the stall that was booked last. */
-static void book(struct simulation *sim, int stream, const struct stall *stall, int64_t ns)
+/* Look up the stall a lane has not booked last. false: memory is exhausted. */
+static bool find_booked(struct simulation *sim, int stream, const struct stall *stall)
 {
-    struct stream_account *account = &sim->result.streams[stream];
-    int *booked = &sim->lanes[stream].booked;
-    if (ns <= 0)
-        return;
-    if (*booked >= account->blame_count || !same_stall(&account->blames[*booked].stall, stall)) {
-        int blame = find_blame(account, stall);
-        if (blame < 0) {
-            simulation_fail(sim, diag_no_memory(sim->diag));
-            return;
-        }
-        *booked = blame;
-    }
-    account->blames[*booked].ns += ns;
+    int blame = find_blame(&sim->result.streams[stream], stall);
+    if (blame < 0)
+        simulation_fail(sim, diag_no_memory(sim->diag));
+    else
+        sim->lanes[stream].booked = blame;
+    return blame >= 0;
+}
+
+static inline void book(struct simulation *sim, int stream, const struct stall *stall, int64_t ns)
+{
+    const struct stream_account *account = &sim->result.streams[stream];
+    int booked = sim->lanes[stream].booked;
+    bool known = booked < account->blame_count && same_stall(&account->blames[booked].stall, stall);
+    if (ns > 0 && (known || find_booked(sim, stream, stall)))
+        account->blames[sim->lanes[stream].booked].ns += ns;
 }
 
 /* Book what a lane's common reason has been since the lane came to it, or was last booked. */
-static void book_common(struct simulation *sim, int stream)
+static inline void book_common(struct simulation *sim, int stream)
 {
     struct lane *lane = &sim->lanes[stream];
     const struct common *common = &sim->commons[LANE_COMMON - lane->blame];
@@ -171,7 +173,7 @@ static void book_common(struct simulation *sim, int stream)
     lane->since_ns = sim->now_ns;
 }
 
-void account_switch(struct simulation *sim, int stream, int blame)
+static inline void switch_lane(struct simulation *sim, int stream, int blame)
 {
     struct lane *lane = &sim->lanes[stream];
     struct stream_account *account = &sim->result.streams[stream];
@@ -208,7 +210,7 @@ static void empty_log(struct simulation *sim, int number)
     sim->commons[number].log_count = 0;
 }
 
-void account_common(struct simulation *sim, int number, struct stall value)
+static inline void change_common(struct simulation *sim, int number, struct stall value)
 {
     struct common *common = &sim->commons[number];
     if (common->waiting && common->since_ns < sim->now_ns) {
@@ -221,11 +223,20 @@ void account_common(struct simulation *sim, int number, struct stall value)
     common->since_ns = sim->now_ns;
 }
 
+void account_books(struct simulation *sim, const struct reflex_book *books, int count)
+{
+    for (const struct reflex_book *book = books; book < books + count; book++)
+        if (book->number >= 0)
+            switch_lane(sim, book->number, book->blame);
+        else
+            change_common(sim, ~book->number, book->value);
+}
+
 static void renew_common(struct simulation *sim, int number, struct stall value)
 {
     if (same_stall(&sim->commons[number].value, &value))
         return;
-    account_common(sim, number, value);
+    change_common(sim, number, value);
     if (sim->recording)
         recording_common(sim, number, &value);
 }
@@ -284,7 +295,7 @@ static void look_at(struct simulation *sim, int stream)
     if (sim->status != STATUS_OK || blame == sim->lanes[stream].blame)
         return;
     tell(sim, stream);
-    account_switch(sim, stream, blame);
+    switch_lane(sim, stream, blame);
     if (sim->recording)
         recording_lane(sim, stream, blame);
 }
@@ -407,7 +418,7 @@ void account_close(struct simulation *sim)
     account_touched(sim);
     for (int s = 0; s < sim->program->stream_count; s++) {
         tell(sim, s);
-        account_switch(sim, s, LANE_BUSY);
+        switch_lane(sim, s, LANE_BUSY);
         stream_account_finish(&sim->result.streams[s]);
     }
 }

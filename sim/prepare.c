@@ -62,7 +62,9 @@ static bool allocate(struct simulation *sim)
     sim->lanes = calloc(streams + 1, sizeof *sim->lanes);
     sim->hands = calloc(threads + 1, sizeof *sim->hands);
     sim->submitted = calloc(instances, sizeof *sim->submitted);
-    sim->admitted_ns = calloc(ranks * (size_t)p->window, sizeof *sim->admitted_ns);
+    for (sim->admitted_cap = 1; sim->admitted_cap < p->window;)
+        sim->admitted_cap *= 2;
+    sim->admitted_ns = calloc(ranks * (size_t)sim->admitted_cap, sizeof *sim->admitted_ns);
     sim->task_streams = calloc(instances, sizeof *sim->task_streams);
     sim->task_positions = calloc(instances, sizeof *sim->task_positions);
     sim->task_pushes = calloc((size_t)p->tasks + 1, sizeof *sim->task_pushes);

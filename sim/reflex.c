@@ -144,22 +144,6 @@ static void start(struct simulation *sim, const struct reflex_start *start,
                       sim->now_ns);
 }
 
-static void book(struct simulation *sim, const struct reflex_book *book)
-{
-    if (book->number >= 0)
-        account_switch(sim, book->number, book->blame);
-    else
-        account_common(sim, ~book->number, book->value);
-}
-
-static void turn(struct simulation *sim, const struct reflex_turn *turn)
-{
-    if (turn->in_flight == ENDS)
-        simulation_retired(sim, turn->rank, turn->iteration + sim->base);
-    else
-        simulation_admitted(sim, turn->rank, turn->iteration + sim->base, turn->in_flight);
-}
-
 void reflex_do_all(struct simulation *sim, const struct reflex *reflex)
 {
     const struct reflex_draw *draws = reflex->draws;
@@ -172,9 +156,9 @@ void reflex_do_all(struct simulation *sim, const struct reflex *reflex)
         start(sim, &reflex->starts[i], draws);
     if (sim->sharing && reflex->settles)
         sharing_settle(sim->sharing, sim->now_ns, &sim->events);
-    for (int i = 0; i < reflex->book_count; i++)
-        book(sim, &reflex->books[i]);
-    for (int i = 0; i < reflex->turn_count; i++)
-        turn(sim, &reflex->turns[i]);
+    if (reflex->book_count)
+        account_books(sim, reflex->books, reflex->book_count);
+    if (reflex->turn_count)
+        simulation_turns(sim, reflex->turns, reflex->turn_count);
     sim->base += reflex->shift;
 }

@@ -203,8 +203,7 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
 
 static int64_t *admission_time(struct simulation *sim, int rank, int64_t iteration)
 {
-    int window = sim->program->window;
-    return &sim->admitted_ns[rank * window + (int)(iteration % window)];
+    return &sim->admitted_ns[rank * sim->admitted_cap + (int)(iteration & (sim->admitted_cap - 1))];
 }
 
 /* So much is in flight on rank 0. */
@@ -216,7 +215,7 @@ static void note_in_flight(struct simulation *sim, int64_t iterations, int64_t b
         in_flight_change(sim->options->in_flight, &now);
 }
 
-void simulation_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
+static void admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
 {
     *admission_time(sim, rank, iteration) = sim->now_ns;
     sim->last_admission_ns = sim->now_ns;
@@ -229,7 +228,7 @@ void simulation_admitted(struct simulation *sim, int rank, int64_t iteration, in
     sim->result.in_flight_bytes_max = in_flight * sim->iteration_bytes;
 }
 
-void simulation_retired(struct simulation *sim, int rank, int64_t iteration)
+static void retired(struct simulation *sim, int rank, int64_t iteration)
 {
     const struct simulate_observer *observer = sim->options->observer;
     if (!iterations_retired(&sim->iterations, rank, iteration, sim->now_ns))
@@ -247,16 +246,25 @@ void simulation_retired(struct simulation *sim, int rank, int64_t iteration)
         simulation_fail(sim, STATUS_SYSTEM);
 }
 
+void simulation_turns(struct simulation *sim, const struct reflex_turn *turns, int count)
+{
+    for (const struct reflex_turn *turn = turns; turn < turns + count; turn++)
+        if (turn->in_flight == ENDS)
+            retired(sim, turn->rank, turn->iteration + sim->base);
+        else
+            admitted(sim, turn->rank, turn->iteration + sim->base, turn->in_flight);
+}
+
 static void note_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t oldest)
 {
-    simulation_admitted(sim, rank, iteration + sim->base, iteration + 1 - oldest);
+    admitted(sim, rank, iteration + sim->base, iteration + 1 - oldest);
     if (sim->recording)
         recording_admitted(sim, rank, iteration, iteration + 1 - oldest);
 }
 
 static void note_retired(struct simulation *sim, int rank, int64_t iteration)
 {
-    simulation_retired(sim, rank, iteration + sim->base);
+    retired(sim, rank, iteration + sim->base);
     if (sim->recording)
         recording_retired(sim, rank, iteration);
 }
@@ -283,10 +291,10 @@ static void driver_does(struct simulation *sim, int agent)
     const struct program *p = sim->program;
     int rank = p->agents[agent].rank;
     int64_t oldest = machine_oldest(p, sim->state, rank);
-    int64_t admitted = machine_admitted(p, sim->state, rank);
+    int64_t next = machine_admitted(p, sim->state, rank);
     struct effect effect;
     machine_does(sim, agent, &effect);
-    for (int64_t i = admitted; i < machine_admitted(p, sim->state, rank); i++)
+    for (int64_t i = next; i < machine_admitted(p, sim->state, rank); i++)
         note_admitted(sim, rank, i, oldest);
     if (machine_oldest(p, sim->state, rank) > oldest)
         note_retired(sim, rank, oldest);

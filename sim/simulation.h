@@ -61,6 +61,11 @@ struct common {
 };
 enum { COMMON_NONE = -1 };
 
+/* What the automaton has written down (reflex.h). */
+struct recording;
+struct reflex_book;
+struct reflex_turn;
+
 /* Draws of one operation: the last two runs, which are all that iterations in flight need. */
 struct draws {
     int64_t run[2]; /* -1: none */
@@ -130,7 +135,8 @@ struct simulation {
     /* pipeline form */
     struct hand *hands;   /* per thread */
     int64_t *submitted;   /* per rank and task: instances whose work is pushed; relative */
-    int64_t *admitted_ns; /* per rank and iteration mod window */
+    int64_t *admitted_ns; /* per rank and iteration mod admitted_cap */
+    int admitted_cap;     /* a power of two, at least the window */
     int64_t last_admission_ns;
     int64_t newest;                   /* iteration admitted, on any rank */
     int64_t in_flight;                /* iterations of rank 0 */
@@ -161,9 +167,8 @@ struct simulation {
    what takes no time and bring the accounts up to the present. */
 void simulation_event(struct simulation *sim, int agent);
 void simulation_instant(struct simulation *sim);
-/* The same for what is only written down: an iteration that begins or ends. */
-void simulation_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);
-void simulation_retired(struct simulation *sim, int rank, int64_t iteration);
+/* The same for what is only written down: iterations that begin and end. */
+void simulation_turns(struct simulation *sim, const struct reflex_turn *turns, int count);
 void simulation_fail(struct simulation *sim, enum status status);
 /* The agent may be able to do something. */
 void simulation_mark(struct simulation *sim, int agent);
@@ -203,10 +208,8 @@ struct stall cause_in_common(struct simulation *sim, int common);
 void account_touched(struct simulation *sim);
 void account_close(struct simulation *sim);
 
-/* A stream does something else from now on. */
-void account_switch(struct simulation *sim, int stream, int blame);
-/* A common reason is another one from now on. */
-void account_common(struct simulation *sim, int common, struct stall value);
+/* Streams do something else from now on, and common reasons are others, as written down. */
+void account_books(struct simulation *sim, const struct reflex_book *books, int count);
 /* Somebody may have pushed to the stream, or it went on, and so those that wait for its events. */
 void account_cascade(struct simulation *sim, int stream);
 void account_touch(struct simulation *sim, int stream);
