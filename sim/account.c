@@ -160,10 +160,9 @@ static inline void book(struct simulation *sim, int stream, const struct stall *
 }
 
 /* Book what a lane's common reason has been since the lane came to it, or was last booked. */
-static inline void book_common(struct simulation *sim, int stream)
+static inline void book_common(struct simulation *sim, int stream, const struct common *common)
 {
     struct lane *lane = &sim->lanes[stream];
-    const struct common *common = &sim->commons[LANE_COMMON - lane->blame];
     for (; lane->from < common->log_count; lane->from++) {
         const struct logged *logged = &common->log[lane->from];
         book(sim, stream, &logged->value, logged->until_ns - lane->since_ns);
@@ -173,27 +172,30 @@ static inline void book_common(struct simulation *sim, int stream)
     lane->since_ns = sim->now_ns;
 }
 
-static inline void switch_lane(struct simulation *sim, int stream, int blame)
+static void leave_common(struct simulation *sim, int stream, struct common *left)
+{
+    book_common(sim, stream, left);
+    if (--left->waiting == 0) {
+        left->value = (struct stall){STALL_BUSY, STALL_NOBODY};
+        left->log_count = 0;
+    }
+}
+
+/* A stream that did `from` does `to` from now on: blames of its lane. */
+static inline void switch_lane(struct simulation *sim, int stream, int from, int to)
 {
     struct lane *lane = &sim->lanes[stream];
     struct stream_account *account = &sim->result.streams[stream];
-    int64_t ns = sim->now_ns - lane->since_ns;
-    if (lane->blame == LANE_BUSY) {
-        account->busy_ns += ns;
-    } else if (lane->blame >= 0) {
-        account->blames[lane->blame].ns += ns;
-    } else {
-        struct common *left = &sim->commons[LANE_COMMON - lane->blame];
-        book_common(sim, stream);
-        if (--left->waiting == 0) {
-            left->value = (struct stall){STALL_BUSY, STALL_NOBODY};
-            left->log_count = 0;
-        }
-    }
-    lane->blame = blame;
+    if (from == LANE_BUSY)
+        account->busy_ns += sim->now_ns - lane->since_ns;
+    else if (from >= 0)
+        account->blames[from].ns += sim->now_ns - lane->since_ns;
+    else
+        leave_common(sim, stream, &sim->commons[LANE_COMMON - from]);
+    lane->blame = to;
     lane->since_ns = sim->now_ns;
-    if (blame <= LANE_COMMON) {
-        struct common *joined = &sim->commons[LANE_COMMON - blame];
+    if (to <= LANE_COMMON) {
+        struct common *joined = &sim->commons[LANE_COMMON - to];
         joined->waiting++;
         lane->from = joined->log_count;
     }
@@ -204,7 +206,7 @@ static void empty_log(struct simulation *sim, int number)
 {
     for (int s = 0; s < sim->program->stream_count; s++)
         if (sim->lanes[s].blame == LANE_COMMON - number) {
-            book_common(sim, s);
+            book_common(sim, s, &sim->commons[number]);
             sim->lanes[s].from = 0;
         }
     sim->commons[number].log_count = 0;
@@ -227,7 +229,7 @@ void account_books(struct simulation *sim, const struct reflex_book *books, int 
 {
     for (const struct reflex_book *book = books; book < books + count; book++)
         if (book->number >= 0)
-            switch_lane(sim, book->number, book->blame);
+            switch_lane(sim, book->number, book->from, book->to);
         else
             change_common(sim, ~book->number, book->value);
 }
@@ -295,9 +297,9 @@ static void look_at(struct simulation *sim, int stream)
     if (sim->status != STATUS_OK || blame == sim->lanes[stream].blame)
         return;
     tell(sim, stream);
-    switch_lane(sim, stream, blame);
     if (sim->recording)
-        recording_lane(sim, stream, blame);
+        recording_lane(sim, stream, sim->lanes[stream].blame, blame);
+    switch_lane(sim, stream, sim->lanes[stream].blame, blame);
 }
 
 void account_touch(struct simulation *sim, int stream)
@@ -418,7 +420,7 @@ void account_close(struct simulation *sim)
     account_touched(sim);
     for (int s = 0; s < sim->program->stream_count; s++) {
         tell(sim, s);
-        switch_lane(sim, s, LANE_BUSY);
+        switch_lane(sim, s, sim->lanes[s].blame, LANE_BUSY);
         stream_account_finish(&sim->result.streams[s]);
     }
 }

@@ -129,12 +129,23 @@ static void is_over(struct iterations *iterations)
     iterations->pending_count--;
 }
 
+/* What is over on the only rank is counted many at a time. */
+static void count_waiting(struct iterations *iterations)
+{
+    if (iterations->waiting_count)
+        iterations_over(iterations, iterations->waiting_ns, 1, iterations->waiting_count);
+    iterations->waiting_count = 0;
+}
+
 bool iterations_retired(struct iterations *iterations, int rank, int64_t number, int64_t time_ns)
 {
-    assert(number >= iterations->over && number < iterations->ends[rank]);
+    assert(number >= iterations->over + iterations->waiting_count &&
+           number < iterations->ends[rank]);
     (void)rank;
-    if (iterations->ranks == 1) { /* nobody else has to */
-        note_over(iterations, time_ns);
+    if (iterations->ranks == 1) {
+        iterations->waiting_ns[iterations->waiting_count++] = time_ns;
+        if (iterations->waiting_count == ITERATIONS_TOGETHER)
+            count_waiting(iterations);
         return true;
     }
     size_t k = (size_t)(number - iterations->over);
@@ -371,6 +382,7 @@ void iterations_figures(struct iterations *iterations, struct iteration_figures 
     static const double wanted[QUANTILES] = {0.50, 0.95, 0.99};
     double found[QUANTILES];
     struct interval in[QUANTILES];
+    count_waiting(iterations);
     size_t all = iterations->kept_count, count = all;
     *out = (struct iteration_figures){.mean = NAN, .mean_in = {NAN, NAN}};
     for (int i = 0; i < STATISTICS_BATCHES; i++)

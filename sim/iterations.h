@@ -49,6 +49,8 @@ struct iteration_figures {
     int part_count;
 };
 
+enum { ITERATIONS_TOGETHER = 64 };
+
 struct iterations {
     const int64_t *ends; /* iterations each rank has */
     int ranks;
@@ -62,6 +64,9 @@ struct iterations {
         int left;
     } * pending;
     size_t pending_first, pending_count, pending_cap;
+    int64_t
+        waiting_ns[ITERATIONS_TOGETHER]; /* one rank: when iterations were over, not counted yet */
+    int waiting_count;
     int64_t over;                        /* iterations that are over */
     int64_t last_over_ns, first_over_ns; /* first: -1 until there is one */
     int64_t *kept;

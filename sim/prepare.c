@@ -82,7 +82,7 @@ static bool allocate(struct simulation *sim)
     sim->allocated = calloc(ranks, sizeof *sim->allocated);
     sim->draws = malloc(((size_t)sim->timing->draw_count + 1) * sizeof *sim->draws);
     for (int i = 0; sim->draws && i < sim->timing->draw_count; i++)
-        sim->draws[i].run[0] = sim->draws[i].run[1] = -1;
+        sim->draws[i].first = DRAWS_NONE;
     sim->result.streams = calloc(streams + 1, sizeof *sim->result.streams);
     return sim->dirty && sim->touched && sim->touched_ranks && sim->rank_first &&
            sim->rank_agents && sim->rank_streams && sim->timers && sim->started_ns &&

@@ -7,7 +7,7 @@
 
 /* ---- recordings ------------------------------------------------------------------------------ */
 
-enum { FIRST_CAP = 16 };
+enum { FIRST_CAP = 16, CACHE_LINE = 64 };
 
 /* Room for one more item in *items. */
 static bool has_room(struct recording *recording, void **items, int count, int *cap, size_t size)
@@ -62,9 +62,9 @@ void recording_hold(struct simulation *sim, int op)
     ADD(sim->recording, hold, op);
 }
 
-void recording_lane(struct simulation *sim, int stream, int blame)
+void recording_lane(struct simulation *sim, int stream, int from, int to)
 {
-    ADD(sim->recording, book, .number = stream, .blame = blame);
+    ADD(sim->recording, book, .number = stream, .from = from, .to = to);
 }
 
 void recording_common(struct simulation *sim, int number, const struct stall *value)
@@ -108,7 +108,8 @@ struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
     *bytes = sizeof(struct reflex) + (size_t)r->draw_count * sizeof *r->draws +
              (size_t)r->start_count * sizeof *r->starts + (size_t)r->hold_count * sizeof *r->holds +
              (size_t)r->book_count * sizeof *r->books + (size_t)r->turn_count * sizeof *r->turns;
-    struct reflex *reflex = r->failed ? NULL : malloc(*bytes);
+    *bytes = (*bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    struct reflex *reflex = r->failed ? NULL : aligned_alloc(CACHE_LINE, *bytes);
     if (!reflex)
         return NULL;
     char *at = (char *)reflex->draws; /* those with pointers come first */
@@ -121,10 +122,14 @@ struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
     reflex->holds = copy_list(&at, r->holds, r->hold_count, sizeof *r->holds);
     reflex->books = copy_list(&at, r->books, r->book_count, sizeof *r->books);
     reflex->turns = copy_list(&at, r->turns, r->turn_count, sizeof *r->turns);
-    assert(at == (char *)reflex + *bytes);
+    assert(at <= (char *)reflex + *bytes);
     find_seats(sim, reflex, agent);
     reflex->plain = r->start_count == 1 && r->draw_count == 1 && !r->book_count && !r->turn_count &&
                     !sim->sharing;
+    if (reflex->plain) {
+        reflex->draw = reflex->draws[0];
+        reflex->order = reflex->starts->order;
+    }
     reflex->again = reflex->plain && reflex->starts->seat.place == reflex->seat.place;
     r->draw_count = r->start_count = r->hold_count = r->book_count = r->turn_count = 0;
     return reflex;

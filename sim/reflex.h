@@ -40,8 +40,8 @@ struct reflex_hold {
 
 /* A stream that changes what it does, or a common reason that changes. */
 struct reflex_book {
-    int number; /* the stream's, or ~the common reason's */
-    int blame;  /* of the stream */
+    int number;   /* the stream's, or ~the common reason's */
+    int from, to; /* blames of the stream's lane */
     struct stall value;
 };
 
@@ -52,22 +52,25 @@ struct reflex_turn {
 };
 enum { ENDS = -1 };
 
-/* It knows where events are, and so is of no use when there are more places for them. */
+/* It knows where events are, and so is of no use when there are more places for them. What is needed each
+   time stands in front: two lines of a cache. */
 struct reflex {
     struct reflex *likely; /* what followed last, if that came alone at its time; NULL: not known */
     struct seat seat;      /* whose time is over */
     bool plain;            /* one start of one draw, and nothing else */
     bool again;            /* plain: at the same seat */
     int64_t taken;         /* so many times */
-    struct node *to;       /* where it leads */
-    int start_count, hold_count, book_count, turn_count;
-    bool settles;     /* the instant is over: rates may change (sharing.h) */
-    int shift;        /* by so much iteration numbers become smaller each time */
-    int steps, tasks; /* of the simulation's result, each time */
+    uint64_t order;        /* plain: of the start, */
+    struct reflex_draw draw; /* its draw */
+    struct node *to;         /* where it leads */
     struct reflex_start *starts;
+    int start_count, hold_count, book_count, turn_count;
     struct reflex_hold *holds;
     struct reflex_book *books;
     struct reflex_turn *turns;
+    bool settles;               /* the instant is over: rates may change (sharing.h) */
+    int shift;                  /* by so much iteration numbers become smaller each time */
+    int steps, tasks;           /* of the simulation's result, each time */
     struct reflex_draw draws[]; /* of all starts; then the other lists */
 };
 
@@ -87,7 +90,7 @@ void recording_fini(struct recording *recording);
 void recording_start(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
                      int count);
 void recording_hold(struct simulation *sim, int op);
-void recording_lane(struct simulation *sim, int stream, int blame);
+void recording_lane(struct simulation *sim, int stream, int from, int to);
 void recording_common(struct simulation *sim, int number, const struct stall *value);
 void recording_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);
 void recording_retired(struct simulation *sim, int rank, int64_t iteration);
@@ -109,18 +112,18 @@ static inline int64_t reflex_draw(struct simulation *sim, const struct reflex_dr
 /* Do it again, now. */
 static inline void reflex_do(struct simulation *sim, struct reflex *reflex)
 {
-    const struct reflex_start *start = reflex->starts;
-    const int64_t now_ns = *reflex->seat.due_ns;
-    sim->now_ns = now_ns;
+    const int64_t now_ns = sim->now_ns = *reflex->seat.due_ns;
+    const struct seat *seat = &reflex->seat;
     reflex->taken++;
     if (!reflex->plain) {
         reflex_do_all(sim, reflex);
         return;
     }
-    if (!reflex->again)
-        events_leave(&sim->events, &reflex->seat);
-    events_renew(&sim->events, &start->seat, now_ns + reflex_draw(sim, reflex->draws),
-                 start->order);
+    if (!reflex->again) {
+        events_leave(&sim->events, seat);
+        seat = &reflex->starts->seat;
+    }
+    events_renew(&sim->events, seat, now_ns + reflex_draw(sim, &reflex->draw), reflex->order);
 }
 
 #endif

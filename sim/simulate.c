@@ -149,6 +149,23 @@ void simulation_fail(struct simulation *sim, enum status status)
         sim->status = status;
 }
 
+static void draw_run(struct simulation *sim, struct draws *draws, int op, int64_t first)
+{
+    timing_draw_run(sim->timing, op, first, sim->options->seed, sim->options->replication,
+                    &draws->ns[(uint64_t)first % DRAWS]);
+}
+
+/* Mostly it is the run behind those there are that is wanted. */
+void simulation_draw_more(struct simulation *sim, struct draws *draws, int op, int64_t iteration)
+{
+    int64_t run = iteration / RANDOM_RUN * RANDOM_RUN,
+            first = run > RANDOM_RUN ? run - RANDOM_RUN : 0;
+    if (draws->first + RANDOM_RUN != first)
+        draw_run(sim, draws, op, first);
+    draw_run(sim, draws, op, first + RANDOM_RUN);
+    draws->first = first;
+}
+
 /* The agent is busy as long as the longest of these operations takes. */
 static void start_timer(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
                         int count)

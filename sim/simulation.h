@@ -66,10 +66,12 @@ struct recording;
 struct reflex_book;
 struct reflex_turn;
 
-/* Draws of one operation: the last two runs, which are all that iterations in flight need. */
+/* Draws of one operation: those of two runs, which are all that iterations in flight need. That of
+   iteration i is at i mod DRAWS. */
+enum { DRAWS = 2 * RANDOM_RUN, DRAWS_NONE = -DRAWS };
 struct draws {
-    int64_t run[2]; /* -1: none */
-    int64_t ns[2][RANDOM_RUN];
+    int64_t first; /* the iterations are first .. first + DRAWS - 1; DRAWS_NONE: there are none */
+    int64_t ns[DRAWS];
 };
 
 /* The instance a worker has in hand. */
@@ -173,17 +175,16 @@ void simulation_fail(struct simulation *sim, enum status status);
 /* The agent may be able to do something. */
 void simulation_mark(struct simulation *sim, int agent);
 
-/* The same of an operation that varies, from its draws. */
+/* Draw more, so that those of this iteration are there. */
+void simulation_draw_more(struct simulation *sim, struct draws *draws, int op, int64_t iteration);
+
+/* How long an operation that varies takes, from its draws. */
 static inline int64_t simulation_draw_next(struct simulation *sim, struct draws *draws, int op,
                                            int64_t iteration)
 {
-    const uint64_t run = (uint64_t)iteration / RANDOM_RUN;
-    if (draws->run[run % 2] != (int64_t)run) {
-        timing_draw_run(sim->timing, op, iteration, sim->options->seed, sim->options->replication,
-                        draws->ns[run % 2]);
-        draws->run[run % 2] = (int64_t)run;
-    }
-    return draws->ns[run % 2][(uint64_t)iteration % RANDOM_RUN];
+    if ((uint64_t)(iteration - draws->first) >= DRAWS)
+        simulation_draw_more(sim, draws, op, iteration);
+    return draws->ns[(uint64_t)iteration % DRAWS];
 }
 
 /* How long an operation takes in an absolute iteration. */
