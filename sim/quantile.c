@@ -85,22 +85,33 @@ static double normal(double p, bool from_above)
     return from_above ? -normal_low(p) : normal_low(p);
 }
 
-/* The mean of a normal(1, cv) given that it is positive: 1 + cv phi(1/cv) / Phi(1/cv). */
-static double truncated_mean(double cv, double positive)
+/* normal(1, cv) given that it is positive. */
+struct truncated {
+    double cv;
+    double positive, below; /* the mass of a normal(1, cv) above zero and below it */
+    double mean;            /* 1 + cv phi(1/cv) / Phi(1/cv) */
+};
+
+static struct truncated truncate_at_zero(double cv)
 {
-    double bound = 1 / cv;
-    return 1 + cv * exp(-bound * bound / 2) / sqrt(2 * 3.14159265358979323846) / positive;
+    double bound = 1 / cv, positive = 0.5 * erfc(-1 / (cv * sqrt(2)));
+    return (struct truncated){
+        .cv = cv,
+        .positive = positive,
+        .below = 0.5 * erfc(1 / (cv * sqrt(2))),
+        .mean = 1 + cv * exp(-bound * bound / 2) / sqrt(2 * 3.14159265358979323846) / positive,
+    };
 }
 
-static double truncated_normal(double cv, double p, bool from_above)
+static double truncated_normal(const struct truncated *t, double p, bool from_above)
 {
-    if (cv == 0)
+    if (t->cv == 0)
         return 1;
-    double positive = 0.5 * erfc(-1 / (cv * sqrt(2))), below = 0.5 * erfc(1 / (cv * sqrt(2)));
-    double above = from_above ? p * positive : (1 - p) * positive; /* the mass above the value */
-    double z = above <= 0.5 ? -normal_low(above) : normal_low(below + p * positive);
-    double value = 1 + cv * z;
-    return value > 0 ? value / truncated_mean(cv, positive) : 0;
+    /* the mass above the value */
+    double above = from_above ? p * t->positive : (1 - p) * t->positive;
+    double z = above <= 0.5 ? -normal_low(above) : normal_low(t->below + p * t->positive);
+    double value = 1 + t->cv * z;
+    return value > 0 ? value / t->mean : 0;
 }
 
 static double lognormal(double cv, double p, bool from_above)
@@ -192,14 +203,15 @@ static double gamma_factor(double cv, double p, bool from_above)
 
 /* ---- the others ------------------------------------------------------------------------------ */
 
-double quantile_exact(const struct dist *dist, double p, bool from_above)
+static double quantile_of(const struct dist *dist, const struct truncated *cut, double p,
+                          bool from_above)
 {
     double parameter = dist->parameter;
     switch (dist->kind) {
     case DIST_CONSTANT:
     case DIST_EMPIRICAL: break;
     case DIST_UNIFORM: return 1 + parameter * (from_above ? 1 - 2 * p : 2 * p - 1);
-    case DIST_NORMAL: return truncated_normal(parameter, p, from_above);
+    case DIST_NORMAL: return truncated_normal(cut, p, from_above);
     case DIST_LOGNORMAL: return lognormal(parameter, p, from_above);
     case DIST_GAMMA: return gamma_factor(parameter, p, from_above);
     case DIST_EXPONENTIAL: return from_above ? -log(p) : -log1p(-p);
@@ -208,6 +220,12 @@ double quantile_exact(const struct dist *dist, double p, bool from_above)
     }
     assert(0 && "a distribution without a quantile");
     return 1;
+}
+
+double quantile_exact(const struct dist *dist, double p, bool from_above)
+{
+    const struct truncated cut = truncate_at_zero(dist->parameter);
+    return quantile_of(dist, &cut, p, from_above);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -229,18 +247,18 @@ static void fit(const double x[4], const double y[4], double c[4])
 }
 
 /* Neighbours share the point between them, so the table has no jumps and hardly ever goes back. */
-static void fill(struct quantile *quantile, int half, int octave)
+static void fill(struct quantile *quantile, const struct truncated *cut, int half, int octave)
 {
     double(*cubics)[4] =
         &quantile->cubics[half << QUANTILE_HALF_BITS | (octave + 1) << QUANTILE_SUB_BITS];
     double x[4], y[4];
-    y[3] = quantile_exact(quantile->dist, ldexp(1, -(octave + 2)), half);
+    y[3] = quantile_of(quantile->dist, cut, ldexp(1, -(octave + 2)), half);
     for (int sub = 0; sub < QUANTILE_SUBS; sub++) {
         y[0] = y[3];
         for (int i = 0; i < 4; i++) {
             x[i] = 1 + (sub + i / 3.0) / QUANTILE_SUBS;
             if (i > 0)
-                y[i] = quantile_exact(quantile->dist, ldexp(x[i], -(octave + 2)), half);
+                y[i] = quantile_of(quantile->dist, cut, ldexp(x[i], -(octave + 2)), half);
         }
         fit(x, y, cubics[sub]);
     }
@@ -255,9 +273,10 @@ bool quantile_init(struct quantile *quantile, const struct dist *dist)
     quantile->cubics = aligned_alloc(sizeof *quantile->cubics, segments * sizeof *quantile->cubics);
     if (!quantile->cubics)
         return false;
+    const struct truncated cut = truncate_at_zero(dist->parameter);
     for (int half = 0; half < 2; half++)
         for (int octave = 0; octave < QUANTILE_OCTAVES; octave++)
-            fill(quantile, half, octave);
+            fill(quantile, &cut, half, octave);
     return true;
 }
 
