@@ -135,8 +135,8 @@ struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
     return reflex;
 }
 
-static void start(struct simulation *sim, const struct reflex_start *start,
-                  const struct reflex_draw *draws)
+static inline void start(struct simulation *sim, const struct reflex_start *start,
+                         const struct reflex_draw *draws)
 {
     int64_t longest_ns = reflex_draw(sim, draws);
     for (int i = 1; i < start->draws; i++) {
@@ -144,23 +144,34 @@ static void start(struct simulation *sim, const struct reflex_start *start,
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
     events_put(&sim->events, &start->seat, sim->now_ns + longest_ns, start->order);
-    for (int i = 0; sim->sharing && start->shares && i < start->draws; i++)
-        sharing_start(sim->sharing, sim->events.agents[start->seat.place], draws[i].op, longest_ns,
-                      sim->now_ns);
+}
+
+/* The same for sharing.h: what ends, what waits, what starts. */
+static void share(struct simulation *sim, const struct reflex *reflex)
+{
+    const int *agents = sim->events.agents;
+    const struct reflex_draw *draws = reflex->draws;
+    sharing_finish(sim->sharing, agents[reflex->seat.place], sim->now_ns);
+    for (int i = 0; i < reflex->hold_count; i++)
+        sharing_hold(sim->sharing, reflex->holds[i].op);
+    for (int i = 0; i < reflex->start_count; draws += reflex->starts[i++].draws) {
+        const struct reflex_start *start = &reflex->starts[i];
+        for (int k = 0; start->shares && k < start->draws; k++)
+            sharing_start(sim->sharing, agents[start->seat.place], draws[k].op,
+                          *start->seat.due_ns - sim->now_ns, sim->now_ns);
+    }
+    if (reflex->settles)
+        sharing_settle(sim->sharing, sim->now_ns, &sim->events);
 }
 
 void reflex_do_all(struct simulation *sim, const struct reflex *reflex)
 {
     const struct reflex_draw *draws = reflex->draws;
     events_take(&sim->events, &reflex->seat);
-    if (sim->sharing)
-        sharing_finish(sim->sharing, sim->events.agents[reflex->seat.place], sim->now_ns);
-    for (int i = 0; i < reflex->hold_count; i++)
-        sharing_hold(sim->sharing, reflex->holds[i].op);
     for (int i = 0; i < reflex->start_count; draws += reflex->starts[i++].draws)
         start(sim, &reflex->starts[i], draws);
-    if (sim->sharing && reflex->settles)
-        sharing_settle(sim->sharing, sim->now_ns, &sim->events);
+    if (sim->sharing)
+        share(sim, reflex);
     if (reflex->book_count)
         account_books(sim, reflex->books, reflex->book_count);
     if (reflex->turn_count)

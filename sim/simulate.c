@@ -223,7 +223,7 @@ static int64_t *admission_time(struct simulation *sim, int rank, int64_t iterati
     return &sim->admitted_ns[rank * sim->admitted_cap + (int)(iteration & (sim->admitted_cap - 1))];
 }
 
-/* So much is in flight on rank 0. */
+/* So much is in flight on rank 0; iterations of it in a pipeline. */
 static void note_in_flight(struct simulation *sim, int64_t iterations, int64_t bytes)
 {
     const struct in_flight_point now = {sim->now_ns, iterations, bytes};
@@ -237,8 +237,6 @@ static void admitted(struct simulation *sim, int rank, int64_t iteration, int64_
     *admission_time(sim, rank, iteration) = sim->now_ns;
     sim->last_admission_ns = sim->now_ns;
     sim->newest = iteration > sim->newest ? iteration : sim->newest;
-    if (rank == 0)
-        note_in_flight(sim, in_flight, in_flight * sim->iteration_bytes);
     if (in_flight <= sim->result.in_flight_max)
         return;
     sim->result.in_flight_max = in_flight;
@@ -250,8 +248,6 @@ static void retired(struct simulation *sim, int rank, int64_t iteration)
     const struct simulate_observer *observer = sim->options->observer;
     if (!iterations_retired(&sim->iterations, rank, iteration, sim->now_ns))
         simulation_fail(sim, diag_no_memory(sim->diag));
-    if (rank == 0)
-        note_in_flight(sim, sim->in_flight - 1, (sim->in_flight - 1) * sim->iteration_bytes);
     sim->result.in_flight_ns += sim->now_ns - *admission_time(sim, rank, iteration);
     if (observer && observer->progress && rank == 0 && iteration % PROGRESS_EVERY == 0 &&
         sim->status == STATUS_OK &&
@@ -263,18 +259,38 @@ static void retired(struct simulation *sim, int rank, int64_t iteration)
         simulation_fail(sim, STATUS_SYSTEM);
 }
 
+static void note_iterations(struct simulation *sim, int rank, int64_t in_flight)
+{
+    if (rank == 0)
+        note_in_flight(sim, in_flight, in_flight * sim->iteration_bytes);
+}
+
+/* Does an iteration of rank 0 end and another begin, so that nothing changes for in_flight? */
+static bool is_exchange(const struct simulation *sim, const struct reflex_turn *turns, int count)
+{
+    return count == 2 && turns[0].rank == 0 && turns[1].rank == 0 && turns[0].in_flight == ENDS &&
+           turns[1].in_flight == sim->in_flight &&
+           (!sim->options->in_flight || in_flight_exchange_is_free(sim->options->in_flight));
+}
+
 void simulation_turns(struct simulation *sim, const struct reflex_turn *turns, int count)
 {
-    for (const struct reflex_turn *turn = turns; turn < turns + count; turn++)
-        if (turn->in_flight == ENDS)
+    bool exchange = is_exchange(sim, turns, count);
+    for (const struct reflex_turn *turn = turns; turn < turns + count; turn++) {
+        bool ends = turn->in_flight == ENDS;
+        if (ends)
             retired(sim, turn->rank, turn->iteration + sim->base);
         else
             admitted(sim, turn->rank, turn->iteration + sim->base, turn->in_flight);
+        if (!exchange)
+            note_iterations(sim, turn->rank, ends ? sim->in_flight - 1 : turn->in_flight);
+    }
 }
 
 static void note_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t oldest)
 {
     admitted(sim, rank, iteration + sim->base, iteration + 1 - oldest);
+    note_iterations(sim, rank, iteration + 1 - oldest);
     if (sim->recording)
         recording_admitted(sim, rank, iteration, iteration + 1 - oldest);
 }
@@ -282,6 +298,7 @@ static void note_admitted(struct simulation *sim, int rank, int64_t iteration, i
 static void note_retired(struct simulation *sim, int rank, int64_t iteration)
 {
     retired(sim, rank, iteration + sim->base);
+    note_iterations(sim, rank, sim->in_flight - 1);
     if (sim->recording)
         recording_retired(sim, rank, iteration);
 }
