@@ -76,7 +76,7 @@ void sharing_close(struct sharing *sharing);
 void sharing_hold(struct sharing *sharing, int op);
 
 /* From now on `agent` takes work_ns, if nobody slows it; called for each leg, one operation each. Its
-   event is in the heap already, due when nobody does. */
+   event has been put already, due when nobody does. */
 void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, int64_t now_ns);
 
 /* Its time is over. Nothing happens to an agent that has not started. */

@@ -32,7 +32,7 @@ struct timed_op {
 /* What an agent that takes time is doing. */
 enum timer {
     TIMER_NONE,
-    TIMER_RUNNING, /* its event is in the heap */
+    TIMER_RUNNING, /* its event is to come */
     TIMER_OVER     /* a callback whose own time is over and whose body is not */
 };
 

@@ -174,15 +174,16 @@ static void compare_runs(struct tally *tally, const struct program *program,
                          const struct timing *timing, uint64_t seed, const char *what)
 {
     struct simulation_result want, got;
-    struct in_flight in_flight = {0};
+    struct in_flight in_flight = {0}, remembered = {0};
     struct simulate_options options = {.seed = seed, .forgetful = true, .in_flight = &in_flight};
     if (!simulates(program, timing, &options, &want, what))
         return;
     tally->blocked += want.blocked_count > 0;
     options.forgetful = false;
-    options.in_flight = NULL;
+    options.in_flight = &remembered;
     if (simulates(program, timing, &options, &got, what)) {
         compare_results(tally, program, &want, &got, "automaton", what);
+        tally->in_flight_differs += !same_in_flight(&in_flight, &remembered);
         simulation_fini(&got);
     }
     compare_recurrence(tally, program, timing, seed, &want, &in_flight, what);
