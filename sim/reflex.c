@@ -112,12 +112,12 @@ struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
     struct reflex *reflex = r->failed ? NULL : aligned_alloc(CACHE_LINE, *bytes);
     if (!reflex)
         return NULL;
-    char *at = (char *)reflex->draws; /* those with pointers come first */
+    char *at = (char *)(reflex + 1); /* those with pointers come first */
     *reflex = (struct reflex){.start_count = r->start_count,
                               .hold_count = r->hold_count,
                               .book_count = r->book_count,
                               .turn_count = r->turn_count};
-    copy_list(&at, r->draws, r->draw_count, sizeof *r->draws);
+    reflex->draws = copy_list(&at, r->draws, r->draw_count, sizeof *r->draws);
     reflex->starts = copy_list(&at, r->starts, r->start_count, sizeof *r->starts);
     reflex->holds = copy_list(&at, r->holds, r->hold_count, sizeof *r->holds);
     reflex->books = copy_list(&at, r->books, r->book_count, sizeof *r->books);

@@ -61,17 +61,17 @@ struct reflex {
     bool again;            /* plain: at the same seat */
     int64_t taken;         /* so many times */
     uint64_t order;        /* plain: of the start, */
-    struct reflex_draw draw; /* its draw */
-    struct node *to;         /* where it leads */
+    struct reflex_draw draw;   /* its draw */
+    struct node *to;           /* where it leads */
+    struct reflex_draw *draws; /* of all starts; these lists stand behind it */
     struct reflex_start *starts;
     int start_count, hold_count, book_count, turn_count;
     struct reflex_hold *holds;
     struct reflex_book *books;
     struct reflex_turn *turns;
-    bool settles;               /* the instant is over: rates may change (sharing.h) */
-    int shift;                  /* by so much iteration numbers become smaller each time */
-    int steps, tasks;           /* of the simulation's result, each time */
-    struct reflex_draw draws[]; /* of all starts; then the other lists */
+    bool settles;     /* the instant is over: rates may change (sharing.h) */
+    int shift;        /* by so much iteration numbers become smaller each time */
+    int steps, tasks; /* of the simulation's result, each time */
 };
 
 /* What happened, in order of each kind. That memory ran out is remembered. */
