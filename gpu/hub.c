@@ -1,23 +1,17 @@
 /*
- * hub.c - the hub of a rendezvous: a thread that carries mail and notices who dies; see rendezvous.h.
+ * hub.c - the hub of a rendezvous: a thread that carries mail and notices who dies; see hub_impl.h.
  *
- *     peers[rank]: socket  ->  read a packet  ->  route: to a peer's outbox, to all, to the inbox
- *                  outbox  ->  written as far as the socket takes it
- *     inbox: for the owner, hub_receive
+ *     member 0 --- mail ---> hub --- outbox ---> member 1, 2, ...
+ *                             '----- inbox ----> owner
  *
  * Reading from a peer goes on whatever the state of the others, so nobody's send blocks for long; what
  * a peer that does not read is sent waits in its outbox. Only when the owner is INBOX_BYTES behind nobody
- * is read from until it has caught up: so ranks cannot log faster than is stored. One lock protects outboxes and inbox; the rest
- * belongs to the thread.
- *
- * Far members come through a door (gpu/door.c): who knocks there is a stranger until it has said the
- * secret, in one of few places and within a time limit, and nobody waits for it.
+ * is read from until it has caught up: so ranks cannot log faster than is stored.
  */
-#include "gpu/mail.h"
+#include "gpu/hub_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,66 +22,12 @@
 
 #include "gpu/door.h"
 
-enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20, STRANGERS = 16, KNOCK_MS = 3000 };
-
-/* The length goes before the packet to a far member. */
-struct letter {
-    struct letter *next;
-    size_t sent, bytes; /* of what begins at `length` */
-    uint32_t length;
-    char packet[];
-};
-
-/* A packet from a far member, as far as it has come. */
-struct partial {
-    uint32_t length;
-    size_t have; /* of length and packet */
-    char packet[PACKET_BYTES];
-};
-
-struct peer {
-    int socket;             /* -1: not there, or not any more */
-    int others;             /* the end a member inherits, until hub_start; -1: none */
-    bool hello, left, gone; /* gone: without goodbye */
-    bool in_barrier;
-    struct letter *first, **last; /* outbox */
-    struct partial *partial;      /* far: what has come of a packet; NULL: near */
-};
-
-/* Somebody at the door. */
-struct stranger {
-    int socket; /* -1: nobody */
-    int64_t until_ns;
-    size_t have;
-    struct knock knock;
-};
-
-struct hub {
-    int size, memory, listener, wake;
-    const struct door *door; /* for far members; NULL: there are none */
-    struct stranger strangers[STRANGERS];
-    int64_t news_ns; /* when far members were last told of the board */
-    struct board *board;
-    struct peer *peers; /* [size] */
-    struct pollfd *polls;
-    pthread_t thread;
-    bool started, welcomed;
-    char packet[PACKET_BYTES]; /* being read */
-
-    pthread_mutex_t lock; /* of the rest, and of the outboxes */
-    pthread_cond_t arrived;
-    bool closing, no_memory;
-    size_t inbox_bytes;
-    struct report_node {
-        struct report_node *next;
-        struct report *report;
-    } * reports, **reports_end;
-};
+enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20 };
 
 /* ---- outboxes -------------------------------------------------------------------------------- */
 
 /* With the lock held. */
-static void put_in_outbox(struct hub *hub, struct peer *peer, const void *packet, size_t bytes)
+void hub_put_in_outbox(struct hub *hub, struct peer *peer, const void *packet, size_t bytes)
 {
     struct letter *letter = malloc(sizeof *letter + bytes);
     if (!letter) {
@@ -103,17 +43,17 @@ static void put_in_outbox(struct hub *hub, struct peer *peer, const void *packet
     peer->last = &letter->next;
 }
 
-static void post(struct hub *hub, struct peer *peer, const void *packet, size_t bytes)
+void hub_post(struct hub *hub, struct peer *peer, const void *packet, size_t bytes)
 {
     if (peer->socket >= 0 && peer->hello)
-        put_in_outbox(hub, peer, packet, bytes);
+        hub_put_in_outbox(hub, peer, packet, bytes);
 }
 
 static void post_all(struct hub *hub, int except, const void *packet, size_t bytes)
 {
     for (int rank = 0; rank < hub->size; rank++)
         if (rank != except)
-            post(hub, &hub->peers[rank], packet, bytes);
+            hub_post(hub, &hub->peers[rank], packet, bytes);
 }
 
 static void empty_outbox(struct peer *peer)
@@ -149,14 +89,6 @@ static void write_outbox(struct peer *peer)
 
 /* ---- coming, meeting, going ------------------------------------------------------------------ */
 
-static void welcome_far(struct hub *hub, int rank)
-{
-    struct mail mail = {.kind = MAIL_WELCOME, .from = TO_HUB, .to = rank, .number = hub->size};
-    pthread_mutex_lock(&hub->lock);
-    post(hub, &hub->peers[rank], &mail, sizeof mail);
-    pthread_mutex_unlock(&hub->lock);
-}
-
 /* The welcome carries the file, so it does not go through the outbox: it is the first packet. Who cannot
    be reached is found to be gone. */
 static void welcome_near(const struct hub *hub, int rank)
@@ -189,7 +121,7 @@ static void welcome_all(struct hub *hub)
         atomic_store(&hub->board->members[rank].far, hub->peers[rank].partial != NULL);
     for (int rank = 0; rank < hub->size; rank++)
         if (hub->peers[rank].partial)
-            welcome_far(hub, rank);
+            hub_far_welcome(hub, rank);
         else
             welcome_near(hub, rank);
 }
@@ -245,20 +177,6 @@ static void keep_report(struct hub *hub, int from, const char *data, size_t byte
     pthread_cond_broadcast(&hub->arrived);
 }
 
-/* A far member tells of itself, and of nobody else. */
-static void hear_news(struct hub *hub, int from, size_t bytes)
-{
-    union {
-        struct mail_news news;
-        char room[sizeof(struct mail_news) + sizeof(struct mail_news_member)];
-    } own;
-    if (bytes != sizeof(struct mail) + sizeof own)
-        return;
-    memcpy(&own, hub->packet + sizeof(struct mail), sizeof own);
-    if (own.news.first == from && own.news.count == 1)
-        mail_read_news(hub->board, &own.news, -1);
-}
-
 static void route(struct hub *hub, int from, size_t bytes)
 {
     struct mail mail;
@@ -273,12 +191,12 @@ static void route(struct hub *hub, int from, size_t bytes)
         mail.kind = MAIL_LEFT;
         post_all(hub, from, &mail, sizeof mail);
         break;
-    case MAIL_BOARD: hear_news(hub, from, bytes); break;
+    case MAIL_BOARD: hub_far_hear_news(hub, from, bytes); break;
     case MAIL_FETCH:
     case MAIL_DATA:
     case MAIL_STORE:
         if (mail.to >= 0 && mail.to < hub->size)
-            post(hub, &hub->peers[mail.to], hub->packet, bytes);
+            hub_post(hub, &hub->peers[mail.to], hub->packet, bytes);
         break;
     case MAIL_LETTER:
         if (mail.to == TO_HUB)
@@ -286,33 +204,10 @@ static void route(struct hub *hub, int from, size_t bytes)
         else if (mail.to == TO_ALL)
             post_all(hub, from, hub->packet, bytes);
         else if (mail.to >= 0 && mail.to < hub->size)
-            post(hub, &hub->peers[mail.to], hub->packet, bytes);
+            hub_post(hub, &hub->peers[mail.to], hub->packet, bytes);
         break;
     default: break;
     }
-}
-
-/* Of a far member, what has come of a packet: its bytes when it is whole, 0: not yet, -1: never. */
-static ssize_t read_far(struct hub *hub, struct peer *peer)
-{
-    struct partial *partial = peer->partial;
-    size_t head = sizeof partial->length, have = partial->have;
-    char *at = have < head ? (char *)&partial->length + have : partial->packet + (have - head);
-    size_t want = have < head ? head - have : head + partial->length - have;
-    ssize_t got = recv(peer->socket, at, want, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (got <= 0)
-        return -1;
-    partial->have += (size_t)got;
-    if (partial->have == head &&
-        (partial->length < sizeof(struct mail) || partial->length > PACKET_BYTES))
-        return -1;
-    if (partial->have < head || partial->have < head + partial->length)
-        return 0;
-    partial->have = 0;
-    memcpy(hub->packet, partial->packet, partial->length);
-    return (ssize_t)partial->length;
 }
 
 static ssize_t read_near(struct hub *hub, const struct peer *peer)
@@ -323,30 +218,17 @@ static ssize_t read_near(struct hub *hub, const struct peer *peer)
     return got < (ssize_t)sizeof(struct mail) ? -1 : got;
 }
 
-/* A far member sets its clock by the hub's. */
-static void tell_time(struct hub *hub, struct peer *peer)
-{
-    struct {
-        struct mail mail;
-        struct mail_moment moment;
-    } packet = {.mail = {.kind = MAIL_CLOCK, .from = TO_HUB}};
-    packet.moment.since_base_ns = mail_clock_ns() - hub->board->base_ns;
-    pthread_mutex_lock(&hub->lock);
-    put_in_outbox(hub, peer, &packet, sizeof packet);
-    pthread_mutex_unlock(&hub->lock);
-}
-
 /* Read one packet of a peer; false: its socket has ended. */
 static bool read_peer(struct hub *hub, int rank)
 {
     struct peer *peer = &hub->peers[rank];
-    ssize_t got = peer->partial ? read_far(hub, peer) : read_near(hub, peer);
+    ssize_t got = peer->partial ? hub_far_read(hub, peer) : read_near(hub, peer);
     struct mail mail;
     if (got <= 0)
         return got == 0;
     memcpy(&mail, hub->packet, sizeof mail);
     if (mail.kind == MAIL_CLOCK) {
-        tell_time(hub, peer);
+        hub_far_tell_time(hub, peer);
     } else if (mail.kind == MAIL_HELLO) {
         pthread_mutex_lock(&hub->lock);
         peer->hello = true;
@@ -392,113 +274,6 @@ static void admit(struct hub *hub)
     welcome_all(hub);
 }
 
-/* ---- those who come through the door --------------------------------------------------------- */
-
-static struct stranger *free_place(struct hub *hub)
-{
-    for (int i = 0; i < STRANGERS; i++)
-        if (hub->strangers[i].socket < 0)
-            return &hub->strangers[i];
-    return NULL;
-}
-
-static void turn_away(struct stranger *stranger)
-{
-    close(stranger->socket);
-    stranger->socket = -1;
-}
-
-static void open_to(struct hub *hub)
-{
-    struct stranger *place = free_place(hub);
-    int socket = place ? accept4(door_socket(hub->door), NULL, NULL, SOCK_CLOEXEC) : -1;
-    if (socket < 0)
-        return;
-    mail_set_up_far(socket);
-    *place = (struct stranger){.socket = socket,
-                               .until_ns = mail_clock_ns() + KNOCK_MS * INT64_C(1000000)};
-}
-
-/* It has said who it is: of this run, and a rank that is missing? Then it is a member. */
-static void let_in(struct hub *hub, struct stranger *stranger)
-{
-    const struct meeting_place *place = door_place(hub->door);
-    const struct knock *knock = &stranger->knock;
-    struct knock_answer answer;
-    if (memcmp(knock->magic, KNOCK_MAGIC, sizeof knock->magic) != 0 ||
-        !mail_same_secret(knock->secret, place->secret) || knock->rank < 0 ||
-        knock->rank >= hub->size || hub->peers[knock->rank].socket >= 0 ||
-        hub->peers[knock->rank].gone || hub->peers[knock->rank].hello) {
-        turn_away(stranger);
-        return;
-    }
-    struct partial *partial = calloc(1, sizeof *partial);
-    memcpy(answer.secret, place->answer, sizeof answer.secret);
-    if (!partial || send(stranger->socket, &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL) !=
-                        (ssize_t)sizeof answer) {
-        free(partial);
-        turn_away(stranger);
-        return;
-    }
-    pthread_mutex_lock(&hub->lock);
-    hub->peers[knock->rank].partial = partial;
-    hub->peers[knock->rank].socket = stranger->socket;
-    pthread_mutex_unlock(&hub->lock);
-    stranger->socket = -1;
-}
-
-static void hear_stranger(struct hub *hub, struct stranger *stranger)
-{
-    ssize_t got = recv(stranger->socket, (char *)&stranger->knock + stranger->have,
-                       sizeof stranger->knock - stranger->have, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (got <= 0) {
-        turn_away(stranger);
-        return;
-    }
-    stranger->have += (size_t)got;
-    if (stranger->have == sizeof stranger->knock)
-        let_in(hub, stranger);
-}
-
-/* Nobody stands at the door for long, nor once all members are here. */
-static void mind_the_door(struct hub *hub)
-{
-    int64_t now_ns = mail_clock_ns();
-    for (int i = 0; i < STRANGERS; i++)
-        if (hub->strangers[i].socket >= 0 && (hub->welcomed || now_ns > hub->strangers[i].until_ns))
-            turn_away(&hub->strangers[i]);
-}
-
-/* Tell far members of the board: the last news is as good as all before, so who has mail waiting gets
-   none. */
-static void tell_news(struct hub *hub)
-{
-    struct {
-        struct mail mail;
-        union {
-            struct mail_news news;
-            char room[sizeof(struct mail_news) + NEWS_MEMBERS * sizeof(struct mail_news_member)];
-        };
-    } packet = {.mail = {.kind = MAIL_BOARD, .from = TO_HUB}};
-    int64_t now_ns = mail_clock_ns();
-    if (!hub->welcomed || now_ns - hub->news_ns < NEWS_MS * INT64_C(1000000))
-        return;
-    hub->news_ns = now_ns;
-    pthread_mutex_lock(&hub->lock);
-    for (int first = 0; first < hub->size; first += NEWS_MEMBERS) {
-        int count = hub->size - first < NEWS_MEMBERS ? hub->size - first : NEWS_MEMBERS;
-        mail_write_news(hub->board, first, count, &packet.news);
-        for (int rank = 0; rank < hub->size; rank++)
-            if (hub->peers[rank].partial && (!hub->peers[rank].first || first > 0))
-                post(hub, &hub->peers[rank], &packet,
-                     sizeof packet.mail + sizeof packet.news +
-                         (size_t)count * sizeof *packet.news.members);
-    }
-    pthread_mutex_unlock(&hub->lock);
-}
-
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 /* polls: 0 the wake-up, 1 the listener, then the peers, the door and who stands there. */
@@ -506,11 +281,7 @@ static void prepare_polls(struct hub *hub)
 {
     hub->polls[0] = (struct pollfd){.fd = hub->wake, .events = POLLIN};
     hub->polls[1] = (struct pollfd){.fd = hub->welcomed ? -1 : hub->listener, .events = POLLIN};
-    struct pollfd *door = &hub->polls[2 + hub->size];
-    bool open = hub->door && !hub->welcomed && free_place(hub);
-    *door++ = (struct pollfd){.fd = open ? door_socket(hub->door) : -1, .events = POLLIN};
-    for (int i = 0; i < STRANGERS; i++)
-        *door++ = (struct pollfd){.fd = hub->strangers[i].socket, .events = POLLIN};
+    hub_far_prepare(hub, &hub->polls[2 + hub->size]);
     pthread_mutex_lock(&hub->lock);
     short reads = hub->inbox_bytes < INBOX_BYTES ? POLLIN : 0;
     for (int rank = 0; rank < hub->size; rank++) {
@@ -531,25 +302,13 @@ static bool goes_on(struct hub *hub)
     return on;
 }
 
-static void attend_the_door(struct hub *hub)
-{
-    const struct pollfd *door = &hub->polls[2 + hub->size];
-    for (int i = 0; i < STRANGERS; i++)
-        if (door[1 + i].fd >= 0 && door[1 + i].revents)
-            hear_stranger(hub, &hub->strangers[i]);
-    if (door->revents)
-        open_to(hub);
-    mind_the_door(hub);
-    tell_news(hub);
-}
-
 static void *serve(void *arg)
 {
     struct hub *hub = arg;
     pthread_setname_np(pthread_self(), "hub");
     while (goes_on(hub)) {
         prepare_polls(hub);
-        if (poll(hub->polls, (nfds_t)hub->size + 3 + STRANGERS, hub->door ? NEWS_MS : -1) < 0)
+        if (poll(hub->polls, (nfds_t)hub->size + 2 + DOOR_POLLS, hub->door ? NEWS_MS : -1) < 0)
             continue; /* interrupted */
         uint64_t count;
         if (hub->polls[0].revents && read(hub->wake, &count, sizeof count) < 0)
@@ -557,7 +316,7 @@ static void *serve(void *arg)
         if (hub->polls[1].revents)
             admit(hub);
         if (hub->door)
-            attend_the_door(hub);
+            hub_far_attend(hub, &hub->polls[2 + hub->size]);
         for (int rank = 0; rank < hub->size; rank++) {
             int socket = hub->polls[2 + rank].fd;
             if (socket >= 0 && (hub->polls[2 + rank].revents & (POLLIN | POLLHUP | POLLERR)) &&
@@ -601,10 +360,9 @@ enum status hub_open(int size, struct hub **out, struct diag *diag)
         return refused(diag, "a condition");
     }
     pthread_mutex_init(&hub->lock, NULL); /* with default attributes it cannot fail */
-    for (int i = 0; i < STRANGERS; i++)
-        hub->strangers[i].socket = -1;
+    hub_far_init(hub);
     hub->peers = calloc((size_t)size, sizeof *hub->peers);
-    hub->polls = calloc((size_t)size + 3 + STRANGERS, sizeof *hub->polls);
+    hub->polls = calloc((size_t)size + 2 + DOOR_POLLS, sizeof *hub->polls);
     for (int rank = 0; hub->peers && rank < size; rank++)
         hub->peers[rank] = (struct peer){.socket = -1, .others = -1};
     for (int rank = 0; hub->peers && rank < size; rank++)
@@ -726,9 +484,7 @@ void hub_close(struct hub *hub)
         if (hub->peers[rank].others >= 0)
             close(hub->peers[rank].others);
     }
-    for (int i = 0; i < STRANGERS; i++)
-        if (hub->strangers[i].socket >= 0)
-            turn_away(&hub->strangers[i]);
+    hub_far_fini(hub);
     free_reports(hub);
     if (hub->listener >= 0)
         close(hub->listener);

@@ -1,19 +1,14 @@
 /*
- * rendezvous.c - a member's end of a rendezvous: a thread reads its mail; see rendezvous.h.
+ * rendezvous.c - a member's end of a rendezvous, wherever the hub is; see rendezvous_impl.h.
  *
- * What the others do that this member may wait for (values, barriers, deaths) the reader writes down
- * under `lock` and wakes whoever waits. Letters go to the listener under `listening`, so that one that
- * is being taken away is not running any more. Lock order: listening before any lock of the listener's.
- *
- * Of a far member the reader also tells the hub what the board says of it, and gives others the bytes
- * of its memory they ask for.
+ *     near   UNIX socket, packets kept whole; the board and all buffers are one file mapped by all
+ *     far    rendezvous_far.c has the connection; the file is the member's own, and what lies in
+ *            others' files goes through rendezvous_bytes.c
  */
-#include "gpu/mail.h"
+#include "gpu/rendezvous_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,57 +21,6 @@
 #ifndef FALLOC_FL_KEEP_SIZE
 #include <linux/falloc.h>
 #endif
-
-enum { TRY_AGAIN_NS = 20000000, LOOK_NS = 50000000, CONNECT_MS = 3000, BYE_MS = 3000, CLOCKS = 8 };
-enum { RANGE_BYTES = RENDEZVOUS_MAX_BYTES - (int)sizeof(struct mail_range) };
-
-struct value {
-    struct value *next;
-    size_t bytes; /* of key, 0 and data */
-    char text[];
-};
-
-struct mapping {
-    struct mapping *next;
-    int64_t offset;
-    size_t bytes;
-    void *address;
-};
-
-/* Bytes that have been asked for. */
-struct fetch {
-    struct fetch *next;
-    uint64_t id;
-    char *to;
-    size_t bytes, have;
-    bool refused;
-};
-
-struct rendezvous {
-    int rank, size, socket, memory;
-    bool far;                /* from the hub */
-    pthread_mutex_t sending; /* far: a packet is being written */
-    atomic_bool leaving;
-    struct board *board;
-    pthread_t reader;
-    bool started;
-    atomic_int wish, counted;
-    atomic_bool located;       /* it has said on which machine it is */
-    char packet[PACKET_BYTES]; /* being read */
-
-    pthread_mutex_t listening;
-    rendezvous_listener *listener;
-    void *listener_arg;
-
-    pthread_mutex_t lock; /* of the rest */
-    pthread_cond_t changed;
-    struct value *values;
-    struct mapping *mappings;
-    struct fetch *fetches; /* under way */
-    uint64_t fetched;      /* so far: the last id */
-    uint64_t barriers;     /* that all were in */
-    int gone, left;        /* the first; -1: nobody */
-};
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
@@ -93,93 +37,12 @@ static bool send_near(const struct rendezvous *r, const struct mail *mail, const
     return sent >= 0;
 }
 
-static bool send_far(struct rendezvous *r, const struct mail *mail, const void *data, size_t bytes)
-{
-    struct {
-        uint32_t length;
-        struct mail mail;
-    } head = {(uint32_t)(sizeof *mail + bytes), *mail};
-    pthread_mutex_lock(&r->sending);
-    bool sent = mail_write(r->socket, &head, sizeof head) && mail_write(r->socket, data, bytes);
-    pthread_mutex_unlock(&r->sending);
-    return sent;
-}
-
-static bool send_mail(struct rendezvous *r, const struct mail *mail, const void *data, size_t bytes)
+bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const void *data,
+                          size_t bytes)
 {
     if (bytes > RENDEZVOUS_MAX_BYTES)
         return false;
-    return r->far ? send_far(r, mail, data, bytes) : send_near(r, mail, data, bytes);
-}
-
-/* ---- memory that is not mapped --------------------------------------------------------------- */
-
-static bool send_range(struct rendezvous *r, enum mail_kind kind, int to,
-                       const struct mail_range *range, const void *data)
-{
-    const struct mail mail = {.kind = (int32_t)kind, .from = r->rank, .to = to};
-    size_t bytes = kind == MAIL_FETCH ? 0 : (size_t)range->bytes;
-    char packet[RENDEZVOUS_MAX_BYTES];
-    memcpy(packet, range, sizeof *range);
-    if (data && bytes > 0)
-        memcpy(packet + sizeof *range, data, bytes);
-    return send_mail(r, &mail, packet, sizeof *range + bytes);
-}
-
-/* Is there memory of this member at all of the range? */
-static bool has_range(const struct rendezvous *r, const struct mail_range *range)
-{
-    return range->offset >= (int64_t)mail_board_bytes(r->size) && range->bytes >= 0 &&
-           range->bytes <= atomic_load(&r->board->used_bytes) - range->offset;
-}
-
-/* Somebody wants bytes of ours: pieces of them, or an empty one if they are not to be had. An end of the
-   connection is noticed elsewhere. */
-static void give(struct rendezvous *r, int to, const struct mail_range *range)
-{
-    char piece[RANGE_BYTES];
-    struct mail_range part = {.id = range->id, .offset = 0};
-    bool good = has_range(r, range);
-    while (good && part.offset < range->bytes) {
-        int64_t left = range->bytes - part.offset;
-        part.bytes = left < RANGE_BYTES ? left : RANGE_BYTES;
-        good = pread(r->memory, piece, (size_t)part.bytes, (off_t)(range->offset + part.offset)) ==
-                   part.bytes &&
-               send_range(r, MAIL_DATA, to, &part, piece);
-        part.offset += part.bytes;
-    }
-    part.bytes = 0;
-    if (!good)
-        (void)send_range(r, MAIL_DATA, to, &part, piece);
-}
-
-/* Somebody has computed bytes of ours. */
-static void keep(struct rendezvous *r, const struct mail_range *range, const char *data)
-{
-    if (!has_range(r, range) ||
-        pwrite(r->memory, data, (size_t)range->bytes, (off_t)range->offset) != range->bytes) {
-        pthread_mutex_lock(&r->lock);
-        if (r->gone < 0)
-            r->gone = r->size; /* what was computed is lost, and with it the run */
-        pthread_cond_broadcast(&r->changed);
-        pthread_mutex_unlock(&r->lock);
-    }
-}
-
-/* Bytes that were asked for; with the lock held. Who asked may have given up. */
-static void take_data(struct rendezvous *r, const struct mail_range *range, const char *data)
-{
-    for (struct fetch *at = r->fetches; at; at = at->next) {
-        if (at->id != range->id)
-            continue;
-        if (range->bytes == 0 || range->offset != (int64_t)at->have ||
-            (size_t)range->bytes > at->bytes - at->have) {
-            at->refused = true;
-            return;
-        }
-        memcpy(at->to + at->have, data, (size_t)range->bytes);
-        at->have += (size_t)range->bytes;
-    }
+    return r->far ? far_send(r, mail, data, bytes) : send_near(r, mail, data, bytes);
 }
 
 /* ---- the reader ------------------------------------------------------------------------------ */
@@ -210,50 +73,13 @@ static void hear(struct rendezvous *r, const struct mail *mail, const char *data
     pthread_mutex_unlock(&r->listening);
 }
 
-/* Bytes from member to member; false: it is no such mail. */
-static bool take_range(struct rendezvous *r, const struct mail *mail, const char *data,
-                       size_t bytes)
-{
-    struct mail_range range;
-    if (mail->kind != MAIL_FETCH && mail->kind != MAIL_DATA && mail->kind != MAIL_STORE)
-        return false;
-    if (bytes < sizeof range)
-        return true;
-    memcpy(&range, data, sizeof range);
-    bool whole = range.bytes >= 0 && (size_t)range.bytes == bytes - sizeof range;
-    if (mail->kind == MAIL_FETCH)
-        give(r, mail->from, &range);
-    else if (mail->kind == MAIL_STORE && whole)
-        keep(r, &range, data + sizeof range);
-    else if (whole) {
-        pthread_mutex_lock(&r->lock);
-        take_data(r, &range, data + sizeof range);
-        pthread_cond_broadcast(&r->changed);
-        pthread_mutex_unlock(&r->lock);
-    }
-    return true;
-}
-
-static void take_news(struct rendezvous *r, const char *data, size_t bytes)
-{
-    union {
-        struct mail_news news;
-        char room[sizeof(struct mail_news) + NEWS_MEMBERS * sizeof(struct mail_news_member)];
-    } all;
-    if (!r->far || bytes > sizeof all)
-        return;
-    memcpy(&all, data, bytes);
-    if (mail_check_news(&all.news, bytes, r->size))
-        mail_read_news(r->board, &all.news, r->rank);
-}
-
 static void take(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
 {
     if (mail->kind == MAIL_LETTER) {
         hear(r, mail, data, bytes);
         return;
     }
-    if (take_range(r, mail, data, bytes))
+    if (bytes_take(r, mail, data, bytes))
         return;
     pthread_mutex_lock(&r->lock);
     switch (mail->kind) {
@@ -262,7 +88,10 @@ static void take(struct rendezvous *r, const struct mail *mail, const char *data
     case MAIL_WISH: atomic_store(&r->wish, mail->number); break;
     case MAIL_LEFT: note_end(r, &r->left, mail->from); break;
     case MAIL_GONE: note_end(r, &r->gone, mail->from); break;
-    case MAIL_BOARD: take_news(r, data, bytes); break;
+    case MAIL_BOARD:
+        if (r->far)
+            far_take_news(r, data, bytes);
+        break;
     default: break;
     }
     pthread_cond_broadcast(&r->changed);
@@ -278,47 +107,11 @@ static ssize_t read_near(struct rendezvous *r)
     return got;
 }
 
-static ssize_t read_far(struct rendezvous *r)
+void rendezvous_lose_hub(struct rendezvous *r)
 {
-    uint32_t length;
-    if (!mail_read(r->socket, &length, sizeof length) || length > sizeof r->packet ||
-        !mail_read(r->socket, r->packet, length))
-        return -1;
-    return (ssize_t)length;
-}
-
-/* What the board says of this member. */
-static void tell_news(struct rendezvous *r)
-{
-    const struct mail mail = {.kind = MAIL_BOARD, .from = r->rank, .to = TO_HUB};
-    union {
-        struct mail_news news;
-        char room[sizeof(struct mail_news) + sizeof(struct mail_news_member)];
-    } own;
-    mail_write_news(r->board, r->rank, 1, &own.news);
-    (void)send_mail(r, &mail, &own, sizeof own); /* its end is seen when reading */
-}
-
-/* Until there is something to read, news every few milliseconds. After the goodbye the hub has so long
-   to say its own; false: it has not. */
-static bool await_mail(struct rendezvous *r)
-{
-    int64_t told_ns = 0, bye_ns = 0;
-    for (;;) {
-        struct pollfd mail = {.fd = r->socket, .events = POLLIN};
-        int64_t now_ns = mail_clock_ns();
-        bool leaving = atomic_load(&r->leaving);
-        if (leaving && bye_ns == 0)
-            bye_ns = now_ns;
-        if (leaving && now_ns - bye_ns > BYE_MS * INT64_C(1000000))
-            return false;
-        if (!leaving && now_ns - told_ns >= NEWS_MS * INT64_C(1000000)) {
-            tell_news(r);
-            told_ns = now_ns;
-        }
-        if (poll(&mail, 1, NEWS_MS) > 0)
-            return true;
-    }
+    pthread_mutex_lock(&r->lock);
+    note_end(r, &r->gone, r->size);
+    pthread_mutex_unlock(&r->lock);
 }
 
 static void *read_mail(void *arg)
@@ -326,22 +119,20 @@ static void *read_mail(void *arg)
     struct rendezvous *r = arg;
     struct mail mail;
     pthread_setname_np(pthread_self(), "rendezvous");
-    while (!r->far || await_mail(r)) {
-        ssize_t got = r->far ? read_far(r) : read_near(r);
+    while (!r->far || far_await_mail(r)) {
+        ssize_t got = r->far ? far_read(r) : read_near(r);
         if (got < (ssize_t)sizeof mail)
             break;
         memcpy(&mail, r->packet, sizeof mail);
         take(r, &mail, r->packet + sizeof mail, (size_t)got - sizeof mail);
     }
-    pthread_mutex_lock(&r->lock);
-    note_end(r, &r->gone, r->size);
-    pthread_mutex_unlock(&r->lock);
+    rendezvous_lose_hub(r);
     return NULL;
 }
 
-/* ---- join and leave -------------------------------------------------------------------------- */
+/* ---- join ------------------------------------------------------------------------------------ */
 
-static enum status refused(struct diag *diag, int rank, const char *what)
+enum status rendezvous_refused(struct diag *diag, int rank, const char *what)
 {
     return diag_error(diag, STATUS_SYSTEM, "rank %d cannot meet the others: %s: %s", rank, what,
                       strerror(errno));
@@ -357,7 +148,7 @@ static void limit_reading(const struct rendezvous *r, int64_t deadline_ns)
     setsockopt(r->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
-/* The hub's first mail; with it, near, comes the file. */
+/* The hub's first mail; with it comes the file. */
 static ssize_t receive_welcome(struct rendezvous *r, struct mail *mail)
 {
     struct iovec part = {mail, sizeof *mail};
@@ -369,12 +160,6 @@ static ssize_t receive_welcome(struct rendezvous *r, struct mail *mail)
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
-    uint32_t length;
-    if (r->far)
-        return mail_read(r->socket, &length, sizeof length) && length == sizeof *mail &&
-                       mail_read(r->socket, mail, sizeof *mail)
-                   ? (ssize_t)sizeof *mail
-                   : -1;
     ssize_t got = recvmsg(r->socket, &message, MSG_CMSG_CLOEXEC);
     struct cmsghdr *header = got == (ssize_t)sizeof *mail ? CMSG_FIRSTHDR(&message) : NULL;
     if (header && header->cmsg_type == SCM_RIGHTS)
@@ -388,7 +173,7 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
     struct mail mail = {0};
     limit_reading(r, deadline_ns);
     errno = 0;
-    ssize_t got = receive_welcome(r, &mail);
+    ssize_t got = r->far ? far_receive_welcome(r, &mail) : receive_welcome(r, &mail);
     int error = errno;
     limit_reading(r, RENDEZVOUS_FOREVER);
     if (got < 0 && (error == EAGAIN || error == EWOULDBLOCK))
@@ -407,43 +192,17 @@ static enum status open_board(struct rendezvous *r, int64_t base_ns, struct diag
 {
     if (r->far) {
         errno = mail_open_board(r->size, base_ns, &r->memory, &r->board);
-        return errno ? refused(diag, r->rank, "memory") : STATUS_OK;
+        return errno ? rendezvous_refused(diag, r->rank, "memory") : STATUS_OK;
     }
     void *board =
         mmap(NULL, mail_board_bytes(r->size), PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, 0);
     if (board == MAP_FAILED)
-        return refused(diag, r->rank, "mmap");
+        return rendezvous_refused(diag, r->rank, "mmap");
     r->board = board;
     return STATUS_OK;
 }
 
-/* Time 0 of the hub's board on the clock of this machine: of a few questions the one that was answered
-   fastest says it best, halfway between asking and answer (Cristian 1989). */
-static bool ask_time(struct rendezvous *r, int64_t *base_ns)
-{
-    const struct mail question = {.kind = MAIL_CLOCK, .from = r->rank, .to = TO_HUB};
-    int64_t fastest_ns = INT64_MAX;
-    struct {
-        uint32_t length;
-        struct mail mail;
-        struct mail_moment moment;
-    } __attribute__((packed)) answer;
-    for (int i = 0; i < CLOCKS; i++) {
-        int64_t asked_ns = mail_clock_ns();
-        if (!send_mail(r, &question, NULL, 0) || !mail_read(r->socket, &answer, sizeof answer) ||
-            answer.mail.kind != MAIL_CLOCK)
-            return false;
-        int64_t took_ns = mail_clock_ns() - asked_ns;
-        if (took_ns >= fastest_ns)
-            continue;
-        fastest_ns = took_ns;
-        *base_ns = asked_ns + took_ns / 2 - answer.moment.since_base_ns;
-    }
-    return true;
-}
-
-/* Without a socket yet. */
-static enum status make(int rank, struct rendezvous **out, struct diag *diag)
+enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag)
 {
     struct rendezvous *r = calloc(1, sizeof *r);
     if (!r)
@@ -453,7 +212,7 @@ static enum status make(int rank, struct rendezvous **out, struct diag *diag)
     errno = mail_init_condition(&r->changed);
     if (errno) {
         free(r);
-        return refused(diag, rank, "a condition");
+        return rendezvous_refused(diag, rank, "a condition");
     }
     pthread_mutex_init(&r->lock, NULL); /* with default attributes these cannot fail */
     pthread_mutex_init(&r->listening, NULL);
@@ -462,16 +221,15 @@ static enum status make(int rank, struct rendezvous **out, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The socket is there: come to the meeting. */
-static enum status meet(struct rendezvous *r, int64_t deadline_ns, struct rendezvous **out,
-                        struct diag *diag)
+enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct rendezvous **out,
+                            struct diag *diag)
 {
     const struct mail hello = {.kind = MAIL_HELLO, .from = r->rank, .to = TO_HUB};
     int64_t base_ns = 0;
     enum status status = STATUS_OK;
     limit_reading(r, deadline_ns);
-    if ((r->far && !ask_time(r, &base_ns)) || !send_mail(r, &hello, NULL, 0))
-        status = refused(diag, r->rank, "send");
+    if ((r->far && !far_ask_time(r, &base_ns)) || !rendezvous_send_mail(r, &hello, NULL, 0))
+        status = rendezvous_refused(diag, r->rank, "send");
     if (!status)
         status = await_welcome(r, deadline_ns, diag);
     if (!status)
@@ -479,7 +237,7 @@ static enum status meet(struct rendezvous *r, int64_t deadline_ns, struct rendez
     if (!status) {
         errno = mail_start_thread(&r->reader, read_mail, r);
         r->started = !errno;
-        status = errno ? refused(diag, r->rank, "a thread") : STATUS_OK;
+        status = errno ? rendezvous_refused(diag, r->rank, "a thread") : STATUS_OK;
     }
     if (status) {
         rendezvous_leave(r);
@@ -493,13 +251,13 @@ enum status rendezvous_join(int socket, int rank, int64_t deadline_ns, struct re
                             struct diag *diag)
 {
     struct rendezvous *r;
-    enum status status = make(rank, &r, diag);
+    enum status status = rendezvous_make(rank, &r, diag);
     if (status) {
         close(socket);
         return status;
     }
     r->socket = socket;
-    return meet(r, deadline_ns, out, diag);
+    return rendezvous_meet(r, deadline_ns, out, diag);
 }
 
 enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
@@ -513,11 +271,11 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
                           RENDEZVOUS_MAX_NAME);
     int socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (socket_ < 0)
-        return refused(diag, rank, "a socket");
+        return rendezvous_refused(diag, rank, "a socket");
     while (connect(socket_, (struct sockaddr *)&address, length) != 0) {
         if (errno != ECONNREFUSED && errno != ENOENT && errno != EINTR && errno != EAGAIN) {
             close(socket_);
-            return refused(diag, rank, name);
+            return rendezvous_refused(diag, rank, name);
         }
         if (mail_clock_ns() > deadline_ns) {
             close(socket_);
@@ -525,84 +283,9 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
                               "rank %d: rank 0 did not come to the meeting place '%s' in time",
                               rank, name);
         }
-        nanosleep(&(struct timespec){.tv_nsec = TRY_AGAIN_NS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = MEETING_RETRY_MS * 1000000L}, NULL);
     }
     return rendezvous_join(socket_, rank, deadline_ns, out, diag);
-}
-
-/* ---- from another machine -------------------------------------------------------------------- */
-
-/* -1: nobody is there. */
-static int connect_to(uint32_t address, uint16_t port)
-{
-    const struct sockaddr_in where = {
-        .sin_family = AF_INET, .sin_port = port, .sin_addr = {.s_addr = address}};
-    struct timeval limit = {.tv_sec = CONNECT_MS / 1000};
-    int far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (far < 0)
-        return -1;
-    mail_set_up_far(far);
-    setsockopt(far, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* of connect, too */
-    setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (connect(far, (const struct sockaddr *)&where, sizeof where) == 0)
-        return far;
-    close(far);
-    return -1;
-}
-
-/* Say the secret and hear that it is the right hub. */
-static bool knock(int far, const struct meeting_place *place, int rank)
-{
-    struct knock words = {.magic = KNOCK_MAGIC, .rank = rank};
-    struct knock_answer answer;
-    struct timeval forever = {0};
-    memcpy(words.secret, place->secret, sizeof words.secret);
-    if (!mail_write(far, &words, sizeof words) || !mail_read(far, &answer, sizeof answer) ||
-        !mail_same_secret(answer.secret, place->answer))
-        return false;
-    setsockopt(far, SOL_SOCKET, SO_SNDTIMEO, &forever, sizeof forever);
-    return true;
-}
-
-/* One of the hub's addresses can be reached from here; it may not open before it has done with an
-   earlier run. */
-static int reach(const struct meeting_place *place, int rank, int64_t deadline_ns)
-{
-    do {
-        for (int i = 0; i < place->address_count && i < MEETING_ADDRESSES; i++) {
-            int far = connect_to(place->addresses[i], place->port);
-            if (far >= 0 && knock(far, place, rank))
-                return far;
-            if (far >= 0)
-                close(far);
-        }
-        nanosleep(&(struct timespec){.tv_nsec = TRY_AGAIN_NS}, NULL);
-    } while (mail_clock_ns() < deadline_ns);
-    return -1;
-}
-
-enum status rendezvous_reach(const struct meeting_place *place, int run, int rank,
-                             int64_t deadline_ns, struct rendezvous **out, struct diag *diag)
-{
-    char name[RENDEZVOUS_MAX_NAME + 1], machine[sizeof place->machine];
-    struct rendezvous *r;
-    door_machine(machine);
-    if (strcmp(machine, place->machine) == 0) {
-        door_run_name(place, run, name);
-        return rendezvous_find(name, rank, deadline_ns, out, diag);
-    }
-    enum status status = make(rank, &r, diag);
-    if (status)
-        return status;
-    r->far = true;
-    r->socket = reach(place, rank, deadline_ns);
-    if (r->socket >= 0)
-        return meet(r, deadline_ns, out, diag);
-    rendezvous_leave(r);
-    return diag_error(diag, STATUS_LIMIT,
-                      "rank %d: the machine of rank 0 was not reached in time at any of its %d "
-                      "addresses, port %d",
-                      rank, (int)place->address_count, ntohs(place->port));
 }
 
 /* ---- leave ----------------------------------------------------------------------------------- */
@@ -612,7 +295,7 @@ enum status rendezvous_reach(const struct meeting_place *place, int run, int ran
 static void say_goodbye(struct rendezvous *r)
 {
     struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_HUB};
-    (void)send_mail(r, &bye, NULL, 0); /* else it is gone, which is as well */
+    (void)rendezvous_send_mail(r, &bye, NULL, 0); /* else it is gone, which is as well */
     atomic_store(&r->leaving, true);
     shutdown(r->socket, r->far ? SHUT_WR : SHUT_RD);
     pthread_join(r->reader, NULL);
@@ -714,9 +397,9 @@ enum status rendezvous_put(struct rendezvous *r, const char *key, const void *da
         return diag_no_memory(diag);
     memcpy(packet, key, key_bytes);
     memcpy(packet + key_bytes, data, bytes);
-    bool sent = send_mail(r, &mail, packet, key_bytes + bytes);
+    bool sent = rendezvous_send_mail(r, &mail, packet, key_bytes + bytes);
     free(packet);
-    return sent ? STATUS_OK : refused(diag, r->rank, key);
+    return sent ? STATUS_OK : rendezvous_refused(diag, r->rank, key);
 }
 
 static const struct value *find_value(const struct rendezvous *r, const char *key)
@@ -783,8 +466,8 @@ enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct
     enum status status = STATUS_OK;
     pthread_mutex_lock(&r->lock);
     uint64_t before = r->barriers;
-    if (!send_mail(r, &mail, NULL, 0))
-        status = refused(diag, r->rank, "send");
+    if (!rendezvous_send_mail(r, &mail, NULL, 0))
+        status = rendezvous_refused(diag, r->rank, "send");
     while (r->barriers == before && !status)
         status = await_change(r, "the ranks do not come together", deadline_ns, diag);
     pthread_mutex_unlock(&r->lock);
@@ -796,7 +479,7 @@ enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct
 bool rendezvous_send(struct rendezvous *r, int to, const void *data, size_t bytes)
 {
     const struct mail mail = {.kind = MAIL_LETTER, .from = r->rank, .to = to};
-    return send_mail(r, &mail, data, bytes);
+    return rendezvous_send_mail(r, &mail, data, bytes);
 }
 
 void rendezvous_listen(struct rendezvous *r, rendezvous_listener *listener, void *arg)
@@ -872,58 +555,4 @@ void *rendezvous_map(struct rendezvous *r, int64_t offset, size_t bytes)
 bool rendezvous_shares(const struct rendezvous *r, int rank)
 {
     return rank == r->rank || (!r->far && !atomic_load(&r->board->members[rank].far));
-}
-
-/* Until it is there, or cannot come any more; with the lock held. */
-static bool await_fetch(struct rendezvous *r, int rank, const struct fetch *fetch,
-                        const atomic_bool *stop)
-{
-    while (fetch->have < fetch->bytes) {
-        int64_t until_ns = mail_clock_ns() + LOOK_NS;
-        struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
-        if (fetch->refused || r->gone == rank || r->gone == r->size || r->left == rank ||
-            atomic_load(stop))
-            return false;
-        pthread_cond_timedwait(&r->changed, &r->lock, &until);
-    }
-    return true;
-}
-
-bool rendezvous_fetch(struct rendezvous *r, int rank, int64_t offset, void *to, size_t bytes,
-                      const atomic_bool *stop)
-{
-    struct fetch fetch = {.to = to, .bytes = bytes};
-    struct mail_range range = {.offset = offset, .bytes = (int64_t)bytes};
-    if (bytes == 0)
-        return true;
-    pthread_mutex_lock(&r->lock);
-    range.id = fetch.id = ++r->fetched;
-    fetch.next = r->fetches;
-    r->fetches = &fetch;
-    pthread_mutex_unlock(&r->lock);
-    bool good = send_range(r, MAIL_FETCH, rank, &range, NULL);
-    pthread_mutex_lock(&r->lock);
-    good = good && await_fetch(r, rank, &fetch, stop);
-    struct fetch **at = &r->fetches;
-    while (*at != &fetch)
-        at = &(*at)->next;
-    *at = fetch.next;
-    pthread_mutex_unlock(&r->lock);
-    return good;
-}
-
-bool rendezvous_store(struct rendezvous *r, int rank, int64_t offset, const void *from,
-                      size_t bytes)
-{
-    const char *at = from;
-    struct mail_range range = {.offset = offset};
-    while (bytes > 0) {
-        range.bytes = bytes < RANGE_BYTES ? (int64_t)bytes : RANGE_BYTES;
-        if (!send_range(r, MAIL_STORE, rank, &range, at))
-            return false;
-        at += range.bytes;
-        range.offset += range.bytes;
-        bytes -= (size_t)range.bytes;
-    }
-    return true;
 }
