@@ -25,9 +25,10 @@
 
 #include "gpu/ranks.h"
 
-#define TICK_NS  INT64_C(20000000)
-#define GRACE_NS INT64_C(2000000000)
-#define MEET_NS  INT64_C(60000000000)
+#define TICK_NS   INT64_C(20000000)
+#define GRACE_NS  INT64_C(2000000000)
+#define MEET_NS   INT64_C(60000000000)
+#define EXCUSE_NS INT64_C(5000000000)
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
@@ -282,6 +283,13 @@ static void end_all(struct launcher *launcher)
             continue;
 }
 
+/* The same for all ranks of a run. */
+static void name_run(const struct launch *launch, char name[RENDEZVOUS_MAX_NAME + 1])
+{
+    snprintf(name, RENDEZVOUS_MAX_NAME + 1, "%.60s.%d", launch->name ? launch->name : launch->job,
+             launch->runs);
+}
+
 static enum status run_all(struct launcher *launcher, const struct plan *plan,
                            const struct runtime_options *options, struct runtime_result *out,
                            struct diag *diag)
@@ -292,8 +300,7 @@ static enum status run_all(struct launcher *launcher, const struct plan *plan,
     if (launch->door) {
         status = hub_open_door(launcher->hub, launch->door, launch->runs, diag);
     } else if (launch->size) {
-        snprintf(name, sizeof name, "%.60s.%d", launch->name ? launch->name : launch->job,
-                 launch->runs);
+        name_run(launch, name);
         status = hub_listen(launcher->hub, name, diag);
     }
     if (!status)
@@ -331,20 +338,26 @@ static enum status lead(struct launch *launch, const struct plan *plan,
 
 /* ---- started by mpirun or srun --------------------------------------------------------------- */
 
+/* Rank 0 of the next run, wherever it is. */
+static enum status join(const struct launch *launch, int64_t patience_ns, struct rendezvous **out,
+                        struct diag *diag)
+{
+    char name[RENDEZVOUS_MAX_NAME + 1];
+    int64_t deadline_ns = clock_ns() + patience_ns;
+    if (launch->met)
+        return rendezvous_reach(&launch->place, launch->runs, launch->rank, deadline_ns, out, diag);
+    name_run(launch, name);
+    return rendezvous_find(name, launch->rank, deadline_ns, out, diag);
+}
+
 static enum status follow(struct launch *launch, const struct plan *plan,
                           const struct runtime_options *options, struct diag *diag)
 {
-    char name[RENDEZVOUS_MAX_NAME + 1];
     struct rendezvous *rendezvous = NULL;
     struct diag own; /* the launcher says it */
-    snprintf(name, sizeof name, "%.60s.%d", launch->name ? launch->name : launch->job,
-             launch->runs);
     ignore_signals();
     launch->told = false;
-    enum status status =
-        launch->met ? rendezvous_reach(&launch->place, launch->runs, launch->rank,
-                                       clock_ns() + MEET_NS, &rendezvous, diag)
-                    : rendezvous_find(name, launch->rank, clock_ns() + MEET_NS, &rendezvous, diag);
+    enum status status = join(launch, MEET_NS, &rendezvous, diag);
     if (status)
         return status;
     diag_init(&own);
@@ -377,9 +390,11 @@ static enum status hear_place(struct launch *launch, struct mpi *mpi)
 }
 
 /* MPI ends before anything is started: it does not like to be forked, and is not needed any more. */
-static enum status meet_machines(struct launch *launch, struct diag *diag)
+enum status launch_meet(struct launch *launch, struct diag *diag)
 {
     struct mpi *mpi;
+    if (launch->size == 0 || !launch->several_machines)
+        return STATUS_OK;
     enum status status = mpi_begin(launch->size, &mpi, diag);
     if (status) {
         diag_note(diag, "ranks on several machines find each other through MPI");
@@ -391,20 +406,51 @@ static enum status meet_machines(struct launch *launch, struct diag *diag)
     return status;
 }
 
+/* One line each, with the place in the file. */
+static void add_excuses(const struct launch *launch, const struct diag *why, struct diag *out)
+{
+    for (size_t i = 0; i < why->count; i++) {
+        const struct diag_message *message = &why->messages[i];
+        if (message->severity != SEVERITY_ERROR)
+            continue;
+        if (message->file && message->mark.line)
+            diag_error(out, STATUS_INPUT, "rank %d: %s:%" PRIu32 ":%" PRIu32 ": %s", launch->rank,
+                       message->file, message->mark.line, message->mark.col, message->text);
+        else
+            diag_error(out, STATUS_INPUT, "rank %d: %s%s%s", launch->rank,
+                       message->file ? message->file : "", message->file ? ": " : "",
+                       message->text);
+    }
+}
+
+void launch_excuse(struct launch *launch, enum status status, const struct diag *why)
+{
+    struct rendezvous *rendezvous = NULL;
+    struct diag words, unheard;
+    if (launch_speaks(launch))
+        return;
+    diag_init(&words);
+    diag_init(&unheard);
+    add_excuses(launch, why, &words);
+    if (join(launch, EXCUSE_NS, &rendezvous, &unheard) == STATUS_OK)
+        (void)ranks_report(rendezvous, status, NULL,
+                           &words); /* unheard, it is gone for the others */
+    rendezvous_leave(rendezvous);
+    diag_fini(&words);
+    diag_fini(&unheard);
+}
+
 enum status launch_run(struct launch *launch, const struct plan *plan,
                        const struct runtime_options *options, struct runtime_result *out,
                        struct diag *diag)
 {
     int ranks = options->ranks ? options->ranks : plan->ranks;
+    launch->told = true; /* of what all ranks see alike */
     if (launch->size && launch->size != ranks)
         return diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",
                           plan->name, ranks, launch->size);
-    enum status status = STATUS_OK;
-    if (launch->size && launch->several_machines && !launch->met)
-        status = meet_machines(launch, diag);
-    if (!status)
-        status = launch_speaks(launch) ? lead(launch, plan, options, out, diag)
-                                       : follow(launch, plan, options, diag);
+    enum status status = launch_speaks(launch) ? lead(launch, plan, options, out, diag)
+                                               : follow(launch, plan, options, diag);
     launch->runs++;
     return status;
 }

@@ -19,7 +19,7 @@ struct launch {
     const char *name;      /* where these meet; NULL: nobody said */
     char job[64];          /* else the job's name */
     int runs;              /* started so far */
-    bool told;             /* rank 0 knows how the last run ended here */
+    bool told;             /* rank 0 knows, and says, how the last run ended here */
     bool met;              /* `place` is known to all ranks */
     struct meeting_place place;
     struct door *door;      /* of rank 0, once met */
@@ -31,6 +31,12 @@ void launch_find(struct launch *launch);
 void launch_fini(struct launch *launch);
 /* Is the result of a run made here, or has this process only a rank? */
 bool launch_speaks(const struct launch *launch);
+
+/* Rank 0 says where it is to be found; needed, and done, only on several machines. On another rank a
+   failure without a message is one that rank 0 explains. */
+enum status launch_meet(struct launch *launch, struct diag *diag);
+/* This rank cannot begin: rank 0 is told why, if it comes at all. It has failed itself if it does not. */
+void launch_excuse(struct launch *launch, enum status status, const struct diag *why);
 
 /* Like runtime_run, with all ranks. Where launch_speaks is false *out is not set and diag stays empty,
    the messages being said elsewhere. */

@@ -15,6 +15,7 @@
 #include "options.h"
 #include "replayed.h"
 #include "shortcut.h"
+#include "starter.h"
 
 #include "core/parse.h"
 #include "core/print.h"
@@ -300,30 +301,75 @@ static enum status check_replay(struct app *app, const struct request *request, 
 
 /* ---- where the ranks are ---------------------------------------------------------------------- */
 
-/* Threads of this process, or processes; under mpirun and srun the latter. */
-static enum status choose_processes(struct app *app, struct request *request,
-                                    const struct plan *plan, bool one_process)
+/* Threads of this process, or processes; under mpirun and srun the latter, where rank 0 speaks for all. */
+static enum status choose_launch(struct app *app, struct request *request, bool one_process)
 {
     struct runtime_options *runtime = &request->runtime;
+    struct launch *launch = &request->launch;
     if (one_process && request->processes)
         return diag_error(&app->diag, STATUS_USAGE,
                           "found --processes and --one-process, expected one of them");
-    if (request->launch.size > 1 && !one_process) {
-        request->processes = true;
-        if (runtime->ranks == 0)
-            runtime->ranks = request->launch.size;
-    } else {
-        request->launch.size = 0;
+    launch_find(launch);
+    launch->wish = &stop_wish;
+    if (launch->size < 2 || one_process) {
+        launch->size = 0;
+        app->silent = false;
+        return STATUS_OK;
     }
+    request->processes = true;
+    if (runtime->ranks == 0)
+        runtime->ranks = launch->size;
+    return STATUS_OK;
+}
+
+/* A GPU has one rank a process. */
+static enum status choose_processes(struct app *app, struct request *request,
+                                    const struct plan *plan, bool one_process)
+{
+    const struct runtime_options *runtime = &request->runtime;
     int ranks = runtime->ranks ? runtime->ranks : plan->ranks;
-    if (runtime->device == DEVICE_KIND_CUDA && ranks > 1 && one_process)
+    if (runtime->device != DEVICE_KIND_CUDA || ranks < 2)
+        return STATUS_OK;
+    if (one_process)
         return diag_error(&app->diag, STATUS_USAGE,
                           "--one-process: the cuda device needs a process for each of %d ranks",
                           ranks);
-    if (runtime->device == DEVICE_KIND_CUDA && ranks > 1)
-        request->processes = true;
-    request->launch.wish = &stop_wish;
+    request->processes = true;
     return STATUS_OK;
+}
+
+static enum status read_plan(struct app *app, const struct request *request, const char *path,
+                             struct plan *plan)
+{
+    if (request->launch.size && strcmp(path, "-") == 0)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found '-', but standard input is that of rank 0 alone: expected a file "
+                          "that all ranks can read");
+    return plan_read(path, plan, &app->diag);
+}
+
+/* What only this rank cannot do, rank 0 hears and says. */
+static enum status run_file(struct app *app, struct request *request, const char *path,
+                            bool one_process)
+{
+    struct plan plan;
+    enum status status = launch_meet(&request->launch, &app->diag);
+    if (status != STATUS_OK) {
+        app->silent = app->silent && app->diag.errors == 0;
+        return status;
+    }
+    status = read_plan(app, request, path, &plan);
+    if (status != STATUS_OK) {
+        launch_excuse(&request->launch, status, &app->diag);
+        return status;
+    }
+    status = choose_processes(app, request, &plan, one_process);
+    if (status == STATUS_OK) {
+        catch_signals();
+        status = run_plan(app, request, &plan);
+    }
+    plan_fini(&plan);
+    return status;
 }
 
 /* ---- exposed times --------------------------------------------------------------------------- */
@@ -349,14 +395,20 @@ static enum status check_profile(struct app *app, const struct request *request)
     return STATUS_OK;
 }
 
-static enum status profile_plan(struct app *app, const struct request *request,
-                                const struct plan *plan, int64_t iterations)
+static enum status profile_file(struct app *app, const struct request *request, const char *path,
+                                int64_t iterations)
 {
+    struct plan plan;
     const struct exposure_options options = {.device = request->runtime.device,
                                              .ranks = request->runtime.ranks,
                                              .iterations = iterations > 0 ? (int)iterations : 0,
                                              .timeout_ns = request->runtime.timeout_ns};
-    return exposure_show(app, plan, &options);
+    enum status status = plan_read(path, &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = exposure_show(app, &plan, &options);
+    plan_fini(&plan);
+    return status;
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -381,6 +433,7 @@ static enum status run(struct app *app, int argc, char **argv)
     int64_t iterations = -1, ranks = 0, max_depth = 0;
     bool no_check = false, profile = false, one_process = false;
     const char *graph = NULL;
+    struct starter starter;
     struct runtime_options *runtime = &request.runtime;
     const struct option_spec options[] = {
         {"device", 0, "host|cuda", "threads (the default) or GPUs", OPTION_CHOICE, &device, 0, 0},
@@ -443,8 +496,9 @@ static enum status run(struct app *app, int argc, char **argv)
         .arguments_max = 1,
     };
     struct arguments arguments;
-    struct plan plan;
     enum status status;
+    starter_find(&starter);
+    app->silent = starter.rank > 0;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
     runtime->device = (enum device_kind)device;
@@ -463,26 +517,16 @@ static enum status run(struct app *app, int argc, char **argv)
         status = check_profile(app, &request);
     if (status != STATUS_OK)
         return status;
+    if (app->silent && !one_process && (request.witness || profile))
+        return STATUS_OK; /* that takes one process: rank 0's */
     if (request.witness)
         return replay_witness(app, &request);
-    launch_find(&request.launch);
-    status = plan_read(arguments.items[0], &plan, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    if (profile) {
-        status = profile_plan(app, &request, &plan, iterations);
-        plan_fini(&plan);
-        return status;
-    }
-    status = choose_processes(app, &request, &plan, one_process);
-    if (status != STATUS_OK) {
-        plan_fini(&plan);
-        return status;
-    }
-    catch_signals();
-    status = run_plan(app, &request, &plan);
+    if (profile)
+        return profile_file(app, &request, arguments.items[0], iterations);
+    status = choose_launch(app, &request, one_process);
+    if (status == STATUS_OK)
+        status = run_file(app, &request, arguments.items[0], one_process);
     launch_fini(&request.launch);
-    plan_fini(&plan);
     return status;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Under mpirun: `swsim predict` shares replications, with the figures of one process; one voice, one exit
 # code, and an end whatever happens to a rank. Without MPI, or without its launcher, one process does all.
-# And `swrun` with ranks on two machines, which are two network namespaces here.
+# And `swrun`, which speaks with one voice as well, with ranks on two machines, which are two network namespaces here.
 set -u
 : "${srcdir:=.}"
 : "${SWSIM:=./swsim}"
@@ -130,6 +130,36 @@ mpirun -n 1 "$SWSIM" predict --replications=2 "$dir/nothing.yaml" : \
     -n 1 "$SWSIM" predict --replications=2 "$plan" >"$dir/out" 2>"$dir/err"
 check "and nobody waits for a rank 0 that cannot" sh -c 'test "$1" -eq 2 && grep -q "nothing.yaml" "$2"' \
     sh $? "$dir/err"
+
+# swrun as well: rank 0 speaks, or says what another rank has told it. A rank that cannot begin waits for
+# a rank 0 that has failed, too, at most some seconds.
+run_ends()
+{
+    want=$1 lines=$2 pattern=$3
+    shift 3
+    mpirun "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    said=$(grep -c 'swrun: ' "$dir/err")
+    test "$code" -eq "$want" && test "$said" -eq "$lines" && grep -q -e "$pattern" "$dir/err" && return
+    echo "exit code $code, expected $want; $said lines, expected $lines, one like '$pattern':"
+    cat "$dir/out" "$dir/err"
+    false
+}
+check "swrun: a bad plan is said once" run_ends 3 1 'bad.yaml:1:' -n 3 "$SWRUN" "$dir/bad.yaml"
+check "so is a plan that is not there" run_ends 2 1 'nothing.yaml' -n 3 "$SWRUN" "$dir/nothing.yaml"
+check "and wrong use" run_ends 2 2 "unknown option '--nope'" -n 3 "$SWRUN" --nope "$plan"
+check "which depends on the plan" run_ends 2 1 '2 ranks, but 3 processes' -n 3 "$SWRUN" --ranks=2 "$plan"
+check "standard input is rank 0's" run_ends 2 1 'standard input' -n 2 "$SWRUN" -
+check "what another rank cannot read, rank 0 says" run_ends 3 2 'rank 1: .*bad.yaml:1:9: found "2"' \
+    -n 1 "$SWRUN" -n 5 "$plan" : -n 1 "$SWRUN" -n 5 "$dir/bad.yaml"
+check "what takes one process, rank 0 does" sh -c \
+    'test "$(mpirun -n 2 "$1" --profile -n 2 "$2" | grep -c Baseline)" -eq 1' sh "$SWRUN" "$plan"
+for rank in 0 1; do
+    PMI_RANK=$rank PMI_SIZE=2 "$SWRUN" --rendezvous "t_mpi.$$" "$dir/bad.yaml" 2>"$dir/said.$rank"
+    echo $? >>"$dir/codes"
+done
+check "without a launcher that ends them all: once, and all end" sh -c \
+    'test "$(tr "\n" " " <"$1/codes")" = "3 0 " && test -s "$1/said.0" && test ! -s "$1/said.1"' sh "$dir"
 
 # ---- a rank dies ---------------------------------------------------------------------------------
 
