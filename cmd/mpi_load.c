@@ -93,13 +93,31 @@ static enum status expect_size(struct mpi *mpi, int size, struct diag *diag)
                       size, found, (int)strcspn(version, ",\n"), version);
 }
 
+/* srun tells MPI of the other processes where it is asked to; Open MPI would end a process that it was
+   not told of, instead of saying that it is alone. */
+static enum status expect_introduction(struct diag *diag)
+{
+    static const char *const introductions[] = {"PMIX_NAMESPACE", "PMI_RANK",
+                                                "OMPI_COMM_WORLD_SIZE"};
+    bool introduced = !getenv("SLURM_STEP_ID");
+    for (size_t i = 0; i < sizeof introductions / sizeof *introductions; i++)
+        introduced = introduced || getenv(introductions[i]);
+    return introduced ? STATUS_OK
+                      : diag_error(diag, STATUS_SYSTEM,
+                                   "srun has told MPI nothing of the other processes; try 'srun "
+                                   "--mpi=pmix'");
+}
+
 enum status mpi_begin(int size, struct mpi **out, struct diag *diag)
 {
     int level;
+    enum status status = expect_introduction(diag);
+    if (status != STATUS_OK)
+        return status;
     struct mpi *mpi = calloc(1, sizeof *mpi);
     if (!mpi)
         return diag_no_memory(diag);
-    enum status status = load(mpi, diag);
+    status = load(mpi, diag);
     if (status != STATUS_OK) {
         free(mpi);
         return status;

@@ -340,13 +340,21 @@ static void keep_early(struct host_link *link, const char *data, size_t bytes)
     link->early_end = &early->next;
 }
 
+/* A message is whole when both its texts end in it. */
+static bool is_whole(const char *data, size_t bytes)
+{
+    if (bytes < sizeof(struct message) + 2 || data[bytes - 1] != '\0')
+        return false;
+    return memchr(data + sizeof(struct message), '\0', bytes - sizeof(struct message) - 1);
+}
+
 static void hear(void *arg, int from, const void *data, size_t bytes)
 {
     struct host_link *link = arg;
     struct host_world *world = link->world;
     struct message message;
     (void)from;
-    if (bytes < sizeof message + 2)
+    if (!is_whole(data, bytes))
         return;
     memcpy(&message, data, sizeof message);
     const char *first = (const char *)data + sizeof message, *second = first + strlen(first) + 1;

@@ -113,6 +113,8 @@ static void welcome_near(const struct hub *hub, int rank)
 
 static void welcome_all(struct hub *hub)
 {
+    if (hub->welcomed)
+        return; /* somebody says hello again */
     for (int rank = 0; rank < hub->size; rank++)
         if (!hub->peers[rank].hello)
             return;

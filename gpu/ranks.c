@@ -215,6 +215,9 @@ static enum status take(struct collector *collector, const struct report *report
         break;
     case REPORT_MESSAGE: keep_message(collector, (enum severity)head->number, text); break;
     case REPORT_BLOCKED:
+        if (strlen(text) + 1 == bytes || head->number < 0 ||
+            head->number >= collector->program->ranks)
+            break; /* cut off */
         return keep_blocked(collector, head->number, text, text + strlen(text) + 1, diag);
     case REPORT_END:
         if (bytes == sizeof *collector->ends && report->from < collector->program->ranks) {

@@ -49,6 +49,8 @@ bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const v
 
 static void keep_value(struct rendezvous *r, const char *text, size_t bytes)
 {
+    if (!memchr(text, '\0', bytes))
+        return; /* no key */
     struct value *value = malloc(sizeof *value + bytes);
     if (!value)
         return; /* who asks for it runs into its deadline */
@@ -180,7 +182,8 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
         return diag_error(diag, STATUS_LIMIT, "rank %d: not all ranks came in time", r->rank);
     if (got == sizeof mail && mail.kind == MAIL_GONE)
         return diag_error(diag, STATUS_VIOLATED, "rank %d is gone before it came", mail.from);
-    if (got != sizeof mail || mail.kind != MAIL_WELCOME || (!r->far && r->memory < 0))
+    if (got != sizeof mail || mail.kind != MAIL_WELCOME || mail.number <= r->rank ||
+        (!r->far && r->memory < 0))
         return diag_error(diag, STATUS_SYSTEM, "rank %d: whoever started the ranks is gone",
                           r->rank);
     r->size = mail.number;

@@ -19,6 +19,10 @@ enum { RESULT_SIZE = 408 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct simulation_result) == RESULT_SIZE,
                "a new member of a result: does it travel?");
 
+#define X(name, words) +1
+enum { DOUBTS = 0 DOUBT_LIST(X) };
+#undef X
+
 enum spread_kind { SPREAD_PIECE, SPREAD_END };
 
 struct head {
@@ -129,7 +133,16 @@ static void pack_result(struct parcel *parcel, const struct program *program,
         pack_blocked(parcel, &result->blocked[i]);
 }
 
-static void unpack_account(struct opened *opened, struct stream_account *out)
+/* A cause that there is, and it names somebody who there is: both become indices. */
+static bool is_stall(const struct program *program, const struct stall *stall)
+{
+    bool who = stall->who >= 0 ? stall->who < program->tasks
+                               : stall->who == STALL_NOBODY || ~stall->who < program->agent_count;
+    return who && (int)stall->cause >= 0 && stall->cause < STALL_COUNT;
+}
+
+static void unpack_account(struct opened *opened, const struct program *program,
+                           struct stream_account *out)
 {
     unpack(opened, out, sizeof *out);
     out->blames = NULL;
@@ -138,18 +151,33 @@ static void unpack_account(struct opened *opened, struct stream_account *out)
         *out = (struct stream_account){0};
     out->blames = unpack_array(opened, out->blame_count, sizeof *out->blames);
     out->blame_cap = out->blame_count;
+    for (int i = 0; out->blames && i < out->blame_count; i++)
+        if (!is_stall(program, &out->blames[i].stall))
+            opened->torn = true;
 }
 
-static void unpack_blocked(struct opened *opened, struct blocked *out)
+static void unpack_blocked(struct opened *opened, const struct program *program,
+                           struct blocked *out)
 {
     int64_t bytes = 0;
     unpack(opened, &out->agent, sizeof out->agent);
     unpack(opened, &bytes, sizeof bytes);
-    if (bytes < 1)
+    if (bytes < 1 || out->agent < 0 || out->agent >= program->agent_count)
         opened->torn = true;
     out->waits_for = unpack_array(opened, bytes, 1);
     if (out->waits_for && out->waits_for[bytes - 1] != '\0')
         opened->torn = true;
+}
+
+/* Counts and numbers of somebody that the program has, and that there is no more of than has come. */
+static bool is_plausible(const struct simulation_result *flat, const struct program *program,
+                         size_t bytes)
+{
+    const struct iteration_figures *figures = &flat->iteration;
+    return flat->stream_count == program->stream_count && flat->blocked_count <= bytes &&
+           flat->violated < 1u << PROPERTY_COUNT && (int)figures->doubt >= 0 &&
+           (int)figures->doubt < DOUBTS && figures->part_count >= 0 &&
+           figures->part_count <= STATISTICS_BATCHES;
 }
 
 /* What there is of it is always sound enough for simulation_fini. */
@@ -162,8 +190,7 @@ static void unpack_result(struct opened *opened, const struct program *program,
     if (!is_good(opened))
         return;
     size_t streams = (size_t)flat.stream_count, blocked = flat.blocked_count;
-    if (flat.stream_count < 0 || streams > opened->bytes / sizeof *flat.streams ||
-        blocked > opened->bytes) {
+    if (out->streams || !is_plausible(&flat, program, opened->bytes)) { /* come already: no */
         opened->torn = true;
         return;
     }
@@ -178,13 +205,13 @@ static void unpack_result(struct opened *opened, const struct program *program,
     }
     *out = flat;
     for (size_t s = 0; s < streams && is_good(opened); s++)
-        unpack_account(opened, &out->streams[s]);
+        unpack_account(opened, program, &out->streams[s]);
     unpack(opened, &subjects, sizeof subjects);
     if (subjects != 0 && subjects != sharing_subject_count(program))
         opened->torn = true;
     out->slowdowns = unpack_array(opened, subjects, sizeof *out->slowdowns);
     for (size_t i = 0; i < blocked && is_good(opened); i++)
-        unpack_blocked(opened, &out->blocked[i]);
+        unpack_blocked(opened, program, &out->blocked[i]);
 }
 
 /* ---- other ranks ----------------------------------------------------------------------------- */
@@ -297,6 +324,17 @@ static enum status take(const struct spread *spread, const struct program *progr
     return status;
 }
 
+/* Everybody says to have sent all: is all here? */
+static enum status expect_all(struct simulation_result *const *results, int count,
+                              struct diag *diag)
+{
+    for (int i = 0; results && i < count; i++)
+        if (!results[i]->streams)
+            return diag_error(diag, STATUS_SYSTEM, "no MPI rank sent the result of replication %d",
+                              i);
+    return STATUS_OK;
+}
+
 enum status spread_gather(const struct spread *spread, const struct program *program,
                           struct simulation_result *const *results, int count, double *cpu_seconds,
                           struct diag *diag)
@@ -311,7 +349,7 @@ enum status spread_gather(const struct spread *spread, const struct program *pro
             diag_fini(&more);
             first = first == STATUS_OK ? status : first;
         }
-    return first;
+    return first == STATUS_OK ? expect_all(results, count, diag) : first;
 }
 
 void spread_drop(const struct spread *spread)

@@ -42,7 +42,8 @@ enum status spread_end(const struct spread *spread, enum status status, double c
                        const struct diag *why, struct diag *diag);
 
 /* On rank 0: put all that the others send in its place among `results`, which has room for `count` and
-   is zeroed there. *cpu_seconds grows by theirs. When one has failed: its status and words. The others
+   is zeroed there; rank 0's own are there already. What is no result, comes twice or not at all, or
+   speaks of tasks and streams that the program does not have, is refused. *cpu_seconds grows by theirs. When one has failed: its status and words. The others
    are heard to their end in any case. */
 enum status spread_gather(const struct spread *spread, const struct program *program,
                           struct simulation_result *const *results, int count, double *cpu_seconds,
