@@ -170,6 +170,16 @@ runs()
     rest=${line##*) }
     case $rest in [ZX]*) return 1 ;; esac
 }
+# children PID: the processes it started.
+children()
+{
+    for stat in /proc/[0-9]*/stat; do
+        read -r line <"$stat" || continue
+        pid=${line%% *} rest=${line##*) }
+        rest=${rest#* }
+        test "${rest%% *}" = "$1" && echo "$pid"
+    done 2>/dev/null
+}
 # The ranks of a long prediction, once they are at work. $1: the signal for the last of them.
 dies()
 {
@@ -302,4 +312,44 @@ check "rank 0 says whom it waited for" \
     grep -q "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for.* rank 2 at" "$dir/out"
 check "and the rank beside the dead one whom it did" \
     grep -q "rank 1, stream default: all_to_all 'Meet' on communicator dp waits for rank [02]" "$dir/out"
+
+# A machine vanishes: its cable is pulled, so that nobody hears an end. mpirun may wait for the machine
+# itself, longer than swrun does; it is ended then.
+on_two sh -c 'echo $$ >"$1.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$dir/cut" \
+    "$SWRUN" -n 100000000 --timeout=60s "$dir/quick.yaml" >"$dir/out" 2>&1 </dev/null &
+job=$!
+for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    sleep 0.2
+    test -s "$dir/cut.0" && test -s "$dir/cut.1" && test -s "$dir/cut.2" && test $try -ge 15 && break
+done
+ranks=$(cat "$dir/cut.0" "$dir/cut.1" "$dir/cut.2")
+for rank in $ranks; do
+    ranks="$ranks $(children $rank)"
+done
+before=0
+for rank in $ranks; do
+    runs "$rank" && before=$((before + 1))
+done
+ip -n $two link set m2 down
+left=$ranks seconds=0
+while test -n "$left" && test $seconds -lt 30; do
+    sleep 1
+    seconds=$((seconds + 1)) still=
+    for rank in $left; do
+        runs "$rank" && still="$still $rank"
+    done
+    left=$still
+done
+said=$(grep -c 'swrun: error: rank [12] is gone' "$dir/out")
+runs $job && sleep 1
+kill -s KILL $job 2>/dev/null
+wait $job 2>/dev/null
+for rank in $left; do
+    kill -s KILL "$rank"
+done
+check "four processes of three ranks are at work" test $before -eq 4
+check "their cable is pulled: all end, after $seconds s" test -z "$left"
+check "rank 0 says who is gone" test "$said" -ge 1
+check "and whom it waited for" \
+    grep -q "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for rank" "$dir/out"
 done_testing
