@@ -25,8 +25,8 @@ void world_wait(struct host_world *world, pthread_cond_t *condition)
 
 bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns)
 {
-    int64_t until_ns;
-    if (__builtin_add_overflow(world->base.base_ns, deadline_ns, &until_ns)) {
+    int64_t until_ns, apart_ns = device_clock_ns() - device_now(&world->base);
+    if (__builtin_add_overflow(apart_ns, deadline_ns, &until_ns)) {
         pthread_cond_wait(condition, &world->lock);
         return true;
     }

@@ -61,6 +61,9 @@ void hub_far_tell_time(struct hub *hub, struct peer *peer)
         struct mail mail;
         struct mail_moment moment;
     } packet = {.mail = {.kind = MAIL_CLOCK, .from = TO_HUB}};
+    struct mail question;
+    memcpy(&question, hub->packet, sizeof question);
+    packet.mail.number = question.number;
     packet.moment.since_base_ns = mail_clock_ns() - hub->board->base_ns;
     pthread_mutex_lock(&hub->lock);
     hub_put_in_outbox(hub, peer, &packet, sizeof packet);

@@ -93,7 +93,7 @@ void hub_far_attend(struct hub *hub, const struct pollfd *polls);
 /* What has come of a far peer's packet: its bytes when hub->packet has it whole, 0: not yet, -1: never. */
 ssize_t hub_far_read(struct hub *hub, struct peer *peer);
 void hub_far_welcome(struct hub *hub, int rank);
-/* A far member asks what time it is. */
+/* hub->packet is a far member's question what time it is. */
 void hub_far_tell_time(struct hub *hub, struct peer *peer);
 /* hub->packet is what a far member says of itself on the board; with the lock held. */
 void hub_far_hear_news(struct hub *hub, int from, size_t bytes);

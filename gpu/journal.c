@@ -570,8 +570,9 @@ static enum status prepare_replay(struct journal *journal, struct diag *diag)
     bool host = options->device == DEVICE_KIND_HOST;
     if (!options->replay)
         return STATUS_OK;
-    journal->replay = replay_open(p, host ? HOST_TOLERANCE_NS : CUDA_TOLERANCE_NS,
-                                  options->db ? on_step : NULL, &journal->ledger);
+    journal->replay =
+        replay_open(p, journal->config.apart_ns + (host ? HOST_TOLERANCE_NS : CUDA_TOLERANCE_NS),
+                    options->db ? on_step : NULL, &journal->ledger);
     return journal->replay ? STATUS_OK : diag_no_memory(diag);
 }
 
@@ -641,10 +642,12 @@ void journal_stop(struct journal *journal)
 
 enum status journal_open_collecting(const struct program *program,
                                     const struct runtime_options *options, const char *device,
-                                    int64_t start_ns, struct journal **out, struct diag *diag)
+                                    int64_t start_ns, int64_t apart_ns, struct journal **out,
+                                    struct diag *diag)
 {
-    struct journal *journal =
-        journal_new(&(struct journal_config){.program = program, .options = options}, diag);
+    struct journal *journal = journal_new(
+        &(struct journal_config){.program = program, .options = options, .apart_ns = apart_ns},
+        diag);
     if (!journal)
         return STATUS_SYSTEM;
     enum status status = open_books(journal, device, start_ns, diag);

@@ -29,7 +29,7 @@ enum mail_kind {
     MAIL_BYE,     /* member to hub */
     MAIL_LEFT,    /* hub to members: `from` said goodbye */
     MAIL_GONE,    /* hub to members: `from` is dead */
-    MAIL_CLOCK,   /* far member to hub, before its hello; hub to it: struct mail_moment */
+    MAIL_CLOCK,   /* far member to hub; hub to it, with the same number: struct mail_moment */
     MAIL_BOARD,   /* far member to hub: its part of the board; hub to it: everybody's */
     MAIL_FETCH,   /* member to member: a struct mail_range of its memory is wanted */
     MAIL_DATA,    /* its answer: a struct mail_range, and these bytes; 0 bytes: there are none */
@@ -39,7 +39,7 @@ enum mail_kind {
 struct mail {
     int32_t kind; /* enum mail_kind */
     int32_t from, to;
-    int32_t number; /* WELCOME: members; WISH: the wish */
+    int32_t number; /* WELCOME: members; WISH: the wish; CLOCK: of the question */
 };
 
 enum { PACKET_BYTES = RENDEZVOUS_MAX_BYTES + (int)sizeof(struct mail) };

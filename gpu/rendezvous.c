@@ -83,6 +83,10 @@ static void take(struct rendezvous *r, const struct mail *mail, const char *data
     }
     if (bytes_take(r, mail, data, bytes))
         return;
+    if (mail->kind == MAIL_CLOCK && r->far) {
+        far_take_moment(r, mail, data, bytes);
+        return;
+    }
     pthread_mutex_lock(&r->lock);
     switch (mail->kind) {
     case MAIL_PUT: keep_value(r, data, bytes); break;
@@ -194,6 +198,7 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
 static enum status open_board(struct rendezvous *r, int64_t base_ns, struct diag *diag)
 {
     if (r->far) {
+        far_clock_init(&r->clock, base_ns);
         errno = mail_open_board(r->size, base_ns, &r->memory, &r->board);
         return errno ? rendezvous_refused(diag, r->rank, "memory") : STATUS_OK;
     }
@@ -349,6 +354,11 @@ int rendezvous_size(const struct rendezvous *r)
 struct board *rendezvous_board(const struct rendezvous *r)
 {
     return r->board;
+}
+
+int64_t rendezvous_correction_ns(const struct rendezvous *r, int64_t now_ns)
+{
+    return r->far ? far_clock_correction(&r->clock, now_ns) : 0;
 }
 
 const atomic_int *rendezvous_wish(const struct rendezvous *r)

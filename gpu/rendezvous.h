@@ -20,7 +20,8 @@
  *     what is on the board   far members and the hub tell each other every few milliseconds
  *     buffers                are not mapped, but fetched and stored by the byte, through the hub
  *     CLOCK_MONOTONIC        is another one there: base_ns is the same moment on each machine, as well as
- *                            a few messages to and fro can say
+ *                            a few messages to and fro can say; what its rate differs by is corrected
+ *                            while the run lasts
  *
  * A far member is let in when it knows a secret that was drawn for this run, and only while members are
  * missing; the connection is not encrypted. A machine that is gone is noticed within some seconds.
@@ -91,6 +92,9 @@ void rendezvous_leave(struct rendezvous *rendezvous);
 
 int rendezvous_rank(const struct rendezvous *rendezvous);
 int rendezvous_size(const struct rendezvous *rendezvous);
+/* What to add to nanoseconds since base_ns, now_ns being CLOCK_MONOTONIC, for the hub's time (gpu/far_clock.h);
+   near: 0. The sum never runs backwards. */
+int64_t rendezvous_correction_ns(const struct rendezvous *rendezvous, int64_t now_ns);
 struct board *rendezvous_board(const struct rendezvous *rendezvous);
 /* What the hub's owner wishes of the run: a value of gpu/runtime.h. */
 const atomic_int *rendezvous_wish(const struct rendezvous *rendezvous);

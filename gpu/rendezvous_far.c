@@ -8,8 +8,8 @@
  *       |<---------------- moment --------|
  *       |-- HELLO ----------------------->|
  *       |<--------------- WELCOME --------|    when all have come
- *       |-- BOARD (its own part) -------->|    every NEWS_MS, and mail in between
- *       |<--------- BOARD (all of it) ----|
+ *       |-- BOARD (its part), CLOCK ----->|    every NEWS_MS, and mail in between
+ *       |<--------- BOARD (all), moment --|    gpu/far_clock.c
  *       |-- BYE, then an end ------------>|
  *       |<-------------------- an end ----|
  *
@@ -86,11 +86,29 @@ static void tell_news(struct rendezvous *r)
     (void)rendezvous_send_mail(r, &mail, &own, sizeof own); /* its end is seen when reading */
 }
 
+static void ask_again(struct rendezvous *r)
+{
+    const struct mail question = {
+        .kind = MAIL_CLOCK, .from = r->rank, .to = TO_HUB, .number = ++r->questions};
+    r->asked_ns = mail_clock_ns();
+    (void)rendezvous_send_mail(r, &question, NULL, 0); /* its end is seen when reading */
+}
+
+void far_take_moment(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
+{
+    struct mail_moment moment;
+    int64_t heard_ns = mail_clock_ns();
+    if (mail->number != r->questions || bytes != sizeof moment)
+        return; /* overtaken by another question */
+    memcpy(&moment, data, sizeof moment);
+    far_clock_hear(&r->clock, r->asked_ns, heard_ns, moment.since_base_ns);
+}
+
 /* Until there is something to read, news every few milliseconds. After the goodbye the hub has so long
    to say its own; false: it has not. */
 bool far_await_mail(struct rendezvous *r)
 {
-    int64_t told_ns = 0, bye_ns = 0;
+    int64_t bye_ns = 0;
     for (;;) {
         struct pollfd mail = {.fd = r->socket, .events = POLLIN};
         int64_t now_ns = mail_clock_ns();
@@ -99,9 +117,10 @@ bool far_await_mail(struct rendezvous *r)
             bye_ns = now_ns;
         if (leaving && now_ns - bye_ns > BYE_MS * INT64_C(1000000))
             return false;
-        if (!leaving && now_ns - told_ns >= NEWS_MS * INT64_C(1000000)) {
+        if (!leaving && now_ns - r->told_ns >= NEWS_MS * INT64_C(1000000)) {
             tell_news(r);
-            told_ns = now_ns;
+            ask_again(r);
+            r->told_ns = now_ns;
         }
         if (poll(&mail, 1, NEWS_MS) > 0)
             return true;

@@ -18,6 +18,7 @@
 #ifndef SWSIM_RENDEZVOUS_IMPL_H
 #define SWSIM_RENDEZVOUS_IMPL_H
 
+#include "gpu/far_clock.h"
 #include "gpu/mail.h"
 
 struct value {
@@ -46,6 +47,10 @@ struct rendezvous {
     int rank, size, socket, memory;
     bool far;                /* from the hub */
     pthread_mutex_t sending; /* far: a packet is being written */
+    struct far_clock clock;  /* far: set with the board */
+    int64_t told_ns;         /* far, the reader's: when the hub was last told news, */
+    int64_t asked_ns;        /*   and asked for the time, */
+    int32_t questions;       /*   so often so far */
     atomic_bool leaving;
     struct board *board;
     pthread_t reader;
@@ -95,6 +100,8 @@ ssize_t far_receive_welcome(struct rendezvous *r, struct mail *mail);
 bool far_await_mail(struct rendezvous *r);
 /* What the hub says of the board. */
 void far_take_news(struct rendezvous *r, const char *data, size_t bytes);
+/* What time it is there: the answer to the last question, or to an earlier one. */
+void far_take_moment(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes);
 /* When time 0 of the hub's board was, on the clock here. False: the connection has ended. */
 bool far_ask_time(struct rendezvous *r, int64_t *base_ns);
 
