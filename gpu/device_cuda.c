@@ -37,6 +37,17 @@ static const struct pending *find_head(const struct cuda_stream *stream)
     return at;
 }
 
+/* Of the members of a communicator the one that is known to be gone, -1: none. */
+static int find_gone(const struct device_comm *comm)
+{
+    struct rendezvous *rendezvous = comm ? comm->device->world->config.rendezvous : NULL;
+    int gone = rendezvous ? rendezvous_gone(rendezvous) : -1;
+    for (int i = 0; gone >= 0 && i < comm->count; i++)
+        if (comm->members[i] == gone)
+            return gone;
+    return -1;
+}
+
 /* What keeps a stream busy, into `out`; "" if nothing does. */
 static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT])
 {
@@ -58,6 +69,10 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
         snprintf(out, STUCK_TEXT, "%s%s%s has not %s", device_op_text(&head->op, text),
                  comm ? " on communicator " : "", comm ? comm->name : "",
                  cudaEventQuery(head->start->handle) == cudaSuccess ? "finished" : "been reached");
+    int gone = find_gone(comm);
+    size_t length = strlen(out);
+    if (gone >= 0)
+        snprintf(out + length, STUCK_TEXT - length, ", whose member rank %d is gone", gone);
 }
 
 /* What an abort ends; the lock is held. */
