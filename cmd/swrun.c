@@ -501,6 +501,7 @@ static enum status run(struct app *app, int argc, char **argv)
     app->silent = starter.rank > 0;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
+    app->silent = app->silent && !one_process;
     runtime->device = (enum device_kind)device;
     runtime->iterations = iterations < 0 ? 100 : iterations;
     runtime->ranks = (int)ranks;
@@ -517,7 +518,7 @@ static enum status run(struct app *app, int argc, char **argv)
         status = check_profile(app, &request);
     if (status != STATUS_OK)
         return status;
-    if (app->silent && !one_process && (request.witness || profile))
+    if (app->silent && (request.witness || profile))
         return STATUS_OK; /* that takes one process: rank 0's */
     if (request.witness)
         return replay_witness(app, &request);
