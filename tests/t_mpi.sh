@@ -7,6 +7,7 @@ set -u
 : "${SWSIM:=./swsim}"
 : "${SWRUN:=./swrun}"
 . "$srcdir/tests/tap.sh"
+. "$srcdir/tests/processes.sh"
 
 dir=$(mktemp -d) || exit 99
 one=swm1-$$ two=swm2-$$ # machines, if they can be made
@@ -173,23 +174,6 @@ check "without a launcher that ends them all: once, and all end" sh -c \
 
 # ---- a rank dies ---------------------------------------------------------------------------------
 
-# runs PID: it is there, and no zombie.
-runs()
-{
-    read -r line 2>/dev/null <"/proc/$1/stat" || return 1
-    rest=${line##*) }
-    case $rest in [ZX]*) return 1 ;; esac
-}
-# children PID: the processes it started.
-children()
-{
-    for stat in /proc/[0-9]*/stat; do
-        read -r line <"$stat" || continue
-        pid=${line%% *} rest=${line##*) }
-        rest=${rest#* }
-        test "${rest%% *}" = "$1" && echo "$pid"
-    done 2>/dev/null
-}
 # The ranks of a long prediction, once they are at work. $1: the signal for the last of them.
 dies()
 {

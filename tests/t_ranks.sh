@@ -6,6 +6,7 @@ set -u
 : "${SWRUN:=./swrun}"
 : "${SWSIM:=./swsim}"
 . "$srcdir/tests/tap.sh"
+. "$srcdir/tests/processes.sh"
 
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
@@ -90,23 +91,6 @@ complains()
 }
 says() { grep -q -e "$1" "$dir/err" "$dir/out" || { echo "nothing like '$1' in:"; show; }; }
 
-# children PID: the processes it started.
-children()
-{
-    for stat in /proc/[0-9]*/stat; do
-        read -r line <"$stat" || continue
-        pid=${line%% *} rest=${line##*) }
-        rest=${rest#* }
-        test "${rest%% *}" = "$1" && echo "$pid"
-    done 2>/dev/null
-}
-# runs PID: it is there, and no zombie.
-runs()
-{
-    read -r line 2>/dev/null <"/proc/$1/stat" || return 1
-    rest=${line##*) }
-    case $rest in [ZX]*) return 1 ;; esac
-}
 # start ARGUMENT...: swrun with three ranks that would run long, in the background. Sets pid; rank0,
 # rank1 and rank2 when all are at work.
 start()
