@@ -3,9 +3,23 @@
  *
  *     read_edges         degrees and sums; is any height negative?
  *     lift_heights       then: potentials that make every height >= 0, or a cycle of negative height
- *     sort_edges         by tail
+ *     contract           nodes with one edge into them
+ *     sort_edges         by tail, as hops: what the loop needs of an edge, side by side
  *     order_nodes        heads of edges of height 0 before their tails (Kahn 1962), or a cycle
  *     iterate            policy iteration, with a value a node
+ *
+ * Contraction. A cycle through a node v with one edge into it, u -> v, goes through u; so v can go if what
+ * leaves it leaves u instead, longer and higher by u -> v:
+ *
+ *         +--> v --+--> x                 +------> x
+ *     u --+  a,h   |  b,k             u --+  a+b,h+k
+ *         |        +--> y                 +------> y
+ *
+ * The edges that remain are hops: each is an edge of the graph, with the way to its tail from the node that
+ * stands for it, its root. Cycles of hops are the cycles of the graph, of the same sums, as long as one node
+ * stays of each cycle that nothing else leads into. Ways stay as long, too: a way that visits each node once
+ * is in each root's tree once, so what is said about widths below holds for the graph as it was. A thread
+ * that launches work is a chain of such nodes, half of all events.
  *
  * A policy is one edge out of each node, or none: the way ends there. With a ratio r, the best known, an
  * edge's length is weight - r * height, here times the denominator of r, and the value of a node is no
@@ -43,6 +57,12 @@ static const int64_t SUM_LIMIT = INT64_C(1) << 62;
 /* Values of a sweep stay below twice the sum of all lengths. */
 static const int64_t NARROW_LIMIT = INT64_C(1) << 61;
 
+/* An edge without its tail. */
+struct hop {
+    int to, height;
+    int64_t weight_ns;
+};
+
 struct solver {
     const struct ratio_graph *graph;
     const struct ratio_edge *edges; /* the graph's, or lifted */
@@ -50,42 +70,79 @@ struct solver {
     int nodes;
     int64_t weight_sum_ns, height_sum; /* of absolute values */
     bool negative;                     /* some height is */
-    int *first, *out;                  /* edges out[first[v]] .. out[first[v + 1] - 1] leave v */
-    int *flat_in;                      /* per node: edges of height 0 that lead there */
-    int *order;                        /* nodes: heads before tails */
-    int *policy;                       /* per node: an edge; NONE */
-    int *seen;                         /* per node: stamp of the walk that came by */
+    int *first;                        /* hops first[v] .. first[v + 1] - 1 leave v */
+    struct hop *hops;
+    int *edge_of; /* per hop: its last edge */
+    int hop_count;
+    int *flat_in;            /* per node: hops of height 0 that lead there */
+    int *in_count, *in_edge; /* per node: edges into it, one of them */
+    struct hop *roots;       /* per node: its root and the way from there; a root: itself */
+    int kept;                /* nodes that are roots */
+    int *order;              /* nodes: heads before tails */
+    int *policy;             /* per node: a hop; NONE */
+    int *seen;               /* per node: stamp of the walk that came by */
     int *stack;
     int stamp;
     int64_t *narrow; /* per node: its value, in either width */
     wide *wide;
     struct {
         int64_t weight_ns, height; /* of the best cycle; of less than any cycle at first */
-        int *cycle, length;        /* its edges */
+        int *cycle, length;        /* its hops */
     } best;
     struct cycle_ratio result;
 };
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static enum status keep_cycle(struct solver *s, enum ratio_kind kind, const int *edges, int length,
-                              struct diag *diag)
+/* The edges of a cycle are the result, which frees them. */
+static enum status keep_edges(struct solver *s, enum ratio_kind kind, int *cycle, int length)
 {
     struct cycle_ratio *result = &s->result;
-    int *cycle = malloc((size_t)length * sizeof *cycle);
-    if (!cycle)
-        return diag_no_memory(diag);
-    memcpy(cycle, edges, (size_t)length * sizeof *cycle);
-    free(result->cycle);
     result->kind = kind;
     result->cycle = cycle;
     result->length = length;
     result->weight_ns = result->height = 0;
     for (int i = 0; i < length; i++) {
-        result->weight_ns += s->graph->edges[edges[i]].weight_ns;
-        result->height += s->graph->edges[edges[i]].height;
+        result->weight_ns += s->graph->edges[cycle[i]].weight_ns;
+        result->height += s->graph->edges[cycle[i]].height;
     }
     return STATUS_OK;
+}
+
+static int tail_of(const struct solver *s, int hop)
+{
+    return s->roots[s->edges[s->edge_of[hop]].from].to;
+}
+
+/* The edges of a hop, written from the end if there is room for them. Returns their number. */
+static int unfold(const struct solver *s, int hop, int *end)
+{
+    const int root = tail_of(s, hop);
+    int edge = s->edge_of[hop], length = 1;
+    if (end)
+        end[-1] = edge;
+    for (int v = s->edges[edge].from; v != root; v = s->edges[edge].from) {
+        edge = s->in_edge[v];
+        length++;
+        if (end)
+            end[-length] = edge;
+    }
+    return length;
+}
+
+static enum status keep_hops(struct solver *s, enum ratio_kind kind, const int *hops, int count,
+                             struct diag *diag)
+{
+    int length = 0;
+    for (int i = 0; i < count; i++)
+        length += unfold(s, hops[i], NULL);
+    int *cycle = malloc((size_t)length * sizeof *cycle);
+    if (!cycle)
+        return diag_no_memory(diag);
+    int *end = cycle + length;
+    for (int i = count - 1; i >= 0; i--)
+        end -= unfold(s, hops[i], end);
+    return keep_edges(s, kind, cycle, length);
 }
 
 /* Following `parent`, an edge into each node, from `node` ends in a cycle. */
@@ -99,14 +156,14 @@ static enum status keep_parents(struct solver *s, const int *parent, int node, s
         length++;
         at = edges[parent[at]].from;
     } while (at != node);
-    int *cycle = ARENA_ARRAY(&s->arena, (size_t)length, int);
+    int *cycle = malloc((size_t)length * sizeof *cycle);
     if (!cycle)
         return diag_no_memory(diag);
     for (int i = length - 1; i >= 0; i--) {
         cycle[i] = parent[at];
         at = edges[parent[at]].from;
     }
-    return keep_cycle(s, RATIO_DEADLOCK, cycle, length, diag);
+    return keep_edges(s, RATIO_DEADLOCK, cycle, length);
 }
 
 /* ---- heights --------------------------------------------------------------------------------- */
@@ -184,9 +241,52 @@ static enum status lift_heights(struct solver *s, struct diag *diag)
     return lift_edges(s, lift, diag);
 }
 
-/* ---- the order of edges and nodes ------------------------------------------------------------ */
+/* ---- contraction ----------------------------------------------------------------------------- */
 
-/* Count edges by one end: afterwards first[v] .. first[v + 1] is the place for those at v. */
+/* A node with one edge into it has the root of where that comes from. Going back from there stops at a node
+   that has one; if that is on the way itself, nothing else leads into the cycle, and it stays. */
+static void find_root(struct solver *s, int v)
+{
+    int depth = 0;
+    for (; s->roots[v].to == NONE; v = s->edges[s->in_edge[v]].from) {
+        s->roots[v].to = v;
+        if (s->in_count[v] != 1)
+            break;
+        s->stack[depth++] = v;
+    }
+    while (depth > 0) {
+        const int to = s->stack[--depth];
+        const struct ratio_edge *edge = &s->edges[s->in_edge[to]];
+        const struct hop *from = &s->roots[edge->from];
+        if (to != v)
+            s->roots[to] = (struct hop){from->to, from->height + edge->height,
+                                        from->weight_ns + edge->weight_ns};
+    }
+}
+
+static enum status contract(struct solver *s, struct diag *diag)
+{
+    s->roots = ARENA_ARRAY(&s->arena, (size_t)s->nodes, struct hop);
+    s->stack = ARENA_ARRAY(&s->arena, (size_t)s->nodes, int);
+    if (s->arena.failed)
+        return diag_no_memory(diag);
+    const bool fits = s->height_sum <= INT_MAX / 3; /* lifted heights of ways, in an int */
+    for (int v = 0; v < s->nodes; v++)
+        s->roots[v].to = fits ? NONE : v;
+    for (int v = 0; v < s->nodes; v++)
+        if (s->roots[v].to == NONE)
+            find_root(s, v);
+    return STATUS_OK;
+}
+
+static bool is_root(const struct solver *s, int v)
+{
+    return s->roots[v].to == v;
+}
+
+/* ---- the order of hops and nodes ------------------------------------------------------------- */
+
+/* Counted by one end: afterwards first[v] .. first[v + 1] is the place for those at v. */
 static void start_places(int *first, int count)
 {
     for (int v = 0; v < count; v++)
@@ -196,60 +296,88 @@ static void start_places(int *first, int count)
     first[0] = 0;
 }
 
+static void count_hops(struct solver *s)
+{
+    for (int e = 0; e < s->graph->edge_count; e++)
+        if (is_root(s, s->edges[e].to))
+            s->first[s->roots[s->edges[e].from].to]++;
+    start_places(s->first, s->nodes);
+}
+
+static void add_hop(struct solver *s, int e)
+{
+    const struct ratio_edge *edge = &s->edges[e];
+    const struct hop *from = &s->roots[edge->from];
+    const int place = s->first[from->to]++;
+    s->edge_of[place] = e;
+    s->hops[place] =
+        (struct hop){edge->to, from->height + edge->height, from->weight_ns + edge->weight_ns};
+    s->flat_in[edge->to] += s->hops[place].height == 0;
+}
+
 static enum status sort_edges(struct solver *s, struct diag *diag)
 {
-    s->out = ARENA_ARRAY(&s->arena, (size_t)s->graph->edge_count, int);
+    s->first = ARENA_ARRAY(&s->arena, (size_t)s->nodes + 2, int);
+    s->hops = ARENA_ARRAY(&s->arena, (size_t)s->graph->edge_count, struct hop);
+    s->edge_of = ARENA_ARRAY(&s->arena, (size_t)s->graph->edge_count, int);
     s->flat_in = ARENA_ARRAY(&s->arena, (size_t)s->nodes, int);
     if (s->arena.failed)
         return diag_no_memory(diag);
-    start_places(s->first, s->nodes);
-    for (int e = 0; e < s->graph->edge_count; e++) {
-        const struct ratio_edge *edge = &s->edges[e];
-        s->out[s->first[edge->from]++] = e;
-        s->flat_in[edge->to] += edge->height == 0;
-    }
+    count_hops(s);
+    for (int e = 0; e < s->graph->edge_count; e++)
+        if (is_root(s, s->edges[e].to))
+            add_hop(s, e);
     for (int v = s->nodes; v > 0; v--)
         s->first[v] = s->first[v - 1];
     s->first[0] = 0;
+    s->hop_count = s->first[s->nodes];
     return STATUS_OK;
 }
 
-/* Nodes that Kahn's algorithm left over: each has an edge of height 0 from another such node. */
+/* Nodes that Kahn's algorithm left over: each has a hop of height 0 from another such node. */
 static enum status keep_flat_cycle(struct solver *s, const int *left, struct diag *diag)
 {
     int *parent = ARENA_ARRAY(&s->arena, (size_t)s->nodes, int);
-    int some = NONE;
-    if (!parent)
+    int *hops = ARENA_ARRAY(&s->arena, (size_t)s->kept, int);
+    int some = NONE, length = 0;
+    if (s->arena.failed)
         return diag_no_memory(diag);
-    for (int e = 0; e < s->graph->edge_count; e++) {
-        const struct ratio_edge *edge = &s->edges[e];
-        if (edge->height == 0 && left[edge->from] > 0 && left[edge->to] > 0)
-            parent[some = edge->to] = e;
-    }
-    return keep_parents(s, parent, some, diag);
+    for (int i = 0; i < s->hop_count; i++)
+        if (s->hops[i].height == 0 && left[tail_of(s, i)] > 0 && left[s->hops[i].to] > 0)
+            parent[some = s->hops[i].to] = i;
+    for (int i = 0; i < s->kept; i++)
+        some = tail_of(s, parent[some]);
+    int v = some;
+    do {
+        hops[s->kept - ++length] = parent[v];
+        v = tail_of(s, parent[v]);
+    } while (v != some);
+    return keep_hops(s, RATIO_DEADLOCK, hops + s->kept - length, length, diag);
 }
 
 /* Tails before heads, written from the end. */
 static enum status order_nodes(struct solver *s, struct diag *diag)
 {
-    int *left = s->flat_in;
-    s->order = ARENA_ARRAY(&s->arena, (size_t)s->nodes, int);
+    int *left = s->flat_in, kept = 0, count = 0;
+    for (int v = 0; v < s->nodes; v++)
+        kept += is_root(s, v);
+    s->order = ARENA_ARRAY(&s->arena, (size_t)kept, int);
     if (!s->order)
         return diag_no_memory(diag);
-    int *queue = s->order + s->nodes; /* the k-th in it is queue[-1 - k] */
-    int count = 0;
+    int *queue = s->order + kept; /* the k-th in it is queue[-1 - k] */
     for (int v = 0; v < s->nodes; v++)
-        if (left[v] == 0)
+        if (left[v] == 0 && is_root(s, v))
             queue[-1 - count++] = v;
     for (int next = 0; next < count; next++) {
         const int v = queue[-1 - next], end = s->first[v + 1];
         for (int i = s->first[v]; i < end; i++) {
-            const struct ratio_edge *edge = &s->edges[s->out[i]];
-            if (edge->height == 0 && --left[edge->to] == 0)
-                queue[-1 - count++] = edge->to;
+            const struct hop *hop = &s->hops[i];
+            if (hop->height == 0 && --left[hop->to] == 0)
+                queue[-1 - count++] = hop->to;
         }
     }
-    return count == s->nodes ? STATUS_OK : keep_flat_cycle(s, left, diag);
+    s->kept = kept;
+    return count == kept ? STATUS_OK : keep_flat_cycle(s, left, diag);
 }
 
 /* ---- policy iteration ------------------------------------------------------------------------ */
@@ -258,16 +386,16 @@ static enum status order_nodes(struct solver *s, struct diag *diag)
 static void choose_first(struct solver *s)
 {
     int64_t *values = s->narrow;
-    for (int i = 0; i < s->nodes; i++) {
+    for (int i = 0; i < s->kept; i++) {
         const int v = s->order[i], end = s->first[v + 1];
         int64_t longest_ns = -s->weight_sum_ns - 1;
         int choice = NONE;
         for (int k = s->first[v]; k < end; k++) {
-            const struct ratio_edge *edge = &s->edges[s->out[k]];
-            int64_t ns = edge->weight_ns + (edge->height == 0 ? values[edge->to] : 0);
+            const struct hop *hop = &s->hops[k];
+            int64_t ns = hop->weight_ns + (hop->height == 0 ? values[hop->to] : 0);
             if (choice != NONE && ns <= longest_ns)
                 continue;
-            choice = s->out[k];
+            choice = k;
             longest_ns = ns;
         }
         s->policy[v] = choice;
@@ -275,19 +403,19 @@ static void choose_first(struct solver *s)
     }
 }
 
-/* From v along the policy and back to v: the edges, unless only their sums are wanted. */
-static int add_up(const struct solver *s, int v, int *edges, int64_t *weight_ns, int64_t *height)
+/* From v along the policy and back to v: the hops, unless only their sums are wanted. */
+static int add_up(const struct solver *s, int v, int *hops, int64_t *weight_ns, int64_t *height)
 {
     int length = 0, at = v;
     *weight_ns = *height = 0;
     do {
-        const struct ratio_edge *edge = &s->edges[s->policy[at]];
-        if (edges)
-            edges[length] = s->policy[at];
+        const struct hop *hop = &s->hops[s->policy[at]];
+        if (hops)
+            hops[length] = s->policy[at];
         length++;
-        *weight_ns += edge->weight_ns;
-        *height += edge->height;
-        at = edge->to;
+        *weight_ns += hop->weight_ns;
+        *height += hop->height;
+        at = hop->to;
     } while (at != v);
     return length;
 }
@@ -308,11 +436,11 @@ static bool try_cycles(struct solver *s)
 {
     bool found = false;
     int before = s->stamp;
-    for (int start = s->nodes - 1; start >= 0; start--) {
-        int v = start, walk = ++s->stamp;
+    for (int i = s->kept - 1; i >= 0; i--) {
+        int v = s->order[i], walk = ++s->stamp;
         while (s->seen[v] <= before && s->policy[v] != NONE) {
             s->seen[v] = walk;
-            v = s->edges[s->policy[v]].to;
+            v = s->hops[s->policy[v]].to;
         }
         if (s->seen[v] == walk && s->policy[v] != NONE) {
             try_cycle(s, v);
@@ -350,7 +478,6 @@ static enum status make_tables(struct solver *s, struct diag *diag)
     const size_t nodes = (size_t)s->nodes;
     s->policy = ARENA_ARRAY(&s->arena, nodes, int);
     s->seen = ARENA_ARRAY(&s->arena, nodes, int);
-    s->stack = ARENA_ARRAY(&s->arena, nodes, int);
     s->best.cycle = ARENA_ARRAY(&s->arena, nodes, int);
     s->narrow = ARENA_ARRAY(&s->arena, nodes, int64_t);
     if (!is_narrow(s, s->weight_sum_ns + 1, s->height_sum + 1))
@@ -381,7 +508,7 @@ static enum status iterate(struct solver *s, struct diag *diag)
     s->best.weight_ns = -s->weight_sum_ns - 1; /* less than the ratio of any cycle */
     s->best.height = 1;
     improve(s);
-    return s->best.length ? keep_cycle(s, RATIO_FOUND, s->best.cycle, s->best.length, diag)
+    return s->best.length ? keep_hops(s, RATIO_FOUND, s->best.cycle, s->best.length, diag)
                           : STATUS_OK;
 }
 
@@ -390,24 +517,29 @@ static enum status iterate(struct solver *s, struct diag *diag)
 static enum status read_edges(struct solver *s, struct diag *diag)
 {
     const struct ratio_graph *graph = s->graph;
-    s->first = ARENA_ARRAY(&s->arena, (size_t)s->nodes + 2, int);
-    if (!s->first)
+    s->in_count = ARENA_ARRAY(&s->arena, (size_t)s->nodes, int);
+    s->in_edge = ARENA_ARRAY(&s->arena, (size_t)s->nodes, int);
+    if (s->arena.failed)
         return diag_no_memory(diag);
-    wide weight_ns = 0;
-    int64_t height = 0; /* no overflow: both factors have 31 bits */
+    uint64_t weight_ns = 0;
+    int64_t height = 0, sum = 0; /* no overflow: both factors have 31 bits */
+    bool huge = false;
     for (int e = 0; e < graph->edge_count; e++) {
         const struct ratio_edge *edge = &graph->edges[e];
-        weight_ns += edge->weight_ns < 0 ? -(wide)edge->weight_ns : edge->weight_ns;
+        weight_ns += edge->weight_ns < 0 ? -(uint64_t)edge->weight_ns : (uint64_t)edge->weight_ns;
+        huge |= weight_ns >= (uint64_t)SUM_LIMIT;
         height += edge->height < 0 ? -(int64_t)edge->height : edge->height;
-        s->negative |= edge->height < 0;
-        s->first[edge->from]++;
+        sum += edge->height;
+        s->in_count[edge->to]++;
+        s->in_edge[edge->to] = e;
     }
-    if (weight_ns >= SUM_LIMIT || height >= SUM_LIMIT)
+    if (huge || height >= SUM_LIMIT)
         return diag_error(diag, STATUS_LIMIT,
                           "the durations of one iteration add up to more than 146 years: "
                           "too much for an exact steady state");
     s->weight_sum_ns = (int64_t)weight_ns;
-    s->height_sum = (int64_t)height;
+    s->height_sum = height;
+    s->negative = sum < height;
     return STATUS_OK;
 }
 
@@ -418,7 +550,9 @@ static enum status solve(struct solver *s, struct diag *diag)
         status = lift_heights(s, diag);
     if (status != STATUS_OK || s->result.kind == RATIO_DEADLOCK)
         return status;
-    status = sort_edges(s, diag);
+    status = contract(s, diag);
+    if (status == STATUS_OK)
+        status = sort_edges(s, diag);
     if (status == STATUS_OK)
         status = order_nodes(s, diag);
     if (status != STATUS_OK || s->result.kind == RATIO_DEADLOCK)

@@ -242,11 +242,11 @@ static void test_report(void)
     "  Work: {stage: 1, time: 2ms, host_time: 10us}\n"                                             \
     "  Back: {stage: 1, time: 1ms, host_time: 10us}\n"
     static const char good[] = TWO_STREAMS "intra_iter_deps: [[Work, Copy], [Back, Work]]\n";
-    check_report(
-        good, DRIVER_CLOCK,
-        "\"steady_exact_ns\":3010000,\"steady_exact_ratio\":[3010000,1],"
-        "\"steady_exact_way\":\"event_graph\",\"steady_exact_why\":null,\"critical_cycle\":[\"Work\",\"Back\"],\"critical_parts\":[{",
-        "exact       3.01 ms, limited by driver -> launch of Work -> Work -> Back");
+    check_report(good, DRIVER_CLOCK,
+                 "\"steady_exact_ns\":3010000,\"steady_exact_ratio\":[3010000,1],"
+                 "\"steady_exact_way\":\"event_graph\",\"steady_exact_why\":null,\"critical_"
+                 "cycle\":[\"Work\",\"Back\"],\"critical_parts\":[{",
+                 "exact       3.01 ms, limited by driver -> launch of Work -> Work -> Back");
     check_report(good, DRIVER_DATAFLOW,
                  "\"steady_exact_ns\":3000000,\"steady_exact_ratio\":[3000000,1],"
                  "\"steady_exact_way\":\"run\",\"steady_exact_why\":null,"
@@ -290,12 +290,12 @@ static double now_us(void)
 }
 
 /* A pipeline of `tasks` tasks on 8 streams, in 4 stages, as an event graph. */
-static char *big_plan(int tasks)
+static char *big_plan(int tasks, uint64_t seed)
 {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    struct random_stream luck = luck_of(1, "speed");
+    struct random_stream luck = luck_of(seed, "speed");
     if (!out)
         return NULL;
     fprintf(out, "swplan: 1\nschedule:\n");
@@ -314,6 +314,16 @@ static char *big_plan(int tasks)
     return text;
 }
 
+/* Without the edges that a steady state does not have: as steady_find asks. */
+static int drop_spare_edges(struct event_graph *graph)
+{
+    int kept = 0;
+    for (int e = 0; e < graph->edge_count; e++)
+        if (graph->links[e].lane != EVENT_SPARE)
+            graph->edges[kept++] = graph->edges[e];
+    return kept;
+}
+
 /* The best of several times, which is what the machine can do. */
 static void time_it(const struct program *program, const struct timing *timing)
 {
@@ -327,27 +337,28 @@ static void time_it(const struct program *program, const struct timing *timing)
         if (event_graph_build(program, timing, false, &graph, &diag) != STATUS_OK)
             return;
         double built = now_us();
-        const struct ratio_graph plain = {graph.event_count, graph.edge_count, graph.edges};
+        const struct ratio_graph plain = {graph.event_count, drop_spare_edges(&graph), graph.edges};
+        double start_us = now_us();
         if (cycle_ratio_find(&plain, &ratio, &diag) == STATUS_OK) {
-            solve_us = fmin(solve_us, now_us() - built);
+            solve_us = fmin(solve_us, now_us() - start_us);
             build_us = fmin(build_us, built - start);
             rounds = ratio.rounds;
             cycle_ratio_fini(&ratio);
         }
         events = graph.event_count;
-        edges = graph.edge_count;
+        edges = plain.edge_count;
         event_graph_fini(&graph);
     }
     tap_note("%d tasks: %d events and %d edges in %.0f us, the cycle in %.0f us (%d rounds)",
              program->tasks, events, edges, build_us, solve_us, rounds);
 }
 
-static void test_speed(void)
+static void time_plan(uint64_t seed)
 {
     struct plan plan;
     struct program *program;
     struct timing timing;
-    char *text = big_plan(1000);
+    char *text = big_plan(1000, seed);
     const struct program_options options = {.driver = DRIVER_CLOCK, .iterations = 10};
     if (!text || plan_parse("big.yaml", text, strlen(text), &plan, &diag) != STATUS_OK) {
         tap_ok(0, "the big plan is good");
@@ -363,6 +374,13 @@ static void test_speed(void)
     }
     plan_fini(&plan);
     free(text);
+}
+
+/* In the first the first policy is the best, in the others it is not. */
+static void tell_times(void)
+{
+    for (uint64_t seed = 1; seed <= 6; seed++)
+        time_plan(seed);
 }
 
 /* ---- against the simulator ------------------------------------------------------------------- */
@@ -606,6 +624,10 @@ static void test_slack(void)
 int main(void)
 {
     diag_init(&diag);
+    if (getenv("SWSIM_TIME_ONLY")) {
+        tell_times();
+        return 0;
+    }
     test_by_hand();
     test_report();
     test_random_graphs();
@@ -616,7 +638,7 @@ int main(void)
     test_random_plans("random", wild_plan);
     test_random_plans("tame random", tame_plan);
     test_slack();
-    test_speed();
+    tell_times();
     diag_fini(&diag);
     return tap_done();
 }
