@@ -224,24 +224,23 @@ static enum status prove(struct tune *tune, enum driver driver, bool *proved)
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
-/* The exact steady state of a plan; kind UNKNOWN where it has none or durations vary. */
-static enum status find_steady(const struct plan *plan, enum driver driver, struct steady *out,
-                               struct diag *diag)
+/* The exact steady state of a plan, found in one of the ways up to `last`; kind UNKNOWN where that finds
+   none or durations vary. */
+static enum status find_steady(const struct plan *plan, enum driver driver, enum steady_way last,
+                               struct steady *out, struct diag *diag)
 {
     const struct program_options options = {
         .driver = driver, .iterations = ITERATIONS, .no_knowledge = true};
     struct program *program;
     struct timing timing;
     *out = (struct steady){.kind = STEADY_UNKNOWN};
-    if (driver != DRIVER_CLOCK)
-        return STATUS_OK;
     enum status status = program_build(plan, &options, &program, diag);
     if (status != STATUS_OK)
         return status;
     status = timing_init(&timing, program, NULL, 0, diag);
     if (status == STATUS_OK) {
         if (!timing.varies)
-            status = steady_find(program, &timing, out, diag);
+            status = steady_find_by(program, &timing, last, out, diag);
         timing_fini(&timing);
     }
     program_close(program);
@@ -268,10 +267,10 @@ static enum status simulate_period(const struct plan *plan, const struct tune_op
 
 /* The time of an iteration, NAN if it never ends, or is not exact and has to be. */
 static enum status find_period(const struct plan *plan, const struct tune_options *options,
-                               bool only_exact, struct steady *steady, double *out_ns,
-                               struct diag *diag)
+                               enum steady_way last, bool only_exact, struct steady *steady,
+                               double *out_ns, struct diag *diag)
 {
-    enum status status = find_steady(plan, options->driver, steady, diag);
+    enum status status = find_steady(plan, options->driver, last, steady, diag);
     *out_ns = NAN;
     if (status == STATUS_OK && steady->kind == STEADY_EXACT)
         *out_ns = (double)steady->num_ns / (double)steady->den;
@@ -288,7 +287,7 @@ static enum status predict_work(struct tune *tune, double *out_ps)
     double ns = NAN;
     diag_init(&unused);
     enum status status =
-        find_period(&tune->work, tune->options, tune->exact, &steady, &ns, &unused);
+        find_period(&tune->work, tune->options, tune->way, tune->exact, &steady, &ns, &unused);
     if (status == STATUS_OK)
         steady_fini(&steady);
     diag_fini(&unused);
@@ -482,10 +481,13 @@ static enum status measure_given(struct tune *tune, struct diag *diag)
     tune->iteration_bytes = program->iteration_bytes;
     tune->shared_bytes = program->shared_bytes;
     program_close(program);
-    status = find_period(&tune->given, tune->options, false, &steady, &period_ns, diag);
+    status =
+        find_period(&tune->given, tune->options, STEADY_BY_RUN, false, &steady, &period_ns, diag);
     if (status != STATUS_OK)
         return status;
     tune->exact = steady.kind != STEADY_UNKNOWN && !sharing_asked(&tune->given);
+    tune->way = steady.kind == STEADY_EXACT && steady.way != STEADY_BY_RUN ? STEADY_BY_CAUSES
+                                                                           : STEADY_BY_RUN;
     steady_fini(&steady);
     if (!tune->exact && period_ns > 0)
         tune->quantum_ps = QUANTUM * period_ns * 1e3;
@@ -607,7 +609,8 @@ static enum status judge_result(struct tune *tune, struct tune_result *out, stru
         return status;
     out->verdict = report.verdict;
     verify_fini(&report);
-    return find_period(&out->plan, tune->options, tune->exact, &out->steady, &out->period_ns, diag);
+    return find_period(&out->plan, tune->options, tune->way, tune->exact, &out->steady,
+                       &out->period_ns, diag);
 }
 
 enum status tune_examine(struct tune *tune, const int *cells, struct tune_result *out,

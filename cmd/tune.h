@@ -17,10 +17,11 @@
  *            memory budget.
  * proved     by the ordinary checker, every property, for any number of iterations. If the given plan is
  *            proved under the other driver as well, the candidate has to be.
- * predicted  the exact period (Howard's algorithm on the event graph) where there is one; otherwise, under
- *            data-flow or jitter, the mean of a short simulation, the same luck for all. Where the
- *            given plan has an exact period a candidate without one is dropped: two threads that fill
- *            one stream in no fixed order.
+ * predicted  the exact period (event_graph.h: by a graph, or of a run that repeats itself) where there is
+ *            one; otherwise, with jitter or shared devices, the mean of a short simulation, the same luck for
+ *            all. Where the given plan has an exact period a candidate without one is dropped; and where
+ *            it does what it does in an order that no timing changes, a candidate has to, too: there two
+ *            threads would fill one stream as luck has it.
  * same view  it computes the same: tune_view.h.
  *
  * The search (tune_search.c) is local: starts made by cutting the order within an iteration into
@@ -107,6 +108,7 @@ struct tune {
     bool has_other;       /* the given plan is proved under the other driver, too */
     enum verdict verdict; /* of the given plan under this driver */
     bool exact;           /* periods are exact */
+    enum steady_way way;  /* and found in one of the ways up to this */
     bool has_view;
     uint64_t view;
     uint64_t states; /* limit of the checker for a candidate */

@@ -116,6 +116,10 @@ struct steady {
 /* Failures as for event_graph_build and cycle_ratio_find; *out is set on success only. */
 enum status steady_find(const struct program *program, const struct timing *timing,
                         struct steady *out, struct diag *diag);
+/* The same in the first of the ways up to `last` that finds one: an UNKNOWN one says why the last that
+   was tried finds none. */
+enum status steady_find_by(const struct program *program, const struct timing *timing,
+                           enum steady_way last, struct steady *out, struct diag *diag);
 /* The same of a graph that was found one way or the other. */
 enum status steady_of_graph(const struct event_graph *graph, enum steady_way way,
                             struct steady *out, struct diag *diag);

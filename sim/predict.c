@@ -15,9 +15,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/causal_graph.h"
-#include "sim/orbit.h"
-
 static double seconds_now(clockid_t clock)
 {
     struct timespec now;
@@ -582,29 +579,6 @@ static void find_penalty(struct prediction *prediction)
     prediction->jitter_penalty = prediction->iteration.mean / exact_ns - 1;
 }
 
-static enum status find_by_causes(struct prediction *prediction, struct diag *diag)
-{
-    struct event_graph graph = {0};
-    enum status status = causal_graph_build(prediction->program, &prediction->timing, &graph, diag);
-    if (status == STATUS_OK)
-        status = steady_of_graph(&graph, STEADY_BY_CAUSES, &prediction->steady, diag);
-    event_graph_fini(&graph);
-    return status;
-}
-
-/* By the event graph where there is one, else by a run that comes to repeat itself. */
-static enum status find_steady(struct prediction *prediction, struct diag *diag)
-{
-    const struct program *p = prediction->program;
-    struct steady *steady = &prediction->steady;
-    enum status status = steady_find(p, &prediction->timing, steady, diag);
-    if (status == STATUS_OK && steady->kind == STEADY_UNKNOWN && p->tasks)
-        status = find_by_causes(prediction, diag);
-    if (status == STATUS_OK && steady->kind == STEADY_UNKNOWN && p->tasks)
-        status = orbit_find(p, &prediction->timing, steady, diag);
-    return status;
-}
-
 static enum status predict_into(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)
 {
@@ -626,7 +600,8 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     if (options->spread && options->spread->rank > 0)
         return status;
     if (status == STATUS_OK)
-        status = find_steady(prediction, diag);
+        status = steady_find_by(prediction->program, &prediction->timing, STEADY_BY_RUN,
+                                &prediction->steady, diag);
     if (status == STATUS_OK && options->exposed != EXPOSED_NEVER)
         status = slack_find(prediction->program, &prediction->timing, &prediction->steady,
                             &prediction->slack_ns, diag);

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim/causal_graph.h"
 #include "sim/event_graph.h"
+#include "sim/orbit.h"
 
 static int64_t common_divisor(int64_t a, int64_t b)
 {
@@ -127,6 +129,31 @@ enum status steady_find(const struct program *program, const struct timing *timi
         return status;
     status = steady_of_graph(&graph, STEADY_BY_GRAPH, out, diag);
     event_graph_fini(&graph);
+    return status;
+}
+
+static enum status find_by_causes(const struct program *program, const struct timing *timing,
+                                  struct steady *out, struct diag *diag)
+{
+    struct event_graph graph;
+    enum status status = causal_graph_build(program, timing, &graph, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = steady_of_graph(&graph, STEADY_BY_CAUSES, out, diag);
+    event_graph_fini(&graph);
+    return status;
+}
+
+enum status steady_find_by(const struct program *program, const struct timing *timing,
+                           enum steady_way last, struct steady *out, struct diag *diag)
+{
+    enum status status = steady_find(program, timing, out, diag);
+    if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && last >= STEADY_BY_CAUSES &&
+        program->tasks)
+        status = find_by_causes(program, timing, out, diag);
+    if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && last >= STEADY_BY_RUN &&
+        program->tasks)
+        status = orbit_find(program, timing, out, diag);
     return status;
 }
 
