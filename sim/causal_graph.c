@@ -166,11 +166,10 @@ static int next_agent(const struct causes *causes, int patient, int *at)
     const struct program *p = causes_program(causes);
     for (int k = 0; k < p->agent_count; k++) {
         *at = (*at + 1) % p->agent_count;
-        if (*at != patient && takes_part(p, *at) &&
-            machine_agent_enabled(p, causes_state(causes), *at))
+        if (*at != patient && causes_can_step(causes, *at))
             return *at;
     }
-    return machine_agent_enabled(p, causes_state(causes), patient) ? patient : NONE;
+    return causes_can_step(causes, patient) ? patient : NONE;
 }
 
 static bool over(const struct builder *b, const struct state *state)

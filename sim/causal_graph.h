@@ -16,6 +16,16 @@
  *
  * Iterations in the middle of a run all look alike, so an edge's height is the difference of two of them.
  * Steps are events that begin when they are possible and end when they are taken.
+ *
+ * The recurrence cannot run on this graph in place of the symbolic walk's (event_graph.c). It would need,
+ * beside the edges, four things that runs of the middle do not show:
+ *   - which edges do not exist before iteration 0 and after the last, and which others take their place
+ *     there (EVENT_SPARE): runs of the fill and of the drain, compared with the middle;
+ *   - the FIFO an edge is the order of (`lane`), since who is missing there gives way to the one before;
+ *   - for each piece of a stream's work the reasons for its being idle, in the order in which they pass, for
+ *     any durations; causes.h says only the last one, and for one order of steps;
+ *   - events counted by the period of their clock, where these are counted by iteration.
+ * The third is most of the walk again. So both stay: the walk for speed, this for plans it cannot walk.
  */
 #ifndef SWSIM_CAUSAL_GRAPH_H
 #define SWSIM_CAUSAL_GRAPH_H

@@ -11,8 +11,8 @@
  *
  * So from any step the steps it owes itself to lead back to the beginning without a gap.
  *
- * Steps are numbered from 0; the oldest may be forgotten. Every agent is asked after every step, so this
- * is for explaining a run and for short runs.
+ * Steps are numbered from 0; the oldest may be forgotten. After a step only those are asked whom it may have
+ * concerned (causes.c), so a step costs about what it does in the machine, twice with reasons.
  */
 #ifndef SWSIM_CAUSES_H
 #define SWSIM_CAUSES_H
@@ -50,6 +50,8 @@ void causes_forget(struct causes *causes, int64_t before);
    happens-before knowledge. */
 const struct state *causes_state(const struct causes *causes);
 const struct program *causes_program(const struct causes *causes);
+/* Can a thread, stream or communicator step? No other agent can, as far as this goes. */
+bool causes_can_step(const struct causes *causes, int agent);
 /* Since when has the agent been able to step? For a stream in a callback: since it began. -1: it
    cannot. */
 int64_t causes_enabled_since(const struct causes *causes, int agent);
