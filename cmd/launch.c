@@ -111,7 +111,8 @@ static void be_rank(struct hub *hub, int rank, pid_t parent, const struct plan *
 {
     struct rendezvous *rendezvous = NULL;
     struct diag diag;
-    char name[16]; /* what the kernel keeps */
+    char name
+        [sizeof "rank -2147483648"]; /* the kernel keeps fifteen characters, enough for all ranks there are */
     prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
     if (getppid() != parent)
         _exit(status_exit_code(STATUS_SYSTEM));

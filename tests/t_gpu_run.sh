@@ -1,13 +1,14 @@
 #!/bin/sh
 # tests/gpu/run.sh, tried out on emulated CUDA, so that it works on the day a GPU is there: every row, and so
-# every TorchRec plan under both drivers, pipeline-parallel plans, two and four ranks, a killed rank.
+# every TorchRec plan under both drivers, pipeline-parallel plans, two and four ranks, a killed rank, overhead,
+# what a trace costs, predictions.
 set -u
 : "${srcdir:=.}"
 . "$srcdir/tests/tap.sh"
 build=$PWD
 unset SWSIM_NCCL
 
-if [ ! -x tests/swrun_emulated ] || [ ! -x swsim ]; then
+if [ ! -x tests/swrun_emulated ] || [ ! -x tests/overhead_emulated ] || [ ! -x swsim ]; then
     skip "built without CUDA's toolkit, which the emulation is compiled against, or without swsim"
     done_testing
     exit
@@ -32,27 +33,69 @@ check "every TorchRec plan under both drivers" sh -c '
         name=$(basename "$plan" .yaml)
         case $name in *.upstream) continue ;; esac
         for kind in clock dataflow; do
-            grep -q "\"name\":\"$name $kind\",\"state\":\"ok\"" "$1" || { echo "no $name $kind"; exit 1; }
+            grep -q "\"name\":\"$name $kind\",\"status\":\"ok\"" "$1" || { echo "no $name $kind"; exit 1; }
         done
     done' sh "$json" "$srcdir"
 check "and what was predicted" grep -q '"compare":{"runs":\[{' "$json"
+check "no row failed, none without a reason was skipped" sh -c '! grep -e "\"FAILED\"" -e "\"skipped\".*\"note\":\"\"" "$1"' sh "$json"
+# figure ROW PATTERN: the row is well, and its figures match.
+figure() { grep -q "\"name\":\"$1\",\"status\":\"ok\",\"seconds\":[0-9.]*,\"figures\":{$2" "$json" || { grep "\"$1\"" "$json"; false; }; }
+check "what a task costs, and firing" figure overhead '.*"direct_ns":[0-9]*,"clock_ns":[0-9]*.*"fire_other_ns":[0-9]'
+check "what a trace costs" figure "what a trace costs" '"iterations":{"bare_ns":[0-9]*,"kept_ns":[0-9]*.*"tasks":{"bare_ns"'
+check "how far predictions are off" figure "predicted against measured" '"runs":[0-9]*,"median_error":[0-9.]*,"worst_error":[0-9]'
+check "and the table says so" grep -q '^predicted against measured .*median error [0-9.]*%, worst [0-9.]*%, of [0-9]* runs' "$dir/table"
+check "the host" grep -q '"cpu":"[^"]*","cores":[1-9][0-9]*,"commit":"[^"]*","date":"20' "$json"
 if command -v python3 >/dev/null; then
-    check "it is JSON" python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$json"
+    check "it is JSON, of the form we say" python3 -c '
+import json, sys
+result = json.load(open(sys.argv[1]))
+for key in ("gpu", "driver", "cuda", "nccl", "date", "cpu", "cores", "commit", "passed", "seconds", "compare"):
+    assert key in result, key
+for row in result["rows"]:
+    assert sorted(row) == ["figures", "name", "note", "seconds", "status"], row
+    assert row["figures"] is None or isinstance(row["figures"], dict), row
+names = [row["name"] for row in result["rows"]]
+assert len(names) == len(set(names)), "a name twice"' "$json"
 else
     skip "no python3 to parse it with"
 fi
 check "emulated results go nowhere under doc/" sh -c '
     SWSIM_GPU_EMULATED=1 OUT="$1/doc/measurements" "$1/tests/gpu/run.sh" "$2" >"$3/out" 2>&1
     test $? -eq 1 && grep -q "nothing under doc" "$3/out"' sh "$srcdir" "$build" "$dir"
+
+# A suite that fails: the other rows go on, and what it said is kept.
+mkdir -p "$dir/broken/tests"
+ln -s "$build/swsim" "$dir/broken/swsim"
+ln -s "$build/tests/swrun_emulated" "$build/tests/overhead_emulated" "$dir/broken/tests/"
+printf '#!/bin/sh\necho broken here\nexit 5\n' >"$dir/broken/tests/t_device_emulated"
+chmod +x "$dir/broken/tests/t_device_emulated"
+check "a row that fails fails the whole" prints 1 '^device conformance *FAILED .*exit status 5' \
+    env SWSIM_GPU_EMULATED=1 OUT="$dir/broken/out" ROWS='@(device*|overhead)' "$srcdir/tests/gpu/run.sh" "$dir/broken"
+check "but not the others" grep -q '^overhead  *ok' "$dir/out"
+check "its output is kept" grep -qx 'broken here' "$dir"/broken/out/*.logs/device-conformance.log
+check "the JSON says so" grep -q '"passed":false' "$dir"/broken/out/*.json
+check "a row without time fails" prints 1 '^overhead *FAILED .*no time left' \
+    env SWSIM_GPU_EMULATED=1 OUT="$dir/late" ROWS=overhead SECONDS_AT_MOST=0 "$srcdir/tests/gpu/run.sh" "$build"
+check "rows that there are not" prints 1 "no row matches ROWS='nothing'" \
+    env SWSIM_GPU_EMULATED=1 OUT="$dir/late" ROWS=nothing "$srcdir/tests/gpu/run.sh" "$build"
+
+# The pack in an empty place, with nothing in the environment.
 if [ -n "${SWSIM_LONG:-}" ] && [ -w "$srcdir" ]; then
+    mkdir "$dir/empty"
     check "what is carried to a GPU is built" prints 0 'packed: ' "$srcdir/tests/gpu/pack.sh" "$dir/pack"
     check "and is small" sh -c 'test "$(du -sk "$1" | cut -f 1)" -lt 40960' sh "$dir/pack"
-    check "and runs" prints 0 '"legal":true' env -i "$dir/pack/swrun" -n 5 --json "$srcdir/plans/examples/hello.yaml"
+    mv "$dir/pack" "$dir/empty/carried"
+    carried() { (cd "$dir/empty" && env -i "$@"); }
+    check "and runs" prints 0 '"legal":true' carried carried/swrun -n 5 --json carried/plans/examples/hello.yaml
+    check "the whole, emulated, from there" prints 0 'passed in .*EMULATED CUDA, not a GPU' \
+        carried SWSIM_GPU_EMULATED=1 OUT="$dir/empty/out" carried/tests/gpu/run.sh
+    command -v nvidia-smi >/dev/null ||
+        check "without a GPU nothing is run there" exits 77 carried carried/tests/gpu/run.sh
 else
     skip "tests/gpu/pack.sh: only with SWSIM_LONG=1"
 fi
 if ! command -v nvidia-smi >/dev/null; then
-    check "without a GPU nothing is run" exits 77 "$srcdir/tests/gpu/run.sh" "$build"
+    check "without a GPU nothing is run" prints 77 'no CUDA driver or GPU: .*nothing was run' "$srcdir/tests/gpu/run.sh" "$build"
 else
     skip "there may be a GPU here"
 fi

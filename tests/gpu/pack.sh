@@ -1,12 +1,18 @@
 #!/bin/sh
 # pack.sh - what tests/gpu/run.sh needs, in a folder to carry to a machine with a GPU (`make gpu-pack`).
 #
-#     tests/gpu/pack.sh [PACK]        PACK: the folder (default gpu-pack/), laid out as a build folder
+#     tests/gpu/pack.sh [PACK]        PACK: the folder (default gpu-pack/)
 #
-# swrun, swsim and the device suite, linked so that they need nothing there but the C library, of this
-# machine's version or newer: CUDA's runtime, SQLite, libyaml and libstdc++ are inside. Opened when needed,
-# and looked for there: the driver (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), and
-# Graphviz for pictures, which run.sh does not draw. CUDA is needed here, a GPU is not.
+#     PACK/swrun swsim tests/t_device tests/bench/overhead            for the GPU
+#          tests/swrun_emulated t_device_emulated overhead_emulated   to try it out without one
+#          tests/cuda_emulation/libnccl.so.2
+#          tests/gpu/run.sh tests/bench/ plans/ commit                what they are run with, and of what
+#
+# The folder is all there is to carry: `PACK/tests/gpu/run.sh` there, with SWSIM_GPU_EMULATED=1 also here. The
+# programs are linked so that they need nothing but the C library, of this machine's version or newer: CUDA's
+# runtime, SQLite, libyaml and libstdc++ are inside. Opened when needed, and looked for there: the driver
+# (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), and Graphviz for pictures, which run.sh
+# does not draw. CUDA is needed here, a GPU is not.
 set -eu
 cd "$(dirname "$0")/../.."
 top=$PWD
@@ -37,13 +43,26 @@ cd "$work"
 "$top/configure" -q --with-cuda YAML_LIBS="$yaml" SQLITE_LIBS="$sqlite -lm -ldl -lpthread" ${NVCC_GENCODE:+NVCC_GENCODE="$NVCC_GENCODE"}
 cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
-make -s CUDA_LIBS="$cudart $stdcxx -lrt -lpthread -ldl" LDFLAGS="-static-libgcc -s" swrun swsim tests/t_device
-mkdir -p "$pack/tests"
-cp swrun swsim "$pack/"
-cp tests/t_device "$pack/tests/"
 
-for program in swrun swsim tests/t_device; do
-    extra=$(ldd "$pack/$program" | grep -Ev 'linux-vdso|ld-linux|lib(c|m|dl|rt|pthread)\.so' || true)
-    [ -z "$extra" ] || { echo "pack.sh: $program still needs $extra" >&2; exit 1; }
+programs="swrun swsim tests/t_device tests/bench/overhead"
+emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated"
+plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
+system="-lrt -lpthread -ldl"
+make -s CUDA_LIBS="$cudart $stdcxx $system" LDFLAGS="-static-libgcc -s" emulated_stdcxx="$stdcxx $system" \
+    $programs $emulated $plugin
+for file in $programs $emulated $plugin; do
+    mkdir -p "$pack/$(dirname "$file")"
+    cp "$file" "$pack/$file"
+    extra=$(ldd "$file" | grep -Ev 'linux-vdso|ld-linux|lib(c|m|dl|rt|pthread)\.so|statically linked' || true)
+    [ -z "$extra" ] || { echo "pack.sh: $file still needs $extra" >&2; exit 1; }
 done
+
+cd "$top"
+mkdir -p "$pack/tests/gpu" "$pack/tests/bench" "$pack/plans/torchrec" "$pack/plans/examples"
+cp tests/gpu/run.sh "$pack/tests/gpu/"
+cp tests/bench/*.sh "$pack/tests/bench/"
+for file in tests/bench/*.yaml; do [ ! -e "$file" ] || cp "$file" "$pack/tests/bench/"; done
+cp plans/torchrec/*.yaml "$pack/plans/torchrec/"
+cp plans/examples/*.yaml "$pack/plans/examples/"
+git describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"
 echo "packed: $pack, $(du -sk "$pack" | cut -f 1) KiB, for glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or newer"

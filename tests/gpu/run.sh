@@ -1,52 +1,61 @@
 #!/bin/bash
 # run.sh - everything that needs a GPU, once, in under eight minutes: prints one table, writes it as JSON.
 #
-#     tests/gpu/run.sh [BUILD]    BUILD: programs, from `make` or tests/gpu/pack.sh (default gpu-pack/ where
-#                                 there is one, else build/)
+#     tests/gpu/run.sh [BUILD]    BUILD: programs, from `make` or tests/gpu/pack.sh (default: beside tests/ in a
+#                                 pack, else gpu-pack/ where there is one, else build/)
 #
-#     OUT=DIR                     where the JSON goes (default doc/measurements/), named by date and GPU
+#     OUT=DIR                     where the JSON goes (default doc/measurements/), named by date and GPU; the
+#                                 output of rows that fail lies beside it, in a folder of that name
+#     ROWS=PATTERN                only the rows whose names match, as in ROWS='sparse_dist*'
 #     SECONDS_AT_MOST=N           for all rows together (default 460); what has not begun by then fails
 #     SWSIM_GPU_EMULATED=1        try the script out on emulated CUDA (tests/cuda_emulation): no result of a
-#                                 GPU. Table and JSON say so, and nothing is written under doc/
+#                                 GPU. Table and JSON say so, and nothing is written under doc/. With
+#                                 SWSIM_LONG=1, too, predictions for all plans and not for one
 #
 # On the machine: a driver, NCCL (in the system, or Python's nvidia/nccl), compute-sanitizer of the CUDA
 # toolkit for its row. Exit status: 0 all passed, 1 something failed, 77 no GPU here, which is said.
+#
+# A row is `ok`, `skipped`, `missed` or `FAILED`. Missed: all is right, but a figure is not what we aim at; the
+# script still passes. One row's failure stops no other.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 begun=$(date +%s)
 at_most=${SECONDS_AT_MOST:-460}
 emulated=${SWSIM_GPU_EMULATED:-}
 build=${1:-}
-[ -n "$build" ] || { [ -x gpu-pack/swrun ] && build=gpu-pack || build=build; }
+if [ -z "$build" ]; then
+    build=build
+    for place in gpu-pack .; do [ ! -x $place/swrun ] || build=$place; done
+fi
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
 # ---- what is here ----------------------------------------------------------------------------------
 
 if [ -n "$emulated" ]; then
-    swrun=$build/tests/swrun_emulated suite=$build/tests/t_device_emulated
-    gpu="emulated CUDA: not a GPU" driver=none settle=1 iterations=8
+    swrun=$build/tests/swrun_emulated suite=$build/tests/t_device_emulated overhead=$build/tests/overhead_emulated
+    settle=1 iterations=4 rounds=1 tasks=200
     predicted=plans/torchrec/sparse_dist.yaml
+    [ -z "${SWSIM_LONG:-}" ] || predicted='plans/torchrec/*.yaml'
     out=${OUT:-$dir}
     case $(realpath -m "$out")/ in
-    "$(realpath doc)"/*) echo "emulated runs write nothing under doc/"; exit 1 ;;
+    "$(realpath -m doc)"/*) echo "emulated runs write nothing under doc/"; exit 1 ;;
     esac
     echo "EMULATED CUDA: not a result of a GPU"
 else
-    swrun=$build/swrun suite=$build/tests/t_device settle=6 iterations=30
+    swrun=$build/swrun suite=$build/tests/t_device overhead=$build/tests/bench/overhead
+    settle=6 iterations=30 rounds=3 tasks=2000
     predicted='plans/torchrec/*.yaml'
     out=${OUT:-doc/measurements}
-    if ! seen=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null) || [ -z "$seen" ]; then
-        echo "no GPU here (nvidia-smi finds none): nothing was run"
-        exit 77
-    fi
-    seen=$(head -n 1 <<<"$seen")
-    gpu=${seen%, *} driver=${seen##*, }
 fi
-for program in "$swrun" "$suite" "$build/swsim"; do
-    [ -x "$program" ] || { echo "$program is not there: tests/gpu/pack.sh makes it"; exit 1; }
-done
-swrun=$(realpath "$swrun") suite=$(realpath "$suite") swsim=$(realpath "$build/swsim")
+need()
+{
+    local program
+    for program; do
+        [ -x "$program" ] || { echo "$program is not there: tests/gpu/pack.sh makes it"; exit 1; }
+    done
+}
+need "$swrun"
 
 # NCCL in a Python that swrun would not look at by itself.
 if [ -z "$emulated" ] && [ -z "${SWSIM_NCCL:-}" ]; then
@@ -55,6 +64,34 @@ if [ -z "$emulated" ] && [ -z "${SWSIM_NCCL:-}" ]; then
         export SWSIM_NCCL=$nccl_in_python
     fi
 fi
+
+# What swrun says of the GPU, or why there is none: "cuda: NAME, driver for CUDA X, CUDA runtime Y, NCCL Z".
+# Asked for twice as long as a bad day takes, since nothing else begins before it.
+timeout 120 "$swrun" --device cuda --ranks 1 --serial -n 1 --json plans/examples/hello.yaml >"$dir/probe" 2>&1
+status=$?
+if [ $status -ne 0 ]; then
+    why=$(grep -m 1 'error: ' "$dir/probe" | sed 's/^[^:]*: error: //')
+    case $why in
+    "no CUDA driver or GPU"*) echo "$why: nothing was run"; exit 77 ;;
+    esac
+    echo "the GPU here cannot be used (exit status $status): ${why:-no reason given}"
+    exit 1
+fi
+need "$suite" "$overhead" "$build/swsim"
+swrun=$(realpath "$swrun") suite=$(realpath "$suite") overhead=$(realpath "$overhead") swsim=$(realpath "$build/swsim")
+device=$(sed -n 's/.*"device_name":"\([^"]*\)".*/\1/p' "$dir/probe" | head -n 1)
+gpu=$(sed 's/^cuda: //; s/, driver for CUDA.*//' <<<"$device")
+cuda=$(sed -n 's/.*CUDA runtime \([0-9.]*\).*/\1/p' <<<"$device")
+nccl=$(sed -n 's/.*NCCL \([0-9][0-9.]*\).*/\1/p' <<<"$device")
+driver=none
+if [ -z "$emulated" ]; then
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+    [ -n "$driver" ] || driver=$(sed -n 's/.*Kernel Module *\(for x86_64 *\)\?\([0-9.]*\).*/\2/p' /proc/driver/nvidia/version 2>/dev/null)
+fi
+processor=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
+cores=$(getconf _NPROCESSORS_ONLN)
+commit=$(cat "$build/commit" 2>/dev/null || git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+
 find_tool()
 {
     command -v "$1" || ls "${CUDA_HOME:-/usr/local/cuda}/bin/$1" /usr/local/cuda*/bin/"$1" 2>/dev/null | head -n 1
@@ -62,54 +99,142 @@ find_tool()
 sanitizer=$(find_tool compute-sanitizer)
 
 # ---- rows ------------------------------------------------------------------------------------------
+#
+# The command of a row may leave three things: in $FIGURES a JSON object, in $WORDS what the table says of it,
+# and in $MISSED which aim was missed.
 
 failed=0
 rows=()
+stem=gpu-$(date +%Y-%m-%d)-$(tr -cs 'A-Za-z0-9' - <<<"$gpu" | sed 's/-*$//')
+logs=$out/$stem.logs
+rm -rf "$logs" # of a run before on this day
+mkdir -p "$out" || exit 1
+export FIGURES=$dir/figures WORDS=$dir/words MISSED=$dir/missed
 elapsed() { awk -v a="$1" -v b="$(date +%s.%N)" 'BEGIN { printf "%.3f", b - a }'; }
 left() { echo $((at_most - $(date +%s) + begun)); }
 json_text() { sed 's/\\/\\\\/g; s/"/\\"/g' <<<"$1" | tr -d '\000-\037'; }
+wanted() { [[ $1 == ${ROWS:-*} ]]; } # the right side is a pattern
 
-# say NAME STATE SECONDS [ITERATION_NS [NOTE]]: a line of the table, an object of the JSON.
+# say NAME STATUS SECONDS [NOTE]: a line of the table, an object of the JSON.
 say()
 {
-    local iteration=${4:-} note=${5:-}
-    printf '%-40s %-8s %6.1f s  %12s  %s\n' "$1" "$2" "$3" \
-        "${iteration:+$(awk -v ns="$iteration" 'BEGIN { printf "%.3f ms", ns / 1e6 }')}" "$note"
-    rows+=("{\"name\":\"$(json_text "$1")\",\"state\":\"$2\",\"seconds\":$3,\"iteration_ns\":${iteration:-null},\"note\":\"$(json_text "$note")\"}")
+    local words figures=null note=${4:-}
+    words=$(cat "$WORDS" 2>/dev/null)
+    [ ! -s "$FIGURES" ] || figures=$(cat "$FIGURES")
+    printf '%-38s %-8s %6.1f s  %s\n' "$1" "$2" "$3" "$words${words:+${note:+; }}$note"
+    rows+=("{\"name\":\"$(json_text "$1")\",\"status\":\"$2\",\"seconds\":$3,\"figures\":$figures,\"note\":\"$(json_text "$note")\"}")
     [ "$2" != FAILED ] || failed=1
+    rm -f "$FIGURES" "$WORDS" "$MISSED"
 }
-skip() { say "$1" skipped 0 "" "$2"; }
+skip() { ! wanted "$1" || say "$1" skipped 0 "$2"; }
+
+# fail NAME SECONDS WHY: what the row has printed is kept, and its end shown.
+fail()
+{
+    local log
+    log=$logs/$(tr -cs 'A-Za-z0-9_' - <<<"$1" | sed 's/-*$//').log
+    rm -f "$FIGURES" "$WORDS"
+    say "$1" FAILED "$2" "$3"
+    mkdir -p "$logs" && cp "$dir/log" "$log" && tail -n 8 "$log" | sed 's/^/    /' && echo "    all of it: $log"
+}
 
 # row BUDGET NAME COMMAND...: must exit with 0 within BUDGET seconds; its output is in $dir/log.
 row()
 {
-    local budget=$1 name=$2 start status=0 mean
+    local budget=$1 name=$2 start status=0
     shift 2
+    wanted "$name" || return 0
+    : >"$dir/log"
     if [ "$(left)" -le 0 ]; then
-        say "$name" FAILED 0 "" "no time left"
+        fail "$name" 0 "no time left"
         return
     fi
     [ "$budget" -le "$(left)" ] || budget=$(left)
     start=$(date +%s.%N)
     timeout -k 5 "$budget" "$@" >"$dir/log" 2>&1 </dev/null || status=$?
-    mean=$(sed -n 's/.*"iteration_ns":{"mean":\([0-9.]*\).*/\1/p' "$dir/log" | head -n 1)
-    [ "${mean:-0}" != 0 ] || mean= # no iterations: a host program
     case $status in
-    0) say "$name" ok "$(elapsed "$start")" "$mean" ;;
-    77) say "$name" skipped "$(elapsed "$start")" "" "$(tail -n 1 "$dir/log")" ;;
-    124 | 137) say "$name" FAILED "$(elapsed "$start")" "" "over its $budget s" ;;
-    *) say "$name" FAILED "$(elapsed "$start")" "" "exit status $status" ;;
+    0)
+        if [ -z "$emulated" ] && [ -s "$MISSED" ]; then # an emulation aims at nothing
+            say "$name" missed "$(elapsed "$start")" "$(cat "$MISSED")"
+        else
+            say "$name" ok "$(elapsed "$start")"
+        fi ;;
+    77) say "$name" skipped "$(elapsed "$start")" "$(tail -n 1 "$dir/log")" ;;
+    124 | 137) fail "$name" "$(elapsed "$start")" "over its $budget s" ;;
+    *) fail "$name" "$(elapsed "$start")" "exit status $status" ;;
     esac
-    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || tail -n 8 "$dir/log" | sed 's/^/    /'
 }
 
-# plan BUDGET NAME PLAN OPTION...: a run that is legal, and right where it has a serial run to be compared with.
-checked='
-    file=$1; shift
-    "$SWRUN" --device cuda --json --timeout 15s "$@" "$file" >"$LOG.json" || { cat "$LOG.json"; exit 1; }
-    cat "$LOG.json"
-    ! grep -q "\"legal\":false\|\"legal\":null\|\"results_match_serial\":false" "$LOG.json"'
-plan() { row "$1" "$2" env SWRUN="$swrun" LOG="$dir/run" bash -c "$checked" - "${@:3}"; }
+# ask BUDGET NAME FUNCTION [ARGUMENT...]: a row whose command is a function of ours, exported.
+ask() { row "$1" "$2" bash -c '"$@"' - "${@:3}"; }
+
+# field KEY FILE: the number behind "KEY": in a file of JSON, the first.
+field() { sed -n "s/.*\"$1\":\(-\{0,1\}[0-9][0-9.eE+-]*\).*/\1/p" "$2" | head -n 1; }
+
+# A run that is legal, and right where it has a serial run to be compared with.
+run_plan()
+{
+    local file=$1 mean
+    shift
+    "$swrun" --device cuda --json --timeout 15s "$@" "$file" >"$dir/run.json" || { cat "$dir/run.json"; return 1; }
+    cat "$dir/run.json"
+    ! grep -q '"legal":false\|"legal":null\|"results_match_serial":false' "$dir/run.json" || return 1
+    mean=$(sed -n 's/.*"iteration_ns":{"mean":\([0-9.]*\).*/\1/p' "$dir/run.json" | head -n 1)
+    [ "${mean:-0}" != 0 ] || return 0 # no iterations: a host program
+    echo "{\"iteration_ns\":$mean}" >"$FIGURES"
+    awk -v ns="$mean" 'BEGIN { printf "%.3f ms", ns / 1e6 }' >"$WORDS"
+}
+# plan BUDGET NAME PLAN OPTION...
+plan() { ask "$1" "$2" run_plan "${@:3}"; }
+
+# The conformance suite under compute-sanitizer. Some virtual machines let it see no device.
+run_sanitized()
+{
+    local status=0
+    "$sanitizer" --error-exitcode 9 "$suite" cuda alone || status=$?
+    ! grep -q 'Device not supported' "$dir/log" || { echo "compute-sanitizer: Device not supported"; return 77; }
+    return $status
+}
+
+# What the runtime costs a task beside CUDA's own calls. Aims: 1 us more a task, 2 us to fire a successor.
+run_overhead()
+{
+    "$overhead" --device=cuda --iterations="$1" --json >"$FIGURES" || return 1
+    cat "$FIGURES"
+    awk -v direct="$(field direct_ns "$FIGURES")" -v clock="$(field clock_ns "$FIGURES")" \
+        -v more="$(field overhead_ns "$FIGURES")" -v same="$(field fire_same_ns "$FIGURES")" \
+        -v other="$(field fire_other_ns "$FIGURES")" -v missed="$MISSED" 'BEGIN {
+            printf "%.2f us a task, CUDA alone %.2f; fires in %.2f us, on another thread %.2f", clock / 1e3, direct / 1e3, same / 1e3, other / 1e3
+            if (more > 1000) printf "aim: 1 us more a task. " >missed
+            if (same > 2000 || other > 2000) printf "aim: 2 us to fire" >missed }' >"$WORDS"
+}
+
+# What keeping a trace costs an iteration. Aim: less than 2% of 10 ms.
+run_trace()
+{
+    DEVICE=cuda JSON=yes SWRUN=$swrun ITERATIONS=$1 sh tests/bench/trace.sh "$2" >"$FIGURES" || return 1
+    cat "$FIGURES"
+    awk -v long="$(sed 's/.*"iterations":{\([^}]*\)}.*/\1/; s/.*"share":\([^,]*\).*/\1/' "$FIGURES")" \
+        -v short="$(sed 's/.*"tasks":{\([^}]*\)}.*/\1/; s/.*"share":\([^,]*\).*/\1/' "$FIGURES")" -v missed="$MISSED" 'BEGIN {
+            printf "%.2f%% of 10 ms, %.2f%% where tasks take 50 us", 100 * long, 100 * short
+            if (long > 0.02) printf "aim: less than 2%% of 10 ms" >missed }' >"$WORDS"
+}
+
+# Serial runs tell the profile, pipelined ones are predicted from it. Aims: median 2%, worst 5%.
+run_compare()
+{
+    DEVICE=cuda ITERATIONS=$1 RANKS=1 WORK=yes REALTIME=no QUIET=1 PLANS=$2 DB=$dir/runs.db SWSIM=$swsim SWRUN=$swrun \
+        srcdir=$PWD sh tests/bench/compare.sh || return 1
+    "$swsim" compare --json "$dir/runs.db" >"$dir/compare.json" || return 1
+    local median worst runs
+    median=$(field median_error "$dir/compare.json") worst=$(field worst_error "$dir/compare.json")
+    runs=$(grep -o '"error":' "$dir/compare.json" | wc -l)
+    [ -n "$median" ] && [ -n "$worst" ] || { echo "no errors in what swsim compare says"; return 1; }
+    echo "{\"runs\":$runs,\"median_error\":$median,\"worst_error\":$worst}" >"$FIGURES"
+    awk -v runs="$runs" -v median="$median" -v worst="$worst" -v missed="$MISSED" 'BEGIN {
+            printf "median error %.1f%%, worst %.1f%%, of %d runs", 100 * median, 100 * worst, runs
+            if (median > 0.02 || worst > 0.05) printf "aim: median 2%%, worst 5%%" >missed }' >"$WORDS"
+}
 
 # children PID: the processes it has started.
 children()
@@ -150,26 +275,17 @@ says_who_died()
     cat "$dir/killed"
     [ $status -eq 0 ] && grep -q "rank $(($1 - 1)): its process was killed by signal 9" "$dir/killed"
 }
-export -f killed_rank says_who_died children
-export swrun dir settle
+export -f children field killed_rank run_compare run_overhead run_plan run_sanitized run_trace says_who_died
+export dir overhead sanitizer settle suite swrun swsim
 
 # ---- the table -------------------------------------------------------------------------------------
 
-echo "GPU: $gpu, driver $driver"
-device=$("$swrun" --device cuda --ranks 1 --serial -n 1 --json plans/examples/hello.yaml 2>&1 |
-         sed -n 's/.*"device_name":"\([^"]*\)".*/\1/p' | head -n 1)
-echo "swrun sees: ${device:-nothing}"
-cuda=$(sed -n 's/.*CUDA runtime \([0-9.]*\).*/\1/p' <<<"$device")
-nccl=$(sed -n 's/.*NCCL \([0-9.]*\).*/\1/p' <<<"$device")
+echo "GPU: $gpu, driver $driver; host: $processor, $cores cores; commit $commit"
+echo "swrun sees: $device"
 
 row 60 "device conformance" "$suite" cuda
-if [ -n "$emulated" ]; then
-    skip "conformance under compute-sanitizer" "emulated CUDA checks addresses itself"
-elif [ -n "$sanitizer" ]; then
-    row 90 "conformance under compute-sanitizer" "$sanitizer" --error-exitcode 9 "$suite" cuda alone
-else
-    skip "conformance under compute-sanitizer" "no compute-sanitizer here"
-fi
+ask 60 "overhead" run_overhead $tasks
+ask 60 "what a trace costs" run_trace $((5 * iterations)) $rounds
 
 for file in plans/torchrec/*.yaml; do
     case $file in *.upstream.yaml) continue ;; esac
@@ -177,6 +293,7 @@ for file in plans/torchrec/*.yaml; do
         plan 20 "$(basename "$file" .yaml) $kind" "$file" --ranks 1 --driver $kind -n $iterations
     done
 done
+ask 150 "predicted against measured" run_compare $((4 * iterations)) "$predicted"
 for ranks in 2 4; do
     for kind in clock dataflow; do
         plan 40 "sparse_dist $kind, $ranks ranks" plans/torchrec/sparse_dist.yaml --ranks $ranks --driver $kind -n $iterations
@@ -185,12 +302,12 @@ done
 for schedule in gpipe 1f1b zbv; do
     for ranks in 2 4; do
         "$swsim" generate $schedule --ranks=$ranks --microbatches=8 --comms >"$dir/$schedule.yaml" 2>"$dir/log" ||
-            { say "$schedule, $ranks ranks" FAILED 0 "" "$(head -n 1 "$dir/log")"; continue; }
+            { fail "$schedule, $ranks ranks" 0 "$(head -n 1 "$dir/log")"; continue; }
         plan 40 "$schedule, $ranks ranks" "$dir/$schedule.yaml"
     done
 done
 for ranks in 2 4; do
-    row 60 "one of $ranks ranks is killed" bash -c "says_who_died $ranks"
+    ask 60 "one of $ranks ranks is killed" says_who_died $ranks
 done
 
 # Steady periods as graphs, and what a period costs where nothing is to be done.
@@ -201,31 +318,33 @@ plan 40 "sparse_dist clock, graphs, 2 ranks" plans/torchrec/sparse_dist.yaml --r
 plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
 plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
 
-# Rows to come: overhead (host time per task beside the same CUDA calls in plain C). Add them here, each with a
-# budget of its own.
-
-compare='
-    "$SRC/tests/bench/compare.sh" || exit
-    "$SWSIM" compare --json "$DB" >"$DB.json"'
-row 150 "predicted against measured" env DEVICE=cuda ITERATIONS=$((4 * iterations)) RANKS=1 WORK=yes REALTIME=no QUIET=1 PLANS="$predicted" DB="$dir/runs.db" \
-    SRC="$PWD" SWSIM="$swsim" SWRUN="$swrun" srcdir="$PWD" bash -c "$compare"
-errors=$(tail -n 1 "$dir/log")
+# The longest comes last.
+if [ -n "$emulated" ]; then
+    skip "conformance under compute-sanitizer" "emulated CUDA checks addresses itself"
+elif [ -n "$sanitizer" ]; then
+    ask 90 "conformance under compute-sanitizer" run_sanitized
+else
+    skip "conformance under compute-sanitizer" "no compute-sanitizer here"
+fi
 
 # ---- the result ------------------------------------------------------------------------------------
 
-echo "$errors"
-mkdir -p "$out"
-name=$(tr -cs 'A-Za-z0-9' - <<<"$gpu" | sed 's/-*$//')
-file=$out/gpu-$(date +%Y-%m-%d)-$name.json
+if [ ${#rows[@]} -eq 0 ]; then
+    echo "no row matches ROWS='${ROWS:-}'"
+    exit 1
+fi
+seconds=$(($(date +%s) - begun))
 {
-    printf '{"emulated":%s,"gpu":"%s","driver":"%s","cuda":"%s","nccl":"%s","device":"%s","date":"%s","passed":%s,"seconds":%d,"rows":[\n' \
+    printf '{"emulated":%s,"gpu":"%s","driver":"%s","cuda":"%s","nccl":"%s","device":"%s","cpu":"%s","cores":%d,' \
         "$([ -n "$emulated" ] && echo true || echo false)" "$(json_text "$gpu")" "$driver" "$cuda" "$nccl" \
-        "$(json_text "$device")" "$(date -u +%FT%TZ)" "$([ $failed -eq 0 ] && echo true || echo false)" $(($(date +%s) - begun))
+        "$(json_text "$device")" "$(json_text "$processor")" "$cores"
+    printf '"commit":"%s","date":"%s","rows_wanted":"%s","passed":%s,"seconds":%d,"rows":[\n' "$(json_text "$commit")" \
+        "$(date -u +%FT%TZ)" "$(json_text "${ROWS:-*}")" "$([ $failed -eq 0 ] && echo true || echo false)" $seconds
     for i in "${!rows[@]}"; do
         printf '%s%s\n' "${rows[$i]}" "$([ "$i" -lt $((${#rows[@]} - 1)) ] && echo ,)"
     done
-    printf '],"compare":%s}\n' "$(cat "$dir/runs.db.json" 2>/dev/null || echo null)"
-} >"$file"
-echo "$([ $failed -eq 0 ] && echo passed || echo FAILED) in $(($(date +%s) - begun)) s${emulated:+, on EMULATED CUDA, not a GPU}"
-echo "written: $file"
+    printf '],"compare":%s}\n' "$(cat "$dir/compare.json" 2>/dev/null || echo null)"
+} >"$out/$stem.json"
+echo "$([ $failed -eq 0 ] && echo passed || echo FAILED) in $seconds s${emulated:+, on EMULATED CUDA, not a GPU}"
+echo "written: $out/$stem.json"
 exit $failed
