@@ -54,9 +54,9 @@ void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
     diag_init(&why);
     device->nccl = calloc(1, sizeof *device->nccl);
     if (device->nccl && nccl_load(device->nccl, &why) == STATUS_OK) {
-        int version = device->nccl->version;
-        snprintf(description, size, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
-                 version % 100);
+        char version[32];
+        nccl_show_version(device->nccl->version, version, sizeof version);
+        snprintf(description, size, "NCCL %s", version);
     } else {
         free(device->nccl);
         device->nccl = NULL;

@@ -97,16 +97,34 @@ static void world_explain(struct device_world *base, struct diag *diag)
 
 /* ---- world ----------------------------------------------------------------------------------- */
 
+/* Why there is no GPU to be had. CUDA has one error for a driver that is missing and for one that is too old;
+   their versions, of CUDA as 1000 major + 10 minor, tell them apart (0: no driver). */
+static enum status no_gpu(cudaError_t error, struct diag *diag)
+{
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (driver == 0)
+        return diag_error(
+            diag, STATUS_SYSTEM,
+            "no CUDA driver or GPU: libcuda.so.1, which comes with the driver, cannot be loaded");
+    if (error == cudaErrorInsufficientDriver)
+        return diag_error(
+            diag, STATUS_SYSTEM,
+            "the CUDA driver is too old: it is for CUDA %d.%d, and this program needs one for CUDA "
+            "%d.0 or newer",
+            driver / 1000, driver % 1000 / 10, runtime / 1000);
+    return diag_error(diag, STATUS_SYSTEM, "no CUDA driver or GPU: %s",
+                      error == cudaSuccess ? "the driver shows no device"
+                                           : cudaGetErrorString(error));
+}
+
 static enum status find_gpu(int *out, struct diag *diag)
 {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     *out = count;
-    if (error == cudaSuccess && count > 0)
-        return STATUS_OK;
-    return diag_error(diag, STATUS_SYSTEM, "no CUDA driver or GPU: %s",
-                      error == cudaSuccess ? "the driver shows no device"
-                                           : cudaGetErrorString(error));
+    return error == cudaSuccess && count > 0 ? STATUS_OK : no_gpu(error, diag);
 }
 
 cudaError_t cuda_enter(const struct cuda_world *world)
@@ -316,6 +334,11 @@ static enum status prepare(struct cuda_device *device, struct diag *diag)
     if (error == cudaSuccess) {
         what = "cannot load the kernels";
         error = (cudaError_t)kernels_load();
+        if (error == cudaErrorNoKernelImageForDevice)
+            return diag_error(
+                diag, STATUS_SYSTEM,
+                "cannot load the kernels: there is no code for this GPU; built as usual they "
+                "want sm_80 or newer (NVCC_GENCODE, ./configure --help)");
     }
     if (error == cudaSuccess) {
         what = "cannot map host memory";

@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char soname[] = "libnccl.so.2";
 
 /* Where to look below the value of an environment variable, or (NULL) from the root; patterns for
-   glob. */
+   glob. Of PATH each folder counts that has a python3. */
 static const struct {
     const char *variable, *pattern;
 } places[] = {
@@ -26,53 +28,18 @@ static const struct {
     {"CONDA_PREFIX", "/lib/libnccl.so.2"},
     {"CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/nccl/lib/libnccl.so.2"},
     {"HOME", "/.local/lib/python3*/site-packages/nvidia/nccl/lib/libnccl.so.2"},
+    {"PATH", "/../lib/python3*/site-packages/nvidia/nccl/lib/libnccl.so.2"},
     {NULL, "/usr/local/lib/python3*/*-packages/nvidia/nccl/lib/libnccl.so.2"},
     {NULL, "/usr/lib/python3*/*-packages/nvidia/nccl/lib/libnccl.so.2"},
 };
 
-static void *open_library(const char *path)
-{
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
+enum { WHY_TEXT = 512 };
 
-/* The first match of a pattern that loads. */
-static void *open_match(const char *variable, const char *pattern)
-{
-    char path[PATH_MAX];
-    const char *root = variable ? getenv(variable) : "";
-    if (!root || snprintf(path, sizeof path, "%s%s", root, pattern) >= (int)sizeof path)
-        return NULL;
-    glob_t found;
-    void *library = NULL;
-    if (glob(path, 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc && !library; i++)
-            library = open_library(found.gl_pathv[i]);
-    globfree(&found);
-    return library;
-}
-
-/* What SWSIM_NCCL names: the library, or the folder it is in. */
-static void *open_named(const char *name)
-{
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/%s", name, soname) < (int)sizeof path) {
-        void *library = open_library(path);
-        if (library)
-            return library;
-    }
-    return open_library(name);
-}
-
-static void *find_library(void)
-{
-    const char *named = getenv("SWSIM_NCCL");
-    if (named && *named)
-        return open_named(named);
-    void *library = open_library(soname);
-    for (size_t i = 0; i < sizeof places / sizeof *places && !library; i++)
-        library = open_match(places[i].variable, places[i].pattern);
-    return library;
-}
+/* What is being looked for, and why the last one that was looked at will not do. */
+struct quest {
+    struct nccl found; /* its library NULL: not yet */
+    char why[WHY_TEXT];
+};
 
 /* POSIX lets a function's address travel through void *; the language does not. */
 static void find_function(void *library, const char *name, void *function)
@@ -81,28 +48,121 @@ static void find_function(void *library, const char *name, void *function)
     memcpy(function, &address, sizeof address);
 }
 
-enum status nccl_load(struct nccl *nccl, struct diag *diag)
+/* The first function that is missing, or NULL. */
+static const char *find_functions(struct nccl *nccl)
 {
-    struct nccl found = {.library = find_library()};
-    if (!found.library) {
-        const char *why = dlerror();
-        return diag_error(diag, STATUS_SYSTEM,
-                          "no NCCL found (%s); SWSIM_NCCL may name libnccl.so.2",
-                          why ? why : "no reason given");
-    }
     const char *missing = NULL;
 #define X(name)                                                                                    \
-    find_function(found.library, "nccl" #name, &found.name);                                       \
-    if (!found.name)                                                                               \
+    find_function(nccl->library, "nccl" #name, &nccl->name);                                       \
+    if (!nccl->name && !missing)                                                                   \
         missing = "nccl" #name;
     NCCL_FUNCTION_LIST(X)
 #undef X
-    if (missing || found.GetVersion(&found.version) != ncclSuccess) {
-        dlclose(found.library);
-        return diag_error(diag, STATUS_SYSTEM, "the NCCL found has no working %s",
-                          missing ? missing : "ncclGetVersion");
+    return missing;
+}
+
+void nccl_show_version(int version, char *out, size_t size)
+{
+    int scale = version < 10000 ? 1000 : 10000; /* 2708 is 2.7.8; since 2.9, 20908 is 2.9.8 */
+    snprintf(out, size, "%d.%d.%d", version / scale, version % scale / 100, version % 100);
+}
+
+/* The library at `path`, or which the loader knows by that name, if it is an NCCL we can use. */
+static bool try_library(struct quest *quest, const char *path)
+{
+    char version[32];
+    struct nccl nccl = {.library = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
+    if (!nccl.library) {
+        const char *why = dlerror();
+        snprintf(quest->why, sizeof quest->why, "no NCCL found (%s)", why ? why : path);
+        return false;
     }
-    *nccl = found;
+    const char *missing = find_functions(&nccl);
+    if (!nccl.GetVersion || nccl.GetVersion(&nccl.version) != ncclSuccess) {
+        snprintf(quest->why, sizeof quest->why, "%s is not NCCL: it has no ncclGetVersion", path);
+    } else if (missing) {
+        nccl_show_version(nccl.version, version, sizeof version);
+        snprintf(quest->why, sizeof quest->why,
+                 "NCCL %s (%s) is too old: it has no %s; 2.7 or newer is needed", version, path,
+                 missing);
+    } else {
+        quest->found = nccl;
+        return true;
+    }
+    dlclose(nccl.library);
+    return false;
+}
+
+/* The first match of a pattern, below a folder whose name has `length` bytes, that will do. */
+static bool try_pattern(struct quest *quest, const char *folder, size_t length, const char *pattern)
+{
+    char path[PATH_MAX];
+    glob_t matches;
+    if (snprintf(path, sizeof path, "%.*s%s", (int)length, folder, pattern) >= (int)sizeof path)
+        return false;
+    if (glob(path, 0, NULL, &matches) == 0)
+        for (size_t i = 0; i < matches.gl_pathc && !quest->found.library; i++)
+            try_library(quest, matches.gl_pathv[i]);
+    globfree(&matches);
+    return quest->found.library;
+}
+
+static bool has_python(const char *folder, size_t length)
+{
+    char path[PATH_MAX];
+    return length > 0 &&
+           snprintf(path, sizeof path, "%.*s/python3", (int)length, folder) < (int)sizeof path &&
+           access(path, X_OK) == 0;
+}
+
+/* Below each folder of PATH that has a python3. */
+static bool try_path(struct quest *quest, const char *folders, const char *pattern)
+{
+    for (const char *at = folders;; at++) {
+        size_t length = strcspn(at, ":");
+        if (has_python(at, length) && try_pattern(quest, at, length, pattern))
+            return true;
+        at += length;
+        if (!*at)
+            return false;
+    }
+}
+
+static bool try_place(struct quest *quest, const char *variable, const char *pattern)
+{
+    const char *value = variable ? getenv(variable) : "";
+    if (!value)
+        return false;
+    if (variable && strcmp(variable, "PATH") == 0)
+        return try_path(quest, value, pattern);
+    return try_pattern(quest, value, strlen(value), pattern);
+}
+
+/* What SWSIM_NCCL names: the library, or the folder it is in. */
+static void try_named(struct quest *quest, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat entry;
+    bool folder = stat(name, &entry) == 0 && S_ISDIR(entry.st_mode);
+    if (snprintf(path, sizeof path, "%s%s%s", name, folder ? "/" : "", folder ? soname : "") >=
+        (int)sizeof path)
+        snprintf(quest->why, sizeof quest->why, "no NCCL found (SWSIM_NCCL is too long)");
+    else
+        try_library(quest, path);
+}
+
+enum status nccl_load(struct nccl *nccl, struct diag *diag)
+{
+    struct quest quest = {.why = ""};
+    const char *named = getenv("SWSIM_NCCL");
+    if (named && *named)
+        try_named(&quest, named);
+    else if (!try_library(&quest, soname))
+        for (size_t i = 0; i < sizeof places / sizeof *places && !quest.found.library; i++)
+            try_place(&quest, places[i].variable, places[i].pattern);
+    if (!quest.found.library)
+        return diag_error(diag, STATUS_SYSTEM, "%s; SWSIM_NCCL may name libnccl.so.2", quest.why);
+    *nccl = quest.found;
     return STATUS_OK;
 }
 

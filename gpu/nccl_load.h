@@ -4,8 +4,8 @@
  * Searched, in this order: the file or folder named by the environment variable SWSIM_NCCL (and
  * then nowhere else), the loader's own path, where it was at build time (NCCL_LIBRARY_DIR),
  * CUDA_HOME and /usr/local/cuda, and the nvidia-nccl packages of Python installations (VIRTUAL_ENV,
- * CONDA_PREFIX, HOME/.local, /usr/local, /usr). Nothing here exists in a build without NCCL's
- * header.
+ * CONDA_PREFIX, HOME/.local, those of the python3 in PATH, /usr/local, /usr). One that is too old, 2.7 is
+ * needed, is passed over. Nothing here exists in a build without NCCL's header.
  */
 #ifndef SWSIM_NCCL_LOAD_H
 #define SWSIM_NCCL_LOAD_H
@@ -45,6 +45,8 @@ struct nccl {
 /* Fill `nccl`; STATUS_SYSTEM when no library is found or it lacks a function. */
 enum status nccl_load(struct nccl *nccl, struct diag *diag);
 void nccl_unload(struct nccl *nccl);
+/* As people write it: 22809 is 2.28.9. */
+void nccl_show_version(int version, char *out, size_t size);
 
 #endif
 #endif

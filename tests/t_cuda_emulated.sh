@@ -46,8 +46,50 @@ for seed in 1 2 3; do
 done
 check "conformance, four GPUs" env SWSIM_EMULATED_GPUS=4 "$suite" cuda
 check "conformance in one process" "$suite" cuda alone
-check "no GPU is said" complains 2 'no CUDA driver or GPU' \
-    env SWSIM_EMULATED_GPUS=0 "$SWRUN" --device cuda --ranks 1 -n 1 "$dir/quick.yaml"
+# refused PATTERN VARIABLE=VALUE...: swrun does not begin, and says why.
+refused() { pattern=$1; shift; complains 2 "$pattern" env "$@" "$SWRUN" --device cuda --ranks 1 -n 1 "$dir/quick.yaml"; }
+check "no GPU" refused 'no CUDA driver or GPU: no CUDA-capable device' SWSIM_EMULATED_GPUS=0
+check "no driver" refused 'no CUDA driver or GPU: libcuda.so.1' SWSIM_EMULATED_DRIVER=0
+check "an old driver" refused 'driver is too old: it is for CUDA 9.2, and this program needs one for CUDA' SWSIM_EMULATED_DRIVER=9020
+check "an old GPU" refused 'cannot load the kernels: .*sm_80 or newer' SWSIM_EMULATION_FAULT=cudaFuncGetAttributes=1:209
+
+# NCCL as it may lie on a machine: fakes of it, of which only the functions named in NAMES are there.
+fake_nccl()
+{
+    mkdir -p "$1"
+    for name in $3; do echo "int nccl$name(int *version) { if (version) *version = $2; return 0; }"; done >"$dir/fake.c"
+    ${CC:-cc} -shared -fPIC -o "$1/libnccl.so.2" "$dir/fake.c"
+}
+check "NCCL where it is not" refused "no NCCL found ($dir/nothing: cannot open shared object file" SWSIM_NCCL="$dir/nothing"
+mkdir "$dir/text"
+echo "not a library" >"$dir/text/libnccl.so.2"
+check "NCCL that is none" refused 'no NCCL found (.*text/libnccl.so.2: ' SWSIM_NCCL="$dir/text"
+fake_nccl "$dir/old" 2408 "GetVersion GetUniqueId GetErrorString CommInitRank CommDestroy CommAbort CommGetAsyncError AllReduce AllGather ReduceScatter Broadcast GroupStart GroupEnd"
+check "NCCL without messages" refused 'NCCL 2.4.8 (.*/old/libnccl.so.2) is too old: it has no ncclSend; 2.7 or newer' SWSIM_NCCL="$dir/old"
+fake_nccl "$dir/odd" 3 "GetErrorString"
+check "a library that is not NCCL" refused '.*/odd/libnccl.so.2 is not NCCL: it has no ncclGetVersion' SWSIM_NCCL="$dir/odd"
+check "an NCCL that does not load on this driver" refused 'no NCCL found' SWSIM_NCCL="$dir/text/libnccl.so.2"
+# Python's: beside the python3 of PATH, and in a virtual environment. The loader's own NCCL comes before them.
+python_nccl() { mkdir -p "$1/bin" "$1/lib/python3.12/site-packages/nvidia/nccl/lib"; cp tests/cuda_emulation/libnccl.so.2 "$1/lib/python3.12/site-packages/nvidia/nccl/lib/"; }
+python_nccl "$dir/venv"
+printf '#!/bin/sh\n' >"$dir/venv/bin/python3"
+chmod +x "$dir/venv/bin/python3"
+# What comes first elsewhere is taken away, for these two alone.
+hidden='
+    for file in /usr/local/cuda/lib64/libnccl.so.2 $(PATH=$PATH:/sbin ldconfig -p | sed -n "s|.*libnccl\.so\.2.*=> ||p"); do
+        test ! -e "$file" || mount --bind /dev/null "$(realpath "$file")" || exit
+    done
+    exec env SWSIM_NCCL= "$@"'
+found() { prints 0 '"legal":true' unshare -m sh -c "$hidden" sh "$@" "$SWRUN" --device cuda --json --ranks 1 -n 5 "$dir/quick.yaml"; }
+if unshare -m sh -c "$hidden" sh true 2>/dev/null; then
+    check "NCCL of a virtual environment" found VIRTUAL_ENV="$dir/venv"
+    check "NCCL of the python3 in PATH" found PATH="/nowhere:$dir/venv/bin:$PATH"
+    check "one that is too old is passed over" found LD_LIBRARY_PATH="$dir/old" VIRTUAL_ENV="$dir/venv"
+else
+    skip "another NCCL that may be found first cannot be taken away here"
+fi
+check "NCCL of a Python, named" prints 0 '"legal":true' env \
+    SWSIM_NCCL="$dir/venv/lib/python3.12/site-packages/nvidia/nccl/lib" "$SWRUN" --device cuda --json --ranks 1 -n 5 "$dir/quick.yaml"
 
 # Steady periods as graphs: legal, as all runs, and with the results of a serial one.
 graphs() { prints 0 '"graph_launches":[1-9].*"legal":true,"results_match_serial":true' "$SWRUN" --device cuda --json --graph=require "$@"; }

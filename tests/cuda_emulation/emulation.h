@@ -19,7 +19,8 @@
  *   - a process that was forked from one that has used CUDA gets cudaErrorInitializationError.
  *
  * Environment:
- *   SWSIM_EMULATED_GPUS=N     how many there are (1); 0: no driver
+ *   SWSIM_EMULATED_GPUS=N     how many there are (1)
+ *   SWSIM_EMULATED_DRIVER=N   the CUDA it is for, as 12040 for 12.4 (as new as the headers); 0: no driver
  *   SWSIM_EMULATION_SEED=N    which operations are late (1)
  *   SWSIM_EMULATION_FAULT=... what goes wrong, see fault.c
  *
@@ -96,6 +97,7 @@ struct emulation {
     pthread_cond_t changed; /* some operation has finished, or a context has ended */
     pid_t owner;            /* the process that has used CUDA first; 0: nobody yet */
     int gpu_count;          /* -1: not yet known */
+    int driver;             /* the CUDA it is for */
     uint32_t seed;
     uint64_t captures; /* so far */
     struct gpu gpus[EMULATION_MAX_GPUS];

@@ -47,6 +47,7 @@ static void start(void)
     emulation.gpu_count = number_from("SWSIM_EMULATED_GPUS", 1);
     if (emulation.gpu_count > EMULATION_MAX_GPUS)
         emulation_misuse("SWSIM_EMULATED_GPUS: at most %d", EMULATION_MAX_GPUS);
+    emulation.driver = number_from("SWSIM_EMULATED_DRIVER", CUDART_VERSION);
     emulation.seed += (uint32_t)number_from("SWSIM_EMULATION_SEED", 1) * 7919;
 }
 
@@ -71,6 +72,8 @@ static cudaError_t call_begin_anyhow(const char *function)
         start();
     if (emulation.owner != getpid())
         return call_end(cudaErrorInitializationError);
+    if (emulation.driver / 1000 < CUDART_VERSION / 1000) /* within a major version any will do */
+        return call_end(cudaErrorInsufficientDriver);
     return emulation.gpu_count > 0 ? cudaSuccess : call_end(cudaErrorNoDevice);
 }
 
@@ -131,7 +134,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int gpu)
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = CUDART_VERSION;
+    *version = number_from("SWSIM_EMULATED_DRIVER", CUDART_VERSION);
     return cudaSuccess;
 }
 
@@ -148,6 +151,8 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     X(cudaErrorInitializationError, "initialization error")                                        \
     X(cudaErrorInvalidConfiguration, "invalid configuration argument")                             \
     X(cudaErrorInvalidDeviceFunction, "invalid device function")                                   \
+    X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version") \
+    X(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device") \
     X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                     \
     X(cudaErrorInvalidDevice, "invalid device ordinal")                                            \
     X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                   \
