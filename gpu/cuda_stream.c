@@ -10,6 +10,7 @@
 #ifdef HAVE_CUDA
 
 #include "kernels.h"
+#include "nvtx.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <stdarg.h>
@@ -682,6 +683,7 @@ enum status cuda_stream_open(struct device *base, const char *name, struct devic
         cuda_refused(diag, "cannot make a stream", error);
         goto fail_stream;
     }
+    nvtx_ready();
     nvtxNameCudaStreamA(stream->handle, name);
     pthread_mutex_lock(&device->world->lock);
     stream->next = device->streams;

@@ -4,6 +4,7 @@
 #ifdef HAVE_NVTX
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,9 +13,23 @@
 
 enum { NAME = 256 };
 
+/* NVTX sets itself up in the first call, and threads that call it then read pointers without a lock while one of
+   them writes these. So all calls come after one that has set it up. */
+static void set_up(void)
+{
+    nvtxInitialize(NULL);
+}
+
+void nvtx_ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_up);
+}
+
 /* NVTX has no question for this, but a push without a tool has no level. */
 bool nvtx_open(void)
 {
+    nvtx_ready();
     return nvtxRangePushA("SWP/open") >= 0;
 }
 
@@ -35,10 +50,15 @@ void nvtx_end(void)
 
 void nvtx_name_thread(const char *name)
 {
+    nvtx_ready();
     nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), name);
 }
 
 #else
+
+void nvtx_ready(void)
+{
+}
 
 bool nvtx_open(void)
 {

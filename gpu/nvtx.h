@@ -26,6 +26,8 @@ bool nvtx_open(void);
 /* `iteration` -1: the name has none. */
 void nvtx_begin(bool serial, const char *task, int64_t iteration, bool skipped);
 void nvtx_end(void);
+/* To be called before NVTX is by other means than these. */
+void nvtx_ready(void);
 /* The calling thread. */
 void nvtx_name_thread(const char *name);
 

@@ -109,6 +109,12 @@ static int stalls(void)
         NEED(atomic_load(&done));
     }
     NEED(kernels_load() == 0);
+
+    atomic_bool done = false; /* the work of a stream outlives its handle */
+    NEED(cudaHostAlloc(&pinned, 64, cudaHostAllocDefault) == cudaSuccess);
+    NEED(cudaLaunchHostFunc(busy, be_slow, &done) == cudaSuccess);
+    NEED(cudaStreamDestroy(busy) == cudaSuccess && cudaFreeHost(pinned) == cudaSuccess);
+    NEED(atomic_load(&done));
     return 0;
 }
 

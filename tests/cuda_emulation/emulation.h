@@ -67,7 +67,7 @@ struct operation {
 };
 
 struct CUstream_st {
-    struct CUstream_st *next; /* of those that live */
+    struct CUstream_st *next; /* of those that have a handle or work */
     int gpu;
     bool blocking;            /* heeds the legacy default stream */
     bool closed;              /* by cudaStreamDestroy: ends when it is empty */

@@ -174,6 +174,14 @@ static void perform(struct CUstream_st *stream, struct operation *operation)
     }
 }
 
+static void unlink_stream(struct CUstream_st *stream)
+{
+    struct CUstream_st **link = &emulation.streams;
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+}
+
 static void *serve(void *arg)
 {
     struct CUstream_st *stream = arg;
@@ -194,6 +202,7 @@ static void *serve(void *arg)
     }
     while (stream->watchers > 0)
         pthread_cond_wait(&emulation.changed, &emulation.lock);
+    unlink_stream(stream);
     emulation_unlock();
     pthread_cond_destroy(&stream->wake);
     free(stream);
@@ -227,17 +236,14 @@ struct CUstream_st *stream_new(int gpu, bool blocking)
 struct CUstream_st *stream_of(cudaStream_t handle, const char *who)
 {
     for (struct CUstream_st *at = emulation.streams; at; at = at->next)
-        if (at == handle)
+        if (at == handle && !at->closed)
             return at;
     emulation_misuse("%s: %p is no stream, or one that has been destroyed", who, (void *)handle);
 }
 
+/* The handle is gone; what was pushed is still done, and whoever waits for the device waits for it, too. */
 void stream_close(struct CUstream_st *stream)
 {
-    struct CUstream_st **link = &emulation.streams;
-    while (*link != stream)
-        link = &(*link)->next;
-    *link = stream->next;
     stream->closed = true;
     pthread_cond_signal(&stream->wake);
 }
