@@ -1,8 +1,20 @@
 /*
  * kernels.cu - the kernels of the CUDA device; see kernels.h.
  *
- * All loop with a stride of the whole grid, so that a grid of limited size covers any problem. They
- * are plain on purpose: they stand for a model's kernels in time and in data flow, not in tuning.
+ * They are plain on purpose: they stand for a model's kernels in time and in data flow, not in tuning.
+ * What holds for all of them:
+ *
+ *   - Each loops with a stride of the whole grid, so that a grid of limited size covers any problem:
+ *     4096 blocks at most in x, of 2^31-1 allowed, and 1024 in y, of 65535.
+ *   - Sizes and indexes are long long. blockIdx, blockDim and threadIdx are 32 bits wide and unsigned, so
+ *     one factor of every product is widened before it is multiplied. i + step cannot overflow: i is less
+ *     than the elements of a buffer, at most 2^63 / 4, and step at most 2^20.
+ *   - No kernel is launched for nothing to do: a grid of 0 blocks is an error of CUDA.
+ *   - A launch that is refused says so in its return value, which goes up to cuda_push. What goes wrong
+ *     later shows at the next call that looks at the stream, as CUDA does it.
+ *   - Addresses are aligned to what is read through them. Buffers begin on 256 bytes (cudaMalloc), offsets
+ *     fall on elements (gpu/device.c, check_matrix), indexes of a gather on 4 bytes like f32; the units of
+ *     a gather's rows are chosen by `divides`.
  *
  * The program is C: with -Xcompiler -fno-exceptions,-fno-threadsafe-statics this file needs no C++
  * library. (The statics are in the stubs nvcc writes for <<<>>>, which we do not use: launches go
@@ -17,6 +29,9 @@ namespace
 
 enum { TILE = 32, THREADS = 256, MAX_BLOCKS = 4096, MAX_GRID_Y = 1024 };
 
+/* Nanoseconds of a clock that all of the GPU shares. It goes on at its own pace whatever the clock of the
+   cores does, as clock64 does not; its steps depend on the GPU and are a microsecond at worst. 64 bits last
+   for centuries. `volatile`: read anew each time. */
 __device__ unsigned long long global_ns()
 {
     unsigned long long now;
@@ -24,11 +39,24 @@ __device__ unsigned long long global_ns()
     return now;
 }
 
+enum { LOOK_EVERY_NS = 20000, LOOK_TAKES_NS = 4000 };
+
+/* One thread. To look at *stop is to read the host's memory, a microsecond or two, which must not fall on the
+   end of the time that was asked for; so it is looked at now and then, and not at the very end. __nanosleep
+   (sm_70) takes 0 to twice its argument: the end is at most 200 ns late. */
 __global__ void spin(long long time_ns, const volatile int *stop)
 {
-    unsigned long long end = global_ns() + static_cast<unsigned long long>(time_ns);
-    while (global_ns() < end && *stop == 0)
+    unsigned long long now = global_ns(), look = now;
+    const unsigned long long end = now + static_cast<unsigned long long>(time_ns); /* time_ns >= 0 */
+    while (now < end) {
+        if (now >= look && end - now > LOOK_TAKES_NS) {
+            if (*stop != 0)
+                return;
+            look = now + LOOK_EVERY_NS;
+        }
         __nanosleep(100);
+        now = global_ns();
+    }
 }
 
 template <typename Real> __global__ void fill(Real *out, long long elements, Real value)
@@ -47,7 +75,8 @@ __global__ void axpy(const float *x, float *y, long long elements, float alpha)
         y[i] += alpha * x[i];
 }
 
-/* One block copies one row at a time, in units of Unit. */
+/* One block copies one row at a time, in units of Unit. An index is any number of 32 bits, so it is
+   taken modulo the rows of the table (1 to 2^32-1, checked by gpu/device.c) before it is widened. */
 template <typename Unit>
 __global__ void gather(const Unit *table, const unsigned *index, Unit *out, long long rows,
                        long long units, unsigned table_rows)
@@ -59,7 +88,10 @@ __global__ void gather(const Unit *table, const unsigned *index, Unit *out, long
     }
 }
 
-/* One tile of c: TILE x TILE threads, each one number; a and b come through shared memory. */
+/* One tile of c: TILE x TILE threads, each one number; a and b come through shared memory. Threads beyond the
+   edge of a matrix load zeros and take part all the same: all of a block reach every __syncthreads. A float's
+   part_b has rows of 33 numbers against bank conflicts; 16.25 KiB of shared memory at most, for doubles.
+   -Xptxas -v for sm_90: 40 registers a thread, no spills, so 1024 threads fit (65536 registers). */
 template <typename Real>
 __device__ void gemm_tile(const Real *a, const Real *b, Real *c, long long m, long long n,
                           long long k, long long first_row, long long first_column)
@@ -81,6 +113,8 @@ __device__ void gemm_tile(const Real *a, const Real *b, Real *c, long long m, lo
         c[row * n + column] = sum;
 }
 
+/* The bounds of both loops are the same for all threads of a block, and the __syncthreads that ends a tile's
+   last part is passed before the next tile overwrites it. */
 template <typename Real>
 __global__ void gemm(const Real *a, const Real *b, Real *c, long long m, long long n, long long k)
 {
@@ -91,12 +125,15 @@ __global__ void gemm(const Real *a, const Real *b, Real *c, long long m, long lo
             gemm_tile(a, b, c, m, n, k, row, column);
 }
 
+/* At least 1 and at most `most`, so the cast loses nothing. */
 unsigned blocks(long long items, long long per_block, long long most)
 {
     long long count = (items + per_block - 1) / per_block;
     return static_cast<unsigned>(count < 1 ? 1 : count < most ? count : most);
 }
 
+/* cudaLaunchKernelEx copies the arguments by the kernel's own parameter types: every one is converted to
+   its type here. No dynamic shared memory, no attributes. */
 template <typename... Params, typename... Args>
 int launch(void (*kernel)(Params...), dim3 grid, dim3 block, void *stream, Args... args)
 {
