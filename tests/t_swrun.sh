@@ -150,7 +150,20 @@ check "SIGTERM, too" ends_with 1 TERM -- "$SWRUN" -n 1000000 "$dir/quick.yaml"
 check "a second SIGINT stops at once" \
     ends_with 1 INT INT -- "$SWRUN" --timeout=20s "$dir/stuck.yaml"
 check "a stuck run ends with one, too" ends_with 1 INT -- "$SWRUN" --timeout=20s "$dir/stuck.yaml"
-check "a killed run" ends_with 137 KILL -- "$SWRUN" -n 1000000 --db "$dir/kill.db" "$dir/quick.yaml"
+# Killed when its store knows of an iteration, and at the latest after ten seconds.
+killed()
+{
+    "$SWRUN" -n 1000000 --db "$dir/kill.db" "$dir/quick.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
+    pid=$! tries=0
+    until [ $tries -eq 100 ] || "$SWSIM" runs --json "$dir/kill.db" 2>/dev/null | grep -q '"iterations":[1-9]'; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -s KILL $pid
+    wait $pid 2>/dev/null
+    test $? -eq 137
+}
+check "a killed run" killed
 
 if [ -x "$SWSIM" ]; then
     check "the store knows of the interruption" prints 0 '"state":"interrupted"' "$SWSIM" runs --json "$dir/int.db"
