@@ -291,8 +291,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess && error != gpu_error(exec->gpu))
         return error;
-    if (error !=
-        cudaSuccess) /* the context has ended: what the host keeps of the graph goes all the same */
+    if (error != cudaSuccess) /* the context has ended; the host's part goes all the same */
         emulation_lock();
     free_exec(exec);
     return call_end(error);
