@@ -1,6 +1,9 @@
 /* cmd_predict.c - `swsim predict`: simulate a plan, say how fast it is and why. */
 #include <ctype.h>
 #include <inttypes.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -535,6 +538,15 @@ static enum status predict_together(struct app *app, struct request *request,
     return team_close(request->team, app, status);
 }
 
+/* What one replication gives back the next one wants: it is not worth returning it to the system. */
+static void keep_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
+}
+
 enum status cmd_predict(struct app *app, int argc, char **argv)
 {
     struct request request = {.driver = -1, .digest = digest_of(argc, argv)};
@@ -543,6 +555,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     int64_t iterations = 1000, ranks = 0, max_depth = 0, replications = 1, seed = 1;
     bool exposed = false, no_mpi = false;
     int engine = ENGINE_AUTO;
+    keep_memory();
     starter_find(&starter);
     app->silent = starter.rank > 0;
     int64_t threads = default_threads(&starter);

@@ -1,6 +1,10 @@
 /* iterations.c - see iterations.h. */
 #include "sim/iterations.h"
 
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("O3") /* passes over all durations take vectors */
+#endif
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,18 +31,18 @@ bool iterations_init(struct iterations *iterations, const int64_t *ends, int ran
     iterations->kept_cap = durations < 0                 ? 0
                            : durations < ITERATIONS_KEPT ? (size_t)durations
                                                          : ITERATIONS_KEPT;
-    iterations->kept = malloc((iterations->kept_cap + 1) * sizeof *iterations->kept);
+    iterations->kept.at = malloc((iterations->kept_cap + 1) * sizeof(int64_t));
     iterations->luck = random_open(&(struct random_subject){
         .seed = seed, .task = random_name("reservoir"), .part = RANDOM_OTHER});
-    return iterations->kept != NULL;
+    return iterations->kept.at != NULL;
 }
 
 void iterations_fini(struct iterations *iterations)
 {
     free(iterations->pending);
-    free(iterations->kept);
+    free(iterations->kept.at);
     iterations->pending = NULL;
-    iterations->kept = NULL;
+    iterations->kept.at = NULL;
 }
 
 static struct pending *pending_at(struct iterations *iterations, size_t k)
@@ -74,22 +78,46 @@ static int64_t part_of(const struct iterations *iterations, int64_t index)
     return index * STATISTICS_BATCHES / (iterations->last - iterations->parts_first);
 }
 
-/* The first iteration that belongs to another part than the one of this number, which is in one. */
-static int64_t part_until(const struct iterations *iterations, int64_t number)
+/* Which part the next duration belongs to, and how far that goes. */
+static void find_part(struct iterations *iterations)
 {
+    int64_t index = iterations->over - iterations->parts_first;
     int64_t length = iterations->last - iterations->parts_first;
-    int64_t next = (part_of(iterations, number - iterations->parts_first) + 1) * length;
-    return iterations->parts_first + (next + STATISTICS_BATCHES - 1) / STATISTICS_BATCHES;
+    iterations->part = index < 0 ? -1 : part_of(iterations, index);
+    int64_t next = (iterations->part + 1) * length; /* where the next part begins, in its batches */
+    iterations->part_until =
+        iterations->parts_first + (next + STATISTICS_BATCHES - 1) / STATISTICS_BATCHES;
+    if (iterations->part_until > iterations->last)
+        iterations->part_until = iterations->last;
 }
 
 static void count_part(struct iterations *iterations, int64_t duration_ns)
 {
-    if (iterations->over >= iterations->part_until) { /* divisions take as long as all the rest */
-        iterations->part = part_of(iterations, iterations->over - iterations->parts_first);
-        iterations->part_until = part_until(iterations, iterations->over);
-    }
+    if (iterations->over >= iterations->part_until) /* divisions take as long as all the rest */
+        find_part(iterations);
     iterations->part_ns[iterations->part] += duration_ns;
     iterations->part_count[iterations->part]++;
+}
+
+/* From the last one on, since each grows into the place of the next. */
+static void widen(struct durations *kept, size_t count)
+{
+    const struct durations wide = {kept->at, true};
+    for (size_t i = count; i-- > 0;)
+        durations_set(wide, i, durations_get(*kept, i));
+    *kept = wide;
+}
+
+static bool is_wide(int64_t duration_ns)
+{
+    return (uint64_t)duration_ns > UINT32_MAX;
+}
+
+static void keep(struct iterations *iterations, size_t place, int64_t duration_ns)
+{
+    if (is_wide(duration_ns) && !iterations->kept.wide)
+        widen(&iterations->kept, iterations->kept_count);
+    durations_set(iterations->kept, place, duration_ns);
 }
 
 static void count_duration(struct iterations *iterations, int64_t duration_ns)
@@ -100,12 +128,14 @@ static void count_duration(struct iterations *iterations, int64_t duration_ns)
     if (iterations->over >= iterations->parts_first)
         count_part(iterations, duration_ns);
     if (iterations->kept_count < iterations->kept_cap) {
-        iterations->kept[iterations->kept_count++] = duration_ns;
+        keep(iterations, iterations->kept_count, duration_ns);
+        iterations->kept_count++;
+        iterations->kept_ns += duration_ns;
         return;
     }
     uint64_t place = random_bits(&iterations->luck) % (uint64_t)(index + 1);
     if (place < iterations->kept_cap)
-        iterations->kept[place] = duration_ns;
+        keep(iterations, place, duration_ns);
 }
 
 static void note_over(struct iterations *iterations, int64_t time_ns)
@@ -164,39 +194,57 @@ bool iterations_retired(struct iterations *iterations, int rank, int64_t number,
     return true;
 }
 
+/* Durations until the next `count` times, kept. */
+static inline __attribute__((always_inline)) uint64_t
+keep_times(struct durations kept, int64_t before_ns, const int64_t *times_ns, int stride, int count)
+{
+    uint64_t bits = 0; /* that any of them has */
+    for (int i = 0; i < count; i++) {
+        int64_t time_ns = times_ns[(ptrdiff_t)i * stride], duration_ns = time_ns - before_ns;
+        durations_set(kept, (size_t)i, duration_ns);
+        bits |= (uint64_t)duration_ns;
+        before_ns = time_ns;
+    }
+    return bits;
+}
+
 /* The next `count` durations are kept and belong to one part, or to none. */
 static void count_durations(struct iterations *iterations, const int64_t *times_ns, int stride,
                             int count)
 {
-    int64_t *kept = iterations->kept + iterations->kept_count;
+    struct durations *kept = &iterations->kept;
+    size_t place = iterations->kept_count;
     int64_t before_ns = iterations->last_over_ns,
-            index = iterations->over - iterations->parts_first;
-    for (int i = 0; i < count; i++) {
-        int64_t time_ns = times_ns[(ptrdiff_t)i * stride];
-        kept[i] = time_ns - before_ns;
-        before_ns = time_ns;
+            over_ns = times_ns[(ptrdiff_t)(count - 1) * stride];
+    if (!kept->wide) {
+        const struct durations narrow = {durations_from(*kept, place).at, false};
+        if (is_wide((int64_t)keep_times(narrow, before_ns, times_ns, stride, count)))
+            widen(kept, place);
     }
-    if (index >= 0) {
-        int64_t part = part_of(iterations, index);
-        iterations->part_ns[part] += before_ns - iterations->last_over_ns;
-        iterations->part_count[part] += count;
+    if (kept->wide) {
+        const struct durations wide = {durations_from(*kept, place).at, true};
+        keep_times(wide, before_ns, times_ns, stride, count);
+    }
+    if (iterations->part >= 0) {
+        iterations->part_ns[iterations->part] += over_ns - before_ns;
+        iterations->part_count[iterations->part] += count;
     }
     iterations->kept_count += (size_t)count;
-    iterations->last_over_ns = before_ns;
+    iterations->kept_ns += over_ns - before_ns;
+    iterations->last_over_ns = over_ns;
     iterations->over += count;
 }
 
 /* How many of the next `count` durations can be counted in one go; 0: the next one is special. */
-static int alike(const struct iterations *iterations, int count)
+static int alike(struct iterations *iterations, int count)
 {
     int64_t over = iterations->over;
     size_t room = iterations->kept_cap - iterations->kept_count;
     if (over == 0 || over < iterations->first || over >= iterations->last)
         return 0;
-    int64_t until =
-        over < iterations->parts_first ? iterations->parts_first : part_until(iterations, over);
-    until = until < iterations->last ? until : iterations->last;
-    count = until - over < count ? (int)(until - over) : count;
+    if (over >= iterations->part_until)
+        find_part(iterations);
+    count = iterations->part_until - over < count ? (int)(iterations->part_until - over) : count;
     return room < (size_t)count ? (int)room : count;
 }
 
@@ -217,15 +265,21 @@ void iterations_over(struct iterations *iterations, const int64_t *times_ns, int
 
 enum { BIN_BITS = 12, BINS = 1 << BIN_BITS, FEW = 256, QUANTILES = 3, WANTED = 4 * QUANTILES };
 
-static int compare(const void *a, const void *b)
+static int compare_wide(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
+static int compare_narrow(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
 /* Values whose ranks are wanted: ranks are those among the first `count`. */
 struct selection {
-    int64_t *values;
+    struct durations values;
     size_t count;
     size_t ranks[WANTED];
 };
@@ -238,35 +292,92 @@ struct bins {
     bool kept[BINS]; /* it holds a wanted rank */
 };
 
-static void fill_bins(struct bins *bins, const int64_t *restrict values, size_t count)
-{
-    int64_t low = values[0], high = low;
-    for (size_t i = 0; i < count; i++) {
-        low = values[i] < low ? values[i] : low;
-        high = values[i] > high ? values[i] : high;
+/* What follows is compiled twice, for both widths, so that loops need not ask. */
+#define ALWAYS static inline __attribute__((always_inline))
+
+struct range {
+    int64_t low, high;
+};
+
+#define DEFINE_RANGE(NAME, TYPE)                                                                   \
+    static struct range NAME(const TYPE *values, size_t count) {                                   \
+        TYPE low = values[0], high = low;                                                          \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            low = values[i] < low ? values[i] : low;                                               \
+            high = values[i] > high ? values[i] : high;                                            \
+        }                                                                                          \
+        return (struct range){low, high};                                                          \
     }
-    int bits = high > low ? 64 - __builtin_clzll((uint64_t)(high - low)) : 0;
-    int shift = bits > BIN_BITS ? bits - BIN_BITS : 0;
-    *bins = (struct bins){.low = low, .shift = shift};
-    uint32_t *restrict counts = bins->counts;
+
+DEFINE_RANGE(range_wide, int64_t)
+DEFINE_RANGE(range_narrow, uint32_t)
+
+ALWAYS size_t bin_of(const struct bins *bins, struct durations values, size_t i)
+{
+    return (uint64_t)(durations_get(values, i) - bins->low) >> bins->shift;
+}
+
+ALWAYS void fill_bins(struct bins *bins, struct durations values, size_t count)
+{
+    const struct range range =
+        values.wide ? range_wide(values.at, count) : range_narrow(values.at, count);
+    uint64_t width = (uint64_t)(range.high - range.low);
+    int bits = width ? 64 - __builtin_clzll(width) : 0;
+    const struct bins empty = {.low = range.low, .shift = bits > BIN_BITS ? bits - BIN_BITS : 0};
+    *bins = empty;
     for (size_t i = 0; i < count; i++)
-        counts[(uint64_t)(values[i] - low) >> shift]++;
+        bins->counts[bin_of(&empty, values, i)]++;
+}
+
+/* Those of the bins that hold a wanted rank come to the front; what was there takes their places. Few do,
+   so TOGETHER are asked at once. Returns how many they are. */
+ALWAYS size_t keep_chosen(const struct bins *bins, struct durations values, size_t count)
+{
+    enum { TOGETHER = 8 };
+    size_t kept = 0;
+    for (size_t from = 0; from < count; from += TOGETHER) {
+        size_t end = from + TOGETHER < count ? from + TOGETHER : count;
+        bool any = end < from + TOGETHER;
+        for (size_t i = from; end == from + TOGETHER && i < from + TOGETHER; i++)
+            any |= bins->kept[bin_of(bins, values, i)];
+        for (size_t i = from; any && i < end; i++) {
+            if (!bins->kept[bin_of(bins, values, i)])
+                continue;
+            int64_t value = durations_get(values, i);
+            durations_set(values, i, durations_get(values, kept));
+            durations_set(values, kept++, value);
+        }
+    }
+    return kept;
+}
+
+/* The lowest wanted rank that is not below this one. */
+static size_t next_wanted(const size_t wanted[WANTED], size_t rank)
+{
+    size_t next = SIZE_MAX;
+    for (int w = 0; w < WANTED; w++)
+        next = wanted[w] >= rank && wanted[w] < next ? wanted[w] : next;
+    return next;
 }
 
 /* Which bins hold a wanted rank, and the rank among what is in those. Returns how many values are in
    none of them. */
 static size_t choose_bins(struct bins *bins, const size_t wanted[WANTED], size_t ranks[WANTED])
 {
-    size_t below = 0, dropped = 0;
-    for (int bin = 0; bin < BINS; below += bins->counts[bin++]) {
-        if (bins->counts[bin] == 0)
+    size_t below = 0, dropped = 0, next = next_wanted(wanted, 0);
+    for (int bin = 0; bin < BINS; bin++) {
+        size_t end = below + bins->counts[bin];
+        if (next >= end) {
+            dropped += end - below;
+            below = end;
             continue;
+        }
+        bins->kept[bin] = true;
         for (int w = 0; w < WANTED; w++)
-            if (wanted[w] >= below && wanted[w] < below + bins->counts[bin]) {
-                bins->kept[bin] = true;
+            if (wanted[w] >= below && wanted[w] < end)
                 ranks[w] = wanted[w] - dropped;
-            }
-        dropped += bins->kept[bin] ? 0 : bins->counts[bin];
+        below = end;
+        next = next_wanted(wanted, end);
     }
     return dropped;
 }
@@ -276,27 +387,28 @@ static size_t choose_bins(struct bins *bins, const size_t wanted[WANTED], size_t
 static bool narrow(struct selection *selection)
 {
     struct bins bins;
-    size_t ranks[WANTED], count = 0;
-    int64_t *values = selection->values;
-    fill_bins(&bins, values, selection->count);
-    const int64_t low = bins.low;
-    const int shift = bins.shift;
+    size_t ranks[WANTED];
+    const struct durations wide = {selection->values.at, true},
+                           slim = {selection->values.at, false};
+    if (selection->values.wide)
+        fill_bins(&bins, wide, selection->count);
+    else
+        fill_bins(&bins, slim, selection->count);
     if (choose_bins(&bins, selection->ranks, ranks) == 0)
         return false;
-    for (size_t i = 0; i < selection->count; i++) {
-        int64_t value = values[i];
-        if (!bins.kept[(uint64_t)(value - low) >> shift])
-            continue;
-        values[i] = values[count]; /* nothing is lost: they only change places */
-        values[count++] = value;
-    }
-    selection->count = count;
+    selection->count = selection->values.wide ? keep_chosen(&bins, wide, selection->count)
+                                              : keep_chosen(&bins, slim, selection->count);
     memcpy(selection->ranks, ranks, sizeof ranks);
     return true;
 }
 
+static double value_at(struct durations values, size_t rank)
+{
+    return (double)durations_get(values, rank);
+}
+
 /* Quantiles, each between the two nearest ranks, linearly, with their intervals. */
-static void quantiles(int64_t *values, size_t count, const double q[QUANTILES],
+static void quantiles(struct durations values, size_t count, const double q[QUANTILES],
                       double out[QUANTILES], struct interval in[QUANTILES])
 {
     struct selection selection = {.values = values, .count = count};
@@ -314,13 +426,14 @@ static void quantiles(int64_t *values, size_t count, const double q[QUANTILES],
         return;
     while (selection.count > FEW && narrow(&selection))
         ;
-    qsort(values, selection.count, sizeof *values, compare);
+    qsort(values.at, selection.count, values.wide ? sizeof(int64_t) : sizeof(uint32_t),
+          values.wide ? compare_wide : compare_narrow);
     for (int i = 0; i < QUANTILES; i++) {
         const size_t *ranks = &selection.ranks[4 * i];
-        double at = q[i] * (double)(count - 1), low = (double)values[ranks[0]];
-        out[i] = low + (at - floor(at)) * ((double)values[ranks[1]] - low);
+        double at = q[i] * (double)(count - 1), low = value_at(values, ranks[0]);
+        out[i] = low + (at - floor(at)) * (value_at(values, ranks[1]) - low);
         if (known[i])
-            in[i] = (struct interval){(double)values[ranks[2]], (double)values[ranks[3]]};
+            in[i] = (struct interval){value_at(values, ranks[2]), value_at(values, ranks[3])};
     }
 }
 
@@ -341,17 +454,17 @@ const char *doubt_words(enum doubt doubt)
 static size_t cut_warm_up(const struct iterations *iterations, struct iteration_figures *out)
 {
     double means[STATISTICS_BATCHES];
-    int64_t sum = 0;
+    int64_t sum = iterations->kept_ns;
     size_t all = iterations->kept_count;
     size_t cut = iterations->few ? 0 : statistics_warm_up(iterations->kept, all);
-    const int64_t *rest = iterations->kept + cut;
+    const struct durations rest = durations_from(iterations->kept, cut);
     size_t count = all - cut;
-    for (size_t i = 0; i < count; i++)
-        sum += rest[i];
+    bool batches = statistics_batches(rest, count, means);
+    for (size_t i = 0; i < cut; i++)
+        sum -= durations_get(iterations->kept, i);
     out->mean = count ? (double)sum / (double)count : NAN;
     out->count = (int64_t)count;
     out->warm_up = (int64_t)cut;
-    bool batches = statistics_batches(rest, count, means);
     if (batches)
         out->mean_in = statistics_mean(means, STATISTICS_BATCHES);
     out->doubt = iterations->few                                    ? DOUBT_FEW
@@ -393,7 +506,7 @@ void iterations_figures(struct iterations *iterations, struct iteration_figures 
         count = cut_warm_up(iterations, out);
     else
         use_parts(iterations, out);
-    quantiles(iterations->kept + (all - count), count, wanted, found, in);
+    quantiles(durations_from(iterations->kept, all - count), count, wanted, found, in);
     out->p50 = found[0];
     out->p95 = found[1];
     out->p99 = found[2];

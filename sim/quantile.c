@@ -85,39 +85,47 @@ static double normal(double p, bool from_above)
     return from_above ? -normal_low(p) : normal_low(p);
 }
 
-/* normal(1, cv) given that it is positive. */
-struct truncated {
+/* What does not depend on the probability; 0 where the kind has no such thing. */
+struct shape {
+    const struct dist *dist;
     double cv;
-    double positive, below; /* the mass of a normal(1, cv) above zero and below it */
-    double mean;            /* 1 + cv phi(1/cv) / Phi(1/cv) */
+    double positive, below,
+        mean; /* of a normal(1, cv): that it is positive, that it is not, its mean if it is */
+    double sigma, mu; /* of a lognormal's logarithm */
 };
 
-static struct truncated truncate_at_zero(double cv)
+/* The mean of what is left of a normal is 1 + cv phi(1/cv) / Phi(1/cv). */
+static struct shape shape_of(const struct dist *dist)
 {
-    double bound = 1 / cv, positive = 0.5 * erfc(-1 / (cv * sqrt(2)));
-    return (struct truncated){
-        .cv = cv,
-        .positive = positive,
-        .below = 0.5 * erfc(1 / (cv * sqrt(2))),
-        .mean = 1 + cv * exp(-bound * bound / 2) / sqrt(2 * 3.14159265358979323846) / positive,
-    };
+    double cv = dist->parameter, bound = 1 / cv;
+    struct shape shape = {.dist = dist, .cv = cv};
+    if (dist->kind == DIST_NORMAL && cv > 0) {
+        shape.positive = 0.5 * erfc(-bound / sqrt(2));
+        shape.below = 0.5 * erfc(bound / sqrt(2));
+        shape.mean =
+            1 + cv * exp(-bound * bound / 2) / sqrt(2 * 3.14159265358979323846) / shape.positive;
+    }
+    if (dist->kind == DIST_LOGNORMAL) {
+        double variance = log1p(cv * cv);
+        shape.sigma = sqrt(variance);
+        shape.mu = -variance / 2;
+    }
+    return shape;
 }
 
-static double truncated_normal(const struct truncated *t, double p, bool from_above)
+static double truncated_normal(const struct shape *shape, double p, bool from_above)
 {
-    if (t->cv == 0)
+    if (shape->cv == 0)
         return 1;
-    /* the mass above the value */
-    double above = from_above ? p * t->positive : (1 - p) * t->positive;
-    double z = above <= 0.5 ? -normal_low(above) : normal_low(t->below + p * t->positive);
-    double value = 1 + t->cv * z;
-    return value > 0 ? value / t->mean : 0;
+    double above = (from_above ? p : 1 - p) * shape->positive; /* the mass above the value */
+    double z = above <= 0.5 ? -normal_low(above) : normal_low(shape->below + p * shape->positive);
+    double value = 1 + shape->cv * z;
+    return value > 0 ? value / shape->mean : 0;
 }
 
-static double lognormal(double cv, double p, bool from_above)
+static double lognormal(const struct shape *shape, double p, bool from_above)
 {
-    double variance = log1p(cv * cv);
-    return exp(sqrt(variance) * normal(p, from_above) - variance / 2);
+    return exp(shape->sigma * normal(p, from_above) + shape->mu);
 }
 
 /* ---- gamma ----------------------------------------------------------------------------------- */
@@ -203,16 +211,15 @@ static double gamma_factor(double cv, double p, bool from_above)
 
 /* ---- the others ------------------------------------------------------------------------------ */
 
-static double quantile_of(const struct dist *dist, const struct truncated *cut, double p,
-                          bool from_above)
+static double quantile_of(const struct shape *shape, double p, bool from_above)
 {
-    double parameter = dist->parameter;
-    switch (dist->kind) {
+    double parameter = shape->dist->parameter;
+    switch (shape->dist->kind) {
     case DIST_CONSTANT:
     case DIST_EMPIRICAL: break;
     case DIST_UNIFORM: return 1 + parameter * (from_above ? 1 - 2 * p : 2 * p - 1);
-    case DIST_NORMAL: return truncated_normal(cut, p, from_above);
-    case DIST_LOGNORMAL: return lognormal(parameter, p, from_above);
+    case DIST_NORMAL: return truncated_normal(shape, p, from_above);
+    case DIST_LOGNORMAL: return lognormal(shape, p, from_above);
     case DIST_GAMMA: return gamma_factor(parameter, p, from_above);
     case DIST_EXPONENTIAL: return from_above ? -log(p) : -log1p(-p);
     case DIST_PARETO:
@@ -224,44 +231,63 @@ static double quantile_of(const struct dist *dist, const struct truncated *cut, 
 
 double quantile_exact(const struct dist *dist, double p, bool from_above)
 {
-    const struct truncated cut = truncate_at_zero(dist->parameter);
-    return quantile_of(dist, &cut, p, from_above);
+    const struct shape shape = shape_of(dist);
+    return quantile_of(&shape, p, from_above);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* The cubic through (x[i], y[i]): Newton's divided differences, then powers of x. */
-static void fit(const double x[4], const double y[4], double c[4])
+/* Where the cubic of a place is: a place's exponent and what follows are a number that grows with it, and
+   of this as many bits as tell apart what occurs. */
+enum { PLACE_BITS = 31, TOP_EXPONENT = 127 + PLACE_BITS, ROWS = 1 << QUANTILE_HALF_BITS };
+
+static float *row_of(const struct quantile *quantile, int half, int exponent, int sub)
 {
-    double d[4] = {y[0], y[1], y[2], y[3]};
+    int row = (exponent << QUANTILE_SUB_BITS | sub) & (ROWS - 1);
+    return quantile->cubics[half << QUANTILE_HALF_BITS | row];
+}
+
+/* The cubic through (X[i], y[i]): Newton's divided differences, then powers of x. What is smaller than
+   any time may well be nothing: tiny numbers are slow. */
+static const double X[] = {1, 1 + 1 / 3.0, 1 + 2 / 3.0, 2};
+
+static void fit(const double y[4], float out[4])
+{
+    static const double nothing = 1e-30;
+    double d[4] = {y[0], y[1], y[2], y[3]}, c[4] = {0};
     for (int order = 1; order < 4; order++)
         for (int i = 3; i >= order; i--)
-            d[i] = (d[i] - d[i - 1]) / (x[i] - x[i - order]);
+            d[i] = (d[i] - d[i - 1]) / (X[i] - X[i - order]);
     c[0] = d[3];
-    c[1] = c[2] = c[3] = 0;
-    for (int i = 2; i >= 0; i--) { /* c = c * (X - x[i]) + d[i] */
+    for (int i = 2; i >= 0; i--) { /* c = c * (x - X[i]) + d[i] */
         for (int k = 3; k > 0; k--)
-            c[k] = c[k - 1] - x[i] * c[k];
-        c[0] = d[i] - x[i] * c[0];
+            c[k] = c[k - 1] - X[i] * c[k];
+        c[0] = d[i] - X[i] * c[0];
     }
+    for (int k = 0; k < 4; k++)
+        out[k] = fabs(c[k]) > nothing ? (float)c[k] : 0;
 }
 
 /* Neighbours share the point between them, so the table has no jumps and hardly ever goes back. */
-static void fill(struct quantile *quantile, const struct truncated *cut, int half, int octave)
+static void fill(struct quantile *quantile, const struct shape *shape, int half, int octave)
 {
-    double(*cubics)[4] =
-        &quantile->cubics[half << QUANTILE_HALF_BITS | (octave + 1) << QUANTILE_SUB_BITS];
-    double x[4], y[4];
-    y[3] = quantile_of(quantile->dist, cut, ldexp(1, -(octave + 2)), half);
+    double y[4];
+    y[3] = quantile_of(shape, ldexp(1, -(octave + 2)), half);
     for (int sub = 0; sub < QUANTILE_SUBS; sub++) {
         y[0] = y[3];
-        for (int i = 0; i < 4; i++) {
-            x[i] = 1 + (sub + i / 3.0) / QUANTILE_SUBS;
-            if (i > 0)
-                y[i] = quantile_of(quantile->dist, cut, ldexp(x[i], -(octave + 2)), half);
-        }
-        fit(x, y, cubics[sub]);
+        for (int i = 1; i < 4; i++)
+            y[i] =
+                quantile_of(shape, ldexp(1 + (sub + i / 3.0) / QUANTILE_SUBS, -(octave + 2)), half);
+        fit(y, row_of(quantile, half, TOP_EXPONENT - 1 - octave, sub));
     }
+}
+
+/* The largest places are rounded to where the tails meet. */
+static void fill_top(struct quantile *quantile, const struct shape *shape, int half)
+{
+    float *row = row_of(quantile, half, TOP_EXPONENT, 0);
+    row[0] = (float)quantile_of(shape, 0.5, half);
+    row[1] = row[2] = row[3] = 0;
 }
 
 bool quantile_init(struct quantile *quantile, const struct dist *dist)
@@ -269,14 +295,15 @@ bool quantile_init(struct quantile *quantile, const struct dist *dist)
     *quantile = (struct quantile){.dist = dist};
     if (dist->kind == DIST_CONSTANT || dist->kind == DIST_EMPIRICAL)
         return true;
-    size_t segments = (size_t)2 << QUANTILE_HALF_BITS;
-    quantile->cubics = aligned_alloc(sizeof *quantile->cubics, segments * sizeof *quantile->cubics);
+    quantile->cubics = aligned_alloc(sizeof *quantile->cubics, 2 * ROWS * sizeof *quantile->cubics);
     if (!quantile->cubics)
         return false;
-    const struct truncated cut = truncate_at_zero(dist->parameter);
-    for (int half = 0; half < 2; half++)
+    const struct shape shape = shape_of(dist);
+    for (int half = 0; half < 2; half++) {
+        fill_top(quantile, &shape, half);
         for (int octave = 0; octave < QUANTILE_OCTAVES; octave++)
-            fill(quantile, &cut, half, octave);
+            fill(quantile, &shape, half, octave);
+    }
     return true;
 }
 
@@ -300,148 +327,144 @@ static inline __attribute__((always_inline)) int64_t nearest(double value)
     return (int64_t)(bits & WHOLE);
 }
 
-enum { CHUNK = 128 };
+/* What the drawing of many words needs of one operation. */
+struct scale {
+    double mean_ns;
+    float most; /* factor: no duration is longer than the longest */
+};
 
-/* Zeros in front of a tail, which has one of its first 52 bits set: the exponent of a floating point
-   number says it. For vectors that cannot count zeros. */
-static inline __attribute__((always_inline)) uint64_t zeros_in_front(uint64_t tail)
+static struct scale scale_of(int64_t mean_ns)
 {
-    uint64_t bits = tail >> 12 | UINT64_C(0x433) << 52; /* 2^52 and the tail */
-    double number;
-    memcpy(&number, &bits, sizeof number);
-    number -= 0x1p52;
-    memcpy(&bits, &number, sizeof bits);
-    return 1023 + 51 - (bits >> 52);
+    struct scale scale = {(double)mean_ns,
+                          mean_ns ? (float)((double)QUANTILE_LONGEST_NS / (double)mean_ns) : 1};
+    if (scale.mean_ns * scale.most > (double)QUANTILE_LONGEST_NS)
+        scale.most = nextafterf(scale.most, 0);
+    return scale;
 }
 
-/* Where words find their cubic, counted in coefficients, and where on it they are. Behind its zeros a
-   tail is 1 sub rest, and the 1 makes the octave the next one and the exponent that of 1. */
-static inline __attribute__((always_inline)) void
-find_places(const uint64_t *words, int count, uint64_t places[CHUNK], double at[CHUNK])
+/* Where words find their cubic, counted in coefficients, and where on it they are. */
+enum { CHUNK = 256, REST_BITS = 23 - QUANTILE_SUB_BITS };
+
+static inline __attribute__((always_inline)) void find_place(float place, uint32_t half,
+                                                             uint32_t *row, float *at)
 {
+    uint32_t bits, x;
+    memcpy(&bits, &place, sizeof bits);
+    x = (bits << QUANTILE_SUB_BITS & 0x7fffff) | UINT32_C(127) << 23;
+    *row = (bits >> (REST_BITS - 2) & (4 * ROWS - 4)) | half << (QUANTILE_HALF_BITS + 2);
+    memcpy(at, &x, sizeof *at);
+}
+
+/* Returns whether any word is deep. */
+static inline __attribute__((always_inline)) bool find_places(const uint32_t *words, int count,
+                                                              uint32_t rows[CHUNK], float at[CHUNK])
+{
+    int32_t least = INT32_MAX;
     for (int i = 0; i < count; i++) {
-        uint64_t tail = words[i] << 1 | UINT64_C(1) << 12; /* the last octave takes the rest */
-        uint64_t octave = zeros_in_front(tail);
-        tail <<= octave;
-        const uint64_t bits = (tail >> 11) + (UINT64_C(0x3fe) << 52);
-        uint64_t place = (octave << QUANTILE_SUB_BITS) + (tail >> (63 - QUANTILE_SUB_BITS));
-        places[i] = 4 * (place | (words[i] >> 63 << QUANTILE_HALF_BITS));
-        memcpy(&at[i], &bits, sizeof bits);
+        int32_t whole = (int32_t)(words[i] & UINT32_MAX >> 1);
+        least = whole < least ? whole : least;
+        find_place((float)whole + 0.5f, words[i] >> PLACE_BITS, &rows[i], &at[i]);
     }
+    return quantile_is_deep((uint32_t)least);
 }
 
-static inline __attribute__((always_inline)) int64_t draw_one(const double *c, double x,
-                                                              double mean_ns)
+static inline __attribute__((always_inline)) int64_t draw_one(const float *c, float x,
+                                                              const struct scale *scale)
 {
-    double factor = c[0] + x * (c[1] + x * (c[2] + x * c[3]));
-    return nearest(mean_ns * (factor > 0 ? factor : 0));
+    float factor = c[0] + x * (c[1] + x * (c[2] + x * c[3]));
+    factor = factor > 0 ? factor : 0;
+    return nearest(scale->mean_ns * (double)(factor < scale->most ? factor : scale->most));
 }
 
-static void look_up_plain(const double *cubics, double mean_ns, const uint64_t *words, int count,
-                          int64_t *out)
+static bool look_up_plain(const float *cubics, const struct scale *scale, const uint32_t *words,
+                          int count, int64_t *out)
 {
-    _Alignas(64) uint64_t places[CHUNK];
-    _Alignas(64) double at[CHUNK];
-    find_places(words, count, places, at);
+    _Alignas(64) uint32_t rows[CHUNK];
+    _Alignas(64) float at[CHUNK];
+    bool deep = find_places(words, count, rows, at);
     for (int i = 0; i < count; i++)
-        out[i] = draw_one(cubics + places[i], at[i], mean_ns);
+        out[i] = draw_one(cubics + rows[i], at[i], scale);
+    return deep;
 }
 
 #if defined __x86_64__
-/* The same operations on four times `groups`, side by side, since each waits for the one before it. A
-   row of the table is loaded as it is and four rows are transposed: that takes less than gathering
-   sixteen numbers. */
-enum { MOST_GROUPS = 4 };
+/* Four rows of the table, and four others behind them, become four vectors of equal coefficients:
+ *
+ *     a0 a1 a2 a3 | e0 e1 e2 e3          a0 b0 c0 d0 | e0 f0 g0 h0
+ *     b0 b1 b2 b3 | f0 f1 f2 f3    ->    a1 b1 c1 d1 | e1 f1 g1 h1
+ *     c0 c1 c2 c3 | g0 g1 g2 g3          a2 b2 c2 d2 | e2 f2 g2 h2
+ *     d0 d1 d2 d3 | h0 h1 h2 h3          a3 b3 c3 d3 | e3 f3 g3 h3
+ *
+ * That takes less than gathering 32 numbers. */
+static inline __attribute__((always_inline, target("avx2"))) void
+load_eight(const float *cubics, const uint32_t rows[8], __m256 c[4])
+{
+    __m256 pair[4];
+    for (int k = 0; k < 4; k++)
+        pair[k] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_load_ps(cubics + rows[k])),
+                                       _mm_load_ps(cubics + rows[k + 4]), 1);
+    const __m256d ab = _mm256_castps_pd(_mm256_unpacklo_ps(pair[0], pair[1])),
+                  cd = _mm256_castps_pd(_mm256_unpacklo_ps(pair[2], pair[3])),
+                  ab2 = _mm256_castps_pd(_mm256_unpackhi_ps(pair[0], pair[1])),
+                  cd2 = _mm256_castps_pd(_mm256_unpackhi_ps(pair[2], pair[3]));
+    c[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd));
+    c[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd));
+    c[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2));
+    c[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2));
+}
 
 static inline __attribute__((always_inline, target("avx2"))) void
-draw_fours(int groups, const double *cubics, double mean_ns, const uint64_t *places,
-           const double *at, int64_t *out)
+store_four(__m128 factors, const struct scale *scale, int64_t out[4])
 {
-    __m256d c0[MOST_GROUPS], c1[MOST_GROUPS], c2[MOST_GROUPS], ns[MOST_GROUPS], x[MOST_GROUPS];
+    const __m256d sum =
+        _mm256_set1_pd(scale->mean_ns) * _mm256_cvtps_pd(factors) + _mm256_set1_pd(0x1p52);
     const __m256i whole = _mm256_set1_epi64x((long long)WHOLE);
-    for (int g = 0; g < groups; g++) {
-        const uint64_t *p = places + 4 * g;
-        const __m256d a = _mm256_load_pd(cubics + p[0]), b = _mm256_load_pd(cubics + p[1]);
-        const __m256d c = _mm256_load_pd(cubics + p[2]), d = _mm256_load_pd(cubics + p[3]);
-        const __m256d even = _mm256_unpacklo_pd(a, b), odd = _mm256_unpackhi_pd(a, b);
-        const __m256d even2 = _mm256_unpacklo_pd(c, d), odd2 = _mm256_unpackhi_pd(c, d);
-        c0[g] = _mm256_permute2f128_pd(even, even2, 0x20);
-        c1[g] = _mm256_permute2f128_pd(odd, odd2, 0x20);
-        c2[g] = _mm256_permute2f128_pd(even, even2, 0x31);
-        ns[g] = _mm256_permute2f128_pd(odd, odd2, 0x31);
-        x[g] = _mm256_loadu_pd(at + 4 * g);
+    _mm256_storeu_si256((__m256i *)(void *)out, _mm256_and_si256(_mm256_castpd_si256(sum), whole));
+}
+
+/* draw_one for eight: the same operations. */
+static inline __attribute__((always_inline, target("avx2"))) void
+draw_eight(const float *cubics, const struct scale *scale, const uint32_t *rows, const float *at,
+           int64_t *out)
+{
+    __m256 c[4];
+    load_eight(cubics, rows, c);
+    const __m256 x = _mm256_load_ps(at);
+    __m256 factor = c[0] + x * (c[1] + x * (c[2] + x * c[3]));
+    factor = _mm256_max_ps(factor, _mm256_setzero_ps());
+    factor = _mm256_min_ps(factor, _mm256_set1_ps(scale->most));
+    store_four(_mm256_castps256_ps128(factor), scale, out);
+    store_four(_mm256_extractf128_ps(factor, 1), scale, out + 4);
+}
+
+#define DEFINE_LOOK_UP(NAME, TARGET)                                                               \
+    __attribute__((target(TARGET))) static bool NAME(                                              \
+        const float *cubics, const struct scale *scale, const uint32_t *words, int count,          \
+        int64_t *out)                                                                              \
+    {                                                                                              \
+        _Alignas(64) uint32_t rows[CHUNK];                                                         \
+        _Alignas(64) float at[CHUNK];                                                              \
+        int done = 0;                                                                              \
+        bool deep = find_places(words, count, rows, at);                                           \
+        for (; done + 8 <= count; done += 8)                                                       \
+            draw_eight(cubics, scale, rows + done, at + done, out + done);                         \
+        for (; done < count; done++)                                                               \
+            out[done] = draw_one(cubics + rows[done], at[done], scale);                            \
+        return deep;                                                                               \
     }
-    for (int g = 0; g < groups; g++)
-        ns[g] = c2[g] + x[g] * ns[g];
-    for (int g = 0; g < groups; g++)
-        ns[g] = c1[g] + x[g] * ns[g];
-    for (int g = 0; g < groups; g++)
-        ns[g] = c0[g] + x[g] * ns[g];
-    for (int g = 0; g < groups; g++)
-        ns[g] = _mm256_set1_pd(mean_ns) * _mm256_max_pd(ns[g], _mm256_setzero_pd());
-    for (int g = 0; g < groups; g++)
-        ns[g] = _mm256_min_pd(ns[g], _mm256_set1_pd((double)QUANTILE_LONGEST_NS)) +
-                _mm256_set1_pd(0x1p52);
-    for (int g = 0; g < groups; g++)
-        _mm256_storeu_si256((__m256i *)(void *)(out + 4 * g),
-                            _mm256_and_si256(_mm256_castpd_si256(ns[g]), whole));
-}
 
-__attribute__((target("avx2"))) static void
-look_up_avx2(const double *cubics, double mean_ns, const uint64_t *words, int count, int64_t *out)
-{
-    _Alignas(64) uint64_t places[CHUNK];
-    _Alignas(64) double at[CHUNK];
-    int done = 0;
-    find_places(words, count, places, at);
-    for (; done + 8 <= count; done += 8)
-        draw_fours(2, cubics, mean_ns, places + done, at + done, out + done);
-    for (; done < count; done++)
-        out[done] = draw_one(cubics + places[done], at[done], mean_ns);
-}
-
-#define AVX512 "avx2,avx512f,avx512cd,avx512dq,avx512vl,avx512bw"
-
-/* find_places for eight. */
-static inline __attribute__((always_inline, target(AVX512))) void
-find_eight(const uint64_t words[8], uint64_t places[8], double at[8])
-{
-    const __m512i word = _mm512_loadu_si512(words), last = _mm512_set1_epi64(1 << 12);
-    const __m512i shifted = _mm512_or_si512(_mm512_slli_epi64(word, 1), last);
-    const __m512i octave = _mm512_lzcnt_epi64(shifted), tail = _mm512_sllv_epi64(shifted, octave);
-    const __m512i sub = _mm512_and_si512(_mm512_srli_epi64(tail, 61 - QUANTILE_SUB_BITS),
-                                         _mm512_set1_epi64(8 * QUANTILE_SUBS - 4));
-    const __m512i half = _mm512_and_si512(_mm512_srli_epi64(word, 61 - QUANTILE_HALF_BITS),
-                                          _mm512_set1_epi64(4 << QUANTILE_HALF_BITS));
-    const __m512i place = _mm512_slli_epi64(octave, QUANTILE_SUB_BITS + 2) + sub;
-    _mm512_storeu_si512(places, _mm512_or_si512(place, half));
-    _mm512_storeu_si512(at, _mm512_srli_epi64(tail, 11) + _mm512_set1_epi64(0x3feLL << 52));
-}
-
-__attribute__((target(AVX512))) static void
-look_up_avx512(const double *cubics, double mean_ns, const uint64_t *words, int count, int64_t *out)
-{
-    _Alignas(64) uint64_t places[CHUNK];
-    _Alignas(64) double at[CHUNK];
-    int done = 0;
-    for (; done + 8 <= count; done += 8)
-        find_eight(words + done, places + done, at + done);
-    find_places(words + done, count - done, places + done, at + done);
-    for (done = 0; done + 16 <= count; done += 16)
-        draw_fours(4, cubics, mean_ns, places + done, at + done, out + done);
-    for (; done < count; done++)
-        out[done] = draw_one(cubics + places[done], at[done], mean_ns);
-}
+DEFINE_LOOK_UP(look_up_avx2, "avx2")
+DEFINE_LOOK_UP(look_up_avx512, "avx2,avx512f,avx512dq,avx512vl,avx512bw")
 #endif
 
-typedef void look_up_words(const double *cubics, double mean_ns, const uint64_t *words, int count,
-                           int64_t *out);
+typedef bool look_up_words(const float *cubics, const struct scale *scale, const uint32_t *words,
+                           int count, int64_t *out);
 
 static look_up_words *best_look_up(void)
 {
 #if defined __x86_64__
-    if (__builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw"))
         return look_up_avx512;
     if (__builtin_cpu_supports("avx2"))
         return look_up_avx2;
@@ -449,19 +472,36 @@ static look_up_words *best_look_up(void)
     return look_up_plain;
 }
 
-void quantile_durations(const struct quantile *quantile, int64_t mean_ns, const uint64_t *words,
-                        int count, int64_t *out_ns)
+/* Without a table. */
+static int64_t plain_duration(const struct quantile *quantile, int64_t mean_ns, uint32_t word)
 {
     const struct dist *dist = quantile->dist;
-    if (quantile->cubics) {
-        look_up_words *look_up = count >= 4 ? best_look_up() : look_up_plain;
-        for (int i = 0; i < count; i += CHUNK)
-            look_up(quantile->cubics[0], (double)mean_ns, words + i,
-                    count - i < CHUNK ? count - i : CHUNK, out_ns + i);
-        return;
-    }
-    for (int i = 0; i < count; i++) {
-        size_t place = (size_t)((words[i] >> 32) * dist->factor_count >> 32);
-        out_ns[i] = nearest((double)mean_ns * (dist->factor_count ? dist->factors[place] : 1));
-    }
+    size_t place = (size_t)((uint64_t)word * dist->factor_count >> 32);
+    return nearest((double)mean_ns * (dist->factor_count ? dist->factors[place] : 1));
+}
+
+bool quantile_durations(const struct quantile *quantile, int64_t mean_ns, const uint32_t *words,
+                        int count, int64_t *out_ns)
+{
+    const struct scale scale = scale_of(mean_ns);
+    look_up_words *look_up = count >= 8 ? best_look_up() : look_up_plain;
+    bool deep = false;
+    for (int i = 0; quantile->cubics && i < count; i += CHUNK)
+        deep |= look_up(quantile->cubics[0], &scale, words + i,
+                        count - i < CHUNK ? count - i : CHUNK, out_ns + i);
+    for (int i = 0; !quantile->cubics && i < count; i++)
+        out_ns[i] = plain_duration(quantile, mean_ns, words[i]);
+    return deep;
+}
+
+int64_t quantile_deep_duration(const struct quantile *quantile, int64_t mean_ns, uint64_t word)
+{
+    const struct scale scale = scale_of(mean_ns);
+    static const float lowest = 0x1p-21f; /* the first place of the last octave */
+    float place = ((float)(int64_t)(word & UINT64_MAX >> 1) + 0.5f) * 0x1p-32f, x;
+    uint32_t row;
+    if (!quantile->cubics)
+        return plain_duration(quantile, mean_ns, (uint32_t)(word >> 32));
+    find_place(place > lowest ? place : lowest, (uint32_t)(word >> 63), &row, &x);
+    return draw_one(quantile->cubics[0] + row, x, &scale);
 }

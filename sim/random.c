@@ -1,7 +1,7 @@
 /*
  * random.c - see random.h. The counter and the key:
  *
- *     counter  iteration | replication | rank, part | block number
+ *     counter  iteration | replication | rank, part | block number       words: that of the iteration's block
  *     key      seed xor the task's name
  *
  * Streams and words never share a counter: those of streams have block numbers below WORDS.
@@ -30,7 +30,8 @@
 #include <Random123/philox.h>
 #pragma GCC diagnostic pop
 
-enum { BLOCK_WORDS = 4, ROUNDS = 10, ROWS = RANDOM_RUN / 2 / RANDOM_LANES };
+enum { BLOCK_WORDS = 4, ROUNDS = 10, BESIDE = RANDOM_ROWS / BLOCK_WORDS };
+_Static_assert((int)BESIDE == (int)RANDOM_LANES, "as many iterations side by side as replications");
 static const uint32_t WORDS = UINT32_C(1) << 31; /* first block number of words */
 
 void random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
@@ -98,37 +99,59 @@ double random_normal(struct random_stream *stream)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Blocks beside each other have counters from first[0] on (a run), or from first[1] on (across). */
+/*
+ * A grid is eight rows of eight blocks, or fewer rows, and a block has four words. In a row of a run are
+ * the blocks of RANDOM_ROWS iterations; across, those of eight replications:
+ *
+ *              run: 32 words a row                              across: 8 words a row
+ *     row 0    word 0 of iterations 0 .. 7, word 1: 8 .. 15,    word 0 of iteration 0, lanes 0 .. 7
+ *              word 2: 16 .. 23, word 3: 24 .. 31
+ *     row 1    iterations 32 .. 39, 40 .. 47, ...               word 0 of iteration 1
+ *     ...                                                       ... 7; then word 1: iterations 8 .. 15
+ *
+ * Blocks beside each other have counters from first[0] on (a run), or from first[1] on (across).
+ */
 struct grid {
     uint32_t first[4], key[2];
 };
 
-/* Rows of RANDOM_LANES blocks: their first words, and their second ones. */
-typedef void run_grid(const struct grid *grid, int rows, uint64_t *low, uint64_t *high);
+enum {
+    RUN_ROW = RANDOM_ROWS, /* where the next row is, and the next word */
+    RUN_WORD = BESIDE,
+    ACROSS_ROW = RANDOM_LANES,
+    ACROSS_WORD = BESIDE * RANDOM_LANES
+};
+
+typedef void run_grid(const struct grid *grid, int rows, uint32_t *out);
 
 /* One block of the grid by the library: where there are no vectors, and for single words. */
 static void one_block(const struct grid *grid, uint32_t iterations, uint32_t replications,
-                      uint64_t *low, uint64_t *high)
+                      uint32_t block[BLOCK_WORDS])
 {
-    uint32_t block[BLOCK_WORDS];
     const uint32_t counter[] = {grid->first[0] + iterations, grid->first[1] + replications,
                                 grid->first[2], grid->first[3]};
     random_philox(counter, grid->key, block);
-    *low = (uint64_t)block[0] << 32 | block[1];
-    *high = (uint64_t)block[2] << 32 | block[3];
 }
 
 #if !defined __x86_64__
-static void run_plain(const struct grid *grid, int rows, uint64_t *low, uint64_t *high)
+static void run_plain(const struct grid *grid, int rows, uint32_t *out)
 {
-    for (uint32_t i = 0; i < (uint32_t)rows * RANDOM_LANES; i++)
-        one_block(grid, i, 0, low + i, high + i);
+    for (uint32_t i = 0; i < (uint32_t)rows * BESIDE; i++) {
+        uint32_t block[BLOCK_WORDS];
+        one_block(grid, i, 0, block);
+        for (uint32_t w = 0; w < BLOCK_WORDS; w++)
+            out[i / BESIDE * RUN_ROW + w * RUN_WORD + i % BESIDE] = block[w];
+    }
 }
 
-static void across_plain(const struct grid *grid, int rows, uint64_t *low, uint64_t *high)
+static void across_plain(const struct grid *grid, int rows, uint32_t *out)
 {
-    for (uint32_t i = 0; i < (uint32_t)rows * RANDOM_LANES; i++)
-        one_block(grid, i / RANDOM_LANES, i % RANDOM_LANES, low + i, high + i);
+    for (uint32_t i = 0; i < (uint32_t)rows * RANDOM_LANES; i++) {
+        uint32_t block[BLOCK_WORDS];
+        one_block(grid, i / RANDOM_LANES, i % RANDOM_LANES, block);
+        for (uint32_t w = 0; w < BLOCK_WORDS; w++)
+            out[i + w * ACROSS_WORD] = block[w];
+    }
 }
 #else
 static const uint64_t numbers[RANDOM_LANES] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -137,8 +160,8 @@ static const uint32_t WEYL0 = 0x9e3779b9u,
                       WEYL1 = 0xbb67ae85u; /* what is added to the key a round */
 
 /* Rounds `from` to the last of TOGETHER vectors, which are under way at once to hide how long a
-   multiplication takes; then their words are stored from `at` on. */
-#define LAST_ROUNDS(from, WIDTH, TOGETHER, MULTIPLY, VECTOR)                                       \
+   multiplication takes; then their words are stored, the grid's blocks from `at` on. */
+#define LAST_ROUNDS(from, WIDTH, TOGETHER, MULTIPLY, VECTOR, ROW, WORD)                            \
     _Pragma("GCC unroll 10") for (uint32_t r = (from); r < ROUNDS; r++)                            \
     {                                                                                              \
         const vector k0 = zero + (uint32_t)(key0 + r * WEYL0),                                     \
@@ -153,18 +176,22 @@ static const uint32_t WEYL0 = 0x9e3779b9u,
         }                                                                                          \
     }                                                                                              \
     for (int t = 0; t < TOGETHER; t++) {                                                           \
-        const vector words[] = {c0[t] << 32 | (c1[t] & lower), c2[t] << 32 | (c3[t] & lower)};     \
-        memcpy(low + at + t * WIDTH, &words[0], sizeof(vector));                                   \
-        memcpy(high + at + t * WIDTH, &words[1], sizeof(vector));                                  \
+        const int block = at + t * WIDTH;                                                          \
+        const narrow words[] = {                                                                   \
+            __builtin_convertvector(c0[t], narrow), __builtin_convertvector(c1[t], narrow),        \
+            __builtin_convertvector(c2[t], narrow), __builtin_convertvector(c3[t], narrow)};       \
+        for (int w = 0; w < BLOCK_WORDS; w++)                                                      \
+            memcpy(out + block / BESIDE * ROW + w * WORD + block % BESIDE, &words[w],              \
+                   sizeof(narrow));                                                                \
     }
 
 #define DEFINE_RUN(NAME, TARGET, WIDTH, TOGETHER, MULTIPLY, VECTOR)                                \
     __attribute__((target(TARGET))) static void NAME(const struct grid *grid, int rows,            \
-                                                     uint64_t *low, uint64_t *high)                \
+                                                     uint32_t *out)                                \
     {                                                                                              \
         typedef uint64_t vector __attribute__((vector_size(8 * WIDTH)));                           \
+        typedef uint32_t narrow __attribute__((vector_size(4 * WIDTH)));                           \
         const vector zero = {0}, mul0 = zero + MUL0, mul1 = zero + MUL1;                           \
-        const vector lower = zero + 0xffffffffu;                                                   \
         const uint32_t key0 = grid->key[0], key1 = grid->key[1];                                   \
         vector lane, c0[TOGETHER], c1[TOGETHER], c2[TOGETHER], c3[TOGETHER];                       \
         memcpy(&lane, numbers, sizeof lane);                                                       \
@@ -175,7 +202,7 @@ static const uint32_t WEYL0 = 0x9e3779b9u,
                 c2[t] = zero + grid->first[2];                                                     \
                 c3[t] = zero + grid->first[3];                                                     \
             }                                                                                      \
-            LAST_ROUNDS(0, WIDTH, TOGETHER, MULTIPLY, VECTOR)                                      \
+            LAST_ROUNDS(0, WIDTH, TOGETHER, MULTIPLY, VECTOR, RUN_ROW, RUN_WORD)                   \
         }                                                                                          \
     }
 
@@ -183,11 +210,11 @@ static const uint32_t WEYL0 = 0x9e3779b9u,
    rows: most of what they multiply is the same for all lanes of a row, or for all rows of a lane. */
 #define DEFINE_ACROSS(NAME, TARGET, WIDTH, TOGETHER, MULTIPLY, VECTOR)                             \
     __attribute__((target(TARGET))) static void NAME(const struct grid *grid, int rows,            \
-                                                     uint64_t *low, uint64_t *high)                \
+                                                     uint32_t *out)                                \
     {                                                                                              \
         typedef uint64_t vector __attribute__((vector_size(8 * WIDTH)));                           \
+        typedef uint32_t narrow __attribute__((vector_size(4 * WIDTH)));                           \
         const vector zero = {0}, mul0 = zero + MUL0, mul1 = zero + MUL1;                           \
-        const vector lower = zero + 0xffffffffu;                                                   \
         const uint32_t key0 = grid->key[0], key1 = grid->key[1];                                   \
         const uint64_t same = (uint64_t)grid->first[2] * MUL1; /* in round 0 */                    \
         vector lane, by_lane[RANDOM_LANES / WIDTH];            /* in round 1 */                    \
@@ -213,7 +240,7 @@ static const uint32_t WEYL0 = 0x9e3779b9u,
                 c2[t] = beside ^ (zero + ((last >> 32) ^ (uint32_t)(key1 + 2 * WEYL1)));           \
                 c3[t] = zero + (uint32_t)last;                                                     \
             }                                                                                      \
-            LAST_ROUNDS(3, WIDTH, TOGETHER, MULTIPLY, VECTOR)                                      \
+            LAST_ROUNDS(3, WIDTH, TOGETHER, MULTIPLY, VECTOR, ACROSS_ROW, ACROSS_WORD)             \
         }                                                                                          \
     }
 
@@ -237,36 +264,34 @@ static run_grid *best_run(bool across)
 #endif
 }
 
-/* Which block of a run the word of an iteration is in, and in which half of it. */
-static struct grid grid_of(const struct random_subject *subject, uint32_t use)
+/* The blocks from those of an iteration's RANDOM_ROWS on. */
+static struct grid grid_of(const struct random_subject *subject, uint32_t iteration, uint32_t use)
 {
     uint64_t key = subject->seed ^ subject->task;
     return (struct grid){
-        .first = {subject->iteration / RANDOM_RUN * (RANDOM_RUN / 2), subject->replication,
+        .first = {iteration / RANDOM_ROWS * BESIDE, subject->replication,
                   (uint32_t)subject->rank << 8 | (uint32_t)subject->part, WORDS + use},
         .key = {(uint32_t)key, (uint32_t)(key >> 32)},
     };
 }
 
-uint64_t random_word(const struct random_subject *subject, uint32_t use)
+uint32_t random_word(const struct random_subject *subject, uint32_t use)
 {
-    struct grid grid = grid_of(subject, use);
-    uint64_t low, high;
-    one_block(&grid, subject->iteration % (RANDOM_RUN / 2), 0, &low, &high);
-    return subject->iteration % RANDOM_RUN < RANDOM_RUN / 2 ? low : high;
+    struct grid grid = grid_of(subject, subject->iteration, use);
+    uint32_t block[BLOCK_WORDS];
+    one_block(&grid, subject->iteration % BESIDE, 0, block);
+    return block[subject->iteration % RANDOM_ROWS / BESIDE];
 }
 
-void random_words(const struct random_subject *subject, uint32_t use, uint64_t out[RANDOM_RUN])
+void random_words(const struct random_subject *subject, uint32_t use, uint32_t out[RANDOM_RUN])
 {
-    struct grid grid = grid_of(subject, use);
-    best_run(false)(&grid, ROWS, out, out + RANDOM_RUN / 2);
+    struct grid grid = grid_of(subject, subject->iteration / RANDOM_RUN * RANDOM_RUN, use);
+    best_run(false)(&grid, RANDOM_RUN / RANDOM_ROWS, out);
 }
 
-void random_words_across(const struct random_subject *subject, uint32_t use, int part,
-                         uint64_t low[RANDOM_ROWS][RANDOM_LANES],
-                         uint64_t high[RANDOM_ROWS][RANDOM_LANES])
+void random_words_across(const struct random_subject *subject, uint32_t use,
+                         uint32_t out[RANDOM_ROWS][RANDOM_LANES])
 {
-    struct grid grid = grid_of(subject, use);
-    grid.first[0] += (uint32_t)(part * RANDOM_ROWS);
-    best_run(true)(&grid, RANDOM_ROWS, low[0], high[0]);
+    struct grid grid = grid_of(subject, subject->iteration, use);
+    best_run(true)(&grid, BESIDE, out[0]);
 }

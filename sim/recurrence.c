@@ -129,6 +129,13 @@ void recurrence_close(struct recurrence *r)
     free(r);
 }
 
+/* The first place from there on where a vector is in one line of the cache; SUMS more are there. */
+static int64_t *aligned(int64_t *at)
+{
+    uintptr_t past = (uintptr_t)at % (SUMS * sizeof *at);
+    return past ? at + SUMS - past / sizeof *at : at;
+}
+
 static bool allocate(struct runner *run)
 {
     const struct recurrence *r = run->r;
@@ -138,10 +145,12 @@ static bool allocate(struct runner *run)
         if (r->durations[d].stage - r->first_stage > lead)
             lead = r->durations[d].stage - r->first_stage;
     run->stride = (size_t)r->history * lanes + BLOCK;
-    run->drawn_stride = ((size_t)lead + RANDOM_RUN) * lanes;
+    run->run_length = lanes == 1 ? RANDOM_RUN : RANDOM_ROWS;
+    run->drawn_stride = (size_t)(lead + run->run_length) * lanes;
     run->ring = r->history + 1;
     size_t ring = (size_t)r->graph.event_count * (size_t)run->ring * lanes;
-    run->columns = ARENA_ARRAY(&run->arena, drawn_at(run, r->duration_count), int64_t);
+    run->columns =
+        aligned(ARENA_ARRAY(&run->arena, drawn_at(run, r->duration_count) + SUMS, int64_t));
     run->sources =
         ARENA_ARRAY(&run->arena, (size_t)(r->graph.edge_count + r->step_count) + 1, struct source);
     run->moves = ARENA_ARRAY(&run->arena, (size_t)r->step_count + 1, struct move);
@@ -149,7 +158,7 @@ static bool allocate(struct runner *run)
     run->busy = ARENA_ARRAY(&run->arena, streams * SUMS + SUMS, int64_t);
     run->over_ns = ARENA_ARRAY(&run->arena, BLOCK, int64_t);
     run->at = ARENA_ARRAY(&run->arena, BLOCK, int64_t);
-    run->one_draw = ARENA_ARRAY(&run->arena, RANDOM_RUN * lanes, int64_t);
+    run->one_draw = ARENA_ARRAY(&run->arena, (size_t)run->run_length * lanes, int64_t);
     run->starts = ARENA_ARRAY(&run->arena, ring, int64_t);
     run->ends = ARENA_ARRAY(&run->arena, ring, int64_t);
     run->since_ns = ARENA_ARRAY(&run->arena, (streams + 1) * lanes, int64_t);

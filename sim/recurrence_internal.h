@@ -31,10 +31,12 @@
 
 #include "sim/recurrence.h"
 
-/* Values of a column in a block; those that are added up side by side. */
-enum { BLOCK = RANDOM_RUN, SUMS = 8, NONE = -1 };
+/* Values of a column in a block, as many as are drawn at once for all lanes; those that are added up side by
+   side. */
+enum { BLOCK = RANDOM_ROWS * RANDOM_LANES, SUMS = 8, NONE = -1 };
 
 typedef int64_t vector __attribute__((vector_size(8 * SUMS), aligned(8), may_alias));
+_Static_assert((int)BLOCK >= (int)RANDOM_RUN, "a run fits in a block");
 _Static_assert((int)SUMS == (int)RANDOM_LANES, "a vector has a number of each lane");
 
 /* A time of the graph as another one, so much later. */
@@ -152,6 +154,7 @@ struct runner {
         bool drawn;       /* the stretch is a single duration, of those drawn from here on */
         size_t drawn_from;
     } * moves;
+    int run_length;     /* iterations drawn at once */
     int64_t drawn_from; /* the period the durations begin with */
     size_t drawn_at;    /* the block's place in them */
     size_t drawn_stride;

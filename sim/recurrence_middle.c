@@ -2,12 +2,12 @@
  * recurrence_middle.c - the middle of a run, where a period is like any other; see
  * recurrence_internal.h.
  *
- * Durations are drawn a run of RANDOM_RUN iterations at a time and lie one behind the other. Those of a
+ * Durations are drawn a run of iterations at a time (timing.h) and lie one behind the other. Those of a
  * later stage are of earlier iterations, so the end of the run before stays in front:
  *
  *     drawn_from                                    place p - drawn_from belongs to period p
  *        | last run's end |     this run            |
- *        | stage - first  |  RANDOM_RUN iterations  |
+ *        | stage - first  |  run_length iterations  |
  *
  * A block: first the stretches are added up. Then the steps are taken, period by period: this is the
  * recursion proper. Then come the ends it has left out, and at last the accounts.
@@ -106,7 +106,7 @@ static void draw_duration(struct runner *run, int d, int64_t iteration)
 {
     const struct recurrence *r = run->r;
     const struct duration *duration = &r->durations[d];
-    int numbers = RANDOM_RUN * run->lanes;
+    int numbers = run->run_length * run->lanes;
     size_t kept = (size_t)(duration->stage - r->first_stage) * (size_t)run->lanes;
     int64_t *from = run->columns + drawn_at(run, d), *out = from + kept;
     memmove(from, from + numbers, kept * sizeof *from);
@@ -138,11 +138,11 @@ static void draw_runs(struct runner *run, int64_t period)
 static void draw_first(struct runner *run, int64_t period)
 {
     const struct recurrence *r = run->r;
-    int64_t from = period - (period - r->first_stage) % RANDOM_RUN, back = 0;
+    int64_t from = period - (period - r->first_stage) % run->run_length, back = 0;
     for (int d = 0; d < r->duration_count; d++)
         while (r->durations[d].stage - r->first_stage > back)
-            back += RANDOM_RUN;
-    for (int64_t at = from - back; at <= from; at += RANDOM_RUN)
+            back += run->run_length;
+    for (int64_t at = from - back; at <= from; at += run->run_length)
         draw_runs(run, at);
 }
 
@@ -340,7 +340,7 @@ static void keep_history(struct runner *run, int count)
 /* How many periods the next block has: as many as fit, and no more than have been drawn. */
 static int block_length(const struct runner *run, int64_t period)
 {
-    int64_t left = run->r->last - period, drawn = run->drawn_from + RANDOM_RUN - period;
+    int64_t left = run->r->last - period, drawn = run->drawn_from + run->run_length - period;
     int64_t count = BLOCK / run->lanes < left ? BLOCK / run->lanes : left;
     count = drawn < count ? drawn : count;
     return (int)(run->lanes == 1 ? count / SUMS * SUMS : count); /* values are added up in SUMS */
@@ -352,7 +352,7 @@ void recurrence_run_middle(struct runner *run)
     enter_columns(run, r->first);
     draw_first(run, r->first);
     for (int64_t period = r->first; !run->stopped;) {
-        if (period == run->drawn_from + RANDOM_RUN)
+        if (period == run->drawn_from + run->run_length)
             draw_runs(run, period);
         int count = block_length(run, period);
         if (count == 0)

@@ -13,31 +13,43 @@
 
 enum { GROUP = 5 };
 
-static int64_t sum_of(const int64_t *values, size_t count)
+/* What follows is compiled twice, for both widths, so that loops need not ask. */
+#define ALWAYS static inline __attribute__((always_inline))
+
+ALWAYS int64_t sum_of(struct durations values, size_t first, size_t count)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
+    for (size_t i = first; i < first + count; i++)
+        sum += durations_get(values, i);
     return sum;
 }
 
-/* From the end to the front: sums of the rest and of its squares, about the last group's mean, so
-   that little is lost by subtracting. No more than half of all is cut off. */
-size_t statistics_warm_up(const int64_t *values, size_t count)
+/* From the end to the front: sums of the rest and of its squares, about the last group, so that
+   little is lost by subtracting. Groups are compared by their sums: where the best cut is does not depend
+   on the unit. No more than half of all is cut off. */
+struct rest {
+    double sum, squares;
+};
+
+ALWAYS void take_group(struct rest *rest, struct durations values, size_t group, int64_t origin)
 {
-    size_t groups = count / GROUP, best = 0;
-    double least = INFINITY, sum = 0, squares = 0;
-    if (groups < 2)
-        return 0;
-    double origin = (double)sum_of(values + (groups - 1) * GROUP, GROUP) / GROUP;
-    for (size_t cut = groups; cut-- > 0;) {
-        double value = (double)sum_of(values + cut * GROUP, GROUP) / GROUP - origin;
-        sum += value;
-        squares += value * value;
-        if (cut > groups / 2)
-            continue;
-        double rest = (double)(groups - cut), spread = squares - sum * sum / rest;
-        double error = spread / (rest * rest);
+    double value = (double)(sum_of(values, group * GROUP, GROUP) - origin);
+    rest->sum += value;
+    rest->squares += value * value;
+}
+
+ALWAYS size_t find_warm_up(struct durations values, size_t groups)
+{
+    size_t best = 0, cut = groups;
+    double least = INFINITY;
+    struct rest rest = {0, 0};
+    const int64_t origin = sum_of(values, (groups - 1) * GROUP, GROUP);
+    while (cut > groups / 2 + 1)
+        take_group(&rest, values, --cut, origin);
+    while (cut-- > 0) {
+        take_group(&rest, values, cut, origin);
+        double share = 1 / (double)(groups - cut);
+        double error = (rest.squares - rest.sum * rest.sum * share) * share * share;
         if (error <= least) {
             least = error;
             best = cut;
@@ -46,14 +58,25 @@ size_t statistics_warm_up(const int64_t *values, size_t count)
     return best * GROUP;
 }
 
-bool statistics_batches(const int64_t *values, size_t count, double means[STATISTICS_BATCHES])
+size_t statistics_warm_up(struct durations values, size_t count)
 {
-    size_t length = count / STATISTICS_BATCHES;
+    size_t groups = count / GROUP;
+    if (groups < 2)
+        return 0;
+    return values.wide ? find_warm_up((struct durations){values.at, true}, groups)
+                       : find_warm_up((struct durations){values.at, false}, groups);
+}
+
+bool statistics_batches(struct durations values, size_t count, double means[STATISTICS_BATCHES])
+{
+    size_t length = count / STATISTICS_BATCHES, first = count - length * STATISTICS_BATCHES;
     if (length == 0)
         return false;
-    values += count - length * STATISTICS_BATCHES;
-    for (int b = 0; b < STATISTICS_BATCHES; b++, values += length)
-        means[b] = (double)sum_of(values, length) / (double)length;
+    for (int b = 0; b < STATISTICS_BATCHES; b++, first += length) {
+        int64_t sum = values.wide ? sum_of((struct durations){values.at, true}, first, length)
+                                  : sum_of((struct durations){values.at, false}, first, length);
+        means[b] = (double)sum / (double)length;
+    }
     return true;
 }
 

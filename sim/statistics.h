@@ -19,13 +19,42 @@ struct interval {
     double low, high; /* NAN: not known */
 };
 
+/* Durations in a row, of four bytes each; of eight where one of them needs more than four. */
+struct durations {
+    void *at;
+    bool wide;
+};
+
+static inline int64_t durations_get(struct durations durations, size_t i)
+{
+    return durations.wide ? ((const int64_t *)durations.at)[i]
+                          : ((const uint32_t *)durations.at)[i];
+}
+
+/* It must fit. */
+static inline void durations_set(struct durations durations, size_t i, int64_t ns)
+{
+    if (durations.wide)
+        ((int64_t *)durations.at)[i] = ns;
+    else
+        ((uint32_t *)durations.at)[i] = (uint32_t)ns;
+}
+
+/* Those from the i-th on. */
+static inline struct durations durations_from(struct durations durations, size_t i)
+{
+    return (struct durations){(char *)durations.at +
+                                  i * (durations.wide ? sizeof(int64_t) : sizeof(uint32_t)),
+                              durations.wide};
+}
+
 /* How many values at the beginning are not of the steady state: a multiple of five, at most half of
    them; that half, rounded down, when no steady state shows before. */
-size_t statistics_warm_up(const int64_t *values, size_t count);
+size_t statistics_warm_up(struct durations values, size_t count);
 
 /* Means of STATISTICS_BATCHES batches of equal length, the rest being left out at the beginning.
    false: there are not enough values. */
-bool statistics_batches(const int64_t *values, size_t count, double means[STATISTICS_BATCHES]);
+bool statistics_batches(struct durations values, size_t count, double means[STATISTICS_BATCHES]);
 
 /* Of the mean that independent values of one distribution have; NAN below two. */
 struct interval statistics_mean(const double *values, int count);

@@ -257,7 +257,8 @@ int64_t timing_mean(const struct timing *timing, int op)
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-enum { USE_SHAPE, USE_SPIKE };
+/* Words of one subject, and 32 more bits for each where they matter. */
+enum use { USE_SHAPE, USE_SPIKE, USE_SHAPE_REST, USE_SPIKE_REST };
 
 static struct random_subject subject_of(const struct timing *timing, int op, int64_t iteration,
                                         uint64_t seed, uint32_t replication)
@@ -273,10 +274,52 @@ static struct random_subject subject_of(const struct timing *timing, int op, int
     };
 }
 
-static void add_spikes(const struct dist *dist, const uint64_t *words, int count, int64_t *ns)
+static uint64_t long_word(uint32_t word, const struct random_subject *subject, enum use rest)
 {
-    for (int i = 0; i < count; i++) {
-        bool spike = (double)(words[i] >> 11) * 0x1p-53 < dist->spike_probability;
+    return (uint64_t)word << 32 | random_word(subject, rest);
+}
+
+/* `count` words: of `first` and, where there are lanes, of as many replications, then of the iterations
+   after it. */
+struct words {
+    uint32_t *words;
+    int count, lanes;
+    struct random_subject first;
+};
+
+static struct random_subject subject_at(const struct words *words, int i)
+{
+    struct random_subject subject = words->first;
+    subject.iteration += (uint32_t)(i / words->lanes);
+    subject.replication += (uint32_t)(i % words->lanes);
+    return subject;
+}
+
+/* One in 2^QUANTILE_DEEP_BITS needs more bits. */
+static void draw_shapes(const struct op_time *time, const struct words *words, int64_t *out_ns)
+{
+    if (!quantile_durations(time->quantile, time->mean_ns, words->words, words->count, out_ns))
+        return;
+    for (int i = 0; i < words->count; i++)
+        if (quantile_is_deep(words->words[i])) {
+            const struct random_subject subject = subject_at(words, i);
+            out_ns[i] =
+                quantile_deep_duration(time->quantile, time->mean_ns,
+                                       long_word(words->words[i], &subject, USE_SHAPE_REST));
+        }
+}
+
+/* There is a spike where the word, a fraction, is below its probability. */
+static void add_spikes(const struct dist *dist, const struct words *words, int64_t *ns)
+{
+    double whole = floor(dist->spike_probability * 0x1p32);
+    for (int i = 0; i < words->count; i++) {
+        bool spike = words->words[i] < whole;
+        if (words->words[i] == whole) { /* its first 32 bits do not say it */
+            const struct random_subject subject = subject_at(words, i);
+            uint64_t word = long_word(words->words[i], &subject, USE_SPIKE_REST);
+            spike = (double)(word >> 11) * 0x1p-53 < dist->spike_probability;
+        }
         int64_t sum = ns[i] + (spike ? dist->spike_add_ns : 0);
         ns[i] = sum < QUANTILE_LONGEST_NS ? sum : QUANTILE_LONGEST_NS;
     }
@@ -288,13 +331,14 @@ int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint
     const struct op_time *time = &timing->ops[op];
     if (!time->dist)
         return time->mean_ns;
-    struct random_subject subject = subject_of(timing, op, iteration, seed, replication);
-    uint64_t word = random_word(&subject, USE_SHAPE);
+    uint32_t word;
+    const struct words words = {&word, 1, 1, subject_of(timing, op, iteration, seed, replication)};
     int64_t ns;
-    quantile_durations(time->quantile, time->mean_ns, &word, 1, &ns);
+    word = random_word(&words.first, USE_SHAPE);
+    draw_shapes(time, &words, &ns);
     if (time->dist->spike_probability > 0) {
-        word = random_word(&subject, USE_SPIKE);
-        add_spikes(time->dist, &word, 1, &ns);
+        word = random_word(&words.first, USE_SPIKE);
+        add_spikes(time->dist, &words, &ns);
     }
     return ns;
 }
@@ -303,32 +347,30 @@ void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uin
                      uint32_t replication, int64_t out_ns[RANDOM_RUN])
 {
     const struct op_time *time = &timing->ops[op];
-    struct random_subject subject = subject_of(timing, op, iteration, seed, replication);
-    uint64_t words[RANDOM_RUN];
-    random_words(&subject, USE_SHAPE, words);
-    quantile_durations(time->quantile, time->mean_ns, words, RANDOM_RUN, out_ns);
+    _Alignas(64) uint32_t drawn[RANDOM_RUN];
+    const struct words words = {
+        drawn, RANDOM_RUN, 1,
+        subject_of(timing, op, iteration / RANDOM_RUN * RANDOM_RUN, seed, replication)};
+    random_words(&words.first, USE_SHAPE, drawn);
+    draw_shapes(time, &words, out_ns);
     if (time->dist->spike_probability > 0) {
-        random_words(&subject, USE_SPIKE, words);
-        add_spikes(time->dist, words, RANDOM_RUN, out_ns);
+        random_words(&words.first, USE_SPIKE, drawn);
+        add_spikes(time->dist, &words, out_ns);
     }
 }
 
 void timing_draw_across(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
-                        uint32_t replication, int64_t out_ns[RANDOM_RUN][RANDOM_LANES])
+                        uint32_t replication, int64_t out_ns[RANDOM_ROWS][RANDOM_LANES])
 {
     const struct op_time *time = &timing->ops[op];
-    struct random_subject subject = subject_of(timing, op, iteration, seed, replication);
-    const int half = RANDOM_RUN / 2, count = RANDOM_ROWS * RANDOM_LANES;
-    bool spikes = time->dist->spike_probability > 0;
-    uint64_t words[2][RANDOM_ROWS][RANDOM_LANES];
-    for (int part = 0; part < half / RANDOM_ROWS; part++) { /* as much as stays near */
-        int64_t *out[] = {out_ns[part * RANDOM_ROWS], out_ns[half + part * RANDOM_ROWS]};
-        random_words_across(&subject, USE_SHAPE, part, words[0], words[1]);
-        for (int h = 0; h < 2; h++)
-            quantile_durations(time->quantile, time->mean_ns, words[h][0], count, out[h]);
-        if (spikes)
-            random_words_across(&subject, USE_SPIKE, part, words[0], words[1]);
-        for (int h = 0; spikes && h < 2; h++)
-            add_spikes(time->dist, words[h][0], count, out[h]);
+    _Alignas(64) uint32_t drawn[RANDOM_ROWS][RANDOM_LANES];
+    const struct words words = {
+        drawn[0], RANDOM_ROWS * RANDOM_LANES, RANDOM_LANES,
+        subject_of(timing, op, iteration / RANDOM_ROWS * RANDOM_ROWS, seed, replication)};
+    random_words_across(&words.first, USE_SHAPE, drawn);
+    draw_shapes(time, &words, out_ns[0]);
+    if (time->dist->spike_probability > 0) {
+        random_words_across(&words.first, USE_SPIKE, drawn);
+        add_spikes(time->dist, &words, out_ns[0]);
     }
 }

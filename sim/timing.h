@@ -7,8 +7,8 @@
  * name, the part, rank, iteration, seed and replication. Operations of host programs have no
  * iteration: there the n-th operation of one name on a rank takes luck n.
  *
- * A duration is the quantile (quantile.h) of one random word; a spike has a word of its own. Whoever
- * wants many draws gets them a run at a time, which are the same numbers, cheaper.
+ * A duration is the quantile (quantile.h) of one random word; a spike has a word of its own. Rarely a
+ * word of 32 bits does not say enough, and has another behind it. Whoever wants many draws gets them a run at a time, which are the same numbers, cheaper.
  *
  * The program, the rules and their distributions must outlive the timing; a timing must outlive its
  * copies.
@@ -70,12 +70,12 @@ enum status timing_change(struct timing *timing, const struct time_rule *rules, 
 int64_t timing_mean(const struct timing *timing, int op);
 
 /* How long an operation takes; of one that varies, for all iterations of a run (random_words), and
-   for those of RANDOM_LANES replications. */
+   for RANDOM_ROWS iterations of RANDOM_LANES replications (random_words_across). */
 int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
                     uint32_t replication);
 void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
                      uint32_t replication, int64_t out_ns[RANDOM_RUN]);
 void timing_draw_across(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
-                        uint32_t replication, int64_t out_ns[RANDOM_RUN][RANDOM_LANES]);
+                        uint32_t replication, int64_t out_ns[RANDOM_ROWS][RANDOM_LANES]);
 
 #endif

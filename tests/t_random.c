@@ -71,28 +71,46 @@ static void test_subjects(void)
 /* Vectors over iterations and over replications give the words of the library, one at a time. */
 static void test_words(void)
 {
-    static uint64_t run[RANDOM_RUN], across[RANDOM_RUN][RANDOM_LANES];
-    int wrong = 0, differing = 0;
+    static uint32_t run[RANDOM_RUN], across[RANDOM_RUN][RANDOM_LANES];
+    int wrong = 0, same = 0;
     for (uint32_t first = 0; first < 10 * RANDOM_RUN; first += RANDOM_RUN) {
         struct random_subject base = subject("words", first + 7);
         base.replication = UINT32_MAX - 3 + first; /* the counter's word overflows alone */
         base.rank = 3;
         random_words(&base, 1, run);
-        for (int part = 0; part < RANDOM_RUN / 2 / RANDOM_ROWS; part++)
-            random_words_across(&base, 1, part, &across[part * RANDOM_ROWS],
-                                &across[RANDOM_RUN / 2 + part * RANDOM_ROWS]);
+        for (uint32_t row = 0; row < RANDOM_RUN; row += RANDOM_ROWS) {
+            base.iteration = first + row + 5;
+            random_words_across(&base, 1, &across[row]);
+        }
         for (uint32_t i = 0; i < RANDOM_RUN; i++)
             for (uint32_t lane = 0; lane < RANDOM_LANES; lane++) {
                 struct random_subject one = base;
                 one.iteration = first + i;
                 one.replication += lane;
-                uint64_t word = random_word(&one, 1);
+                uint32_t word = random_word(&one, 1);
                 wrong += word != across[i][lane] || (lane == 0 && word != run[i]);
-                differing += word != random_word(&one, 0);
+                same += word == random_word(&one, 0);
             }
     }
     tap_is_int(wrong, 0, "words by vectors are those of the library");
-    tap_is_int(differing, 10 * RANDOM_RUN * RANDOM_LANES, "another use, another word");
+    tap_is_int(same, 0, "another use, another word");
+}
+
+/* The words of a block of Philox are those of four iterations; no two of a run are of one. */
+static void test_blocks(void)
+{
+    int wrong = 0;
+    for (uint32_t i = 0; i < 4 * RANDOM_RUN; i++) {
+        const struct random_subject who = subject("blocks", i);
+        const uint64_t key = who.seed ^ who.task;
+        const uint32_t part = i / RANDOM_ROWS, within = i % RANDOM_ROWS;
+        const uint32_t counter[] = {8 * part + within % 8, 0, RANDOM_DEVICE,
+                                    (UINT32_C(1) << 31) + 2};
+        uint32_t block[4];
+        random_philox(counter, (const uint32_t[]){(uint32_t)key, (uint32_t)(key >> 32)}, block);
+        wrong += random_word(&who, 2) != block[within / 8];
+    }
+    tap_is_int(wrong, 0, "a word is the part of a block that the header says");
 }
 
 /* ---- distributions --------------------------------------------------------------------------- */
@@ -108,7 +126,7 @@ static void measure(const struct dist *dist, double *mean, double *cv)
         return;
     for (uint32_t i = 0; i < SAMPLES; i++) {
         struct random_subject who = subject("measure", i);
-        uint64_t word = random_word(&who, 0);
+        uint32_t word = random_word(&who, 0);
         int64_t ns;
         quantile_durations(&quantile, 1000000, &word, 1, &ns);
         double value = (double)ns / 1e6;
@@ -156,8 +174,16 @@ static void test_distributions(void)
     arena_fini(&arena);
 }
 
+/* How far the duration of a word is from the quantile it stands for. */
+static double off_by(const struct dist *dist, double p, bool from_above, int64_t mean_ns,
+                     int64_t ns)
+{
+    double exact = quantile_exact(dist, p, from_above);
+    return fabs((double)ns / (double)mean_ns - exact) / (exact + 1e-3);
+}
+
 /* A table against the quantile it stands for, between the points it goes through, and many draws at
-   once against one at a time. */
+   once against one at a time; then as deep in the tails as there are numbers. */
 static void check_table(struct arena *arena, const char *text)
 {
     static const int64_t mean_ns = 1000 * 1000 * 1000;
@@ -166,8 +192,8 @@ static void check_table(struct arena *arena, const char *text)
     const char *what = "";
     size_t where;
     int64_t many[RANDOM_RUN], one;
-    uint64_t words[RANDOM_RUN];
-    double worst = 0;
+    uint32_t words[RANDOM_RUN], more[RANDOM_RUN];
+    double worst = 0, worst_deep = 0;
     int differing = 0;
     if (!dist_parse(text, arena, &dist, &what, &where) || !quantile_init(&quantile, &dist)) {
         tap_ok(0, "%s is a distribution: %s", text, what);
@@ -176,19 +202,27 @@ static void check_table(struct arena *arena, const char *text)
     for (uint32_t first = 0; first < 40 * RANDOM_RUN; first += RANDOM_RUN) {
         struct random_subject who = subject("table", first);
         random_words(&who, 0, words);
+        random_words(&who, 1, more);
         for (uint32_t i = 0; i < RANDOM_RUN; i++)
-            words[i] = (words[i] & ~(UINT64_MAX >> 1)) | (words[i] << 1 >> 1 >> (i % 40));
+            words[i] = (words[i] & ~(UINT32_MAX >> 1)) | (words[i] << 1 >> 1 >> (i % 16));
         quantile_durations(&quantile, mean_ns, words, RANDOM_RUN, many);
         for (uint32_t i = 0; i < RANDOM_RUN; i++) {
-            double p = ldexp((double)(words[i] << 1 | 1 << 12), -65);
-            double exact = quantile_exact(&dist, p, words[i] >> 63);
-            quantile_durations(&quantile, mean_ns, &words[i], 1, &one);
-            differing += one != many[i];
-            worst = fmax(worst, fabs((double)one / (double)mean_ns - exact) / (exact + 1e-3));
+            bool upper = words[i] >> 31;
+            uint64_t tail = (words[i] & UINT64_C(0x7fffffff)) << 32 | more[i];
+            uint64_t deep = (uint64_t)upper << 63 | tail >> (i % 47);
+            differing += quantile_durations(&quantile, mean_ns, &words[i], 1, &one) !=
+                             quantile_is_deep(words[i]) ||
+                         one != many[i];
+            double p = ldexp((double)(words[i] << 1 | 1), -33);
+            worst = fmax(worst, off_by(&dist, p, upper, mean_ns, one));
+            p = ldexp(fmax((double)(tail >> (i % 47)) + 0.5, 0x1p11), -64);
+            one = quantile_deep_duration(&quantile, mean_ns, deep);
+            worst_deep = fmax(worst_deep, off_by(&dist, p, upper, mean_ns, one));
         }
     }
     quantile_fini(&quantile);
     tap_ok(worst < 1e-6, "%s: off by %.2g of its quantile at most", text, worst);
+    tap_ok(worst_deep < 1e-6, "%s: off by %.2g in the tails", text, worst_deep);
     tap_is_int(differing, 0, "%s: many at once are the same", text);
 }
 
@@ -294,6 +328,37 @@ static void test_figures(void)
            figures.mean_in.low, figures.mean_in.high);
 }
 
+/* A duration that needs more than 32 bits, first, late or never: one at a time and many at once. */
+static void test_long_durations(void)
+{
+    enum { COUNT = 1003, LANES = 3, AT_ONCE = 17 };
+    static const int64_t long_ns = 5 * INT64_C(1000000000), ends[] = {COUNT};
+    static int64_t times_ns[COUNT + AT_ONCE][LANES];
+    for (int at = 1; at < COUNT; at += 333) {
+        struct iterations one, many;
+        struct iteration_figures a, b;
+        int64_t now = 0;
+        if (!iterations_init(&one, ends, 1, 1, 1) || !iterations_init(&many, ends, 1, 1, 1))
+            break;
+        for (int i = 0; i < COUNT; i++) {
+            now += i == at ? long_ns : 1000 + i % 7;
+            times_ns[i][1] = now;
+            iterations_retired(&one, 0, i, now);
+        }
+        for (int i = 0; i < COUNT; i += AT_ONCE)
+            iterations_over(&many, &times_ns[i][1], LANES,
+                            COUNT - i < AT_ONCE ? COUNT - i : AT_ONCE);
+        iterations_figures(&one, &a);
+        iterations_figures(&many, &b);
+        bool wide = one.kept.wide && many.kept.wide;
+        tap_ok(wide == (at < COUNT - 1) && a.p50 == 1003 && a.p99 == 1006 && b.p50 == a.p50 &&
+                   b.p99 == a.p99 && b.mean == a.mean && b.warm_up == a.warm_up,
+               "five seconds in iteration %d: mean %g, then %g", at, a.mean, b.mean);
+        iterations_fini(&one);
+        iterations_fini(&many);
+    }
+}
+
 static void test_ranks(void)
 {
     const int64_t ends[] = {3, 5};
@@ -328,7 +393,7 @@ static void check_coverage(int runs, bool smooth, double least, double most)
         struct iterations iterations;
         struct iteration_figures figures;
         int64_t now = 0;
-        uint64_t words[RANDOM_RUN];
+        uint32_t words[RANDOM_RUN];
         for (uint32_t i = 0; i < LENGTH; i += RANDOM_RUN) {
             struct random_subject who = subject("coverage", i);
             who.replication = run;
@@ -378,15 +443,15 @@ static void test_warm_up(void)
     struct random_stream luck = random_open(&who);
     for (int i = 0; i < LENGTH; i++)
         values[i] = 1000 + (int64_t)(random_bits(&luck) % 100) + (i < 200 ? 5 * (200 - i) : 0);
-    size_t cut = statistics_warm_up(values, LENGTH);
+    size_t cut = statistics_warm_up((struct durations){values, true}, LENGTH);
     tap_ok(cut >= 150 && cut <= 260, "a start of 200 is cut off at %zu", cut);
     for (int i = 0; i < LENGTH; i++)
         values[i] = 1000 + (int64_t)(random_bits(&luck) % 100);
-    cut = statistics_warm_up(values, LENGTH);
+    cut = statistics_warm_up((struct durations){values, true}, LENGTH);
     tap_ok(cut < LENGTH / 2 - 5, "without a start %zu are", cut);
     for (int i = 0; i < LENGTH; i++)
         values[i] = 1000 * i;
-    cut = statistics_warm_up(values, LENGTH);
+    cut = statistics_warm_up((struct durations){values, true}, LENGTH);
     tap_is_int((long long)cut, LENGTH / 2, "what only grows loses half");
 }
 
@@ -419,11 +484,13 @@ int main(void)
     test_known_answers();
     test_subjects();
     test_words();
+    test_blocks();
     test_distributions();
     test_tables();
     test_events();
     test_retiming();
     test_figures();
+    test_long_durations();
     test_ranks();
     test_coverage();
     test_warm_up();
