@@ -9,6 +9,7 @@
 #include "gpu/graph.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ struct rank_graphs {
     size_t stream_count;
     struct device_buffer *numbers; /* pinned: [tasks][phases] of DIGEST_BYTES */
 
-    enum activity activity;
+    _Atomic(enum activity)
+        activity;      /* the driver's; workers that are not handed a graph look at it */
     struct kept *kept; /* [tasks] of the period being handed out */
     struct phase *now; /* CAPTURING, REPLAYING */
     int64_t first;     /* REPLAYING: number of the graph's first operation */

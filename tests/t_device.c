@@ -816,6 +816,8 @@ static void test_graph(struct bench *bench)
 
     bring(&flow, 10);
     tap_is_int(launch(bench, graph, all, &again), STATUS_OK, "a second launch");
+    device_wait(bench->streams[0][0], flow.added, NULL,
+                &bench->diag); /* before x is written again */
     push_flow(bench, &flow, NULL);
     device_sync(bench->ranks[0], late(bench), &bench->diag);
     device_collect(bench->ranks[0], &bench->diag);
@@ -901,7 +903,9 @@ static void test_graph_refusals(struct bench *bench)
 static void test_graph_failure(struct bench *bench)
 {
     struct flow flow = open_flow(bench);
-    struct stamp stamps[FLOW_PUSHES], *all[FLOW_PUSHES];
+    static struct stamp
+        stamps[FLOW_PUSHES]; /* what failed is not collected before the device closes */
+    struct stamp *all[FLOW_PUSHES];
     int64_t first = -1;
     for (int i = 0; i < FLOW_PUSHES; i++)
         all[i] = &stamps[i];
@@ -1330,6 +1334,7 @@ struct trainer {
     struct device_comm *comm;
     struct device_buffer *weights, *gradient;
     struct device_event *ready, *reduced;
+    struct stamp stamps[3];
     struct diag diag; /* its own: a diag is for one thread */
     enum status status;
 };
@@ -1351,7 +1356,7 @@ static void *train(void *arg)
                                            .recv = {self->gradient, 0}}};
     struct device_op step = {.kind = DEVICE_OP_AXPY,
                              .axpy = {{self->gradient, 0}, {self->weights, 0}, COUNT, 1.0F}};
-    struct stamp stamps[3];
+    struct stamp *stamps = self->stamps;
     for (int i = 0; i < STEPS && !self->status; i++) {
         enum status status = device_push(compute, &fill, &stamps[0], &self->diag);
         if (!status)
@@ -1368,6 +1373,8 @@ static void *train(void *arg)
             status = device_push(compute, &step, &stamps[2], &self->diag);
         if (!status)
             status = device_stream_sync(compute, late(self->bench), NULL);
+        if (!status)
+            status = device_collect(self->bench->ranks[self->rank], &self->diag);
         if (!status &&
             (stamps[0].end_ns > stamps[1].start_ns || stamps[1].end_ns > stamps[2].start_ns))
             status = STATUS_VIOLATED;
@@ -1379,7 +1386,7 @@ static void *train(void *arg)
 static void test_training(struct bench *bench, int count)
 {
     struct device_comm *comms[MAX_RANKS];
-    struct trainer trainers[MAX_RANKS];
+    static struct trainer trainers[MAX_RANKS]; /* their stamps live as long as the devices */
     pthread_t threads[MAX_RANKS];
     open_comm(bench, "grad", count, comms);
     for (int rank = 0; rank < count; rank++) {
