@@ -1,5 +1,5 @@
 /* affinity.c - see affinity.h. */
-#include "check/affinity.h"
+#include "affinity.h"
 
 #include <stdlib.h>
 

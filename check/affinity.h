@@ -9,7 +9,7 @@
 #ifndef SWSIM_AFFINITY_H
 #define SWSIM_AFFINITY_H
 
-#include "check/tree.h"
+#include "tree.h"
 
 /* Put the leaves of this program's states into order->leaves, those that belong together side by
    side; the caller gives it back with affinity_free. */

@@ -9,13 +9,13 @@
  * above it, and taken away when it is on top again. So the open entries are the way to the topmost
  * of them.
  */
-#include "check/bitstate.h"
+#include "bitstate.h"
 
 #include <stdlib.h>
 
-#include "check/affinity.h"
-#include "check/explore.h"
-#include "check/paths.h"
+#include "affinity.h"
+#include "explore.h"
+#include "paths.h"
 
 enum { HASHES = 3, PROGRESS_EVERY = 1 << 12 };
 

@@ -14,9 +14,9 @@
 #ifndef SWSIM_BITSTATE_H
 #define SWSIM_BITSTATE_H
 
-#include "check/budget.h"
-#include "check/search.h"
-#include "check/watch.h"
+#include "budget.h"
+#include "search.h"
+#include "watch.h"
 
 /* Fills in *out as search_run does; never complete. The budget is that of all it allocates. */
 enum status bitstate_run(const struct program *program, const struct search_options *options,

@@ -1,5 +1,5 @@
 /* budget.c - see budget.h. */
-#include "check/budget.h"
+#include "budget.h"
 
 #include <stdbool.h>
 #include <stdint.h>

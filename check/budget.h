@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "core/status.h"
+#include "plan/status.h"
 
 struct budget {
     size_t limit_bytes;

@@ -1,5 +1,5 @@
 /* compare.c - see compare.h. Four lines at a time, and one by one where those differ. */
-#include "check/compare.h"
+#include "compare.h"
 
 #include <stdbool.h>
 #include <string.h>

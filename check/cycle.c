@@ -3,7 +3,7 @@
  * is (Kahn, Topological Sorting of Large Networks, CACM 1962). Those yet to be taken away are a list
  * through the table of degrees, which they need no more.
  */
-#include "check/cycle.h"
+#include "cycle.h"
 
 static const uint32_t NO_NODE = UINT32_MAX;
 

@@ -12,7 +12,7 @@
 #ifndef SWSIM_CYCLE_H
 #define SWSIM_CYCLE_H
 
-#include "check/pile.h"
+#include "pile.h"
 
 struct edges {
     struct pile firsts, targets;

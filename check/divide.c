@@ -1,5 +1,5 @@
 /* divide.c - see divide.h. */
-#include "check/divide.h"
+#include "divide.h"
 
 #include <string.h>
 

@@ -10,8 +10,8 @@
 #ifndef SWSIM_DIVIDE_H
 #define SWSIM_DIVIDE_H
 
-#include "check/states.h"
-#include "check/tree.h"
+#include "states.h"
+#include "tree.h"
 
 /* Divide `order` anew, after the `states` of `tree` so far, and rank the leaves of each half by how
    often a step changes them. On failure the order is what it was. */

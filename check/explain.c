@@ -1,6 +1,6 @@
 /* explain.c - see explain.h: replays the path through the machine and lets it describe each step.
  */
-#include "check/explain.h"
+#include "explain.h"
 
 #include <stdio.h>
 #include <stdlib.h>

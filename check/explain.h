@@ -7,8 +7,8 @@
 #ifndef SWSIM_EXPLAIN_H
 #define SWSIM_EXPLAIN_H
 
-#include "check/search.h"
-#include "core/arena.h"
+#include "search.h"
+#include "plan/arena.h"
 
 struct story_step {
     int rank;           /* -1: the data loader or a communicator */
@@ -17,11 +17,11 @@ struct story_step {
     const char *task;   /* NULL: none */
     int64_t iteration;  /* -1: none */
     enum effect_kind kind;
-    int op;             /* enum op_kind; -1: a step without an operation */
-    bool opens, closes; /* a worker's: the first and the last of submitting an instance */
-    int agent_index;    /* program->agents */
+    int op;                     /* enum op_kind; -1: a step without an operation */
+    bool opens, closes;         /* a worker's: the first and the last of submitting an instance */
+    int agent_index;            /* program->agents */
     enum agent_kind agent_kind; /* AGENT_FAULT: something goes wrong here */
-    int choice;      /* with agent_index: the transition */
+    int choice;                 /* with agent_index: the transition */
     int finished_by; /* START: whose later step ends it: the agent itself, or a communicator */
 };
 

@@ -1,5 +1,5 @@
 /* explore.c - see explore.h. */
-#include "check/explore.h"
+#include "explore.h"
 
 #include <string.h>
 

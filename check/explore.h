@@ -16,11 +16,11 @@
 #ifndef SWSIM_EXPLORE_H
 #define SWSIM_EXPLORE_H
 
-#include "check/reduce.h"
-#include "check/search.h"
-#include "check/states.h"
-#include "check/tree.h"
-#include "check/watch.h"
+#include "reduce.h"
+#include "search.h"
+#include "states.h"
+#include "tree.h"
+#include "watch.h"
 
 enum { BATCH_NODES = 128, EXPLORE_MAX_CHAIN = 1 << 20 };
 

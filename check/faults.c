@@ -1,5 +1,5 @@
 /* faults.c - see faults.h; the arguments are in doc/checker.md, "Failure safety". */
-#include "check/faults.h"
+#include "faults.h"
 
 #include <stdlib.h>
 #include <string.h>

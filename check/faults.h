@@ -1,7 +1,7 @@
 /*
  * faults.h - failure safety: whatever one fault, nobody is left blocked for ever.
  *
- * What may go wrong and what a plan does about it (`on_failure`) is the machine's (core/failure.h,
+ * What may go wrong and what a plan does about it (`on_failure`) is the machine's (machine/failure.h,
  * doc/semantics.md section 4). Here it is decided whether it is enough, in up to three ways, the first
  * that answers:
  *
@@ -16,8 +16,8 @@
 #ifndef SWSIM_FAULTS_H
 #define SWSIM_FAULTS_H
 
-#include "check/search.h"
-#include "core/plan.h"
+#include "search.h"
+#include "plan/plan.h"
 
 struct faults_options {
     bool no_structure; /* search even what structure proves */

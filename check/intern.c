@@ -1,5 +1,5 @@
 /* intern.c - see intern.h. */
-#include "check/intern.h"
+#include "intern.h"
 
 #include <string.h>
 

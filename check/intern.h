@@ -22,8 +22,8 @@
 
 #include <pthread.h>
 
-#include "check/pile.h"
-#include "core/hash.h"
+#include "pile.h"
+#include "plan/hash.h"
 
 enum { INTERN_NONE = UINT32_MAX };
 

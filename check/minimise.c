@@ -1,7 +1,7 @@
 /* minimise.c - see minimise.h. */
-#include "check/minimise.h"
+#include "minimise.h"
 
-#include "check/reduce.h"
+#include "reduce.h"
 
 #include <stdlib.h>
 #include <string.h>

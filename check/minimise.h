@@ -12,7 +12,7 @@
 #ifndef SWSIM_MINIMISE_H
 #define SWSIM_MINIMISE_H
 
-#include "check/search.h"
+#include "search.h"
 
 /* Replace `path`, which ends in a violation of `property`, by one that does too and is not longer.
    The effort is bounded in machine steps: a very long path may come out less than minimal. */

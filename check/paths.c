@@ -1,9 +1,9 @@
 /* paths.c - see paths.h. */
-#include "check/paths.h"
+#include "paths.h"
 
 #include <stdlib.h>
 
-#include "check/explore.h"
+#include "explore.h"
 
 static bool append(struct search_path *path, size_t *cap, struct transition step)
 {

@@ -7,8 +7,8 @@
 #ifndef SWSIM_PATHS_H
 #define SWSIM_PATHS_H
 
-#include "check/search.h"
-#include "check/states.h"
+#include "search.h"
+#include "states.h"
 
 /* Replay `choices`, `count` of them, each with the chain of free steps behind it (the first chain
    comes before the first choice), the last chain only up to `last_chain` steps. The caller frees

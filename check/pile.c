@@ -1,5 +1,5 @@
 /* pile.c - see pile.h. */
-#include "check/pile.h"
+#include "pile.h"
 
 #include <assert.h>
 #include <string.h>

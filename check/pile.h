@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "check/budget.h"
+#include "budget.h"
 
 enum { PILE_CHUNK_BYTES = 1 << 14 };
 

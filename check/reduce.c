@@ -4,7 +4,7 @@
  * Order of free steps: in pipelines host threads before streams, ranks that lag first; in host
  * programs the device first, and threads in turns of TURN_STEPS.
  */
-#include "check/reduce.h"
+#include "reduce.h"
 
 #include <stdlib.h>
 

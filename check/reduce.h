@@ -16,8 +16,8 @@
 #ifndef SWSIM_REDUCE_H
 #define SWSIM_REDUCE_H
 
-#include "check/worklist.h"
-#include "core/machine.h"
+#include "worklist.h"
+#include "machine/machine.h"
 
 /* The number of iterations in flight is looked at whenever an iteration is admitted, and finishing
    work lowers it. Is the question whether it can be too high (LATE_DEVICE), no step that finishes

@@ -17,17 +17,17 @@
  * The first states are found by one thread, in a tree laid out by what belongs to whom; then the
  * tree is laid out anew by what these states have taught (divide.h), and they are moved over.
  */
-#include "check/search.h"
+#include "search.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "check/affinity.h"
-#include "check/bitstate.h"
-#include "check/cycle.h"
-#include "check/divide.h"
-#include "check/explore.h"
-#include "check/paths.h"
+#include "affinity.h"
+#include "bitstate.h"
+#include "cycle.h"
+#include "divide.h"
+#include "explore.h"
+#include "paths.h"
 
 enum { BATCHES_A_THREAD = 4, PREFETCH_AHEAD = 8 };
 

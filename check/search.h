@@ -16,8 +16,8 @@
 
 #include <stdatomic.h>
 
-#include "core/diag.h"
-#include "core/machine.h"
+#include "plan/diag.h"
+#include "machine/machine.h"
 
 struct search_limits {
     uint64_t states;  /* 0: none */

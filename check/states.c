@@ -1,5 +1,5 @@
 /* states.c - see states.h. */
-#include "check/states.h"
+#include "states.h"
 
 #include <assert.h>
 

@@ -13,8 +13,8 @@
 #ifndef SWSIM_STATES_H
 #define SWSIM_STATES_H
 
-#include "check/intern.h"
-#include "core/machine.h"
+#include "intern.h"
+#include "machine/machine.h"
 
 enum { STATES_NONE = UINT32_MAX }; /* the parent of the initial state */
 

@@ -14,7 +14,7 @@
  *                       X -> Y       clock: on one thread and one stream, as far as their keys say
  *                   Accesses on one stream are ordered anyway.
  */
-#include "check/structure.h"
+#include "structure.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #ifndef SWSIM_STRUCTURE_H
 #define SWSIM_STRUCTURE_H
 
-#include "core/program.h"
-#include "core/diag.h"
+#include "machine/program.h"
+#include "plan/diag.h"
 
 /* The properties (bits of enum property) that hold for any number of iterations and every
    interleaving by structure alone; 0 for programs that are no pipelines. */

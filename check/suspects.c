@@ -1,7 +1,7 @@
 /* suspects.c - see suspects.h. */
-#include "check/suspects.h"
+#include "suspects.h"
 
-#include "core/hash.h"
+#include "plan/hash.h"
 
 #include <string.h>
 

@@ -10,8 +10,8 @@
 #ifndef SWSIM_SUSPECTS_H
 #define SWSIM_SUSPECTS_H
 
-#include "check/search.h"
-#include "core/arena.h"
+#include "search.h"
+#include "plan/arena.h"
 
 struct suspect {
     int task;         /* plan->pipeline.tasks; -1: none */

@@ -1,9 +1,9 @@
 /* tree.c - see tree.h. */
-#include "check/tree.h"
+#include "tree.h"
 
 #include <string.h>
 
-#include "check/compare.h"
+#include "compare.h"
 
 enum { RANK_LEVELS = 3 };
 _Static_assert((int)TREE_LEAF_BYTES == (int)COMPARE_LINE, "a leaf is a line");

@@ -27,8 +27,8 @@
 #ifndef SWSIM_TREE_H
 #define SWSIM_TREE_H
 
-#include "check/intern.h"
-#include "core/machine.h"
+#include "intern.h"
+#include "machine/machine.h"
 
 enum { TREE_LEAF_WORDS = 8, TREE_FANOUT = 8, TREE_NODE_WORDS = TREE_FANOUT / 2 };
 enum { TREE_LEAF_BYTES = TREE_LEAF_WORDS * 8 };

@@ -6,12 +6,12 @@
  * and one without reduction that looks for its shortest counterexample, within a small budget.
  * Whatever comes of that is shortened and straightened (minimise.h).
  */
-#include "check/verify.h"
+#include "verify.h"
 
-#include "check/faults.h"
-#include "check/minimise.h"
-#include "check/stopwatch.h"
-#include "check/structure.h"
+#include "faults.h"
+#include "minimise.h"
+#include "stopwatch.h"
+#include "structure.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,10 +5,10 @@
 #ifndef SWSIM_VERIFY_H
 #define SWSIM_VERIFY_H
 
-#include "check/explain.h"
-#include "check/search.h"
-#include "check/suspects.h"
-#include "core/plan.h"
+#include "explain.h"
+#include "search.h"
+#include "suspects.h"
+#include "plan/plan.h"
 
 struct verify_options {
     struct program_options program; /* driver, iterations (-1: any number), ranks, max_depth */

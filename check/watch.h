@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "check/stopwatch.h"
+#include "stopwatch.h"
 
 struct watch {
     struct timespec start;

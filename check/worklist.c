@@ -1,5 +1,5 @@
 /* worklist.c - see worklist.h. */
-#include "check/worklist.h"
+#include "worklist.h"
 
 #include <stdlib.h>
 

@@ -17,7 +17,7 @@
 #ifndef SWSIM_WORKLIST_H
 #define SWSIM_WORKLIST_H
 
-#include "core/enabling.h"
+#include "machine/enabling.h"
 
 /* Agents, the one that has waited longest first: a ring with room for all. */
 struct ready_list {

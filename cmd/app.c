@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/print.h"
+#include "plan/print.h"
 
 void app_init(struct app *app, const char *program)
 {

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "core/arena.h"
-#include "core/diag.h"
-#include "core/plan.h"
+#include "plan/arena.h"
+#include "plan/diag.h"
+#include "plan/plan.h"
 
 enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 

@@ -8,11 +8,11 @@
 #include "app.h"
 #include "options.h"
 
-#include "core/json.h"
-#include "core/parse.h"
-#include "core/print.h"
-#include "core/units.h"
-#include "sim/compare.h"
+#include "plan/json.h"
+#include "plan/parse.h"
+#include "plan/print.h"
+#include "plan/units.h"
+#include "sim/predict/compare.h"
 
 /* Shares below a thousandth, measured and predicted, are not shown. */
 #define SHOWN 0.001

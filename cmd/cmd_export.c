@@ -3,8 +3,8 @@
 #include "options.h"
 #include "plan_out.h"
 
-#include "core/program.h"
-#include "trace/export_promela.h"
+#include "machine/program.h"
+#include "check/spin/export_promela.h"
 
 enum { PROMELA = PLAN_CSV + 1 }; /* after the formats of plan_out.h, as in the option's list */
 

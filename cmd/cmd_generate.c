@@ -5,8 +5,8 @@
 #include "options.h"
 #include "plan_out.h"
 
-#include "core/comms.h"
-#include "core/generate.h"
+#include "plan/comms.h"
+#include "plan/generate.h"
 
 /* "NAME  what it is", a line each, for --help. */
 static char *describe_schedules(struct app *app)

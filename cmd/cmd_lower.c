@@ -5,8 +5,8 @@
 #include "app.h"
 #include "options.h"
 
-#include "core/json.h"
-#include "core/program.h"
+#include "plan/json.h"
+#include "machine/program.h"
 
 /* The printed program as one JSON object, a string for each line. */
 static enum status write_lines(struct app *app, const struct program *program, char *text)

@@ -14,12 +14,12 @@
 #include "starter.h"
 #include "team.h"
 
-#include "core/hash.h"
-#include "core/parse.h"
-#include "core/print.h"
-#include "core/units.h"
-#include "sim/record.h"
-#include "sim/report.h"
+#include "plan/hash.h"
+#include "plan/parse.h"
+#include "plan/print.h"
+#include "plan/units.h"
+#include "sim/predict/record.h"
+#include "sim/predict/report.h"
 
 enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH, MOST_FACTOR = 1000 };
 

@@ -4,8 +4,8 @@
 #include "app.h"
 #include "options.h"
 
-#include "core/parse.h"
-#include "sim/stalls.h"
+#include "plan/parse.h"
+#include "sim/predict/stalls.h"
 #include "trace/plangraph.h"
 #include "trace/store.h"
 #include "trace/timeline.h"

@@ -5,8 +5,8 @@
 #include "app.h"
 #include "options.h"
 
-#include "core/json.h"
-#include "core/units.h"
+#include "plan/json.h"
+#include "plan/units.h"
 #include "trace/store.h"
 
 static const char *finished_text(enum run_finished finished)

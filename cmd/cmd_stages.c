@@ -2,8 +2,8 @@
 #include "app.h"
 #include "options.h"
 
-#include "core/json.h"
-#include "core/schedule.h"
+#include "plan/json.h"
+#include "plan/schedule.h"
 
 static enum status show(struct app *app, const struct plan *plan)
 {

@@ -8,12 +8,12 @@
 #include "options.h"
 #include "profiled.h"
 #include "progress.h"
-#include "tune.h"
+#include "improve/tune.h"
 
-#include "check/diff.h"
-#include "core/json.h"
-#include "core/parse.h"
-#include "core/units.h"
+#include "improve/diff.h"
+#include "plan/json.h"
+#include "plan/parse.h"
+#include "plan/units.h"
 
 enum { CONTEXT = 3, MAX_PARTS = 12 };
 

@@ -10,8 +10,8 @@
 #include "witness.h"
 
 #include "check/verify.h"
-#include "core/parse.h"
-#include "core/units.h"
+#include "plan/parse.h"
+#include "plan/units.h"
 
 enum { BITSTATE_LEAST = 64 };
 

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "core/json.h"
-#include "core/print.h"
-#include "gpu/swpipe.h"
+#include "plan/json.h"
+#include "plan/print.h"
+#include "gpu/lib/swpipe.h"
 
 static enum status translate(enum swpipe_status status)
 {

@@ -6,8 +6,8 @@
 
 #include "app.h"
 
-#include "core/plan.h"
-#include "gpu/device.h"
+#include "plan/plan.h"
+#include "gpu/device/device.h"
 
 struct exposure_options {
     enum device_kind device;

@@ -23,7 +23,7 @@
 #include "mpi_load.h"
 #include "starter.h"
 
-#include "gpu/ranks.h"
+#include "gpu/exec/ranks.h"
 
 #define TICK_NS   INT64_C(20000000)
 #define GRACE_NS  INT64_C(2000000000)

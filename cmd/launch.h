@@ -10,8 +10,8 @@
 #ifndef SWSIM_LAUNCH_H
 #define SWSIM_LAUNCH_H
 
-#include "gpu/rendezvous.h"
-#include "gpu/runtime.h"
+#include "net/rendezvous.h"
+#include "gpu/exec/runtime.h"
 
 struct launch {
     int rank, size;        /* from mpirun or srun; size 0: by nobody */
@@ -23,7 +23,7 @@ struct launch {
     bool met;              /* `place` is known to all ranks */
     struct meeting_place place;
     struct door *door;      /* of rank 0, once met */
-    const atomic_int *wish; /* what the user wants: a value of gpu/runtime.h */
+    const atomic_int *wish; /* what the user wants: a value of gpu/exec/runtime.h */
 };
 
 /* Looks at the environment. */

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/units.h"
-#include "gpu/tally.h"
+#include "plan/units.h"
+#include "gpu/record/tally.h"
 
 enum { BAR = 20 };
 

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#include "core/json.h"
-#include "gpu/runtime.h"
+#include "plan/json.h"
+#include "gpu/exec/runtime.h"
 
 struct measured {
     const struct plan *plan;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/diag.h"
+#include "plan/diag.h"
 
 struct mpi;
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/parse.h"
-#include "core/units.h"
+#include "plan/parse.h"
+#include "plan/units.h"
 
 enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30 };
 

@@ -16,7 +16,7 @@
 
 #include "app.h"
 
-#include "core/plan.h"
+#include "plan/plan.h"
 
 enum option_kind {
     OPTION_FLAG,    /* bool */

@@ -6,9 +6,9 @@
 
 #include "yaml_json.h"
 
-#include "core/actions.h"
-#include "core/generate.h"
-#include "core/print.h"
+#include "plan/actions.h"
+#include "plan/generate.h"
+#include "plan/print.h"
 
 /* JSON is the canonical YAML in other clothes: one printer knows the keys. */
 static enum status write_json(struct app *app, const struct plan *plan, FILE *out)

@@ -8,7 +8,7 @@
 
 #include "app.h"
 
-#include "core/plan.h"
+#include "plan/plan.h"
 
 enum plan_format { PLAN_YAML, PLAN_JSON, PLAN_CSV };
 

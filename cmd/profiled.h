@@ -6,7 +6,7 @@
 
 #include "app.h"
 
-#include "sim/profile.h"
+#include "sim/predict/profile.h"
 
 /* Read the profile that `spec` names for `plan` on `ranks` ranks (0: the plan's), and say in notes
    where its times come from. FILE alone: its newest serial run of a plan of that name. Failures as for

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/ops.h"
+#include "plan/ops.h"
 
 /* ---- what came of it ------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#include "core/json.h"
-#include "gpu/runtime.h"
+#include "plan/json.h"
+#include "gpu/exec/runtime.h"
 #include "trace/store.h"
 
 struct replayed {

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "core/print.h"
-#include "gpu/swpipe_impl.h"
+#include "plan/print.h"
+#include "gpu/lib/swpipe_impl.h"
 
 static enum status check(struct app *app, struct swpipe *pipe, enum swpipe_status status)
 {

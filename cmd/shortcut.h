@@ -1,6 +1,6 @@
 /*
  * shortcut.h - `swrun --shortcut`: a run in which the results of some tasks are put back instead of being
- * computed, by the public library (gpu/swpipe.h).
+ * computed, by the public library (gpu/lib/swpipe.h).
  */
 #ifndef SWSIM_SHORTCUT_RUN_H
 #define SWSIM_SHORTCUT_RUN_H
@@ -9,7 +9,7 @@
 
 #include "app.h"
 
-#include "gpu/runtime.h"
+#include "gpu/exec/runtime.h"
 
 struct shortcut_run {
     const char *const *tasks; /* names of the plan's */

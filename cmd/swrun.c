@@ -17,8 +17,8 @@
 #include "shortcut.h"
 #include "starter.h"
 
-#include "core/parse.h"
-#include "core/print.h"
+#include "plan/parse.h"
+#include "plan/print.h"
 
 enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH };
 #define REPLAY_TIMEOUT_NS INT64_C(2000000000)

@@ -18,7 +18,7 @@
 #include "app.h"
 #include "starter.h"
 
-#include "sim/spread.h"
+#include "sim/predict/spread.h"
 
 struct team;
 

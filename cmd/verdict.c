@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/units.h"
+#include "plan/units.h"
 
 enum { STEPS_HEAD = 12, STEPS_TAIL = 28 };
 

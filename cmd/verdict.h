@@ -6,9 +6,9 @@
 
 #include "app.h"
 
-#include "check/repair.h"
+#include "improve/repair.h"
 #include "check/verify.h"
-#include "core/json.h"
+#include "plan/json.h"
 
 /* What is said of one plan under one driver. */
 struct verdict_view {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/print.h"
+#include "plan/print.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
 #include "verdict.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/hash.h"
+#include "plan/hash.h"
 
 struct random {
     uint64_t seed, count;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/generate.h"
+#include "plan/generate.h"
 #include "tests/random_draw.h"
 #include "tests/random_plan.h"
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/arena.h"
+#include "plan/arena.h"
 #include "tests/tap.h"
 
 static void test_alignment_and_zeroing(void)

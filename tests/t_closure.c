@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "check/verify.h"
-#include "core/hash.h"
-#include "core/parse.h"
+#include "plan/hash.h"
+#include "plan/parse.h"
 #include "tests/tap.h"
 
 enum { MAX_TASKS = 16, MAX_GROUPS = 3, RANDOM = 4, MOST_STATES = 5000 };

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/parse.h"
-#include "sim/observe.h"
-#include "sim/predict.h"
-#include "sim/profile.h"
+#include "plan/parse.h"
+#include "sim/engine/observe.h"
+#include "sim/predict/predict.h"
+#include "sim/predict/profile.h"
 #include "tests/tap.h"
 
 enum { ITERATIONS = 22, WARM_UP = 3, NAME = 160 };

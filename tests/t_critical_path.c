@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/parse.h"
-#include "sim/critical_path.h"
+#include "plan/parse.h"
+#include "sim/predict/critical_path.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"

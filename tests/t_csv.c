@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/actions.h"
-#include "core/csv.h"
-#include "core/parse.h"
+#include "plan/actions.h"
+#include "plan/csv.h"
+#include "plan/parse.h"
 #include "tests/tap.h"
 
 static bool read_text(const char *text, struct plan *plan)

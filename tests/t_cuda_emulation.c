@@ -2,8 +2,8 @@
  * t_cuda_emulation.c - is emulated CUDA (tests/cuda_emulation) as strict as it says? Each case is a process
  * of its own, because most of what is looked at ends a context or a program.
  */
-#include "gpu/kernels.h"
-#include "gpu/nccl_load.h"
+#include "gpu/device/cuda/kernels.h"
+#include "gpu/device/cuda/nccl_load.h"
 #include "tests/tap.h"
 
 #include <cuda_runtime_api.h>

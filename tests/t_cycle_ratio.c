@@ -11,11 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/parse.h"
-#include "sim/predict.h"
-#include "sim/random.h"
-#include "sim/report.h"
-#include "sim/slack.h"
+#include "plan/parse.h"
+#include "sim/predict/predict.h"
+#include "sim/engine/random.h"
+#include "sim/predict/report.h"
+#include "sim/maxplus/slack.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"

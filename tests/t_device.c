@@ -10,8 +10,8 @@
  *     t_device [host|cuda [alone]]    one device only, which then must open; alone: without other
  *                                     processes, for tools that follow one
  */
-#include "gpu/device.h"
-#include "gpu/rendezvous.h"
+#include "gpu/device/device.h"
+#include "net/rendezvous.h"
 #include "tests/tap.h"
 
 #include <math.h>

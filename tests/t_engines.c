@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
-#include "core/parse.h"
-#include "sim/recurrence.h"
+#include "plan/hash.h"
+#include "plan/parse.h"
+#include "sim/maxplus/recurrence.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"

@@ -3,7 +3,7 @@
  * holds messages up: how far the far member's time is from the hub's, and that it never runs backwards.
  * All in computed time, so an hour takes a moment.
  */
-#include "gpu/far_clock.h"
+#include "net/far_clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,8 +19,8 @@
 
 #include "check/faults.h"
 #include "check/verify.h"
-#include "core/keywords.h"
-#include "core/parse.h"
+#include "plan/keywords.h"
+#include "plan/parse.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 

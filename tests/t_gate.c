@@ -5,7 +5,7 @@
  * Plan `i` comes from SWSIM_SEED + i; a failure printed with its seed is repeated by
  * `SWSIM_SEED=<seed> SWSIM_PLANS=1`. SWSIM_LONG=1 asks for more.
  */
-#include "gpu/gate.h"
+#include "gpu/device/gate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/machine.h"
-#include "core/parse.h"
-#include "gpu/runtime.h"
+#include "machine/machine.h"
+#include "plan/parse.h"
+#include "gpu/exec/runtime.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 #include "trace/store.h"

@@ -1,5 +1,5 @@
 /*
- * t_graph.c - steady periods as graphs (gpu/graph.h) on the host device: what is launched by one call is legal
+ * t_graph.c - steady periods as graphs (gpu/exec/graph.h) on the host device: what is launched by one call is legal
  * and computes what a serial run does; which plans are refused, and why; failures, stops and hangs in the
  * middle of launches; and the same through the public library.
  *
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/parse.h"
-#include "gpu/runtime.h"
-#include "gpu/swpipe.h"
+#include "plan/parse.h"
+#include "gpu/exec/runtime.h"
+#include "gpu/lib/swpipe.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 

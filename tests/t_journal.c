@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/parse.h"
-#include "gpu/journal.h"
-#include "gpu/runtime.h"
-#include "gpu/swpipe.h"
+#include "plan/parse.h"
+#include "gpu/record/journal.h"
+#include "gpu/exec/runtime.h"
+#include "gpu/lib/swpipe.h"
 #include "tests/tap.h"
 
 static const char plan_text[] =

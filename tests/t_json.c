@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
+#include "plan/json.h"
 #include "tests/tap.h"
 
 /* A writer into memory, and what came out of it. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "check/verify.h"
-#include "core/parse.h"
+#include "plan/parse.h"
 #include "tests/tap.h"
 
 /* A kernel that writes b on stream s, one that reads it on stream t. */

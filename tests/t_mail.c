@@ -5,7 +5,7 @@
  *
  * All is drawn from SWSIM_SEED (default: the time), which is printed.
  */
-#include "gpu/mail.h"
+#include "net/mail.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

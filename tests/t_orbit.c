@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/parse.h"
-#include "sim/causal_graph.h"
-#include "sim/orbit.h"
-#include "sim/simulate.h"
-#include "sim/slack.h"
+#include "plan/parse.h"
+#include "sim/maxplus/causal_graph.h"
+#include "sim/maxplus/orbit.h"
+#include "sim/engine/simulate.h"
+#include "sim/maxplus/slack.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"

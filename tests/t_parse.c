@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/csv.h"
-#include "core/parse.h"
+#include "plan/csv.h"
+#include "plan/parse.h"
 #include "tests/tap.h"
 
 enum { MAX_TEXT = 16384, MAX_EXPECTED = 16 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plan.h"
+#include "plan/plan.h"
 #include "tests/tap.h"
 #include "trace/plangraph.h"
 

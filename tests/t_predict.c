@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/parse.h"
-#include "sim/predict.h"
+#include "plan/parse.h"
+#include "sim/predict/predict.h"
 #include "tests/tap.h"
 
 static struct diag diag;

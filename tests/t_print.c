@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/parse.h"
-#include "core/print.h"
+#include "plan/parse.h"
+#include "plan/print.h"
 #include "tests/tap.h"
 
 /* The text of a plan, to be freed; NULL after a failure. */

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/comms.h"
-#include "core/generate.h"
-#include "core/machine.h"
-#include "core/programs.h"
+#include "plan/comms.h"
+#include "plan/generate.h"
+#include "machine/machine.h"
+#include "plan/programs.h"
 #include "tests/tap.h"
 
 enum { TEXT = 1 << 16 };

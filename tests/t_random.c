@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/events.h"
-#include "sim/iterations.h"
-#include "sim/quantile.h"
-#include "sim/random.h"
+#include "sim/engine/events.h"
+#include "sim/engine/iterations.h"
+#include "sim/engine/quantile.h"
+#include "sim/engine/random.h"
 #include "tests/tap.h"
 
 /* ---- Philox ---------------------------------------------------------------------------------- */

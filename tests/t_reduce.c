@@ -20,8 +20,8 @@
 
 #include "check/reduce.h"
 #include "check/verify.h"
-#include "core/hash.h"
-#include "core/parse.h"
+#include "plan/hash.h"
+#include "plan/parse.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 

@@ -3,8 +3,8 @@
  * and what is known of those who leave or die; and the same with members that come over TCP, as from
  * other machines, and with strangers at the door.
  */
-#include "gpu/mail.h"
-#include "gpu/rendezvous.h"
+#include "net/mail.h"
+#include "net/rendezvous.h"
 #include "tests/tap.h"
 
 #include <errno.h>

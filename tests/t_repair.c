@@ -16,12 +16,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "check/diff.h"
-#include "check/edits.h"
+#include "improve/diff.h"
+#include "improve/edits.h"
 #include "check/minimise.h"
-#include "check/repair.h"
-#include "core/parse.h"
-#include "core/print.h"
+#include "improve/repair.h"
+#include "plan/parse.h"
+#include "plan/print.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 

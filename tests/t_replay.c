@@ -3,15 +3,15 @@
  * would log them. The replay must find every walk legal, in one go and in pieces, and must not find
  * legal what a clock contradicts, what is missing, and what never was.
  */
-#include "gpu/replay.h"
+#include "gpu/record/replay.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
-#include "core/parse.h"
+#include "plan/hash.h"
+#include "plan/parse.h"
 #include "tests/tap.h"
 
 enum { MAX_STEPS = 4000, MAX_STREAMS = 16, MAX_ITEMS = 256, STEP_NS = 100, WALKS = 40 };

@@ -5,7 +5,7 @@
  * Plan `i` of the random ones comes from SWSIM_SEED + i; a failure printed with its seed is repeated by
  * `SWSIM_SEED=<seed> SWSIM_PLANS=1`. SWSIM_LONG=1 asks for more of everything.
  */
-#include "gpu/runtime.h"
+#include "gpu/exec/runtime.h"
 
 #include <glob.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/parse.h"
+#include "plan/parse.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 #include "trace/store.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "check/verify.h"
-#include "core/parse.h"
+#include "plan/parse.h"
 #include "tests/tap.h"
 
 enum { WITHOUT_REDUCTION_STATES = 30000 };

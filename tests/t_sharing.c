@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/parse.h"
-#include "core/print.h"
-#include "sim/predict.h"
-#include "sim/recurrence.h"
+#include "plan/parse.h"
+#include "plan/print.h"
+#include "sim/predict/predict.h"
+#include "sim/maxplus/recurrence.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"

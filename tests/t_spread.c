@@ -1,18 +1,18 @@
 /*
- * t_spread.c - results travel from rank to rank (sim/spread.c): random ones arrive as they were sent, all
+ * t_spread.c - results travel from rank to rank (sim/predict/spread.c): random ones arrive as they were sent, all
  * members of them; and what is torn, cut off, too long, or lies about its counts is refused, without a
  * byte being read outside (which the sanitizers see).
  *
  * All is drawn from SWSIM_SEED (default: the time), which is printed.
  */
-#include "sim/spread.h"
+#include "sim/predict/spread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "core/parse.h"
+#include "plan/parse.h"
 #include "tests/random_draw.h"
 #include "tests/tap.h"
 

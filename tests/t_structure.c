@@ -15,7 +15,7 @@
 
 #include "check/search.h"
 #include "check/structure.h"
-#include "core/parse.h"
+#include "plan/parse.h"
 #include "tests/random_draw.h"
 #include "tests/tap.h"
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/swpipe.h"
+#include "gpu/lib/swpipe.h"
 #include "tests/tap.h"
 
 static const char plan_text[] = "swplan: 1\n"

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/dist.h"
-#include "core/units.h"
+#include "plan/dist.h"
+#include "plan/units.h"
 #include "tests/tap.h"
 
 /* ---- durations and sizes --------------------------------------------------------------------- */

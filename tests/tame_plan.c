@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/random.h"
+#include "sim/engine/random.h"
 
 static int below(struct random_stream *luck, int count)
 {

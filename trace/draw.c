@@ -6,7 +6,7 @@
  * are nodes, drawn in the order they were made (outputorder=nodesfirst), arrows are edges with
  * their spline given. draw_node and draw_cluster are Agnode_t and Agraph_t under another name.
  */
-#include "trace/draw.h"
+#include "draw.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/graphviz.h"
-#include "trace/graphviz_load.h"
+#include "graphviz.h"
+#include "graphviz_load.h"
 
 enum { POINTS_PER_INCH = 72, MAX_ATTRIBUTE = 512 };
 

@@ -16,8 +16,8 @@
 
 #include <stdbool.h>
 
-#include "core/diag.h"
-#include "core/status.h"
+#include "plan/diag.h"
+#include "plan/status.h"
 
 struct drawing;
 struct draw_node;    /* a box or a node; lives as long as the drawing */

@@ -5,11 +5,11 @@
  * last font by a pointer into the context (2.43), so that a second context would read freed memory.
  * This is the one variable of the rooms that outlives its caller; like libgvc, it knows one thread.
  */
-#include "trace/graphviz.h"
+#include "graphviz.h"
 
 #include <stdlib.h>
 
-#include "trace/graphviz_load.h"
+#include "graphviz_load.h"
 
 /* What cgraph or libgvc complained about last, on one line. */
 static enum status library_error(const struct graphviz *gv, const char *engine, const char *format,

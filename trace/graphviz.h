@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-#include "core/diag.h"
-#include "core/status.h"
+#include "plan/diag.h"
+#include "plan/status.h"
 
 struct Agraph_s; /* cgraph's Agraph_t */
 

@@ -1,5 +1,5 @@
 /* graphviz_load.c - see graphviz_load.h. */
-#include "trace/graphviz_load.h"
+#include "graphviz_load.h"
 
 #include <dlfcn.h>
 #include <string.h>

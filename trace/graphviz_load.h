@@ -16,8 +16,8 @@
 #include <cgraph.h>
 #pragma GCC diagnostic pop
 
-#include "core/diag.h"
-#include "core/status.h"
+#include "plan/diag.h"
+#include "plan/status.h"
 
 #define CGRAPH_FUNCTION_LIST(X)                                                                    \
     X(agattr)                                                                                      \

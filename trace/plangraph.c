@@ -2,12 +2,12 @@
  * plangraph.c - see plangraph.h: one cluster a stream or thread, one node a task or operation, one
  * edge a dependence. Operations get one colour a stream; those that push nothing are grey.
  */
-#include "trace/plangraph.h"
+#include "plangraph.h"
 
 #include <stdlib.h>
 
-#include "core/units.h"
-#include "trace/draw.h"
+#include "plan/units.h"
+#include "draw.h"
 
 struct sketch {
     const struct plan *plan;

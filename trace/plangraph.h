@@ -9,9 +9,9 @@
 #ifndef SWSIM_PLANGRAPH_H
 #define SWSIM_PLANGRAPH_H
 
-#include "core/diag.h"
-#include "core/plan.h"
-#include "core/status.h"
+#include "plan/diag.h"
+#include "plan/plan.h"
+#include "plan/status.h"
 
 /* More nodes than this nobody can read, and dot takes minutes to lay out. */
 enum { PLANGRAPH_MAX_NODES = 2000 };

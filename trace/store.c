@@ -8,13 +8,13 @@
  * A store is in WAL mode while runs are added, so that readers and a killed writer do no harm, and
  * goes back to a plain journal when it is closed, so that the file can be copied or kept read-only.
  */
-#include "trace/store.h"
+#include "store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/schema.h"
-#include "trace/store_sql.h"
+#include "schema.h"
+#include "store_sql.h"
 
 enum { BUSY_TIMEOUT_MS = 10000 };
 

@@ -17,10 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/diag.h"
-#include "core/status.h"
-#include "trace/trace.h"
+#include "plan/arena.h"
+#include "plan/diag.h"
+#include "plan/status.h"
+#include "trace.h"
 
 enum { STORE_BATCH_ROWS = 10000, STORE_LATEST = -1, STORE_ALL = -1 };
 

@@ -4,12 +4,12 @@
  * What a store holds may have been changed by other programs: kinds and references are checked, and
  * what cannot be is reported as damage.
  */
-#include "trace/store.h"
+#include "store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/store_sql.h"
+#include "store_sql.h"
 
 /* find_x(text): the kind with this text, or -1. */
 #define X(name, text)                                                                              \

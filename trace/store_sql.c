@@ -1,5 +1,5 @@
 /* store_sql.c - see store_sql.h. */
-#include "trace/store_sql.h"
+#include "store_sql.h"
 
 #include <string.h>
 

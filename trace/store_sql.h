@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/diag.h"
-#include "core/status.h"
-#include "trace/trace.h"
+#include "plan/diag.h"
+#include "plan/status.h"
+#include "trace.h"
 
 /*                NAME            SQL */
 #define STATEMENT_LIST(X)                                                                          \

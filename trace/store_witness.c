@@ -4,11 +4,11 @@
  * As everywhere in a store, what is read may have been changed by others: numbers that index something
  * are checked here, whether the moves are a run of the plan is for the machine to say.
  */
-#include "trace/store.h"
+#include "store.h"
 
 #include <limits.h>
 
-#include "trace/store_sql.h"
+#include "store_sql.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@
  * Everything has its place before the sheet is opened: rows from the agents, columns from the steps, the
  * room at the right from the number of arrows, each of which gets a lane of its own.
  */
-#include "trace/storyboard.h"
+#include "storyboard.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/draw.h"
+#include "draw.h"
 
 /* Sizes in points. */
 enum {

@@ -8,8 +8,8 @@
 #ifndef SWSIM_STORYBOARD_H
 #define SWSIM_STORYBOARD_H
 
-#include "core/diag.h"
-#include "trace/trace.h"
+#include "plan/diag.h"
+#include "trace.h"
 
 /* Draw `trace`, of kind witness, to `path`; `title` may be NULL: the plan's name. Its spans say which
    steps are one box, its steps say what they are; those may be left out. Errors as timeline_render. */

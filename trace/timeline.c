@@ -17,7 +17,7 @@
  *     +--------------------------------------------------------+
  *               ^ left_pt                           right_pt ^
  */
-#include "trace/timeline.h"
+#include "timeline.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,9 +25,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/units.h"
-#include "trace/draw.h"
-#include "trace/storyboard.h"
+#include "plan/units.h"
+#include "draw.h"
+#include "storyboard.h"
 
 /* Sizes in points. */
 enum {

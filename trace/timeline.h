@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/diag.h"
-#include "core/status.h"
-#include "trace/trace.h"
+#include "plan/diag.h"
+#include "plan/status.h"
+#include "trace.h"
 
 /* Which part of the run is drawn. Work of other iterations in that time is drawn too. */
 enum timeline_range {

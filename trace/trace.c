@@ -4,7 +4,7 @@
  * The table of names uses linear probing and stays at most half full; there are few names (tasks,
  * agents, causes) and many references to them.
  */
-#include "trace/trace.h"
+#include "trace.h"
 
 #include <assert.h>
 #include <limits.h>

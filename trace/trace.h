@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/arena.h"
+#include "plan/arena.h"
 
 /* The lists give NAME and the text used in the store and in messages. */
 #define RUN_KIND_LIST(X)                                                                           \

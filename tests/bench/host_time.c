@@ -17,8 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/parse.h"
-#include "gpu/runtime.h"
+#include "plan/parse.h"
+#include "gpu/exec/runtime.h"
 
 enum { MOST_THREADS = 256, MOST_ROUNDS = 99 };
 

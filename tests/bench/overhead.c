@@ -14,7 +14,7 @@
  *     record   the first again, in a run that is recorded (swpipe_record)
  *
  * Figures are medians over iterations, in nanoseconds. With the cuda device, straight in C means CUDA's own
- * calls; with the host device, those of gpu/device.h, which are the same as the runtime makes.
+ * calls; with the host device, those of gpu/device/device.h, which are the same as the runtime makes.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/device.h"
-#include "gpu/swpipe.h"
+#include "gpu/device/device.h"
+#include "gpu/lib/swpipe.h"
 
 #ifdef HAVE_CUDA
 #include <cuda_runtime_api.h>

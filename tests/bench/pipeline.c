@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "core/parse.h"
-#include "sim/timing.h"
+#include "plan/parse.h"
+#include "sim/engine/timing.h"
 
 struct bench_pipeline {
     struct diag diag;

@@ -1,5 +1,5 @@
 /*
- * kernels.c - emulated CUDA: not a GPU. What the kernels of gpu/kernels.cu compute, on the host.
+ * kernels.c - emulated CUDA: not a GPU. What the kernels of gpu/device/cuda/kernels.cu compute, on the host.
  *
  * nvcc's object registers its kernels here by their mangled names and launches them here. What the wrappers
  * in kernels.cu do (grids, units, order of arguments) is theirs; only the device code is replaced.

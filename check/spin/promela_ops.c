@@ -1,0 +1,486 @@
+/*
+ * promela_ops.c - every operation in Promela: what a host thread does at it, and what a stream does
+ * with it. The functions named in the rulers are in machine/machine.c.
+ */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "promela.h"
+
+static int op_number(const struct program *p, const struct op *op)
+{
+    return (int)(op - p->ops);
+}
+
+int promela_member(const struct program *p, const struct op *op)
+{
+    return p->comms[op->comm].first_member + op->member;
+}
+
+const struct op *promela_record(const struct program *p, int family)
+{
+    const struct body *body = &p->bodies[family];
+    int k = body->count - 1;
+    while (p->ops[body->first + k].kind != OP_RECORD)
+        k--; /* every task records its event */
+    return &p->ops[body->first + k];
+}
+
+int promela_workers(const struct program *p, int rank)
+{
+    int workers = 0;
+    for (int t = 0; t < p->thread_count; t++)
+        workers += p->threads[t].kind == THREAD_WORKER && p->threads[t].rank == rank;
+    return workers;
+}
+
+static bool goes_with(const struct op *a, const struct op *b)
+{
+    return a->kind == b->kind && a->name == b->name && a->bytes == b->bytes &&
+           a->work->collective == b->work->collective;
+}
+
+/* Equal numbers, from 1, for collectives that go together: same_collective. */
+int promela_collective_number(const struct program *p, const struct op *op)
+{
+    int first = 0;
+    while (!goes_with(&p->ops[first], op))
+        first++;
+    return first + 1;
+}
+
+static const char *object_name(const struct program *p, const struct op *op)
+{
+    switch (op->kind) {
+    case OP_SYNC:
+        return op->sync == SYNC_EVENT    ? p->event_names[op->object]
+               : op->sync == SYNC_STREAM ? p->streams[op->stream].name
+                                         : "device";
+    case OP_RECORD:
+    case OP_WAIT: return p->event_names[op->object];
+    case OP_SIGNAL:
+    case OP_AWAIT: return p->flag_names[op->object];
+    case OP_PUT:
+    case OP_GET: return p->queue_names[op->object];
+    case OP_LOCK:
+    case OP_UNLOCK: return p->lock_names[op->object];
+    default: return op->name >= 0 ? p->names.items[op->name] : "";
+    }
+}
+
+void promela_put_op_comment(const struct model *m, const struct op *op)
+{
+    const char *name = object_name(m->p, op);
+    promela_put(m, " /* %s%s", op_key(op->kind), *name ? " " : "");
+    promela_put_name(m, name);
+    promela_put(m, " */");
+}
+
+/* ---- pieces of operations -------------------------------------------------------------------- */
+
+/* The index of an event or flag: instance_of in machine_internal.h. */
+static void put_instance(const struct model *m, const struct op *op)
+{
+    const struct program *p = m->p;
+    if (!promela_is_pipeline(m) || op->distance < 0)
+        promela_put(m, "%d", op->object * p->slots);
+    else
+        promela_put(m, "%d + (i - %d) %% %d", op->object * p->slots, op->distance, p->slots);
+}
+
+static bool may_look_at_nothing(const struct model *m, const struct op *op)
+{
+    return promela_is_pipeline(m) && op->distance >= 0;
+}
+
+/* Does the iteration an operation looks at exist, and is it not skipped: machine_looks. */
+static void put_looks(const struct model *m, const struct op *op, int rank)
+{
+    promela_put(m, "i >= %d", op->distance);
+    if (m->p->plan->pipeline.retired_dep != RETIRED_DEP_WAIT)
+        promela_put(m, " && i - %d >= oldest[%d]", op->distance, rank);
+}
+
+static void put_room(const struct model *m, int stream)
+{
+    promela_put(m, "room(%d, %d)", stream, m->p->streams[stream].cap);
+}
+
+/* Push an item with its two numbers; the caller has seen that there is room. */
+static void put_push(const struct model *m, const struct op *op, const char *a, const char *b)
+{
+    int stream = op->stream, queue = m->p->streams[stream].hw_queue;
+    promela_put(m, "items_%d!%d,%s%s,%s; ", stream, op_number(m->p, op),
+                promela_is_pipeline(m) ? "i," : "", a, b);
+    if (queue >= 0)
+        promela_put(m, "hw_%d!%d; ", queue, stream);
+    promela_put(m, "pushed[%d]++", stream);
+}
+
+static void put_push_comm(const struct model *m, const struct op *op, int rank)
+{
+    char issued[32], any[32] = "0";
+    int member = promela_member(m->p, op);
+    snprintf(issued, sizeof issued, "issued[%d]", member);
+    if (m->p->plan->machine.launch_order_implicit)
+        snprintf(any, sizeof any, "issued_any[%d]", rank);
+    put_push(m, op, issued, any);
+    promela_put(m, "; issued[%d]++", member);
+    if (m->p->plan->machine.launch_order_implicit)
+        promela_put(m, "; issued_any[%d]++", rank);
+}
+
+static void put_record(const struct model *m, const struct op *op)
+{
+    promela_put(m, "event_stream[");
+    put_instance(m, op);
+    promela_put(m, "] = %d; event_pos[", op->stream + 1);
+    put_instance(m, op);
+    promela_put(m, "] = pushed[%d]; ", op->stream);
+    put_push(m, op, "0", "0");
+}
+
+static void put_push_wait(const struct model *m, const struct op *op)
+{
+    int queue = m->p->streams[op->stream].hw_queue;
+    promela_put(m, "items_%d!%d,%sevent_stream[", op->stream, op_number(m->p, op),
+                promela_is_pipeline(m) ? "i," : "");
+    put_instance(m, op);
+    promela_put(m, "],event_pos[");
+    put_instance(m, op);
+    promela_put(m, "]; ");
+    if (queue >= 0)
+        promela_put(m, "hw_%d!%d; ", queue, op->stream);
+    promela_put(m, "pushed[%d]++", op->stream);
+}
+
+static void put_wait(const struct model *m, const struct op *op, int rank)
+{
+    if (!may_look_at_nothing(m, op)) {
+        put_room(m, op->stream);
+        promela_put(m, " -> ");
+        put_push_wait(m, op);
+        return;
+    }
+    promela_put(m, "if :: !(");
+    put_looks(m, op, rank);
+    promela_put(m, ") :: (");
+    put_looks(m, op, rank);
+    promela_put(m, ") && ");
+    put_room(m, op->stream);
+    promela_put(m, " -> ");
+    put_push_wait(m, op);
+    promela_put(m, " fi");
+}
+
+static void put_device_idle(const struct model *m, int rank)
+{
+    promela_put(m, "(true");
+    for (int s = 0; s < m->p->stream_count; s++)
+        if (m->p->streams[s].rank == rank)
+            promela_put(m, " && idle(%d)", s);
+    promela_put(m, ")");
+}
+
+static void put_sync(const struct model *m, const struct op *op, int rank)
+{
+    int kernel = rank * m->p->kernel_count + op->object;
+    switch (op->sync) {
+    case SYNC_STREAM: promela_put(m, "idle(%d)", op->stream); break;
+    case SYNC_EVENT:
+        promela_put(m, "over(");
+        put_instance(m, op);
+        promela_put(m, ")");
+        break;
+    case SYNC_DEVICE: put_device_idle(m, rank); break;
+    case SYNC_LOAD:
+        promela_put(m, "loaded[%d] || ", kernel);
+        put_device_idle(m, rank);
+        promela_put(m, " -> loaded[%d] = 1", kernel);
+        break;
+    }
+}
+
+static void put_await(const struct model *m, const struct op *op, int rank)
+{
+    if (may_look_at_nothing(m, op)) {
+        promela_put(m, "!(");
+        put_looks(m, op, rank);
+        promela_put(m, ") || ");
+    }
+    promela_put(m, "flag[");
+    put_instance(m, op);
+    promela_put(m, "]");
+}
+
+static void put_complete(const struct model *m, const struct op *op, int rank)
+{
+    const struct program *p = m->p;
+    promela_put(m, "submit_left[%" PRId64 " + i]--", rank * m->iterations);
+    if (p->driver != DRIVER_DATAFLOW)
+        return;
+    promela_put(m, "; submitted[%" PRId64 " + i] = 1",
+                (rank * p->tasks + op->task) * m->iterations);
+    const struct edge_list *fires = &p->fires[op->task];
+    for (int k = 0; k < fires->count; k++)
+        promela_put(m, "; fire_%d_%d(i + %d)", rank, fires->items[k].task,
+                    fires->items[k].distance);
+}
+
+static void put_ticket(const struct model *m, const struct op *op, int rank)
+{
+    if (op->ticket >= 0)
+        promela_put(m, "served[%d] >= %" PRId64, rank, op->ticket);
+    else
+        promela_put(m, "served[%d] >= n", rank);
+}
+
+/* ---- the host side: op_can_step and execute -------------------------------------------------- */
+
+static void put_host_op(const struct model *m, const struct op *op, int rank)
+{
+    switch (op->kind) {
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_CALLBACK:
+    case OP_ALLOC:
+        put_room(m, op->stream);
+        promela_put(m, " -> ");
+        put_push(m, op, "0", "0");
+        break;
+    case OP_COLLECTIVE:
+    case OP_GROUP:
+        put_room(m, op->stream);
+        promela_put(m, " -> ");
+        put_push_comm(m, op, rank);
+        break;
+    case OP_RECORD:
+        put_room(m, op->stream);
+        promela_put(m, " -> ");
+        put_record(m, op);
+        break;
+    case OP_WAIT: put_wait(m, op, rank); break;
+    case OP_SYNC: put_sync(m, op, rank); break;
+    case OP_SIGNAL:
+        promela_put(m, "flag[");
+        put_instance(m, op);
+        promela_put(m, "] = 1");
+        break;
+    case OP_AWAIT: put_await(m, op, rank); break;
+    case OP_PUT:
+        promela_put(m, "queued[%d] < %d -> queued[%d]++", op->object, m->p->queue_caps[op->object],
+                    op->object);
+        break;
+    case OP_GET: promela_put(m, "queued[%d] > 0 -> queued[%d]--", op->object, op->object); break;
+    case OP_LOCK: promela_put(m, "!locked[%d] -> locked[%d] = 1", op->object, op->object); break;
+    case OP_UNLOCK: promela_put(m, "locked[%d] = 0", op->object); break;
+    case OP_TICKET: put_ticket(m, op, rank); break;
+    case OP_SERVE: promela_put(m, "served[%d]++", rank); break;
+    case OP_COMPLETE: put_complete(m, op, rank); break;
+    case OP_HOST:
+    case OP_FREE:
+    case OP_RECORD_STREAM: promela_put(m, "skip"); break;
+    case OP_BARRIER: /* lowered to flags */
+    case OP_TAKE:    /* workers and drivers do these without a body */
+    case OP_ENQUEUE:
+    case OP_ADMIT:
+    case OP_RETIRE:
+    case OP_COUNT: assert(0 && "an operation that stands in no body"); break;
+    }
+}
+
+void promela_put_body(const struct model *m, int index, int rank, const char *indent)
+{
+    const struct body *body = &m->p->bodies[index];
+    for (int k = 0; k < body->count; k++) {
+        const struct op *op = &m->p->ops[body->first + k];
+        promela_put(m, "%satomic { ", indent);
+        put_host_op(m, op, rank);
+        promela_put(m, " };");
+        promela_put_op_comment(m, op);
+        promela_put(m, "\n");
+    }
+}
+
+/* ---- the device side: settle_head, machine_can_start, start, can_finish, finish -------------- */
+
+static bool takes_sm(const struct model *m, const struct op *op)
+{
+    return m->p->plan->machine.sm_slots && op->sm;
+}
+
+static bool uses_comm(const struct op *op)
+{
+    return op->kind == OP_COLLECTIVE || op->kind == OP_GROUP;
+}
+
+/* What every start waits for besides being at the head: the hardware queue, residency, the turn in
+   its communicator. */
+static void put_start_guard(const struct model *m, const struct op *op)
+{
+    const struct stream_desc *stream = &m->p->streams[op->stream];
+    promela_put(m, "(true");
+    if (stream->hw_queue >= 0)
+        promela_put(m, " && hw_%d?[%d]", stream->hw_queue, op->stream);
+    if (takes_sm(m, op))
+        promela_put(m, " && sm_used[%d] + %d <= %d", stream->rank, op->sm,
+                    m->p->plan->machine.sm_slots);
+    if (uses_comm(op))
+        promela_put(m, " && a == finished[%d]", promela_member(m->p, op));
+    if (uses_comm(op) && m->p->plan->machine.launch_order_implicit)
+        promela_put(m, " && b == started_any[%d]", stream->rank);
+    if (op->kind == OP_WAIT)
+        promela_put(m, " && (a == 0 || popped[a - 1] > b)");
+    promela_put(m, ")");
+}
+
+static void put_start_effect(const struct model *m, const struct op *op)
+{
+    const struct stream_desc *stream = &m->p->streams[op->stream];
+    if (stream->hw_queue >= 0)
+        promela_put(m, "; hw_%d?%d", stream->hw_queue, op->stream);
+    if (takes_sm(m, op))
+        promela_put(m, "; sm_used[%d] = sm_used[%d] + %d", stream->rank, stream->rank, op->sm);
+    if (uses_comm(op) && m->p->plan->machine.launch_order_implicit)
+        promela_put(m, "; started_any[%d]++", stream->rank);
+}
+
+/* "items?N,... -> guard; effect", left open inside an atomic. */
+static void put_start(const struct model *m, const struct op *op)
+{
+    bool reads = uses_comm(op) || op->kind == OP_WAIT;
+    promela_put(m, "    :: atomic { items_%d?%d,%s%s ->", op->stream, op_number(m->p, op),
+                promela_is_pipeline(m) ? "i," : "", reads ? "a,b" : "_,_");
+    promela_put_op_comment(m, op);
+    promela_put(m, "\n         ");
+    put_start_guard(m, op);
+    put_start_effect(m, op);
+}
+
+/* The rest of a finish, once it may happen. */
+static void put_finish(const struct model *m, const struct op *op)
+{
+    int rank = m->p->streams[op->stream].rank;
+    if (takes_sm(m, op))
+        promela_put(m, "sm_used[%d] = sm_used[%d] - %d; ", rank, rank, op->sm);
+    promela_put(m, "popped[%d]++", op->stream);
+}
+
+static void put_launch_item(const struct model *m, const struct op *op)
+{
+    put_start(m, op);
+    promela_put(m, " };\n       atomic { ");
+    put_finish(m, op);
+    promela_put(m, " }\n");
+}
+
+static void put_callback_item(const struct model *m, const struct op *op)
+{
+    put_start(m, op);
+    promela_put(m, " };\n");
+    promela_put_body(m, op->object, m->p->streams[op->stream].rank, "       ");
+    promela_put(m, "       atomic { ");
+    put_finish(m, op);
+    promela_put(m, " }\n");
+}
+
+/* What takes effect at once at the head. */
+static void put_settling_item(const struct model *m, const struct op *op)
+{
+    int64_t first = m->p->streams[op->stream].rank * m->iterations;
+    put_start(m, op);
+    promela_put(m, "; popped[%d]++", op->stream);
+    if (op->kind == OP_RECORD && promela_is_pipeline(m)) {
+        promela_put(m, "; device_left[%" PRId64 " + i]--", first);
+        if (op->task == m->p->last_task)
+            promela_put(m, "; last_left[%" PRId64 " + i] = 0", first);
+    }
+    promela_put(m, " }\n");
+}
+
+/* The members of a communicator compare what they have started; the communicator's process finishes
+   it. */
+static void put_collective_item(const struct model *m, const struct op *op)
+{
+    const struct comm_desc *comm = &m->p->comms[op->comm];
+    int self = promela_member(m->p, op);
+    put_start(m, op);
+    promela_put(m, ";\n         current[%d] = %d; on_stream[%d] = %d", self,
+                promela_collective_number(m->p, op), self, op->stream);
+    if (m->p->plan->machine.sm_slots)
+        promela_put(m, "; held[%d] = %d", self, op->sm);
+    if (promela_is_pipeline(m))
+        promela_put(m, "; current_i[%d] = i", self);
+    for (int other = comm->first_member; other < comm->first_member + comm->count; other++) {
+        if (other == self)
+            continue;
+        promela_put(m, ";\n         agree(current[%d] <= 0 || (current[%d] == current[%d]", other,
+                    other, self);
+        if (promela_is_pipeline(m))
+            promela_put(m, " && current_i[%d] == current_i[%d]", other, self);
+        promela_put(m, "))");
+    }
+    promela_put(m, " };\n       (finished[%d] > a)\n", self);
+}
+
+static void put_group_item(const struct model *m, const struct op *op)
+{
+    const struct program *p = m->p;
+    int self = promela_member(p, op);
+    put_start(m, op);
+    promela_put(m, ";\n         current[%d] = -1", self);
+    for (int k = 0; k < op->part_count; k++) {
+        const struct part *part = &p->parts[op->part_first + k];
+        promela_put(m, ";\n         %s(link_%d, %d, %d, %" PRId64 ")",
+                    part->send ? "send" : "receive", part->channel, part->channel, part->tag,
+                    part->bytes / m->byte_unit);
+    }
+    promela_put(m, " };\n       atomic { (true");
+    for (int k = 0; k < op->part_count; k++) {
+        const struct part *part = &p->parts[op->part_first + k];
+        const struct comm_desc *comm = &p->comms[op->comm];
+        if (!part->send)
+            promela_put(m, " && balance[%d] >= 0", part->channel);
+        else if (comm->eager_bytes)
+            promela_put(m, " && (balance[%d] <= %d || unmatched[%d] <= %" PRId64 ")", part->channel,
+                        comm->eager_messages, part->channel, comm->eager_bytes / m->byte_unit);
+        else
+            promela_put(m, " && balance[%d] <= %d", part->channel, comm->eager_messages);
+    }
+    promela_put(m, ") ->\n         current[%d] = 0; finished[%d]++; ", self, self);
+    put_finish(m, op);
+    promela_put(m, " }\n");
+}
+
+void promela_put_item(const struct model *m, const struct op *op)
+{
+    switch (op->kind) {
+    case OP_LAUNCH:
+    case OP_COPY: put_launch_item(m, op); break;
+    case OP_CALLBACK: put_callback_item(m, op); break;
+    case OP_COLLECTIVE: put_collective_item(m, op); break;
+    case OP_GROUP: put_group_item(m, op); break;
+    case OP_RECORD:
+    case OP_WAIT:
+    case OP_ALLOC: put_settling_item(m, op); break;
+    case OP_HOST: /* these push nothing */
+    case OP_SYNC:
+    case OP_SIGNAL:
+    case OP_AWAIT:
+    case OP_PUT:
+    case OP_GET:
+    case OP_LOCK:
+    case OP_UNLOCK:
+    case OP_BARRIER:
+    case OP_TICKET:
+    case OP_SERVE:
+    case OP_FREE:
+    case OP_RECORD_STREAM:
+    case OP_TAKE:
+    case OP_COMPLETE:
+    case OP_ENQUEUE:
+    case OP_ADMIT:
+    case OP_RETIRE:
+    case OP_COUNT: assert(0 && "an operation that is no item of a stream"); break;
+    }
+}

@@ -1,0 +1,577 @@
+/*
+ * cuda_comm.c - communicators of the CUDA device: NCCL does the work.
+ *
+ * A process has one rank. The first member makes the id of a communicator and puts it where the world's
+ * processes meet; the others get it there. NCCL gives no time limit and calls nobody back: its
+ * errors are asked for while somebody waits (cuda_comm_check), and only an abort ends its kernels.
+ *
+ * NCCL connects two ranks when they first have something to tell each other, and the hosts wait for each
+ * other then. A push must not wait, so a communicator that is open has been used by every pair of its ranks
+ * once (warm_up); what collectives need is connected by ncclCommInitRank (NCCL_RUNTIME_CONNECT=0).
+ *
+ * An abort waits for what has been pushed, and that for other communicators that are being aborted, so all are
+ * aborted in one group, by a thread of its own: whoever aborts goes on at once. Calls of NCCL hold
+ * comm->lock; one that does not come back within ABORT_WAIT_S is stuck, and only the abort ends it.
+ */
+#include "cuda_impl.h"
+
+#ifdef HAVE_CUDA
+#ifdef HAVE_NCCL
+
+#include "nccl_load.h"
+#include "net/rendezvous.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "plan/hash.h"
+
+enum {
+    ABORT_WAIT_S = 1,
+    WARM_UP_PAUSE_NS = 20000,
+    NEWS_NS =
+        300000000 /* that which made an error of NCCL comes by the rendezvous within this time */
+};
+
+struct cuda_comm {
+    struct device_comm base;
+    struct cuda_comm *next;
+    struct cuda_comm *next_aborted; /* among those the abort has taken */
+    struct nccl *nccl;
+    pthread_mutex_t lock; /* NCCL wants one caller at a time */
+    ncclComm_t handle;
+    atomic_bool aborted; /* the handle is gone; set under the world's lock */
+    bool locked;         /* by the abort */
+    char *scratch;       /* a number for each member; a barrier sums the first */
+};
+
+void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
+{
+    struct diag why;
+    diag_init(&why);
+    device->nccl = calloc(1, sizeof *device->nccl);
+    if (device->nccl && nccl_load(device->nccl, &why) == STATUS_OK) {
+        char version[32];
+        nccl_show_version(device->nccl->version, version, sizeof version);
+        snprintf(description, size, "NCCL %s", version);
+    } else {
+        free(device->nccl);
+        device->nccl = NULL;
+        snprintf(description, size, "%s", why.count ? why.messages[0].text : "no NCCL");
+    }
+    diag_fini(&why);
+}
+
+void cuda_nccl_close(struct cuda_device *device)
+{
+    if (device->nccl)
+        nccl_unload(device->nccl);
+    free(device->nccl);
+    device->nccl = NULL;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static enum status refused(struct cuda_comm *comm, const char *what, ncclResult_t result,
+                           struct diag *diag)
+{
+    return diag_error(diag, STATUS_SYSTEM, "communicator %s: %s: %s", comm->base.name, what,
+                      comm->nccl->GetErrorString(result));
+}
+
+/* What tells this communicator from all others of the rendezvous, in every process alike: its world, its
+   name and members, and how often it has been opened before. NULL: no memory. */
+static char *id_key(struct cuda_comm *comm, struct cuda_world *world)
+{
+    struct cuda_name *name;
+    char *text = NULL, *key = NULL;
+    uint64_t members =
+        hash_bytes(comm->base.members, (size_t)comm->base.count * sizeof *comm->base.members);
+    if (asprintf(&text, "communicator %s, world %d, members %08" PRIx64, comm->base.name,
+                 world->number, members & UINT32_MAX) < 0)
+        return NULL;
+    for (name = world->names; name && strcmp(name->text, text) != 0; name = name->next)
+        continue;
+    if (!name) {
+        name = calloc(1, sizeof *name + strlen(text) + 1);
+        if (!name) {
+            free(text);
+            return NULL;
+        }
+        memcpy(name->text, text, strlen(text) + 1);
+        name->next = world->names;
+        world->names = name;
+    }
+    if (asprintf(&key, "%s, %d", text, name->opened++) < 0)
+        key = NULL;
+    free(text);
+    return key;
+}
+
+void cuda_comm_forget(struct cuda_world *world)
+{
+    while (world->names) {
+        struct cuda_name *name = world->names;
+        world->names = name->next;
+        free(name);
+    }
+}
+
+static enum status make_id(struct cuda_comm *comm, ncclUniqueId *id, struct diag *diag)
+{
+    ncclResult_t result = comm->nccl->GetUniqueId(id);
+    return result == ncclSuccess ? STATUS_OK : refused(comm, "no id", result, diag);
+}
+
+/* ncclCommInitRank waits for all members, and nothing can end that: it is called when all of them are
+   there to call it. */
+static enum status all_here(struct cuda_comm *comm, const char *key, struct diag *diag)
+{
+    struct rendezvous *rendezvous =
+        ((struct cuda_device *)comm->base.device)->world->base.config.rendezvous;
+    enum status status = STATUS_OK;
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < comm->base.count && !status; i++) {
+            char *here = NULL, mark = 1;
+            size_t bytes = sizeof mark;
+            if ((turn == 0) != (i == comm->base.me))
+                continue;
+            if (asprintf(&here, "%s, member %d", key, i) < 0)
+                return diag_no_memory(diag);
+            status = turn == 0 ? rendezvous_put(rendezvous, here, &mark, bytes, diag)
+                               : rendezvous_get(rendezvous, here, &mark, &bytes, RENDEZVOUS_FOREVER,
+                                                diag);
+            free(here);
+        }
+    return status;
+}
+
+/* One communicator is opened at a time, as NCCL wants it, too. */
+static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct diag *diag)
+{
+    struct cuda_world *world = ((struct cuda_device *)comm->base.device)->world;
+    struct rendezvous *rendezvous = world->base.config.rendezvous;
+    size_t bytes = sizeof *id;
+    if (comm->base.count == 1)
+        return make_id(comm, id, diag);
+    char *key = id_key(comm, world);
+    if (!key)
+        return diag_no_memory(diag);
+    enum status status = STATUS_OK;
+    if (comm->base.me == 0)
+        status = make_id(comm, id, diag);
+    if (!status && comm->base.me == 0)
+        status = rendezvous_put(rendezvous, key, id, bytes, diag);
+    else if (!status)
+        status = rendezvous_get(rendezvous, key, id, &bytes, RENDEZVOUS_FOREVER, diag);
+    if (!status && bytes != sizeof *id)
+        status = diag_error(diag, STATUS_SYSTEM,
+                            "communicator %s: the processes have different versions of NCCL",
+                            comm->base.name);
+    if (!status)
+        status = all_here(comm, key, diag);
+    free(key);
+    return status;
+}
+
+/* What can fail on one rank alone comes before all of them are called together. */
+static enum status connect(struct cuda_comm *comm, struct diag *diag)
+{
+    ncclUniqueId id;
+    struct cuda_device *device = (struct cuda_device *)comm->base.device;
+    size_t bytes = (size_t)comm->base.count * sizeof(float);
+    cudaError_t error = cuda_enter(device->world);
+    if (error == cudaSuccess)
+        error = cudaMalloc((void **)&comm->scratch, bytes);
+    if (error == cudaSuccess)
+        error = cudaMemsetAsync(comm->scratch, 0, bytes, device->service);
+    if (error != cudaSuccess)
+        return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for communicator %s: %s",
+                          device->base.rank, comm->base.name, cudaGetErrorString(error));
+    enum status status = agree_on_id(comm, &id, diag);
+    if (status)
+        return status;
+    ncclResult_t result =
+        comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
+    return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
+}
+
+static void comm_free(struct cuda_comm *comm)
+{
+    cudaFree(comm->scratch);
+    pthread_mutex_destroy(&comm->lock);
+    free(comm->base.members);
+    free(comm->base.name);
+    free(comm);
+}
+
+static struct cuda_comm *comm_new(struct cuda_device *device, const char *name, const int *members,
+                                  int count)
+{
+    struct cuda_comm *comm = calloc(1, sizeof *comm);
+    if (!comm || pthread_mutex_init(&comm->lock, NULL) != 0) {
+        free(comm);
+        return NULL;
+    }
+    comm->nccl = device->nccl;
+    comm->base = (struct device_comm){.device = &device->base, .count = count};
+    comm->base.name = strdup(name);
+    comm->base.members = calloc((size_t)count, sizeof *members);
+    if (!comm->base.name || !comm->base.members) {
+        comm_free(comm);
+        return NULL;
+    }
+    memcpy(comm->base.members, members, (size_t)count * sizeof *members);
+    comm->base.me = device_comm_place(&comm->base, device->base.rank);
+    return comm;
+}
+
+/* A number from everybody to everybody, and a sum. */
+static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    char *mine = comm->scratch + (size_t)comm->base.me * sizeof(float);
+    ncclResult_t result = nccl->GroupStart();
+    for (int i = 0; i < comm->base.count && result == ncclSuccess; i++) {
+        if (i == comm->base.me)
+            continue;
+        result = nccl->Send(mine, sizeof(float), ncclChar, i, comm->handle, stream);
+        if (result == ncclSuccess)
+            result = nccl->Recv(comm->scratch + (size_t)i * sizeof(float), sizeof(float), ncclChar,
+                                i, comm->handle, stream);
+    }
+    ncclResult_t ended = nccl->GroupEnd();
+    if (result == ncclSuccess)
+        result = ended;
+    if (result == ncclSuccess)
+        result = nccl->AllReduce(comm->scratch, comm->scratch, 1, ncclFloat, ncclSum, comm->handle,
+                                 stream);
+    return result;
+}
+
+static enum status warm_up(struct cuda_comm *comm, struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)comm->base.device;
+    ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
+    pthread_mutex_lock(&comm->lock);
+    if (!atomic_load(&comm->aborted))
+        result = push_warm_up(comm, device->service);
+    pthread_mutex_unlock(&comm->lock);
+    enum status status = cuda_world_ended(device->world, diag);
+    if (!status && result != ncclSuccess)
+        status = refused(comm, "cannot be used", result, diag);
+    while (!status) {
+        cudaError_t error = cudaStreamQuery(device->service);
+        if (error == cudaSuccess)
+            break;
+        status = error == cudaErrorNotReady
+                     ? cuda_world_ended(device->world, diag)
+                     : cuda_refused(diag, "a communicator's first use", error);
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+    }
+    return status;
+}
+
+enum status cuda_comm_open(struct device *base, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    if (!device->nccl) {
+        struct nccl again;
+        enum status status = nccl_load(&again, diag); /* says why, or it has appeared since */
+        if (status)
+            return status;
+        nccl_unload(&again);
+        return diag_error(diag, STATUS_SYSTEM,
+                          "NCCL was not there when the device was opened; open it again");
+    }
+    struct cuda_comm *comm = comm_new(device, name, members, count);
+    if (!comm)
+        return diag_no_memory(diag);
+    enum status status = connect(comm, diag);
+    if (status) {
+        comm_free(comm);
+        return status;
+    }
+    pthread_mutex_lock(&device->world->lock); /* from now on an abort ends it */
+    comm->next = device->comms;
+    device->comms = comm;
+    pthread_mutex_unlock(&device->world->lock);
+    status = warm_up(comm, diag);
+    if (status)
+        cuda_comm_close(&comm->base);
+    else
+        *out = &comm->base;
+    return status;
+}
+
+/* Whoever takes `aborted` ends the handle; the other must be through with it. */
+void cuda_comm_close(struct device_comm *base)
+{
+    struct cuda_comm *comm = (struct cuda_comm *)base;
+    struct cuda_device *device = (struct cuda_device *)base->device;
+    struct diag ignored; /* whoever synced has been told */
+    diag_init(&ignored);
+    cuda_device_sync(&device->base, DEVICE_FOREVER, &ignored);
+    diag_fini(&ignored);
+    pthread_mutex_lock(&device->world->lock);
+    struct cuda_comm **link = &device->comms;
+    while (*link != comm)
+        link = &(*link)->next;
+    *link = comm->next;
+    bool mine = !atomic_exchange(&comm->aborted, true);
+    pthread_mutex_unlock(&device->world->lock);
+    if (mine)
+        comm->nccl->CommDestroy(comm->handle);
+    else
+        cuda_comm_settle(device);
+    comm_free(comm);
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* The first communicator with an error of its own, and the error. The world's lock is held. */
+static const struct cuda_comm *find_error(const struct cuda_device *device, ncclResult_t *error)
+{
+    for (const struct cuda_comm *comm = device->comms; comm; comm = comm->next)
+        if (!atomic_load(&comm->aborted) &&
+            comm->nccl->CommGetAsyncError(comm->handle, error) == ncclSuccess &&
+            *error != ncclSuccess && *error != ncclInProgress)
+            return comm;
+    return NULL;
+}
+
+/* An error that NCCL met ends the run: it becomes the reason of an abort. Mostly it is a consequence, a peer
+   that died or aborted; who knows more is given the time to say so. */
+void cuda_comm_check(struct cuda_device *device)
+{
+    char why[FAILURE_TEXT];
+    ncclResult_t error;
+    bool ends = false;
+    pthread_mutex_lock(&device->world->lock);
+    const struct cuda_comm *comm = find_error(device, &error);
+    if (comm) {
+        int64_t now_ns = device_now(&device->world->base);
+        if (device->error_ns == 0)
+            device->error_ns = now_ns;
+        ends = !device->world->base.config.rendezvous || now_ns - device->error_ns >= NEWS_NS;
+        snprintf(why, sizeof why, "communicator %s: %s", comm->base.name,
+                 comm->nccl->GetErrorString(error));
+    }
+    pthread_mutex_unlock(&device->world->lock);
+    if (ends)
+        device_world_abort(&device->world->base, why);
+}
+
+/* ---- abort ----------------------------------------------------------------------------------- */
+
+/* Those that nobody else ends, as a list through next_aborted. The world's lock is held, so that nobody is
+   in cuda_comm_check, and whoever closes one from now on leaves its handle to us. */
+static struct cuda_comm *take_all(struct cuda_device *device)
+{
+    struct cuda_comm *taken = NULL;
+    for (struct cuda_comm *comm = device->comms; comm; comm = comm->next)
+        if (!atomic_exchange(&comm->aborted, true)) {
+            comm->next_aborted = taken;
+            taken = comm;
+        }
+    return taken;
+}
+
+static void *abort_all(void *arg)
+{
+    struct cuda_device *device = arg;
+    struct cuda_comm *taken = device->condemned;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_WAIT_S;
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        comm->locked = pthread_mutex_timedlock(&comm->lock, &until) == 0;
+    cuda_enter(device->world);
+    device->nccl->GroupStart();
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        comm->nccl->CommAbort(comm->handle);
+    device->nccl->GroupEnd();
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        if (comm->locked)
+            pthread_mutex_unlock(&comm->lock);
+    return NULL;
+}
+
+bool cuda_comm_abort(struct cuda_device *device)
+{
+    device->condemned = take_all(device);
+    if (!device->condemned)
+        return true;
+    device->aborting = pthread_create(&device->abort_thread, NULL, abort_all, device) == 0;
+    return device->aborting;
+}
+
+void cuda_comm_abort_here(struct cuda_device *device)
+{
+    abort_all(device);
+}
+
+void cuda_comm_settle(struct cuda_device *device)
+{
+    pthread_mutex_lock(&device->abort_lock); /* the second to ask waits for the first */
+    pthread_mutex_lock(&device->world->lock);
+    bool aborting = device->aborting;
+    device->aborting = false;
+    pthread_mutex_unlock(&device->world->lock);
+    if (aborting)
+        pthread_join(device->abort_thread, NULL);
+    pthread_mutex_unlock(&device->abort_lock);
+}
+
+/* ---- push ------------------------------------------------------------------------------------ */
+
+/* Block j of what is sent goes to member j, block i of what is received comes from member i. */
+static ncclResult_t all_to_all(struct cuda_comm *comm, const struct device_collective *what,
+                               cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    size_t block = (size_t)what->bytes / (size_t)comm->base.count;
+    ncclResult_t result = nccl->GroupStart();
+    for (int i = 0; i < comm->base.count && result == ncclSuccess; i++) {
+        size_t offset = (size_t)i * block;
+        result =
+            nccl->Send(ref_address(what->send) + offset, block, ncclChar, i, comm->handle, stream);
+        if (result == ncclSuccess)
+            result = nccl->Recv(ref_address(what->recv) + offset, block, ncclChar, i, comm->handle,
+                                stream);
+    }
+    ncclResult_t ended = nccl->GroupEnd();
+    return result != ncclSuccess ? result : ended;
+}
+
+static ncclResult_t push_collective(struct cuda_comm *comm, const struct device_collective *what,
+                                    cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    size_t bytes = (size_t)what->bytes, block = bytes / (size_t)comm->base.count;
+    const void *send = ref_address(what->send);
+    void *recv = ref_address(what->recv);
+    if (bytes == 0 && what->kind != COLLECTIVE_BARRIER)
+        return ncclSuccess; /* nothing to move, and no NCCL kernel either */
+    switch (what->kind) {
+    case COLLECTIVE_ALL_TO_ALL: return all_to_all(comm, what, stream);
+    case COLLECTIVE_ALL_REDUCE:
+        return nccl->AllReduce(send, recv, bytes / sizeof(float), ncclFloat, ncclSum, comm->handle,
+                               stream);
+    case COLLECTIVE_ALL_GATHER:
+        return nccl->AllGather(send, recv, block, ncclChar, comm->handle, stream);
+    case COLLECTIVE_REDUCE_SCATTER:
+        return nccl->ReduceScatter(send, recv, block / sizeof(float), ncclFloat, ncclSum,
+                                   comm->handle, stream);
+    case COLLECTIVE_BROADCAST:
+        return nccl->Broadcast(send, recv, bytes, ncclChar,
+                               device_comm_place(&comm->base, what->root), comm->handle, stream);
+    case COLLECTIVE_BARRIER:
+        return nccl->AllReduce(comm->scratch, comm->scratch, 1, ncclFloat, ncclSum, comm->handle,
+                               stream);
+    }
+    return ncclInvalidArgument;
+}
+
+static ncclResult_t push_group(struct cuda_comm *comm, const struct device_group *group,
+                               cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    ncclResult_t result = nccl->GroupStart();
+    for (size_t i = 0; i < group->count && result == ncclSuccess; i++) {
+        const struct device_p2p *part = &group->parts[i];
+        int peer = device_comm_place(&comm->base, part->peer);
+        char *data = ref_address(part->data);
+        result = part->send
+                     ? nccl->Send(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream)
+                     : nccl->Recv(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream);
+    }
+    ncclResult_t ended = nccl->GroupEnd();
+    return result != ncclSuccess ? result : ended;
+}
+
+void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
+{
+    struct cuda_comm *comm = (struct cuda_comm *)device_op_comm(op);
+    ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
+    char text[OP_TEXT];
+    pthread_mutex_lock(&comm->lock);
+    if (!atomic_load(&comm->aborted))
+        result = op->kind == DEVICE_OP_GROUP
+                     ? push_group(comm, &op->group, stream->handle)
+                     : push_collective(comm, &op->collective, stream->handle);
+    pthread_mutex_unlock(&comm->lock);
+    if (result != ncclSuccess)
+        cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s on communicator %s: %s",
+                         stream->device->base.rank, stream->base.name, device_op_text(op, text),
+                         comm->base.name, comm->nccl->GetErrorString(result));
+}
+
+#else
+
+enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag)
+{
+    (void)device, (void)members, (void)count, (void)out;
+    return diag_error(diag, STATUS_SYSTEM,
+                      "communicator %s: this program was built without NCCL's header", name);
+}
+
+void cuda_comm_close(struct device_comm *comm)
+{
+    (void)comm;
+}
+
+void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
+{
+    (void)stream, (void)op;
+}
+
+void cuda_comm_check(struct cuda_device *device)
+{
+    (void)device;
+}
+
+bool cuda_comm_abort(struct cuda_device *device)
+{
+    (void)device;
+    return true;
+}
+
+void cuda_comm_abort_here(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_comm_settle(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
+{
+    (void)device;
+    snprintf(description, size, "built without NCCL");
+}
+
+void cuda_nccl_close(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_comm_forget(struct cuda_world *world)
+{
+    (void)world;
+}
+
+#endif
+#else
+
+/* ISO C wants a declaration in every file. */
+typedef int cuda_comm_is_empty_without_cuda;
+
+#endif

@@ -1,0 +1,210 @@
+/*
+ * cuda_impl.h - inside the CUDA device: one rank on one GPU.
+ *
+ * Several ranks are several processes, which meet through the world's rendezvous: ids of communicators
+ * and the news of an abort go that way. Rank r has GPU r modulo their number, and every thread says so
+ * (cuda_enter) before it calls something that looks at the current device.
+ *
+ * Streams, copies and kernels are the CUDA runtime's (device_cuda.c, cuda_stream.c), collectives
+ * NCCL's (cuda_comm.c). A *marker* is a CUDA event out of a pool, recorded once between leaving the
+ * pool and coming back to it; events, syncs and stamps all stand on markers. A recorded event holds
+ * the marker of its last record, and whoever looks at the event holds it too: that is the snapshot
+ * rule, without relying on when the driver looks.
+ *
+ * Locks, taken in this order: stream->lock, while an operation is pushed, so that its markers stand
+ * directly around it; comm->lock, while NCCL is called for it; world->lock, for all lists, pools
+ * and failures, never while CUDA might wait for the device. Waiting is polling: only so can it end
+ * at a deadline or an abort.
+ */
+#ifndef SWSIM_CUDA_IMPL_H
+#define SWSIM_CUDA_IMPL_H
+
+#ifdef HAVE_CUDA
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "gpu/device/device_impl.h"
+
+/* A communicator that was opened, and how often: its ids have names of their own. */
+struct cuda_name {
+    struct cuda_name *next;
+    int opened;
+    char text[];
+};
+
+struct cuda_world {
+    struct device_world base;
+    pthread_mutex_t lock;
+    struct failure failure; /* the first, or the abort */
+    atomic_bool aborted;
+    struct cuda_device *device; /* the one rank that is here, NULL while closed */
+    int gpu, gpus;
+    int number; /* of this world among those of its rendezvous */
+    struct cuda_name *names;
+};
+
+struct marker {
+    struct marker *next; /* in the pool */
+    cudaEvent_t handle;
+    cudaStream_t stream; /* it was recorded in */
+    int references;
+    bool timed;
+};
+
+/* A stamp whose operation has been pushed and not yet been seen finished. */
+struct pending {
+    struct pending *next;
+    struct stamp *stamp;
+    struct cuda_stream *stream;
+    struct device_op op; /* for messages; the parts of a group are gone */
+    struct marker *start, *end;
+};
+
+struct cuda_graph;
+
+struct cuda_device {
+    struct device base;
+    struct cuda_world *world;
+    struct cuda_stream *streams;
+    struct cuda_comm *comms;
+    struct cuda_graph *graphs;
+    int64_t error_ns;       /* when NCCL's first error was seen; 0: there was none */
+    struct nccl *nccl;      /* NULL: not found, or a build without */
+    struct marker *pool[2]; /* by `timed` */
+    struct pending *pendings, **pendings_end;
+    struct marker *reference; /* stamps are measured from this one ... */
+    double reference_ns;      /* ... which happened then, on the world's clock */
+    struct injection *injections;
+    int64_t pushes;
+    pthread_mutex_t abort_lock; /* taken first of all locks, by cuda_comm_settle alone */
+    pthread_t abort_thread;
+    struct cuda_comm *condemned; /* what it aborts */
+    bool aborting;               /* there is that thread, and nobody has joined it */
+    int *stop, *stop_on_device;  /* one mapped number: ends the spin kernels of an aborted run */
+    cudaStream_t service;        /* for our own small work */
+};
+
+enum { STUCK_TEXT = 200 };
+struct cuda_stream {
+    struct device_stream base;
+    struct cuda_stream *next;
+    struct cuda_device *device;
+    struct cuda_world *world;
+    pthread_mutex_t lock;
+    cudaStream_t handle;
+    struct failure failure;
+    struct marker
+        *behind; /* of the last launch it was part of: to be awaited before the next push; NULL */
+    bool used;   /* something was pushed since; under the stream's lock */
+    char stuck[STUCK_TEXT]; /* what was unfinished at an abort, or when that was last asked */
+};
+
+struct cuda_event {
+    struct device_event base;
+    struct marker *last;    /* NULL: never recorded */
+    struct failure failure; /* of the stream that refused the last record */
+};
+
+struct cuda_buffer {
+    struct device_buffer base;
+};
+
+/* ---- device_cuda.c --------------------------------------------------------------------------- */
+
+/* Describe a CUDA error; STATUS_SYSTEM. */
+enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error);
+/* Report what ended the run, if anything did: an abort, an error of NCCL. */
+enum status cuda_world_ended(struct cuda_world *world, struct diag *diag);
+
+/* ---- cuda_stream.c --------------------------------------------------------------------------- */
+
+void *cuda_stream_handle(struct device_stream *stream);
+enum status cuda_stream_open(struct device *device, const char *name, struct device_stream **out,
+                             struct diag *diag);
+void cuda_stream_close(struct device_stream *stream);
+enum status cuda_event_open(struct device *device, struct device_event **out, struct diag *diag);
+void cuda_event_close(struct device_event *event);
+enum status cuda_push(struct device_stream *stream, const struct device_op *op, struct stamp *stamp,
+                      struct diag *diag);
+enum status cuda_stream_query(struct device_stream *stream, bool *done, struct diag *diag);
+enum status cuda_event_query(struct device_event *event, bool *done, struct diag *diag);
+enum status cuda_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag);
+enum status cuda_event_sync(struct device_event *event, int64_t deadline_ns, struct diag *diag);
+enum status cuda_device_sync(struct device *device, int64_t deadline_ns, struct diag *diag);
+enum status cuda_collect(struct device *device, struct diag *diag);
+
+/* Fail a stream, unless it has failed already. Takes the world's lock. */
+void cuda_stream_fail(struct cuda_stream *stream, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+enum status cuda_stream_check(struct cuda_stream *stream, struct diag *diag);
+/* Put an operation into a stream, as it is. */
+cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op);
+/* What is pushed from now on comes after the launch this stream was part of. */
+cudaError_t cuda_stream_follow(struct cuda_stream *stream);
+void cuda_stream_put_behind(struct cuda_stream *stream, struct marker *launch);
+/* The event means this marker, which is held for it; means work that never finishes. */
+void cuda_event_mean(struct cuda_event *event, struct marker *marker);
+void cuda_event_refuse(struct cuda_event *event, struct cuda_stream *stream);
+/* The stream waits for the event's last record. */
+cudaError_t cuda_event_follow(struct cuda_event *event, struct cuda_stream *stream);
+
+/* A recorded marker, held once; NULL and *error when CUDA refuses. */
+struct marker *marker_record(struct cuda_device *device, bool timed, cudaStream_t stream,
+                             cudaError_t *error);
+/* Likewise; `node`: in a captured stream, and recorded by every launch. */
+struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStream_t stream,
+                                bool node, cudaError_t *error);
+/* Wait until the marker's work has finished. */
+enum status marker_await(struct cuda_device *device, const struct marker *marker,
+                         int64_t deadline_ns, const char *what, struct diag *diag);
+/* When that was, on the world's clock. The second lets later ones be measured from this marker, when the one
+   they are measured from has become too distant. With the world's lock. */
+cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
+cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);
+void marker_release(struct cuda_device *device, struct marker *marker); /* NULL is allowed */
+/* Destroy what the pools and the unfinished stamps hold. */
+void markers_free(struct cuda_device *device);
+
+/* Make the world's GPU the calling thread's. */
+cudaError_t cuda_enter(const struct cuda_world *world);
+
+/* ---- cuda_graph.c ---------------------------------------------------------------------------- */
+
+enum status cuda_graph_begin(struct device *device, struct device_stream *const *streams,
+                             size_t count, struct diag *diag);
+enum status cuda_graph_end(struct device *device, struct device_graph **out, struct diag *diag);
+enum status cuda_graph_arm(struct device_graph *graph, struct diag *diag);
+enum status cuda_graph_launch(struct device_graph *graph, struct stamp *const *stamps,
+                              struct diag *diag);
+void cuda_graph_close(struct device_graph *graph);
+/* A push to a stream that is captured. */
+enum status cuda_graph_push(struct cuda_stream *stream, const struct device_op *op,
+                            struct stamp *stamp, struct diag *diag);
+/* Read the stamps of launches that have finished. With the world's lock. */
+cudaError_t cuda_graph_collect(struct cuda_device *device);
+
+/* ---- cuda_comm.c ----------------------------------------------------------------------------- */
+
+enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag);
+void cuda_comm_close(struct device_comm *comm);
+/* Push a COLLECTIVE or GROUP; on an error the stream has failed. */
+void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op);
+/* An error NCCL met on its own since the last call fails the world. */
+void cuda_comm_check(struct cuda_device *device);
+/* Start to abort all communicators; the world's lock is held. False: there is no thread for it, and
+   cuda_comm_abort_here, without the lock, must do it. */
+bool cuda_comm_abort(struct cuda_device *device);
+void cuda_comm_abort_here(struct cuda_device *device);
+/* Wait until an abort that has been started is through. */
+void cuda_comm_settle(struct cuda_device *device);
+/* Look for NCCL, and name it ("NCCL 2.28.9", or why there is none) at the end of a description. */
+void cuda_nccl_open(struct cuda_device *device, char *description, size_t size);
+void cuda_nccl_close(struct cuda_device *device);
+void cuda_comm_forget(struct cuda_world *world); /* at the end of the world */
+
+#endif
+#endif

@@ -1,0 +1,743 @@
+/*
+ * cuda_stream.c - streams of the CUDA device: markers, pushes, syncs, stamps.
+ *
+ * A push puts the operation between two timed markers where it is stamped. CUDA's own failures
+ * appear at the next call, as CUDA does it; they fail the stream they are met on. A failure that
+ * was injected shows at the push, because the GPU cannot be asked for one.
+ */
+#include "cuda_impl.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels.h"
+#include "gpu/device/nvtx.h"
+
+#include <nvtx3/nvToolsExtCudaRt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    POLL_MIN_NS = 5000, /* pause between two looks at a marker, doubling up to the longest */
+    POLL_MAX_NS = 100000,
+    REBASE_MS = 1000 /* a float of milliseconds resolves 0.1 us up to here */
+};
+
+/* ---- markers --------------------------------------------------------------------------------- */
+
+static struct marker *marker_take(struct cuda_device *device, bool timed, cudaError_t *error)
+{
+    pthread_mutex_lock(&device->world->lock);
+    struct marker *marker = device->pool[timed];
+    if (marker)
+        device->pool[timed] = marker->next;
+    pthread_mutex_unlock(&device->world->lock);
+    if (marker)
+        return marker;
+    marker = calloc(1, sizeof *marker);
+    if (!marker) {
+        *error = cudaErrorMemoryAllocation;
+        return NULL;
+    }
+    marker->timed = timed;
+    *error = cuda_enter(device->world); /* an event belongs to the GPU it is made on */
+    if (*error == cudaSuccess)
+        *error = cudaEventCreateWithFlags(&marker->handle,
+                                          timed ? cudaEventDefault : cudaEventDisableTiming);
+    if (*error == cudaSuccess)
+        return marker;
+    free(marker);
+    return NULL;
+}
+
+static void release_locked(struct cuda_device *device, struct marker *marker)
+{
+    if (!marker || --marker->references > 0)
+        return;
+    marker->next = device->pool[marker->timed];
+    device->pool[marker->timed] = marker;
+}
+
+void marker_release(struct cuda_device *device, struct marker *marker)
+{
+    pthread_mutex_lock(&device->world->lock);
+    release_locked(device, marker);
+    pthread_mutex_unlock(&device->world->lock);
+}
+
+struct marker *marker_record(struct cuda_device *device, bool timed, cudaStream_t stream,
+                             cudaError_t *error)
+{
+    return marker_record_in(device, timed, stream, false, error);
+}
+
+struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStream_t stream,
+                                bool node, cudaError_t *error)
+{
+    struct marker *marker = marker_take(device, timed, error);
+    if (!marker)
+        return NULL;
+    marker->references = 1;
+    marker->stream = stream;
+    *error = node ? cudaEventRecordWithFlags(marker->handle, stream, cudaEventRecordExternal)
+                  : cudaEventRecord(marker->handle, stream);
+    if (*error == cudaSuccess)
+        return marker;
+    marker_release(device, marker);
+    return NULL;
+}
+
+void markers_free(struct cuda_device *device)
+{
+    while (device->pendings) {
+        struct pending *pending = device->pendings;
+        device->pendings = pending->next;
+        marker_release(device, pending->start);
+        marker_release(device, pending->end);
+        free(pending);
+    }
+    device->pendings_end = &device->pendings;
+    for (int timed = 0; timed < 2; timed++)
+        while (device->pool[timed]) {
+            struct marker *marker = device->pool[timed];
+            device->pool[timed] = marker->next;
+            cudaEventDestroy(marker->handle);
+            free(marker);
+        }
+}
+
+/* ---- failing --------------------------------------------------------------------------------- */
+
+void cuda_stream_fail(struct cuda_stream *stream, enum status status, const char *format, ...)
+{
+    pthread_mutex_lock(&stream->world->lock);
+    if (!stream->failure.status) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(stream->failure.text, sizeof stream->failure.text, format, args);
+        va_end(args);
+        stream->failure.status = status;
+        if (!stream->world->failure.status)
+            stream->world->failure = stream->failure;
+    }
+    pthread_mutex_unlock(&stream->world->lock);
+}
+
+static void fail_with(struct cuda_stream *stream, const struct device_op *op, cudaError_t error)
+{
+    char text[OP_TEXT];
+    cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s: %s (%s)",
+                     stream->device->base.rank, stream->base.name,
+                     op ? device_op_text(op, text) : "waiting", cudaGetErrorString(error),
+                     cudaGetErrorName(error));
+}
+
+static struct failure failure_of(struct cuda_stream *stream)
+{
+    pthread_mutex_lock(&stream->world->lock);
+    struct failure failure = stream->failure.status ? stream->failure : stream->world->failure;
+    pthread_mutex_unlock(&stream->world->lock);
+    return failure;
+}
+
+static bool failed(struct cuda_stream *stream)
+{
+    pthread_mutex_lock(&stream->world->lock);
+    bool answer = stream->failure.status != STATUS_OK;
+    pthread_mutex_unlock(&stream->world->lock);
+    return answer;
+}
+
+/* STATUS_OK, or the failure of the stream or the end of the run, reported. */
+enum status cuda_stream_check(struct cuda_stream *stream, struct diag *diag)
+{
+    enum status status = cuda_world_ended(stream->world, diag);
+    if (status)
+        return status;
+    pthread_mutex_lock(&stream->world->lock);
+    status = stream->failure.status;
+    if (status)
+        diag_error(diag, status, "%s", stream->failure.text);
+    pthread_mutex_unlock(&stream->world->lock);
+    return status;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void pause_ns(int64_t ns)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+/* The device has failed at something that was pushed before: the world's first failure, if it is. */
+static enum status device_fail(struct cuda_device *device, const char *what, cudaError_t error,
+                               struct diag *diag)
+{
+    struct cuda_world *world = device->world;
+    pthread_mutex_lock(&world->lock);
+    if (!world->failure.status) {
+        world->failure.status = STATUS_SYSTEM;
+        snprintf(world->failure.text, sizeof world->failure.text, "rank %d, %s: %s (%s)",
+                 device->base.rank, what, cudaGetErrorString(error), cudaGetErrorName(error));
+    }
+    enum status status = diag_error(diag, world->failure.status, "%s", world->failure.text);
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+enum status marker_await(struct cuda_device *device, const struct marker *marker,
+                         int64_t deadline_ns, const char *what, struct diag *diag)
+{
+    for (int64_t wait_ns = POLL_MIN_NS;;
+         wait_ns = 2 * wait_ns < POLL_MAX_NS ? 2 * wait_ns : POLL_MAX_NS) {
+        enum status status = cuda_world_ended(device->world, diag);
+        if (status)
+            return status;
+        cudaError_t error = cudaEventQuery(marker->handle);
+        if (error == cudaSuccess)
+            return STATUS_OK;
+        if (error != cudaErrorNotReady)
+            return device_fail(device, what, error, diag);
+        if (device_now(&device->world->base) >= deadline_ns)
+            return diag_error(diag, STATUS_LIMIT, "time limit: rank %d, %s: has unfinished work",
+                              device->base.rank, what);
+        pause_ns(wait_ns);
+    }
+}
+
+/* ---- behind a launch ------------------------------------------------------------------------- */
+
+cudaError_t cuda_stream_follow(struct cuda_stream *stream)
+{
+    cudaError_t error = cudaSuccess;
+    pthread_mutex_lock(&stream->world->lock);
+    struct marker *launch = stream->behind;
+    stream->behind = NULL;
+    pthread_mutex_unlock(&stream->world->lock);
+    if (launch)
+        error = cudaStreamWaitEvent(stream->handle, launch->handle, 0);
+    marker_release(stream->device, launch);
+    return error;
+}
+
+void cuda_stream_put_behind(struct cuda_stream *stream, struct marker *launch)
+{
+    pthread_mutex_lock(&stream->world->lock);
+    release_locked(stream->device, stream->behind);
+    launch->references++;
+    stream->behind = launch;
+    pthread_mutex_unlock(&stream->world->lock);
+}
+
+/* A marker behind all that a stream has to do. */
+static struct marker *mark_end(struct cuda_stream *stream, cudaError_t *error)
+{
+    *error = cuda_stream_follow(stream);
+    return *error == cudaSuccess ? marker_record(stream->device, false, stream->handle, error)
+                                 : NULL;
+}
+
+/* Wait for everything pushed to a stream so far. */
+static enum status drain(struct cuda_stream *stream, int64_t deadline_ns, struct diag *diag)
+{
+    char what[OP_TEXT];
+    cudaError_t error = cudaSuccess;
+    enum status status = cuda_stream_check(stream, diag);
+    if (status)
+        return status;
+    struct marker *marker = mark_end(stream, &error);
+    if (!marker) {
+        fail_with(stream, NULL, error);
+        return cuda_stream_check(stream, diag);
+    }
+    snprintf(what, sizeof what, "stream %s", stream->base.name);
+    status = marker_await(stream->device, marker, deadline_ns, what, diag);
+    marker_release(stream->device, marker);
+    return status ? status : cuda_stream_check(stream, diag);
+}
+
+enum status cuda_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag)
+{
+    return drain((struct cuda_stream *)stream, deadline_ns, diag);
+}
+
+/* The markers of all streams are recorded before the first is waited for: later pushes do not
+ * count. */
+enum status cuda_device_sync(struct device *base, int64_t deadline_ns, struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    enum status status = STATUS_OK;
+    size_t count = 0, used = 0;
+    for (struct cuda_stream *at = device->streams; at; at = at->next)
+        count++;
+    struct marker **markers = calloc(count + 1, sizeof(struct marker *));
+    if (!markers)
+        return diag_no_memory(diag);
+    for (struct cuda_stream *at = device->streams; at && !status; at = at->next) {
+        cudaError_t error = cudaSuccess;
+        status = cuda_stream_check(at, diag);
+        if (status)
+            break;
+        markers[used] = mark_end(at, &error);
+        if (markers[used])
+            used++;
+        else
+            status = cuda_refused(diag, "cannot sync the device", error);
+    }
+    for (size_t i = 0; i < used; i++) {
+        if (!status)
+            status = marker_await(device, markers[i], deadline_ns, "a stream", diag);
+        marker_release(device, markers[i]);
+    }
+    free(markers);
+    return status;
+}
+
+enum status cuda_stream_query(struct device_stream *base, bool *done, struct diag *diag)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    enum status status = cuda_stream_check(stream, diag);
+    if (status)
+        return status;
+    cudaError_t error = cuda_stream_follow(stream);
+    if (error == cudaSuccess)
+        error = cudaStreamQuery(stream->handle);
+    if (error != cudaSuccess && error != cudaErrorNotReady) {
+        fail_with(stream, NULL, error);
+        return cuda_stream_check(stream, diag);
+    }
+    *done = error == cudaSuccess;
+    return STATUS_OK;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+enum status cuda_event_open(struct device *device, struct device_event **out, struct diag *diag)
+{
+    struct cuda_event *event = calloc(1, sizeof *event);
+    if (!event)
+        return diag_no_memory(diag);
+    event->base.device = device;
+    *out = &event->base;
+    return STATUS_OK;
+}
+
+void cuda_event_close(struct device_event *base)
+{
+    struct cuda_event *event = (struct cuda_event *)base;
+    marker_release((struct cuda_device *)base->device, event->last);
+    free(event);
+}
+
+/* The marker of the last record, held for the caller; NULL: never recorded. */
+static struct marker *event_look(struct cuda_event *event, struct failure *failure)
+{
+    struct cuda_device *device = (struct cuda_device *)event->base.device;
+    pthread_mutex_lock(&device->world->lock);
+    struct marker *marker = event->last;
+    if (marker)
+        marker->references++;
+    *failure = event->failure;
+    pthread_mutex_unlock(&device->world->lock);
+    return marker;
+}
+
+/* From now on the event means `marker`, whose hold passes to it, unless `failure` says that its
+   record was refused. */
+static void event_set(struct cuda_event *event, struct marker *marker, struct failure failure)
+{
+    struct cuda_device *device = (struct cuda_device *)event->base.device;
+    pthread_mutex_lock(&device->world->lock);
+    release_locked(device, event->last);
+    event->last = marker;
+    event->failure = failure;
+    pthread_mutex_unlock(&device->world->lock);
+}
+
+/* A failed stream refuses a record: the event stands for work that never finishes. */
+void cuda_event_refuse(struct cuda_event *event, struct cuda_stream *stream)
+{
+    event_set(event, NULL, failure_of(stream));
+}
+
+void cuda_event_mean(struct cuda_event *event, struct marker *marker)
+{
+    struct cuda_device *device = (struct cuda_device *)event->base.device;
+    pthread_mutex_lock(&device->world->lock);
+    marker->references++;
+    pthread_mutex_unlock(&device->world->lock);
+    event_set(event, marker, (struct failure){.status = STATUS_OK});
+}
+
+enum status cuda_event_query(struct device_event *base, bool *done, struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base->device;
+    struct failure failure;
+    struct marker *marker = event_look((struct cuda_event *)base, &failure);
+    cudaError_t error = marker ? cudaEventQuery(marker->handle) : cudaSuccess;
+    marker_release(device, marker);
+    if (failure.status)
+        return diag_error(diag, failure.status, "%s", failure.text);
+    if (error != cudaSuccess && error != cudaErrorNotReady)
+        return device_fail(device, "the event", error, diag);
+    *done = error == cudaSuccess;
+    return *done ? STATUS_OK : cuda_world_ended(device->world, diag);
+}
+
+enum status cuda_event_sync(struct device_event *base, int64_t deadline_ns, struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base->device;
+    struct failure failure;
+    enum status status = STATUS_OK;
+    struct marker *marker = event_look((struct cuda_event *)base, &failure);
+    if (failure.status)
+        status = diag_error(diag, failure.status, "%s", failure.text);
+    else if (marker)
+        status = marker_await(device, marker, deadline_ns, "the event", diag);
+    marker_release(device, marker);
+    return status;
+}
+
+/* ---- push ------------------------------------------------------------------------------------ */
+
+static cudaError_t push_copy(struct cuda_stream *stream, const struct device_copy *copy)
+{
+    static const enum cudaMemcpyKind kinds[] = {[DIRECTION_H2D] = cudaMemcpyHostToDevice,
+                                                [DIRECTION_D2H] = cudaMemcpyDeviceToHost,
+                                                [DIRECTION_D2D] = cudaMemcpyDeviceToDevice};
+    if (copy->bytes == 0)
+        return cudaSuccess;
+    return cudaMemcpyAsync(ref_address(copy->to), ref_address(copy->from), (size_t)copy->bytes,
+                           kinds[copy->direction], stream->handle);
+}
+
+static cudaError_t push_gemm(struct cuda_stream *stream, const struct device_gemm *gemm)
+{
+    int (*launch)(void *, const void *, const void *, void *, int64_t, int64_t, int64_t) =
+        gemm->dtype == DTYPE_F32 ? kernels_gemm_f32 : kernels_gemm_f64;
+    return (cudaError_t)launch(stream->handle, ref_address(gemm->a), ref_address(gemm->b),
+                               ref_address(gemm->c), gemm->m, gemm->n, gemm->k);
+}
+
+static cudaError_t push_fill(struct cuda_stream *stream, const struct device_fill *fill)
+{
+    char *out = ref_address(fill->out);
+    if (fill->dtype == DTYPE_F32)
+        return (cudaError_t)kernels_fill_f32(stream->handle, out, fill->elements,
+                                             (float)fill->value);
+    return (cudaError_t)kernels_fill_f64(stream->handle, out, fill->elements, fill->value);
+}
+
+static cudaError_t push_gather(struct cuda_stream *stream, const struct device_gather *gather)
+{
+    return (cudaError_t)kernels_gather(stream->handle, ref_address(gather->table),
+                                       ref_address(gather->index), ref_address(gather->out),
+                                       gather->rows, gather->dim * dtype_bytes(gather->dtype),
+                                       gather->table_rows);
+}
+
+static cudaError_t push_record(struct cuda_stream *stream, struct cuda_event *event)
+{
+    cudaError_t error = cudaSuccess;
+    struct marker *marker = marker_record(stream->device, false, stream->handle, &error);
+    if (marker)
+        event_set(event, marker, (struct failure){.status = STATUS_OK});
+    return error;
+}
+
+cudaError_t cuda_event_follow(struct cuda_event *event, struct cuda_stream *stream)
+{
+    struct failure failure;
+    cudaError_t error = cudaSuccess;
+    struct marker *marker = event_look(event, &failure);
+    if (failure.status)
+        cuda_stream_fail(stream, failure.status, "%s", failure.text);
+    else if (marker && marker->stream != stream->handle) /* else it is behind it anyway */
+        error = cudaStreamWaitEvent(stream->handle, marker->handle, 0);
+    marker_release(stream->device, marker);
+    return error;
+}
+
+cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op)
+{
+    switch (op->kind) {
+    case DEVICE_OP_SPIN:
+        return (cudaError_t)kernels_spin(stream->handle, op->time_ns,
+                                         stream->device->stop_on_device);
+    case DEVICE_OP_FILL: return push_fill(stream, &op->fill);
+    case DEVICE_OP_GEMM: return push_gemm(stream, &op->gemm);
+    case DEVICE_OP_GATHER: return push_gather(stream, &op->gather);
+    case DEVICE_OP_AXPY:
+        return (cudaError_t)kernels_axpy(stream->handle, ref_address(op->axpy.x),
+                                         ref_address(op->axpy.y), op->axpy.elements,
+                                         op->axpy.alpha);
+    case DEVICE_OP_COPY: return push_copy(stream, &op->copy);
+    case DEVICE_OP_COLLECTIVE:
+    case DEVICE_OP_GROUP: cuda_comm_push(stream, op); return cudaSuccess;
+    case DEVICE_OP_RECORD: return push_record(stream, (struct cuda_event *)op->event);
+    case DEVICE_OP_WAIT: return cuda_event_follow((struct cuda_event *)op->event, stream);
+    case DEVICE_OP_CALLBACK:
+        return cudaLaunchHostFunc(stream->handle, op->callback.run, op->callback.arg);
+    }
+    return cudaErrorInvalidValue;
+}
+
+/* Issue between two timed markers, and remember them for device_collect. */
+static cudaError_t issue_stamped(struct cuda_stream *stream, const struct device_op *op,
+                                 struct stamp *stamp)
+{
+    struct cuda_device *device = stream->device;
+    cudaError_t error = cudaSuccess;
+    struct pending *pending = calloc(1, sizeof *pending);
+    if (!pending)
+        return cudaErrorMemoryAllocation;
+    pending->stamp = stamp;
+    pending->stream = stream;
+    pending->op = *op;
+    pending->start = marker_record(device, true, stream->handle, &error);
+    if (pending->start)
+        error = cuda_issue(stream, op);
+    if (error == cudaSuccess && !failed(stream)) /* NCCL may have refused, and then it never ends */
+        pending->end = marker_record(device, true, stream->handle, &error);
+    if (!pending->end) {
+        marker_release(device, pending->start);
+        free(pending);
+        return error;
+    }
+    pthread_mutex_lock(&device->world->lock);
+    *device->pendings_end = pending;
+    device->pendings_end = &pending->next;
+    pthread_mutex_unlock(&device->world->lock);
+    return cudaSuccess;
+}
+
+/* Count the push, and fail the stream if this is the one that shall fail. */
+static void count_push(struct cuda_stream *stream, const struct device_op *op, struct stamp *stamp)
+{
+    struct cuda_device *device = stream->device;
+    char text[OP_TEXT];
+    pthread_mutex_lock(&device->world->lock);
+    int64_t number = device->pushes++;
+    enum status injected = injection_take(&device->injections, number);
+    pthread_mutex_unlock(&device->world->lock);
+    if (stamp)
+        stamp->number = number;
+    if (injected)
+        cuda_stream_fail(
+            stream, injected, "rank %d, stream %s: injected failure of operation %lld, %s",
+            device->base.rank, stream->base.name, (long long)number, device_op_text(op, text));
+}
+
+static bool blocks_host(const struct device_op *op)
+{
+    return op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
+           (op->copy.from.buffer->memory == MEMORY_PAGEABLE ||
+            op->copy.to.buffer->memory == MEMORY_PAGEABLE);
+}
+
+/* Push to a stream that is well, its lock held. */
+static enum status push_locked(struct cuda_stream *stream, const struct device_op *op,
+                               struct stamp *stamp, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (blocks_host(op)) /* inside cudaMemcpyAsync no abort would reach us */
+        status = drain(stream, DEVICE_FOREVER, diag);
+    if (status)
+        return status;
+    count_push(stream, op, stamp);
+    if (failed(stream)) { /* injected: as if the device had failed it later */
+        if (op->kind == DEVICE_OP_RECORD)
+            cuda_event_refuse((struct cuda_event *)op->event, stream);
+        return STATUS_OK;
+    }
+    cudaError_t error = cuda_enter(stream->world);
+    if (error == cudaSuccess)
+        error = cuda_stream_follow(stream);
+    stream->used = true;
+    if (error == cudaSuccess)
+        error = stamp ? issue_stamped(stream, op, stamp) : cuda_issue(stream, op);
+    if (error != cudaSuccess) {
+        fail_with(stream, op, error);
+        return cuda_stream_check(stream, diag);
+    }
+    return blocks_host(op) ? drain(stream, DEVICE_FOREVER, diag) : STATUS_OK;
+}
+
+enum status cuda_push(struct device_stream *base, const struct device_op *op, struct stamp *stamp,
+                      struct diag *diag)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    pthread_mutex_lock(&stream->lock);
+    enum status status = cuda_stream_check(stream, diag);
+    if (base->capture)
+        status = status ? status : cuda_graph_push(stream, op, stamp, diag);
+    else if (!status)
+        status = push_locked(stream, op, stamp, diag);
+    else if (op->kind == DEVICE_OP_RECORD)
+        cuda_event_refuse((struct cuda_event *)op->event, stream);
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
+/* ---- stamps ---------------------------------------------------------------------------------- */
+
+cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns)
+{
+    float ms = 0;
+    cudaError_t error = cudaEventElapsedTime(&ms, device->reference->handle, marker->handle);
+    if (error == cudaSuccess)
+        *out_ns = device->reference_ns + (double)ms * 1e6;
+    return error;
+}
+
+cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker)
+{
+    double at_ns = 0;
+    cudaError_t error = marker_measure(device, marker, &at_ns);
+    if (error == cudaSuccess && at_ns - device->reference_ns > 1e6 * REBASE_MS) {
+        release_locked(device, device->reference);
+        marker->references++;
+        device->reference = marker;
+        device->reference_ns = at_ns;
+    }
+    return error;
+}
+
+static cudaError_t fill_stamp(struct cuda_device *device, const struct pending *pending)
+{
+    double start_ns;
+    float ms = 0;
+    cudaError_t error = marker_measure(device, pending->start, &start_ns);
+    if (error == cudaSuccess)
+        error = marker_measure_from(device, pending->start);
+    if (error == cudaSuccess)
+        error = cudaEventElapsedTime(&ms, pending->start->handle, pending->end->handle);
+    if (error != cudaSuccess)
+        return error;
+    pending->stamp->start_ns = (int64_t)start_ns;
+    pending->stamp->end_ns = (int64_t)(start_ns + (double)ms * 1e6);
+    pending->stamp->valid = true;
+    return cudaSuccess;
+}
+
+enum status cuda_collect(struct device *base, struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    cudaError_t error = cudaSuccess;
+    pthread_mutex_lock(&device->world->lock);
+    struct pending **link = &device->pendings;
+    while (*link && error == cudaSuccess) {
+        struct pending *pending = *link;
+        error = cudaEventQuery(pending->end->handle);
+        if (error == cudaErrorNotReady) {
+            error = cudaSuccess;
+            link = &pending->next;
+            continue;
+        }
+        if (error == cudaSuccess)
+            error = fill_stamp(device, pending);
+        if (error != cudaSuccess)
+            break;
+        *link = pending->next;
+        if (!*link)
+            device->pendings_end = link;
+        release_locked(device, pending->start);
+        release_locked(device, pending->end);
+        free(pending);
+    }
+    if (error == cudaSuccess)
+        error = cuda_graph_collect(device);
+    pthread_mutex_unlock(&device->world->lock);
+    return error == cudaSuccess ? STATUS_OK
+                                : device_fail(device, "reading time stamps", error, diag);
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+enum status cuda_stream_open(struct device *base, const char *name, struct device_stream **out,
+                             struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    struct cuda_stream *stream = calloc(1, sizeof *stream);
+    char *copy = strdup(name);
+    cudaError_t error;
+    int refused;
+    if (!stream || !copy) {
+        diag_no_memory(diag);
+        goto fail_memory;
+    }
+    stream->base = (struct device_stream){.device = base, .name = copy};
+    stream->device = device;
+    stream->world = device->world;
+    refused = pthread_mutex_init(&stream->lock, NULL);
+    if (refused) {
+        diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(refused));
+        goto fail_memory;
+    }
+    error = cuda_enter(stream->world);
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+    if (error != cudaSuccess) {
+        cuda_refused(diag, "cannot make a stream", error);
+        goto fail_stream;
+    }
+    nvtx_ready();
+    nvtxNameCudaStreamA(stream->handle, name);
+    pthread_mutex_lock(&device->world->lock);
+    stream->next = device->streams;
+    device->streams = stream;
+    pthread_mutex_unlock(&device->world->lock);
+    *out = &stream->base;
+    return STATUS_OK;
+
+fail_stream:
+    pthread_mutex_destroy(&stream->lock);
+fail_memory:
+    free(copy);
+    free(stream);
+    return STATUS_SYSTEM;
+}
+
+void cuda_stream_close(struct device_stream *base)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    struct diag ignored; /* a failure has been reported by whoever synced */
+    diag_init(&ignored);
+    drain(stream, DEVICE_FOREVER, &ignored);
+    diag_fini(&ignored);
+    pthread_mutex_lock(&stream->world->lock);
+    struct cuda_stream **link = &stream->device->streams;
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    pthread_mutex_unlock(&stream->world->lock);
+    marker_release(stream->device, stream->behind);
+    cudaStreamDestroy(stream->handle);
+    pthread_mutex_destroy(&stream->lock);
+    free(stream->base.name);
+    free(stream);
+}
+
+/* Whoever asks pushes by himself. What a launch refuses now, the next push is told. */
+void *cuda_stream_handle(struct device_stream *base)
+{
+    struct cuda_stream *stream = (struct cuda_stream *)base;
+    if (!base->capture) {
+        pthread_mutex_lock(&stream->lock);
+        cudaError_t error = cuda_stream_follow(stream);
+        stream->used = true;
+        pthread_mutex_unlock(&stream->lock);
+        if (error != cudaSuccess)
+            fail_with(stream, NULL, error);
+    }
+    return stream->handle;
+}
+
+#else
+
+/* ISO C wants a declaration in every file. */
+typedef int cuda_stream_is_empty_without_cuda;
+
+#endif

@@ -1,0 +1,542 @@
+/*
+ * device_cuda.c - the CUDA device: the world, the GPU, memory, and the table of its functions.
+ *
+ * The program links the CUDA runtime statically and NCCL not at all, so it starts on any machine;
+ * that a driver or GPU is missing comes out here, when a world is opened.
+ */
+#include "cuda_impl.h"
+
+#ifdef HAVE_CUDA
+
+#include "kernels.h"
+#include "net/rendezvous.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ALIGNMENT = 64, CLOCK_TRIES = 8 };
+
+enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
+{
+    return diag_error(diag, STATUS_SYSTEM, "%s: %s (%s)", what, cudaGetErrorString(error),
+                      cudaGetErrorName(error));
+}
+
+/* ---- what is unfinished ---------------------------------------------------------------------- */
+
+/* The first stamped operation of a stream that has not finished, or NULL. */
+static const struct pending *find_head(const struct cuda_stream *stream)
+{
+    const struct pending *at = stream->device->pendings;
+    while (at && (at->stream != stream || cudaEventQuery(at->end->handle) != cudaErrorNotReady))
+        at = at->next;
+    return at;
+}
+
+/* Of the members of a communicator the one that is known to be gone, -1: none. */
+static int find_gone(const struct device_comm *comm)
+{
+    struct rendezvous *rendezvous = comm ? comm->device->world->config.rendezvous : NULL;
+    int gone = rendezvous ? rendezvous_gone(rendezvous) : -1;
+    for (int i = 0; gone >= 0 && i < comm->count; i++)
+        if (comm->members[i] == gone)
+            return gone;
+    return -1;
+}
+
+/* What keeps a stream busy, into `out`; "" if nothing does. */
+static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT])
+{
+    char text[OP_TEXT];
+    out[0] = '\0';
+    if (stream->base.capture) /* looking would end the capture */
+        return;
+    if (stream->behind && cudaEventQuery(stream->behind->handle) == cudaErrorNotReady) {
+        snprintf(out, STUCK_TEXT, "is part of a graph that has not finished");
+        return;
+    }
+    if (cudaStreamQuery(stream->handle) != cudaErrorNotReady)
+        return;
+    const struct pending *head = find_head(stream);
+    const struct device_comm *comm = head ? device_op_comm(&head->op) : NULL;
+    if (!head)
+        snprintf(out, STUCK_TEXT, "has unfinished work");
+    else
+        snprintf(out, STUCK_TEXT, "%s%s%s has not %s", device_op_text(&head->op, text),
+                 comm ? " on communicator " : "", comm ? comm->name : "",
+                 cudaEventQuery(head->start->handle) == cudaSuccess ? "finished" : "been reached");
+    int gone = find_gone(comm);
+    size_t length = strlen(out);
+    if (gone >= 0)
+        snprintf(out + length, STUCK_TEXT - length, ", whose member rank %d is gone", gone);
+}
+
+/* What an abort ends; the lock is held. */
+static void note_work(struct cuda_world *world)
+{
+    for (struct cuda_stream *at = world->device ? world->device->streams : NULL; at; at = at->next)
+        describe_work(at, at->stuck);
+}
+
+static void world_explain(struct device_world *base, struct diag *diag)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    pthread_mutex_lock(&world->lock);
+    if (!atomic_load(&world->aborted))
+        note_work(world);
+    for (struct cuda_stream *at = world->device ? world->device->streams : NULL; at; at = at->next)
+        if (at->stuck[0])
+            diag_note(diag, "rank %d, stream %s: %s", world->device->base.rank, at->base.name,
+                      at->stuck);
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* ---- world ----------------------------------------------------------------------------------- */
+
+/* Why there is no GPU to be had. CUDA has one error for a driver that is missing and for one that is too old;
+   their versions, of CUDA as 1000 major + 10 minor, tell them apart (0: no driver). */
+static enum status no_gpu(cudaError_t error, struct diag *diag)
+{
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (driver == 0)
+        return diag_error(
+            diag, STATUS_SYSTEM,
+            "no CUDA driver or GPU: libcuda.so.1, which comes with the driver, cannot be loaded");
+    if (error == cudaErrorInsufficientDriver)
+        return diag_error(
+            diag, STATUS_SYSTEM,
+            "the CUDA driver is too old: it is for CUDA %d.%d, and this program needs one for CUDA "
+            "%d.0 or newer",
+            driver / 1000, driver % 1000 / 10, runtime / 1000);
+    return diag_error(diag, STATUS_SYSTEM, "no CUDA driver or GPU: %s",
+                      error == cudaSuccess ? "the driver shows no device"
+                                           : cudaGetErrorString(error));
+}
+
+static enum status find_gpu(int *out, struct diag *diag)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    *out = count;
+    return error == cudaSuccess && count > 0 ? STATUS_OK : no_gpu(error, diag);
+}
+
+cudaError_t cuda_enter(const struct cuda_world *world)
+{
+    return cudaSetDevice(world->gpu);
+}
+
+/* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
+   through sockets. What the user has set stays, but for the name of the machine. Nothing else in this
+   process looks at the environment when a world is opened: NCCL has not been, and no thread of the run
+   started. */
+static void share_gpu(const struct cuda_world *world, int here, struct diag *diag)
+{
+    static const char *const settings[][2] = {
+        {"NCCL_NET", "Socket"}, {"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}};
+    char host[32];
+    snprintf(host, sizeof host, "swrun-rank-%d", world->base.config.first_rank);
+    setenv("NCCL_HOSTID", host, 1);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        setenv(settings[i][0], settings[i][1], 0);
+    if (here == world->base.config.ranks)
+        setenv("NCCL_SOCKET_IFNAME", "lo", 0); /* nobody is on another machine */
+    diag_note(diag, "%d ranks share %d GPU%s: not for timing", here, world->gpus,
+              world->gpus > 1 ? "s" : "");
+}
+
+/* The news of an abort: which of the rendezvous' worlds, since it may arrive when the next is open, and why. */
+struct news {
+    int world;
+    char why[FAILURE_TEXT];
+};
+
+static bool end_world(struct cuda_world *world, const char *why);
+
+/* Another process has aborted the world; it tells all. */
+static void hear_abort(void *arg, int from, const void *data, size_t bytes)
+{
+    struct cuda_world *world = arg;
+    struct news news;
+    (void)from;
+    if (bytes != sizeof news)
+        return;
+    memcpy(&news, data, sizeof news);
+    news.why[sizeof news.why - 1] = '\0';
+    if (news.world == world->number)
+        end_world(world, news.why);
+}
+
+static enum status world_open(const struct device_config *config, struct device_world **out,
+                              struct diag *diag)
+{
+    int gpus;
+    if (config->local_ranks != 1)
+        return diag_error(diag, STATUS_INPUT,
+                          "the cuda device runs one rank a process, not %d; use the host device",
+                          config->local_ranks);
+    int index = config->first_rank, here = config->ranks;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32",
+           0); /* queues; streams that share one wait for each other */
+    enum status status = find_gpu(&gpus, diag);
+    if (!status && config->rendezvous)
+        status = rendezvous_neighbours(config->rendezvous, &index, &here, diag);
+    if (status)
+        return status;
+    struct cuda_world *world = calloc(1, sizeof *world);
+    if (!world)
+        return diag_no_memory(diag);
+    int failed = pthread_mutex_init(&world->lock, NULL);
+    if (failed) {
+        free(world);
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+    }
+    world->base = (struct device_world){
+        .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
+    world->gpu = index % gpus;
+    world->gpus = gpus;
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0); /* connect when a communicator is made: cuda_comm.c */
+    if (here > gpus)
+        share_gpu(world, here, diag);
+    if (config->rendezvous) {
+        world->number = rendezvous_count(config->rendezvous);
+        rendezvous_listen(config->rendezvous, hear_abort, world);
+        world->base.base_ns = rendezvous_board(config->rendezvous)->base_ns;
+    }
+    *out = &world->base;
+    return STATUS_OK;
+}
+
+static void world_close(struct device_world *base)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    assert(!world->device && "a device is still open");
+    if (base->config.rendezvous)
+        rendezvous_listen(base->config.rendezvous, NULL, NULL);
+    cuda_comm_forget(world);
+    pthread_mutex_destroy(&world->lock);
+    free(world);
+}
+
+/* What is to be done here; false if it has been. */
+static bool end_world(struct cuda_world *world, const char *why)
+{
+    pthread_mutex_lock(&world->lock); /* nobody closes the device meanwhile */
+    struct cuda_device *device = world->device;
+    bool first = !atomic_load(&world->aborted), started = true;
+    if (first && !world->failure.status) {
+        world->failure.status = STATUS_VIOLATED;
+        snprintf(world->failure.text, sizeof world->failure.text, "aborted: %s", why);
+    }
+    if (first)
+        note_work(world);
+    atomic_store(&world->aborted, true);
+    if (first && device) {
+        __atomic_store_n(device->stop, 1, __ATOMIC_SEQ_CST);
+        started = cuda_comm_abort(device);
+    }
+    pthread_mutex_unlock(&world->lock);
+    if (!started)
+        cuda_comm_abort_here(device);
+    return first;
+}
+
+static void world_abort(struct device_world *base, const char *why)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    struct news news = {.world = world->number};
+    if (!end_world(world, why) || !base->config.rendezvous)
+        return;
+    snprintf(news.why, sizeof news.why, "%s", why);
+    (void)rendezvous_send(base->config.rendezvous, TO_ALL, &news,
+                          sizeof news); /* who cannot be told
+                                                                    is told of our end */
+}
+
+static enum status world_status(struct device_world *base, struct diag *diag)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    pthread_mutex_lock(&world->lock);
+    enum status status = world->failure.status;
+    if (status)
+        diag_error(diag, status, "%s", world->failure.text);
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+enum status cuda_world_ended(struct cuda_world *world, struct diag *diag)
+{
+    if (world->device && !atomic_load(&world->aborted))
+        cuda_comm_check(world->device);
+    return atomic_load(&world->aborted) ? world_status(&world->base, diag) : STATUS_OK;
+}
+
+/* ---- device ---------------------------------------------------------------------------------- */
+
+static void describe(struct cuda_device *device)
+{
+    struct cudaDeviceProp properties;
+    int driver = 0, runtime = 0;
+    char *text = device->base.description;
+    size_t size = sizeof device->base.description;
+    if (cudaGetDeviceProperties(&properties, device->world->gpu) != cudaSuccess)
+        snprintf(properties.name, sizeof properties.name, "a GPU");
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    snprintf(text, size, "cuda: %.80s, driver for CUDA %d.%d, CUDA runtime %d.%d, ",
+             properties.name, driver / 1000, driver % 1000 / 10, runtime / 1000,
+             runtime % 1000 / 10);
+    size_t used = strlen(text);
+    cuda_nccl_open(device, text + used, size - used);
+}
+
+/* Tie the device's clock to the world's: a marker's time is known to within the shortest of some
+   round trips. Sets reference and reference_ns. */
+static cudaError_t tie_clocks(struct cuda_device *device)
+{
+    int64_t best_ns = INT64_MAX;
+    for (int i = 0; i < CLOCK_TRIES; i++) {
+        cudaError_t error = cudaSuccess;
+        int64_t before_ns = device_now(&device->world->base);
+        struct marker *marker = marker_record(device, true, device->service, &error);
+        if (!marker)
+            return error;
+        error = cudaEventSynchronize(marker->handle);
+        int64_t round_ns = device_now(&device->world->base) - before_ns;
+        if (error != cudaSuccess || round_ns >= best_ns) {
+            marker_release(device, marker);
+            if (error != cudaSuccess)
+                return error;
+            continue;
+        }
+        marker_release(device, device->reference);
+        device->reference = marker;
+        device->reference_ns = (double)before_ns + (double)round_ns / 2;
+        best_ns = round_ns;
+    }
+    return cudaSuccess;
+}
+
+/* All that a run must not meet for the first time in its middle: the context, the code of the
+   kernels, the number that stops them. */
+static enum status prepare(struct cuda_device *device, struct diag *diag)
+{
+    const char *what = "cannot use the GPU";
+    cudaError_t error = cuda_enter(device->world);
+    if (error == cudaSuccess)
+        error = cudaFree(NULL); /* makes the context */
+    if (error == cudaSuccess) {
+        what = "cannot load the kernels";
+        error = (cudaError_t)kernels_load();
+        if (error == cudaErrorNoKernelImageForDevice)
+            return diag_error(
+                diag, STATUS_SYSTEM,
+                "cannot load the kernels: there is no code for this GPU; built as usual they "
+                "want sm_80 or newer (NVCC_GENCODE, ./configure --help)");
+    }
+    if (error == cudaSuccess) {
+        what = "cannot map host memory";
+        error = cudaHostAlloc((void **)&device->stop, sizeof *device->stop, cudaHostAllocMapped);
+    }
+    if (error == cudaSuccess) {
+        *device->stop = 0;
+        error = cudaHostGetDevicePointer((void **)&device->stop_on_device, device->stop, 0);
+    }
+    if (error == cudaSuccess) {
+        what = "cannot make a stream";
+        error = cudaStreamCreateWithFlags(&device->service, cudaStreamNonBlocking);
+    }
+    if (error == cudaSuccess) {
+        what = "cannot read the GPU's clock";
+        error = tie_clocks(device);
+    }
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, what, error);
+}
+
+/* Give back what a device holds, however far its opening came. */
+static void release(struct cuda_device *device)
+{
+    marker_release(device, device->reference);
+    markers_free(device);
+    if (device->service)
+        cudaStreamDestroy(device->service);
+    if (device->stop)
+        cudaFreeHost(device->stop);
+    cuda_nccl_close(device);
+    pthread_mutex_destroy(&device->abort_lock);
+    injection_free_all(device->injections);
+    free(device);
+}
+
+static enum status open_device(struct device_world *base, int rank, struct device **out,
+                               struct diag *diag)
+{
+    struct cuda_world *world = (struct cuda_world *)base;
+    struct cuda_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return diag_no_memory(diag);
+    device->base = (struct device){.ops = &device_cuda_ops, .world = base, .rank = rank};
+    device->world = world;
+    device->pendings_end = &device->pendings;
+    int failed = pthread_mutex_init(&device->abort_lock, NULL);
+    if (failed) {
+        free(device);
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+    }
+    enum status status = prepare(device, diag);
+    if (status) {
+        release(device);
+        return status;
+    }
+    describe(device);
+    pthread_mutex_lock(&world->lock);
+    bool taken = world->device;
+    if (!taken)
+        world->device = device;
+    pthread_mutex_unlock(&world->lock);
+    if (taken) {
+        release(device);
+        return diag_error(diag, STATUS_INPUT, "rank %d is open already", rank);
+    }
+    *out = &device->base;
+    return STATUS_OK;
+}
+
+static void close_device(struct device *base)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    assert(!device->streams && !device->comms && "a handle of this device is still open");
+    pthread_mutex_lock(&device->world->lock);
+    device->world->device = NULL;
+    pthread_mutex_unlock(&device->world->lock);
+    cuda_comm_settle(device);
+    release(device);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static cudaError_t alloc_device(struct cuda_device *device, size_t bytes, char **out)
+{
+    void *address = NULL;
+    cudaError_t error = cudaMalloc(&address, bytes);
+    if (error != cudaSuccess)
+        return error;
+    error = cudaMemsetAsync(address, 0, bytes, device->service);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(device->service);
+    if (error == cudaSuccess)
+        *out = address;
+    else
+        cudaFree(address);
+    return error;
+}
+
+static cudaError_t alloc_host(enum device_memory memory, size_t bytes, char **out)
+{
+    void *address = NULL;
+    if (memory == MEMORY_PINNED) {
+        cudaError_t error = cudaHostAlloc(&address, bytes, cudaHostAllocDefault);
+        if (error != cudaSuccess)
+            return error;
+    } else if (posix_memalign(&address, ALIGNMENT, bytes) != 0) {
+        return cudaErrorMemoryAllocation;
+    }
+    memset(address, 0, bytes);
+    *out = address;
+    return cudaSuccess;
+}
+
+static enum status alloc_buffer(struct device *base, enum device_memory memory, size_t bytes,
+                                struct device_buffer **out, struct diag *diag)
+{
+    struct cuda_buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer)
+        return diag_no_memory(diag);
+    buffer->base = (struct device_buffer){.device = base, .memory = memory, .bytes = bytes};
+    cudaError_t error = cuda_enter(((struct cuda_device *)base)->world);
+    if (error == cudaSuccess && bytes > 0 && memory == MEMORY_DEVICE)
+        error = alloc_device((struct cuda_device *)base, bytes, &buffer->base.address);
+    else if (error == cudaSuccess && bytes > 0)
+        error = alloc_host(memory, bytes, &buffer->base.address);
+    if (error != cudaSuccess) {
+        free(buffer);
+        return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes: %s",
+                          base->rank, bytes, cudaGetErrorString(error));
+    }
+    *out = &buffer->base;
+    return STATUS_OK;
+}
+
+/* A failure of the device shows up in the next push or sync; freeing goes on. */
+static void free_buffer(struct device_buffer *buffer)
+{
+    struct diag ignored;
+    diag_init(&ignored);
+    cuda_device_sync(buffer->device, DEVICE_FOREVER, &ignored);
+    diag_fini(&ignored);
+    switch (buffer->memory) {
+    case MEMORY_DEVICE: cudaFree(buffer->address); break;
+    case MEMORY_PINNED: cudaFreeHost(buffer->address); break;
+    case MEMORY_PAGEABLE: free(buffer->address); break;
+    }
+    free(buffer);
+}
+
+static enum status inject(struct device *base, int64_t number, enum status status,
+                          struct diag *diag)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    struct injection *injection = injection_new(number, status);
+    if (!injection)
+        return diag_no_memory(diag);
+    pthread_mutex_lock(&device->world->lock);
+    injection->next = device->injections;
+    device->injections = injection;
+    pthread_mutex_unlock(&device->world->lock);
+    return STATUS_OK;
+}
+
+const struct device_ops device_cuda_ops = {
+    .world_open = world_open,
+    .world_close = world_close,
+    .world_abort = world_abort,
+    .world_status = world_status,
+    .world_explain = world_explain,
+    .open = open_device,
+    .close = close_device,
+    .alloc = alloc_buffer,
+    .free = free_buffer,
+    .stream_open = cuda_stream_open,
+    .stream_close = cuda_stream_close,
+    .stream_handle = cuda_stream_handle,
+    .event_open = cuda_event_open,
+    .event_close = cuda_event_close,
+    .comm_open = cuda_comm_open,
+    .comm_close = cuda_comm_close,
+    .push = cuda_push,
+    .graph_begin = cuda_graph_begin,
+    .graph_end = cuda_graph_end,
+    .graph_arm = cuda_graph_arm,
+    .graph_launch = cuda_graph_launch,
+    .graph_close = cuda_graph_close,
+    .stream_query = cuda_stream_query,
+    .event_query = cuda_event_query,
+    .stream_sync = cuda_stream_sync,
+    .event_sync = cuda_event_sync,
+    .sync = cuda_device_sync,
+    .collect = cuda_collect,
+    .inject = inject,
+};
+
+#else
+
+/* ISO C wants a declaration in every file. */
+typedef int device_cuda_is_empty_without_cuda;
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * nccl_load.h - NCCL, found when it is needed: the program does not link against it.
+ *
+ * Searched, in this order: the file or folder named by the environment variable SWSIM_NCCL (and
+ * then nowhere else), the loader's own path, where it was at build time (NCCL_LIBRARY_DIR),
+ * CUDA_HOME and /usr/local/cuda, and the nvidia-nccl packages of Python installations (VIRTUAL_ENV,
+ * CONDA_PREFIX, HOME/.local, those of the python3 in PATH, /usr/local, /usr). One that is too old, 2.7 is
+ * needed, is passed over. Nothing here exists in a build without NCCL's header.
+ */
+#ifndef SWSIM_NCCL_LOAD_H
+#define SWSIM_NCCL_LOAD_H
+
+#ifdef HAVE_NCCL
+
+#include <nccl.h>
+
+#include "plan/diag.h"
+
+/* What we call, each as a member of `struct nccl` named without the prefix. */
+#define NCCL_FUNCTION_LIST(X)                                                                      \
+    X(GetVersion)                                                                                  \
+    X(GetUniqueId)                                                                                 \
+    X(GetErrorString)                                                                              \
+    X(CommInitRank)                                                                                \
+    X(CommDestroy)                                                                                 \
+    X(CommAbort)                                                                                   \
+    X(CommGetAsyncError)                                                                           \
+    X(AllReduce)                                                                                   \
+    X(AllGather)                                                                                   \
+    X(ReduceScatter)                                                                               \
+    X(Broadcast)                                                                                   \
+    X(Send)                                                                                        \
+    X(Recv)                                                                                        \
+    X(GroupStart)                                                                                  \
+    X(GroupEnd)
+
+struct nccl {
+    void *library; /* NULL: not loaded */
+    int version;   /* 22809 is 2.28.9 */
+#define X(name) __typeof__(nccl##name) *name;
+    NCCL_FUNCTION_LIST(X)
+#undef X
+};
+
+/* Fill `nccl`; STATUS_SYSTEM when no library is found or it lacks a function. */
+enum status nccl_load(struct nccl *nccl, struct diag *diag);
+void nccl_unload(struct nccl *nccl);
+/* As people write it: 22809 is 2.28.9. */
+void nccl_show_version(int version, char *out, size_t size);
+
+#endif
+#endif

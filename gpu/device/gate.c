@@ -1,0 +1,148 @@
+/*
+ * gate.c - see gate.h: a list, a place in it, and one condition. Witnesses are short and a replay is
+ * no race, so everybody is woken at every step.
+ */
+#include "gate.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "machine/machine.h"
+
+struct turn {
+    int agent;
+    int parties; /* who must leave before it is over */
+};
+
+struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    struct turn *turns;
+    size_t count, at; /* at == count: open */
+    int left;         /* parties that have left turns[at] */
+    bool released;
+};
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static int parties_of(const struct program *p, int agent)
+{
+    const struct agent *who = &p->agents[agent];
+    return who->kind == AGENT_COMM ? p->comms[who->index].count : 1;
+}
+
+/* Could the machine take this step now? */
+static bool is_possible(const struct program *p, const struct state *state, struct transition step)
+{
+    return step.agent > 0 && step.agent < p->agent_count &&
+           machine_agent_enabled(p, state, step.agent) > 0;
+}
+
+/* Take the steps through the machine once: what it cannot do, no device shall be forced to. */
+static enum status list_turns(struct gate *gate, const struct program *p, struct state *state,
+                              const struct transition *steps, size_t count, struct diag *diag)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (steps[i].agent == 0) /* the data loader */
+            continue;
+        if (!is_possible(p, state, steps[i]))
+            return diag_error(diag, STATUS_INPUT,
+                              "the witness is no run of %s: its step %zu is not possible there",
+                              p->plan->name, i + 1);
+        machine_step(p, state, steps[i], NULL);
+        gate->turns[gate->count++] = (struct turn){steps[i].agent, parties_of(p, steps[i].agent)};
+    }
+    return STATUS_OK;
+}
+
+enum status gate_open(const struct program *program, const struct transition *steps, size_t count,
+                      struct gate **out, struct diag *diag)
+{
+    struct gate *gate = calloc(1, sizeof *gate);
+    struct state *state = machine_state(program);
+    struct turn *turns = calloc(count + 1, sizeof *turns);
+    if (!gate || !state || !turns) {
+        free(gate);
+        free(turns);
+        machine_free(state);
+        return diag_no_memory(diag);
+    }
+    gate->turns = turns;
+    pthread_mutex_init(&gate->lock, NULL); /* with default attributes these cannot fail */
+    pthread_cond_init(&gate->moved, NULL);
+    enum status status = list_turns(gate, program, state, steps, count, diag);
+    machine_free(state);
+    if (status)
+        gate_close(gate);
+    else
+        *out = gate;
+    return status;
+}
+
+void gate_close(struct gate *gate)
+{
+    if (!gate)
+        return;
+    pthread_cond_destroy(&gate->moved);
+    pthread_mutex_destroy(&gate->lock);
+    free(gate->turns);
+    free(gate);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static bool is_open(const struct gate *gate)
+{
+    return gate->released || gate->at == gate->count;
+}
+
+void gate_wait(struct gate *gate, int agent)
+{
+    pthread_mutex_lock(&gate->lock);
+    while (!is_open(gate) && gate->turns[gate->at].agent != agent)
+        pthread_cond_wait(&gate->moved, &gate->lock);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_pass(struct gate *gate, int agent)
+{
+    pthread_mutex_lock(&gate->lock);
+    if (!is_open(gate) && gate->turns[gate->at].agent == agent &&
+        ++gate->left == gate->turns[gate->at].parties) {
+        gate->left = 0;
+        gate->at++;
+        pthread_cond_broadcast(&gate->moved);
+    }
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_release(struct gate *gate)
+{
+    if (!gate)
+        return;
+    pthread_mutex_lock(&gate->lock);
+    gate->released = true;
+    pthread_cond_broadcast(&gate->moved);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+size_t gate_taken(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    size_t taken = gate->at;
+    pthread_mutex_unlock(&gate->lock);
+    return taken;
+}
+
+size_t gate_steps(const struct gate *gate)
+{
+    return gate->count;
+}
+
+int gate_turn(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    int agent = gate->at == gate->count ? -1 : gate->turns[gate->at].agent;
+    pthread_mutex_unlock(&gate->lock);
+    return agent;
+}

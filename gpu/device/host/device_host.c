@@ -1,0 +1,436 @@
+/*
+ * device_host.c - the host device: worlds, ranks, memory, events, and the table of its functions.
+ *
+ * Ranks are objects in this process, streams are threads (host_stream.c), communicators are where
+ * they meet (host_comm.c); host.h says how it is locked.
+ */
+#include "host.h"
+
+#include "net/rendezvous.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+void world_wait(struct host_world *world, pthread_cond_t *condition)
+{
+    pthread_cond_wait(condition, &world->lock);
+}
+
+bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns)
+{
+    int64_t until_ns, apart_ns = device_clock_ns() - device_now(&world->base);
+    if (__builtin_add_overflow(apart_ns, deadline_ns, &until_ns)) {
+        pthread_cond_wait(condition, &world->lock);
+        return true;
+    }
+    if (until_ns < 0)
+        until_ns = 0;
+    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    return pthread_cond_timedwait(condition, &world->lock, &until) != ETIMEDOUT;
+}
+
+enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
+                                 struct diag *diag)
+{
+    int failed = pthread_cond_init(condition, &world->clock);
+    if (failed)
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a condition: %s", strerror(failed));
+    return STATUS_OK;
+}
+
+/* ---- world ----------------------------------------------------------------------------------- */
+
+static enum status init_locking(struct host_world *world, struct diag *diag)
+{
+    int failed = pthread_mutex_init(&world->lock, NULL);
+    if (failed)
+        goto fail;
+    failed = pthread_condattr_init(&world->clock);
+    if (!failed)
+        failed = pthread_condattr_setclock(&world->clock, CLOCK_MONOTONIC);
+    if (!failed)
+        return STATUS_OK;
+    pthread_mutex_destroy(&world->lock);
+fail:
+    return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+}
+
+static enum status world_open(const struct device_config *config, struct device_world **out,
+                              struct diag *diag)
+{
+    struct host_world *world = calloc(1, sizeof *world);
+    if (!world)
+        return diag_no_memory(diag);
+    enum status status = STATUS_SYSTEM;
+    world->devices = calloc((size_t)config->ranks, sizeof(struct host_device *));
+    if (!world->devices) {
+        diag_no_memory(diag);
+        goto fail_devices;
+    }
+    status = init_locking(world, diag);
+    if (status)
+        goto fail_locking;
+    world->base = (struct device_world){
+        .ops = &device_host_ops, .config = *config, .base_ns = device_clock_ns()};
+    if (config->rendezvous)
+        status = link_open(world, diag);
+    if (status)
+        goto fail_link;
+    *out = &world->base;
+    return STATUS_OK;
+
+fail_link:
+    pthread_condattr_destroy(&world->clock);
+    pthread_mutex_destroy(&world->lock);
+fail_locking:
+    free(world->devices);
+fail_devices:
+    free(world);
+    return status;
+}
+
+static void world_close(struct device_world *base)
+{
+    struct host_world *world = (struct host_world *)base;
+    for (int rank = 0; rank < base->config.ranks; rank++)
+        assert(!world->devices[rank] && "a device is still open");
+    if (world->link)
+        link_close(world->link);
+    assert(!world->channels && "a communicator is still open");
+    pthread_condattr_destroy(&world->clock);
+    pthread_mutex_destroy(&world->lock);
+    free(world->devices);
+    free(world);
+}
+
+static struct host_stream *streams_of(const struct host_world *world, int rank)
+{
+    return world->devices[rank] ? world->devices[rank]->streams : NULL;
+}
+
+/* What everybody waited for is said before it ends; where there is no memory for it, it is not. */
+static void keep_last_words(struct host_world *world)
+{
+    char text[WAIT_TEXT];
+    for (int rank = 0; rank < world->base.config.ranks; rank++)
+        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
+            if (stream_explain(at, text))
+                at->last_words = strdup(text);
+}
+
+void world_fail_all(struct host_world *world, const char *why)
+{
+    if (world->aborted)
+        return;
+    world->aborted = true;
+    keep_last_words(world);
+    if (!world->failure.status) {
+        world->failure.status = STATUS_VIOLATED;
+        snprintf(world->failure.text, sizeof world->failure.text, "aborted: %s", why);
+    }
+    for (int rank = 0; rank < world->base.config.ranks; rank++)
+        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
+            stream_fail(at, STATUS_VIOLATED, "aborted: %s", why);
+}
+
+static void world_abort(struct device_world *base, const char *why)
+{
+    struct host_world *world = (struct host_world *)base;
+    pthread_mutex_lock(&world->lock);
+    bool first = !world->aborted;
+    world_fail_all(world, why);
+    if (first && world->link)
+        link_abort(world->link, why);
+    pthread_mutex_unlock(&world->lock);
+}
+
+static enum status world_status(struct device_world *base, struct diag *diag)
+{
+    struct host_world *world = (struct host_world *)base;
+    pthread_mutex_lock(&world->lock);
+    enum status status = world->failure.status;
+    if (status)
+        diag_error(diag, status, "%s", world->failure.text);
+    pthread_mutex_unlock(&world->lock);
+    return status;
+}
+
+static void world_explain(struct device_world *base, struct diag *diag)
+{
+    struct host_world *world = (struct host_world *)base;
+    char text[WAIT_TEXT];
+    pthread_mutex_lock(&world->lock);
+    for (int rank = 0; rank < base->config.ranks; rank++)
+        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
+            if (stream_explain(at, text))
+                diag_note(diag, "%s", text);
+            else if (at->last_words)
+                diag_note(diag, "%s", at->last_words);
+    pthread_mutex_unlock(&world->lock);
+}
+
+/* ---- device ---------------------------------------------------------------------------------- */
+
+static enum status open_device(struct device_world *base, int rank, struct device **out,
+                               struct diag *diag)
+{
+    struct host_world *world = (struct host_world *)base;
+    struct host_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return diag_no_memory(diag);
+    enum status status = world_init_condition(world, &device->slots, diag);
+    if (status)
+        goto fail_slots;
+    device->base = (struct device){.ops = &device_host_ops, .world = base, .rank = rank};
+    device->world = world;
+    device->slots_free = base->config.sm_slots > 0 ? base->config.sm_slots : INT32_MAX;
+    snprintf(device->base.description, sizeof device->base.description, "host: %s",
+             !world->link ? "threads of this process, one a stream"
+             : rendezvous_all_near(base->config.rendezvous)
+                 ? "processes of this machine, a thread a stream"
+                 : "processes on several machines, a thread a stream");
+
+    pthread_mutex_lock(&world->lock);
+    bool taken = world->devices[rank];
+    if (!taken)
+        world->devices[rank] = device;
+    pthread_mutex_unlock(&world->lock);
+    if (taken) {
+        status = diag_error(diag, STATUS_INPUT, "rank %d is open already", rank);
+        goto fail_taken;
+    }
+    *out = &device->base;
+    return STATUS_OK;
+
+fail_taken:
+    pthread_cond_destroy(&device->slots);
+fail_slots:
+    free(device);
+    return status;
+}
+
+static void close_device(struct device *base)
+{
+    struct host_device *device = (struct host_device *)base;
+    assert(!device->comms && "a communicator is still open");
+    pthread_mutex_lock(&device->world->lock);
+    device->world->devices[base->rank] = NULL;
+    pthread_mutex_unlock(&device->world->lock);
+    while (device->streams) {
+        struct host_stream *stream = device->streams;
+        assert(stream->closing && "a stream is still open");
+        device->streams = stream->next;
+        host_stream_free(stream);
+    }
+    injection_free_all(device->injections);
+    pthread_cond_destroy(&device->slots);
+    free(device);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static enum status alloc_own(struct device_buffer *buffer, struct diag *diag)
+{
+    size_t bytes = buffer->bytes, rounded = (bytes + (ALIGNMENT - 1)) / ALIGNMENT * ALIGNMENT;
+    buffer->address = rounded >= bytes ? aligned_alloc(ALIGNMENT, rounded) : NULL;
+    if (!buffer->address)
+        return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes",
+                          buffer->device->rank, bytes);
+    memset(buffer->address, 0, bytes);
+    return STATUS_OK;
+}
+
+/* Device memory is what other ranks may have to reach. */
+static enum status alloc_buffer(struct device *device, enum device_memory memory, size_t bytes,
+                                struct device_buffer **out, struct diag *diag)
+{
+    struct host_link *link = ((struct host_device *)device)->world->link;
+    struct host_buffer *buffer = calloc(1, sizeof *buffer);
+    enum status status = STATUS_OK;
+    if (!buffer)
+        return diag_no_memory(diag);
+    buffer->base = (struct device_buffer){.device = device, .memory = memory, .bytes = bytes};
+    buffer->offset = -1;
+    if (bytes > 0)
+        status = link && memory == MEMORY_DEVICE ? link_alloc(link, buffer, diag)
+                                                 : alloc_own(&buffer->base, diag);
+    if (status)
+        free(buffer);
+    else
+        *out = &buffer->base;
+    return status;
+}
+
+static void free_buffer(struct device_buffer *base)
+{
+    struct host_buffer *buffer = (struct host_buffer *)base;
+    struct host_device *device = (struct host_device *)base->device;
+    pthread_mutex_lock(&device->world->lock);
+    for (struct host_stream *at = device->streams; at; at = at->next)
+        while (at->head)
+            world_wait(device->world, &at->changed);
+    pthread_mutex_unlock(&device->world->lock);
+    if (buffer->offset >= 0)
+        link_free(device->world->link, buffer);
+    else
+        free(base->address);
+    free(buffer);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static enum status open_event(struct device *device, struct device_event **out, struct diag *diag)
+{
+    struct host_event *event = calloc(1, sizeof *event);
+    if (!event)
+        return diag_no_memory(diag);
+    event->base.device = device;
+    *out = &event->base;
+    return STATUS_OK;
+}
+
+static void close_event(struct device_event *event)
+{
+    free(event);
+}
+
+/* ---- the host looks and waits ---------------------------------------------------------------- */
+
+static enum status query_stream(struct device_stream *base, bool *done, struct diag *diag)
+{
+    struct host_stream *stream = (struct host_stream *)base;
+    pthread_mutex_lock(&stream->world->lock);
+    enum status status = stream_failed(stream) ? stream_report(stream, diag) : STATUS_OK;
+    if (!status)
+        *done = stream->finished == stream->pushed;
+    pthread_mutex_unlock(&stream->world->lock);
+    return status;
+}
+
+static enum status query_event(struct device_event *base, bool *done, struct diag *diag)
+{
+    struct host_device *device = (struct host_device *)base->device;
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&device->world->lock);
+    struct place place = ((struct host_event *)base)->last;
+    bool reached = !place.stream || place.stream->finished >= place.count;
+    if (!reached && stream_failed(place.stream))
+        status = stream_report(place.stream, diag);
+    else
+        *done = reached;
+    pthread_mutex_unlock(&device->world->lock);
+    return status;
+}
+
+/* Wait for everything pushed to the stream so far; a failed stream never succeeds. */
+static enum status drain(struct host_stream *stream, uint64_t pushed, int64_t deadline_ns,
+                         struct diag *diag)
+{
+    enum status status = host_await((struct place){stream, pushed}, deadline_ns, diag);
+    if (!status && stream_failed(stream))
+        status = stream_report(stream, diag);
+    return status;
+}
+
+static enum status sync_stream(struct device_stream *base, int64_t deadline_ns, struct diag *diag)
+{
+    struct host_stream *stream = (struct host_stream *)base;
+    pthread_mutex_lock(&stream->world->lock);
+    enum status status = drain(stream, stream->pushed, deadline_ns, diag);
+    pthread_mutex_unlock(&stream->world->lock);
+    return status;
+}
+
+static enum status sync_event(struct device_event *base, int64_t deadline_ns, struct diag *diag)
+{
+    struct host_device *device = (struct host_device *)base->device;
+    pthread_mutex_lock(&device->world->lock);
+    enum status status = host_await(((struct host_event *)base)->last, deadline_ns, diag);
+    pthread_mutex_unlock(&device->world->lock);
+    return status;
+}
+
+/* What each stream has been given at the time of the call; later pushes do not count. */
+static enum status sync_device(struct device *base, int64_t deadline_ns, struct diag *diag)
+{
+    struct host_device *device = (struct host_device *)base;
+    enum status status = STATUS_OK;
+    size_t count = 0;
+    pthread_mutex_lock(&device->world->lock);
+    for (struct host_stream *at = device->streams; at; at = at->next)
+        count++;
+    struct place *places = calloc(count + 1, sizeof *places);
+    if (!places)
+        status = diag_no_memory(diag);
+    else
+        count = 0;
+    for (struct host_stream *at = places ? device->streams : NULL; at; at = at->next)
+        places[count++] = (struct place){at, at->pushed};
+    for (size_t i = 0; i < count && !status; i++)
+        status = drain(places[i].stream, places[i].count, deadline_ns, diag);
+    pthread_mutex_unlock(&device->world->lock);
+    free(places);
+    return status;
+}
+
+/* Stamps are written as operations finish; passing the lock makes them visible to the caller. */
+static enum status collect(struct device *base, struct diag *diag)
+{
+    struct host_device *device = (struct host_device *)base;
+    (void)diag;
+    pthread_mutex_lock(&device->world->lock);
+    pthread_mutex_unlock(&device->world->lock);
+    return STATUS_OK;
+}
+
+static enum status inject(struct device *base, int64_t number, enum status status,
+                          struct diag *diag)
+{
+    struct host_device *device = (struct host_device *)base;
+    struct injection *injection = injection_new(number, status);
+    if (!injection)
+        return diag_no_memory(diag);
+    pthread_mutex_lock(&device->world->lock);
+    injection->next = device->injections;
+    device->injections = injection;
+    pthread_mutex_unlock(&device->world->lock);
+    return STATUS_OK;
+}
+
+const struct device_ops device_host_ops = {
+    .world_open = world_open,
+    .world_close = world_close,
+    .world_abort = world_abort,
+    .world_status = world_status,
+    .world_explain = world_explain,
+    .open = open_device,
+    .close = close_device,
+    .alloc = alloc_buffer,
+    .free = free_buffer,
+    .stream_open = host_stream_open,
+    .stream_close = host_stream_close,
+    .event_open = open_event,
+    .event_close = close_event,
+    .comm_open = host_comm_open,
+    .comm_close = host_comm_close,
+    .push = host_push,
+    .graph_begin = host_graph_begin,
+    .graph_end = host_graph_end,
+    .graph_arm = host_graph_arm,
+    .graph_launch = host_graph_launch,
+    .graph_close = host_graph_close,
+    .stream_query = query_stream,
+    .event_query = query_event,
+    .stream_sync = sync_stream,
+    .event_sync = sync_event,
+    .sync = sync_device,
+    .collect = collect,
+    .inject = inject,
+};

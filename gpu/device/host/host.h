@@ -1,0 +1,287 @@
+/*
+ * host.h - inside the host device: one thread a stream, one lock a world.
+ *
+ *     device_push --> [entry] -> [entry] -> ... --> the stream's thread: admit, perform, finish
+ *
+ * One mutex protects everything here, except what an operation computes: sections under it are
+ * short, an abort can reach everybody, and there is no lock order to get wrong. Every wait is on
+ * the condition of the thing waited for:
+ *
+ *     stream->work      its FIFO has an entry, or it shall close (its thread waits)
+ *     stream->changed   `finished` grew, an entry left the FIFO, or it failed (anybody waits)
+ *     comm->changed     an operation of this rank on the communicator finished or was dropped
+ *     channel->changed  a collective or group of the communicator made progress, any rank
+ *     device->slots     residency slots were given back
+ *
+ * Failing a stream wakes the conditions its thread may be waiting for; an abort fails all streams.
+ * Except where stated otherwise the functions of this header are called with the lock held.
+ */
+#ifndef SWSIM_HOST_H
+#define SWSIM_HOST_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#include "gpu/device/device_impl.h"
+
+enum { WAIT_TEXT = 320 };
+
+struct host_link;
+struct channel;
+struct meeting;
+
+struct host_world {
+    struct device_world base;
+    struct host_link *link; /* to the other processes of the world; NULL: there are none */
+    pthread_mutex_t lock;
+    pthread_condattr_t clock; /* CLOCK_MONOTONIC, for all conditions */
+    struct failure failure;   /* the first of any rank, or the abort */
+    bool aborted;
+    struct host_device **devices; /* [ranks], NULL where closed */
+    struct channel *channels;
+};
+
+struct host_device {
+    struct device base;
+    struct host_world *world;
+    struct host_stream
+        *streams; /* closed ones too, until the device closes: events may name them */
+    struct host_comm *comms;
+    struct injection *injections;
+    int64_t pushes;
+    int slots_free;
+    pthread_cond_t slots;
+};
+
+struct host_stream {
+    struct device_stream base;
+    struct host_stream *next;
+    struct host_device *device;
+    struct host_world *world;
+    struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
+    uint64_t pushed, finished; /* counts since the stream was opened */
+    struct failure failure;
+    atomic_bool stop; /* failure, for those who compute without the lock */
+    char *last_words; /* what it waited for when the world was aborted; NULL: for nothing */
+    bool closing;
+    pthread_t thread;
+    pthread_cond_t work, changed;
+};
+
+/* "The first `count` operations of `stream`"; stream NULL: nothing. */
+struct place {
+    struct host_stream *stream;
+    uint64_t count;
+};
+
+struct host_event {
+    struct device_event base;
+    struct place last; /* the last record */
+};
+
+struct host_buffer {
+    struct device_buffer base;
+    int64_t offset; /* where other processes find it; -1: nowhere */
+};
+
+/* A rank's handle of a communicator. */
+struct host_comm {
+    struct device_comm base;
+    struct host_comm *next;
+    struct channel *channel;
+    uint64_t issued, done; /* turns: operations pushed, finished */
+    uint64_t gone;         /* operations that have left their FIFO, finished or dropped */
+    bool broken;           /* an operation failed: no later one can have its turn */
+    pthread_cond_t changed;
+};
+
+/* What an entry is doing, for device_world_explain. */
+enum phase { PHASE_QUEUED, PHASE_TURN, PHASE_SLOTS, PHASE_EVENT, PHASE_PEERS, PHASE_RUNNING };
+
+/* One send or receive of a group that has started. */
+struct part {
+    struct part *next;    /* in channel->unmatched */
+    struct part *partner; /* once matched, until the data has moved */
+    struct entry *entry;  /* NULL: of another process */
+    const struct device_p2p *what;
+    int from, to; /* ranks */
+    uint64_t id;  /* a send to or from another process: its number there; 0: both are here */
+};
+
+/* A member's arrival at a meeting. */
+struct presence {
+    struct entry *entry; /* NULL: of another process */
+    const struct device_op *op;
+    int rank;
+};
+
+/* What a rank of another process brought to a communicator: its arrival at a meeting, or a send. It
+   looks like one of ours, with buffers that are mapped here; or, of a process that shares no memory with
+   this one, with buffers that are fetched when the data moves. */
+struct guest {
+    struct presence presence;
+    struct part part;
+    struct device_op op;
+    struct device_p2p what;
+    struct device_buffer send, recv;
+    char *tag, *label;
+    bool far;                         /* no memory is shared with it */
+    int64_t far_send_at, far_recv_at; /* where its bytes are there */
+};
+
+/* One pushed operation. */
+struct entry {
+    struct entry *next;
+    struct host_stream *stream;
+    struct device_op op;
+    struct stamp *stamp;
+    int64_t number; /* -1: the device's next, when it goes into the FIFO */
+    enum phase phase;
+    enum status injected;
+    struct place awaited;    /* WAIT: the snapshot */
+    uint64_t turn;           /* COLLECTIVE, GROUP */
+    struct meeting *meeting; /* COLLECTIVE */
+    struct presence presence;
+    size_t unfinished;  /* GROUP: parts whose data has not moved */
+    size_t moving;      /* GROUP: parts whose data somebody moves right now */
+    struct part *parts; /* GROUP */
+    struct device_p2p *copies;
+};
+
+/* ---- device_host.c --------------------------------------------------------------------------- */
+
+/* Fail all streams of all ranks that are here. With the lock held. */
+void world_fail_all(struct host_world *world, const char *why);
+
+/* Wait on a condition; the second gives up at the deadline and then returns false. */
+void world_wait(struct host_world *world, pthread_cond_t *condition);
+bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns);
+enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
+                                 struct diag *diag);
+
+/* ---- host_stream.c --------------------------------------------------------------------------- */
+
+enum status host_stream_open(struct device *device, const char *name, struct device_stream **out,
+                             struct diag *diag);      /* without the lock */
+void host_stream_close(struct device_stream *stream); /* without the lock */
+void host_stream_free(struct host_stream *stream);    /* a closed one */
+enum status host_push(struct device_stream *stream, const struct device_op *op, struct stamp *stamp,
+                      struct diag *diag); /* without the lock */
+
+/* An operation on its way: made without the lock (NULL: no memory), put into the FIFO with it. Until that
+   has succeeded it is the caller's to free. */
+struct entry *entry_new(struct host_stream *stream, const struct device_op *op,
+                        struct stamp *stamp);
+enum status entry_push(struct entry *entry, struct diag *diag);
+void entry_free(struct entry *entry); /* NULL is allowed */
+
+/* Wait until the place is reached. */
+enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag);
+enum status stream_report(const struct host_stream *stream, struct diag *diag);
+
+/* Fail a stream, unless it has failed already. */
+void stream_fail(struct host_stream *stream, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static inline bool stream_failed(const struct host_stream *stream)
+{
+    return stream->failure.status != STATUS_OK;
+}
+
+/* An operation has started as far as anybody can see: its turn to start is over. */
+void entry_started(struct entry *entry);
+
+/* What the stream is doing or waiting for, in words; false when it has nothing to do. */
+bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT]);
+
+/* ---- host_graph.c: without the lock ---------------------------------------------------------- */
+
+enum status host_graph_begin(struct device *device, struct device_stream *const *streams,
+                             size_t count, struct diag *diag);
+enum status host_graph_end(struct device *device, struct device_graph **out, struct diag *diag);
+enum status host_graph_arm(struct device_graph *graph, struct diag *diag);
+enum status host_graph_launch(struct device_graph *graph, struct stamp *const *stamps,
+                              struct diag *diag);
+void host_graph_close(struct device_graph *graph);
+/* Keep what is pushed to a stream that is captured. */
+enum status host_graph_keep(struct host_stream *stream, const struct device_op *op,
+                            struct stamp *stamp, struct diag *diag);
+
+/* ---- host_comm.c ----------------------------------------------------------------------------- */
+
+enum status host_comm_open(struct device *device, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag); /* without the lock */
+void host_comm_close(struct device_comm *comm);                          /* without the lock */
+
+/* Give a collective or group its turn and its position; may fail for memory, then nothing happened.
+ */
+enum status comm_issue(struct entry *entry, struct diag *diag);
+/* Do the work of a collective or group that has its turn; returns when it has finished or failed.
+ */
+void comm_perform_collective(struct entry *entry);
+void comm_perform_group(struct entry *entry);
+/* An operation has left its FIFO. Finished: the next one of this rank has its turn; else none ever.
+ */
+void comm_retire(struct host_comm *comm, bool finished);
+/* Whom a started operation waits for: "rank 1, 2". */
+void comm_explain(const struct entry *entry, char *out, size_t size);
+/* Wake everybody who waits for a communicator of this device. */
+void comm_wake_all(struct host_device *device);
+
+/* What the other processes say of a communicator; `name` is that of a channel in the link. Each looks
+   after its own copy of what all share: who has come to which meeting, which sends wait. */
+void comm_forget_channels(struct host_world *world); /* at the end of the world */
+uint64_t comm_channel_name(const struct channel *channel);
+const int *comm_channel_members(const struct channel *channel, int *count);
+struct channel *comm_channel_find(struct host_world *world, uint64_t name);
+/* A member came to a position; takes the guest, which is freed by guest_free. */
+void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest);
+void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
+                       const struct failure *failure);
+/* The data of a position has moved. */
+void comm_delivered(struct channel *channel, uint64_t position);
+/* A send of another process starts (takes the guest), or is taken back. */
+void comm_guest_sends(struct channel *channel, struct guest *guest);
+void comm_guest_withdraws(struct channel *channel, int rank, uint64_t id);
+/* A send to another process was received, or did not fit (`failure`, else NULL). */
+void comm_sent(struct channel *channel, uint64_t id, const struct failure *failure);
+
+/* ---- host_link.c ----------------------------------------------------------------------------- */
+
+/* Between the processes of a world, through its rendezvous. Open and close without the lock. */
+enum status link_open(struct host_world *world, struct diag *diag);
+void link_close(struct host_link *link);
+/* A channel has been made: what was said of it before is heard now. */
+void link_introduce(struct host_link *link, struct channel *channel);
+uint64_t link_next_id(struct host_link *link);
+/* Memory of this process that the others can map. */
+enum status link_alloc(struct host_link *link, struct host_buffer *buffer, struct diag *diag);
+void link_free(struct host_link *link, struct host_buffer *buffer);
+/* Tell the others; what cannot be told fails the stream of the entry, or is the end of the run anyway. */
+void link_arrive(struct host_link *link, const struct channel *channel, uint64_t position,
+                 const struct entry *entry);
+void link_leave(struct host_link *link, const struct channel *channel, uint64_t position, int rank,
+                const struct failure *failure);
+void link_delivered(struct host_link *link, const struct channel *channel, uint64_t position);
+void link_send(struct host_link *link, const struct channel *channel, const struct part *part);
+void link_withdraw(struct host_link *link, const struct channel *channel, const struct part *part);
+void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
+                   const struct failure *failure);
+void link_abort(struct host_link *link, const char *why);
+/* Of a far guest: have so many bytes of its send here, and room for so many of its receive; bring the
+   latter there. Without the lock. False: it is gone, or *stop. Nothing to do where memory is shared. */
+bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,
+                const atomic_bool *stop);
+bool link_store(struct host_link *link, const struct guest *guest, size_t recv_bytes);
+void guest_free(struct guest *guest);
+
+/* ---- host_work.c ----------------------------------------------------------------------------- */
+
+/* Compute FILL, GEMM, GATHER, AXPY or COPY, on the calling thread, without the lock. Returns early,
+   the result then undefined, when *stop becomes true. */
+void host_compute(const struct device_op *op, const atomic_bool *stop);
+/* sum[i] += x[i] */
+void host_add(float *restrict sum, const float *restrict x, size_t count);
+
+#endif

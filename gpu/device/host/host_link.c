@@ -1,0 +1,435 @@
+/*
+ * host_link.c - the host device across processes: what the copies of a communicator tell each other.
+ *
+ * Device memory lies in the rendezvous' file, where every process on the machine can map it. So only
+ * words travel, and bytes where processes are on several machines: whoever moves everybody's data
+ * fetches them before, and stores them after.
+ *
+ *     ARRIVE, LEAVE      to the members: one came to a meeting, with these buffers; left it too early
+ *     DELIVERED          to the members: the first member's process has moved everybody's data
+ *     SEND, WITHDRAW     to the receiver's process: a send waits; does not any more
+ *     RECEIVED, UNFIT    to the sender's process: its data has moved; size or tag differ
+ *     ABORT              to all
+ *
+ * Every process keeps its own copy of each meeting, so mismatches and who is missing are known
+ * everywhere. Mail of one process arrives in order; what is said of a communicator that is not open here
+ * yet waits in `early`.
+ *
+ * Mail comes on the rendezvous' thread, which takes the world's lock; it never moves data.
+ */
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/rendezvous.h"
+
+enum word {
+    WORD_ARRIVE,
+    WORD_LEAVE,
+    WORD_DELIVERED,
+    WORD_SEND,
+    WORD_WITHDRAW,
+    WORD_RECEIVED,
+    WORD_UNFIT,
+    WORD_ABORT
+};
+
+/* Where the bytes of a reference are for all: bytes 0: nowhere. */
+struct far_ref {
+    int64_t buffer_offset, buffer_bytes, offset;
+};
+
+/* One mail: this, and two texts that end with 0 each: tag and label, or what failed. */
+struct message {
+    int32_t word, rank, peer;
+    int32_t kind, root, status, tagged, labelled;
+    uint64_t channel, position; /* or the number of a send */
+    int64_t bytes;
+    struct far_ref send, recv;
+};
+
+struct early {
+    struct early *next;
+    size_t bytes;
+    char data[];
+};
+
+struct host_link {
+    struct host_world *world;
+    struct rendezvous *rendezvous;
+    struct early *early, **early_end; /* under the world's lock, like next_id */
+    uint64_t next_id;
+};
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static bool tell(const struct host_link *link, int to, const struct message *message,
+                 const char *first, const char *second)
+{
+    size_t a = strlen(first) + 1, b = strlen(second) + 1, bytes = sizeof *message + a + b;
+    char *packet = malloc(bytes);
+    if (!packet)
+        return false;
+    memcpy(packet, message, sizeof *message);
+    memcpy(packet + sizeof *message, first, a);
+    memcpy(packet + sizeof *message + a, second, b);
+    bool told = rendezvous_send(link->rendezvous, to, packet, bytes);
+    free(packet);
+    return told;
+}
+
+static int process_of(const struct host_link *link, int rank)
+{
+    return rank / link->world->base.config.local_ranks;
+}
+
+/* Every other process that has members; they ascend, so each process is met once. */
+static bool tell_members(const struct host_link *link, const struct channel *channel,
+                         const struct message *message, const char *first, const char *second)
+{
+    int count, here = rendezvous_rank(link->rendezvous);
+    const int *members = comm_channel_members(channel, &count);
+    bool all = true;
+    for (int i = 0, last = -1; i < count; i++) {
+        int process = process_of(link, members[i]);
+        if (process != here && process != last)
+            all = tell(link, process, message, first, second) && all;
+        last = process;
+    }
+    return all;
+}
+
+static struct far_ref far_of(struct device_ref ref)
+{
+    const struct host_buffer *buffer = (const struct host_buffer *)ref.buffer;
+    if (!buffer || buffer->offset < 0)
+        return (struct far_ref){0};
+    return (struct far_ref){buffer->offset, (int64_t)buffer->base.bytes, (int64_t)ref.offset};
+}
+
+static void untold(struct host_stream *stream)
+{
+    stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: the other processes cannot be told",
+                stream->device->base.rank, stream->base.name);
+}
+
+static const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
+
+void link_arrive(struct host_link *link, const struct channel *channel, uint64_t position,
+                 const struct entry *entry)
+{
+    const struct device_collective *what = &entry->op.collective;
+    struct message message = {.word = WORD_ARRIVE,
+                              .rank = entry->stream->device->base.rank,
+                              .kind = (int32_t)what->kind,
+                              .root = what->root,
+                              .tagged = what->tag != NULL,
+                              .labelled = entry->op.label != NULL,
+                              .channel = comm_channel_name(channel),
+                              .position = position,
+                              .bytes = what->bytes,
+                              .send = far_of(what->send),
+                              .recv = far_of(what->recv)};
+    if (!tell_members(link, channel, &message, text_of(what->tag), text_of(entry->op.label)))
+        untold(entry->stream);
+}
+
+void link_leave(struct host_link *link, const struct channel *channel, uint64_t position, int rank,
+                const struct failure *failure)
+{
+    struct message message = {.word = WORD_LEAVE,
+                              .rank = rank,
+                              .status = (int32_t)failure->status,
+                              .channel = comm_channel_name(channel),
+                              .position = position};
+    (void)tell_members(link, channel, &message, failure->text, "");
+}
+
+void link_delivered(struct host_link *link, const struct channel *channel, uint64_t position)
+{
+    struct message message = {
+        .word = WORD_DELIVERED, .channel = comm_channel_name(channel), .position = position};
+    (void)tell_members(link, channel, &message, "", "");
+}
+
+void link_send(struct host_link *link, const struct channel *channel, const struct part *part)
+{
+    struct message message = {.word = WORD_SEND,
+                              .rank = part->from,
+                              .peer = part->to,
+                              .tagged = part->what->tag != NULL,
+                              .channel = comm_channel_name(channel),
+                              .position = part->id,
+                              .bytes = part->what->bytes,
+                              .send = far_of(part->what->data)};
+    if (!tell(link, process_of(link, part->to), &message, text_of(part->what->tag), ""))
+        untold(part->entry->stream);
+}
+
+void link_withdraw(struct host_link *link, const struct channel *channel, const struct part *part)
+{
+    struct message message = {.word = WORD_WITHDRAW,
+                              .rank = part->from,
+                              .channel = comm_channel_name(channel),
+                              .position = part->id};
+    (void)tell(link, process_of(link, part->to), &message, "", "");
+}
+
+void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
+                   const struct failure *failure)
+{
+    struct message message = {.word = failure ? WORD_UNFIT : WORD_RECEIVED,
+                              .rank = part->to,
+                              .status = failure ? (int32_t)failure->status : 0,
+                              .channel = comm_channel_name(channel),
+                              .position = part->id};
+    (void)tell(link, process_of(link, part->from), &message, failure ? failure->text : "", "");
+}
+
+void link_abort(struct host_link *link, const char *why)
+{
+    struct message message = {.word = WORD_ABORT};
+    (void)tell(link, TO_ALL, &message, why, "");
+}
+
+/* ---- guests ---------------------------------------------------------------------------------- */
+
+void guest_free(struct guest *guest)
+{
+    if (guest->far) {
+        free(guest->send.address);
+        free(guest->recv.address);
+    }
+    free(guest->tag);
+    free(guest->label);
+    free(guest);
+}
+
+static bool bring(const struct host_link *link, struct far_ref from, struct device_buffer *buffer,
+                  struct device_ref *to)
+{
+    *to = (struct device_ref){NULL, 0};
+    if (from.buffer_bytes <= 0)
+        return true;
+    buffer->bytes = (size_t)from.buffer_bytes;
+    buffer->address =
+        rendezvous_map(link->rendezvous, from.buffer_offset, (size_t)from.buffer_bytes);
+    *to = (struct device_ref){buffer, (size_t)from.offset};
+    return buffer->address;
+}
+
+/* The same of what cannot be mapped: `at` is where it is there. */
+static void announce(struct far_ref from, struct device_buffer *buffer, int64_t *at,
+                     struct device_ref *to)
+{
+    *at = from.buffer_offset + from.offset;
+    *to = (struct device_ref){from.buffer_bytes > 0 ? buffer : NULL, 0};
+}
+
+static bool bring_both(const struct host_link *link, const struct message *message,
+                       struct guest *guest, struct device_ref *send, struct device_ref *recv)
+{
+    guest->far = !rendezvous_shares(link->rendezvous, process_of(link, message->rank));
+    if (!guest->far)
+        return bring(link, message->send, &guest->send, send) &&
+               bring(link, message->recv, &guest->recv, recv);
+    announce(message->send, &guest->send, &guest->far_send_at, send);
+    announce(message->recv, &guest->recv, &guest->far_recv_at, recv);
+    return true;
+}
+
+bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,
+                const atomic_bool *stop)
+{
+    if (!guest->far)
+        return true;
+    guest->send.address = malloc(send_bytes + 1);
+    guest->recv.address = malloc(recv_bytes + 1);
+    return guest->send.address && guest->recv.address &&
+           rendezvous_fetch(link->rendezvous, process_of(link, guest->presence.rank),
+                            guest->far_send_at, guest->send.address, send_bytes, stop);
+}
+
+bool link_store(struct host_link *link, const struct guest *guest, size_t recv_bytes)
+{
+    return !guest->far || rendezvous_store(link->rendezvous, process_of(link, guest->presence.rank),
+                                           guest->far_recv_at, guest->recv.address, recv_bytes);
+}
+
+/* NULL: no memory. */
+static struct guest *guest_new(const struct host_link *link, const struct message *message,
+                               const char *tag, const char *label)
+{
+    struct guest *guest = calloc(1, sizeof *guest);
+    struct device_ref send, recv;
+    if (!guest)
+        return NULL;
+    guest->tag = message->tagged ? strdup(tag) : NULL;
+    guest->label = message->labelled ? strdup(label) : NULL;
+    if ((message->tagged && !guest->tag) || (message->labelled && !guest->label) ||
+        !bring_both(link, message, guest, &send, &recv)) {
+        guest_free(guest);
+        return NULL;
+    }
+    guest->op = (struct device_op){.kind = DEVICE_OP_COLLECTIVE,
+                                   .label = guest->label,
+                                   .collective = {.kind = (enum collective_kind)message->kind,
+                                                  .tag = guest->tag,
+                                                  .root = message->root,
+                                                  .bytes = message->bytes,
+                                                  .send = send,
+                                                  .recv = recv}};
+    guest->presence = (struct presence){.op = &guest->op, .rank = message->rank};
+    guest->what = (struct device_p2p){.send = true,
+                                      .peer = message->peer,
+                                      .tag = guest->tag,
+                                      .bytes = message->bytes,
+                                      .data = send};
+    guest->part = (struct part){
+        .what = &guest->what, .from = message->rank, .to = message->peer, .id = message->position};
+    return guest;
+}
+
+/* ---- hearing --------------------------------------------------------------------------------- */
+
+static void hear_guest(struct host_link *link, struct channel *channel,
+                       const struct message *message, const char *first, const char *second)
+{
+    struct guest *guest = guest_new(link, message, first, second);
+    if (!guest)
+        world_fail_all(link->world, "no memory for what another rank sent");
+    else if (message->word == WORD_ARRIVE)
+        comm_guest_arrives(channel, message->position, guest);
+    else
+        comm_guest_sends(channel, guest);
+}
+
+static void hear_word(struct host_link *link, struct channel *channel,
+                      const struct message *message, const char *first, const char *second)
+{
+    struct failure failure = {.status = (enum status)message->status};
+    snprintf(failure.text, sizeof failure.text, "%s", first);
+    switch ((enum word)message->word) {
+    case WORD_ARRIVE:
+    case WORD_SEND: hear_guest(link, channel, message, first, second); break;
+    case WORD_LEAVE: comm_guest_leaves(channel, message->position, message->rank, &failure); break;
+    case WORD_DELIVERED: comm_delivered(channel, message->position); break;
+    case WORD_WITHDRAW: comm_guest_withdraws(channel, message->rank, message->position); break;
+    case WORD_RECEIVED: comm_sent(channel, message->position, NULL); break;
+    case WORD_UNFIT: comm_sent(channel, message->position, &failure); break;
+    case WORD_ABORT: break;
+    }
+}
+
+static void keep_early(struct host_link *link, const char *data, size_t bytes)
+{
+    struct early *early = malloc(sizeof *early + bytes);
+    if (!early) {
+        world_fail_all(link->world, "no memory for what another rank said");
+        return;
+    }
+    early->next = NULL;
+    early->bytes = bytes;
+    memcpy(early->data, data, bytes);
+    *link->early_end = early;
+    link->early_end = &early->next;
+}
+
+/* A message is whole when both its texts end in it. */
+static bool is_whole(const char *data, size_t bytes)
+{
+    if (bytes < sizeof(struct message) + 2 || data[bytes - 1] != '\0')
+        return false;
+    return memchr(data + sizeof(struct message), '\0', bytes - sizeof(struct message) - 1);
+}
+
+static void hear(void *arg, int from, const void *data, size_t bytes)
+{
+    struct host_link *link = arg;
+    struct host_world *world = link->world;
+    struct message message;
+    (void)from;
+    if (!is_whole(data, bytes))
+        return;
+    memcpy(&message, data, sizeof message);
+    const char *first = (const char *)data + sizeof message, *second = first + strlen(first) + 1;
+    pthread_mutex_lock(&world->lock);
+    struct channel *channel = comm_channel_find(world, message.channel);
+    if (message.word == WORD_ABORT)
+        world_fail_all(world, first);
+    else if (channel)
+        hear_word(link, channel, &message, first, second);
+    else
+        keep_early(link, data, bytes);
+    pthread_mutex_unlock(&world->lock);
+}
+
+void link_introduce(struct host_link *link, struct channel *channel)
+{
+    struct early **at = &link->early;
+    while (*at) {
+        struct early *early = *at;
+        struct message message;
+        memcpy(&message, early->data, sizeof message);
+        if (message.channel != comm_channel_name(channel)) {
+            at = &early->next;
+            continue;
+        }
+        const char *first = early->data + sizeof message;
+        hear_word(link, channel, &message, first, first + strlen(first) + 1);
+        *at = early->next;
+        free(early);
+    }
+    link->early_end = at;
+}
+
+uint64_t link_next_id(struct host_link *link)
+{
+    return ++link->next_id;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+enum status link_alloc(struct host_link *link, struct host_buffer *buffer, struct diag *diag)
+{
+    buffer->base.address =
+        rendezvous_alloc(link->rendezvous, buffer->base.bytes, &buffer->offset, diag);
+    return buffer->base.address ? STATUS_OK : STATUS_SYSTEM;
+}
+
+void link_free(struct host_link *link, struct host_buffer *buffer)
+{
+    rendezvous_free(link->rendezvous, buffer->base.address, buffer->base.bytes, buffer->offset);
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+enum status link_open(struct host_world *world, struct diag *diag)
+{
+    struct host_link *link = calloc(1, sizeof *link);
+    if (!link)
+        return diag_no_memory(diag);
+    link->world = world;
+    link->rendezvous = world->base.config.rendezvous;
+    link->early_end = &link->early;
+    world->link = link;
+    rendezvous_listen(link->rendezvous, hear, link);
+    return STATUS_OK;
+}
+
+void link_close(struct host_link *link)
+{
+    rendezvous_listen(link->rendezvous, NULL, NULL);
+    comm_forget_channels(link->world);
+    while (link->early) {
+        struct early *early = link->early;
+        link->early = early->next;
+        free(early);
+    }
+    free(link);
+}

@@ -1,0 +1,484 @@
+/*
+ * host_stream.c - a stream of the host device: a FIFO and the thread that serves it.
+ *
+ * The head entry is the one at work. It goes through three steps: `admit` waits for what must be
+ * there before it starts (its turn on the communicator, residency slots), `perform` does its work,
+ * `finish` counts it, frees it and wakes whoever waits. When the stream has failed, at whatever
+ * point, the entry is dropped instead of counted, and so are all behind it: `finished` stands still
+ * for good, which is what its waiters find out.
+ */
+#include "host.h"
+
+#include "gpu/device/gate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "gpu/device/nvtx.h"
+
+enum {
+    /* The end of a timed operation is waited for by looking at the clock, because a sleeping thread
+       wakes some tens of microseconds late; the rest it sleeps, there being more streams than
+       cores. */
+    SPIN_TAIL_NS = 30000,
+    TIMER_SLACK_NS = 1000
+};
+
+/* ---- failing --------------------------------------------------------------------------------- */
+
+void stream_fail(struct host_stream *stream, enum status status, const char *format, ...)
+{
+    if (stream_failed(stream))
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(stream->failure.text, sizeof stream->failure.text, format, args);
+    va_end(args);
+    stream->failure.status = status;
+    atomic_store(&stream->stop, true);
+    if (stream->world->failure.status == STATUS_OK)
+        stream->world->failure = stream->failure;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_cond_broadcast(&stream->work);
+    pthread_cond_broadcast(&stream->device->slots);
+    comm_wake_all(stream->device);
+}
+
+enum status stream_report(const struct host_stream *stream, struct diag *diag)
+{
+    return diag_error(diag, stream->failure.status, "%s", stream->failure.text);
+}
+
+/* Fail with the failure of another stream of this rank, which `stream` cannot do without. */
+static void fail_after(struct host_stream *stream, const struct host_stream *other)
+{
+    stream_fail(stream, other->failure.status, "%s", other->failure.text);
+}
+
+/* ---- whose turn it is, in a run that is forced into an order ---------------------------------- */
+
+static void await_turn(struct entry *entry, int agent)
+{
+    struct gate *gate = entry->op.turn.gate;
+    if (!gate)
+        return;
+    pthread_mutex_unlock(&entry->stream->world->lock);
+    gate_wait(gate, agent);
+    pthread_mutex_lock(&entry->stream->world->lock);
+}
+
+void entry_started(struct entry *entry)
+{
+    if (entry->op.turn.leaves)
+        gate_leave(entry->op.turn.gate, entry->op.turn.start);
+}
+
+/* ---- the three steps ------------------------------------------------------------------------- */
+
+static void admit(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    struct host_device *device = stream->device;
+    struct host_comm *comm = (struct host_comm *)device_op_comm(&entry->op);
+    entry->phase = PHASE_TURN;
+    while (comm && comm->done != entry->turn && !comm->broken && !stream_failed(stream))
+        world_wait(stream->world, &comm->changed);
+    if (comm && comm->broken)
+        stream_fail(stream, STATUS_VIOLATED,
+                    "rank %d, stream %s: an earlier operation on communicator %s failed",
+                    device->base.rank, stream->base.name, comm->base.name);
+    entry->phase = PHASE_SLOTS;
+    while (entry->op.sm > device->slots_free && !stream_failed(stream))
+        world_wait(stream->world, &device->slots);
+}
+
+static void await_event(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream, *other = entry->awaited.stream;
+    if (!other)
+        return;
+    entry->phase = PHASE_EVENT;
+    while (other->finished < entry->awaited.count && !stream_failed(other) &&
+           !stream_failed(stream))
+        world_wait(stream->world, &other->changed);
+    if (other->finished < entry->awaited.count && stream_failed(other))
+        fail_after(stream, other);
+}
+
+/* Work that needs no lock. */
+static void perform_alone(struct entry *entry)
+{
+    struct host_world *world = entry->stream->world;
+    pthread_mutex_unlock(&world->lock);
+    if (entry->op.kind == DEVICE_OP_CALLBACK)
+        entry->op.callback.run(entry->op.callback.arg);
+    else
+        host_compute(&entry->op, &entry->stream->stop);
+    pthread_mutex_lock(&world->lock);
+}
+
+/* Let the operation last until `end_ns`. */
+static void stretch(struct entry *entry, int64_t end_ns)
+{
+    struct host_stream *stream = entry->stream;
+    struct host_world *world = stream->world;
+    while (!stream_failed(stream) && device_now(&world->base) < end_ns - SPIN_TAIL_NS)
+        world_wait_until(world, &stream->changed, end_ns - SPIN_TAIL_NS);
+    pthread_mutex_unlock(&world->lock);
+    while (device_now(&world->base) < end_ns && !atomic_load(&stream->stop))
+        continue;
+    pthread_mutex_lock(&world->lock);
+}
+
+static void perform(struct entry *entry, int64_t start_ns)
+{
+    if (entry->injected) {
+        char text[OP_TEXT];
+        stream_fail(entry->stream, entry->injected,
+                    "rank %d, stream %s: injected failure of operation %lld, %s",
+                    entry->stream->device->base.rank, entry->stream->base.name,
+                    (long long)entry->number, device_op_text(&entry->op, text));
+        return;
+    }
+    entry->phase = PHASE_RUNNING;
+    switch (entry->op.kind) {
+    case DEVICE_OP_SPIN:
+    case DEVICE_OP_RECORD: break;
+    case DEVICE_OP_WAIT: await_event(entry); break;
+    case DEVICE_OP_COLLECTIVE: comm_perform_collective(entry); break;
+    case DEVICE_OP_GROUP: comm_perform_group(entry); break;
+    default: perform_alone(entry); break;
+    }
+    entry->phase = PHASE_RUNNING;
+    if (entry->op.time_ns > 0)
+        stretch(entry, start_ns + entry->op.time_ns);
+}
+
+/* Admit, perform and stamp one entry of a stream that has not failed. */
+static void run(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    if (entry->op.turn.enters)
+        await_turn(entry, entry->op.turn.start);
+    admit(entry);
+    if (stream_failed(stream))
+        return;
+    stream->device->slots_free -= entry->op.sm;
+    int64_t start_ns = device_now(&stream->world->base);
+    if (entry->stamp) {
+        entry->stamp->start_ns = start_ns;
+        entry->stamp->started = true;
+    }
+    if (!device_op_comm(&entry->op)) /* those have started when their peers can see it */
+        entry_started(entry);
+    perform(entry, start_ns);
+    if (entry->op.turn.leaves)
+        await_turn(entry, entry->op.turn.finish);
+    stream->device->slots_free += entry->op.sm;
+    if (entry->op.sm > 0)
+        pthread_cond_broadcast(&stream->device->slots);
+    if (entry->stamp && !stream_failed(stream)) {
+        entry->stamp->end_ns = device_now(&stream->world->base);
+        entry->stamp->valid = true;
+    }
+}
+
+void entry_free(struct entry *entry)
+{
+    if (!entry)
+        return;
+    free(entry->parts);
+    free(entry->copies);
+    free(entry);
+}
+
+/* Take the head out of the FIFO: finished, or dropped because the stream has failed. */
+static void finish(struct host_stream *stream)
+{
+    struct entry *entry = stream->head;
+    struct host_comm *comm = (struct host_comm *)device_op_comm(&entry->op);
+    stream->head = entry->next;
+    if (!stream->head)
+        stream->tail = NULL;
+    if (!stream_failed(stream))
+        stream->finished++;
+    if (comm)
+        comm_retire(comm, !stream_failed(stream));
+    pthread_cond_broadcast(&stream->changed);
+    if (entry->op.turn.leaves && !stream_failed(stream))
+        gate_leave(entry->op.turn.gate, entry->op.turn.finish);
+    entry_free(entry);
+}
+
+static void name_thread(const struct host_stream *stream)
+{
+    char name[16]; /* what the kernel keeps */
+    snprintf(name, sizeof name, "r%d.%s", stream->device->base.rank, stream->base.name);
+    pthread_setname_np(pthread_self(), name);
+    nvtx_name_thread(name); /* a stream is a thread here */
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
+}
+
+static void *serve(void *arg)
+{
+    struct host_stream *stream = arg;
+    name_thread(stream);
+    pthread_mutex_lock(&stream->world->lock);
+    for (;;) {
+        while (!stream->head && !stream->closing)
+            world_wait(stream->world, &stream->work);
+        if (!stream->head)
+            break;
+        if (!stream_failed(stream))
+            run(stream->head);
+        finish(stream);
+    }
+    pthread_mutex_unlock(&stream->world->lock);
+    return NULL;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static enum status start_thread(struct host_stream *stream, struct diag *diag)
+{
+    sigset_t all, before;
+    sigfillset(&all); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&stream->thread, NULL, serve, stream);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return diag_error(diag, STATUS_SYSTEM, "cannot start a thread for stream %s: %s",
+                          stream->base.name, strerror(failed));
+    return STATUS_OK;
+}
+
+enum status host_stream_open(struct device *device, const char *name, struct device_stream **out,
+                             struct diag *diag)
+{
+    struct host_device *owner = (struct host_device *)device;
+    struct host_stream *stream = calloc(1, sizeof *stream);
+    char *copy = strdup(name);
+    enum status status = STATUS_SYSTEM;
+    if (!stream || !copy) {
+        diag_no_memory(diag);
+        goto fail_memory;
+    }
+    stream->base = (struct device_stream){.device = device, .name = copy};
+    stream->device = owner;
+    stream->world = owner->world;
+    status = world_init_condition(owner->world, &stream->work, diag);
+    if (status)
+        goto fail_memory;
+    status = world_init_condition(owner->world, &stream->changed, diag);
+    if (status)
+        goto fail_work;
+    status = start_thread(stream, diag);
+    if (status)
+        goto fail_changed;
+
+    pthread_mutex_lock(&owner->world->lock);
+    stream->next = owner->streams;
+    owner->streams = stream;
+    if (owner->world->aborted)
+        stream_fail(stream, owner->world->failure.status, "%s", owner->world->failure.text);
+    pthread_mutex_unlock(&owner->world->lock);
+    *out = &stream->base;
+    return STATUS_OK;
+
+fail_changed:
+    pthread_cond_destroy(&stream->changed);
+fail_work:
+    pthread_cond_destroy(&stream->work);
+fail_memory:
+    free(copy);
+    free(stream);
+    return status;
+}
+
+void host_stream_close(struct device_stream *base)
+{
+    struct host_stream *stream = (struct host_stream *)base;
+    pthread_mutex_lock(&stream->world->lock);
+    stream->closing = true;
+    pthread_cond_broadcast(&stream->work);
+    pthread_mutex_unlock(&stream->world->lock);
+    pthread_join(stream->thread, NULL);
+}
+
+void host_stream_free(struct host_stream *stream)
+{
+    pthread_cond_destroy(&stream->changed);
+    pthread_cond_destroy(&stream->work);
+    free(stream->base.name);
+    free(stream->last_words);
+    free(stream);
+}
+
+/* ---- push ------------------------------------------------------------------------------------ */
+
+/* The caller's parts may be gone when the group starts. */
+static bool copy_parts(struct entry *entry)
+{
+    struct device_group *group = &entry->op.group;
+    if (group->count == 0)
+        return true;
+    entry->copies = calloc(group->count, sizeof *entry->copies);
+    entry->parts = calloc(group->count, sizeof *entry->parts);
+    if (!entry->copies || !entry->parts)
+        return false;
+    memcpy(entry->copies, group->parts, group->count * sizeof *entry->copies);
+    group->parts = entry->copies;
+    return true;
+}
+
+struct entry *entry_new(struct host_stream *stream, const struct device_op *op, struct stamp *stamp)
+{
+    struct entry *entry = calloc(1, sizeof *entry);
+    if (!entry)
+        return NULL;
+    entry->stream = stream;
+    entry->op = *op;
+    entry->stamp = stamp;
+    entry->number = -1;
+    if (op->kind == DEVICE_OP_GROUP && !copy_parts(entry)) {
+        entry_free(entry);
+        return NULL;
+    }
+    return entry;
+}
+
+/* Wait for room in the launch queue. */
+static enum status await_room(struct host_stream *stream, struct diag *diag)
+{
+    uint64_t limit = (uint64_t)stream->world->base.config.launch_queue;
+    while (limit > 0 && stream->pushed - stream->finished >= limit && !stream_failed(stream))
+        world_wait(stream->world, &stream->changed);
+    return stream_failed(stream) ? stream_report(stream, diag) : STATUS_OK;
+}
+
+static void append(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    bool numbered = entry->number >= 0; /* by a graph, and its stamp as well */
+    if (!numbered)
+        entry->number = stream->device->pushes++;
+    entry->injected = injection_take(&stream->device->injections, entry->number);
+    if (entry->stamp && !numbered)
+        entry->stamp->number = entry->number;
+    if (stream->tail)
+        stream->tail->next = entry;
+    else
+        stream->head = entry;
+    stream->tail = entry;
+    stream->pushed++;
+    pthread_cond_signal(&stream->work);
+}
+
+/* What the host decides at the time of the call: turns, snapshots, what an event means. */
+static enum status issue(struct entry *entry, struct diag *diag)
+{
+    struct host_stream *stream = entry->stream;
+    enum status status = STATUS_OK;
+    if (device_op_comm(&entry->op))
+        status = comm_issue(entry, diag);
+    if (status)
+        return status;
+    if (entry->op.kind == DEVICE_OP_WAIT)
+        entry->awaited = ((struct host_event *)entry->op.event)->last;
+    append(entry);
+    if (entry->op.kind == DEVICE_OP_RECORD)
+        ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed};
+    return STATUS_OK;
+}
+
+enum status entry_push(struct entry *entry, struct diag *diag)
+{
+    struct host_stream *stream = entry->stream;
+    enum status status = await_room(stream, diag);
+    if (!status)
+        return issue(entry, diag);
+    if (entry->op.kind == DEVICE_OP_RECORD) /* then the event stands for work that never finishes */
+        ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
+    return status;
+}
+
+static bool blocks_host(const struct device_op *op)
+{
+    return op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
+           (op->copy.from.buffer->memory == MEMORY_PAGEABLE ||
+            op->copy.to.buffer->memory == MEMORY_PAGEABLE);
+}
+
+enum status host_push(struct device_stream *base, const struct device_op *op, struct stamp *stamp,
+                      struct diag *diag)
+{
+    struct host_stream *stream = (struct host_stream *)base;
+    if (base->capture)
+        return host_graph_keep(stream, op, stamp, diag);
+    struct entry *entry = entry_new(stream, op, stamp);
+    if (!entry)
+        return diag_no_memory(diag);
+    pthread_mutex_lock(&stream->world->lock);
+    enum status status = entry_push(entry, diag);
+    if (status)
+        entry_free(entry);
+    else if (blocks_host(op))
+        status = host_await((struct place){stream, stream->pushed}, DEVICE_FOREVER, diag);
+    pthread_mutex_unlock(&stream->world->lock);
+    return status;
+}
+
+/* ---- waiting, and saying for what ------------------------------------------------------------ */
+
+enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag)
+{
+    struct host_stream *stream = place.stream;
+    if (!stream)
+        return STATUS_OK;
+    while (stream->finished < place.count) {
+        if (stream_failed(stream))
+            return stream_report(stream, diag);
+        if (world_wait_until(stream->world, &stream->changed, deadline_ns))
+            continue;
+        if (stream->finished >= place.count || stream_failed(stream))
+            continue;
+        char text[WAIT_TEXT] = "";
+        stream_explain(stream, text);
+        return diag_error(diag, STATUS_LIMIT, "time limit: %s", text);
+    }
+    return STATUS_OK;
+}
+
+bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT])
+{
+    const struct entry *entry = stream->head;
+    char name[OP_TEXT], head[WAIT_TEXT / 2], what[WAIT_TEXT / 2];
+    if (!entry || stream_failed(stream))
+        return false;
+    snprintf(head, sizeof head, "rank %d, stream %s: %s", stream->device->base.rank,
+             stream->base.name, device_op_text(&entry->op, name));
+    const struct device_comm *comm = device_op_comm(&entry->op);
+    switch (entry->phase) {
+    case PHASE_QUEUED: snprintf(what, sizeof what, "is about to start"); break;
+    case PHASE_TURN:
+        snprintf(what, sizeof what, "waits for the previous operation of communicator %s",
+                 comm ? comm->name : "?");
+        break;
+    case PHASE_SLOTS:
+        snprintf(what, sizeof what, "waits for %d residency slots, %d are free", entry->op.sm,
+                 stream->device->slots_free);
+        break;
+    case PHASE_EVENT:
+        snprintf(what, sizeof what,
+                 "waits for operation %llu of stream %s, which has finished %llu",
+                 (unsigned long long)entry->awaited.count, entry->awaited.stream->base.name,
+                 (unsigned long long)entry->awaited.stream->finished);
+        break;
+    case PHASE_PEERS: comm_explain(entry, what, sizeof what); break;
+    case PHASE_RUNNING: snprintf(what, sizeof what, "is running"); break;
+    }
+    snprintf(out, WAIT_TEXT, "%s %s", head, what);
+    return true;
+}

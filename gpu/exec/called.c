@@ -1,0 +1,121 @@
+/*
+ * called.c - a function of the user in place of a task's work.
+ *
+ * What a function does on the device nobody but its author knows. Where the run is recorded it works
+ * between two marks on the task's stream, each with a stamp:
+ *
+ *     thread   | function ------------------------------- |
+ *     stream   waits |      | since | what it pushes | stamp | the task's event
+ *
+ * `since` is pushed right before the function's first push, so that what the host computed until then is
+ * no device time; `stamp` after its last. In the log this is one entry in place of the plan's device
+ * work, which starts when `since` has passed and ends when `stamp` has: the machine takes it for the
+ * plan's. A function that pushes nothing takes no device time. While it works its thread logs nothing
+ * else: what the plan's own work does (swpipe_work) is part of it.
+ *
+ * The CPU work that the plan gives such a task is part of the function; its step is taken at the start.
+ * Where the plan has nothing else for the task (work: host), it lasts as long as the function.
+ */
+#include "run.h"
+
+static bool is_device_work(enum op_kind kind)
+{
+    return kind == OP_LAUNCH || kind == OP_COPY || kind == OP_COLLECTIVE || kind == OP_GROUP;
+}
+
+/* The last operation of the task of either kind; NULL: there is none. */
+static const struct op *find(const struct program *p, const struct body *body, bool device)
+{
+    const struct op *found = NULL;
+    for (int i = 0; i < body->count; i++) {
+        const struct op *op = &p->ops[body->first + i];
+        if (op->task >= 0 && (device ? is_device_work(op->kind) : op->kind == OP_HOST))
+            found = op;
+    }
+    return found;
+}
+
+static bool push_mark_stamped(struct run_thread *self, struct stamp *stamp, struct diag *diag)
+{
+    struct run *run = self->run;
+    struct run_stream *stream = &run->streams[self->call.op->stream];
+    return run_check(run, device_record(stream->handle, stream->mark, stamp, diag), diag);
+}
+
+bool called_pushes(struct run_thread *self)
+{
+    struct call *call = &self->call;
+    struct diag diag;
+    if (!call->entry || call->marked)
+        return true;
+    call->marked = true;
+    diag_init(&diag);
+    bool done = push_mark_stamped(self, &call->entry->since, &diag);
+    diag_fini(&diag);
+    return done;
+}
+
+/* The function has returned: the second mark, and the entry is complete. */
+static bool end_device_part(struct run_thread *self)
+{
+    struct call *call = &self->call;
+    struct diag diag;
+    diag_init(&diag);
+    bool done =
+        push_enter(self, call->op, &diag) && push_mark_stamped(self, &call->entry->stamp, &diag);
+    if (done) {
+        call->entry->at_ns = call->entry->end_ns = run_now(self->run);
+        log_commit(call->log);
+    }
+    done = push_leave(self, call->op, done, &diag);
+    diag_fini(&diag);
+    return done;
+}
+
+static bool call(struct run_thread *self, int task, int64_t iteration)
+{
+    const struct run_functions *functions = self->run->config.functions;
+    return functions->call(functions->arg, self, task, iteration);
+}
+
+static bool call_host_part(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    int64_t begin_ns = run_now(run);
+    struct log *log = self->log;
+    self->log = NULL;
+    bool done = call(self, op->task, iteration);
+    self->log = log;
+    return done &&
+           run_note(self, LOG_OP, (int)(op - run->program->ops), iteration, begin_ns, run_now(run));
+}
+
+static bool call_device_part(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    int64_t now_ns = run_now(run);
+    struct log_entry *entry =
+        run_log(self, LOG_CALL, (int)(op - run->program->ops), iteration, now_ns, now_ns);
+    if (!entry)
+        return false;
+    self->call = (struct call){.op = op, .log = self->log, .entry = entry};
+    self->log = NULL;
+    bool done = call(self, op->task, iteration) && end_device_part(self);
+    self->log = self->call.log;
+    self->call = (struct call){0};
+    return done;
+}
+
+bool called_run(struct run_thread *self, int task, int64_t iteration, const struct body *body)
+{
+    const struct program *p = self->run->program;
+    const struct op *host = find(p, body, false), *device = find(p, body, true);
+    if (!self->log)
+        return call(self, task, iteration);
+    if (!device)
+        return call_host_part(self, host, iteration);
+    int64_t now_ns = run_now(self->run);
+    if (host && !run_note(self, LOG_OP, (int)(host - p->ops), iteration, now_ns, now_ns))
+        return false;
+    return call_device_part(self, device, iteration);
+}

@@ -1,0 +1,350 @@
+/*
+ * drive.c - the driver thread of a rank: it does what the policy decides.
+ *
+ * Under the lock a decision and all it changes are one step: the policy hands instances to the
+ * workers' queues, iterations get their context, slots are armed. Waiting for an iteration to be over
+ * is done between decisions, on the device's events, without the lock. A steady period may be submitted by
+ * the driver itself, as one launch of a graph (gpu/exec/graph.h).
+ */
+#include "graph.h"
+#include "run.h"
+
+#include <string.h>
+
+void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
+{
+    const struct program *p = run->program;
+    int instance = (rank * p->tasks + task) * p->slots + (int)(iteration % p->slots);
+    run->flags[instance] = false;
+    run->recorded[instance] = false;
+}
+
+static void admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
+{
+    const struct program *p = run->program;
+    *run_iteration(run, rank, iteration) =
+        (struct in_flight){.admitted_ns = now_ns, .submit_left = p->tasks, .record_left = p->tasks};
+    for (int task = 0; task < p->tasks; task++)
+        if (p->plan->pipeline.slot_reset == SLOT_RESET_ADMIT)
+            drive_arm_slot(run, rank, task, iteration);
+}
+
+/* ---- waiting for an iteration ---------------------------------------------------------------- */
+
+/* How far an iteration must be: submitted; its last task finished; submitted and everything finished. */
+enum goal { GOAL_SUBMITTED, GOAL_LAST_TASK, GOAL_DEVICE };
+
+static bool host_side_done(const struct in_flight *state, enum goal goal)
+{
+    switch (goal) {
+    case GOAL_SUBMITTED: return state->submit_left == 0;
+    case GOAL_LAST_TASK: return state->last_recorded;
+    case GOAL_DEVICE: break;
+    }
+    return state->submit_left == 0 && state->record_left == 0;
+}
+
+/* Later than its caller can bear: everything stops. */
+static bool late(struct run_thread *self, int64_t iteration)
+{
+    run_fail(self->run, STATUS_LIMIT, "iteration %lld of rank %d did not finish in time",
+             (long long)iteration, self->rank);
+    return false;
+}
+
+static bool sync_tasks(struct run_thread *self, int64_t iteration, int first, int last,
+                       int64_t deadline_ns)
+{
+    struct run *run = self->run;
+    struct diag diag;
+    bool done = true;
+    diag_init(&diag);
+    for (int task = first; task <= last && done; task++) {
+        struct device_event *event = push_done_event(run, self->rank, task, iteration);
+        enum status status = device_event_sync(event, deadline_ns, &diag);
+        done = status == STATUS_LIMIT ? late(self, iteration) : run_check(run, status, &diag);
+    }
+    diag_fini(&diag);
+    return done;
+}
+
+/* Block until it is; false when the run stopped. */
+static bool await_iteration(struct run_thread *self, int64_t iteration, enum goal goal,
+                            int64_t deadline_ns)
+{
+    struct run *run = self->run;
+    struct in_flight *state = run_iteration(run, self->rank, iteration);
+    bool in_time = true;
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && in_time && !host_side_done(state, goal))
+        in_time = run_block_until(self, state, deadline_ns);
+    in_time = in_time || host_side_done(state, goal);
+    pthread_mutex_unlock(&run->lock);
+    if (run_stopped(run))
+        return false;
+    if (!in_time)
+        return late(self, iteration);
+    int last = run->program->last_task;
+    switch (goal) {
+    case GOAL_SUBMITTED: return true;
+    case GOAL_LAST_TASK: return sync_tasks(self, iteration, last, last, deadline_ns);
+    case GOAL_DEVICE: break;
+    }
+    return sync_tasks(self, iteration, 0, run->program->tasks - 1, deadline_ns);
+}
+
+static enum goal retire_goal(const struct run *run)
+{
+    switch (run->program->plan->pipeline.retire) {
+    case RETIRE_SUBMIT: return GOAL_SUBMITTED;
+    case RETIRE_LAST_TASK: return GOAL_LAST_TASK;
+    case RETIRE_DEVICE: break;
+    }
+    return GOAL_DEVICE;
+}
+
+/* ---- the two steps of a driver --------------------------------------------------------------- */
+
+/* The next iteration takes the place in the window of one that must be over; `*room_for` is the last
+   one for which that is known. Where retiring waits for the device, that one was retired, and its events
+   may have been recorded again since. False when the run stopped. */
+static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_for)
+{
+    int window = self->run->program->window;
+    *room_for = admitted;
+    if (admitted < window || retire_goal(self->run) == GOAL_DEVICE)
+        return true;
+    return await_iteration(self, admitted - window, GOAL_DEVICE, DEVICE_FOREVER);
+}
+
+/* Can the next period be handed out now? One that is to be a graph waits for the workers first; then all has
+   to be looked at again. */
+static bool is_ready(struct run_thread *self)
+{
+    struct run *run = self->run;
+    return !graph_takes(run, self->rank, policy_admitted(run->policy, self->rank)) ||
+           graph_is_quiet(self);
+}
+
+static bool enqueue(struct run_thread *self)
+{
+    struct run *run = self->run;
+    int64_t before = policy_admitted(run->policy, self->rank), now_ns = run_now(run);
+    bool as_graph = graph_takes(run, self->rank, before);
+    graph_expect(run, self->rank, as_graph);
+    policy_enqueue(run->policy, self->rank);
+    for (int64_t i = before; i < policy_admitted(run->policy, self->rank); i++)
+        admit(run, self->rank, i, now_ns);
+    bool noted = run_note(self, LOG_ENQUEUE, -1, before, now_ns, now_ns);
+    run_end_step(self);
+    return noted && (!as_graph || graph_submit(self, before + run->program->min_stage));
+}
+
+static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
+{
+    struct run *run = self->run;
+    int64_t now_ns = run_now(run);
+    policy_retire(run->policy, self->rank);
+    run->ranks[self->rank].oldest = iteration + 1;
+    run_wake_rank(run, self->rank); /* a dependence on a retired iteration may be skipped now */
+    struct log_entry *entry = run_log(self, LOG_RETIRE, -1, iteration, begin_ns, now_ns);
+    if (entry) {
+        entry->stamp.start_ns = run_iteration(run, self->rank, iteration)->admitted_ns;
+        log_commit(self->log);
+    }
+    run_end_step(self);
+    return entry || !self->log;
+}
+
+/* ---- start to end ---------------------------------------------------------------------------- */
+
+/* One decision, entered and left with the lock held; false when the driver is through or the run
+   stopped. */
+static bool decide(struct run_thread *self, int64_t *room_for)
+{
+    struct run *run = self->run;
+    int64_t iteration = 0, begin_ns = run_now(run);
+    bool goes_on = true;
+    switch (policy_next(run->policy, self->rank, &iteration)) {
+    case POLICY_ENQUEUE: {
+        int64_t admitted = policy_admitted(run->policy, self->rank);
+        if (run->draining) {
+            run_block(self, &run->draining);
+            return true;
+        }
+        if (*room_for == admitted)
+            return !is_ready(self) || enqueue(self);
+        pthread_mutex_unlock(&run->lock);
+        goes_on = make_room(self, admitted, room_for);
+        break;
+    }
+    case POLICY_RETIRE:
+        pthread_mutex_unlock(&run->lock);
+        atomic_store(&self->at, iteration);
+        goes_on = await_iteration(self, iteration, retire_goal(run), DEVICE_FOREVER);
+        if (goes_on)
+            atomic_store(&self->at, -1);
+        pthread_mutex_lock(&run->lock);
+        return goes_on && !run_stopped(run) && retire(self, iteration, begin_ns);
+    case POLICY_FETCH: /* the number of iterations is always known here */
+    case POLICY_END: return false;
+    }
+    pthread_mutex_lock(&run->lock);
+    return goes_on;
+}
+
+/* Its turn, in a run that is forced into an order; entered and left with the lock held. Until the step
+   has been taken this returns at once. */
+static void await_turn(struct run_thread *self)
+{
+    if (!self->run->config.gate)
+        return;
+    pthread_mutex_unlock(&self->run->lock);
+    run_begin_step(self);
+    pthread_mutex_lock(&self->run->lock);
+}
+
+void drive_run(struct run_thread *self)
+{
+    struct run *run = self->run;
+    struct run_rank *rank = &run->ranks[self->rank];
+    int64_t room_for = -1;
+    pthread_mutex_lock(&run->lock);
+    await_turn(self);
+    while (!run_stopped(run) && decide(self, &room_for)) {
+        if (run->journal) {
+            pthread_mutex_unlock(&run->lock);
+            journal_throttle(run->journal);
+            pthread_mutex_lock(&run->lock);
+        }
+        await_turn(self);
+    }
+    rank->driver_done = true;
+    run_wake_rank(run, self->rank);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* ---- driven by the caller -------------------------------------------------------------------- */
+
+enum policy_next drive_next(struct run_thread *self, int64_t *iteration)
+{
+    pthread_mutex_lock(&self->run->lock);
+    enum policy_next next = policy_next(self->run->policy, self->rank, iteration);
+    pthread_mutex_unlock(&self->run->lock);
+    return next;
+}
+
+int64_t drive_admitted(struct run_thread *self)
+{
+    pthread_mutex_lock(&self->run->lock);
+    int64_t admitted = policy_admitted(self->run->policy, self->rank);
+    pthread_mutex_unlock(&self->run->lock);
+    return admitted;
+}
+
+bool drive_make_room(struct run_thread *self, int64_t admitted)
+{
+    int64_t room_for;
+    return !run_stopped(self->run) && make_room(self, admitted, &room_for);
+}
+
+bool drive_enqueue(struct run_thread *self)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && !is_ready(self))
+        continue;
+    bool done = !run_stopped(run) && enqueue(self);
+    pthread_mutex_unlock(&run->lock);
+    return done;
+}
+
+bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns)
+{
+    struct run *run = self->run;
+    int64_t begin_ns = run_now(run);
+    if (!await_iteration(self, iteration, retire_goal(run), deadline_ns))
+        return false;
+    pthread_mutex_lock(&run->lock);
+    bool done = !run_stopped(run) && retire(self, iteration, begin_ns);
+    pthread_mutex_unlock(&run->lock);
+    return done;
+}
+
+void drive_end_data(struct run_thread *self)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    int64_t end = policy_admitted(run->policy, self->rank);
+    run->ranks[self->rank].end = end;
+    policy_end_data(run->policy, self->rank, end);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void drive_leave(struct run_thread *self)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    run->ranks[self->rank].driver_done = true;
+    run_wake_rank(run, self->rank);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* ---- an early end ---------------------------------------------------------------------------- */
+
+/* End after this iteration. With the lock held. */
+static void end_after(struct run *run, int64_t end)
+{
+    for (int rank = 0; rank < run->program->ranks; rank++)
+        if (end < run->ranks[rank].end) {
+            run->ranks[rank].end = end;
+            policy_end_data(run->policy, rank, end);
+        }
+    run->draining = false;
+    for (int rank = run_first_rank(run); rank < run_last_rank(run); rank++)
+        run_wake_rank(run, rank);
+}
+
+/* What this process has admitted goes to the board; the most that anybody has, -1: not all have said. */
+static int64_t agree_on_end(struct run *run, int64_t admitted)
+{
+    struct board *board = rendezvous_board(run->config.rendezvous);
+    int size = rendezvous_size(run->config.rendezvous);
+    int64_t most = 0;
+    atomic_store(&board->members[rendezvous_rank(run->config.rendezvous)].wanted, admitted + 1);
+    for (int rank = 0; rank < size; rank++) {
+        int64_t wanted = atomic_load(&board->members[rank].wanted);
+        if (wanted == 0)
+            return -1;
+        most = wanted - 1 > most ? wanted - 1 : most;
+    }
+    return most;
+}
+
+/* With the lock held by nobody. Ranks that have admitted less catch up: their peers may be in
+   collectives that need them. */
+bool drive_drain(struct run *run)
+{
+    int64_t end = 0;
+    pthread_mutex_lock(&run->lock);
+    run->draining = true;
+    for (int rank = run_first_rank(run); rank < run_last_rank(run); rank++)
+        if (policy_admitted(run->policy, rank) > end)
+            end = policy_admitted(run->policy, rank);
+    if (run->config.rendezvous)
+        end = agree_on_end(run, end);
+    if (end >= 0)
+        end_after(run, end);
+    pthread_mutex_unlock(&run->lock);
+    return end >= 0;
+}
+
+void drive_done(struct run *run)
+{
+    if (!run->config.rendezvous)
+        return;
+    struct board *board = rendezvous_board(run->config.rendezvous);
+    atomic_store(&board->members[rendezvous_rank(run->config.rendezvous)].beat_ns, 0);
+    if (run->policy)
+        (void)agree_on_end(run, policy_admitted(run->policy, run_first_rank(run)));
+}

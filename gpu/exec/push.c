@@ -1,0 +1,238 @@
+/*
+ * push.c - an operation goes to its stream.
+ *
+ * One operation of the program may be several of the device: what makes data checkable goes before
+ * the work, events for retirement and for the launch queue after it. A stream's gate keeps them
+ * together. The stamp, and with it the number that orders pushes in the replay, is that of the
+ * operation proper.
+ *
+ * Of a period that is given to the device as a graph every push is logged and counted as any other, but the
+ * device has it already.
+ */
+#include "graph.h"
+#include "run.h"
+
+/* One push under way. */
+struct push {
+    struct run_thread *self;
+    struct run_stream *stream;
+    const struct op *op;
+    int64_t iteration, begin_ns;
+    struct log_entry *entry; /* NULL: not recorded */
+    struct stamp *stamp;
+    struct diag diag;
+};
+
+/* Wait for room in the launch queue: for what was pushed `cap` operations ago. */
+static bool await_room(struct run *run, int index, struct diag *diag)
+{
+    struct run_stream *stream = &run->streams[index];
+    if (!stream->room)
+        return true;
+    int cap = run->program->streams[index].cap;
+    struct device_event *before = stream->room[stream->items % cap];
+    return run_check(run, device_event_sync(before, DEVICE_FOREVER, diag), diag);
+}
+
+bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->streams[op->stream].gate);
+    if (run_stopped(run) || !await_room(run, op->stream, diag))
+        return false;
+    atomic_fetch_add(&run->ranks[self->rank].pushes, 1);
+    return true;
+}
+
+/* Enter the gate of the stream and get a record. Ended with push_end in any case. */
+static bool push_begin(struct push *push, struct run_thread *self, const struct op *op,
+                       int64_t iteration)
+{
+    struct run *run = self->run;
+    *push = (struct push){.self = self,
+                          .stream = &run->streams[op->stream],
+                          .op = op,
+                          .iteration = iteration,
+                          .begin_ns = run_now(run)};
+    diag_init(&push->diag);
+    if (!push_enter(self, op, &push->diag))
+        return false;
+    push->entry = run_log(self, LOG_OP, (int)(op - run->program->ops), iteration, push->begin_ns,
+                          push->begin_ns);
+    push->stamp = push->entry ? &push->entry->stamp : NULL;
+    return push->entry || !self->log;
+}
+
+static bool mark_room(struct run *run, int index, struct diag *diag)
+{
+    struct run_stream *stream = &run->streams[index];
+    int64_t items = stream->items++;
+    if (!stream->room)
+        return true;
+    int cap = run->program->streams[index].cap;
+    enum status status = device_record(stream->handle, stream->room[items % cap], NULL, diag);
+    return run_check(run, status, diag);
+}
+
+bool push_leave(struct run_thread *self, const struct op *op, bool done, struct diag *diag)
+{
+    struct run *run = self->run;
+    done = done && mark_room(run, op->stream, diag);
+    pthread_mutex_unlock(&run->streams[op->stream].gate);
+    return done;
+}
+
+/* Leave the gate; `done`: the operation proper is in the stream. */
+static bool push_end(struct push *push, bool done)
+{
+    if (done && push->entry) {
+        push->entry->at_ns = push->entry->end_ns = run_now(push->self->run);
+        log_commit(push->self->log);
+    }
+    done = push_leave(push->self, push->op, done, &push->diag);
+    diag_fini(&push->diag);
+    return done;
+}
+
+/* Does a graph bring this push? Then it has got its number. */
+static bool is_in_graph(struct push *push)
+{
+    struct run *run = push->self->run;
+    if (!graph_replays(run, push->self->rank))
+        return false;
+    graph_count(run, push->self->rank, push->stamp);
+    return true;
+}
+
+static bool push_op(struct push *push, const struct device_op *op)
+{
+    if (is_in_graph(push))
+        return true;
+    enum status status = device_push(push->stream->handle, op, push->stamp, &push->diag);
+    return run_check(push->self->run, status, &push->diag);
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+struct device_turn push_turn(const struct run *run, const struct op *op)
+{
+    const struct program *p = run->program;
+    int stream = program_stream_agent(p, op->stream);
+    bool collective = op->kind == OP_COLLECTIVE; /* which its communicator completes */
+    return (struct device_turn){.gate = run->config.gate,
+                                .start = stream,
+                                .finish = collective ? program_comm_agent(p, op->comm) : stream,
+                                .enters = true,
+                                .leaves = true};
+}
+
+bool push_work(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    struct push push;
+    bool done = push_begin(&push, self, op, iteration);
+    if (done && is_in_graph(&push))
+        work_refresh(run, op, iteration);
+    else if (done)
+        done = run_check(run, work_push(run, op, iteration, push.stamp, &push.diag), &push.diag);
+    return push_end(&push, done);
+}
+
+static void run_callback(void *arg)
+{
+    const struct run_op *callback = arg;
+    callback_run(callback->thread, callback->body, 0);
+}
+
+/* Only host programs have callbacks, and they execute each operation once. */
+bool push_callback(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    struct run_op *callback = &run->ops[op - run->program->ops];
+    struct push push;
+    callback->thread = &run->threads[op->callback];
+    callback->body = op->object;
+    bool done = push_begin(&push, self, op, iteration) &&
+                push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
+                                                   .label = run->program->names.items[op->name],
+                                                   .time_ns = run->config.timed ? op->time_ns : 0,
+                                                   .turn = push_turn(run, op),
+                                                   .callback = {run_callback, callback}});
+    return push_end(&push, done);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration)
+{
+    const struct program *p = run->program;
+    int family = rank * p->tasks + task;
+    if (run->done)
+        return run->done[family * p->window + (int)(iteration % p->window)];
+    return run->events[family * p->slots + (int)(iteration % p->slots)];
+}
+
+/* Count the task as recorded, for the driver. */
+static void count_record(struct run *run, int rank, const struct op *op, int64_t iteration)
+{
+    struct in_flight *state = run_iteration(run, rank, iteration);
+    pthread_mutex_lock(&run->lock);
+    state->record_left--;
+    state->last_recorded = state->last_recorded || op->task == run->program->last_task;
+    run_wake(run, state);
+    pthread_mutex_unlock(&run->lock);
+}
+
+bool push_record(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    int instance = run_instance(run, op, iteration);
+    bool of_task = run->program->tasks && op->task >= 0;
+    struct push push;
+    pthread_mutex_lock(&run->lock);
+    run->recorded[instance] = true; /* before it is true: who looks now finds the event as it was */
+    pthread_mutex_unlock(&run->lock);
+    bool done = push_begin(&push, self, op, iteration) &&
+                push_op(&push, &(struct device_op){.kind = DEVICE_OP_RECORD,
+                                                   .event = run->events[instance]});
+    if (done && of_task && run->done)
+        done = run_check(run,
+                         device_record(push.stream->handle,
+                                       push_done_event(run, self->rank, op->task, iteration), NULL,
+                                       &push.diag),
+                         &push.diag);
+    done = push_end(&push, done);
+    if (done && of_task)
+        count_record(run, self->rank, op, iteration);
+    return done;
+}
+
+/* An armed slot means "never recorded", whatever its event was used for before. */
+static struct device_event *event_to_wait_for(struct run_thread *self, const struct op *op,
+                                              int64_t iteration)
+{
+    struct run *run = self->run;
+    int instance = run_instance(run, op, iteration);
+    pthread_mutex_lock(&run->lock);
+    bool recorded = run->program->tasks == 0 || run->recorded[instance];
+    pthread_mutex_unlock(&run->lock);
+    return recorded ? run->events[instance] : run->ranks[self->rank].never;
+}
+
+bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct push push;
+    struct device_event *event = event_to_wait_for(self, op, iteration);
+    bool done = push_begin(&push, self, op, iteration) &&
+                push_op(&push, &(struct device_op){.kind = DEVICE_OP_WAIT, .event = event});
+    return push_end(&push, done);
+}
+
+bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct push push;
+    bool done =
+        push_begin(&push, self, op, iteration) &&
+        push_op(&push, &(struct device_op){.kind = DEVICE_OP_RECORD, .event = push.stream->mark});
+    return push_end(&push, done);
+}

@@ -1,0 +1,438 @@
+/* ranks.c - see ranks.h. */
+#include "ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/device/device_impl.h"
+#include "net/far_clock.h"
+#include "gpu/record/journal.h"
+#include "spread.h"
+#include "variant.h"
+
+/* REPORT_END */
+struct rank_end {
+    int32_t status, has_result;
+    int32_t finished, interrupted, hung, bereft, complete, matches_serial;
+    int64_t planned, duration_ns;
+    struct runtime_graphs graph;
+};
+
+/* ---- a process with a rank ------------------------------------------------------------------- */
+
+static bool send_text(struct rendezvous *rendezvous, enum report_kind kind, int number,
+                      const char *text)
+{
+    size_t bytes = strlen(text) + 1, most = RENDEZVOUS_MAX_BYTES - sizeof(struct report_head);
+    return rank_report_send(rendezvous, kind, number, text, bytes < most ? bytes : most);
+}
+
+static bool send_blocked(struct rendezvous *rendezvous, const struct runtime_blocked *blocked)
+{
+    size_t agent = strlen(blocked->agent) + 1, waits = strlen(blocked->waits_for) + 1;
+    char *text = malloc(agent + waits);
+    if (!text)
+        return false;
+    memcpy(text, blocked->agent, agent);
+    memcpy(text + agent, blocked->waits_for, waits);
+    bool sent = rank_report_send(rendezvous, REPORT_BLOCKED, blocked->rank, text, agent + waits);
+    free(text);
+    return sent;
+}
+
+bool ranks_report(struct rendezvous *rendezvous, enum status status,
+                  const struct runtime_result *result, const struct diag *diag)
+{
+    struct rank_end end = {.status = (int32_t)status, .has_result = result != NULL};
+    bool sent = true;
+    for (size_t i = 0; i < diag->count; i++)
+        sent = send_text(rendezvous, REPORT_MESSAGE, (int)diag->messages[i].severity,
+                         diag->messages[i].text) &&
+               sent;
+    for (size_t i = 0; result && i < result->blocked_count; i++)
+        sent = send_blocked(rendezvous, &result->blocked[i]) && sent;
+    if (result) {
+        end.finished = result->finished;
+        end.interrupted = result->interrupted;
+        end.hung = result->hung;
+        end.bereft = result->bereft;
+        end.complete = result->local.complete;
+        end.planned = result->local.end;
+        end.matches_serial = (int32_t)result->matches_serial;
+        end.duration_ns = result->duration_ns;
+        end.graph = result->graph;
+    }
+    return rank_report_send(rendezvous, REPORT_END, 0, &end, sizeof end) && sent;
+}
+
+/* ---- the collector --------------------------------------------------------------------------- */
+
+struct blocked_node {
+    struct blocked_node *next;
+    struct runtime_blocked blocked;
+};
+
+struct collector {
+    struct runtime_options options;
+    struct hub *hub;
+    struct variant variant;
+    struct program *program;
+    struct journal *journal; /* NULL: nothing has begun */
+    struct arena arena;      /* becomes that of the result */
+    const char *device;
+    struct rank_end *ends; /* [ranks] */
+    bool *ended;
+    struct diag messages; /* what the ranks said */
+    struct blocked_node *blocked, **blocked_end;
+    size_t blocked_count;
+    int64_t pass_ns; /* when the journal was last made durable */
+};
+
+static void collector_free(struct collector *collector)
+{
+    journal_close(collector->journal);
+    program_close(collector->program);
+    variant_fini(&collector->variant);
+    diag_fini(&collector->messages);
+    free(collector->ends);
+    free(collector->ended);
+    free(collector);
+}
+
+void collector_drop(struct collector *collector)
+{
+    arena_fini(&collector->arena);
+    collector_free(collector);
+}
+
+enum status collector_open(const struct plan *plan, const struct runtime_options *options,
+                           struct hub *hub, struct collector **out, struct diag *diag)
+{
+    struct collector *collector = calloc(1, sizeof *collector);
+    if (!collector)
+        return diag_no_memory(diag);
+    collector->options = *options;
+    collector->hub = hub;
+    collector->blocked_end = &collector->blocked;
+    arena_init(&collector->arena, 0);
+    diag_init(&collector->messages);
+    collector->messages.limit = 1000;
+    struct diag unheard; /* what there is to note, the ranks note */
+    diag_init(&unheard);
+    enum status status =
+        runtime_build(plan, options, &collector->variant, &collector->program, &unheard);
+    if (status)
+        diag_error(diag, status, "%s", unheard.count ? unheard.messages[0].text : "no program");
+    diag_fini(&unheard);
+    if (!status)
+        status = spread_check(collector->program, diag);
+    size_t ranks = collector->program ? (size_t)collector->program->ranks : 1;
+    collector->ends = calloc(ranks, sizeof *collector->ends);
+    collector->ended = calloc(ranks, sizeof *collector->ended);
+    if (!status && (!collector->ends || !collector->ended))
+        status = diag_no_memory(diag);
+    if (status) {
+        collector_drop(collector);
+        return status;
+    }
+    *out = collector;
+    return STATUS_OK;
+}
+
+/* ---- taking reports -------------------------------------------------------------------------- */
+
+/* The same text from several ranks is said once. */
+static void keep_message(struct collector *collector, enum severity severity, const char *text)
+{
+    struct diag *messages = &collector->messages;
+    for (size_t i = 0; i < messages->count; i++)
+        if (strcmp(messages->messages[i].text, text) == 0)
+            return;
+    if (severity == SEVERITY_ERROR)
+        diag_error(messages, STATUS_VIOLATED, "%s", text);
+    else if (severity == SEVERITY_WARNING)
+        diag_warn(messages, "%s", text);
+    else
+        diag_note(messages, "%s", text);
+}
+
+static enum status keep_blocked(struct collector *collector, int rank, const char *agent,
+                                const char *waits_for, struct diag *diag)
+{
+    struct blocked_node *node = ARENA_ARRAY(&collector->arena, 1, struct blocked_node);
+    if (!node)
+        return diag_no_memory(diag);
+    *node = (struct blocked_node){.blocked = {rank, arena_strdup(&collector->arena, agent),
+                                              arena_strdup(&collector->arena, waits_for)}};
+    if (!node->blocked.agent || !node->blocked.waits_for)
+        return diag_no_memory(diag);
+    *collector->blocked_end = node;
+    collector->blocked_end = &node->next;
+    collector->blocked_count++;
+    return STATUS_OK;
+}
+
+/* Clocks of several machines follow each other, but not to the nanosecond. */
+static int64_t apart_ns(const struct collector *collector)
+{
+    const struct board *board = hub_board(collector->hub);
+    for (int rank = 0; rank < collector->program->ranks; rank++)
+        if (atomic_load(&board->members[rank].far))
+            return FAR_CLOCK_APART_NS;
+    return 0;
+}
+
+static enum status begin(struct collector *collector, const char *device, struct diag *diag)
+{
+    collector->device = arena_strdup(&collector->arena, device);
+    if (!collector->device)
+        return diag_no_memory(diag);
+    return collector->journal
+               ? STATUS_OK
+               : journal_open_collecting(collector->program, &collector->options, collector->device,
+                                         atomic_load(&hub_board(collector->hub)->start_ns),
+                                         apart_ns(collector), &collector->journal, diag);
+}
+
+/* `text` ends with 0, and the one behind it, too. */
+static enum status take(struct collector *collector, const struct report *report,
+                        const struct report_head *head, const char *text, struct diag *diag)
+{
+    size_t bytes = report->bytes - sizeof *head;
+    switch ((enum report_kind)head->kind) {
+    case REPORT_BEGIN: return begin(collector, text, diag);
+    case REPORT_LOG:
+        if (collector->journal)
+            journal_take(collector->journal, text, bytes);
+        break;
+    case REPORT_MESSAGE: keep_message(collector, (enum severity)head->number, text); break;
+    case REPORT_BLOCKED:
+        if (strlen(text) + 1 == bytes || head->number < 0 ||
+            head->number >= collector->program->ranks)
+            break; /* cut off */
+        return keep_blocked(collector, head->number, text, text + strlen(text) + 1, diag);
+    case REPORT_END:
+        if (bytes == sizeof *collector->ends && report->from < collector->program->ranks) {
+            memcpy(&collector->ends[report->from], text, bytes);
+            collector->ended[report->from] = true;
+        }
+        break;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_report(struct collector *collector, const struct report *report,
+                               struct diag *diag)
+{
+    struct report_head head;
+    if (report->bytes < sizeof head)
+        return STATUS_OK;
+    memcpy(&head, report->data, sizeof head);
+    const char *text = report->data + sizeof head;
+    bool is_text = head.kind != REPORT_LOG && head.kind != REPORT_END;
+    if (is_text && (report->bytes == sizeof head || report->data[report->bytes - 1] != '\0'))
+        return STATUS_OK; /* cut off: too long to be said */
+    return take(collector, report, &head, text, diag);
+}
+
+enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag)
+{
+    const struct board *board = hub_board(collector->hub);
+    enum status status = STATUS_OK;
+    struct report *report = hub_receive(collector->hub, timeout_ns);
+    while (report && !status) {
+        status = take_report(collector, report, diag);
+        free(report);
+        report = status ? NULL : hub_receive(collector->hub, 0);
+    }
+    int64_t now_ns = device_clock_ns() - board->base_ns;
+    if (!status && collector->journal &&
+        now_ns - collector->pass_ns > JOURNAL_PASS_MS * INT64_C(1000000)) {
+        journal_pass(collector->journal, now_ns);
+        collector->pass_ns = now_ns;
+        status = journal_status(collector->journal, diag);
+    }
+    return status;
+}
+
+int64_t collector_patience_ns(const struct collector *collector)
+{
+    const struct program *p = collector->program;
+    int64_t limit_ns = collector->options.timeout_ns, longest_ns = 0;
+    for (size_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].time_ns > longest_ns)
+            longest_ns = p->ops[i].time_ns;
+    return (limit_ns ? limit_ns : RUNTIME_TIMEOUT_NS) + longest_ns;
+}
+
+bool collector_has_end(const struct collector *collector, int rank)
+{
+    return collector->ended[rank];
+}
+
+int collector_ends(const struct collector *collector, bool *good)
+{
+    int ends = 0;
+    *good = true;
+    for (int rank = 0; rank < collector->program->ranks; rank++) {
+        ends += collector->ended[rank];
+        *good = *good && (!collector->ended[rank] || collector->ends[rank].status == STATUS_OK);
+    }
+    return ends;
+}
+
+/* ---- the result ------------------------------------------------------------------------------ */
+
+/* What all ranks together did. */
+struct summary {
+    enum status status;
+    bool all; /* everybody reported an end with a result */
+    bool finished, interrupted, hung, bereft, complete;
+    enum answer matches;
+    int64_t duration_ns;
+    struct runtime_graphs graph;
+};
+
+static enum status worse(enum status a, enum status b)
+{
+    return a == STATUS_OK || (a == STATUS_VIOLATED && b != STATUS_OK) ? b : a;
+}
+
+static void add_graphs(struct runtime_graphs *sum, const struct runtime_graphs *more)
+{
+    sum->graphs += more->graphs;
+    sum->launches += more->launches;
+    sum->periods += more->periods;
+}
+
+static struct summary sum_up(const struct collector *collector)
+{
+    bool missing = false;
+    struct summary all = {.all = true, .finished = true, .complete = true, .matches = ANSWER_YES};
+    for (int rank = 0; rank < collector->program->ranks; rank++) {
+        const struct rank_end *end = &collector->ends[rank];
+        bool here = collector->ended[rank] && end->has_result;
+        enum answer matches = here ? (enum answer)end->matches_serial : ANSWER_UNKNOWN;
+        all.all = all.all && here;
+        all.finished = all.finished && here && end->finished;
+        all.complete = all.complete && here && end->complete;
+        all.interrupted = all.interrupted || (here && end->interrupted);
+        all.hung = all.hung || (here && end->hung);
+        all.bereft = all.bereft || (here && end->bereft);
+        missing = missing || !collector->ended[rank];
+        if (matches == ANSWER_NO || all.matches == ANSWER_NO)
+            all.matches = ANSWER_NO;
+        else if (matches == ANSWER_UNKNOWN)
+            all.matches = ANSWER_UNKNOWN;
+        all.status =
+            worse(all.status, collector->ended[rank] ? (enum status)end->status : STATUS_VIOLATED);
+        if (here && end->duration_ns > all.duration_ns)
+            all.duration_ns = end->duration_ns;
+        if (here)
+            add_graphs(&all.graph, &end->graph);
+    }
+    if (!all.finished)
+        all.matches = ANSWER_UNKNOWN;
+    all.hung = all.hung && !all.bereft;
+    all.bereft = all.bereft || (missing && !all.hung);
+    return all;
+}
+
+/* That a rank was aborted because of what another one has said already is not said again. */
+static bool follows(const struct diag *messages, const char *text)
+{
+    static const char aborted[] = "aborted: ";
+    const char *why = text + strlen(aborted);
+    if (strncmp(text, aborted, strlen(aborted)) != 0)
+        return false;
+    for (size_t i = 0; i < messages->count; i++)
+        if (messages->messages[i].text != text && strstr(messages->messages[i].text, why))
+            return true;
+    return false;
+}
+
+/* Errors first, then what explains them. */
+static void pass_messages(const struct collector *collector, struct diag *diag)
+{
+    for (int notes = 0; notes < 2; notes++)
+        for (size_t i = 0; i < collector->messages.count; i++) {
+            const struct diag_message *message = &collector->messages.messages[i];
+            if ((message->severity != SEVERITY_ERROR) != notes ||
+                follows(&collector->messages, message->text))
+                continue;
+            if (message->severity == SEVERITY_ERROR)
+                diag_error(diag, STATUS_VIOLATED, "%s", message->text);
+            else if (message->severity == SEVERITY_WARNING)
+                diag_warn(diag, "%s", message->text);
+            else
+                diag_note(diag, "%s", message->text);
+        }
+}
+
+/* Where the machine did not say who is blocked, the ranks have. */
+static enum status list_blocked(const struct collector *collector, struct runtime_result *result,
+                                struct diag *diag)
+{
+    if (result->blocked_count > 0 || collector->blocked_count == 0)
+        return STATUS_OK;
+    result->blocked = ARENA_ARRAY(&result->arena, collector->blocked_count, struct runtime_blocked);
+    if (!result->blocked)
+        return diag_no_memory(diag);
+    for (const struct blocked_node *at = collector->blocked; at; at = at->next)
+        result->blocked[result->blocked_count++] = at->blocked;
+    return STATUS_OK;
+}
+
+static enum status judge_run(struct collector *collector, const struct summary *all,
+                             struct runtime_result *result, struct diag *diag)
+{
+    int ranks = collector->program->ranks;
+    int64_t *ends = calloc((size_t)ranks, sizeof *ends);
+    if (!ends)
+        return diag_no_memory(diag);
+    for (int rank = 0; rank < ranks; rank++)
+        ends[rank] = collector->ends[rank].planned;
+    const struct journal_end how = {.complete = all->complete,
+                                    .torn = !all->all || all->bereft,
+                                    .interrupted = all->interrupted,
+                                    .ends = ends,
+                                    .duration_ns = all->duration_ns};
+    if (how.torn && collector->options.replay)
+        diag_note(diag, "not replayed through the machine: part of the log is missing");
+    enum status status = journal_end(collector->journal, &how, result, diag);
+    free(ends);
+    return status;
+}
+
+enum status collector_end(struct collector *collector, struct runtime_result *out,
+                          struct diag *diag)
+{
+    struct summary all = sum_up(collector);
+    struct runtime_result result = {.arena = collector->arena,
+                                    .device = collector->device,
+                                    .run = -1,
+                                    .finished = all.finished,
+                                    .interrupted = all.interrupted,
+                                    .hung = all.hung,
+                                    .bereft = all.bereft,
+                                    .matches_serial = all.matches,
+                                    .duration_ns = all.duration_ns,
+                                    .graph = all.graph};
+    enum status status = all.status, judged = STATUS_OK;
+    pass_messages(collector, diag);
+    if (collector->journal)
+        judged = judge_run(collector, &all, &result, diag);
+    else if (status == STATUS_OK || status == STATUS_VIOLATED)
+        result.device = "nothing: it did not begin";
+    if (!judged || judged == STATUS_VIOLATED) {
+        enum status listed = list_blocked(collector, &result, diag);
+        judged = listed ? listed : judged;
+    }
+    status = worse(status, judged);
+    if (status == STATUS_OK || status == STATUS_VIOLATED)
+        *out = result;
+    else
+        runtime_result_fini(&result);
+    collector_free(collector);
+    return status;
+}

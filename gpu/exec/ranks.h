@@ -1,0 +1,48 @@
+/*
+ * ranks.h - a run whose ranks are processes: what each of them reports, and the one result made of it.
+ *
+ *     rank 0: runtime_run --- log, notes, end ---.
+ *     rank 1: runtime_run -----------------------+--> hub --> collector: one journal, one replay,
+ *     rank 2: runtime_run -----------------------'            one store, one result
+ *
+ * Every process runs the same plan with the same options; options->rendezvous says which rank it is. The
+ * collector builds the same program, takes everybody's log as if all were threads of its own, and at the
+ * end replays it. Results are compared with a serial run by each process for its own rank.
+ *
+ * When a process dies, part of its log is missing: then nothing is replayed, `legal` stays unknown, a
+ * note says so, and who waited for whom is what the others said.
+ */
+#ifndef SWSIM_RANKS_H
+#define SWSIM_RANKS_H
+
+#include "net/rendezvous.h"
+#include "gpu/record/rank_report.h"
+#include "runtime.h"
+
+/* ---- a process with a rank ------------------------------------------------------------------- */
+
+/* All that runtime_run gave: its status, its result (NULL: there is none), what is in `diag`. */
+bool ranks_report(struct rendezvous *rendezvous, enum status status,
+                  const struct runtime_result *result, const struct diag *diag);
+
+/* ---- who started them ------------------------------------------------------------------------ */
+
+struct collector;
+
+/* `hub` and `plan` are borrowed. */
+enum status collector_open(const struct plan *plan, const struct runtime_options *options,
+                           struct hub *hub, struct collector **out, struct diag *diag);
+/* Take what was reported, waiting up to timeout_ns for it. STATUS_OK, or why it cannot be kept. */
+enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag);
+/* Has this rank reported its end; have some; was it a good one for all that have? */
+/* How long nothing may move: the time limit, and the longest operation of the plan. */
+int64_t collector_patience_ns(const struct collector *collector);
+bool collector_has_end(const struct collector *collector, int rank);
+int collector_ends(const struct collector *collector, bool *good);
+/* What became of it; like runtime_run. Frees the collector in any case. */
+enum status collector_end(struct collector *collector, struct runtime_result *out,
+                          struct diag *diag);
+/* Without a result. */
+void collector_drop(struct collector *collector);
+
+#endif

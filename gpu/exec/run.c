@@ -1,0 +1,595 @@
+/*
+ * run.c - see run.h: everything a run is made of is opened before its first thread starts and closed
+ * after its last one ended, so nothing here needs care about who else looks at it.
+ */
+#include "graph.h"
+#include "run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpu/device/nvtx.h"
+
+enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
+
+/* ---- waiting and waking ---------------------------------------------------------------------- */
+
+static void relax(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Look out for somebody who wakes this thread; with the lock held, but for the time of it. */
+static bool is_woken_soon(struct run_thread *self)
+{
+    struct run *run = self->run;
+    unsigned before = atomic_load_explicit(&self->woken, memory_order_relaxed);
+    if (run->spin_ns <= 0)
+        return false;
+    pthread_mutex_unlock(&run->lock);
+    int64_t end_ns = run_now(run) + run->spin_ns;
+    while (atomic_load_explicit(&self->woken, memory_order_relaxed) == before &&
+           !run_stopped(run) && run_now(run) < end_ns)
+        relax();
+    pthread_mutex_lock(&run->lock);
+    return atomic_load_explicit(&self->woken, memory_order_relaxed) != before || run_stopped(run);
+}
+
+/* With the lock held. */
+static void wake_thread(struct run_thread *thread)
+{
+    atomic_fetch_add_explicit(&thread->woken, 1, memory_order_relaxed);
+    pthread_cond_signal(&thread->wake);
+}
+
+void run_block(struct run_thread *self, const void *object)
+{
+    self->awaits = object;
+    if (!is_woken_soon(self))
+        pthread_cond_wait(&self->wake, &self->run->lock);
+    self->awaits = NULL;
+}
+
+bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns)
+{
+    if (deadline_ns == DEVICE_FOREVER) {
+        run_block(self, object);
+        return true;
+    }
+    int64_t left_ns = deadline_ns - run_now(self->run);
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    left_ns = left_ns > 0 ? left_ns + until.tv_nsec : until.tv_nsec;
+    until.tv_sec += left_ns / 1000000000;
+    until.tv_nsec = left_ns % 1000000000;
+    self->awaits = object;
+    bool woken = is_woken_soon(self) ||
+                 pthread_cond_timedwait(&self->wake, &self->run->lock, &until) != ETIMEDOUT;
+    self->awaits = NULL;
+    return woken;
+}
+
+void run_wake(struct run *run, const void *object)
+{
+    for (int t = 0; t < run->program->thread_count; t++)
+        if (run->threads[t].awaits == object)
+            wake_thread(&run->threads[t]);
+}
+
+void run_wake_rank(struct run *run, int rank)
+{
+    for (int t = 0; t < run->program->thread_count; t++)
+        if (run->threads[t].awaits && run->threads[t].rank == rank)
+            wake_thread(&run->threads[t]);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* The first to end the run says why; false for all others. */
+static bool begin_end(struct run *run, enum status failure, const char *text)
+{
+    pthread_mutex_lock(&run->lock);
+    bool first = !run->ending;
+    run->ending = true;
+    if (first && failure) {
+        run->failure = failure;
+        snprintf(run->failure_text, sizeof run->failure_text, "%s", text);
+    }
+    pthread_mutex_unlock(&run->lock);
+    return first;
+}
+
+/* The device first: no callback may come to a regular end because it was woken. */
+static void stop_everybody(struct run *run, const char *why)
+{
+    device_world_abort(run->world, why);
+    pthread_mutex_lock(&run->lock);
+    atomic_store(&run->stopped, true);
+    gate_release(run->config.gate);
+    for (int t = 0; t < run->program->thread_count; t++)
+        pthread_cond_signal(&run->threads[t].wake);
+    pthread_cond_broadcast(&run->watch);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void run_fail(struct run *run, enum status status, const char *format, ...)
+{
+    char text[sizeof run->failure_text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (begin_end(run, status, text))
+        stop_everybody(run, text);
+}
+
+void run_stop(struct run *run, const char *why)
+{
+    if (begin_end(run, STATUS_OK, why))
+        stop_everybody(run, why);
+}
+
+static const char *first_error(const struct diag *diag)
+{
+    for (size_t i = 0; i < diag->count; i++)
+        if (diag->messages[i].severity == SEVERITY_ERROR)
+            return diag->messages[i].text;
+    return diag->out_of_memory ? "out of memory" : "the device failed";
+}
+
+bool run_check(struct run *run, enum status status, struct diag *diag)
+{
+    struct diag cause;
+    if (status == STATUS_OK)
+        return true;
+    if (run_stopped(run))
+        return false;
+    diag_init(&cause);
+    enum status caused = device_world_status(run->world, &cause);
+    run_fail(run, caused ? caused : status, "%s", first_error(caused ? &cause : diag));
+    diag_fini(&cause);
+    return false;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+bool run_spend(struct run *run, int64_t ns)
+{
+    int64_t end_ns = run_now(run) + ns, left_ns = ns;
+    while (left_ns > 0 && !run_stopped(run)) {
+        int64_t nap_ns = left_ns - SPIN_TAIL_NS;
+        if (nap_ns > SPIN_TAIL_NS) {
+            nap_ns = nap_ns < SLICE_NS ? nap_ns : SLICE_NS;
+            nanosleep(&(struct timespec){.tv_nsec = (long)nap_ns}, NULL); /* early is no matter */
+        }
+        left_ns = end_ns - run_now(run);
+    }
+    return !run_stopped(run);
+}
+
+/* ---- logging --------------------------------------------------------------------------------- */
+
+struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+                          int64_t begin_ns, int64_t at_ns)
+{
+    atomic_fetch_add_explicit(&self->run->steps, 1, memory_order_relaxed);
+    struct log_entry *entry = self->log ? log_next(self->log) : NULL;
+    if (entry)
+        *entry = (struct log_entry){.kind = kind,
+                                    .op = op,
+                                    .iteration = iteration,
+                                    .begin_ns = begin_ns,
+                                    .at_ns = at_ns,
+                                    .end_ns = at_ns,
+                                    .stamp = {.number = -1},
+                                    .since = {.number = -1}};
+    return entry;
+}
+
+bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+              int64_t begin_ns, int64_t at_ns)
+{
+    if (run_log(self, kind, op, iteration, begin_ns, at_ns))
+        log_commit(self->log);
+    else if (self->log)
+        return false;
+    return true;
+}
+
+/* ---- what a run is made of ------------------------------------------------------------------- */
+
+static void *array(size_t count, size_t size)
+{
+    return calloc(count ? count : 1, size);
+}
+
+static bool allocate(struct run *run)
+{
+    const struct program *p = run->program;
+    size_t slots = (size_t)p->slots, window = (size_t)p->window, ranks = (size_t)p->ranks;
+    run->ranks = array(ranks, sizeof *run->ranks);
+    run->streams = array((size_t)p->stream_count, sizeof *run->streams);
+    run->threads = array((size_t)p->thread_count, sizeof *run->threads);
+    run->events = array((size_t)p->event_families * slots, sizeof(struct device_event *));
+    run->comms = array((size_t)p->member_count, sizeof(struct device_comm *));
+    run->in_flight = array(ranks * window, sizeof *run->in_flight);
+    run->flags = array((size_t)p->flag_families * slots, sizeof *run->flags);
+    run->recorded = array((size_t)p->event_families * slots, sizeof *run->recorded);
+    run->holders = array((size_t)p->lock_count, sizeof *run->holders);
+    run->queued = array((size_t)p->queue_count, sizeof *run->queued);
+    run->loaded = array(ranks * (size_t)p->kernel_count, sizeof *run->loaded);
+    for (int i = 0; run->holders && i < p->lock_count; i++)
+        run->holders[i] = -1;
+    return run->ranks && run->streams && run->threads && run->events && run->comms &&
+           run->in_flight && run->flags && run->recorded && run->holders && run->queued &&
+           run->loaded;
+}
+
+static enum status open_locks(struct run *run, struct diag *diag)
+{
+    pthread_condattr_t clock;
+    if (pthread_condattr_init(&clock))
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a condition");
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    int failed = pthread_mutex_init(&run->lock, NULL);
+    failed = failed ? failed : pthread_cond_init(&run->watch, &clock);
+    for (int t = 0; t < run->program->thread_count && !failed; t++)
+        failed = pthread_cond_init(&run->threads[t].wake, &clock);
+    for (int s = 0; s < run->program->stream_count && !failed; s++)
+        failed = pthread_mutex_init(&run->streams[s].gate, NULL);
+    pthread_condattr_destroy(&clock);
+    if (failed)
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+    return STATUS_OK;
+}
+
+static enum status open_ranks(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    struct device_config config = {.kind = run->config.device,
+                                   .ranks = p->ranks,
+                                   .first_rank = run_first_rank(run),
+                                   .local_ranks = run_last_rank(run) - run_first_rank(run),
+                                   .sm_slots = p->plan->machine.sm_slots,
+                                   .rendezvous = run->config.rendezvous};
+    const bool borrowed = run->config.world;
+    if (config.rendezvous) { /* what the last run left there; nobody looks before all are here */
+        struct board_member *me =
+            &rendezvous_board(config.rendezvous)->members[rendezvous_rank(config.rendezvous)];
+        atomic_store(&me->wanted, 0);
+        atomic_store(&me->beat_ns, 0);
+    }
+    run->world = run->config.world;
+    enum status status = borrowed ? STATUS_OK : device_world_open(&config, &run->world, diag);
+    for (int rank = 0; rank < p->ranks; rank++)
+        run->ranks[rank].end = p->tasks ? p->ends[rank] : 0;
+    for (int rank = run_first_rank(run); rank < run_last_rank(run) && !status; rank++) {
+        struct run_rank *state = &run->ranks[rank];
+        if (borrowed)
+            state->device = run->config.devices[rank];
+        else
+            status = device_open(run->world, rank, &state->device, diag);
+        if (!status)
+            status = device_event_open(state->device, &state->never, diag);
+    }
+    return status;
+}
+
+/* A launch queue is a ring of events: a push into place k waits for what was there before. The device
+   itself is not limited, because one operation of the program may be several of the device. */
+static enum status open_room(struct run *run, struct run_stream *stream, struct device *device,
+                             int cap, struct diag *diag)
+{
+    const struct plan *plan = run->program->plan;
+    bool limited = plan->machine.launch_queue > 0 ||
+                   (run->program->tasks && plan->pipeline.retire != RETIRE_DEVICE);
+    if (!limited)
+        return STATUS_OK;
+    stream->room = array((size_t)cap, sizeof(struct device_event *));
+    if (!stream->room)
+        return diag_no_memory(diag);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < cap && !status; i++)
+        status = device_event_open(device, &stream->room[i], diag);
+    return status;
+}
+
+static enum status open_streams(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    enum status status = STATUS_OK;
+    for (int s = 0; s < p->stream_count && !status; s++) {
+        if (!run_has(run, p->streams[s].rank))
+            continue;
+        struct device *device = run->ranks[p->streams[s].rank].device;
+        struct run_stream *stream = &run->streams[s];
+        status = device_stream_open(device, p->streams[s].name, &stream->handle, diag);
+        if (!status)
+            status = device_event_open(device, &stream->mark, diag);
+        if (!status)
+            status = open_room(run, stream, device, p->streams[s].cap, diag);
+    }
+    return status;
+}
+
+/* The rank a family of events belongs to. */
+static int family_rank(const struct program *p, int family)
+{
+    int per_rank = p->event_families / p->ranks;
+    return per_rank ? family / per_rank : 0;
+}
+
+/* An event of an iteration must be there until the iteration is over, or be taken down apart. */
+static enum status open_done_events(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    bool safe = p->plan->pipeline.retire == RETIRE_DEVICE && p->slots >= p->depth;
+    size_t count = (size_t)(p->ranks * p->tasks) * (size_t)p->window;
+    if (p->tasks == 0 || safe)
+        return STATUS_OK;
+    run->done = array(count, sizeof(struct device_event *));
+    if (!run->done)
+        return diag_no_memory(diag);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        int rank = (int)(i / ((size_t)p->tasks * (size_t)p->window));
+        if (run_has(run, rank))
+            status = device_event_open(run->ranks[rank].device, &run->done[i], diag);
+    }
+    return status;
+}
+
+static enum status open_events(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    enum status status = STATUS_OK;
+    for (int e = 0; e < p->event_families * p->slots && !status; e++) {
+        int rank = family_rank(p, e / p->slots);
+        if (run_has(run, rank))
+            status = device_event_open(run->ranks[rank].device, &run->events[e], diag);
+    }
+    return status ? status : open_done_events(run, diag);
+}
+
+static enum status open_comms(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    enum status status = STATUS_OK;
+    for (int c = 0; c < p->comm_count; c++)
+        for (int m = 0; m < p->comms[c].count && !status; m++)
+            if (run_has(run, p->comms[c].members[m]))
+                status = device_comm_open(run->ranks[p->comms[c].members[m]].device,
+                                          p->comms[c].name, p->comms[c].members, p->comms[c].count,
+                                          &run->comms[p->comms[c].first_member + m], diag);
+    return status;
+}
+
+static enum status open_threads(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    for (int t = 0; t < p->thread_count; t++) {
+        struct run_thread *thread = &run->threads[t];
+        thread->run = run;
+        thread->index = t;
+        thread->rank = p->threads[t].rank;
+        atomic_store(&thread->at, -1);
+        if (p->threads[t].kind != THREAD_WORKER)
+            continue;
+        thread->queue_cap = p->threads[t].queue_cap;
+        thread->queue = array((size_t)thread->queue_cap, sizeof *thread->queue);
+        if (!thread->queue)
+            return diag_no_memory(diag);
+    }
+    return STATUS_OK;
+}
+
+void run_give(struct run *run, int thread, const struct instance *instance)
+{
+    struct run_thread *worker = &run->threads[thread];
+    assert(worker->queue_count < worker->queue_cap);
+    int place = (worker->queue_first + worker->queue_count++) % worker->queue_cap;
+    worker->queue[place] = *instance;
+    run_wake(run, worker->queue);
+}
+
+/* The policy's instances go to the workers' queues; called with the lock held. */
+static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t ticket)
+{
+    struct run *run = arg;
+    struct instance instance = {task, iteration, ticket};
+    int rank = run->threads[thread].rank;
+    run->ranks[rank].handed_out++;
+    if (!graph_keeps(run, rank, thread, &instance))
+        run_give(run, thread, &instance);
+}
+
+static enum status open_all(struct run *run, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (!allocate(run))
+        status = diag_no_memory(diag);
+    if (!status)
+        status = open_threads(run, diag);
+    if (!status)
+        status = open_locks(run, diag);
+    if (!status)
+        status = open_ranks(run, diag);
+    if (!status)
+        status = open_streams(run, diag);
+    if (!status)
+        status = open_events(run, diag);
+    if (!status)
+        status = open_comms(run, diag);
+    if (!status)
+        status = graph_open(run, diag);
+    if (!status)
+        status = data_open(run, diag);
+    if (!status && run->program->tasks) {
+        run->policy = policy_open(run->program, hand_out, run);
+        if (!run->policy)
+            status = diag_no_memory(diag);
+    }
+    return status;
+}
+
+/* A thread that looks out takes a core from nobody, or does not. */
+static int64_t spin_time(const struct run *run)
+{
+    const struct program *p = run->program;
+    int streams = run->config.device == DEVICE_KIND_HOST ? p->stream_count : 0;
+    int threads =
+        (p->thread_count + streams) / p->ranks * (run_last_rank(run) - run_first_rank(run));
+    int64_t wanted_ns = run->config.spin_ns;
+    if (wanted_ns)
+        return wanted_ns > 0 ? wanted_ns : 0;
+    return sysconf(_SC_NPROCESSORS_ONLN) > threads ? RUN_SPIN_NS : 0;
+}
+
+enum status run_open(struct run *run, const struct program *program,
+                     const struct run_config *config, struct diag *diag)
+{
+    *run = (struct run){.program = program, .config = *config};
+    run->watched = nvtx_open();
+    run->spin_ns = spin_time(run);
+    enum status status = open_all(run, diag);
+    if (run->watched)
+        nvtx_end();
+    return status;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static void *thread_main(void *arg)
+{
+    struct run_thread *self = arg;
+    struct run *run = self->run;
+    const struct thread_desc *desc = &run->program->threads[self->index];
+    char name[16]; /* what the kernel keeps */
+    snprintf(name, sizeof name, "r%d:%s", self->rank, desc->name);
+    pthread_setname_np(pthread_self(), name);
+    if (run->watched)
+        nvtx_name_thread(name);
+    switch (desc->kind) {
+    case THREAD_DRIVER: drive_run(self); break;
+    case THREAD_WORKER: worker_run(self); break;
+    case THREAD_HOST: host_thread_run(self); break;
+    case THREAD_CALLBACK: break; /* the device's threads run these */
+    }
+    pthread_mutex_lock(&run->lock);
+    run->alive--;
+    pthread_cond_broadcast(&run->watch);
+    pthread_mutex_unlock(&run->lock);
+    return NULL;
+}
+
+enum status run_start_threads(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    sigset_t all, before;
+    int failed = 0;
+    sigfillset(&all); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int t = 0; t < p->thread_count && !failed; t++) {
+        enum thread_kind kind = p->threads[t].kind;
+        if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run->config.driven) ||
+            !run_has(run, p->threads[t].rank))
+            continue;
+        pthread_mutex_lock(&run->lock);
+        failed = pthread_create(&run->threads[t].id, NULL, thread_main, &run->threads[t]);
+        run->threads[t].started = !failed;
+        run->alive += !failed;
+        pthread_mutex_unlock(&run->lock);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        return STATUS_OK;
+    run_stop(run, "a thread could not be started");
+    return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
+}
+
+void run_join(struct run *run)
+{
+    for (int t = 0; t < run->program->thread_count; t++) {
+        if (run->threads[t].started)
+            pthread_join(run->threads[t].id, NULL);
+        run->threads[t].started = false;
+    }
+}
+
+/* ---- close ----------------------------------------------------------------------------------- */
+
+static void close_events(struct device_event **events, size_t count)
+{
+    for (size_t i = 0; events && i < count; i++)
+        if (events[i])
+            device_event_close(events[i]);
+    free(events);
+}
+
+static void close_streams(struct run *run)
+{
+    const struct program *p = run->program;
+    for (int s = 0; run->streams && s < p->stream_count; s++) {
+        struct run_stream *stream = &run->streams[s];
+        close_events(stream->room, (size_t)p->streams[s].cap);
+        if (stream->mark)
+            device_event_close(stream->mark);
+    }
+    for (int s = 0; run->streams && s < p->stream_count; s++)
+        device_stream_close(run->streams[s].handle);
+}
+
+static void close_device(struct run *run)
+{
+    const struct program *p = run->program;
+    graph_close(run);
+    for (int m = 0; run->comms && m < p->member_count; m++)
+        device_comm_close(run->comms[m]);
+    close_events(run->events, (size_t)p->event_families * (size_t)p->slots);
+    close_events(run->done, (size_t)(p->ranks * p->tasks) * (size_t)p->window);
+    for (int rank = 0; run->ranks && rank < p->ranks; rank++)
+        if (run->ranks[rank].never)
+            device_event_close(run->ranks[rank].never);
+    close_streams(run);
+    data_close(run);
+    for (int rank = 0; run->ranks && rank < p->ranks && !run->config.world; rank++)
+        device_close(run->ranks[rank].device);
+    if (!run->config.world)
+        device_world_close(run->world);
+}
+
+void run_close(struct run *run)
+{
+    const struct program *p = run->program;
+    close_device(run);
+    policy_close(run->policy);
+    for (int t = 0; run->threads && t < p->thread_count; t++) {
+        pthread_cond_destroy(&run->threads[t].wake);
+        free(run->threads[t].queue);
+    }
+    for (int s = 0; run->streams && s < p->stream_count; s++)
+        pthread_mutex_destroy(&run->streams[s].gate);
+    pthread_cond_destroy(&run->watch);
+    pthread_mutex_destroy(&run->lock);
+    free(run->ranks);
+    free(run->streams);
+    free(run->threads);
+    free(run->comms);
+    free(run->in_flight);
+    free(run->flags);
+    free(run->recorded);
+    free(run->holders);
+    free(run->queued);
+    free(run->loaded);
+}

@@ -1,0 +1,414 @@
+/*
+ * run.h - a run at work: what its threads share; private to the runtime (gpu/exec/runtime.h).
+ *
+ *     drive.c     a driver thread a rank asks the policy and fills the workers' queues
+ *     worker.c    workers and host threads execute operations one by one
+ *     push.c      an operation goes to its stream: launch queues, events, callbacks
+ *     called.c    a function of the user in place of a task's work, between marks if it is recorded
+ *     data.c      the memory of a run
+ *     work.c      what operations do to it
+ *     graph.c     a steady period as one launch (gpu/exec/graph.h)
+ *     watch.c     the calling thread looks for the end, signals, failures and hangs
+ *
+ * Under the public library (gpu/lib/swpipe.h) there is neither a driver thread nor a watchdog: the caller
+ * takes the drivers' steps when it likes (`config.driven`), and waits have limits of their own.
+ *
+ * One lock (`lock`) protects everything the host side decides: flags, tickets, locks, queues, the
+ * policy. Sections under it are short: no device call, no sleep, no task runs there. So the host side's
+ * steps have one order, and their logged times, taken under the lock, tell it. A thread that must wait
+ * says for which object (`awaits`) and waits on a condition of its own; who changes an object wakes
+ * exactly those. Where there are more cores than threads it looks out for `spin_ns` before it sleeps: to
+ * be woken takes longer than most waits. Lock order: a stream's gate before the lock, never the other way round; the device
+ * has its own locks below both.
+ *
+ * Every step of the machine that a thread makes is between run_begin_step and run_end_step, which let a
+ * witness say whose turn it is (gate.h); the device does the same for its own steps.
+ *
+ * A run ends early in one way: run_fail or run_stop aborts the device's world, sets `stopped` and wakes
+ * everybody. Whoever finds `stopped` returns.
+ */
+#ifndef SWSIM_RUN_H
+#define SWSIM_RUN_H
+
+#include <pthread.h>
+
+#include "machine/policy.h"
+#include "gpu/device/gate.h"
+#include "gpu/record/journal.h"
+#include "net/rendezvous.h"
+#include "runtime.h"
+
+/* What is known of an iteration in flight on one rank. */
+struct in_flight {
+    int64_t admitted_ns;
+    int submit_left; /* tasks whose submission has not ended */
+    int record_left; /* tasks whose event has not been recorded */
+    bool last_recorded;
+};
+
+struct instance {
+    int task;
+    int64_t iteration, ticket;
+};
+
+/* A function of the user at work (called.c). */
+struct call {
+    const struct op *op; /* the device work it stands for; NULL: none, or nobody records it */
+    struct log *log;     /* of its thread, which logs nothing as long as it works; NULL: none */
+    struct log_entry *entry;
+    bool marked; /* it has begun to push */
+};
+
+/* A program thread. Callback threads have one of these too, but the device's threads run them. */
+struct run_thread {
+    struct run *run;
+    int index, rank;
+    pthread_t id;
+    bool started;
+    pthread_cond_t wake;
+    const void *awaits;     /* the object it is blocked on, NULL: none; under the lock */
+    atomic_uint woken;      /* so many times */
+    struct instance *queue; /* WORKER: a ring of queue_cap; under the lock */
+    int queue_cap, queue_first, queue_count;
+    struct instance current; /* WORKER */
+    struct log *log;         /* NULL: this run is not recorded */
+    struct call call;
+    _Atomic int64_t
+        at; /* where it is, for the watchdog: operation << 32 | iteration; -1: nowhere */
+};
+
+/* A program stream. */
+struct run_stream {
+    struct device_stream *handle;
+    pthread_mutex_t gate; /* the device operations of one program operation go in together */
+    struct device_event *
+        *room;     /* [program cap]: the last operation in each place; NULL: unlimited */
+    int64_t items; /* program operations pushed, under the gate */
+    struct device_event *mark; /* for operations that leave nothing else in the stream */
+    /* For operands and results that no buffer of the plan stands for. Operands are never written: what
+       an operation reads does not depend on what its stream did before. */
+    struct device_buffer *operands, *results;
+};
+
+struct run_rank {
+    struct device *device;
+    struct device_event *never;   /* not recorded, ever */
+    struct device_buffer *digest; /* DIGEST_FLOATS a task */
+    int64_t oldest;               /* not retired */
+    int64_t served;               /* tickets */
+    int64_t end;                  /* pipeline: iterations it will do; lowered by a stop */
+    bool driver_done;
+    int64_t handed_out;         /* instances that are not submitted yet */
+    struct rank_graphs *graphs; /* NULL: none (gpu/exec/graph.h) */
+    _Atomic int64_t pushes;     /* work given to streams, to see whether any came in between */
+};
+
+struct run_buffer {
+    struct device_buffer **instances; /* [count] */
+    int count;
+    size_t bytes;
+};
+
+/* What an operation that pushes needs beyond the program's description. */
+struct run_op {
+    struct work work;               /* in sizes the device can bear */
+    int64_t bytes;                  /* COPY, COLLECTIVE: that really move */
+    struct device_buffer **staging; /* COPY h2d, d2h: host memory, one an instance */
+    int staging_count;
+    struct run_thread *thread; /* CALLBACK: who executes its body */
+    int body;
+};
+
+/* Tasks that are functions of the user: called by the task's worker in place of the plan's own work,
+   after the dependences, with the turn and the locks the plan gives the task. */
+struct run_functions {
+    bool (*has)(void *arg, int task);
+    /* False: the run has stopped, or failed by run_fail. */
+    bool (*call)(void *arg, struct run_thread *self, int task, int64_t iteration);
+    /* For profilers: does it put kept results back instead? */
+    bool (*skips)(void *arg, int rank, int task);
+    /* Does it only give work to the device, the same for all iterations but for the plan's buffers? Then it
+       is not called where a graph has that work. NULL: none does. */
+    bool (*is_device_only)(void *arg, int task);
+    void *arg;
+};
+
+enum { RUN_SPIN_NS = 20000 };
+
+struct run_config {
+    enum device_kind device;
+    struct rendezvous
+        *rendezvous; /* of the processes that have a rank each; NULL: all ranks are here.
+                                      Of ranks that are not, nothing is opened and no thread runs */
+    bool serial;     /* one task after another: for profilers */
+    bool timed;      /* operations take their time; else only data moves */
+    bool digest;     /* tasks fold what they read into what they write */
+    int instances;   /* of iteration buffers; 0: as many iterations as can be in flight, data_open
+                      then says how many that are */
+    int64_t timeout_ns;
+    const atomic_int *stop;
+    struct device_world *world; /* borrowed together with its devices, one a rank; NULL: the run */
+    struct device *const *devices; /* opens its own */
+    bool driven;                   /* no driver threads: see drive_enqueue, drive_retire */
+    int64_t wait_ns; /* a task that waits longer for another one's CPU part, or for its
+                                       turn, fails the run; 0: no limit */
+    int64_t spin_ns; /* before it sleeps; 0: RUN_SPIN_NS where cores are plenty; -1: never */
+    const struct run_functions *functions; /* NULL: all tasks do the plan's work */
+    enum runtime_graph graph;              /* steady periods as graphs */
+    struct gate *gate;                     /* forces the steps into an order; NULL: nobody does */
+};
+
+struct run {
+    const struct program *program;
+    struct run_config config;
+    struct device_world *world;
+    struct run_rank *ranks;
+    struct run_stream *streams;
+    struct device_event **events; /* [event_families * slots] */
+    struct device_event *
+        *done; /* [rank * tasks + task][window]: records that are not re-armed before
+                                     their iteration is over; NULL: `events` are good enough */
+    struct device_comm **comms; /* [member_count] */
+    struct run_buffer *buffers; /* beside program->buffers */
+    struct run_op *ops;         /* beside program->ops */
+    int64_t *part_bytes;        /* beside program->parts */
+    struct journal *journal;    /* NULL: not recorded */
+    bool watched;               /* by a profiler (nvtx.h) */
+    int64_t spin_ns;
+
+    pthread_mutex_t lock;
+    pthread_cond_t watch; /* a thread ended, or the run stopped */
+    struct run_thread *threads;
+    int alive;
+    struct policy *policy;       /* pipeline form */
+    struct in_flight *in_flight; /* [rank][window] */
+    bool *flags;                 /* [flag_families * slots] */
+    bool *recorded;              /* [event_families * slots]: since the slot was armed */
+    int *holders;                /* locks: thread, -1 */
+    int *queued;                 /* queues between host threads */
+    bool *loaded;                /* [rank][kernel]: lazy loading */
+    bool draining;               /* drivers admit nothing: where to end is being agreed on */
+    bool ending;                 /* somebody stops the run */
+    enum status failure;         /* why, if it is one */
+    char failure_text[512];
+
+    atomic_bool stopped;
+    _Atomic int64_t steps; /* of threads, so far: progress */
+};
+
+/* ---- run.c: open, close, wait, wake, fail ---------------------------------------------------- */
+
+enum status run_open(struct run *run, const struct program *program,
+                     const struct run_config *config, struct diag *diag);
+/* After run_join. A run that was stopped has aborted its device. */
+void run_close(struct run *run);
+
+enum status run_start_threads(struct run *run, struct diag *diag);
+/* Wait for those that were started. */
+void run_join(struct run *run);
+
+/* Monotonic, since the world was opened. */
+static inline int64_t run_now(const struct run *run)
+{
+    return device_now(run->world);
+}
+
+/* The two ends of a step of this thread, in a run that is forced into an order. Begin without a lock. */
+static inline void run_begin_step(struct run_thread *self)
+{
+    gate_enter(self->run->config.gate, program_thread_agent(self->run->program, self->index));
+}
+static inline void run_end_step(struct run_thread *self)
+{
+    gate_leave(self->run->config.gate, program_thread_agent(self->run->program, self->index));
+}
+
+/* The ranks that are here: [first, last). */
+static inline int run_first_rank(const struct run *run)
+{
+    return run->config.rendezvous ? rendezvous_rank(run->config.rendezvous) : 0;
+}
+static inline int run_last_rank(const struct run *run)
+{
+    return run->config.rendezvous ? run_first_rank(run) + 1 : run->program->ranks;
+}
+static inline bool run_has(const struct run *run, int rank)
+{
+    return rank >= run_first_rank(run) && rank < run_last_rank(run);
+}
+
+static inline bool run_stopped(struct run *run)
+{
+    return atomic_load(&run->stopped);
+}
+
+/* Sleep until somebody wakes `object`, or the run stops. With the lock held. The second returns false
+   when the deadline has passed. */
+void run_block(struct run_thread *self, const void *object);
+bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns);
+void run_wake(struct run *run, const void *object);
+void run_wake_rank(struct run *run, int rank);
+
+/* Put an instance into a worker's queue. With the lock held. */
+void run_give(struct run *run, int thread, const struct instance *instance);
+
+/* The first failure is kept; everything stops. Without the lock. */
+void run_fail(struct run *run, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* STATUS_OK: true. Else the run fails, unless it has stopped already: with the first failure of the
+   device, of which this may be a consequence, or with the first error in `diag`. */
+bool run_check(struct run *run, enum status status, struct diag *diag);
+/* Stop without a failure. */
+void run_stop(struct run *run, const char *why);
+
+/* Let `ns` pass on this thread; false when the run stopped. */
+bool run_spend(struct run *run, int64_t ns);
+
+/* Log a step taken at `at_ns`, come to at `begin_ns`. The record is complete with log_commit. */
+struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+                          int64_t begin_ns, int64_t at_ns);
+/* Both at once, for steps that push nothing; false when memory ran out: the journal remembers it and
+   the watchdog makes the run fail. The lock may be held. */
+bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
+              int64_t begin_ns, int64_t at_ns);
+
+static inline struct in_flight *run_iteration(struct run *run, int rank, int64_t iteration)
+{
+    int window = run->program->window;
+    return &run->in_flight[rank * window + (int)(iteration % window)];
+}
+
+/* The instance of a family for an iteration; single objects (distance < 0) have one instance. */
+static inline int run_instance(const struct run *run, const struct op *op, int64_t iteration)
+{
+    const struct program *program = run->program;
+    int slot = op->distance < 0 || program->tasks == 0
+                   ? 0
+                   : (int)((iteration - op->distance) % program->slots);
+    return op->object * program->slots + slot;
+}
+
+/* ---- drive.c --------------------------------------------------------------------------------- */
+
+/* What the driver thread of a rank does from start to end. */
+void drive_run(struct run_thread *self);
+/* Make the slot of (task, iteration) its own: nothing set, nothing recorded. With the lock held. */
+void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
+/* Admit nothing more; all ranks end after the same iteration. With ranks in other processes this takes
+   until all have said how far they are: called again until it returns true. */
+bool drive_drain(struct run *run);
+/* This process has done all it had to: nobody needs to wait for its word. */
+void drive_done(struct run *run);
+
+/* The steps of a driver, for a run that is driven by its caller. Without the lock; false when the run
+   stopped or failed. `self` is the driver's thread of a rank. */
+enum policy_next drive_next(struct run_thread *self, int64_t *iteration);
+/* The iteration this rank admits next. */
+int64_t drive_admitted(struct run_thread *self);
+/* Wait until the place in the window that this iteration takes is free: the one that had it is over. */
+bool drive_make_room(struct run_thread *self, int64_t admitted);
+/* When drive_next says ENQUEUE, and there is room. */
+bool drive_enqueue(struct run_thread *self);
+/* When drive_next says RETIRE: wait until the iteration is over, and retire it. Later than the
+   deadline: the run fails with STATUS_LIMIT. */
+bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns);
+/* There is no data for another iteration on this rank. */
+void drive_end_data(struct run_thread *self);
+/* Nothing more will be handed out: workers end when their queues are empty. */
+void drive_leave(struct run_thread *self);
+
+/* ---- worker.c -------------------------------------------------------------------------------- */
+
+void worker_run(struct run_thread *self);
+/* Is it what a task does, as against what holds it together with others? */
+bool worker_is_work(const struct op *op);
+/* Log that a worker took an instance, which is its current one, and do all its operations. */
+bool worker_submit(struct run_thread *self);
+void host_thread_run(struct run_thread *self);
+/* Do the plan's own work for a task that is a function of the user; not what waits. False as above. */
+bool worker_own_work(struct run_thread *self, int task, int64_t iteration);
+/* Execute a callback's body on behalf of its callback thread. */
+void callback_run(struct run_thread *self, int body, int64_t iteration);
+
+/* ---- push.c: false when the run stopped or failed -------------------------------------------- */
+
+bool push_work(struct run_thread *self, const struct op *op, int64_t iteration);
+bool push_callback(struct run_thread *self, const struct op *op, int64_t iteration);
+bool push_record(struct run_thread *self, const struct op *op, int64_t iteration);
+bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration);
+bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration);
+/* Whose turn it must be for an operation to start and to finish, in a run that is forced into an
+   order. */
+struct device_turn push_turn(const struct run *run, const struct op *op);
+/* The event that says when a task of an iteration in flight is over. */
+struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration);
+
+/* The halves of a push that is not of the program's making, for called.c: room and the gate; what
+   goes behind it. */
+bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag);
+bool push_leave(struct run_thread *self, const struct op *op, bool done, struct diag *diag);
+
+/* ---- called.c -------------------------------------------------------------------------------- */
+
+/* Call the function of a task in place of its work, ops [first, last) of the program. False as above. */
+bool called_run(struct run_thread *self, int task, int64_t iteration, const struct body *body);
+/* The function is about to give work to its stream; at every time but the first nothing happens. */
+bool called_pushes(struct run_thread *self);
+
+/* ---- data.c ---------------------------------------------------------------------------------- */
+
+enum { DIGEST_FLOATS = 64, DIGEST_BYTES = DIGEST_FLOATS * (int)sizeof(float) };
+
+enum status data_open(struct run *run, struct diag *diag);
+void data_close(struct run *run);
+
+/* The k-th buffer an operation reads, or writes; -1: there is none. */
+int data_access(const struct run *run, const struct op *op, bool write, int k);
+/* The instance of a buffer for an iteration. */
+struct device_ref data_buffer(const struct run *run, int buffer, int64_t iteration);
+
+/* What an operation needs room for: bytes of what it reads, computes with, writes. In the stream's
+   memory for operands the second lies behind the first, aligned. */
+enum { DATA_ALIGN = 256 };
+struct needs {
+    int64_t bytes[3];
+};
+struct needs data_needs(const struct run *run, const struct op *op);
+static inline int64_t data_align(int64_t bytes)
+{
+    return (bytes + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
+}
+
+/* What is left of a run: a digest a rank and task, the final contents of a buffer's first floats. */
+struct results {
+    float *floats;
+    size_t digests, buffers; /* DIGEST_FLOATS each, digests first */
+};
+/* With the device idle. Freed with free(out->floats). */
+enum status data_results(struct run *run, struct results *out, struct diag *diag);
+
+/* ---- work.c ---------------------------------------------------------------------------------- */
+
+/* Push the work of an operation, with what makes its data checkable before it. With the gate held. */
+enum status work_push(struct run *run, const struct op *op, int64_t iteration, struct stamp *stamp,
+                      struct diag *diag);
+/* Where a graph has that work: only write what its copies bring from the host in this iteration. */
+void work_refresh(struct run *run, const struct op *op, int64_t iteration);
+/* Does the work differ between an even and an odd iteration? */
+bool work_alternates(const struct run *run, const struct op *op);
+
+/* ---- watch.c --------------------------------------------------------------------------------- */
+
+enum watch_end {
+    WATCH_FINISHED,
+    WATCH_FAILED,
+    WATCH_INTERRUPTED,
+    WATCH_HUNG,
+    WATCH_BEREFT /* another process is gone */
+};
+
+/* Wait until all threads ended and the device is idle, or the run has to stop and was stopped. A run
+   that drained in time is interrupted, too, but not stopped. Why it failed or hangs goes to diag. */
+enum watch_end watch_run(struct run *run, struct diag *diag);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * runtime.h - make a plan happen: threads, streams, events and communicators of a device do what the
+ * machine says.
+ *
+ * The runtime interprets the same lowered program (machine/program.h) as checker and simulator: one
+ * thread for each program thread, one device stream for each stream, the driver's decisions from
+ * machine/policy.h. Every agent logs what it does and when; afterwards the log is replayed through the
+ * machine (gpu/record/replay.h), which says whether the run was a legal one, and written to a trace store.
+ *
+ * What tasks do to buffers is checkable. In a pipeline every task folds what it reads into what it
+ * writes, on the device and exactly in stream order, and into a digest of its own. The digests and
+ * the final buffers are compared bit for bit with a run of the same tasks one after another.
+ * Buffers of host work are not touched. On the host device a buffer is cut to
+ * RUNTIME_HOST_BUFFER_BYTES and a kernel to sizes a CPU can bear, with a note.
+ *
+ * What a device does not have is left out of the replayed machine and noted: shared hardware queues,
+ * an implicit launch order between communicators, eager messages (sends are rendezvous).
+ *
+ * A run can be forced into the steps of a witness (`options->witness`, gpu/device/gate.h), on the host device
+ * only, and only where that imitates all the plan asks for. Behind the last step everybody goes on as
+ * on any other day, and the result is that of any other run; how far it followed is in `forced`.
+ *
+ * Durations: on the host device an operation takes at least its `time`, the CPU part of a task sleeps
+ * (and spins the last 100 us of) its `host_time`. Jitter of the plan is not imitated: a real run has
+ * its own. A run that makes no progress for `timeout_ns`, plus the longest single operation of the
+ * plan, hangs: it is aborted and the result says who waits for whom.
+ */
+#ifndef SWSIM_RUNTIME_H
+#define SWSIM_RUNTIME_H
+
+#include "gpu/record/result.h"
+
+struct variant;
+
+/* Run `plan`. STATUS_OK: it finished and, where asked for, was legal. STATUS_VIOLATED: it failed, hung,
+   was interrupted or was not legal, with the reason in `diag`. Results that differ from a serial run
+   are no failure: some plans mean that. *out is set in both cases and ended with runtime_result_fini;
+   with any other status there is none. Blocks; may be called from several threads. */
+enum status runtime_run(const struct plan *plan, const struct runtime_options *options,
+                        struct runtime_result *out, struct diag *diag);
+void runtime_result_fini(struct runtime_result *result);
+
+/* The program that runtime_run runs; ended with program_close and then variant_fini, also after a
+   failure. */
+enum status runtime_build(const struct plan *plan, const struct runtime_options *options,
+                          struct variant *variant, struct program **out, struct diag *diag);
+
+#endif

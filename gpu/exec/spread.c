@@ -1,0 +1,63 @@
+/* spread.c - see spread.h. */
+#include "spread.h"
+
+#include <stdlib.h>
+
+/* Who used each flag and queue first: its rank + 1, 0 nobody. */
+struct users {
+    const struct program *program;
+    int *flags, *queues;
+    struct diag *diag;
+};
+
+static enum status use(struct users *users, int *user, const char *name, int rank)
+{
+    if (*user != 0 && *user != rank + 1)
+        return diag_error(users->diag, STATUS_USAGE,
+                          "%s: '%s' is shared by ranks %d and %d, so they cannot be processes "
+                          "(--one-process)",
+                          users->program->plan->name, name, *user - 1, rank);
+    *user = rank + 1;
+    return STATUS_OK;
+}
+
+static enum status check_body(struct users *users, const struct body *body, int rank)
+{
+    const struct program *p = users->program;
+    enum status status = STATUS_OK;
+    for (int i = 0; i < body->count && !status; i++) {
+        const struct op *op = &p->ops[body->first + i];
+        if (op->kind == OP_SIGNAL || op->kind == OP_AWAIT)
+            status = use(users, &users->flags[op->object], p->flag_names[op->object], rank);
+        else if (op->kind == OP_PUT || op->kind == OP_GET)
+            status = use(users, &users->queues[op->object], p->queue_names[op->object], rank);
+    }
+    return status;
+}
+
+static enum status check_threads(struct users *users)
+{
+    const struct program *p = users->program;
+    enum status status = STATUS_OK;
+    for (int t = 0; t < p->thread_count && !status; t++)
+        if (p->threads[t].kind == THREAD_HOST)
+            status = check_body(users, &p->bodies[p->threads[t].body], p->threads[t].rank);
+    for (size_t b = 0; b < p->body_count && !status; b++)
+        if (p->bodies[b].thread > 0)
+            status = check_body(users, &p->bodies[b], p->threads[p->bodies[b].thread].rank);
+    return status;
+}
+
+/* In a pipeline each rank has flags and queues of its own. */
+enum status spread_check(const struct program *program, struct diag *diag)
+{
+    if (program->tasks > 0)
+        return STATUS_OK;
+    struct users users = {.program = program, .diag = diag};
+    users.flags = calloc((size_t)program->flag_families + 1, sizeof *users.flags);
+    users.queues = calloc((size_t)program->queue_count + 1, sizeof *users.queues);
+    enum status status = users.flags && users.queues ? check_threads(&users) : diag_no_memory(diag);
+    free(users.flags);
+    free(users.queues);
+    return status;
+}

@@ -1,0 +1,26 @@
+/*
+ * variant.h - a plan as a device can run it: without the rules the device decides for itself, and on
+ * demand one task after another.
+ *
+ * A serial run is no special case of the runtime but another plan: every task in stage 0, one stream,
+ * one thread group, topological order, one iteration in flight.
+ */
+#ifndef SWSIM_VARIANT_H
+#define SWSIM_VARIANT_H
+
+#include "plan/arena.h"
+#include "plan/plan.h"
+#include "gpu/device/device.h"
+
+/* A plan that shares most of its memory with the original, which must outlive it. */
+struct variant {
+    struct arena arena; /* what it does not share */
+    struct plan plan;
+};
+
+/* What had to be left out is noted in diag. variant_fini in any case. */
+enum status variant_init(struct variant *variant, const struct plan *plan, bool serial,
+                         enum device_kind device, struct diag *diag);
+void variant_fini(struct variant *variant);
+
+#endif

@@ -1,0 +1,242 @@
+/*
+ * watch.c - the calling thread of a run looks around every WATCH_TICK_MS until it is over.
+ *
+ * A run hangs when neither a thread executed an operation nor the device finished one for the time
+ * limit. The limit is prolonged by the longest single operation of the plan, which is silent while it
+ * runs. With ranks in other processes each has a watchdog of its own: progress is that of all of them,
+ * and one that dies ends the run. Everything that waits, waits without a limit of its own; stopping the run wakes all of it.
+ */
+#include "run.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "plan/units.h"
+
+enum { WATCH_TICK_MS = 20 };
+#define DRAIN_NS  INT64_C(1000000000)
+#define SETTLE_NS INT64_C(100000000)
+#define SILENT_NS INT64_C(250000000)
+
+struct watch {
+    struct run *run;
+    struct diag *diag;
+    int64_t limit_ns;
+    int64_t progress, progress_ns; /* how much there was, and since when it is no more */
+    int64_t bereft_ns;             /* since when another process is known to be gone; 0: none is */
+    bool drained;                  /* it is agreed where to end */
+    int64_t abort_ns;              /* a drain ends here; DEVICE_FOREVER: nobody asked for one */
+};
+
+static int64_t longest_operation(const struct run *run)
+{
+    int64_t longest_ns = 0;
+    for (size_t i = 0; i < run->program->op_count && run->config.timed; i++)
+        if (run->program->ops[i].time_ns > longest_ns)
+            longest_ns = run->program->ops[i].time_ns;
+    return longest_ns;
+}
+
+/* ---- what may have happened ------------------------------------------------------------------ */
+
+static bool has_failed(struct watch *watch)
+{
+    struct run *run = watch->run;
+    struct diag diag;
+    if (run_stopped(run))
+        return true;
+    diag_init(&diag);
+    bool failed = !run_check(run, device_world_status(run->world, &diag), &diag);
+    if (!failed && run->journal)
+        failed = !run_check(run, journal_status(run->journal, &diag), &diag);
+    diag_fini(&diag);
+    return failed;
+}
+
+static bool is_interrupted(struct watch *watch)
+{
+    struct run *run = watch->run;
+    int wish = run->config.stop ? atomic_load(run->config.stop) : RUNTIME_GO;
+    if (wish == RUNTIME_DRAIN && watch->abort_ns == DEVICE_FOREVER) {
+        watch->abort_ns = run_now(run) + DRAIN_NS;
+        watch->drained = !run->policy;
+    }
+    if (wish == RUNTIME_DRAIN && !watch->drained)
+        watch->drained = drive_drain(run);
+    if (wish != RUNTIME_ABORT && run_now(run) < watch->abort_ns)
+        return false;
+    run_stop(run, "interrupted");
+    return true;
+}
+
+/* Who waits for a rank that works on is no hang; so everybody's progress counts. */
+static int64_t progress_of_all(const struct run *run, int64_t own)
+{
+    struct board *board = rendezvous_board(run->config.rendezvous);
+    int me = rendezvous_rank(run->config.rendezvous),
+        size = rendezvous_size(run->config.rendezvous);
+    int64_t sum = 0;
+    atomic_store(&board->members[me].progress, own);
+    atomic_store(&board->members[me].beat_ns, board->base_ns + run_now(run));
+    for (int rank = 0; rank < size; rank++)
+        sum += atomic_load(&board->members[rank].progress);
+    return sum;
+}
+
+static bool makes_progress(struct watch *watch)
+{
+    struct run *run = watch->run;
+    int64_t progress = atomic_load(&run->steps);
+    if (run->journal)
+        progress += journal_finished(run->journal);
+    if (run->config.rendezvous)
+        progress = progress_of_all(run, progress);
+    if (progress == watch->progress)
+        return run_now(run) - watch->progress_ns < watch->limit_ns;
+    watch->progress = progress;
+    watch->progress_ns = run_now(run);
+    return true;
+}
+
+/* A process whose watchdog does not look around any more is stopped, or starves. */
+static void report_silent(struct watch *watch)
+{
+    struct rendezvous *rendezvous = watch->run->config.rendezvous;
+    char time[UNITS_TEXT];
+    for (int rank = 0; rendezvous && rank < rendezvous_size(rendezvous); rank++) {
+        const struct board *board = rendezvous_board(rendezvous);
+        int64_t beat_ns = atomic_load(&board->members[rank].beat_ns);
+        int64_t silent_ns = board->base_ns + run_now(watch->run) - beat_ns;
+        if (beat_ns == 0 || silent_ns < SILENT_NS)
+            continue;
+        units_show_time((double)silent_ns, time);
+        diag_note(watch->diag, "rank %d: its process has not been heard of for %s", rank, time);
+    }
+}
+
+static void report_hang(struct watch *watch)
+{
+    char time[UNITS_TEXT];
+    units_show_time((double)(run_now(watch->run) - watch->progress_ns), time);
+    diag_error(watch->diag, STATUS_VIOLATED, "the run hangs: no progress for %s", time);
+    if (watch->run->config.rendezvous)
+        atomic_store(&rendezvous_board(watch->run->config.rendezvous)->hung, true);
+    report_silent(watch);
+    device_world_explain(watch->run->world, watch->diag);
+    run_stop(watch->run, "the run hangs");
+}
+
+/* The watchdog of another process found that nobody makes progress, and aborted. */
+static bool hangs_with_others(struct watch *watch)
+{
+    struct run *run = watch->run;
+    if (!run->config.rendezvous || !atomic_load(&rendezvous_board(run->config.rendezvous)->hung) ||
+        device_world_status(run->world, NULL) == STATUS_OK)
+        return false;
+    device_world_explain(run->world, watch->diag);
+    run_stop(run, "the run hangs");
+    return true;
+}
+
+/* Another process died: what was waited for is said, then it is over. Work that did not need the dead one
+   goes on for a moment, until it does. */
+static bool is_bereft(struct watch *watch)
+{
+    struct run *run = watch->run;
+    int gone = run->config.rendezvous ? rendezvous_gone(run->config.rendezvous) : -1;
+    char why[40] = "whoever started the ranks is gone";
+    if (gone < 0)
+        return false;
+    if (watch->bereft_ns == 0)
+        watch->bereft_ns = run_now(run);
+    if (run_now(run) - watch->bereft_ns < SETTLE_NS &&
+        device_world_status(run->world, NULL) == STATUS_OK)
+        return false;
+    if (gone < run->program->ranks)
+        snprintf(why, sizeof why, "rank %d is gone", gone);
+    run_stop(run, why);
+    diag_error(watch->diag, STATUS_VIOLATED, "%s", why);
+    device_world_explain(run->world, watch->diag);
+    return true;
+}
+
+/* Look around; true when the run is over before its time, *end says how. */
+static bool look(struct watch *watch, enum watch_end *end)
+{
+    if (is_bereft(watch)) { /* before what followed from it */
+        *end = WATCH_BEREFT;
+        return true;
+    }
+    if (hangs_with_others(watch)) {
+        *end = WATCH_HUNG;
+        return true;
+    }
+    if (has_failed(watch)) {
+        *end = WATCH_FAILED;
+        return true;
+    }
+    if (is_interrupted(watch)) {
+        *end = WATCH_INTERRUPTED;
+        return true;
+    }
+    if (makes_progress(watch))
+        return false;
+    report_hang(watch);
+    *end = WATCH_HUNG;
+    return true;
+}
+
+/* ---- until the end --------------------------------------------------------------------------- */
+
+/* A tick, or the end of the last thread. Returns whether threads are left. */
+static bool await_threads(struct run *run)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += WATCH_TICK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&run->lock);
+    int error = 0;
+    while (run->alive > 0 && !run_stopped(run) && !error)
+        error = pthread_cond_timedwait(&run->watch, &run->lock, &until);
+    bool left = run->alive > 0;
+    pthread_mutex_unlock(&run->lock);
+    return left;
+}
+
+/* A tick, or the time when the device has nothing left to do. Returns whether it has. A failure is
+   found by the next look. */
+static bool await_device(struct run *run)
+{
+    int64_t deadline_ns = run_now(run) + WATCH_TICK_MS * INT64_C(1000000);
+    for (int rank = run_first_rank(run); rank < run_last_rank(run); rank++)
+        if (device_sync(run->ranks[rank].device, deadline_ns, NULL))
+            return true;
+    return false;
+}
+
+enum watch_end watch_run(struct run *run, struct diag *diag)
+{
+    struct watch watch = {.run = run,
+                          .diag = diag,
+                          .limit_ns = run->config.timeout_ns + longest_operation(run),
+                          .progress_ns = run_now(run),
+                          .abort_ns = DEVICE_FOREVER};
+    enum watch_end end = WATCH_FINISHED;
+    while (await_threads(run))
+        if (look(&watch, &end))
+            goto over;
+    while (await_device(run))
+        if (look(&watch, &end))
+            goto over;
+    drive_done(run);
+    if (has_failed(&watch))
+        end = WATCH_FAILED;
+    else if (watch.abort_ns != DEVICE_FOREVER)
+        end = WATCH_INTERRUPTED;
+over:
+    if (end == WATCH_FAILED)
+        diag_error(diag, run->failure, "%s", run->failure_text);
+    return end;
+}

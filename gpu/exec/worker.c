@@ -1,0 +1,493 @@
+/*
+ * worker.c - a thread executes operations: what blocks the host and what the host alone does.
+ *
+ * Each operation is one step of the machine. Its time is taken where it takes effect: under the lock
+ * for what the host side decides, around the call for what the device decides.
+ */
+#include "graph.h"
+#include "run.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "plan/units.h"
+#include "gpu/device/nvtx.h"
+
+static int index_of(const struct run *run, const struct op *op)
+{
+    return (int)(op - run->program->ops);
+}
+
+/* A host step without a push; the lock may be held. */
+static bool note_op(struct run_thread *self, const struct op *op, int64_t iteration,
+                    int64_t begin_ns, int64_t at_ns)
+{
+    return run_note(self, LOG_OP, index_of(self->run, op), iteration, begin_ns, at_ns);
+}
+
+/* ---- limits of waiting ----------------------------------------------------------------------- */
+
+static int64_t wait_deadline(const struct run *run, int64_t begin_ns)
+{
+    return run->config.wait_ns ? begin_ns + run->config.wait_ns : DEVICE_FOREVER;
+}
+
+/* Without the lock; always false. */
+static bool waited_too_long(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    const struct program *p = run->program;
+    char subject[160], what[160], limit[UNITS_TEXT];
+    program_op_subject(p, op, iteration, subject, sizeof subject);
+    units_show_time((double)run->config.wait_ns, limit);
+    if (op->kind == OP_AWAIT && p->tasks && op->distance >= 0)
+        snprintf(what, sizeof what, "the CPU part of %s(%lld)",
+                 p->plan->pipeline.tasks[op->object % p->tasks].name,
+                 (long long)(iteration - op->distance));
+    else
+        snprintf(what, sizeof what, "%s", op->kind == OP_TICKET ? "its turn" : op_key(op->kind));
+    run_fail(run, STATUS_LIMIT, "rank %d: %s waited longer than %s for %s", self->rank, subject,
+             limit, what);
+    return false;
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+/* Does the iteration this operation looks at exist, and is it not one that is skipped? */
+static bool looks(const struct run *run, int rank, const struct op *op, int64_t iteration)
+{
+    if (run->program->tasks == 0 || op->distance < 0)
+        return true;
+    int64_t wanted = iteration - op->distance;
+    return wanted >= 0 && (run->program->plan->pipeline.retired_dep == RETIRED_DEP_WAIT ||
+                           wanted >= run->ranks[rank].oldest);
+}
+
+static bool flag_is_set(const struct run *run, int rank, const struct op *op, int64_t iteration)
+{
+    return !looks(run, rank, op, iteration) || run->flags[run_instance(run, op, iteration)];
+}
+
+static bool await_flag(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    int64_t begin_ns = run_now(run), deadline_ns = wait_deadline(run, begin_ns);
+    bool in_time = true;
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && in_time && !flag_is_set(run, self->rank, op, iteration))
+        in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
+    bool done =
+        !run_stopped(run) && in_time && note_op(self, op, iteration, begin_ns, run_now(run));
+    pthread_mutex_unlock(&run->lock);
+    return in_time ? done : waited_too_long(self, op, iteration);
+}
+
+static bool signal_flag(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    bool *flag = &run->flags[run_instance(run, op, iteration)];
+    pthread_mutex_lock(&run->lock);
+    int64_t now_ns = run_now(run);
+    *flag = true;
+    run_wake(run, flag);
+    bool done = note_op(self, op, iteration, now_ns, now_ns);
+    pthread_mutex_unlock(&run->lock);
+    return done;
+}
+
+/* ---- locks, queues, tickets ------------------------------------------------------------------ */
+
+static int64_t ticket_of(const struct run_thread *self, const struct op *op)
+{
+    return op->ticket >= 0 ? op->ticket : self->current.ticket;
+}
+
+/* Can the operation take effect? With the lock held. */
+static bool can_pass(const struct run_thread *self, const struct op *op)
+{
+    const struct run *run = self->run;
+    switch (op->kind) {
+    case OP_LOCK: return run->holders[op->object] < 0;
+    case OP_PUT: return run->queued[op->object] < run->program->queue_caps[op->object];
+    case OP_GET: return run->queued[op->object] > 0;
+    case OP_TICKET: return run->ranks[self->rank].served == ticket_of(self, op);
+    default: return true;
+    }
+}
+
+/* What a thread waits for, and what changes when the operation takes effect. */
+static const void *object_of(const struct run_thread *self, const struct op *op)
+{
+    const struct run *run = self->run;
+    switch (op->kind) {
+    case OP_LOCK:
+    case OP_UNLOCK: return &run->holders[op->object];
+    case OP_PUT:
+    case OP_GET: return &run->queued[op->object];
+    default: return &run->ranks[self->rank].served;
+    }
+}
+
+static void pass(struct run_thread *self, const struct op *op)
+{
+    struct run *run = self->run;
+    switch (op->kind) {
+    case OP_LOCK: run->holders[op->object] = self->index; break;
+    case OP_UNLOCK: run->holders[op->object] = -1; break;
+    case OP_PUT: run->queued[op->object]++; break;
+    case OP_GET: run->queued[op->object]--; break;
+    case OP_SERVE: run->ranks[self->rank].served++; break;
+    default: break;
+    }
+}
+
+static bool take_turn(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    const void *object = object_of(self, op);
+    int64_t begin_ns = run_now(run), deadline_ns = wait_deadline(run, begin_ns);
+    bool in_time = true;
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && in_time && !can_pass(self, op))
+        in_time = run_block_until(self, object, deadline_ns);
+    bool done = !run_stopped(run) && in_time;
+    if (done) {
+        pass(self, op);
+        run_wake(run, object);
+        done = note_op(self, op, iteration, begin_ns, run_now(run));
+    }
+    pthread_mutex_unlock(&run->lock);
+    return in_time ? done : waited_too_long(self, op, iteration);
+}
+
+/* ---- the host waits for the device ----------------------------------------------------------- */
+
+/* Is the stream idle, or with `stream` -1 the whole device, at one moment of this call? */
+static bool observe_idle(struct run *run, int rank, int stream, bool *idle, struct diag *diag)
+{
+    const struct program *p = run->program;
+    int64_t pushes = atomic_load(&run->ranks[rank].pushes);
+    *idle = true;
+    for (int s = 0; s < p->stream_count && *idle; s++) {
+        if (p->streams[s].rank != rank || (stream >= 0 && s != stream))
+            continue;
+        if (!run_check(run, device_stream_query(run->streams[s].handle, idle, diag), diag))
+            return false;
+    }
+    *idle = *idle && (stream >= 0 || pushes == atomic_load(&run->ranks[rank].pushes));
+    return true;
+}
+
+/* The machine's rule: nothing is left in the stream, also not what others pushed meanwhile. */
+static bool sync_idle(struct run_thread *self, int stream, struct diag *diag)
+{
+    struct run *run = self->run;
+    bool idle = false;
+    while (!idle) {
+        enum status status =
+            stream >= 0 ? device_stream_sync(run->streams[stream].handle, DEVICE_FOREVER, diag)
+                        : device_sync(run->ranks[self->rank].device, DEVICE_FOREVER, diag);
+        if (!run_check(run, status, diag) || !observe_idle(run, self->rank, stream, &idle, diag))
+            return false;
+    }
+    return true;
+}
+
+/* Has this kernel been loaded on this rank? Then it is, from now on. */
+static bool is_loaded(struct run_thread *self, const struct op *op)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    bool *loaded = &run->loaded[self->rank * run->program->kernel_count + op->object],
+         was = *loaded;
+    *loaded = true;
+    pthread_mutex_unlock(&run->lock);
+    return was;
+}
+
+static bool sync_host(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    struct diag diag;
+    int64_t begin_ns = run_now(run);
+    bool done = true;
+    diag_init(&diag);
+    switch (op->sync) {
+    case SYNC_STREAM: done = sync_idle(self, op->stream, &diag); break;
+    case SYNC_EVENT:
+        done = run_check(
+            run,
+            device_event_sync(run->events[run_instance(run, op, iteration)], DEVICE_FOREVER, &diag),
+            &diag);
+        break;
+    case SYNC_DEVICE: done = sync_idle(self, -1, &diag); break;
+    case SYNC_LOAD: done = is_loaded(self, op) || sync_idle(self, -1, &diag); break;
+    }
+    diag_fini(&diag);
+    return done && note_op(self, op, iteration, begin_ns, run_now(run));
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+static bool spend(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    int64_t begin_ns = run_now(run);
+    if (run->config.timed && !run_spend(run, op->time_ns))
+        return false;
+    return note_op(self, op, iteration, begin_ns, run_now(run));
+}
+
+static bool complete(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    struct in_flight *state = run_iteration(run, self->rank, iteration);
+    pthread_mutex_lock(&run->lock);
+    int64_t now_ns = run_now(run);
+    state->submit_left--;
+    if (--run->ranks[self->rank].handed_out == 0 && run->ranks[self->rank].graphs)
+        run_wake(run, &run->ranks[self->rank].handed_out);
+    policy_complete(run->policy, self->rank, op->task, iteration);
+    run_wake(run, state);
+    bool done = note_op(self, op, iteration, now_ns, now_ns);
+    pthread_mutex_unlock(&run->lock);
+    return done;
+}
+
+/* Memory itself is there for the whole run; what counts is the order, which the log keeps. */
+static bool mark_buffer(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    int64_t now_ns = run_now(self->run);
+    return note_op(self, op, iteration, now_ns, now_ns);
+}
+
+/* A wait for an iteration that is not looked at is no push at all. */
+static bool wait_event(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    bool skipped = !looks(run, self->rank, op, iteration), done = true;
+    int64_t now_ns = run_now(run);
+    if (skipped)
+        done = note_op(self, op, iteration, now_ns, now_ns);
+    pthread_mutex_unlock(&run->lock);
+    return skipped ? done : push_wait(self, op, iteration);
+}
+
+/* False when the run stopped or failed. */
+static bool execute(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    switch (op->kind) {
+    case OP_HOST: return spend(self, op, iteration);
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP: return push_work(self, op, iteration);
+    case OP_CALLBACK: return push_callback(self, op, iteration);
+    case OP_RECORD: return push_record(self, op, iteration);
+    case OP_WAIT: return wait_event(self, op, iteration);
+    case OP_ALLOC: return push_mark(self, op, iteration);
+    case OP_FREE:
+    case OP_RECORD_STREAM: return mark_buffer(self, op, iteration);
+    case OP_SYNC: return sync_host(self, op, iteration);
+    case OP_SIGNAL: return signal_flag(self, op, iteration);
+    case OP_AWAIT: return await_flag(self, op, iteration);
+    case OP_LOCK:
+    case OP_UNLOCK:
+    case OP_PUT:
+    case OP_GET:
+    case OP_TICKET:
+    case OP_SERVE: return take_turn(self, op, iteration);
+    case OP_COMPLETE: return complete(self, op, iteration);
+    default: break;
+    }
+    assert(0 && "an operation no thread executes");
+    return false;
+}
+
+bool worker_is_work(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_HOST:
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP: return op->task >= 0;
+    case OP_SYNC: return op->sync == SYNC_LOAD;
+    default: return false;
+    }
+}
+
+bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
+{
+    const struct program *p = self->run->program;
+    const struct body *what = &p->bodies[self->rank * p->tasks + task];
+    bool done = true;
+    for (int i = 0; i < what->count && done; i++)
+        if (worker_is_work(&p->ops[what->first + i]))
+            done = execute(self, &p->ops[what->first + i], iteration);
+    return done;
+}
+
+/* ---- what a profiler sees ---------------------------------------------------------------------- */
+
+/* The range of a task's work begins at its first operation and ends with its last. In other forms of
+   plan each operation has its own. */
+struct range {
+    int last; /* of the body */
+    bool open;
+};
+
+static int last_work(const struct program *p, const struct body *body)
+{
+    int last = -1;
+    for (int i = 0; i < body->count; i++)
+        if (worker_is_work(&p->ops[body->first + i]))
+            last = i;
+    return last;
+}
+
+static bool has_range(const struct program *p, const struct op *op)
+{
+    return p->tasks
+               ? worker_is_work(op)
+               : op->kind == OP_HOST || op->kind == OP_LAUNCH || op->kind == OP_COPY ||
+                     op->kind == OP_COLLECTIVE || op->kind == OP_GROUP || op->kind == OP_CALLBACK;
+}
+
+/* Before operation `i` of the body. */
+static void begin_range(struct run_thread *self, struct range *range, const struct body *body,
+                        int i, int64_t iteration)
+{
+    const struct run *run = self->run;
+    const struct program *p = run->program;
+    const struct run_functions *functions = run->config.functions;
+    const struct op *op = &p->ops[body->first + i];
+    char subject[160];
+    if (!run->watched || range->open || !has_range(p, op))
+        return;
+    bool skipped = functions && functions->skips(functions->arg, self->rank, op->task);
+    if (p->tasks)
+        nvtx_begin(run->config.serial, p->plan->pipeline.tasks[op->task].name, iteration, skipped);
+    else
+        nvtx_begin(false, program_op_subject(p, op, 0, subject, sizeof subject), -1, false);
+    *range = (struct range){p->tasks ? last_work(p, body) : i, true};
+}
+
+static void end_range(struct range *range)
+{
+    if (range->open)
+        nvtx_end();
+    range->open = false;
+}
+
+/* ---- bodies ------------------------------------------------------------------------------------ */
+
+static bool execute_body(struct run_thread *self, int body, int64_t iteration)
+{
+    struct run *run = self->run;
+    const struct body *what = &run->program->bodies[body];
+    const struct run_functions *functions = run->config.functions;
+    struct range range = {.open = false};
+    bool done = true, called = false;
+    for (int i = 0; i < what->count && done; i++) {
+        const struct op *op = &run->program->ops[what->first + i];
+        atomic_store(&self->at, (int64_t)(what->first + i) << 32 | iteration);
+        run_begin_step(self);
+        begin_range(self, &range, what, i, iteration);
+        /* a function stands for all the work of its task: it is called where the first of it is; a graph has
+           what it pushed */
+        bool by_function =
+            functions && worker_is_work(op) && functions->has(functions->arg, op->task);
+        if (by_function && graph_replays(run, self->rank))
+            work_refresh(run, op, iteration);
+        else if (by_function && !called)
+            done = called = called_run(self, op->task, iteration, what);
+        else if (!by_function)
+            done = execute(self, op, iteration);
+        run_end_step(self);
+        if (range.open && i == range.last)
+            end_range(&range);
+    }
+    end_range(&range); /* it may have failed in between */
+    if (done)
+        atomic_store(&self->at, -1);
+    return done;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+void host_thread_run(struct run_thread *self)
+{
+    execute_body(self, self->run->program->threads[self->index].body, 0);
+}
+
+void callback_run(struct run_thread *self, int body, int64_t iteration)
+{
+    execute_body(self, body, iteration);
+}
+
+/* The oldest instance of the queue becomes the current one; false at the end. With the lock held. */
+static bool wait_for_instance(struct run_thread *self)
+{
+    struct run *run = self->run;
+    while (!run_stopped(run) && self->queue_count == 0 && !run->ranks[self->rank].driver_done)
+        run_block(self, self->queue);
+    if (run_stopped(run) || self->queue_count == 0)
+        return false;
+    self->current = self->queue[self->queue_first];
+    self->queue_first = (self->queue_first + 1) % self->queue_cap;
+    self->queue_count--;
+    return true;
+}
+
+/* The current instance is taken: a step. With the lock held. */
+static bool note_taken(struct run_thread *self, int64_t begin_ns)
+{
+    struct run *run = self->run;
+    if (run->program->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
+        drive_arm_slot(run, self->rank, self->current.task, self->current.iteration);
+    return run_note(self, LOG_TAKE, self->current.task, self->current.iteration, begin_ns,
+                    run_now(run));
+}
+
+static bool take(struct run_thread *self)
+{
+    struct run *run = self->run;
+    run_begin_step(self);
+    pthread_mutex_lock(&run->lock);
+    int64_t begin_ns = run_now(run);
+    bool taken = wait_for_instance(self);
+    if (taken) {
+        taken = note_taken(self, begin_ns);
+        run_end_step(self);
+    }
+    pthread_mutex_unlock(&run->lock);
+    return taken;
+}
+
+static bool execute_current(struct run_thread *self)
+{
+    return execute_body(self, self->rank * self->run->program->tasks + self->current.task,
+                        self->current.iteration);
+}
+
+bool worker_submit(struct run_thread *self)
+{
+    struct run *run = self->run;
+    pthread_mutex_lock(&run->lock);
+    bool taken = note_taken(self, run_now(run));
+    pthread_mutex_unlock(&run->lock);
+    return taken && execute_current(self);
+}
+
+void worker_run(struct run_thread *self)
+{
+    struct run *run = self->run;
+    while (take(self)) {
+        if (!execute_current(self))
+            return;
+        if (run->journal)
+            journal_throttle(run->journal);
+    }
+}

@@ -1,0 +1,211 @@
+/* context.c - see context.h. */
+#include "context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the pool -------------------------------------------------------------------------------- */
+
+bool pool_init(struct pool *pool, struct device *device)
+{
+    *pool = (struct pool){.device = device};
+    return pthread_mutex_init(&pool->lock, NULL) == 0;
+}
+
+static void block_free(struct block *block)
+{
+    if (!block)
+        return;
+    device_free(block->buffer);
+    if (block->event)
+        device_event_close(block->event);
+    free(block);
+}
+
+void pool_fini(struct pool *pool)
+{
+    for (struct block *block = pool->free, *next; block; block = next) {
+        next = block->next;
+        block_free(block);
+    }
+    pthread_mutex_destroy(&pool->lock);
+}
+
+static struct block *block_new(struct pool *pool, size_t bytes, struct diag *diag)
+{
+    struct block *block = calloc(1, sizeof *block);
+    if (!block) {
+        diag_no_memory(diag);
+        return NULL;
+    }
+    block->bytes = bytes;
+    if (device_event_open(pool->device, &block->event, diag) != STATUS_OK ||
+        device_alloc(pool->device, MEMORY_DEVICE, bytes, &block->buffer, diag) != STATUS_OK) {
+        block_free(block);
+        return NULL;
+    }
+    return block;
+}
+
+/* The smallest free block that is big enough and not more than twice as big. */
+static struct block *pool_find(struct pool *pool, size_t bytes)
+{
+    struct block **best = NULL;
+    pthread_mutex_lock(&pool->lock);
+    for (struct block **link = &pool->free; *link; link = &(*link)->next)
+        if ((*link)->bytes >= bytes && (*link)->bytes / 2 <= bytes &&
+            (!best || (*link)->bytes < (*best)->bytes))
+            best = link;
+    struct block *block = best ? *best : NULL;
+    if (block)
+        *best = block->next;
+    pthread_mutex_unlock(&pool->lock);
+    return block;
+}
+
+/* Whoever gets the block next waits for what `stream` has to do by now; NULL: nothing. */
+static void pool_give(struct pool *pool, struct block *block, struct device_stream *stream)
+{
+    struct diag ignored; /* a stream that has failed says so to whoever waits for it */
+    diag_init(&ignored);
+    bool usable = !stream || device_record(stream, block->event, NULL, &ignored) == STATUS_OK;
+    diag_fini(&ignored);
+    if (!usable) {
+        block_free(block);
+        return;
+    }
+    pthread_mutex_lock(&pool->lock);
+    block->next = pool->free;
+    pool->free = block;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+bool iteration_init(struct iteration *iteration, int rank, struct pool *pool)
+{
+    *iteration = (struct iteration){.rank = rank, .pool = pool, .number = -1};
+    return pthread_mutex_init(&iteration->lock, NULL) == 0;
+}
+
+void iteration_fini(struct iteration *iteration)
+{
+    iteration_clear(iteration);
+    pthread_mutex_destroy(&iteration->lock);
+}
+
+/* What a value holds is no more; the value itself stays. */
+static void drop(struct iteration *iteration, struct value *value, struct device_stream *stream)
+{
+    if (value->memory)
+        pool_give(iteration->pool, value->memory, stream);
+    else if (value->kind && value->kind->release)
+        value->kind->release(value->content);
+    value->memory = NULL;
+    value->content = NULL;
+    value->kind = NULL;
+}
+
+static struct value **find(struct iteration *iteration, const char *name)
+{
+    struct value **link = &iteration->values;
+    while (*link && strcmp((*link)->name, name) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+/* The value of this name, empty; NULL when memory is exhausted. With the lock held. */
+static struct value *place(struct iteration *iteration, const char *name,
+                           struct device_stream *stream)
+{
+    struct value **link = find(iteration, name), *value = *link;
+    if (value) {
+        drop(iteration, value, stream);
+        return value;
+    }
+    value = calloc(1, sizeof *value);
+    char *copy = strdup(name);
+    if (!value || !copy) {
+        free(value);
+        free(copy);
+        return NULL;
+    }
+    value->name = copy;
+    *link = value;
+    return value;
+}
+
+bool iteration_set(struct iteration *iteration, const char *name, void *content,
+                   const struct swpipe_kind *kind, int setter, struct device_stream *stream)
+{
+    pthread_mutex_lock(&iteration->lock);
+    struct value *value = place(iteration, name, stream);
+    if (value) {
+        value->content = content;
+        value->kind = kind;
+        value->setter = setter;
+    }
+    pthread_mutex_unlock(&iteration->lock);
+    return value;
+}
+
+void *iteration_get(struct iteration *iteration, const char *name)
+{
+    pthread_mutex_lock(&iteration->lock);
+    const struct value *value = *find(iteration, name);
+    void *content = value ? value->content : NULL;
+    pthread_mutex_unlock(&iteration->lock);
+    return content;
+}
+
+void iteration_unset(struct iteration *iteration, const char *name, struct device_stream *stream)
+{
+    pthread_mutex_lock(&iteration->lock);
+    struct value **link = find(iteration, name), *value = *link;
+    if (value) {
+        *link = value->next;
+        drop(iteration, value, stream);
+        free(value->name);
+        free(value);
+    }
+    pthread_mutex_unlock(&iteration->lock);
+}
+
+void iteration_clear(struct iteration *iteration)
+{
+    for (struct value *value = iteration->values, *next; value; value = next) {
+        next = value->next;
+        drop(iteration, value, NULL);
+        free(value->name);
+        free(value);
+    }
+    iteration->values = NULL;
+}
+
+struct block *iteration_alloc(struct iteration *iteration, const char *name, size_t bytes,
+                              int setter, struct device_stream *stream, struct diag *diag)
+{
+    struct pool *pool = iteration->pool;
+    struct block *block = pool_find(pool, bytes);
+    if (!block)
+        block = block_new(pool, bytes, diag);
+    else if (device_wait(stream, block->event, NULL, diag) != STATUS_OK) {
+        block_free(block);
+        block = NULL;
+    }
+    if (!block)
+        return NULL;
+    pthread_mutex_lock(&iteration->lock);
+    struct value *value = place(iteration, name, stream);
+    if (value) {
+        value->memory = block;
+        value->content = device_address(block->buffer);
+        value->setter = setter;
+    }
+    pthread_mutex_unlock(&iteration->lock);
+    if (value)
+        return block;
+    block_free(block);
+    diag_no_memory(diag);
+    return NULL;
+}

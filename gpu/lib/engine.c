@@ -1,0 +1,344 @@
+/* engine.c - see engine.h. */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/exec/graph.h"
+#include "swpipe_impl.h"
+
+enum { MANY_ITERATIONS = 1 << 30 }; /* the most a program can have: the data ends before */
+
+/* ---- tasks that are functions ---------------------------------------------------------------- */
+
+static struct shortcut *shortcut_of(const struct engine *engine, int rank, int task)
+{
+    return &engine->pipe->shortcuts[rank * engine->program->tasks + task];
+}
+
+/* Also a task without a function, when it is short-cut. */
+static bool has_function(void *arg, int task)
+{
+    const struct engine *engine = arg;
+    return engine->pipe->tasks[task].function || shortcut_of(engine, 0, task)->on;
+}
+
+static bool skips(void *arg, int rank, int task)
+{
+    const struct shortcut *shortcut = shortcut_of(arg, rank, task);
+    return shortcut->on && shortcut->saved;
+}
+
+/* What a short-cut restores is the host's doing, and what is recorded is called between marks. */
+static bool is_device_only(void *arg, int task)
+{
+    const struct engine *engine = arg;
+    return engine->pipe->device_only[task] && !engine->pipe->db &&
+           !shortcut_of(engine, 0, task)->on;
+}
+
+static int run_task(struct swpipe_context *context)
+{
+    const struct swpipe_task *task = &context->engine->pipe->tasks[context->task];
+    return task->function ? task->function(context, task->arg) : swpipe_work(context);
+}
+
+static int run_or_restore(struct swpipe_context *context)
+{
+    const struct engine *engine = context->engine;
+    const struct swpipe_task *task = &engine->pipe->tasks[context->task];
+    struct shortcut *shortcut = shortcut_of(engine, context->self->rank, context->task);
+    if (shortcut->on && shortcut->saved)
+        return shortcut_restore(shortcut, context, task);
+    int failed = run_task(context);
+    return failed || !shortcut->on ? failed : shortcut_save(shortcut, context, task);
+}
+
+static struct iteration *iteration_of(const struct engine *engine, int rank, int64_t iteration)
+{
+    int window = engine->program->window;
+    return &engine->iterations[rank * window + (int)(iteration % window)];
+}
+
+static bool call_task(void *arg, struct run_thread *self, int task, int64_t iteration)
+{
+    struct engine *engine = arg;
+    struct swpipe_context context = {.engine = engine,
+                                     .self = self,
+                                     .iteration = iteration_of(engine, self->rank, iteration),
+                                     .task = task};
+    int failed = run_or_restore(&context);
+    if (failed)
+        run_fail(self->run, STATUS_VIOLATED, "%s(%lld) of rank %d failed: %s",
+                 engine->program->plan->pipeline.tasks[task].name,
+                 (long long)context.iteration->number, self->rank,
+                 context.why[0] ? context.why : "its function says no more");
+    return !failed && !run_stopped(self->run);
+}
+
+struct device_stream *engine_stream(const struct engine *engine, int rank, int task)
+{
+    const struct program *p = engine->program;
+    const struct body *body = &p->bodies[rank * p->tasks + task];
+    for (int i = 0; i < body->count; i++) /* every task records its event there */
+        if (p->ops[body->first + i].kind == OP_RECORD)
+            return engine->run.streams[p->ops[body->first + i].stream].handle;
+    return NULL;
+}
+
+/* ---- open ------------------------------------------------------------------------------------ */
+
+static enum status open_contexts(struct engine *engine, struct diag *diag)
+{
+    int ranks = engine->program->ranks, window = engine->program->window;
+    engine->iterations = calloc((size_t)(ranks * window), sizeof *engine->iterations);
+    engine->feeds = calloc((size_t)ranks, sizeof *engine->feeds);
+    if (!engine->iterations || !engine->feeds)
+        return diag_no_memory(diag);
+    for (int i = 0; i < ranks * window; i++, engine->iteration_count++)
+        if (!iteration_init(&engine->iterations[i], i / window, &engine->pipe->pools[i / window]))
+            return diag_no_memory(diag);
+    for (int rank = 0; rank < ranks; rank++)
+        engine->feeds[rank].prepared = -1;
+    return STATUS_OK;
+}
+
+static enum status open_run(struct engine *engine, bool serial, struct diag *diag)
+{
+    struct swpipe *pipe = engine->pipe;
+    engine->functions =
+        (struct run_functions){has_function, call_task, skips, is_device_only, engine};
+    const struct run_config config = {.device = pipe->device,
+                                      .serial = serial,
+                                      .timed = true,
+                                      .world = pipe->world,
+                                      .devices = pipe->devices,
+                                      .driven = true,
+                                      .wait_ns = pipe->wait_ns,
+                                      .spin_ns = pipe->spin_ns,
+                                      .graph = serial ? RUNTIME_GRAPH_OFF : pipe->graph,
+                                      .functions = &engine->functions};
+    engine->has_run = true;
+    enum status status = run_open(&engine->run, engine->program, &config, diag);
+    if (status)
+        return status;
+    if (pipe->db)
+        status = recording_open(&engine->recording, engine, serial, pipe->db, diag);
+    if (status)
+        return status;
+    engine->has_threads = true;
+    return run_start_threads(&engine->run, diag);
+}
+
+/* Results of a task are put back only if all ranks have them. */
+static enum done_by done_by(const struct swpipe *pipe, size_t task)
+{
+    size_t count = pipe->plan.pipeline.task_count;
+    bool on = pipe->shortcuts[task].on, saved = on;
+    for (int rank = 0; rank < pipe->ranks; rank++)
+        saved = saved && pipe->shortcuts[(size_t)rank * count + task].saved;
+    return saved && pipe->db ? BY_COPY : on || pipe->tasks[task].function ? BY_FUNCTION : BY_PLAN;
+}
+
+/* The plan as it is for the tasks that are functions, or short-cut. */
+static enum status adapt_plan(struct engine *engine, struct diag *diag)
+{
+    const struct swpipe *pipe = engine->pipe;
+    size_t count = pipe->plan.pipeline.task_count;
+    enum done_by *by = ARENA_ARRAY(&engine->arena, count, enum done_by);
+    if (!by)
+        return diag_no_memory(diag);
+    for (size_t t = 0; t < count; t++)
+        by[t] = done_by(pipe, t);
+    return recording_plan(&pipe->plan, by, &engine->arena, &engine->plan) ? STATUS_OK
+                                                                          : diag_no_memory(diag);
+}
+
+enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial, struct diag *diag)
+{
+    const struct program_options build = {.driver = serial ? DRIVER_CLOCK : pipe->driver,
+                                          .iterations = MANY_ITERATIONS,
+                                          .ranks = pipe->ranks,
+                                          .max_depth = serial ? 0 : pipe->max_depth};
+    *engine = (struct engine){.pipe = pipe};
+    arena_init(&engine->arena, 0);
+    enum status status = adapt_plan(engine, diag);
+    if (status)
+        return status;
+    engine->has_variant = true;
+    status = variant_init(&engine->variant, &engine->plan, serial, pipe->device, diag);
+    if (!status && serial && pipe->loose)
+        engine->variant.plan.pipeline.retire = RETIRE_SUBMIT;
+    if (!status)
+        status = program_build(&engine->variant.plan, &build, &engine->program, diag);
+    if (!status)
+        status = open_contexts(engine, diag);
+    if (!status)
+        status = open_run(engine, serial, diag);
+    return status;
+}
+
+/* The threads end; where work is in flight, with an abort. */
+static void stop_threads(struct engine *engine)
+{
+    bool through = true;
+    for (int rank = 0; rank < engine->program->ranks; rank++) {
+        int64_t iteration;
+        struct run_thread *driver = &engine->run.threads[engine->program->driver_thread[rank]];
+        through = through && drive_next(driver, &iteration) != POLICY_RETIRE;
+        drive_leave(driver);
+    }
+    if (!through)
+        run_stop(&engine->run, "the pipeline is closed");
+    run_join(&engine->run);
+}
+
+enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
+{
+    if (engine->has_threads)
+        stop_threads(engine);
+    recording_stop(&engine->recording, engine);
+    *usable = !engine->has_threads || !run_stopped(&engine->run);
+    if (engine->has_run) {
+        engine->pipe->graph_launches += graph_launches(&engine->run);
+        run_close(&engine->run);
+    }
+    enum status status = recording_close(&engine->recording, &engine->pipe->recorded, diag);
+    for (int i = 0; i < engine->iteration_count; i++)
+        iteration_fini(&engine->iterations[i]);
+    free(engine->iterations);
+    free(engine->feeds);
+    program_close(engine->program);
+    if (engine->has_variant)
+        variant_fini(&engine->variant);
+    arena_fini(&engine->arena);
+    *engine = (struct engine){0};
+    return status;
+}
+
+/* ---- driving --------------------------------------------------------------------------------- */
+
+static struct run_thread *driver_of(struct engine *engine, int rank)
+{
+    return &engine->run.threads[engine->program->driver_thread[rank]];
+}
+
+/* Why the run stopped. */
+static enum status failure(struct engine *engine, struct diag *diag)
+{
+    struct run *run = &engine->run;
+    pthread_mutex_lock(&run->lock);
+    enum status status = run->failure ? run->failure : STATUS_SYSTEM;
+    diag_error(diag, status, "%s", run->failure ? run->failure_text : "the pipeline was stopped");
+    pthread_mutex_unlock(&run->lock);
+    return status;
+}
+
+static void prepare(struct engine *engine, int rank, int64_t admitted, int64_t number, void *batch)
+{
+    struct iteration *iteration = iteration_of(engine, rank, admitted);
+    iteration_clear(iteration); /* of an iteration whose device work is over: see make_room */
+    iteration->number = number;
+    iteration->batch = batch;
+    engine->feeds[rank].prepared = admitted;
+}
+
+/* Have the next iteration's context ready, if there is data for one; false: the source failed. */
+static bool fetch(struct engine *engine, int rank, int64_t admitted,
+                  const struct swpipe_source *source)
+{
+    struct feed *feed = &engine->feeds[rank];
+    void *batch = NULL;
+    if (feed->ended || feed->prepared == admitted)
+        return true;
+    int more = source ? source->next(source->arg, rank, &batch) : 0;
+    if (more < 0) {
+        run_fail(&engine->run, STATUS_VIOLATED, "the source failed for iteration %lld of rank %d",
+                 (long long)admitted, rank);
+        return false;
+    }
+    if (more) {
+        prepare(engine, rank, admitted, admitted, batch);
+    } else {
+        feed->ended = true;
+        drive_end_data(driver_of(engine, rank));
+    }
+    return true;
+}
+
+static enum status advance_rank(struct engine *engine, int rank, const struct swpipe_source *source,
+                                struct diag *diag)
+{
+    struct run_thread *driver = driver_of(engine, rank);
+    int64_t iteration;
+    while (drive_next(driver, &iteration) == POLICY_ENQUEUE) {
+        int64_t admitted = drive_admitted(driver);
+        if (!drive_make_room(driver, admitted) || !fetch(engine, rank, admitted, source))
+            return failure(engine, diag);
+        if (drive_next(driver, &iteration) == POLICY_ENQUEUE && !drive_enqueue(driver))
+            return failure(engine, diag);
+    }
+    return run_stopped(&engine->run) ? failure(engine, diag) : STATUS_OK;
+}
+
+enum status engine_advance(struct engine *engine, const struct swpipe_source *source,
+                           struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int rank = 0; rank < engine->program->ranks && !status; rank++)
+        status = advance_rank(engine, rank, source, diag);
+    return status;
+}
+
+static int64_t deadline(const struct engine *engine, int64_t limit_ns)
+{
+    return limit_ns == DEVICE_FOREVER ? DEVICE_FOREVER : run_now(&engine->run) + limit_ns;
+}
+
+enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iteration,
+                          struct diag *diag)
+{
+    bool finished = engine->program->plan->pipeline.retire == RETIRE_DEVICE;
+    int64_t until_ns = deadline(engine, limit_ns);
+    *iteration = -1;
+    for (int rank = 0; rank < engine->program->ranks; rank++) {
+        struct run_thread *driver = driver_of(engine, rank);
+        int64_t oldest;
+        if (drive_next(driver, &oldest) != POLICY_RETIRE)
+            continue;
+        if (!drive_retire(driver, oldest, until_ns))
+            return failure(engine, diag);
+        struct iteration *context = iteration_of(engine, rank, oldest);
+        *iteration = context->number;
+        if (finished)
+            iteration_clear(context);
+        if (engine->recording.journal)
+            journal_throttle(engine->recording.journal);
+    }
+    return STATUS_OK;
+}
+
+enum status engine_single(struct engine *engine, void *const *batches, int64_t number,
+                          int64_t limit_ns, struct diag *diag)
+{
+    int64_t iteration;
+    for (int rank = 0; rank < engine->program->ranks; rank++) {
+        struct run_thread *driver = driver_of(engine, rank);
+        int64_t admitted = drive_admitted(driver);
+        if (!drive_make_room(driver, admitted))
+            return failure(engine, diag);
+        prepare(engine, rank, admitted, number, batches ? batches[rank] : NULL);
+        if (!drive_enqueue(driver))
+            return failure(engine, diag);
+    }
+    return engine_retire(engine, limit_ns, &iteration, diag);
+}
+
+enum status engine_sync(struct engine *engine, struct diag *diag)
+{
+    struct run *run = &engine->run;
+    for (int rank = 0; rank < engine->program->ranks; rank++)
+        if (!run_check(run, device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag), diag))
+            return failure(engine, diag);
+    return STATUS_OK;
+}

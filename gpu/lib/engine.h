@@ -1,0 +1,79 @@
+/*
+ * engine.h - a run that its caller drives, with the contexts of its iterations; private to the public
+ * library (gpu/lib/swpipe.h).
+ *
+ *     swpipe --- engine (pipelined) --- run: streams, workers, queues --- device, shared by both
+ *           `--- engine (serial)
+ *
+ * A pipeline has one engine for the plan as it is and one for its serial variant; only one is open at a
+ * time, because a communicator is opened once. Opening one makes a run and starts its workers; filling
+ * and retiring are the drivers' steps, taken by the calling thread, one rank after the other.
+ */
+#ifndef SWPIPE_ENGINE_H
+#define SWPIPE_ENGINE_H
+
+#include "context.h"
+#include "recording.h"
+#include "gpu/exec/run.h"
+#include "gpu/exec/variant.h"
+
+struct swpipe;
+
+/* Where a rank's batches come from. */
+struct feed {
+    bool ended;
+    int64_t prepared; /* the context of this iteration is ready; -1: none */
+};
+
+struct engine {
+    struct swpipe *pipe;
+    struct arena arena;
+    struct plan plan; /* with what is known of functions (gpu/lib/recording.h) */
+    struct variant variant;
+    struct program *program;
+    struct run_functions functions;
+    struct run run;
+    bool has_variant, has_run, has_threads;
+    struct recording recording;
+    struct iteration *iterations; /* [rank][window] */
+    int iteration_count;          /* initialised */
+    struct feed *feeds;           /* [rank] */
+};
+
+/* What a task function is given: the context as seen by one call. */
+struct swpipe_context {
+    struct engine *engine;
+    struct run_thread *self;
+    struct iteration *iteration;
+    int task;
+    char why[256]; /* it failed; "": it did not say */
+};
+
+/* Not open: all zero. A failed open leaves it to engine_close, too. */
+enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial, struct diag *diag);
+/* Stop what runs, join, close, complete the trace. *usable: the device may be used on, which is not so
+   after an abort. STATUS_SYSTEM: the trace could not be written. */
+enum status engine_close(struct engine *engine, bool *usable, struct diag *diag);
+static inline bool engine_is_open(const struct engine *engine)
+{
+    return engine->program;
+}
+
+/* Submit what there is room for on all ranks, asking `source` (NULL: the data ends here) for batches.
+   STATUS_VIOLATED: a task or the source failed. */
+enum status engine_advance(struct engine *engine, const struct swpipe_source *source,
+                           struct diag *diag);
+/* Retire the oldest iteration of all ranks; *iteration is its number, -1: there is none left.
+   STATUS_LIMIT: it took too long. */
+enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iteration,
+                          struct diag *diag);
+/* One iteration of a serial engine. */
+enum status engine_single(struct engine *engine, void *const *batches, int64_t number,
+                          int64_t limit_ns, struct diag *diag);
+/* Wait until the device has nothing left to do. */
+enum status engine_sync(struct engine *engine, struct diag *diag);
+
+/* The stream a task of a rank works on. */
+struct device_stream *engine_stream(const struct engine *engine, int rank, int task);
+
+#endif

@@ -1,0 +1,693 @@
+/*
+ * swpipe.c - see swpipe.h: the calls of the public library, in terms of engines (gpu/lib/engine.h).
+ *
+ *     IDLE --fill--> FILLED --progress: end--> ENDED --fill--> ...
+ *       ^              |  `--something failed--> BROKEN
+ *       `----drain-----+---------drain-------------'
+ */
+#include "gpu/exec/graph.h"
+#include "swpipe_impl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/parse.h"
+
+#define WAIT_TIMEOUT_NS     INT64_C(30000000000)
+#define PROGRESS_TIMEOUT_NS INT64_C(60000000000)
+
+/* ---- what went wrong ------------------------------------------------------------------------- */
+
+const char *swpipe_status_name(enum swpipe_status status)
+{
+    static const char *const names[] = {"ok",    "end",   "failed", "timeout",
+                                        "usage", "input", "system"};
+    return status >= SWPIPE_OK && status <= SWPIPE_SYSTEM ? names[status] : "unknown";
+}
+
+static enum swpipe_status translate(enum status status)
+{
+    switch (status) {
+    case STATUS_OK: return SWPIPE_OK;
+    case STATUS_VIOLATED: return SWPIPE_FAILED;
+    case STATUS_LIMIT: return SWPIPE_TIMEOUT;
+    case STATUS_USAGE: return SWPIPE_USAGE;
+    case STATUS_INPUT: return SWPIPE_INPUT;
+    case STATUS_SYSTEM: break;
+    }
+    return SWPIPE_SYSTEM;
+}
+
+/* The first error of the call, with its place in the plan if it has one. */
+static void describe(struct swpipe *pipe)
+{
+    const struct diag *diag = &pipe->diag;
+    snprintf(pipe->error, sizeof pipe->error, "%s",
+             diag->out_of_memory ? "out of memory" : "something failed and did not say what");
+    for (size_t i = 0; i < diag->count; i++) {
+        const struct diag_message *message = &diag->messages[i];
+        if (message->severity != SEVERITY_ERROR)
+            continue;
+        if (message->file && message->mark.line)
+            snprintf(pipe->error, sizeof pipe->error, "%s:%u:%u: %s", message->file,
+                     message->mark.line, message->mark.col, message->text);
+        else
+            snprintf(pipe->error, sizeof pipe->error, "%s", message->text);
+        return;
+    }
+}
+
+enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status)
+{
+    if (status)
+        describe(pipe);
+    diag_fini(&pipe->diag);
+    diag_init(&pipe->diag);
+    return translate(status);
+}
+
+const char *swpipe_error(const struct swpipe *pipe)
+{
+    return pipe ? pipe->error : "out of memory";
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+static void close_device(struct swpipe *pipe)
+{
+    for (int i = 0; pipe->shortcuts && i < pipe->ranks * (int)pipe->plan.pipeline.task_count; i++)
+        shortcut_forget(&pipe->shortcuts[i], &pipe->tasks[i % (int)pipe->plan.pipeline.task_count]);
+    for (int rank = 0; rank < pipe->device_count; rank++) {
+        pool_fini(&pipe->pools[rank]);
+        device_close(pipe->devices[rank]);
+    }
+    pipe->device_count = 0;
+    if (pipe->world)
+        device_world_close(pipe->world);
+    pipe->world = NULL;
+}
+
+static enum status open_device(struct swpipe *pipe)
+{
+    const struct device_config config = {
+        .kind = pipe->device,
+        .ranks = pipe->ranks,
+        .sm_slots = pipe->device == DEVICE_KIND_HOST ? pipe->plan.machine.sm_slots : 0};
+    if (pipe->world)
+        return STATUS_OK;
+    enum status status = device_world_open(&config, &pipe->world, &pipe->diag);
+    for (int rank = 0; rank < pipe->ranks && !status; rank++) {
+        status = device_open(pipe->world, rank, &pipe->devices[rank], &pipe->diag);
+        if (status)
+            break;
+        if (!pool_init(&pipe->pools[rank], pipe->devices[rank])) {
+            device_close(pipe->devices[rank]);
+            status = diag_no_memory(&pipe->diag);
+            break;
+        }
+        pipe->device_count++;
+    }
+    if (status)
+        close_device(pipe);
+    return status;
+}
+
+/* STATUS_SYSTEM: its trace could not be written. */
+static enum status close_engine(struct swpipe *pipe, struct engine *engine)
+{
+    bool usable = true;
+    enum status status = engine->pipe ? engine_close(engine, &usable, &pipe->diag) : STATUS_OK;
+    if (!usable)
+        close_device(pipe);
+    return status;
+}
+
+enum status swpipe_close_serial(struct swpipe *pipe)
+{
+    return close_engine(pipe, &pipe->serial);
+}
+
+/* The engine that is wanted, with the other one closed. */
+static enum status need_engine(struct swpipe *pipe, bool serial)
+{
+    struct engine *engine = serial ? &pipe->serial : &pipe->pipelined;
+    enum status status = close_engine(pipe, serial ? &pipe->pipelined : &pipe->serial);
+    if (!status)
+        status = open_device(pipe);
+    if (!status && !engine->pipe) {
+        status = engine_open(engine, pipe, serial, &pipe->diag);
+        if (status)
+            (void)close_engine(pipe, engine); /* nothing of it ran */
+    }
+    return status;
+}
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+int swpipe_find_task(const struct swpipe *pipe, const char *name)
+{
+    for (size_t t = 0; t < pipe->plan.pipeline.task_count; t++)
+        if (strcmp(pipe->plan.pipeline.tasks[t].name, name) == 0)
+            return (int)t;
+    return -1;
+}
+
+static enum status take_tasks(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    for (size_t i = 0; i < config->task_count; i++) {
+        const struct swpipe_task *task = &config->tasks[i];
+        int index = task->name ? swpipe_find_task(pipe, task->name) : -1;
+        if (index < 0)
+            return diag_error(&pipe->diag, STATUS_INPUT, "%s has no task '%s'", pipe->plan.file,
+                              task->name ? task->name : "");
+        if (pipe->tasks[index].name)
+            return diag_error(&pipe->diag, STATUS_INPUT, "task '%s' is given twice", task->name);
+        for (size_t k = 0; k < task->io_count; k++)
+            if (!task->io[k].capture || !task->io[k].restore)
+                return diag_error(&pipe->diag, STATUS_INPUT,
+                                  "the io of task '%s' lacks capture or restore", task->name);
+        pipe->tasks[index] = *task;
+        pipe->tasks[index].name = pipe->plan.pipeline.tasks[index].name;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_device_only(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    for (size_t i = 0; i < config->device_only_count; i++) {
+        int index = swpipe_find_task(pipe, config->device_only[i]);
+        if (index < 0)
+            return diag_error(&pipe->diag, STATUS_INPUT, "device_only: %s has no task '%s'",
+                              pipe->plan.file, config->device_only[i]);
+        pipe->device_only[index] = true;
+    }
+    return STATUS_OK;
+}
+
+/* The io arrays are the caller's only until open returns. */
+static enum status copy_io(struct swpipe *pipe)
+{
+    for (size_t t = 0; t < pipe->plan.pipeline.task_count; t++) {
+        struct swpipe_task *task = &pipe->tasks[t];
+        if (task->io_count == 0)
+            continue;
+        struct swpipe_io *io = ARENA_ARRAY(&pipe->plan.arena, task->io_count, struct swpipe_io);
+        if (!io)
+            return diag_no_memory(&pipe->diag);
+        memcpy(io, task->io, task->io_count * sizeof *io);
+        task->io = io;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_plan(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    const char *file = config->plan_file ? config->plan_file : "plan";
+    enum status status =
+        config->plan_text ? plan_parse(file, config->plan_text, strlen(config->plan_text),
+                                       &pipe->plan, &pipe->diag)
+        : config->plan_file
+            ? plan_read(file, &pipe->plan, &pipe->diag)
+            : diag_error(&pipe->diag, STATUS_USAGE, "neither plan_file nor plan_text is given");
+    pipe->has_plan = !status;
+    if (!status && pipe->plan.form != FORM_PIPELINE)
+        status = diag_error(&pipe->diag, STATUS_INPUT,
+                            "%s: expected a plan of the pipeline form (schedule:)", file);
+    return status;
+}
+
+static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    enum status status = read_plan(pipe, config);
+    if (status)
+        return status;
+    size_t tasks = pipe->plan.pipeline.task_count;
+    if (config->ranks < 0 || config->max_depth < 0 || config->wait_timeout_ns < -1 ||
+        config->spin_ns < -1 || config->progress_timeout_ns < -1)
+        return diag_error(&pipe->diag, STATUS_USAGE,
+                          "ranks, max_depth and timeouts are not negative");
+    pipe->ranks = config->ranks ? config->ranks : pipe->plan.ranks;
+    pipe->max_depth = config->max_depth;
+    pipe->spin_ns = config->spin_ns;
+    pipe->graph = config->graph == SWPIPE_GRAPH_REQUIRE ? RUNTIME_GRAPH_REQUIRE
+                  : config->graph == SWPIPE_GRAPH_AUTO  ? RUNTIME_GRAPH_AUTO
+                                                        : RUNTIME_GRAPH_OFF;
+    pipe->driver = config->driver == SWPIPE_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
+    pipe->device = config->device == SWPIPE_CUDA ? DEVICE_KIND_CUDA : DEVICE_KIND_HOST;
+    pipe->wait_ns = config->wait_timeout_ns == -1 ? 0
+                    : config->wait_timeout_ns     ? config->wait_timeout_ns
+                                                  : WAIT_TIMEOUT_NS;
+    pipe->progress_ns = config->progress_timeout_ns == -1 ? DEVICE_FOREVER
+                        : config->progress_timeout_ns     ? config->progress_timeout_ns
+                                                          : PROGRESS_TIMEOUT_NS;
+    pipe->tasks = calloc(tasks, sizeof *pipe->tasks);
+    pipe->device_only = calloc(tasks, sizeof *pipe->device_only);
+    pipe->shortcuts = calloc((size_t)pipe->ranks * tasks, sizeof *pipe->shortcuts);
+    pipe->devices = calloc((size_t)pipe->ranks, sizeof(struct device *));
+    pipe->pools = calloc((size_t)pipe->ranks, sizeof *pipe->pools);
+    pipe->exposed = calloc(tasks, sizeof *pipe->exposed);
+    if (!pipe->tasks || !pipe->device_only || !pipe->shortcuts || !pipe->devices || !pipe->pools ||
+        !pipe->exposed)
+        return diag_no_memory(&pipe->diag);
+    status = take_tasks(pipe, config);
+    if (!status)
+        status = take_device_only(pipe, config);
+    if (!status)
+        status = copy_io(pipe);
+    /* whatever is wrong with the plan shows now, not when it is filled */
+    return status ? status : need_engine(pipe, false);
+}
+
+enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out)
+{
+    struct swpipe *pipe = calloc(1, sizeof *pipe);
+    *out = pipe;
+    if (!pipe)
+        return SWPIPE_SYSTEM;
+    diag_init(&pipe->diag);
+    return swpipe_finish(pipe, set_up(pipe, config));
+}
+
+void swpipe_close(struct swpipe *pipe)
+{
+    if (!pipe)
+        return;
+    (void)close_engine(pipe, &pipe->pipelined); /* who wants to hear of a trace drains before */
+    (void)close_engine(pipe, &pipe->serial);
+    close_device(pipe);
+    recorded_fini(&pipe->recorded);
+    free(pipe->db);
+    free(pipe->tasks);
+    free(pipe->device_only);
+    free(pipe->shortcuts);
+    free(pipe->devices);
+    free(pipe->pools);
+    free(pipe->exposed);
+    if (pipe->has_plan)
+        plan_fini(&pipe->plan);
+    diag_fini(&pipe->diag);
+    free(pipe);
+}
+
+int64_t swpipe_graph_launches(const struct swpipe *pipe)
+{
+    const struct engine *engine = &pipe->pipelined;
+    return pipe->graph_launches + (engine->has_run ? graph_launches(&engine->run) : 0);
+}
+
+/* ---- pipelined ------------------------------------------------------------------------------- */
+
+enum status swpipe_must_be_open(struct swpipe *pipe)
+{
+    return pipe->exposed ? STATUS_OK
+                         : diag_error(&pipe->diag, STATUS_USAGE, "the pipeline did not open");
+}
+
+static enum status must_not_be_filled(struct swpipe *pipe, const char *what)
+{
+    enum status status = swpipe_must_be_open(pipe);
+    if (!status && (pipe->state == PIPE_FILLED || pipe->state == PIPE_BROKEN))
+        status = diag_error(&pipe->diag, STATUS_USAGE,
+                            "%s while the pipeline is filled: drain it first", what);
+    return status;
+}
+
+static enum status break_pipe(struct swpipe *pipe, enum status status)
+{
+    if (status)
+        pipe->state = PIPE_BROKEN;
+    return status;
+}
+
+static enum status fill(struct swpipe *pipe, const struct swpipe_source *source)
+{
+    enum status status = must_not_be_filled(pipe, "fill");
+    if (!status && !source)
+        status = diag_error(&pipe->diag, STATUS_USAGE, "fill needs a source");
+    if (!status && pipe->db) /* a run of its own, with the short-cuts of now */
+        status = close_engine(pipe, &pipe->pipelined);
+    if (!status)
+        status = need_engine(pipe, false);
+    if (status)
+        return status;
+    pipe->state = PIPE_FILLED;
+    return break_pipe(pipe, engine_advance(&pipe->pipelined, source, &pipe->diag));
+}
+
+enum swpipe_status swpipe_fill(struct swpipe *pipe, const struct swpipe_source *source)
+{
+    return swpipe_finish(pipe, fill(pipe, source));
+}
+
+/* All iterations are retired: the next fill starts anew. */
+static enum status finish_run(struct swpipe *pipe)
+{
+    enum status status = engine_sync(&pipe->pipelined, &pipe->diag);
+    if (status)
+        return break_pipe(pipe, status);
+    pipe->state = PIPE_ENDED;
+    return break_pipe(pipe, close_engine(pipe, &pipe->pipelined));
+}
+
+/* *iteration -1: none was left. */
+static enum status progress(struct swpipe *pipe, const struct swpipe_source *source,
+                            int64_t *iteration)
+{
+    struct engine *engine = &pipe->pipelined;
+    *iteration = -1;
+    enum status status = swpipe_must_be_open(pipe);
+    if (status || pipe->state == PIPE_ENDED)
+        return status;
+    if (pipe->state == PIPE_IDLE)
+        return diag_error(&pipe->diag, STATUS_USAGE, "progress without fill");
+    if (pipe->state == PIPE_BROKEN)
+        return diag_error(&pipe->diag, STATUS_USAGE, "progress after a failure: drain first");
+    status = engine_retire(engine, pipe->progress_ns, iteration, &pipe->diag);
+    if (!status && *iteration >= 0)
+        status = engine_advance(engine, source, &pipe->diag);
+    if (status)
+        return break_pipe(pipe, status);
+    return *iteration >= 0 ? STATUS_OK : finish_run(pipe);
+}
+
+enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_source *source,
+                                   int64_t *iteration)
+{
+    int64_t retired;
+    enum swpipe_status status = swpipe_finish(pipe, progress(pipe, source, &retired));
+    if (status != SWPIPE_OK)
+        return status;
+    if (iteration && retired >= 0)
+        *iteration = retired;
+    return retired >= 0 ? SWPIPE_OK : SWPIPE_END;
+}
+
+static enum status drain(struct swpipe *pipe)
+{
+    int64_t retired = 0;
+    enum status status = swpipe_must_be_open(pipe);
+    while (!status && pipe->state == PIPE_FILLED)
+        status = progress(pipe, NULL, &retired);
+    enum status closed = close_engine(pipe, &pipe->pipelined);
+    if (pipe->serial.recording.journal && !closed)
+        closed = close_engine(pipe, &pipe->serial);
+    status = status ? status : closed;
+    if (!status)
+        pipe->state = PIPE_IDLE;
+    else if (pipe->state == PIPE_BROKEN)
+        pipe->state = PIPE_IDLE; /* what failed while draining is told once, then all is clean */
+    return status;
+}
+
+enum swpipe_status swpipe_drain(struct swpipe *pipe)
+{
+    return swpipe_finish(pipe, drain(pipe));
+}
+
+static double seconds_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
+}
+
+enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *source,
+                              double *seconds)
+{
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    enum swpipe_status status = swpipe_fill(pipe, source);
+    while (status == SWPIPE_OK)
+        status = swpipe_progress(pipe, source, NULL);
+    if (status != SWPIPE_END)
+        return status;
+    if (seconds)
+        *seconds = seconds_since(&start);
+    pipe->state = PIPE_IDLE;
+    return SWPIPE_OK;
+}
+
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+static enum status record(struct swpipe *pipe, const char *file)
+{
+    enum status status = must_not_be_filled(pipe, "recording changes");
+    char *copy = file ? strdup(file) : NULL;
+    if (!status && file && !copy)
+        status = diag_no_memory(&pipe->diag);
+    if (!status && pipe->serial.pipe)
+        status = close_engine(pipe, &pipe->serial);
+    if (status) {
+        free(copy);
+        return status;
+    }
+    free(pipe->db);
+    pipe->db = copy;
+    return STATUS_OK;
+}
+
+enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file)
+{
+    return swpipe_finish(pipe, record(pipe, file));
+}
+
+enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out)
+{
+    const struct recorded *recorded = &pipe->recorded;
+    const struct runtime_result *result = &recorded->result;
+    if (!recorded->is)
+        return swpipe_finish(
+            pipe, diag_error(&pipe->diag, STATUS_USAGE, "no run has been recorded to its end"));
+    *out = (struct swpipe_recorded){.run = result->run,
+                                    .iterations = result->iterations,
+                                    .steps = result->steps,
+                                    .legal = result->legal == ANSWER_YES  ? 1
+                                             : result->legal == ANSWER_NO ? 0
+                                                                          : -1,
+                                    .why = recorded->why,
+                                    .seconds = 1e-9 * (double)result->duration_ns,
+                                    .iteration_seconds = 1e-9 * result->iteration.mean_ns};
+    return SWPIPE_OK;
+}
+
+/* ---- serial ---------------------------------------------------------------------------------- */
+
+/* After a failure nothing is kept: the next call starts anew. */
+static enum status close_on_failure(struct swpipe *pipe, enum status status)
+{
+    if (status)
+        (void)close_engine(pipe, &pipe->serial);
+    return status;
+}
+
+static enum status one_serial(struct swpipe *pipe, void *const *batches, int64_t iteration)
+{
+    enum status status = must_not_be_filled(pipe, "a serial iteration");
+    if (!status)
+        status = need_engine(pipe, true);
+    if (status)
+        return status;
+    return close_on_failure(
+        pipe, engine_single(&pipe->serial, batches, iteration, pipe->progress_ns, &pipe->diag));
+}
+
+enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batches,
+                                         int64_t iteration)
+{
+    return swpipe_finish(pipe, one_serial(pipe, batches, iteration));
+}
+
+/* Batches for all ranks; *more is false when one of them has none. */
+static enum status next_batches(struct swpipe *pipe, const struct swpipe_source *source,
+                                void **batches, bool *more)
+{
+    *more = true;
+    for (int rank = 0; rank < pipe->ranks && *more; rank++) {
+        int answer = source->next(source->arg, rank, &batches[rank]);
+        if (answer < 0)
+            return diag_error(&pipe->diag, STATUS_VIOLATED, "the source failed on rank %d", rank);
+        *more = answer > 0;
+    }
+    return STATUS_OK;
+}
+
+static enum status run_serial(struct swpipe *pipe, const struct swpipe_source *source)
+{
+    if (!source)
+        return diag_error(&pipe->diag, STATUS_USAGE, "a serial run needs a source");
+    void **batches = calloc((size_t)pipe->ranks + 1, sizeof(void *));
+    enum status status = batches ? STATUS_OK : diag_no_memory(&pipe->diag);
+    bool more = true;
+    for (int64_t iteration = 0; !status && more; iteration++) {
+        status = next_batches(pipe, source, batches, &more);
+        if (!status && more)
+            status = one_serial(pipe, batches, iteration);
+    }
+    free(batches);
+    return status;
+}
+
+enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_source *source,
+                                     double *seconds)
+{
+    struct timespec start;
+    enum status status = must_not_be_filled(pipe, "a serial run");
+    if (!status)
+        status = need_engine(pipe, true);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    if (!status)
+        status = run_serial(pipe, source);
+    if (!status && seconds)
+        *seconds = seconds_since(&start);
+    return swpipe_finish(pipe, status);
+}
+
+/* ---- short-cuts ------------------------------------------------------------------------------ */
+
+static enum status set_shortcut(struct swpipe *pipe, const char *name, bool on)
+{
+    enum status status = must_not_be_filled(pipe, "a short-cut changes");
+    if (status)
+        return status;
+    int tasks = (int)pipe->plan.pipeline.task_count,
+        only = name ? swpipe_find_task(pipe, name) : -1;
+    if (name && only < 0)
+        return diag_error(&pipe->diag, STATUS_INPUT, "%s has no task '%s'", pipe->plan.file, name);
+    if (pipe->serial.recording.journal) /* what was recorded so far is a run without the change */
+        status = close_engine(pipe, &pipe->serial);
+    if (status)
+        return status;
+    if (pipe->graph) /* which tasks a graph may have is asked when it opens */
+        status = close_engine(pipe, &pipe->pipelined);
+    if (status)
+        return status;
+    for (int i = 0; i < pipe->ranks * tasks; i++) {
+        if (name && i % tasks != only)
+            continue;
+        pipe->shortcuts[i].on = on;
+        if (!on)
+            shortcut_forget(&pipe->shortcuts[i], &pipe->tasks[i % tasks]);
+    }
+    return STATUS_OK;
+}
+
+enum swpipe_status swpipe_enable_shortcut(struct swpipe *pipe, const char *task)
+{
+    return swpipe_finish(pipe, task ? set_shortcut(pipe, task, true)
+                                    : diag_error(&pipe->diag, STATUS_USAGE, "no task is named"));
+}
+
+enum swpipe_status swpipe_disable_shortcut(struct swpipe *pipe, const char *task)
+{
+    return swpipe_finish(pipe, set_shortcut(pipe, task, false));
+}
+
+/* ---- inside a task --------------------------------------------------------------------------- */
+
+int64_t swpipe_iteration(const struct swpipe_context *context)
+{
+    return context->iteration->number;
+}
+
+int swpipe_rank(const struct swpipe_context *context)
+{
+    return context->self->rank;
+}
+
+void *swpipe_batch(const struct swpipe_context *context)
+{
+    return context->iteration->batch;
+}
+
+int swpipe_fail(struct swpipe_context *context, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(context->why, sizeof context->why, format, args);
+    va_end(args);
+    return -1;
+}
+
+static struct device_stream *stream_of(const struct swpipe_context *context)
+{
+    return engine_stream(context->engine, context->self->rank, context->task);
+}
+
+int swpipe_set(struct swpipe_context *context, const char *name, void *value,
+               const struct swpipe_kind *kind)
+{
+    return iteration_set(context->iteration, name, value, kind, context->task, stream_of(context))
+               ? 0
+               : -1;
+}
+
+void *swpipe_get(struct swpipe_context *context, const char *name)
+{
+    return iteration_get(context->iteration, name);
+}
+
+void swpipe_unset(struct swpipe_context *context, const char *name)
+{
+    iteration_unset(context->iteration, name, stream_of(context));
+}
+
+void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes)
+{
+    struct diag diag;
+    if (graph_captures(context->self->run, context->self->rank)) {
+        swpipe_fail(context, "a device_only function cannot allocate");
+        return NULL;
+    }
+    diag_init(&diag);
+    struct block *block = iteration_alloc(context->iteration, name, bytes ? bytes : 1,
+                                          context->task, stream_of(context), &diag);
+    if (!block)
+        swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
+    diag_fini(&diag);
+    return block ? device_address(block->buffer) : NULL;
+}
+
+void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *bytes)
+{
+    const struct run *run = context->self->run;
+    const struct program *p = run->program;
+    for (int b = 0; b < p->buffer_count; b++) {
+        if (p->buffers[b].rank != context->self->rank || strcmp(p->buffers[b].name, name) != 0 ||
+            run->buffers[b].count == 0)
+            continue;
+        if (bytes)
+            *bytes = run->buffers[b].bytes;
+        return device_address(data_buffer(run, b, context->self->current.iteration).buffer);
+    }
+    return NULL;
+}
+
+void *swpipe_stream(struct swpipe_context *context)
+{
+    return called_pushes(context->self) ? device_stream_handle(stream_of(context)) : NULL;
+}
+
+int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), void *arg)
+{
+    const struct task *task = &context->engine->program->plan->pipeline.tasks[context->task];
+    struct device_op op = {
+        .kind = DEVICE_OP_CALLBACK, .label = task->name, .callback = {function, arg}};
+    struct diag diag;
+    diag_init(&diag);
+    bool pushed = called_pushes(context->self) &&
+                  device_push(stream_of(context), &op, NULL, &diag) == STATUS_OK;
+    if (!pushed)
+        swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
+    diag_fini(&diag);
+    return pushed ? 0 : -1;
+}
+
+int swpipe_work(struct swpipe_context *context)
+{
+    if (called_pushes(context->self) &&
+        worker_own_work(context->self, context->task, context->self->current.iteration))
+        return 0;
+    return swpipe_fail(context, "the plan's work could not be pushed");
+}

@@ -1,0 +1,58 @@
+/*
+ * swpipe_impl.h - the pipeline object of the public library; private to its files.
+ */
+#ifndef SWPIPE_IMPL_H
+#define SWPIPE_IMPL_H
+
+#include "plan/plan.h"
+#include "engine.h"
+#include "shortcut.h"
+
+enum pipe_state {
+    PIPE_IDLE,   /* nothing in flight */
+    PIPE_FILLED, /* between fill and the end of the data */
+    PIPE_ENDED,  /* idle, and progress says END once more */
+    PIPE_BROKEN  /* something failed: drain */
+};
+
+struct swpipe {
+    struct plan plan;
+    bool has_plan;
+    struct swpipe_task *tasks; /* [plan's tasks]; without a function: the plan's work */
+    enum driver driver;
+    enum device_kind device;
+    int ranks, max_depth;
+    int64_t spin_ns; /* as run_config */
+    enum runtime_graph graph;
+    bool *device_only;            /* [plan's tasks] */
+    int64_t graph_launches;       /* of engines that are closed */
+    int64_t wait_ns, progress_ns; /* 0, DEVICE_FOREVER: no limit */
+
+    struct device_world *world; /* opened when it is first needed, and after an abort */
+    struct device **devices;    /* [ranks] */
+    struct pool *pools;         /* [ranks] */
+    int device_count;           /* opened */
+    struct engine pipelined, serial;
+    enum pipe_state state;
+    struct shortcut *shortcuts; /* [rank * tasks + task] */
+
+    char *db;                 /* runs from now on go there; NULL: nowhere */
+    struct recorded recorded; /* the last run that did */
+
+    struct swpipe_exposed *exposed; /* of the last profile; NULL: the pipeline did not open */
+    bool
+        loose; /* a serial iteration is over when it is submitted: several in a row are timed as one */
+    struct diag diag; /* of the last call */
+    char error[1024];
+};
+
+/* The plan's task of this name, -1: none. */
+int swpipe_find_task(const struct swpipe *pipe, const char *name);
+/* STATUS_USAGE for one that could not be opened. */
+enum status swpipe_must_be_open(struct swpipe *pipe);
+/* Close the serial engine; the next serial iteration opens a new one. */
+enum status swpipe_close_serial(struct swpipe *pipe);
+/* End a call: the status for the caller, its words for swpipe_error. */
+enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status);
+
+#endif

@@ -1,0 +1,227 @@
+/*
+ * tables.c - the tables of the public library: schedule, stage analysis, exposed times, statistics.
+ *
+ * Each is written by one function to a FILE; formatting is printing into memory.
+ */
+#include "swpipe_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/schedule.h"
+#include "gpu/record/tally.h"
+
+struct table;
+typedef enum status table_writer(struct swpipe *pipe, const struct table *table, FILE *out);
+
+struct table {
+    table_writer *write;
+    int periods;
+    const struct swpipe_profile *profile;
+};
+
+/* ---- schedule and stages --------------------------------------------------------------------- */
+
+/* The plan with " [skip]" behind the names of tasks that are short-cut. */
+static enum status mark_skipped(struct swpipe *pipe, struct arena *arena, struct plan *out)
+{
+    size_t count = pipe->plan.pipeline.task_count;
+    struct task *tasks = ARENA_ARRAY(arena, count, struct task);
+    if (!tasks)
+        return diag_no_memory(&pipe->diag);
+    *out = pipe->plan;
+    out->pipeline.tasks = tasks;
+    for (size_t t = 0; t < count; t++) {
+        tasks[t] = pipe->plan.pipeline.tasks[t];
+        if (pipe->shortcuts[t].on)
+            tasks[t].name = arena_printf(arena, "%s [skip]", tasks[t].name);
+        if (!tasks[t].name)
+            return diag_no_memory(&pipe->diag);
+    }
+    return STATUS_OK;
+}
+
+static enum status write_schedule(struct swpipe *pipe, const struct table *table, FILE *out)
+{
+    struct arena arena;
+    struct plan plan;
+    arena_init(&arena, 0);
+    enum status status = mark_skipped(pipe, &arena, &plan);
+    int periods = table->periods;
+    if (!status)
+        status = schedule_print(&plan, periods ? periods : schedule_default_periods(&plan), out,
+                                &pipe->diag);
+    arena_fini(&arena);
+    return status;
+}
+
+static enum status write_stages(struct swpipe *pipe, const struct table *table, FILE *out)
+{
+    struct arena arena;
+    struct plan plan;
+    (void)table;
+    arena_init(&arena, 0);
+    enum status status = mark_skipped(pipe, &arena, &plan);
+    if (!status)
+        status = schedule_print_stages(&plan, out, &pipe->diag);
+    arena_fini(&arena);
+    return status;
+}
+
+/* Two kinds of names in brackets: all tasks, or those that are short-cut. */
+static void write_names(const struct swpipe *pipe, bool skipped, FILE *out)
+{
+    const char *comma = "";
+    fputc('[', out);
+    for (size_t t = 0; t < pipe->plan.pipeline.task_count; t++) {
+        if (skipped && !pipe->shortcuts[t].on)
+            continue;
+        fprintf(out, "%s%s", comma, pipe->plan.pipeline.tasks[t].name);
+        comma = ", ";
+    }
+    fputc(']', out);
+}
+
+static enum status write_pipe(struct swpipe *pipe, const struct table *table, FILE *out)
+{
+    bool clock = pipe->driver == DRIVER_CLOCK;
+    int max_depth = pipe->max_depth ? pipe->max_depth : pipe->plan.pipeline.max_depth;
+    fprintf(out, "%s(plan=%s, device=%s, ranks=%d, %s=%d, tasks=", clock ? "clock" : "dataflow",
+            pipe->plan.name, device_kind_key(pipe->device), pipe->ranks,
+            clock ? "depth" : "max_depth", clock ? pipe->plan.pipeline.depth : max_depth);
+    write_names(pipe, false, out);
+    fputs(", shortcuts=", out);
+    write_names(pipe, true, out);
+    fputs(")\n\n", out);
+    return write_schedule(pipe, table, out);
+}
+
+/* ---- exposed times --------------------------------------------------------------------------- */
+
+static void write_line(int width, FILE *out)
+{
+    for (int i = 0; i < width; i++)
+        fputc('-', out);
+    fputs("  ------------  ----------\n", out);
+}
+
+static enum status write_profile(struct swpipe *pipe, const struct table *table, FILE *out)
+{
+    const struct swpipe_profile *profile = table->profile;
+    double sum = 0, baseline = profile->baseline_seconds;
+    int width = 4;
+    (void)pipe;
+    for (size_t i = 0; i < profile->task_count; i++) {
+        int length = (int)strlen(profile->tasks[i].task);
+        width = length > width ? length : width;
+    }
+    fprintf(out, "Baseline serial iteration: %.3f ms\n\n", 1e3 * baseline);
+    fprintf(out, "%-*s  %12s  %10s\n", width, "Task", "Exposed", "% baseline");
+    write_line(width, out);
+    for (size_t i = 0; i < profile->task_count; i++) {
+        const struct swpipe_exposed *task = &profile->tasks[i];
+        if (task->seconds < 0) {
+            fprintf(out, "%-*s  %12s\n", width, task->task, "skipped");
+            continue;
+        }
+        sum += task->seconds;
+        fprintf(out, "%-*s  %9.3f ms  %9.1f%%\n", width, task->task, 1e3 * task->seconds,
+                100 * task->seconds / baseline);
+    }
+    write_line(width, out);
+    fprintf(out, "%-*s  %9.3f ms  %9.1f%%\n", width, "SUM", 1e3 * sum, 100 * sum / baseline);
+    return STATUS_OK;
+}
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+static enum status write_stats(struct swpipe *pipe, const struct table *table, FILE *out)
+{
+    const struct recorded *recorded = &pipe->recorded;
+    (void)table;
+    if (!recorded->is)
+        return diag_error(&pipe->diag, STATUS_USAGE, "no run has been recorded to its end");
+    tally_print(recorded->result.stats, recorded->result.stat_count, out);
+    return STATUS_OK;
+}
+
+/* ---- printing and formatting ----------------------------------------------------------------- */
+
+static enum swpipe_status print(struct swpipe *pipe, struct table table, FILE *out)
+{
+    enum status status = swpipe_must_be_open(pipe);
+    if (!status)
+        status = table.write(pipe, &table, out);
+    if (!status && (fflush(out) != 0 || ferror(out)))
+        status = diag_error(&pipe->diag, STATUS_SYSTEM, "the table could not be written");
+    return swpipe_finish(pipe, status);
+}
+
+static char *format(struct swpipe *pipe, struct table table)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) {
+        swpipe_finish(pipe, diag_no_memory(&pipe->diag));
+        return NULL;
+    }
+    enum swpipe_status status = print(pipe, table, out);
+    if (fclose(out) != 0 && status == SWPIPE_OK)
+        status = swpipe_finish(pipe, diag_no_memory(&pipe->diag));
+    if (status == SWPIPE_OK)
+        return text;
+    free(text);
+    return NULL;
+}
+
+char *swpipe_format_schedule(struct swpipe *pipe, int periods)
+{
+    return format(pipe, (struct table){.write = write_schedule, .periods = periods});
+}
+
+char *swpipe_format_stage_analysis(struct swpipe *pipe)
+{
+    return format(pipe, (struct table){.write = write_stages});
+}
+
+char *swpipe_format_profile(struct swpipe *pipe, const struct swpipe_profile *profile)
+{
+    return format(pipe, (struct table){.write = write_profile, .profile = profile});
+}
+
+char *swpipe_format_stats(struct swpipe *pipe)
+{
+    return format(pipe, (struct table){.write = write_stats});
+}
+
+char *swpipe_format(struct swpipe *pipe)
+{
+    return format(pipe, (struct table){.write = write_pipe});
+}
+
+enum swpipe_status swpipe_print_schedule(struct swpipe *pipe, int periods, FILE *out)
+{
+    return print(pipe, (struct table){.write = write_schedule, .periods = periods}, out);
+}
+
+enum swpipe_status swpipe_print_stage_analysis(struct swpipe *pipe, FILE *out)
+{
+    return print(pipe, (struct table){.write = write_stages}, out);
+}
+
+enum swpipe_status swpipe_print_profile(struct swpipe *pipe, const struct swpipe_profile *profile,
+                                        FILE *out)
+{
+    return print(pipe, (struct table){.write = write_profile, .profile = profile}, out);
+}
+
+enum swpipe_status swpipe_print_stats(struct swpipe *pipe, FILE *out)
+{
+    return print(pipe, (struct table){.write = write_stats}, out);
+}
+
+enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out)
+{
+    return print(pipe, (struct table){.write = write_pipe}, out);
+}

@@ -1,0 +1,126 @@
+/*
+ * journal.h - who did what, when: logged by the threads of a run, read by a writer of its own.
+ *
+ *     thread --> log: chunk -> chunk -> chunk --> writer --> ledger (trace store, figures), replay
+ *                     (filled)            ^
+ *                        `--- recycled ---'
+ *
+ * A log belongs to one thread at a time; logging takes no lock but for a new chunk. The stamp of a
+ * device operation lies in its entry, so a chunk is recycled when the writer has read it and all its
+ * stamps are valid. The writer commits at least every JOURNAL_PASS_MS, so what finished before a crash
+ * is in the store. It takes no lock of the run.
+ *
+ * Memory. A disk that is slow keeps the writer in a commit, while the threads go on logging: when
+ * JOURNAL_CHUNKS have not been read, whoever comes to journal_throttle waits until the writer has come
+ * further. Nothing is left out. What the device has not finished is in memory, too; how much that is, is
+ * up to the run.
+ *
+ * journal_open .. journal_stop: the run. journal_stop joins the writer after a last pass, when no
+ * thread logs any more and the device is idle or aborted; it must come before the device is closed.
+ * journal_end then replays what is left, marks the run as ended and closes the store; journal_close
+ * frees.
+ *
+ * Where each rank is a process, their journals only send what they read to the one who started them
+ * (gpu/exec/ranks.h). He opens a journal that collects: it has no logs and no thread, journal_take is given
+ * what was sent, journal_pass is called now and then, and journal_end judges it as it would its own.
+ */
+#ifndef SWSIM_JOURNAL_H
+#define SWSIM_JOURNAL_H
+
+#include "gpu/device/device.h"
+#include "replay.h"
+#include "result.h"
+#include "trace/store.h"
+
+enum { JOURNAL_PASS_MS = 50, JOURNAL_CHUNKS = 4096 /* 106 MiB */ };
+
+enum log_kind {
+    LOG_OP,      /* an operation of program->ops */
+    LOG_TAKE,    /* a worker took an instance of task `op` */
+    LOG_ENQUEUE, /* a driver enqueued a period or admitted an iteration */
+    LOG_RETIRE,  /* a driver retired an iteration, admitted at stamp.start_ns */
+    LOG_CALL     /* a function of the user, in place of operation `op`, which is device work */
+};
+
+struct log_entry {
+    enum log_kind kind;
+    int op; /* program->ops; TAKE: a task; else -1 */
+    int64_t iteration;
+    int64_t begin_ns, at_ns, end_ns; /* came to it, did it, went on */
+    struct stamp stamp;              /* of what it pushed; number -1: nothing */
+    struct stamp since;              /* of a mark pushed before, behind which the work began that
+                                        `stamp` is the end of (functions of the user); number -1: none */
+};
+
+/* What it pushed is over, and when it started is known. */
+static inline bool log_is_over(const struct log_entry *entry)
+{
+    return entry->stamp.valid && (entry->since.number < 0 || entry->since.valid);
+}
+static inline int64_t log_started_ns(const struct log_entry *entry)
+{
+    return entry->since.number < 0 ? entry->stamp.start_ns : entry->since.end_ns;
+}
+
+struct journal;
+struct log;
+
+struct journal_config {
+    int64_t apart_ns; /* so far apart may clocks of ranks be, where they are several machines' */
+    const struct program *program;
+    const struct runtime_options *options;
+    struct device_world *world;
+    struct device *const *devices; /* [program->ranks], NULL: that rank is elsewhere; must outlive
+                                      journal_stop */
+    struct rendezvous *rendezvous; /* what is logged goes to its hub's owner; NULL: it stays here */
+    void (*failed)(void *arg, enum status status,
+                   const char *why); /* called once, by the writer, when
+                                      the journal cannot be kept; NULL: see journal_status */
+    void *arg;
+};
+
+/* Opens the store, where there is one, and starts the writer. */
+enum status journal_open(const struct journal_config *config, struct journal **out,
+                         struct diag *diag);
+/* One that collects; the run started at start_ns, and clocks of its ranks may be apart_ns apart. */
+enum status journal_open_collecting(const struct program *program,
+                                    const struct runtime_options *options, const char *device,
+                                    int64_t start_ns, int64_t apart_ns, struct journal **out,
+                                    struct diag *diag);
+/* What a journal elsewhere sent. Records of one process in the order it sent them. */
+void journal_take(struct journal *journal, const void *records, size_t bytes);
+/* What was taken becomes durable. */
+void journal_pass(struct journal *journal, int64_t now_ns);
+
+/* The log of a program thread. */
+struct log *journal_log(struct journal *journal, int thread);
+
+/* An entry to be filled; it counts once committed. NULL when memory is exhausted: journal_status then
+   says so. */
+struct log_entry *log_next(struct log *log);
+void log_commit(struct log *log);
+/* Wait for the writer when it is far behind; called where no lock is held and no step is under way. */
+void journal_throttle(struct journal *journal);
+
+/* Device operations seen finished so far. */
+int64_t journal_finished(const struct journal *journal);
+/* STATUS_OK, or what keeps the journal from being written; `diag` gets the reason, once. */
+enum status journal_status(struct journal *journal, struct diag *diag);
+
+/* Nothing more will be logged. */
+void journal_stop(struct journal *journal);
+
+struct journal_end {
+    bool complete; /* everything was done */
+    bool torn;     /* part of the log is missing: there is nothing to replay */
+    bool interrupted;
+    const int64_t *ends; /* [rank], pipeline form: iterations that were to be done in the end */
+    int64_t iterations;  /* how many that are, for the store, if the options did not say; else 0 */
+    int64_t duration_ns;
+};
+/* Fill figures, legality and words of `result` from what was logged. STATUS_VIOLATED: not legal. */
+enum status journal_end(struct journal *journal, const struct journal_end *end,
+                        struct runtime_result *result, struct diag *diag);
+void journal_close(struct journal *journal);
+
+#endif

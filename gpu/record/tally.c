@@ -1,0 +1,169 @@
+/* tally.c - see tally.h. */
+#include "tally.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Of "2F3", the kind of action; NULL: it is none. Rank programs have become host programs by now: their
+   labels tell. */
+static const char *action_name(const char *label)
+{
+    static const struct {
+        char letter;
+        const char *name;
+    } names[] = {{'F', "forward_chunk"},
+                 {'B', "backward_chunk"},
+                 {'I', "backward_input"},
+                 {'W', "backward_weight"}};
+    const char *letter = label + strspn(label, "0123456789");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (*letter == names[i].letter && letter > label && letter[1] &&
+            letter[1 + strspn(letter + 1, "0123456789")] == '\0')
+            return names[i].name;
+    return NULL;
+}
+
+static const char *group_name(const struct program *p, const struct op *op)
+{
+    bool sends = false, receives = false;
+    for (int i = 0; i < op->part_count; i++) {
+        sends = sends || p->parts[op->part_first + i].send;
+        receives = receives || !p->parts[op->part_first + i].send;
+    }
+    return sends && receives ? "sendrecv" : sends ? "send" : "recv";
+}
+
+/* NULL: it is no work. */
+static const char *name_of(const struct program *p, const struct op *op)
+{
+    bool work = op->kind == OP_HOST || op->kind == OP_LAUNCH || op->kind == OP_COPY ||
+                op->kind == OP_COLLECTIVE || op->kind == OP_GROUP || op->kind == OP_CALLBACK;
+    if (!work)
+        return NULL;
+    if (p->tasks)
+        return op->task >= 0 ? p->plan->pipeline.tasks[op->task].name : NULL;
+    if (op->kind == OP_GROUP)
+        return group_name(p, op);
+    const char *label = op->name >= 0 ? p->names.items[op->name] : op_key(op->kind);
+    const char *action = action_name(label);
+    return action ? action : label;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+struct named {
+    const char *name;
+    int op;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+/* The operations that have a name, sorted by it; returns how many. */
+static size_t sort_names(const struct program *p, struct named *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < p->op_count; i++) {
+        const char *name = name_of(p, &p->ops[i]);
+        if (name)
+            out[count++] = (struct named){name, (int)i};
+    }
+    if (count > 0)
+        qsort(out, count, sizeof *out, by_name);
+    return count;
+}
+
+bool tally_open(struct tally *tally, const struct program *program)
+{
+    *tally = (struct tally){.program = program};
+    arena_init(&tally->arena, 0);
+    size_t ops = program->op_count + 1;
+    struct named *names = calloc(ops, sizeof *names);
+    tally->rows = ARENA_ARRAY(&tally->arena, ops, int);
+    tally->stats = ARENA_ARRAY(&tally->arena, ops, struct runtime_stat);
+    if (!names || !tally->rows || !tally->stats) {
+        free(names);
+        return false;
+    }
+    for (size_t i = 0; i < ops; i++)
+        tally->rows[i] = -1;
+    size_t count = sort_names(program, names);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || strcmp(names[i].name, names[i - 1].name) != 0)
+            tally->stats[tally->count++] = (struct runtime_stat){.name = names[i].name};
+        tally->rows[names[i].op] = (int)tally->count - 1;
+    }
+    free(names);
+    return true;
+}
+
+void tally_close(struct tally *tally)
+{
+    arena_fini(&tally->arena);
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+/* A task with CPU work and device work is called once: what it does on the device counts. */
+static bool counts_on_host(const struct program *p, const struct op *op)
+{
+    return op->kind == OP_HOST && (p->tasks == 0 || op->work->kind == WORK_HOST);
+}
+
+void tally_host(struct tally *tally, int op, int64_t ns)
+{
+    struct runtime_stat *stat = tally->rows[op] >= 0 ? &tally->stats[tally->rows[op]] : NULL;
+    if (!stat)
+        return;
+    stat->host_ns += ns;
+    stat->calls += counts_on_host(tally->program, &tally->program->ops[op]);
+}
+
+void tally_device(struct tally *tally, int op, int64_t ns)
+{
+    struct runtime_stat *stat = tally->rows[op] >= 0 ? &tally->stats[tally->rows[op]] : NULL;
+    if (!stat)
+        return;
+    stat->device_ns += ns;
+    stat->calls++;
+}
+
+/* ---- what came of it ------------------------------------------------------------------------- */
+
+bool tally_list(const struct tally *tally, struct runtime_result *result)
+{
+    result->stats = ARENA_ARRAY(&result->arena, tally->count + 1, struct runtime_stat);
+    result->stat_count = 0;
+    for (size_t i = 0; result->stats && i < tally->count; i++) {
+        if (tally->stats[i].calls == 0)
+            continue;
+        struct runtime_stat *stat = &result->stats[result->stat_count++];
+        *stat = tally->stats[i];
+        stat->name = arena_strdup(&result->arena, stat->name);
+        if (!stat->name)
+            return false;
+    }
+    return result->stats;
+}
+
+void tally_print(const struct runtime_stat *stats, size_t count, FILE *out)
+{
+    static const char line[] = "--------------------------------";
+    int width = 4;
+    for (size_t i = 0; i < count; i++) {
+        int length = (int)strlen(stats[i].name);
+        width = length > width ? length : width;
+    }
+    fprintf(out, "%-*s  %9s  %12s  %12s\n", width, "name", "calls", "device (ms)", "host (ms)");
+    for (int left = width; left > 0; left -= 32)
+        fprintf(out, "%.*s", left < 32 ? left : 32, line);
+    fprintf(out, "  %.9s  %.12s  %.12s\n", line, line, line);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%-*s  %9" PRId64 "  %12.3f  %12.3f\n", width, stats[i].name, stats[i].calls,
+                1e-6 * (double)stats[i].device_ns, 1e-6 * (double)stats[i].host_ns);
+}

@@ -1,0 +1,44 @@
+/*
+ * tally.h - how often what was done, and how long it took: calls and times by name, over all ranks.
+ *
+ *     name             calls  device (ms)  host (ms)
+ *     --------------  ------  -----------  ---------
+ *     backward_chunk    3200        18298         41
+ *     forward_chunk     3200         7798         38
+ *     send              3200           43         12
+ *
+ * Source: the statistics of hfai's CudaTimer. A name is a task of a pipeline; in rank programs the kind
+ * of an action, with hfai's words (forward_chunk, backward_chunk, send, recv, sendrecv; backward_input
+ * and backward_weight where backward is split); in host programs what the operation is called. Device
+ * time is from its start on the stream to its end, with the wait for peers; host time is what the
+ * threads spent computing and in the calls that push. Memory: the names, once.
+ */
+#ifndef SWSIM_TALLY_H
+#define SWSIM_TALLY_H
+
+#include <stdio.h>
+
+#include "machine/program.h"
+#include "result.h"
+
+struct tally {
+    struct arena arena;
+    const struct program *program;
+    struct runtime_stat *stats; /* [count], by name */
+    size_t count;
+    int *rows; /* [program->op_count]: the row of an operation, -1: it has none */
+};
+
+/* False: memory. Ended with tally_close in any case. */
+bool tally_open(struct tally *tally, const struct program *program);
+void tally_close(struct tally *tally);
+
+void tally_host(struct tally *tally, int op, int64_t ns);
+void tally_device(struct tally *tally, int op, int64_t ns);
+
+/* What was done at all, by name, goes to result->stats. False: memory. */
+bool tally_list(const struct tally *tally, struct runtime_result *result);
+
+void tally_print(const struct runtime_stat *stats, size_t count, FILE *out);
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * edits.h - small changes of a plan, as an expert would try them.
+ *
+ * An edit is a value: a kind and where it applies, by indices into the plan. edits_list proposes
+ * all that might repair a violation, the most likely first; edit_apply makes one on a plan;
+ * edit_describe says it in words. Whether an edit helps is not known here: repair.h asks the
+ * checker.
+ *
+ * Order. Every edit has a cost; less is tried earlier. It is the sum of
+ *
+ *     what it is      A knob that is not at its safe default costs least, then changes of order,
+ *                     then new synchronisation, then resources of the machine (a fact rather than a
+ *                     choice); last what weakens the plan: a dependence or an operation taken out.
+ *                     Hangs and races have their own prices: an order for one, an edge for the
+ *                     other.
+ *     how far off     2 for each step away from a suspect (suspects.h): operations of the same
+ *                     thread count their distance, tasks whether the violation names them.
+ *     how large       moving an operation by one place costs less than by three, an edit that
+ *                     changes the depth of a pipeline more than one that does not.
+ *
+ * Ties keep the order of the plan, so the list is the same on every machine. Ranks that run the
+ * same program get the same edit, which counts as one ("on every rank"), where only that makes
+ * sense.
+ *
+ * Positions. The marks of host operations and actions in a plan that is searched are not places in
+ * a file but in the plan: line - 1 is the thread (or rank), col - 1 the operation. edits_number
+ * makes them so.
+ */
+#ifndef SWSIM_EDITS_H
+#define SWSIM_EDITS_H
+
+#include "check/suspects.h"
+#include "plan/plan.h"
+
+/*            NAME            what a, b, c are; `to` is the new value */
+#define EDIT_LIST(X)                                                                               \
+    X(RETIRE)      /* pipeline: retire: device */                                                  \
+    X(FORGET_DONE) /* back to the default, as the next three */                                    \
+    X(RETIRED_DEP)                                                                                 \
+    X(SLOT_RESET)                                                                                  \
+    X(TICKET_AT)                                                                                   \
+    X(NUM_SLOTS)      /* back to the default: depth + largest distance */                          \
+    X(ELIDE)          /* elide_same_stream: to */                                                  \
+    X(BATCHES)        /* all as few as the fewest */                                               \
+    X(ORDER_RULE)     /* enqueue_order: the rule `to` */                                           \
+    X(ORDER_MOVE)     /* task a directly before task b */                                          \
+    X(OVERRIDE_ORDER) /* override a loses its own order */                                         \
+    X(STAGE)          /* task a to stage `to` */                                                   \
+    X(ADD_DEP)        /* task a depends on task b, distance `to` */                                \
+    X(REMOVE_DEP)     /* dependence a */                                                           \
+    X(MAX_DEPTH)      /* max_depth: to */                                                          \
+    X(GROUP)          /* task a to thread group `to`; -1: one of its own */                        \
+    X(MERGE_GROUPS)   /* all tasks of group a to group b */                                        \
+    X(GLOBAL_ORDER)   /* globally_ordered for task a: to */                                        \
+    X(ORDER_COMMS)    /* globally_ordered for all tasks that communicate */                        \
+    X(TASK_STREAM)    /* task a to stream `to`; -1: one of its own */                              \
+    X(SORT_HOLDS)     /* every task takes its locks in one order */                                \
+    X(ON_FAILURE)     /* on_failure: to */                                                         \
+    X(SM_SLOTS)       /* machine: to */                                                            \
+    X(HW_QUEUES)                                                                                   \
+    X(LAUNCH_QUEUE)                                                                                \
+    X(LAUNCH_ORDER)   /* launch_order_implicit: true */                                            \
+    X(LAZY_LOAD)      /* false */                                                                  \
+    X(FIRST_USE)      /* first_use_blocks: false */                                                \
+    X(EAGER)          /* eager_messages of communicator a: to */                                   \
+    X(MOVE)           /* host: thread a, operation b to position `to` */                           \
+    X(EVENT)          /* thread a: event behind operation b, waited for before operation c */      \
+    X(SIGNAL)         /* signal behind a's operation b, await before `to`'s operation c */         \
+    X(LOCK)           /* threads a and `to` hold a lock while they push to stream b */             \
+    X(JOIN)           /* thread a: the group at b takes in the group at c */                       \
+    X(OP_STREAM)      /* thread a, operation b (to c) to stream `to`; -1: one of its own */        \
+    X(OP_COMM)        /* collectives with the tag of thread a's operation b: own communicator */   \
+    X(SYNC_BEFORE)    /* thread a: sync stream `to` before operation b */                          \
+    X(RECORD_STREAM)  /* thread a: record_stream of buffer c on stream `to` before b */            \
+    X(QUEUE_CAPACITY) /* queue a: to */                                                            \
+    X(REMOVE_OP)      /* thread a, operation b */                                                  \
+    X(ACTION_MOVE)    /* programs: rank a, action b to position `to` */                            \
+    X(P2P_BATCH)      /* p2p: {batch: true} */                                                     \
+    X(P2P_FIFO)       /* p2p: {fifo: to} */                                                        \
+    X(P2P_EAGER)      /* p2p: {eager_messages: to} */
+
+enum edit_kind {
+#define X(name) EDIT_##name,
+    EDIT_LIST(X)
+#undef X
+        EDIT_COUNT
+};
+
+struct edit {
+    enum edit_kind kind;
+    int a, b, c, to;
+    bool everywhere; /* host: in the same place of every rank that runs the same program */
+    bool weakens;    /* gives up an order or an operation the plan had */
+    bool alone;      /* costs overlap: worth it by itself, not as a part of a larger repair */
+    int cost;
+};
+
+struct edit_list {
+    struct edit *items;
+    size_t count, cap;
+};
+
+/* "ORDER_MOVE", for tests and debugging. */
+const char *edit_key(enum edit_kind kind);
+
+/* Make the marks of host operations and actions their positions in the plan. */
+void edits_number(struct plan *plan);
+
+/* Edits of a numbered plan that might repair what `suspects` are suspected of, cheapest first. In
+   `arena`. STATUS_SYSTEM: memory. */
+enum status edits_list(const struct plan *plan, const struct suspects *suspects,
+                       struct arena *arena, struct edit_list *out, struct diag *diag);
+
+/* Change the plan; new memory is its own. An edit may ask for what a plan must not say (a cycle of
+   dependences): print and parse it to know. STATUS_SYSTEM: memory. */
+enum status edit_apply(struct plan *plan, const struct edit *edit, struct diag *diag);
+
+/* "stage of R: 1 instead of 0", of the plan as it was before. NULL: memory is exhausted. */
+const char *edit_describe(const struct plan *plan, const struct edit *edit, struct arena *arena);
+
+#endif

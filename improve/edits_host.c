@@ -1,0 +1,773 @@
+/*
+ * edits_host.c - edits of host programs: order of calls, events, signals, locks, streams.
+ *
+ * Whether moving a call loses an order is decided by crossing_loses: pushing behind a record what
+ * was in front of it, waiting later than what should have waited, and so on. Such moves are
+ * proposed too, at a higher price, and say that they weaken the plan.
+ */
+#include "edits_internal.h"
+
+#include <string.h>
+
+enum { MOVE_REACH = 6, MOVE_EXTRA = 15, LABEL = 96 };
+
+static bool is_work(const struct host_op *op)
+{
+    return op_pushes(op->kind) && op->kind != OP_RECORD && op->kind != OP_WAIT &&
+           op->kind != OP_ALLOC;
+}
+
+static bool is_event_op(const struct host_op *op)
+{
+    return op->kind == OP_RECORD || op->kind == OP_WAIT ||
+           (op->kind == OP_SYNC && op->sync == SYNC_EVENT);
+}
+
+static bool is_same_name(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* ---- ranks that run the same program --------------------------------------------------------- */
+
+static bool is_like_op(const struct host_op *a, const struct host_op *b)
+{
+    return a->kind == b->kind && a->stream == b->stream && a->comm == b->comm &&
+           a->part_count == b->part_count &&
+           (a->kind != OP_LAUNCH || is_same_name(a->name, b->name));
+}
+
+/* Do two threads of different ranks, or one and the same, do the same in the same order? Messages
+   have other names on the other side. */
+static bool is_like(const struct host_thread *a, const struct host_thread *b)
+{
+    if (a == b)
+        return true;
+    if (a->rank == b->rank || a->op_count != b->op_count || strcmp(a->name, b->name) != 0)
+        return false;
+    for (size_t i = 0; i < a->op_count; i++)
+        if (!is_like_op(&a->ops[i], &b->ops[i]))
+            return false;
+    return true;
+}
+
+/* The first thread of `rank` that is like thread `t`; -1: none. */
+static int like_on_rank(const struct plan *plan, int t, int rank)
+{
+    for (size_t u = 0; u < plan->thread_count; u++)
+        if (plan->threads[u].rank == rank && is_like(&plan->threads[t], &plan->threads[u]))
+            return (int)u;
+    return -1;
+}
+
+/* An edit everywhere stands once, in the list of the first rank. */
+static bool has_twins(const struct plan *plan, int t)
+{
+    for (int rank = 0; rank < plan->ranks; rank++)
+        if (rank != plan->threads[t].rank && like_on_rank(plan, t, rank) >= 0)
+            return true;
+    return false;
+}
+
+static int nearest_twin(const struct proposer *proposer, int t, size_t i)
+{
+    int least = FAR_AWAY;
+    for (int rank = 0; rank < proposer->plan->ranks; rank++) {
+        int twin = like_on_rank(proposer->plan, t, rank);
+        if (twin >= 0 && proposer->near[twin][i] < least)
+            least = proposer->near[twin][i];
+    }
+    return least;
+}
+
+/* Propose `edit` of thread edit.a for all ranks alike where there are several, and for this one. */
+static void propose_both(struct proposer *proposer, struct edit edit, size_t i, int extra,
+                         int alone)
+{
+    if (has_twins(proposer->plan, edit.a)) {
+        edit.everywhere = true;
+        propose(proposer, edit, nearest_twin(proposer, edit.a, i), extra);
+        edit.everywhere = false;
+        extra += alone;
+    }
+    propose(proposer, edit, proposer->near[edit.a][i], extra);
+}
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+static bool takes_turn(const struct host_op *op) /* blocks the thread for another */
+{
+    return op->kind == OP_AWAIT || op->kind == OP_GET || op->kind == OP_TICKET ||
+           op->kind == OP_BARRIER || op->kind == OP_LOCK;
+}
+
+static bool gives_turn(const struct host_op *op)
+{
+    return op->kind == OP_SIGNAL || op->kind == OP_PUT || op->kind == OP_SERVE ||
+           op->kind == OP_BARRIER || op->kind == OP_UNLOCK;
+}
+
+static bool is_lock_op(const struct host_op *op)
+{
+    return op->kind == OP_LOCK || op->kind == OP_UNLOCK;
+}
+
+/* `first` stands before `second`: is an order lost when they change places? */
+static bool crossing_loses(const struct host_op *first, const struct host_op *second)
+{
+    if (is_lock_op(first) && is_lock_op(second))
+        return first->object == second->object;
+    if (is_event_op(first) && is_event_op(second) && first->object == second->object)
+        return true;
+    if (takes_turn(first) || gives_turn(second))
+        return true;
+    if (first->kind == OP_SYNC) /* what comes later was to come after it */
+        return true;
+    if (second->kind == OP_SYNC)
+        return op_pushes(first->kind) &&
+               (second->sync != SYNC_STREAM || second->stream == first->stream);
+    if (second->kind == OP_RECORD)
+        return is_work(first) && first->stream == second->stream;
+    return first->kind == OP_WAIT && is_work(second) && first->stream == second->stream;
+}
+
+static bool move_loses(const struct host_thread *thread, size_t from, size_t to)
+{
+    for (size_t i = to; i < from; i++)
+        if (crossing_loses(&thread->ops[i], &thread->ops[from]))
+            return true;
+    for (size_t i = from + 1; i <= to; i++)
+        if (crossing_loses(&thread->ops[from], &thread->ops[i]))
+            return true;
+    return false;
+}
+
+/* A swap of neighbours is "the later one first"; farther away both directions count. Rank 0 is what
+   others are made like. */
+static void propose_moves(struct proposer *proposer, int t)
+{
+    const struct host_thread *thread = &proposer->plan->threads[t];
+    for (size_t i = 0; i < thread->op_count; i++)
+        for (int by = -MOVE_REACH; by <= MOVE_REACH; by++) {
+            int to = (int)i + by;
+            if (by == 0 || by == 1 || to < 0 || to >= (int)thread->op_count)
+                continue;
+            int places = by < 0 ? -by : by;
+            propose(proposer,
+                    (struct edit){.kind = EDIT_MOVE,
+                                  .a = t,
+                                  .b = (int)i,
+                                  .to = to,
+                                  .weakens = move_loses(thread, i, (size_t)to)},
+                    proposer->near[t][i], MOVE_EXTRA * (places - 1) + (thread->rank == 0));
+        }
+}
+
+/* ---- synchronisation ------------------------------------------------------------------------- */
+
+/* An event behind one piece of work, waited for by a later one on another stream. The nearer of the
+   two in the program text is the likelier. */
+static void propose_events(struct proposer *proposer, int t)
+{
+    const struct host_thread *thread = &proposer->plan->threads[t];
+    for (size_t i = 0; i < thread->op_count; i++)
+        for (size_t k = i + 1; k < thread->op_count && k <= i + 3 * NEAR_ENOUGH; k++) {
+            const struct host_op *first = &thread->ops[i], *second = &thread->ops[k];
+            if (!is_work(first) || !is_work(second) || first->stream == second->stream)
+                continue;
+            int far = proposer->near[t][k];
+            propose_both(proposer,
+                         (struct edit){.kind = EDIT_EVENT, .a = t, .b = (int)i, .c = (int)k}, i,
+                         2 * (far < FAR_AWAY ? far : NEAR_ENOUGH) + (int)(k - i), 5);
+        }
+}
+
+/* A wait that may come before its record needs a signal in between; two threads that fill one
+   stream need an order. */
+static int signal_extra(const struct host_op *first, const struct host_op *second)
+{
+    if (first->kind == OP_RECORD && second->kind == OP_WAIT && first->object == second->object)
+        return -12;
+    if (is_work(first) && is_work(second) && first->stream == second->stream)
+        return -25;
+    return op_pushes(first->kind) && op_pushes(second->kind) ? 0 : 10;
+}
+
+static void propose_signals(struct proposer *proposer, int t, int u)
+{
+    const struct host_thread *from = &proposer->plan->threads[t], *to = &proposer->plan->threads[u];
+    if (t == u || from->rank != to->rank)
+        return;
+    for (size_t i = 0; i < from->op_count; i++)
+        for (size_t k = 0; k < to->op_count; k++) {
+            int far = proposer->near[u][k];
+            if (far > NEAR_ENOUGH || from->ops[i].kind == OP_LOCK)
+                continue;
+            propose_both(
+                proposer,
+                (struct edit){.kind = EDIT_SIGNAL, .a = t, .b = (int)i, .c = (int)k, .to = u}, i,
+                2 * far + signal_extra(&from->ops[i], &to->ops[k]) + (t > u ? 4 : 0), 5);
+        }
+}
+
+static bool pushes_to(const struct host_thread *thread, int stream)
+{
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (op_pushes(thread->ops[i].kind) && thread->ops[i].stream == stream)
+            return true;
+    return false;
+}
+
+static void propose_locks(struct proposer *proposer, int t, int u)
+{
+    const struct plan *plan = proposer->plan;
+    if (t >= u || plan->threads[t].rank != plan->threads[u].rank)
+        return;
+    for (int stream = 0; stream < (int)plan->streams.count; stream++)
+        if (pushes_to(&plan->threads[t], stream) && pushes_to(&plan->threads[u], stream))
+            propose(proposer, (struct edit){.kind = EDIT_LOCK, .a = t, .b = stream, .to = u}, 0, 0);
+}
+
+/* ---- streams, communicators, messages -------------------------------------------------------- */
+
+/* Work takes the records right behind it along: they are about it. */
+static size_t records_behind(const struct host_thread *thread, size_t i)
+{
+    size_t end = i;
+    while (is_work(&thread->ops[i]) && end + 1 < thread->op_count &&
+           thread->ops[end + 1].kind == OP_RECORD &&
+           thread->ops[end + 1].stream == thread->ops[i].stream)
+        end++;
+    return end;
+}
+
+/* Is there a sync or record behind, or a wait in front, that work from `first` to `last` escapes on
+   another stream? */
+static bool leaving_loses(const struct host_thread *thread, size_t first, size_t last)
+{
+    int stream = thread->ops[first].stream;
+    for (size_t i = 0; i < thread->op_count; i++) {
+        const struct host_op *op = &thread->ops[i];
+        bool behind = op->kind == OP_RECORD || (op->kind == OP_SYNC && op->sync == SYNC_STREAM);
+        if (op->stream == stream && ((i < first && op->kind == OP_WAIT) || (i > last && behind)))
+            return true;
+    }
+    return false;
+}
+
+/* A record or a wait may have been put on the wrong stream. */
+static void propose_marker_streams(struct proposer *proposer, int t, size_t i)
+{
+    const struct plan *plan = proposer->plan;
+    const struct host_thread *thread = &plan->threads[t];
+    struct edit edit = {.kind = EDIT_OP_STREAM, .a = t, .b = (int)i, .c = (int)i};
+    edit.weakens = proposer->hang;
+    for (; edit.to < (int)plan->streams.count; edit.to++)
+        if (edit.to != thread->ops[i].stream && pushes_to(thread, edit.to))
+            propose_both(proposer, edit, i, proposer->hang ? 0 : -25, 2);
+}
+
+/* Work may stand behind what it has nothing to do with: a stream of its own. Or on another that is
+   there: then it is in order with what is on that. */
+static void propose_work_streams(struct proposer *proposer, int t, size_t i)
+{
+    const struct plan *plan = proposer->plan;
+    const struct host_thread *thread = &plan->threads[t];
+    size_t last = records_behind(thread, i);
+    bool loses = leaving_loses(thread, i, last);
+    struct edit edit = {.kind = EDIT_OP_STREAM, .a = t, .b = (int)i, .c = (int)last};
+    edit.weakens = loses;
+    edit.alone = true;
+    for (; edit.to < (int)plan->streams.count; edit.to++)
+        if (edit.to != thread->ops[i].stream && pushes_to(thread, edit.to))
+            propose_both(proposer, edit, i, 30, 2);
+    edit.to = -1;
+    edit.alone = false;
+    propose_both(proposer, edit, i, loses ? 30 : 0, 2);
+}
+
+static void propose_streams(struct proposer *proposer, int t)
+{
+    const struct host_thread *thread = &proposer->plan->threads[t];
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (thread->ops[i].kind == OP_RECORD || thread->ops[i].kind == OP_WAIT)
+            propose_marker_streams(proposer, t, i);
+        else if (is_work(&thread->ops[i]))
+            propose_work_streams(proposer, t, i);
+}
+
+static void propose_comms(struct proposer *proposer, int t)
+{
+    const struct host_thread *thread = &proposer->plan->threads[t];
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (thread->ops[i].kind == OP_COLLECTIVE)
+            propose(proposer, (struct edit){.kind = EDIT_OP_COMM, .a = t, .b = (int)i},
+                    proposer->near[t][i], 0);
+}
+
+static void propose_joins(struct proposer *proposer, int t)
+{
+    const struct host_thread *thread = &proposer->plan->threads[t];
+    for (size_t i = 0; i + 1 < thread->op_count; i++) {
+        const struct host_op *first = &thread->ops[i], *second = first + 1;
+        if (first->kind == OP_GROUP && second->kind == OP_GROUP && first->comm == second->comm &&
+            first->stream == second->stream)
+            propose_both(proposer,
+                         (struct edit){.kind = EDIT_JOIN, .a = t, .b = (int)i, .c = (int)i + 1}, i,
+                         has_twins(proposer->plan, t) ? 0 : 18, 18);
+    }
+}
+
+/* ---- memory, queues, removal ----------------------------------------------------------------- */
+
+static bool uses(const struct host_op *op, int buffer)
+{
+    for (size_t i = 0; i < op->reads.count; i++)
+        if (op->reads.items[i] == buffer)
+            return true;
+    for (size_t i = 0; i < op->writes.count; i++)
+        if (op->writes.items[i] == buffer)
+            return true;
+    return false;
+}
+
+/* The streams that use what is freed at (t, i). */
+static void propose_before_free(struct proposer *proposer, int t, size_t i)
+{
+    const struct host_thread *thread = &proposer->plan->threads[t];
+    int buffer = thread->ops[i].object;
+    for (size_t k = 0; k < i; k++) {
+        const struct host_op *user = &thread->ops[k];
+        if (user->stream < 0 || !op_pushes(user->kind) || !uses(user, buffer))
+            continue;
+        struct edit edit = {.a = t, .b = (int)i, .c = buffer, .to = user->stream};
+        edit.kind = EDIT_RECORD_STREAM;
+        propose_both(proposer, edit, i, 0, 2);
+        edit.kind = EDIT_SYNC_BEFORE;
+        propose_both(proposer, edit, i, 0, 2);
+    }
+}
+
+static void propose_others(struct proposer *proposer, int t)
+{
+    const struct plan *plan = proposer->plan;
+    const struct host_thread *thread = &plan->threads[t];
+    for (size_t i = 0; i < thread->op_count; i++) {
+        const struct host_op *op = &thread->ops[i];
+        int near = proposer->near[t][i];
+        if (op->kind == OP_FREE)
+            propose_before_free(proposer, t, i);
+        for (int more = 1; op->kind == OP_PUT && more <= 2; more++)
+            propose(proposer,
+                    (struct edit){.kind = EDIT_QUEUE_CAPACITY,
+                                  .a = op->object,
+                                  .to = plan->queues[op->object].capacity + more},
+                    near, 2 * more);
+        if (op->kind != OP_LAUNCH && op->kind != OP_COPY && op->kind != OP_HOST)
+            propose(proposer,
+                    (struct edit){.kind = EDIT_REMOVE_OP, .a = t, .b = (int)i, .weakens = true},
+                    near, 0);
+    }
+}
+
+void propose_host(struct proposer *proposer)
+{
+    int count = (int)proposer->plan->thread_count;
+    for (int t = 0; t < count; t++) {
+        propose_moves(proposer, t);
+        propose_events(proposer, t);
+        propose_streams(proposer, t);
+        propose_comms(proposer, t);
+        propose_joins(proposer, t);
+        propose_others(proposer, t);
+        for (int u = 0; u < count; u++) {
+            propose_signals(proposer, t, u);
+            propose_locks(proposer, t, u);
+        }
+    }
+}
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
+static struct host_op *insert_op(struct plan *plan, int t, size_t at, enum op_kind kind)
+{
+    struct host_thread *thread = &plan->threads[t];
+    struct host_op *ops = ARENA_ARRAY(&plan->arena, thread->op_count + 1, struct host_op);
+    if (!ops)
+        return NULL;
+    if (at > 0)
+        memcpy(ops, thread->ops, at * sizeof *ops);
+    if (thread->op_count > at)
+        memcpy(&ops[at + 1], &thread->ops[at], (thread->op_count - at) * sizeof *ops);
+    ops[at] = (struct host_op){.kind = kind, .stream = -1, .object = -1, .comm = -1};
+    ops[at].work.comm = ops[at].work.peer = -1;
+    thread->ops = ops;
+    thread->op_count++;
+    return &ops[at];
+}
+
+static void remove_op(struct host_thread *thread, size_t at)
+{
+    memmove(&thread->ops[at], &thread->ops[at + 1],
+            (thread->op_count - at - 1) * sizeof *thread->ops);
+    thread->op_count--;
+}
+
+/* What an operation is called, without its kind; for new names. */
+static const char *stem_of(const struct plan *plan, const struct host_op *op)
+{
+    if (op->name)
+        return op->name;
+    if (op->part_count > 0)
+        return op->parts[0].tag;
+    if (is_event_op(op) && op->object >= 0)
+        return plan->events.items[op->object];
+    return op_key(op->kind);
+}
+
+static bool insert_event(struct plan *plan, int t, size_t first, size_t second, int event)
+{
+    int from = plan->threads[t].ops[first].stream, to = plan->threads[t].ops[second].stream;
+    struct host_op *wait = insert_op(plan, t, second, OP_WAIT);
+    if (!wait)
+        return false;
+    wait->object = event;
+    wait->stream = to;
+    struct host_op *record = insert_op(plan, t, first + 1, OP_RECORD);
+    if (!record)
+        return false;
+    record->object = event;
+    record->stream = from;
+    return true;
+}
+
+/* Events belong to a rank: the same name will do on another. */
+static bool has_event(const struct plan *plan, int rank, int event)
+{
+    for (size_t t = 0; t < plan->thread_count; t++)
+        for (size_t i = 0; plan->threads[t].rank == rank && i < plan->threads[t].op_count; i++)
+            if (is_event_op(&plan->threads[t].ops[i]) && plan->threads[t].ops[i].object == event)
+                return true;
+    return false;
+}
+
+static bool apply_event(struct plan *plan, int t, const struct edit *edit)
+{
+    const struct host_thread *thread = &plan->threads[t];
+    const char *stem = stem_of(plan, &plan->threads[edit->a].ops[edit->b]);
+    const char *wanted = arena_printf(&plan->arena, "%s_done", stem), *name = wanted;
+    int event = wanted ? names_find(&plan->events, wanted) : -1;
+    if (wanted && event >= 0 && has_event(plan, thread->rank, event))
+        name = fresh_name(plan, &plan->events, wanted);
+    event = name ? names_intern(&plan->events, &plan->arena, name) : -1;
+    return event >= 0 && insert_event(plan, t, (size_t)edit->b, (size_t)edit->c, event);
+}
+
+static bool apply_signal(struct plan *plan, int t, int u, const struct edit *edit)
+{
+    const struct host_thread *thread = &plan->threads[t];
+    const char *wanted = arena_printf(&plan->arena, "r%d_%s_issued", thread->rank,
+                                      stem_of(plan, &thread->ops[edit->b]));
+    const char *name = wanted ? fresh_name(plan, &plan->flags, wanted) : NULL;
+    int flag = name ? names_intern(&plan->flags, &plan->arena, name) : -1;
+    struct host_op *await = flag >= 0 ? insert_op(plan, u, (size_t)edit->c, OP_AWAIT) : NULL;
+    if (!await)
+        return false;
+    await->object = flag;
+    struct host_op *signal = insert_op(plan, t, (size_t)edit->b + 1, OP_SIGNAL);
+    if (!signal)
+        return false;
+    signal->object = flag;
+    return true;
+}
+
+/* From the first push to the stream to the last. */
+static bool wrap(struct plan *plan, int t, int stream, int lock)
+{
+    const struct host_thread *thread = &plan->threads[t];
+    size_t first = thread->op_count, last = 0;
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (op_pushes(thread->ops[i].kind) && thread->ops[i].stream == stream) {
+            first = first == thread->op_count ? i : first;
+            last = i;
+        }
+    struct host_op *unlock = insert_op(plan, t, last + 1, OP_UNLOCK);
+    if (!unlock)
+        return false;
+    unlock->object = lock;
+    struct host_op *take = insert_op(plan, t, first, OP_LOCK);
+    if (!take)
+        return false;
+    take->object = lock;
+    return true;
+}
+
+static bool apply_lock(struct plan *plan, const struct edit *edit)
+{
+    const char *wanted = arena_printf(&plan->arena, "%s_turn", plan->streams.items[edit->b]);
+    const char *name = wanted ? fresh_name(plan, &plan->locks, wanted) : NULL;
+    int lock = name ? names_intern(&plan->locks, &plan->arena, name) : -1;
+    return lock >= 0 && wrap(plan, edit->a, edit->b, lock) && wrap(plan, edit->to, edit->b, lock);
+}
+
+static bool apply_join(struct plan *plan, int t, const struct edit *edit)
+{
+    struct host_thread *thread = &plan->threads[t];
+    struct host_op *into = &thread->ops[edit->b];
+    const struct host_op *from = &thread->ops[edit->c];
+    size_t count = into->part_count + from->part_count;
+    struct p2p_part *parts = ARENA_ARRAY(&plan->arena, count, struct p2p_part);
+    if (!parts)
+        return false;
+    memcpy(parts, into->parts, into->part_count * sizeof *parts);
+    memcpy(parts + into->part_count, from->parts, from->part_count * sizeof *parts);
+    into->parts = parts;
+    into->part_count = count;
+    remove_op(thread, (size_t)edit->c);
+    return true;
+}
+
+/* The name of a stream that only this operation has: the same on every rank. */
+static int own_stream(struct plan *plan, const struct edit *edit)
+{
+    const char *old = plan->streams.items[plan->threads[edit->a].ops[edit->b].stream];
+    const char *wanted = arena_printf(&plan->arena, "%s_2", old);
+    const char *name = wanted ? fresh_name(plan, &plan->streams, wanted) : NULL;
+    return name ? names_intern(&plan->streams, &plan->arena, name) : -1;
+}
+
+static bool apply_comm(struct plan *plan, const struct edit *edit)
+{
+    const struct host_op like = plan->threads[edit->a].ops[edit->b];
+    struct comm *comms = ARENA_ARRAY(&plan->arena, plan->comm_count + 1, struct comm);
+    if (!comms)
+        return false;
+    memcpy(comms, plan->comms, plan->comm_count * sizeof *comms);
+    struct comm *added = &comms[plan->comm_count];
+    *added = comms[like.comm];
+    added->name = arena_printf(&plan->arena, "%s_%s", comms[like.comm].name, like.name);
+    for (size_t t = 0; t < plan->thread_count; t++)
+        for (size_t i = 0; i < plan->threads[t].op_count; i++) {
+            struct host_op *op = &plan->threads[t].ops[i];
+            if (op->kind == OP_COLLECTIVE && op->comm == like.comm &&
+                is_same_name(op->name, like.name))
+                op->comm = (int)plan->comm_count;
+        }
+    plan->comms = comms;
+    plan->comm_count++;
+    return added->name != NULL;
+}
+
+static bool apply_move(struct plan *plan, int t, const struct edit *edit)
+{
+    struct host_op kept;
+    shift_item(plan->threads[t].ops, sizeof kept, (size_t)edit->b, (size_t)edit->to, &kept);
+    return true;
+}
+
+static bool apply_op_stream(struct plan *plan, int t, const struct edit *edit, int stream)
+{
+    for (int i = edit->b; i <= edit->c; i++)
+        plan->threads[t].ops[i].stream = stream;
+    return true;
+}
+
+static bool apply_before_free(struct plan *plan, int t, const struct edit *edit)
+{
+    bool sync = edit->kind == EDIT_SYNC_BEFORE;
+    struct host_op *op = insert_op(plan, t, (size_t)edit->b, sync ? OP_SYNC : OP_RECORD_STREAM);
+    if (!op)
+        return false;
+    op->stream = edit->to;
+    if (sync)
+        op->sync = SYNC_STREAM;
+    else
+        op->object = edit->c;
+    return true;
+}
+
+/* `to`: the stream or the other thread. */
+static bool apply_here(struct plan *plan, int t, const struct edit *edit, int to)
+{
+    switch (edit->kind) {
+    case EDIT_MOVE: return apply_move(plan, t, edit);
+    case EDIT_EVENT: return apply_event(plan, t, edit);
+    case EDIT_SIGNAL: return apply_signal(plan, t, to, edit);
+    case EDIT_JOIN: return apply_join(plan, t, edit);
+    case EDIT_OP_STREAM: return apply_op_stream(plan, t, edit, to);
+    case EDIT_SYNC_BEFORE:
+    case EDIT_RECORD_STREAM: return apply_before_free(plan, t, edit);
+    default: remove_op(&plan->threads[t], (size_t)edit->b); return true;
+    }
+}
+
+/* Who is like whom is asked before anything is changed. */
+static bool apply_everywhere(struct plan *plan, const struct edit *edit, int to)
+{
+    bool pair = edit->kind == EDIT_SIGNAL;
+    int *twins = ARENA_ARRAY(&plan->arena, (size_t)plan->ranks, int);
+    int *others = ARENA_ARRAY(&plan->arena, (size_t)plan->ranks, int);
+    if (!twins || !others)
+        return false;
+    for (int rank = 0; rank < plan->ranks; rank++) {
+        bool home = rank == plan->threads[edit->a].rank;
+        twins[rank] = home ? edit->a : like_on_rank(plan, edit->a, rank);
+        others[rank] = home || !pair ? to : like_on_rank(plan, to, rank);
+    }
+    for (int rank = 0; rank < plan->ranks; rank++)
+        if (twins[rank] >= 0 && (!pair || others[rank] >= 0) &&
+            !apply_here(plan, twins[rank], edit, others[rank]))
+            return false;
+    return true;
+}
+
+bool apply_host(struct plan *plan, const struct edit *edit)
+{
+    if (edit->kind == EDIT_LOCK)
+        return apply_lock(plan, edit);
+    if (edit->kind == EDIT_OP_COMM)
+        return apply_comm(plan, edit);
+    if (edit->kind == EDIT_QUEUE_CAPACITY) {
+        plan->queues[edit->a].capacity = edit->to;
+        return true;
+    }
+    int to = edit->kind == EDIT_OP_STREAM && edit->to < 0 ? own_stream(plan, edit) : edit->to;
+    if (edit->kind == EDIT_OP_STREAM && to < 0)
+        return false;
+    return edit->everywhere ? apply_everywhere(plan, edit, to)
+                            : apply_here(plan, edit->a, edit, to);
+}
+
+/* ---- saying them ----------------------------------------------------------------------------- */
+
+static const char *object_name(const struct plan *plan, const struct host_op *op)
+{
+    switch (op->kind) {
+    case OP_RECORD:
+    case OP_WAIT: return plan->events.items[op->object];
+    case OP_SIGNAL:
+    case OP_AWAIT: return plan->flags.items[op->object];
+    case OP_PUT:
+    case OP_GET: return plan->queues[op->object].name;
+    case OP_LOCK:
+    case OP_UNLOCK: return plan->locks.items[op->object];
+    case OP_BARRIER: return plan->barriers.items[op->object];
+    case OP_ALLOC:
+    case OP_FREE:
+    case OP_RECORD_STREAM: return plan->buffers[op->object].name;
+    default: return op->name ? op->name : "";
+    }
+}
+
+/* "collective grads", "send x0 + recv x1", "record e". */
+static const char *label(const struct plan *plan, int t, int i, struct arena *arena)
+{
+    const struct host_op *op = &plan->threads[t].ops[i];
+    if (op->kind == OP_SYNC)
+        return arena_printf(arena, "sync %s",
+                            op->sync == SYNC_STREAM  ? plan->streams.items[op->stream]
+                            : op->sync == SYNC_EVENT ? plan->events.items[op->object]
+                                                     : "device");
+    if (op->kind != OP_GROUP) {
+        const char *name = object_name(plan, op);
+        return arena_printf(arena, "%s%s%s", op_key(op->kind), *name ? " " : "", name);
+    }
+    const char *text = "";
+    for (size_t k = 0; text && k < op->part_count; k++)
+        text = arena_printf(arena, "%s%s%s %s", text, k ? " + " : "",
+                            op->parts[k].send ? "send" : "recv", op->parts[k].tag);
+    return text;
+}
+
+/* "rank 1 thread train", "every rank, thread train". */
+static const char *where(const struct plan *plan, const struct edit *edit, struct arena *arena)
+{
+    const struct host_thread *thread = &plan->threads[edit->a];
+    if (edit->everywhere)
+        return arena_printf(arena, "on every rank, thread %s", thread->name);
+    if (plan->ranks == 1)
+        return arena_printf(arena, "thread %s", thread->name);
+    return arena_printf(arena, "rank %d thread %s", thread->rank, thread->name);
+}
+
+static const char *describe_signal(const struct plan *plan, const struct edit *edit,
+                                   struct arena *arena)
+{
+    const struct host_thread *from = &plan->threads[edit->a], *to = &plan->threads[edit->to];
+    const char *first = label(plan, edit->a, edit->b, arena);
+    const char *second = label(plan, edit->to, edit->c, arena);
+    const char *ranks = edit->everywhere   ? "on every rank, "
+                        : plan->ranks == 1 ? ""
+                                           : arena_printf(arena, "rank %d, ", from->rank);
+    return first && second && ranks
+               ? arena_printf(arena,
+                              "%sthread %s waits before its `%s` until thread %s has issued `%s` "
+                              "(signal, await)",
+                              ranks, to->name, second, from->name, first)
+               : NULL;
+}
+
+static const char *describe_move(const struct plan *plan, const struct edit *edit, const char *who,
+                                 struct arena *arena)
+{
+    const char *what = label(plan, edit->a, edit->b, arena);
+    const char *other = label(plan, edit->a, edit->to, arena);
+    return what && other ? arena_printf(arena, "%s: %s %s %s", who, what,
+                                        edit->to < edit->b ? "before" : "after", other)
+                         : NULL;
+}
+
+static const char *describe_stream(const struct plan *plan, const struct edit *edit,
+                                   const char *who, const char *what, struct arena *arena)
+{
+    const char *old = plan->streams.items[plan->threads[edit->a].ops[edit->b].stream];
+    if (edit->to < 0)
+        return arena_printf(arena, "%s: %s on a stream of its own instead of %s", who, what, old);
+    return arena_printf(arena, "%s: %s on stream %s instead of %s", who, what,
+                        plan->streams.items[edit->to], old);
+}
+
+static const char *describe_two(const struct plan *plan, const struct edit *edit, const char *who,
+                                const char *first, struct arena *arena)
+{
+    const char *second = label(plan, edit->a, edit->c, arena);
+    if (!second)
+        return NULL;
+    if (edit->kind == EDIT_JOIN)
+        return arena_printf(arena, "%s: one group of %s and %s", who, first, second);
+    return arena_printf(
+        arena, "%s: %s waits for %s: an event recorded behind it on %s, waited for on %s", who,
+        second, first, plan->streams.items[plan->threads[edit->a].ops[edit->b].stream],
+        plan->streams.items[plan->threads[edit->a].ops[edit->c].stream]);
+}
+
+const char *describe_host(const struct plan *plan, const struct edit *edit, struct arena *arena)
+{
+    if (edit->kind == EDIT_QUEUE_CAPACITY)
+        return arena_printf(arena, "capacity of queue %s: %d instead of %d",
+                            plan->queues[edit->a].name, edit->to, plan->queues[edit->a].capacity);
+    if (edit->kind == EDIT_SIGNAL)
+        return describe_signal(plan, edit, arena);
+    if (edit->kind == EDIT_LOCK)
+        return arena_printf(arena,
+                            "rank %d: threads %s and %s hold a lock while they push to stream %s",
+                            plan->threads[edit->a].rank, plan->threads[edit->a].name,
+                            plan->threads[edit->to].name, plan->streams.items[edit->b]);
+    const char *who = where(plan, edit, arena), *what = label(plan, edit->a, edit->b, arena);
+    if (!who || !what)
+        return NULL;
+    switch (edit->kind) {
+    case EDIT_MOVE: return describe_move(plan, edit, who, arena);
+    case EDIT_EVENT:
+    case EDIT_JOIN: return describe_two(plan, edit, who, what, arena);
+    case EDIT_OP_STREAM: return describe_stream(plan, edit, who, what, arena);
+    case EDIT_OP_COMM: return arena_printf(arena, "%s on a communicator of its own", what);
+    case EDIT_SYNC_BEFORE:
+        return arena_printf(arena, "%s: sync stream %s before %s", who,
+                            plan->streams.items[edit->to], what);
+    case EDIT_RECORD_STREAM:
+        return arena_printf(arena, "%s: record_stream of %s on %s before %s", who,
+                            plan->buffers[edit->c].name, plan->streams.items[edit->to], what);
+    default: return arena_printf(arena, "%s: remove %s", who, what);
+    }
+}

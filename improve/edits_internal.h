@@ -1,0 +1,50 @@
+/*
+ * edits_internal.h - what the files of the edits share.
+ *
+ *     edits.c           prices, the sorted list, who says what to whom
+ *     edits_pipeline.c  tasks, stages, dependences, orders, knobs of the drivers
+ *     edits_host.c      operations of host threads
+ *     edits_common.c    the machine's knobs, and rank programs
+ */
+#ifndef SWSIM_EDITS_INTERNAL_H
+#define SWSIM_EDITS_INTERNAL_H
+
+#include "edits.h"
+
+/* Edits further than this from every suspect are not proposed; 1 is one step. */
+enum { NEAR_ENOUGH = 8, FAR_AWAY = 1000 };
+
+struct proposer {
+    const struct plan *plan;
+    const struct suspects *suspects;
+    bool hang; /* deadlock, drain, mismatch; otherwise an order is missing */
+    struct arena *arena;
+    struct edit_list *out;
+    int **near; /* host: near[thread][op]; programs: near[rank][action]; pipeline: near[0][task] */
+};
+
+/* Add an edit at its price plus `extra` plus 2 for each step of `distance` to the next suspect. */
+void propose(struct proposer *proposer, struct edit edit, int distance, int extra);
+
+void propose_pipeline(struct proposer *proposer);
+void propose_host(struct proposer *proposer);
+void propose_programs(struct proposer *proposer);
+void propose_machine(struct proposer *proposer);
+
+/* Each makes an edit of its form, and says nothing: false when memory is exhausted. */
+bool apply_pipeline(struct plan *plan, const struct edit *edit);
+bool apply_host(struct plan *plan, const struct edit *edit);
+bool apply_common(struct plan *plan, const struct edit *edit);
+
+const char *describe_pipeline(const struct plan *plan, const struct edit *edit,
+                              struct arena *arena);
+const char *describe_host(const struct plan *plan, const struct edit *edit, struct arena *arena);
+const char *describe_common(const struct plan *plan, const struct edit *edit, struct arena *arena);
+
+/* `stem`, or with a number behind it, so that it is in none of the tables; NULL: no memory. */
+const char *fresh_name(struct plan *plan, const struct names *names, const char *stem);
+
+/* Take item `from` out of an array and put it back so that it ends at index `to`. */
+void shift_item(void *array, size_t size, size_t from, size_t to, void *scratch);
+
+#endif

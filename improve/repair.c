@@ -1,0 +1,442 @@
+/* repair.c - see repair.h. */
+#include "repair.h"
+
+#include "diff.h"
+#include "edits.h"
+#include "check/stopwatch.h"
+#include "plan/hash.h"
+#include "plan/parse.h"
+#include "plan/print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONTEXT = 2, BEAM = 20, SHARE = 4, EFFORTS = 4, MENDED_ONE_DRIVER = 60 };
+#define CANDIDATE_BYTES ((size_t)512 << 20)
+
+/* A plan on the way: the one that is bad, or one that some edits have changed for the better. */
+struct half {
+    const char *text;
+    const char *change; /* what was done so far; NULL: nothing */
+    int edits, cost;    /* how many, and what they cost together */
+    struct suspects suspects;
+};
+
+/* The cheapest ones of a number of edits, in order of cost. */
+struct beam {
+    struct half items[BEAM];
+    int count;
+};
+
+struct hunt {
+    const struct repair_options *options;
+    struct repair *out;
+    struct diag *diag;
+    const char *original;
+    uint64_t candidates_left, states_left;
+    struct timespec start;
+    uint64_t *seen; /* hashes of the texts tried */
+    size_t seen_count, seen_cap;
+    struct beam next; /* ways to go on from, one edit longer than the present ones */
+    bool partly;      /* the result so far is good for some of the drivers only */
+};
+
+/* ---- budget ---------------------------------------------------------------------------------- */
+
+static uint64_t count_states(const struct repair_options *options, uint64_t candidates)
+{
+    uint64_t usual = candidates * REPAIR_STATES_A_CANDIDATE, least = EFFORTS * options->effort;
+    return usual > least ? usual : least;
+}
+
+static int64_t time_left_ns(const struct hunt *hunt)
+{
+    uint64_t candidates = hunt->options->candidates ? hunt->options->candidates : REPAIR_CANDIDATES;
+    double all = (double)candidates * REPAIR_MICROSECONDS_A_CANDIDATE * 1e3;
+    return (int64_t)(all - stopwatch_seconds(&hunt->start) * 1e9);
+}
+
+static bool is_spent(struct hunt *hunt)
+{
+    if (time_left_ns(hunt) <= 0)
+        hunt->out->why_not = "the time for it was up";
+    else if (hunt->candidates_left == 0)
+        hunt->out->why_not = "the budget of candidates was spent";
+    else if (hunt->states_left == 0)
+        hunt->out->why_not = "the budget of states was spent";
+    else
+        return false;
+    return true;
+}
+
+static void charge(struct hunt *hunt, uint64_t states)
+{
+    hunt->out->states += states;
+    hunt->states_left -= states < hunt->states_left ? states : hunt->states_left;
+}
+
+/* ---- texts and plans ------------------------------------------------------------------------- */
+
+static enum status print_text(const struct plan *plan, struct arena *arena, const char **out,
+                              struct diag *diag)
+{
+    char *text;
+    enum status status = plan_text(plan, &text, diag);
+    if (status == STATUS_OK && !(*out = arena_strdup(arena, text)))
+        status = diag_no_memory(diag);
+    free(text);
+    return status;
+}
+
+static enum status parse_text(const char *text, struct plan *out, struct diag *diag)
+{
+    enum status status = plan_parse("repaired.yaml", text, strlen(text), out, diag);
+    if (status == STATUS_OK)
+        edits_number(out);
+    return status;
+}
+
+/* Was this text tried before? Remembers it. */
+static bool is_known(struct hunt *hunt, const char *text)
+{
+    uint64_t hash = hash_bytes(text, strlen(text));
+    for (size_t i = 0; i < hunt->seen_count; i++)
+        if (hunt->seen[i] == hash)
+            return true;
+    if (arena_grow(&hunt->out->arena, (void **)&hunt->seen, hunt->seen_count, &hunt->seen_cap,
+                   sizeof hash))
+        hunt->seen[hunt->seen_count++] = hash;
+    return false;
+}
+
+/* ---- judging a candidate --------------------------------------------------------------------- */
+
+struct judgement {
+    bool proves[REPAIR_MAX_DRIVERS];
+    bool all;
+    bool failed; /* a violation was found: `suspects` are its */
+    struct suspects suspects;
+};
+
+static bool keep_suspects(const struct suspects *from, struct arena *arena, struct suspects *out)
+{
+    *out = *from;
+    out->items = ARENA_ARRAY(arena, from->count, struct suspect);
+    if (out->items && from->count > 0)
+        memcpy(out->items, from->items, from->count * sizeof *out->items);
+    return out->items != NULL;
+}
+
+static void choose_limits(const struct hunt *hunt, struct search_limits *limits)
+{
+    uint64_t share = hunt->states_left / SHARE + 1;
+    if (limits->states == 0 || limits->states > share)
+        limits->states = share;
+    if (limits->mem_bytes == 0 || limits->mem_bytes > CANDIDATE_BYTES)
+        limits->mem_bytes = CANDIDATE_BYTES;
+    limits->time_ns = time_left_ns(hunt) > 0 ? time_left_ns(hunt) : 1;
+}
+
+static enum status ask(struct hunt *hunt, const struct plan *plan, int driver,
+                       struct judgement *out, struct diag *diag)
+{
+    struct verify_options options = hunt->options->verify;
+    struct verify_report report;
+    options.program.driver = hunt->options->drivers[driver];
+    options.quick = true;
+    options.progress = NULL;
+    choose_limits(hunt, &options.limits);
+    enum status status = verify_plan(plan, &options, &report, diag);
+    if (status != STATUS_OK)
+        return status;
+    charge(hunt, report.states);
+    out->proves[driver] = report.verdict == VERDICT_PROVED;
+    if (report.verdict == VERDICT_VIOLATED && !out->failed) {
+        out->failed = true;
+        if (!keep_suspects(&report.suspects, &hunt->out->arena, &out->suspects))
+            status = diag_no_memory(diag);
+    }
+    verify_fini(&report);
+    return status;
+}
+
+/* Where the plan is bad first: a candidate that does not help there needs no second look. */
+static enum status judge(struct hunt *hunt, const struct plan *plan, struct judgement *out,
+                         struct diag *diag)
+{
+    const struct repair_options *options = hunt->options;
+    enum status status = STATUS_OK;
+    *out = (struct judgement){.all = true};
+    for (int violated = 1; violated >= 0; violated--)
+        for (int d = 0; d < options->driver_count && status == STATUS_OK; d++) {
+            if (options->violated[d] != violated ||
+                (out->failed && !out->proves[0] && !out->proves[1]))
+                continue;
+            status = ask(hunt, plan, d, out, diag);
+        }
+    for (int d = 0; d < options->driver_count; d++)
+        out->all &= out->proves[d];
+    return status;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static void forget_violations(struct expectation *expect)
+{
+    for (int p = 0; p < PROPERTY_FAULTS; p++)
+        if (expect->named[p] &&
+            (expect->any_violation[p] || expect->outcome[p] != OUTCOME_PROVED)) {
+            expect->named[p] = expect->any_violation[p] = false;
+            expect->outcome[p] = OUTCOME_UNDECIDED;
+        }
+    if (expect->named[PROPERTY_FAULTS]) { /* whoever names it asks for it */
+        expect->any_violation[PROPERTY_FAULTS] = false;
+        expect->outcome[PROPERTY_FAULTS] = OUTCOME_PROVED;
+    }
+}
+
+/* What the plan expected of its bug is not expected of its repair. */
+static enum status set_text(struct hunt *hunt, const char *text, const bool *proves)
+{
+    struct plan plan;
+    enum status status = parse_text(text, &plan, hunt->diag);
+    if (status != STATUS_OK)
+        return status;
+    for (int d = 0; d < hunt->options->driver_count; d++)
+        if (proves[d])
+            forget_violations(hunt->options->drivers[d] == DRIVER_DATAFLOW ? &plan.expect_dataflow
+                                                                           : &plan.expect);
+    if (plan.form != FORM_PIPELINE)
+        forget_violations(&plan.expect_dataflow);
+    status = print_text(&plan, &hunt->out->arena, &hunt->out->text, hunt->diag);
+    plan_fini(&plan);
+    return status;
+}
+
+static enum status keep_result(struct hunt *hunt, const struct half *half, const char *text,
+                               const char *change, const struct edit *edit,
+                               const struct judgement *judgement)
+{
+    struct repair *out = hunt->out;
+    out->found = true;
+    out->edits = half->edits + 1;
+    out->change = change;
+    out->weakens = edit->weakens;
+    memcpy(out->proves, judgement->proves, sizeof out->proves);
+    hunt->partly = !judgement->all;
+    out->diff = diff_unified(hunt->original, text, CONTEXT, &out->arena);
+    if (!out->diff)
+        return diag_no_memory(hunt->diag);
+    return set_text(hunt, text, judgement->proves);
+}
+
+static bool helps_somewhere(const struct judgement *judgement)
+{
+    return judgement->proves[0] || judgement->proves[1];
+}
+
+static void insert_half(struct beam *beam, const struct half *half)
+{
+    int at = beam->count;
+    while (at > 0 && beam->items[at - 1].cost > half->cost)
+        at--;
+    if (at == BEAM)
+        return;
+    beam->count += beam->count < BEAM;
+    memmove(&beam->items[at + 1], &beam->items[at],
+            (size_t)(beam->count - at - 1) * sizeof *beam->items);
+    beam->items[at] = *half;
+}
+
+/* Worth going on from is what goes wrong in another way than before; most of all what is right
+   under one driver. */
+static void keep_half(struct hunt *hunt, const struct half *half, const char *text,
+                      const char *change, const struct edit *edit,
+                      const struct judgement *judgement)
+{
+    if (edit->alone || !judgement->failed || half->edits + 1 == REPAIR_MAX_EDITS ||
+        judgement->suspects.fingerprint == half->suspects.fingerprint)
+        return;
+    int cost = half->cost + edit->cost - (helps_somewhere(judgement) ? MENDED_ONE_DRIVER : 0);
+    insert_half(&hunt->next,
+                &(struct half){text, change, half->edits + 1, cost, judgement->suspects});
+}
+
+/* ---- trying ---------------------------------------------------------------------------------- */
+
+/* The text that `edit` makes of `half`; NULL if there is none worth a look. */
+static enum status make_candidate(struct hunt *hunt, const struct half *half,
+                                  const struct edit *edit, const char **text, const char **change,
+                                  struct diag *diag)
+{
+    struct arena *arena = &hunt->out->arena;
+    struct plan plan;
+    enum status status = parse_text(half->text, &plan, diag);
+    if (status != STATUS_OK)
+        return status;
+    *change = edit_describe(&plan, edit, arena);
+    if (*change && half->change)
+        *change = arena_printf(arena, "%s; and %s", half->change, *change);
+    status = *change ? edit_apply(&plan, edit, diag) : diag_no_memory(diag);
+    if (status == STATUS_OK)
+        status = print_text(&plan, arena, text, diag);
+    plan_fini(&plan);
+    if (status == STATUS_OK && is_known(hunt, *text))
+        *text = NULL;
+    return status;
+}
+
+static enum status try_candidate(struct hunt *hunt, const struct half *half,
+                                 const struct edit *edit, struct diag *diag)
+{
+    const char *text = NULL, *change = NULL;
+    enum status status = make_candidate(hunt, half, edit, &text, &change, diag);
+    if (status != STATUS_OK || !text)
+        return status;
+    struct plan plan;
+    status = parse_text(text, &plan, diag);
+    if (status != STATUS_OK)
+        return status;
+    hunt->candidates_left--;
+    hunt->out->candidates++;
+    struct judgement judgement;
+    status = judge(hunt, &plan, &judgement, diag);
+    plan_fini(&plan);
+    if (status != STATUS_OK)
+        return status;
+    keep_half(hunt, half, text, change, edit, &judgement);
+    if (judgement.all || (helps_somewhere(&judgement) && !hunt->out->found))
+        return keep_result(hunt, half, text, change, edit, &judgement);
+    return STATUS_OK;
+}
+
+static void report_progress(const struct hunt *hunt)
+{
+    const struct repair_options *options = hunt->options;
+    if (options->progress)
+        options->progress(options->progress_arg,
+                          &(struct repair_progress){hunt->out->candidates, hunt->out->states,
+                                                    stopwatch_seconds(&hunt->start)});
+}
+
+/* A plan that an edit made ill-formed is no candidate: what the parser says about it is nobody's
+   business. */
+static enum status try_edit(struct hunt *hunt, const struct half *half, const struct edit *edit)
+{
+    struct diag diag;
+    diag_init(&diag);
+    enum status status = try_candidate(hunt, half, edit, &diag);
+    diag_fini(&diag);
+    report_progress(hunt);
+    return status == STATUS_SYSTEM ? diag_no_memory(hunt->diag) : STATUS_OK;
+}
+
+static bool is_finished(const struct hunt *hunt)
+{
+    return hunt->out->found && !hunt->partly;
+}
+
+/* All edits of one plan, at most `most` of them. */
+static enum status try_edits(struct hunt *hunt, const struct half *half, uint64_t most)
+{
+    struct plan plan;
+    struct edit_list edits;
+    enum status status = parse_text(half->text, &plan, hunt->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = edits_list(&plan, &half->suspects, &hunt->out->arena, &edits, hunt->diag);
+    uint64_t before = hunt->out->candidates;
+    for (size_t i = 0; status == STATUS_OK && i < edits.count && !is_finished(hunt); i++) {
+        if (hunt->out->candidates - before >= most || is_spent(hunt))
+            break;
+        if (!half->change || !edits.items[i].alone)
+            status = try_edit(hunt, half, &edits.items[i]);
+    }
+    plan_fini(&plan);
+    return status;
+}
+
+/* Go on from every plan of the beam; they share what is left of the budget for this number of
+   edits: half of it, all of it in the end. */
+static enum status try_beam(struct hunt *hunt, const struct beam *beam, int edits)
+{
+    enum status status = STATUS_OK;
+    uint64_t kept = edits == REPAIR_MAX_EDITS ? 0 : hunt->candidates_left / 2;
+    for (int i = 0; i < beam->count && status == STATUS_OK && !is_finished(hunt); i++) {
+        uint64_t left = hunt->candidates_left > kept ? hunt->candidates_left - kept : 0;
+        if (!is_spent(hunt))
+            status = try_edits(hunt, &beam->items[i], left / (uint64_t)(beam->count - i) + 1);
+    }
+    return status;
+}
+
+static enum status try_more_edits(struct hunt *hunt)
+{
+    struct beam *now = ARENA_NEW(&hunt->out->arena, struct beam);
+    enum status status = now ? STATUS_OK : diag_no_memory(hunt->diag);
+    for (int edits = 2; edits <= REPAIR_MAX_EDITS && status == STATUS_OK; edits++) {
+        if (is_finished(hunt))
+            break;
+        *now = hunt->next;
+        hunt->next.count = 0;
+        status = try_beam(hunt, now, edits);
+    }
+    return status;
+}
+
+/* The plan itself once more, in its canonical text: whom does the violation point at? */
+static enum status begin(struct hunt *hunt, const struct plan *plan, struct half *root)
+{
+    enum status status = print_text(plan, &hunt->out->arena, &hunt->original, hunt->diag);
+    if (status != STATUS_OK)
+        return status;
+    is_known(hunt, hunt->original);
+    struct plan copy;
+    struct judgement judgement;
+    status = parse_text(hunt->original, &copy, hunt->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = judge(hunt, &copy, &judgement, hunt->diag);
+    plan_fini(&copy);
+    *root = (struct half){.text = hunt->original, .suspects = judgement.suspects};
+    if (status == STATUS_OK && !judgement.failed)
+        hunt->out->why_not = "the violation is out of reach of its budget";
+    return status;
+}
+
+enum status repair_find(const struct plan *plan, const struct repair_options *options,
+                        struct repair *out, struct diag *diag)
+{
+    *out = (struct repair){0};
+    arena_init(&out->arena, 0);
+    uint64_t candidates = options->candidates ? options->candidates : REPAIR_CANDIDATES;
+    struct hunt *hunt = ARENA_NEW(&out->arena, struct hunt);
+    if (!hunt) {
+        repair_fini(out);
+        return diag_no_memory(diag);
+    }
+    *hunt = (struct hunt){
+        .options = options,
+        .out = out,
+        .diag = diag,
+        .candidates_left = candidates,
+        .states_left = count_states(options, candidates),
+        .start = stopwatch_start(),
+    };
+    struct half root;
+    enum status status = begin(hunt, plan, &root);
+    if (status == STATUS_OK && !out->why_not)
+        status = try_edits(hunt, &root, UINT64_MAX);
+    if (status == STATUS_OK && !is_finished(hunt))
+        status = try_more_edits(hunt);
+    if (status == STATUS_OK && !out->found && !out->why_not)
+        out->why_not = "all that follow from the counterexample were tried";
+    if (status != STATUS_OK)
+        repair_fini(out);
+    return status;
+}
+
+void repair_fini(struct repair *repair)
+{
+    arena_fini(&repair->arena);
+}

@@ -1,0 +1,199 @@
+/*
+ * tune.h - a better plan: other stages, streams, threads, enqueue orders and depths, searched.
+ *
+ * A candidate is the given plan with other choices, all of them in one row of integers:
+ *
+ *     cells   | stage of each task | its stream | its thread group | order | rule | max_depth |
+ *               TUNE_STAGE           TUNE_STREAM  TUNE_GROUP         TUNE_ORDER
+ *
+ * `order` is a list of all tasks where `rule` is ORDER_EXPLICIT, else zeros, so that equal choices are
+ * equal memory. Dependences, buffers, work, durations and the machine are never touched.
+ *
+ * What becomes of a candidate, cheapest question first:
+ *
+ *     fits --> proved --> predicted --> better? --> proved under the other driver --> same view --> kept
+ *
+ * fits       stages and depth within the limit; depth x bytes of an iteration + shared bytes within the
+ *            memory budget.
+ * proved     by the ordinary checker, every property, for any number of iterations. If the given plan is
+ *            proved under the other driver as well, the candidate has to be.
+ * predicted  the exact period (event_graph.h: by a graph, or of a run that repeats itself) where there is
+ *            one; otherwise, with jitter or shared devices, the mean of a short simulation, the same luck for
+ *            all. Where the given plan has an exact period a candidate without one is dropped; and where
+ *            it does what it does in an order that no timing changes, a candidate has to, too: there two
+ *            threads would fill one stream as luck has it.
+ * same view  it computes the same: tune_view.h.
+ *
+ * The search (tune_search.c) is local: starts made by cutting the order within an iteration into
+ * stages, climbed from by single moves in an order drawn from the seed, then disturbed and climbed
+ * again until the budget of candidates is spent. It counts candidates and never looks at a clock, so
+ * the answer is the same everywhere, unless it is interrupted. What it returns is no promise of an optimum.
+ *
+ * The tune owns copies of the plan, parsed from its canonical text. tune_open / tune_close.
+ */
+#ifndef SWSIM_TUNE_H
+#define SWSIM_TUNE_H
+
+#include <stdatomic.h>
+
+#include "check/verify.h"
+#include "plan/plan.h"
+#include "machine/program.h"
+#include "sim/maxplus/event_graph.h"
+
+enum {
+    TUNE_CANDIDATES = 10000,          /* tried by default where periods are exact */
+    TUNE_SIMULATED_CANDIDATES = 1000, /* and where they are simulated */
+    TUNE_MOST_CANDIDATES = 10000000,
+    TUNE_DEPTH = 4, /* by default no deeper than this, or than the given plan is */
+    TUNE_SPARES = 2 /* streams, and thread groups, beyond those of the plan */
+};
+
+enum tune_row { TUNE_STAGE, TUNE_STREAM, TUNE_GROUP, TUNE_ORDER, TUNE_ROWS };
+
+/* What may be changed. */
+#define TUNE_KNOB_LIST(X)                                                                          \
+    X(STAGE, "stage") X(STREAM, "stream") X(GROUP, "group") X(ORDER, "order") X(DEPTH, "depth")
+enum tune_knob {
+#define X(name, key) TUNE_KNOB_##name,
+    TUNE_KNOB_LIST(X)
+#undef X
+        TUNE_KNOBS
+};
+const char *tune_knob_key(enum tune_knob knob);
+
+struct tune_progress {
+    uint64_t candidates;
+    double period_ns; /* of the best so far */
+};
+
+struct tune_options {
+    enum driver driver;             /* CLOCK or DATAFLOW */
+    uint64_t candidates;            /* most to try; 0: the default */
+    uint64_t seed;                  /* of the search, and of the luck of simulations */
+    int depth;                      /* most stages, or iterations in flight; 0: the default */
+    int64_t memory_bytes;           /* of a rank; -1: any */
+    bool allow_stale;               /* do not ask for the same view */
+    const atomic_bool *interrupted; /* ends the search early, may be NULL */
+    unsigned kept;                  /* bits 1u << enum tune_knob: left as they are */
+    void (*progress)(void *arg, const struct tune_progress *); /* may be NULL */
+    void *progress_arg;
+};
+
+/* How good a candidate is; compared member by member, less is better. */
+struct tune_score {
+    bool unfit;       /* not proved, or not within the limits: only the given plan may be so */
+    double period_ps; /* rounded, so that equal periods compare equal */
+    int depth;
+    int streams, groups; /* that the given plan does not have */
+    int changes;         /* cells that differ from the given plan's */
+};
+
+struct tune_counts {
+    uint64_t tried;     /* changed plans looked at: within limits, not seen before */
+    uint64_t proved;    /* under the driver in question */
+    uint64_t predicted; /* have a period */
+    uint64_t stale;     /* would have been kept, but see another view */
+};
+
+struct tune {
+    const struct tune_options *options;
+    uint64_t budget;
+    int depth_limit;
+    struct plan given, work; /* as parsed; `work` is changed in place */
+    const char *text;        /* the given plan, canonical; in given.arena */
+    size_t tasks, cells;     /* cells: integers of a candidate */
+    int streams, groups;     /* table sizes, spares included */
+    int64_t iteration_bytes, shared_bytes;
+    bool has_other;       /* the given plan is proved under the other driver, too */
+    enum verdict verdict; /* of the given plan under this driver */
+    bool exact;           /* periods are exact */
+    enum steady_way way;  /* and found in one of the ways up to this */
+    bool has_view;
+    uint64_t view;
+    uint64_t states; /* limit of the checker for a candidate */
+    double quantum_ps;
+    uint64_t *seen; /* open addressing: hashes of candidates, 0 empty */
+    size_t seen_mask;
+    struct tune_counts counts;
+    int *first, *best; /* cells */
+    int *listed;       /* the explicit enqueue order of `work` */
+    struct tune_score first_score, best_score;
+};
+
+/* Judge the given plan. STATUS_INPUT: not of the pipeline form; STATUS_SYSTEM. On failure *out needs no
+   tune_close. `options` must outlive it. */
+enum status tune_open(const struct plan *plan, const struct tune_options *options, struct tune *out,
+                      struct diag *diag);
+void tune_close(struct tune *tune);
+
+/* Search; the best is in tune->best, which may be the given plan. */
+enum status tune_search(struct tune *tune, struct diag *diag);
+
+/* Is the best better than the given plan? */
+bool tune_found(const struct tune *tune);
+
+/* ---- for the search -------------------------------------------------------------------------- */
+
+/* Where in a candidate's cells something stands. */
+static inline size_t tune_at(const struct tune *tune, enum tune_row row)
+{
+    return (size_t)row * tune->tasks;
+}
+static inline size_t tune_rule_at(const struct tune *tune)
+{
+    return TUNE_ROWS * tune->tasks;
+}
+static inline size_t tune_depth_at(const struct tune *tune)
+{
+    return TUNE_ROWS * tune->tasks + 1;
+}
+static inline bool tune_may(const struct tune *tune, enum tune_knob knob)
+{
+    return !(tune->options->kept & 1u << knob);
+}
+
+/* The candidate's choices in tune->work. */
+void tune_apply(struct tune *tune, const int *cells);
+
+/* Iterations in flight: stages, or max_depth under data-flow. */
+int tune_depth(const struct tune *tune, const int *cells);
+int64_t tune_bytes(const struct tune *tune, int depth);
+
+/* The enqueue order of rank 0 that the candidate has, whatever its rule. */
+enum status tune_order(struct tune *tune, const int *cells, int *out, struct diag *diag);
+
+/* Judge a candidate that was not seen before. *kept: it beats `bar` in every respect above; its score
+   then. One that was seen, or for which there is no budget left, is not kept. */
+enum status tune_judge(struct tune *tune, const int *cells, const struct tune_score *bar,
+                       struct tune_score *score, bool *kept, struct diag *diag);
+/* No budget left, or interrupted. */
+bool tune_is_spent(const struct tune *tune);
+bool tune_is_interrupted(const struct tune *tune);
+
+/* a < b. */
+bool tune_is_better(const struct tune_score *a, const struct tune_score *b);
+
+/* ---- what was found -------------------------------------------------------------------------- */
+
+/* A plan judged as a user would judge it, from its text. */
+struct tune_result {
+    struct arena arena;
+    const char *text;
+    struct plan plan; /* parsed from it; the caller must not move the result */
+    enum verdict verdict;
+    double period_ns;     /* NAN: none */
+    struct steady steady; /* kind UNKNOWN where there is none */
+    int depth, streams, groups;
+    int64_t bytes; /* shared + in flight, of a rank */
+};
+
+/* The canonical text of a candidate, read again, verified in full and predicted. */
+enum status tune_examine(struct tune *tune, const int *cells, struct tune_result *out,
+                         struct diag *diag);
+void tune_result_fini(struct tune_result *result);
+
+/* The changes of the best in words, one line each; NULL in the end. In `arena`; NULL: no memory. */
+const char **tune_describe(struct tune *tune, struct arena *arena);
+
+#endif

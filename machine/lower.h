@@ -1,0 +1,56 @@
+/*
+ * lower.h - internal to machine: the parts program_build is made of.
+ *
+ * A `struct lowering` is the scratch space of one build; the tables it fills belong to the program.
+ */
+#ifndef SWSIM_LOWER_H
+#define SWSIM_LOWER_H
+
+#include "program.h"
+
+struct lowering {
+    struct program *program;
+    const struct plan *plan;
+    struct diag *diag;
+    size_t thread_cap, stream_cap, comm_cap, channel_cap;
+    size_t channel_total, stream_total; /* as size_t, for arena_grow */
+    size_t thread_total;
+    struct names flags; /* flag families by name */
+    bool failed;        /* memory ran out on the way */
+};
+
+/* Every function below returns STATUS_SYSTEM when memory is exhausted, STATUS_INPUT when the plan
+   has no meaning; both after reporting it. */
+enum status lower_pipeline(struct lowering *lowering);
+enum status lower_threads(struct lowering *lowering);
+
+/* Table builders shared by the two. They set lowering->failed and return 0 on exhaustion, so that a
+   caller can go on and check once. */
+/* Room for so many operations and parts from the start: growing leaves the old copies behind. */
+void lower_reserve(struct lowering *lowering, size_t ops, size_t parts);
+struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark);
+int lower_body_begin(struct lowering *lowering);
+void lower_body_end(struct lowering *lowering, int body);
+int lower_thread(struct lowering *lowering, struct thread_desc desc);
+int lower_stream(struct lowering *lowering, int rank, int plan_stream);
+enum status lower_comms(struct lowering *lowering);
+int lower_channel(struct lowering *lowering, int comm, int from, int to);
+int lower_name(struct lowering *lowering, const char *name);
+int lower_flag(struct lowering *lowering, const char *name);
+void lower_accesses(struct lowering *lowering, struct op *op, int rank,
+                    const struct index_list *reads, const struct index_list *writes);
+/* Position of `rank` in the communicator, or -1. */
+int lower_member(const struct lowering *lowering, int comm, int rank);
+/* `machine: {first_use_blocks: true}`: meet the peers of this communicator on the host first. */
+void lower_first_use(struct lowering *lowering, int comm, int rank, int peer, struct mark mark);
+/* `machine: {lazy_load: true}`: the context lock and the load around a push. */
+void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark mark);
+void lower_load_end(struct lowering *lowering, int rank, struct mark mark);
+int lower_context_lock(const struct lowering *lowering, int rank);
+
+/* After lowering: which steps conflict (independence.c), where a state keeps what
+   (layout.c). */
+enum status program_find_conflicts(struct program *program, struct diag *diag);
+enum status program_lay_out(struct program *program, struct diag *diag);
+
+#endif

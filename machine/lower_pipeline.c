@@ -1,0 +1,491 @@
+/*
+ * lower_pipeline.c - tasks and dependences become one body of operations per rank and task.
+ *
+ * A worker executes the body of an instance (task, iteration) in the order of doc/semantics.md,
+ * section 4: await the CPU signal of every dependence, push a wait for the event of each, take the
+ * ticket, take the locks, do the CPU part, push the work, serve the ticket, record the event, set
+ * the CPU signal, complete.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower.h"
+#include "plan/order.h"
+
+enum { MAX_ITERATIONS = 1 << 30 }; /* the machine counts them in 32 bits */
+
+static int family(const struct program *program, int rank, int task)
+{
+    return rank * program->tasks + task;
+}
+
+static int stream_of(struct lowering *lowering, int rank, const struct task *task)
+{
+    return lower_stream(lowering, rank, task->stream);
+}
+
+static void emit_dependences(struct lowering *lowering, int rank, int task_index)
+{
+    const struct pipeline *pipeline = &lowering->plan->pipeline;
+    const struct task *task = plan_task(lowering->plan, rank, task_index);
+    for (size_t i = 0; i < pipeline->dep_count; i++) {
+        const struct dep *dep = &pipeline->deps[i];
+        if (dep->task != task_index)
+            continue;
+        struct op *op = lower_emit(lowering, OP_AWAIT, dep->mark);
+        op->task = task_index;
+        op->object = family(lowering->program, rank, dep->on);
+        op->distance = dep->distance;
+    }
+    for (size_t i = 0; i < pipeline->dep_count; i++) {
+        const struct dep *dep = &pipeline->deps[i];
+        if (dep->task != task_index)
+            continue;
+        if (pipeline->elide_same_stream &&
+            plan_task(lowering->plan, rank, dep->on)->stream == task->stream)
+            continue;
+        struct op *op = lower_emit(lowering, OP_WAIT, dep->mark);
+        op->task = task_index;
+        op->stream = stream_of(lowering, rank, task);
+        op->object = family(lowering->program, rank, dep->on);
+        op->distance = dep->distance;
+    }
+}
+
+static struct op *emit_task_op(struct lowering *lowering, enum op_kind kind, int rank,
+                               int task_index)
+{
+    const struct task *task = plan_task(lowering->plan, rank, task_index);
+    struct op *op = lower_emit(lowering, kind, task->mark);
+    op->task = task_index;
+    op->name = lower_name(lowering, task->name);
+    return op;
+}
+
+static void emit_sync(struct lowering *lowering, int rank, int task_index, enum sync_kind sync)
+{
+    int stream = stream_of(lowering, rank, plan_task(lowering->plan, rank, task_index));
+    struct op *op = emit_task_op(lowering, OP_SYNC, rank, task_index);
+    op->sync = sync;
+    op->stream = stream;
+}
+
+static void emit_host_part(struct lowering *lowering, int rank, int task_index)
+{
+    const struct task *task = plan_task(lowering->plan, rank, task_index);
+    if (task->host_sync != HOST_SYNC_NONE)
+        emit_sync(lowering, rank, task_index,
+                  task->host_sync == HOST_SYNC_STREAM ? SYNC_STREAM : SYNC_DEVICE);
+    bool is_host_work = task->work.kind == WORK_HOST;
+    if (task->host_time_ns == 0 && !is_host_work)
+        return;
+    struct op *op = emit_task_op(lowering, OP_HOST, rank, task_index);
+    op->time_ns = task->host_time_ns;
+    op->jitter = &task->host_jitter;
+    if (is_host_work) {
+        op->time_ns += task->work.time_ns;
+        op->work = &task->work;
+        lower_accesses(lowering, op, rank, &task->reads, &task->writes);
+    }
+}
+
+static enum op_kind push_kind(enum work_kind kind)
+{
+    switch (kind) {
+    case WORK_COPY: return OP_COPY;
+    case WORK_COLLECTIVE: return OP_COLLECTIVE;
+    case WORK_SEND:
+    case WORK_RECV: return OP_GROUP;
+    default: return OP_LAUNCH;
+    }
+}
+
+/* A task that sends or receives is a group of one. */
+static void add_part(struct lowering *lowering, struct op *op, int rank, const struct task *task)
+{
+    struct program *program = lowering->program;
+    const struct work *work = &task->work;
+    bool send = work->kind == WORK_SEND;
+    struct part part = {.send = send, .bytes = work->bytes};
+    part.tag = lower_name(lowering, work->tag ? work->tag : task->name);
+    part.channel =
+        lower_channel(lowering, work->comm, send ? rank : work->peer, send ? work->peer : rank);
+    op->part_first = (int)program->part_count;
+    op->part_count = 1;
+    if (arena_grow(&program->arena, (void **)&program->parts, program->part_count,
+                   &program->part_cap, sizeof part))
+        program->parts[program->part_count++] = part;
+    else
+        lowering->failed = true;
+}
+
+static enum status check_member(struct lowering *lowering, int rank, const struct task *task)
+{
+    int comm = task->work.comm;
+    const struct plan *plan = lowering->plan;
+    if (lower_member(lowering, comm, rank) < 0)
+        return diag_error(lowering->diag, STATUS_INPUT,
+                          "%s: task %s uses communicator %s, of which rank %d is not a member",
+                          plan->file, task->name, plan->comms[comm].name, rank);
+    bool p2p = task->work.kind != WORK_COLLECTIVE;
+    if (p2p && (task->work.peer == rank || lower_member(lowering, comm, task->work.peer) < 0))
+        return diag_error(lowering->diag, STATUS_INPUT,
+                          "%s: task %s on rank %d names peer %d, which is not another member of "
+                          "communicator %s",
+                          plan->file, task->name, rank, task->work.peer, plan->comms[comm].name);
+    return STATUS_OK;
+}
+
+static enum status emit_work(struct lowering *lowering, int rank, int task_index)
+{
+    const struct task *task = plan_task(lowering->plan, rank, task_index);
+    if (task->work.kind == WORK_HOST)
+        return STATUS_OK;
+    enum op_kind kind = push_kind(task->work.kind);
+    int stream = stream_of(lowering, rank, task);
+    bool uses_comm = kind == OP_COLLECTIVE || kind == OP_GROUP;
+    if (uses_comm) {
+        enum status status = check_member(lowering, rank, task);
+        if (status != STATUS_OK)
+            return status;
+        lower_first_use(lowering, task->work.comm, rank, kind == OP_GROUP ? task->work.peer : -1,
+                        task->mark);
+    } else {
+        lower_load_begin(lowering, rank, lower_name(lowering, task->name), task->mark);
+    }
+    struct op *op = emit_task_op(lowering, kind, rank, task_index);
+    op->stream = stream;
+    op->time_ns = task->time_ns ? task->time_ns : task->work.time_ns;
+    op->jitter = &task->jitter;
+    op->sm = task->sm;
+    op->shares = &task->shares;
+    op->bytes = task->work.bytes;
+    op->work = &task->work;
+    lower_accesses(lowering, op, rank, &task->reads, &task->writes);
+    if (uses_comm) {
+        op->comm = task->work.comm;
+        op->member = lower_member(lowering, op->comm, rank);
+    } else {
+        lower_load_end(lowering, rank, task->mark);
+    }
+    if (kind == OP_GROUP)
+        add_part(lowering, op, rank, task);
+    if (kind == OP_COPY && task->work.pageable)
+        emit_sync(lowering, rank, task_index, SYNC_STREAM);
+    return STATUS_OK;
+}
+
+static void emit_locks(struct lowering *lowering, int rank, int task_index, enum op_kind kind)
+{
+    const struct task *task = plan_task(lowering->plan, rank, task_index);
+    size_t count = task->holds.count;
+    for (size_t k = 0; k < count; k++) {
+        size_t which = kind == OP_LOCK ? k : count - 1 - k;
+        struct op *op = lower_emit(lowering, kind, task->mark);
+        op->task = task_index;
+        op->object = rank * ((int)lowering->plan->locks.count + 1) + task->holds.items[which];
+    }
+}
+
+static enum status lower_task(struct lowering *lowering, int rank, int task_index)
+{
+    const struct task *task = plan_task(lowering->plan, rank, task_index);
+    int body = lower_body_begin(lowering);
+    emit_dependences(lowering, rank, task_index);
+    if (task->globally_ordered)
+        emit_task_op(lowering, OP_TICKET, rank, task_index);
+    emit_locks(lowering, rank, task_index, OP_LOCK);
+    emit_host_part(lowering, rank, task_index);
+    enum status status = emit_work(lowering, rank, task_index);
+    if (status != STATUS_OK)
+        return status;
+    emit_locks(lowering, rank, task_index, OP_UNLOCK);
+    if (task->globally_ordered)
+        emit_task_op(lowering, OP_SERVE, rank, task_index);
+    int stream = stream_of(lowering, rank, task);
+    struct op *op = emit_task_op(lowering, OP_RECORD, rank, task_index);
+    op->stream = stream;
+    op->object = family(lowering->program, rank, task_index);
+    op = emit_task_op(lowering, OP_SIGNAL, rank, task_index);
+    op->object = family(lowering->program, rank, task_index);
+    emit_task_op(lowering, OP_COMPLETE, rank, task_index);
+    lower_body_end(lowering, body);
+    return STATUS_OK;
+}
+
+static void add_threads(struct lowering *lowering, int rank)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    program->driver_thread[rank] = lower_thread(
+        lowering,
+        (struct thread_desc){.kind = THREAD_DRIVER, .rank = rank, .name = "driver", .body = -1});
+    for (int group = 0; group < (int)plan->groups.count; group++) {
+        int first = -1, tasks = 0;
+        for (int task = 0; task < program->tasks; task++)
+            if (plan_task(plan, rank, task)->group == group) {
+                first = first < 0 ? task : first;
+                tasks++;
+            }
+        if (first < 0)
+            continue;
+        int thread = lower_thread(lowering, (struct thread_desc){.kind = THREAD_WORKER,
+                                                                 .rank = rank,
+                                                                 .name = plan->groups.items[group],
+                                                                 .body = -1,
+                                                                 .group = group,
+                                                                 .queue_cap = tasks});
+        for (int task = 0; task < program->tasks; task++)
+            if (plan_task(plan, rank, task)->group == group)
+                program->worker[rank * program->tasks + task] = thread;
+    }
+}
+
+static bool collect_edges(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct pipeline *pipeline = &lowering->plan->pipeline;
+    program->depends = ARENA_ARRAY(&program->arena, (size_t)program->tasks, struct edge_list);
+    program->fires = ARENA_ARRAY(&program->arena, (size_t)program->tasks, struct edge_list);
+    if (!program->depends || !program->fires)
+        return false;
+    for (int task = 0; task < program->tasks; task++) {
+        struct edge_list *depends = &program->depends[task], *fires = &program->fires[task];
+        depends->items = ARENA_ARRAY(&program->arena, pipeline->dep_count, struct edge);
+        fires->items = ARENA_ARRAY(&program->arena, pipeline->dep_count, struct edge);
+        if (!depends->items || !fires->items)
+            return false;
+        for (size_t i = 0; i < pipeline->dep_count; i++) {
+            const struct dep *dep = &pipeline->deps[i];
+            if (dep->task == task)
+                depends->items[depends->count++] = (struct edge){dep->on, dep->distance};
+            if (dep->on == task)
+                fires->items[fires->count++] = (struct edge){dep->task, dep->distance};
+        }
+    }
+    return true;
+}
+
+/* All ranks number in the order of rank 0, so that they agree; a rank may leave tasks out. */
+static void number_tickets(struct program *program, const struct plan *plan, int rank)
+{
+    for (int k = 0; k < program->tasks; k++) {
+        int task = program->order[0][k];
+        program->ticket_position[rank * program->tasks + task] =
+            plan_task(plan, rank, task)->globally_ordered ? program->ordered_tasks[rank]++ : -1;
+    }
+}
+
+static enum status find_orders(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t tasks = (size_t)program->tasks;
+    program->order = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int *);
+    program->ticket_position = ARENA_ARRAY(&program->arena, (size_t)program->ranks * tasks, int);
+    program->ordered_tasks = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    int *topological = ARENA_ARRAY(&program->arena, tasks, int);
+    if (!program->order || !program->ticket_position || !program->ordered_tasks || !topological)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++) {
+        program->order[rank] = ARENA_ARRAY(&program->arena, tasks, int);
+        if (!program->order[rank])
+            return diag_no_memory(lowering->diag);
+        enum status status =
+            order_enqueue(lowering->plan, rank, program->order[rank], lowering->diag);
+        if (status != STATUS_OK)
+            return status;
+        number_tickets(program, lowering->plan, rank);
+    }
+    enum status status = order_topological(lowering->plan, topological, lowering->diag);
+    if (status != STATUS_OK)
+        return status;
+    program->last_task = topological[tasks - 1];
+    return STATUS_OK;
+}
+
+static enum status find_ends(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct pipeline *pipeline = &lowering->plan->pipeline;
+    program->ends = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int64_t);
+    if (!program->ends)
+        return diag_no_memory(lowering->diag);
+    if (pipeline->batches && pipeline->batch_count != (size_t)program->ranks)
+        return diag_error(
+            lowering->diag, STATUS_INPUT,
+            "%s: batches names %zu ranks, the plan runs on %d: expected one number a rank",
+            lowering->plan->file, pipeline->batch_count, program->ranks);
+    for (int rank = 0; rank < program->ranks; rank++) {
+        program->ends[rank] =
+            pipeline->batches ? pipeline->batches[rank] : program->options.iterations;
+        if (program->ends[rank] > MAX_ITERATIONS)
+            return diag_error(lowering->diag, STATUS_INPUT,
+                              "%s: found %" PRId64 " iterations, expected at most %d",
+                              lowering->plan->file, program->ends[rank], MAX_ITERATIONS);
+    }
+    return STATUS_OK;
+}
+
+static int max_distance(const struct pipeline *pipeline)
+{
+    int distance = 0;
+    for (size_t i = 0; i < pipeline->dep_count; i++)
+        distance = pipeline->deps[i].distance > distance ? pipeline->deps[i].distance : distance;
+    return distance;
+}
+
+/* Items one iteration pushes to the stream that gets the fewest, and to each. */
+static void count_pushes(const struct program *program, int *per_stream)
+{
+    memset(per_stream, 0, (size_t)program->stream_count * sizeof *per_stream);
+    for (size_t i = 0; i < program->op_count; i++)
+        if (op_pushes(program->ops[i].kind))
+            per_stream[program->ops[i].stream]++;
+}
+
+/* The fewest bytes a send of the channel has. */
+static int64_t smallest_message(const struct program *program, int channel)
+{
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < program->part_count; i++) {
+        const struct part *part = &program->parts[i];
+        if (part->send && part->channel == channel && part->bytes < least)
+            least = part->bytes;
+    }
+    return least;
+}
+
+/* Messages that may be sent on credit: as many as the eager buffer has room for; those without bytes
+   always fit, until the data ends. */
+static enum status most_eager(struct lowering *lowering, int channel, int *out)
+{
+    const struct program *program = lowering->program;
+    const struct channel *desc = &program->channels[channel];
+    const struct comm_desc *comm = &program->comms[desc->comm];
+    int64_t least = smallest_message(program, channel), end = program->ends[desc->from];
+    int64_t fits = comm->eager_bytes == 0 ? 0 : least > 0 ? comm->eager_bytes / least : INT64_MAX;
+    if (end >= 0 && fits / desc->cap > end)
+        fits = end * desc->cap;
+    if (fits > PLAN_MAX_EAGER)
+        return diag_error(lowering->diag, STATUS_INPUT,
+                          "%s: the eager_bytes of communicator %s have room for more messages of "
+                          "%" PRId64 " bytes than can be tracked: expected at most %d",
+                          lowering->plan->file, comm->name, least, PLAN_MAX_EAGER);
+    *out = fits > comm->eager_messages ? (int)fits : comm->eager_messages;
+    return STATUS_OK;
+}
+
+/* A channel holds what a window of iterations posts to it, and what is sent on credit. */
+static enum status size_channels(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    for (int c = 0; c < program->channel_count; c++) {
+        int eager = 0;
+        enum status status = most_eager(lowering, c, &eager);
+        if (status != STATUS_OK)
+            return status;
+        program->channels[c].cap = (program->channels[c].cap + 1) * (program->window + 1) + eager;
+    }
+    return STATUS_OK;
+}
+
+/* How far ahead of the device the host may run, and what must be remembered for it: the drawing.
+ *
+ *        device lags by <= run      contexts <= depth     history: only as "done"
+ *     ------[-----------------------|----------------]------> iterations
+ *           window = run + depth + 1, indexed by iteration mod window
+ */
+static enum status size_windows(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct pipeline *pipeline = &lowering->plan->pipeline;
+    int launch_queue = lowering->plan->machine.launch_queue;
+    int *pushes = ARENA_ARRAY(&program->arena, (size_t)program->stream_count, int);
+    if (!pushes)
+        return diag_no_memory(lowering->diag);
+    count_pushes(program, pushes);
+    bool device_bounded = pipeline->retire == RETIRE_DEVICE;
+    const int ahead = device_bounded ? program->depth : program->depth + 2; /* unless bounded */
+    int run = device_bounded ? 0 : ahead;
+    for (int s = 0; s < program->stream_count; s++) {
+        int cap = pushes[s] * ahead;
+        if (launch_queue && (launch_queue < cap || !device_bounded))
+            cap = launch_queue;
+        program->streams[s].cap = cap;
+        int lag = cap / pushes[s] + 2;
+        if (!device_bounded && lag > run)
+            run = lag;
+    }
+    program->max_distance = max_distance(pipeline);
+    program->window = run + program->depth + 1;
+    program->history = program->window + program->max_distance + 1;
+    int enough = program->depth + program->max_distance;
+    program->slots = pipeline->num_slots_given ? pipeline->num_slots : enough;
+    program->slots_safe = program->slots >= enough && pipeline->retire != RETIRE_LAST_TASK &&
+                          pipeline->slot_reset == SLOT_RESET_ADMIT;
+    if (program->window > 4096)
+        return diag_error(
+            lowering->diag, STATUS_INPUT,
+            "%s: the launch queue lets the host run %d iterations ahead; at most 4096 "
+            "iterations can be tracked: expected a smaller machine.launch_queue",
+            lowering->plan->file, program->window);
+    int held = pipeline->retire == RETIRE_LAST_TASK ? program->window : program->depth;
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].kind == THREAD_WORKER)
+            program->threads[t].queue_cap *= held;
+    return size_channels(lowering);
+}
+
+static const char **family_names(struct lowering *lowering, const char *what)
+{
+    struct program *program = lowering->program;
+    size_t count = (size_t)(program->ranks * program->tasks);
+    const char **names = ARENA_ARRAY(&program->arena, count, const char *);
+    for (size_t i = 0; names && i < count; i++) {
+        names[i] = arena_printf(&program->arena, "%s of %s", what,
+                                lowering->plan->pipeline.tasks[i % (size_t)program->tasks].name);
+        if (!names[i])
+            return NULL;
+    }
+    return names;
+}
+
+enum status lower_pipeline(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    const struct pipeline *pipeline = &plan->pipeline;
+    program->tasks = (int)pipeline->task_count;
+    program->periods = pipeline->depth;
+    program->depth = program->driver == DRIVER_CLOCK ? pipeline->depth : program->options.max_depth;
+    program->min_stage = PLAN_MAX_STAGE;
+    for (int i = 0; i < program->ranks * program->tasks; i++) {
+        int stage = plan_task(plan, i / program->tasks, i % program->tasks)->stage;
+        program->min_stage = stage < program->min_stage ? stage : program->min_stage;
+    }
+    size_t families = (size_t)(program->ranks * program->tasks);
+    program->event_families = program->flag_families = (int)families;
+    program->worker = ARENA_ARRAY(&program->arena, families, int);
+    program->driver_thread = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    program->event_names = family_names(lowering, "the event");
+    program->flag_names = family_names(lowering, "the CPU signal");
+    if (!program->worker || !program->driver_thread || !program->event_names ||
+        !program->flag_names || !collect_edges(lowering))
+        return diag_no_memory(lowering->diag);
+    for (size_t i = 0; i < families; i++)
+        if (lower_flag(lowering,
+                       arena_printf(&program->arena, "%zu %s", i, program->flag_names[i])) < 0)
+            return diag_no_memory(lowering->diag);
+    enum status status = find_orders(lowering);
+    if (status == STATUS_OK)
+        status = find_ends(lowering);
+    for (int rank = 0; status == STATUS_OK && rank < program->ranks; rank++) {
+        add_threads(lowering, rank);
+        for (int task = 0; status == STATUS_OK && task < program->tasks; task++)
+            status = lower_task(lowering, rank, task);
+    }
+    if (status == STATUS_OK && lowering->failed)
+        return diag_no_memory(lowering->diag);
+    return status == STATUS_OK ? size_windows(lowering) : status;
+}

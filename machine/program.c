@@ -1,0 +1,849 @@
+/*
+ * program.c - see program.h: the common part of lowering, names, printing.
+ */
+#include "program.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower.h"
+#include "plan/programs.h"
+#include "plan/units.h"
+
+enum { MAX_PROGRAM_BYTES = 1 << 30 };
+
+const char *driver_key(enum driver driver)
+{
+    static const char *const keys[] = {"none", "clock", "dataflow"};
+    return keys[driver];
+}
+
+/* ---- table builders -------------------------------------------------------------------------- */
+
+void lower_reserve(struct lowering *lowering, size_t ops, size_t parts)
+{
+    struct program *program = lowering->program;
+    assert(program->op_count == 0 && program->part_count == 0);
+    program->ops = ARENA_ARRAY(&program->arena, ops, struct op);
+    program->parts = ARENA_ARRAY(&program->arena, parts, struct part);
+    if (!program->ops || !program->parts)
+        lowering->failed = true;
+    program->op_cap = program->ops ? ops : 0;
+    program->part_cap = program->parts ? parts : 0;
+}
+
+struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark)
+{
+    static const struct work no_work = {.comm = -1};
+    static const struct dist constant = {0};
+    struct program *program = lowering->program;
+    if (program->op_count >= PLAN_MAX_OPS ||
+        !arena_grow(&program->arena, (void **)&program->ops, program->op_count, &program->op_cap,
+                    sizeof *program->ops)) {
+        lowering->failed = true;
+        return &program->ops[0]; /* overwritten, never used: the build fails */
+    }
+    struct op *op = &program->ops[program->op_count++];
+    *op = (struct op){.kind = kind,
+                      .name = -1,
+                      .task = -1,
+                      .stream = -1,
+                      .object = -1,
+                      .comm = -1,
+                      .ticket = -1,
+                      .callback = -1,
+                      .jitter = &constant,
+                      .work = &no_work,
+                      .mark = mark};
+    return op;
+}
+
+int lower_body_begin(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    if (!arena_grow(&program->arena, (void **)&program->bodies, program->body_count,
+                    &program->body_cap, sizeof *program->bodies)) {
+        lowering->failed = true;
+        return 0;
+    }
+    program->bodies[program->body_count].first = (int)program->op_count;
+    return (int)program->body_count++;
+}
+
+void lower_body_end(struct lowering *lowering, int body)
+{
+    if (!lowering->failed)
+        lowering->program->bodies[body].count =
+            (int)lowering->program->op_count - lowering->program->bodies[body].first;
+}
+
+int lower_thread(struct lowering *lowering, struct thread_desc desc)
+{
+    struct program *program = lowering->program;
+    if (!desc.name || !arena_grow(&program->arena, (void **)&program->threads,
+                                  lowering->thread_total, &lowering->thread_cap, sizeof desc)) {
+        lowering->failed = true;
+        return 0;
+    }
+    program->threads[lowering->thread_total++] = desc;
+    program->thread_count = (int)lowering->thread_total;
+    return program->thread_count - 1;
+}
+
+int lower_stream(struct lowering *lowering, int rank, int plan_stream)
+{
+    struct program *program = lowering->program;
+    for (int s = program->stream_count - 1; s >= 0;
+         s--) /* those of this rank are mostly the last */
+        if (program->streams[s].rank == rank && program->streams[s].plan_stream == plan_stream)
+            return s;
+    if (!arena_grow(&program->arena, (void **)&program->streams, lowering->stream_total,
+                    &lowering->stream_cap, sizeof *program->streams)) {
+        lowering->failed = true;
+        return 0;
+    }
+    program->streams[lowering->stream_total++] =
+        (struct stream_desc){.rank = rank,
+                             .plan_stream = plan_stream,
+                             .name = lowering->plan->streams.items[plan_stream],
+                             .hw_queue = -1};
+    program->stream_count = (int)lowering->stream_total;
+    return program->stream_count - 1;
+}
+
+enum status lower_comms(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    program->comms = ARENA_ARRAY(&program->arena, plan->comm_count, struct comm_desc);
+    int *everyone = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->comms || !everyone)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        everyone[rank] = rank;
+    for (size_t c = 0; c < plan->comm_count; c++) {
+        const struct comm *from = &plan->comms[c];
+        struct comm_desc *to = &program->comms[program->comm_count++];
+        *to = (struct comm_desc){.name = from->name,
+                                 .members = from->members ? from->members : everyone,
+                                 .count = from->members ? (int)from->member_count : program->ranks,
+                                 .first_member = program->member_count,
+                                 .eager_messages = from->eager_messages,
+                                 .eager_bytes = from->eager_bytes};
+        program->member_count += to->count;
+        if (from->members && from->members[from->member_count - 1] >= program->ranks)
+            return diag_error_at(lowering->diag, plan->file, NULL, from->mark,
+                                 "found rank %d in communicator %s, expected ranks below %d",
+                                 from->members[from->member_count - 1], from->name, program->ranks);
+    }
+    return STATUS_OK;
+}
+
+int lower_member(const struct lowering *lowering, int comm, int rank)
+{
+    const struct comm_desc *desc = &lowering->program->comms[comm];
+    int low = 0, high = desc->count; /* members are ascending */
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (desc->members[middle] < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < desc->count && desc->members[low] == rank ? low : -1;
+}
+
+int lower_channel(struct lowering *lowering, int comm, int from, int to)
+{
+    struct program *program = lowering->program;
+    for (int c = program->channel_count - 1; c >= 0; c--) { /* those in use are mostly the last */
+        struct channel *channel = &program->channels[c];
+        if (channel->comm == comm && channel->from == from && channel->to == to) {
+            channel->cap++;
+            return c;
+        }
+    }
+    if (!arena_grow(&program->arena, (void **)&program->channels, lowering->channel_total,
+                    &lowering->channel_cap, sizeof *program->channels)) {
+        lowering->failed = true;
+        return 0;
+    }
+    program->channels[lowering->channel_total++] = (struct channel){comm, from, to, 1};
+    program->channel_count = (int)lowering->channel_total;
+    return program->channel_count - 1;
+}
+
+static int intern(struct lowering *lowering, struct names *names, const char *name)
+{
+    int index = name ? names_intern(names, &lowering->program->arena, name) : -1;
+    if (index < 0)
+        lowering->failed = true;
+    return index < 0 ? 0 : index;
+}
+
+int lower_name(struct lowering *lowering, const char *name)
+{
+    return intern(lowering, &lowering->program->names, name);
+}
+
+int lower_flag(struct lowering *lowering, const char *name)
+{
+    return intern(lowering, &lowering->flags, name);
+}
+
+static void add_access(struct lowering *lowering, struct op *op, int buffer, bool write)
+{
+    struct program *program = lowering->program;
+    if (!arena_grow(&program->arena, (void **)&program->accesses, program->access_count,
+                    &program->access_cap, sizeof *program->accesses)) {
+        lowering->failed = true;
+        return;
+    }
+    program->accesses[program->access_count++] = (struct access){buffer, write};
+    op->access_count++;
+}
+
+void lower_accesses(struct lowering *lowering, struct op *op, int rank,
+                    const struct index_list *reads, const struct index_list *writes)
+{
+    int base = rank * (int)lowering->plan->buffer_count;
+    op->access_first = (int)lowering->program->access_count;
+    for (size_t i = 0; i < reads->count; i++)
+        add_access(lowering, op, base + reads->items[i], false);
+    for (size_t i = 0; i < writes->count; i++)
+        add_access(lowering, op, base + writes->items[i], true);
+}
+
+/* The two sides of a link each set a flag and await the other's; flags stay set, so only the first
+   use can block. */
+static void meet(struct lowering *lowering, int comm, int rank, int peer, enum op_kind kind,
+                 struct mark mark)
+{
+    int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
+    int side = kind == OP_SIGNAL ? rank : peer;
+    int flag = lower_flag(
+        lowering, arena_printf(&lowering->program->arena, "first use of link %s %d-%d by rank %d",
+                               lowering->plan->comms[comm].name, low, high, side));
+    struct op *op = lower_emit(lowering, kind, mark);
+    op->object = flag;
+    op->distance = -1;
+}
+
+void lower_first_use(struct lowering *lowering, int comm, int rank, int peer, struct mark mark)
+{
+    if (!lowering->plan->machine.first_use_blocks)
+        return;
+    const struct comm_desc *desc = &lowering->program->comms[comm];
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < desc->count; i++)
+            if (desc->members[i] != rank && (peer < 0 || peer == desc->members[i]))
+                meet(lowering, comm, rank, desc->members[i], pass ? OP_AWAIT : OP_SIGNAL, mark);
+}
+
+int lower_context_lock(const struct lowering *lowering, int rank)
+{
+    int per_rank = (int)lowering->plan->locks.count + 1;
+    return rank * per_rank + per_rank - 1;
+}
+
+void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark mark)
+{
+    if (!lowering->plan->machine.lazy_load)
+        return;
+    struct op *op = lower_emit(lowering, OP_LOCK, mark);
+    op->object = lower_context_lock(lowering, rank);
+    op = lower_emit(lowering, OP_SYNC, mark);
+    op->sync = SYNC_LOAD;
+    op->name = name;
+    op->object = name;
+}
+
+void lower_load_end(struct lowering *lowering, int rank, struct mark mark)
+{
+    if (lowering->plan->machine.lazy_load)
+        lower_emit(lowering, OP_UNLOCK, mark)->object = lower_context_lock(lowering, rank);
+}
+
+/* ---- tables that follow from the rest -------------------------------------------------------- */
+
+static enum status name_locks(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t per_rank = lowering->plan->locks.count + 1, count = (size_t)program->ranks * per_rank;
+    program->lock_count = (int)count;
+    program->lock_names = ARENA_ARRAY(&program->arena, count, const char *);
+    program->lock_rank = ARENA_ARRAY(&program->arena, count, int);
+    if (!program->lock_names || !program->lock_rank)
+        return diag_no_memory(lowering->diag);
+    for (size_t i = 0; i < count; i++) {
+        bool context = i % per_rank == per_rank - 1;
+        program->lock_rank[i] = (int)(i / per_rank);
+        program->lock_names[i] =
+            context ? "the context lock" : lowering->plan->locks.items[i % per_rank];
+    }
+    return STATUS_OK;
+}
+
+static enum status name_flags(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    int tasks = program->flag_families; /* pipeline form: these have their names already */
+    const char **names = ARENA_ARRAY(&program->arena, lowering->flags.count, const char *);
+    if (!names)
+        return diag_no_memory(lowering->diag);
+    for (int i = 0; i < (int)lowering->flags.count; i++)
+        names[i] = i < tasks ? program->flag_names[i] : lowering->flags.items[i];
+    program->flag_names = names;
+    program->flag_families = (int)lowering->flags.count;
+    program->kernel_count = (int)program->names.count;
+    return STATUS_OK;
+}
+
+static enum status list_buffers(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    size_t count = (size_t)program->ranks * plan->buffer_count;
+    program->buffer_count = (int)count;
+    program->buffers = ARENA_ARRAY(&program->arena, count, struct buffer_desc);
+    if (!program->buffers)
+        return diag_no_memory(lowering->diag);
+    for (size_t i = 0; i < count; i++) {
+        const struct buffer *from = &plan->buffers[i % plan->buffer_count];
+        program->buffers[i] = (struct buffer_desc){.rank = (int)(i / plan->buffer_count),
+                                                   .plan_buffer = (int)(i % plan->buffer_count),
+                                                   .name = from->name,
+                                                   .scope = from->scope,
+                                                   .bytes = from->bytes};
+        if (i < plan->buffer_count)
+            *(from->scope == SCOPE_ITERATION ? &program->iteration_bytes
+                                             : &program->shared_bytes) += from->bytes;
+    }
+    return STATUS_OK;
+}
+
+static void assign_hw_queues(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    int queues = lowering->plan->machine.hw_queues;
+    if (queues == 0)
+        return;
+    for (int rank = 0; rank < program->ranks; rank++) {
+        int first = program->rank_first[rank], streams = program->rank_first[rank + 1] - first;
+        if (streams <= queues)
+            continue; /* every stream has its own */
+        for (int k = 0; k < streams; k++) {
+            struct stream_desc *stream = &program->streams[program->rank_streams[first + k]];
+            stream->hw_queue = rank * queues + k % queues;
+            program->hw_cap += stream->cap;
+        }
+        program->hw_queue_count = program->ranks * queues;
+    }
+}
+
+/* Ranks that share a communicator notice each other, and so on; in host programs flags and queues
+   may connect any two. Other ranks share nothing but the answer of the data loader. */
+static enum status find_fellows(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    program->fellows = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->fellows)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        program->fellows[rank] = program->tasks ? rank : 0;
+    for (bool again = program->tasks > 0; again;) {
+        again = false;
+        for (int c = 0; c < program->comm_count; c++)
+            for (int m = 1; m < program->comms[c].count; m++) {
+                int *a = &program->fellows[program->comms[c].members[m - 1]];
+                int *b = &program->fellows[program->comms[c].members[m]];
+                again |= *a != *b;
+                *a = *b = *a < *b ? *a : *b;
+            }
+    }
+    return STATUS_OK;
+}
+
+/* Only one rank and its fellows are asked about: the others have no data. */
+static void leave_out_others(struct program *program)
+{
+    int part = program->options.part - 1;
+    for (int rank = 0; program->tasks && part >= 0 && rank < program->ranks; rank++)
+        if (program->fellows[rank] != program->fellows[part])
+            program->ends[rank] = 0;
+}
+
+static bool shares_comm(const struct program *program, int rank)
+{
+    for (int c = 0; c < program->comm_count; c++)
+        for (int m = 0; program->comms[c].count > 1 && m < program->comms[c].count; m++)
+            if (program->comms[c].members[m] == rank)
+                return true;
+    return false;
+}
+
+/* Any thread but a driver may fail. Data end early only where others go on, and a single rank that
+   dies leaves nobody. */
+static enum status list_faults(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    if (!program->options.faults)
+        return STATUS_OK;
+    size_t most = (size_t)program->thread_count + 2 * (size_t)program->ranks;
+    program->faults = ARENA_ARRAY(&program->arena, most, struct fault);
+    if (!program->faults)
+        return diag_no_memory(lowering->diag);
+    struct fault *next = program->faults;
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].kind != THREAD_DRIVER)
+            *next++ = (struct fault){FAULT_TASK, t};
+    for (int rank = 0; program->tasks && rank < program->ranks; rank++)
+        if (shares_comm(program, rank))
+            *next++ = (struct fault){FAULT_DATA, rank};
+    for (int rank = 0; program->ranks > 1 && rank < program->ranks; rank++)
+        *next++ = (struct fault){FAULT_RANK, rank};
+    program->fault_count = (int)(next - program->faults);
+    return STATUS_OK;
+}
+
+/* Counting sort by rank. */
+static enum status list_streams(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t ranks = (size_t)program->ranks;
+    program->rank_first = ARENA_ARRAY(&program->arena, ranks + 2, int);
+    program->rank_streams = ARENA_ARRAY(&program->arena, (size_t)program->stream_count + 1, int);
+    if (!program->rank_first || !program->rank_streams)
+        return diag_no_memory(lowering->diag);
+    int *next = program->rank_first + 1; /* [rank]: where its next stream goes; at last its end */
+    for (int s = 0; s < program->stream_count; s++)
+        next[program->streams[s].rank + 1]++;
+    for (size_t rank = 0; rank < ranks; rank++)
+        next[rank + 1] += next[rank];
+    for (int s = 0; s < program->stream_count; s++)
+        program->rank_streams[next[program->streams[s].rank]++] = s;
+    return STATUS_OK;
+}
+
+/* Counting sort by family; a stream with several waits for one stands there several times. */
+static enum status list_waiters(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t families = (size_t)program->event_families, count = 0;
+    for (size_t i = 0; i < program->op_count; i++)
+        count += program->ops[i].kind == OP_WAIT;
+    program->waiter_first = ARENA_ARRAY(&program->arena, families + 2, int);
+    program->waiters = ARENA_ARRAY(&program->arena, count + 1, int);
+    if (!program->waiter_first || !program->waiters)
+        return diag_no_memory(lowering->diag);
+    int *next = program->waiter_first + 1;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_WAIT)
+            next[program->ops[i].object + 1]++;
+    for (size_t family = 0; family < families; family++)
+        next[family + 1] += next[family];
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_WAIT)
+            program->waiters[next[program->ops[i].object]++] = program->ops[i].stream;
+    return STATUS_OK;
+}
+
+static enum status list_agents(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    bool watched = program->options.faults && program->plan->on_failure == ON_FAILURE_ABORT;
+    int most = 1 + program->thread_count + program->stream_count + 2 * program->comm_count +
+               program->fault_count;
+    program->agents = ARENA_ARRAY(&program->arena, (size_t)most, struct agent);
+    if (!program->agents)
+        return diag_no_memory(lowering->diag);
+    struct agent *next = program->agents;
+    *next++ = (struct agent){AGENT_DATA, 0, -1};
+    for (int t = 0; t < program->thread_count; t++)
+        *next++ = (struct agent){AGENT_THREAD, t, program->threads[t].rank};
+    for (int s = 0; s < program->stream_count; s++)
+        *next++ = (struct agent){AGENT_STREAM, s, program->streams[s].rank};
+    for (int c = 0; c < program->comm_count; c++)
+        *next++ = (struct agent){AGENT_COMM, c, -1};
+    for (int f = 0; f < program->fault_count; f++)
+        *next++ = (struct agent){AGENT_FAULT, f, -1};
+    for (int c = 0; watched && c < program->comm_count; c++)
+        if (program->comms[c].count > 1)
+            *next++ = (struct agent){AGENT_WATCHDOG, c, -1};
+    program->agent_count = (int)(next - program->agents);
+    return STATUS_OK;
+}
+
+int program_thread_agent(const struct program *program, int thread)
+{
+    (void)program;
+    return 1 + thread;
+}
+
+int program_stream_agent(const struct program *program, int stream)
+{
+    return 1 + program->thread_count + stream;
+}
+
+int program_comm_agent(const struct program *program, int comm)
+{
+    return 1 + program->thread_count + program->stream_count + comm;
+}
+
+/* Which agent performs an operation's accesses: the stream it runs on, else the thread. */
+static int access_agent(const struct program *program, const struct op *op, int thread)
+{
+    return op->stream >= 0 ? program_stream_agent(program, op->stream)
+                           : program_thread_agent(program, thread);
+}
+
+static enum status note_record(struct lowering *lowering, size_t *cap, struct record record)
+{
+    struct program *program = lowering->program;
+    for (int i = 0; i < program->record_count; i++) {
+        const struct record *known = &program->records[i];
+        if (known->buffer == record.buffer && known->agent == record.agent &&
+            known->write == record.write)
+            return STATUS_OK;
+    }
+    size_t count = (size_t)program->record_count;
+    if (!arena_grow(&program->arena, (void **)&program->records, count, cap, sizeof record))
+        return diag_no_memory(lowering->diag);
+    program->records[program->record_count++] = record;
+    return STATUS_OK;
+}
+
+static int compare_records(const void *a, const void *b)
+{
+    const struct record *x = a, *y = b;
+    if (x->buffer != y->buffer)
+        return x->buffer < y->buffer ? -1 : 1;
+    if (x->agent != y->agent)
+        return x->agent < y->agent ? -1 : 1;
+    return (int)x->write - (int)y->write;
+}
+
+static int body_thread(const struct program *program, int body)
+{
+    if (program->tasks)
+        return program->worker[body];
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].body == body)
+            return t;
+    return 0; /* a callback's body: it makes no accesses */
+}
+
+/* Every (buffer, agent, read or write) that can happen gets one bit; shared buffers come first,
+   then those of one iteration, to be repeated once an iteration of the window. */
+static enum status list_records(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t cap = 0;
+    for (size_t b = 0; b < program->body_count; b++) {
+        const struct body *body = &program->bodies[b];
+        int thread = body_thread(program, (int)b);
+        for (int i = 0; i < body->count; i++) {
+            const struct op *op = &program->ops[body->first + i];
+            for (int k = 0; k < op->access_count; k++) {
+                const struct access *access = &program->accesses[op->access_first + k];
+                struct record record = {access->buffer, access_agent(program, op, thread),
+                                        access->write};
+                enum status status = note_record(lowering, &cap, record);
+                if (status != STATUS_OK)
+                    return status;
+            }
+        }
+    }
+    if (program->record_count == 0)
+        return STATUS_OK;
+    qsort(program->records, (size_t)program->record_count, sizeof *program->records,
+          compare_records);
+    struct record *sorted =
+        ARENA_ARRAY(&program->arena, (size_t)program->record_count, struct record);
+    if (!sorted)
+        return diag_no_memory(lowering->diag);
+    int count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < program->record_count; i++) {
+            struct buffer_desc *buffer = &program->buffers[program->records[i].buffer];
+            if ((buffer->scope == SCOPE_ITERATION && program->tasks) != (pass == 1))
+                continue;
+            if (buffer->record_count++ == 0)
+                buffer->record_first = count;
+            sorted[count++] = program->records[i];
+        }
+        if (pass == 0)
+            program->shared_records = count;
+    }
+    program->records = sorted;
+    program->period_records = count - program->shared_records;
+    return STATUS_OK;
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static enum status fill_options(struct program *program, const struct plan *plan,
+                                const struct program_options *options, struct diag *diag)
+{
+    program->options = *options;
+    program->plan = plan;
+    program->ranks = options->ranks ? options->ranks : plan->ranks;
+    program->driver = plan->form == FORM_PIPELINE ? options->driver : DRIVER_NONE;
+    if (plan->form == FORM_PIPELINE && options->driver == DRIVER_NONE)
+        program->driver = DRIVER_CLOCK;
+    if (plan->form != FORM_PIPELINE && options->ranks && options->ranks != plan->ranks)
+        return diag_error(
+            diag, STATUS_USAGE,
+            "%s: found --ranks %d for a plan that names its %d ranks one by one; only a "
+            "pipeline plan can be run on another number of ranks",
+            plan->file, options->ranks, plan->ranks);
+    if (program->ranks < 1 || program->ranks > PLAN_MAX_RANKS)
+        return diag_error(diag, STATUS_USAGE, "%s: found %d ranks, expected 1 to %d", plan->file,
+                          program->ranks, PLAN_MAX_RANKS);
+    if (!options->max_depth)
+        program->options.max_depth = plan->pipeline.max_depth;
+    return STATUS_OK;
+}
+
+static enum status lower(struct lowering *lowering)
+{
+    enum status status = lower_comms(lowering);
+    if (status == STATUS_OK)
+        status = name_locks(lowering);
+    if (status == STATUS_OK)
+        status = list_buffers(lowering);
+    if (status == STATUS_OK)
+        status = lowering->plan->form == FORM_PIPELINE ? lower_pipeline(lowering)
+                                                       : lower_threads(lowering);
+    if (status == STATUS_OK && lowering->failed)
+        status = diag_no_memory(lowering->diag);
+    if (status == STATUS_OK)
+        status = name_flags(lowering);
+    if (status == STATUS_OK)
+        status = list_streams(lowering);
+    if (status == STATUS_OK)
+        status = list_waiters(lowering);
+    if (status == STATUS_OK)
+        assign_hw_queues(lowering);
+    if (status == STATUS_OK)
+        status = find_fellows(lowering);
+    if (status == STATUS_OK)
+        leave_out_others(lowering->program);
+    if (status == STATUS_OK)
+        status = list_faults(lowering);
+    if (status == STATUS_OK)
+        status = list_agents(lowering);
+    if (status == STATUS_OK)
+        status = list_records(lowering);
+    if (status == STATUS_OK)
+        status = program_find_conflicts(lowering->program, lowering->diag);
+    return status == STATUS_OK ? program_lay_out(lowering->program, lowering->diag) : status;
+}
+
+/* Rank programs first become host programs; the program then owns that plan. */
+static enum status as_threads(const struct plan *plan, struct program *program,
+                              const struct plan **out, struct diag *diag)
+{
+    if (plan->form != FORM_PROGRAMS) {
+        *out = plan;
+        return STATUS_OK;
+    }
+    struct plan *lowered = calloc(1, sizeof *lowered);
+    if (!lowered)
+        return diag_no_memory(diag);
+    enum status status = programs_lower(plan, lowered, diag);
+    if (status != STATUS_OK) {
+        free(lowered);
+        return status;
+    }
+    program->owned_plan = lowered;
+    *out = lowered;
+    return STATUS_OK;
+}
+
+enum status program_build(const struct plan *plan, const struct program_options *options,
+                          struct program **out, struct diag *diag)
+{
+    struct program *program = calloc(1, sizeof *program);
+    if (!program)
+        return diag_no_memory(diag);
+    arena_init(&program->arena, MAX_PROGRAM_BYTES);
+    struct lowering lowering = {.program = program, .diag = diag};
+    enum status status = as_threads(plan, program, &lowering.plan, diag);
+    if (status == STATUS_OK)
+        status = fill_options(program, lowering.plan, options, diag);
+    if (status == STATUS_OK)
+        status = lower(&lowering);
+    if (status != STATUS_OK) {
+        program_close(program);
+        return status;
+    }
+    *out = program;
+    return STATUS_OK;
+}
+
+void program_close(struct program *program)
+{
+    if (!program)
+        return;
+    if (program->owned_plan) {
+        plan_fini(program->owned_plan);
+        free(program->owned_plan);
+    }
+    arena_fini(&program->arena);
+    free(program);
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap)
+{
+    const struct agent *who = &program->agents[agent];
+    char rank[32] = "";
+    if (program->ranks > 1 && who->rank >= 0)
+        snprintf(rank, sizeof rank, "rank %d ", who->rank);
+    switch (who->kind) {
+    case AGENT_DATA: snprintf(buf, cap, "data loader"); break;
+    case AGENT_THREAD:
+        if (program->threads[who->index].kind == THREAD_DRIVER)
+            snprintf(buf, cap, "%sdriver", rank);
+        else
+            snprintf(buf, cap, "%sthread %s", rank, program->threads[who->index].name);
+        break;
+    case AGENT_STREAM:
+        snprintf(buf, cap, "%sstream %s", rank, program->streams[who->index].name);
+        break;
+    case AGENT_COMM: snprintf(buf, cap, "communicator %s", program->comms[who->index].name); break;
+    case AGENT_FAULT: snprintf(buf, cap, "fault"); break;
+    case AGENT_WATCHDOG: snprintf(buf, cap, "watchdog"); break;
+    }
+    return buf;
+}
+
+const char *program_op_subject(const struct program *program, const struct op *op,
+                               int64_t iteration, char *buf, size_t cap)
+{
+    if (op->task >= 0)
+        snprintf(buf, cap, "%s(%" PRId64 ")", program->plan->pipeline.tasks[op->task].name,
+                 iteration);
+    else if (op->kind == OP_GROUP && op->part_count > 0) {
+        const struct part *part = &program->parts[op->part_first];
+        const struct channel *channel = &program->channels[part->channel];
+        snprintf(buf, cap, "%s %s %s rank %d%s", part->send ? "send" : "receive",
+                 program->names.items[part->tag], part->send ? "to" : "from",
+                 part->send ? channel->to : channel->from, op->part_count > 1 ? " and others" : "");
+    } else if (op->name >= 0)
+        snprintf(buf, cap, "%s", program->names.items[op->name]);
+    else
+        snprintf(buf, cap, "%s", op_key(op->kind));
+    return buf;
+}
+
+static void print_instance(FILE *out, const char *name, const struct op *op, const char *task)
+{
+    if (!task)
+        fprintf(out, " %s", name);
+    else if (op->distance > 0)
+        fprintf(out, " %s(i-%d)", name, op->distance);
+    else
+        fprintf(out, " %s(i)", name);
+}
+
+static void print_operands(const struct program *program, const struct op *op, FILE *out)
+{
+    const char *task =
+        op->task >= 0 && op->distance >= 0 ? program->plan->pipeline.tasks[op->task].name : NULL;
+    if (op->kind == OP_RECORD || op->kind == OP_WAIT ||
+        (op->kind == OP_SYNC && op->sync == SYNC_EVENT))
+        print_instance(out, program->event_names[op->object], op, task);
+    else if (op->kind == OP_SIGNAL || op->kind == OP_AWAIT)
+        print_instance(out, program->flag_names[op->object], op, task);
+    else if (op->kind == OP_LOCK || op->kind == OP_UNLOCK)
+        fprintf(out, " %s", program->lock_names[op->object]);
+    else if (op->kind == OP_PUT || op->kind == OP_GET)
+        fprintf(out, " %s", program->queue_names[op->object]);
+    else if (op->kind == OP_ALLOC || op->kind == OP_FREE || op->kind == OP_RECORD_STREAM)
+        fprintf(out, " %s", program->buffers[op->object].name);
+    else if (op->kind == OP_SYNC)
+        fprintf(out, " %s",
+                op->sync == SYNC_DEVICE ? "device"
+                : op->sync == SYNC_LOAD ? "load"
+                                        : "stream");
+    else if (op->name >= 0)
+        fprintf(out, " %s%s", program->names.items[op->name], task ? "(i)" : "");
+    for (int i = 0; i < op->part_count; i++) {
+        const struct part *part = &program->parts[op->part_first + i];
+        const struct channel *channel = &program->channels[part->channel];
+        fprintf(out, " %s %s %s %d", part->send ? "send" : "recv", program->names.items[part->tag],
+                part->send ? "->" : "<-", part->send ? channel->to : channel->from);
+    }
+}
+
+static void print_op(const struct program *program, const struct op *op, FILE *out)
+{
+    fprintf(out, "    %s", op_key(op->kind));
+    print_operands(program, op, out);
+    if (op->comm >= 0)
+        fprintf(out, " comm %s", program->comms[op->comm].name);
+    if (op->stream >= 0)
+        fprintf(out, " on %s", program->streams[op->stream].name);
+    if (op->time_ns) {
+        char time[UNITS_TEXT];
+        units_print_time(op->time_ns, time);
+        fprintf(out, " %s", time);
+    }
+    for (int i = 0; i < op->access_count; i++) {
+        const struct access *access = &program->accesses[op->access_first + i];
+        fprintf(out, " %s %s", access->write ? "writes" : "reads",
+                program->buffers[access->buffer].name);
+    }
+    fputs(op->free ? "\n" : "  # order can matter\n", out);
+}
+
+static void print_body(const struct program *program, int index, FILE *out)
+{
+    const struct body *body = &program->bodies[index];
+    for (int i = 0; i < body->count; i++)
+        print_op(program, &program->ops[body->first + i], out);
+}
+
+static void print_order(const struct program *program, int rank, FILE *out)
+{
+    const struct task *tasks = program->plan->pipeline.tasks;
+    fprintf(out, "  driver %s, ", driver_key(program->driver));
+    if (program->driver == DRIVER_CLOCK)
+        fprintf(out, "depth %d", program->depth);
+    else
+        fprintf(out, "max_depth %d", program->depth);
+    fprintf(out, ", %d slots, enqueue order", program->slots);
+    for (int k = 0; k < program->tasks; k++)
+        fprintf(out, "%s %s", k ? "," : "", tasks[program->order[rank][k]].name);
+    fputc('\n', out);
+}
+
+enum status program_print(const struct program *program, FILE *out, struct diag *diag)
+{
+    for (int rank = 0; rank < program->ranks; rank++) {
+        fprintf(out, "rank %d\n", rank);
+        if (program->tasks)
+            print_order(program, rank, out);
+        for (int t = 0; t < program->thread_count; t++) {
+            const struct thread_desc *thread = &program->threads[t];
+            if (thread->rank != rank || thread->kind != THREAD_HOST)
+                continue;
+            fprintf(out, "  thread %s\n", thread->name);
+            print_body(program, thread->body, out);
+        }
+        for (int task = 0; task < program->tasks; task++) {
+            int index = rank * program->tasks + task;
+            fprintf(out, "  task %s, thread %s\n", program->plan->pipeline.tasks[task].name,
+                    program->threads[program->worker[index]].name);
+            print_body(program, index, out);
+        }
+    }
+    return ferror(out) ? diag_error(diag, STATUS_SYSTEM, "cannot write the lowered program")
+                       : STATUS_OK;
+}

@@ -1,0 +1,273 @@
+/*
+ * program.h - a plan made ready to execute: the immutable tables the machine runs on.
+ *
+ * `program_build` lowers every form of plan to bodies of operations (ops.h), executed by agents:
+ *
+ *     data        the data loader: decides whether a further iteration exists (only when the number
+ *                 of iterations is left open)
+ *     threads     host threads, pipeline workers (one a thread group and rank), pipeline drivers
+ *                 (one a rank), and callback threads (one a stream that has callbacks)
+ *     streams     device FIFOs
+ *     comms       communicators: a collective completes on all its members at once
+ *
+ * Everything is an index into a table here. A program is never changed after it is built and may be
+ * shared by any number of machines and threads. All memory is the program's arena; the plan must
+ * outlive the program.
+ *
+ * Objects that exist once per iteration (events and flags of tasks) come in families: instance
+ * (family, iteration) is family * slots + iteration mod slots.
+ */
+#ifndef SWSIM_PROGRAM_H
+#define SWSIM_PROGRAM_H
+
+#include "plan/plan.h"
+
+enum driver { DRIVER_NONE, DRIVER_CLOCK, DRIVER_DATAFLOW };
+const char *driver_key(enum driver driver); /* "none", "clock", "dataflow" */
+
+/* How a plan is to be run: what the command line may change. */
+struct program_options {
+    enum driver driver; /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
+    int64_t iterations; /* pipeline form: iterations until the data ends; -1: any number */
+    int ranks;          /* 0: as the plan says */
+    int max_depth;      /* 0: as the plan says */
+    int part;           /* 0: all ranks; k + 1: rank k and its fellows, the others have no data */
+    bool faults;        /* let one thing go wrong: see struct fault */
+    bool no_knowledge;  /* keep no happens-before knowledge: races and lifetimes go unseen, and a
+                           state is about half as large */
+};
+
+struct access {
+    int buffer; /* index into program->buffers (one a rank and plan buffer) */
+    bool write;
+};
+
+struct part {
+    bool send;
+    int tag;     /* program->names */
+    int channel; /* program->channels */
+    int64_t bytes;
+};
+
+struct op {
+    enum op_kind kind;
+    int name;     /* program->names: kernel, tag or label; -1 */
+    int task;     /* pipeline form: index into plan->pipeline.tasks; else -1 */
+    int stream;   /* program->streams; -1 */
+    int object;   /* event family, flag family, queue, lock, buffer or kernel; -1 */
+    int distance; /* events and flags: the instance of iteration i - distance */
+    int comm;     /* COLLECTIVE, GROUP: program->comms; -1 */
+    int member;   /* COLLECTIVE, GROUP: this rank's position in the communicator */
+    enum sync_kind sync;
+    int sm;
+    int64_t ticket; /* TICKET, SERVE in host programs; -1: the instance's own */
+    int64_t bytes;
+    int64_t time_ns; /* HOST: CPU time; pushes of work: device time */
+    const struct dist *jitter;
+    const struct work *work;     /* what a real run does; never NULL for LAUNCH, COPY, COLLECTIVE */
+    const struct shares *shares; /* what it wants of its device; NULL: it says nothing */
+    int access_first, access_count; /* program->accesses */
+    int part_first, part_count;     /* program->parts */
+    int callback;                   /* CALLBACK: program->threads */
+    bool free; /* commutes with every step of every other agent; see program_find_conflicts */
+    struct mark mark;
+};
+
+struct body {
+    int first, count; /* program->ops */
+    int thread;       /* the callback thread that executes it; 0: not a callback's body */
+};
+
+enum thread_kind { THREAD_HOST, THREAD_WORKER, THREAD_DRIVER, THREAD_CALLBACK };
+
+struct thread_desc {
+    enum thread_kind kind;
+    int rank;
+    const char *name;
+    int body;      /* HOST: its body; else -1 */
+    int group;     /* WORKER: plan->groups */
+    int stream;    /* CALLBACK: the stream that runs it */
+    int queue_cap; /* WORKER: instances its queue holds */
+};
+
+struct stream_desc {
+    int rank;
+    int plan_stream; /* plan->streams */
+    const char *name;
+    int cap;      /* items it holds before a push blocks */
+    int hw_queue; /* program->hw_queues; -1: its own */
+};
+
+struct comm_desc {
+    const char *name;
+    const int *members; /* ranks */
+    int count;
+    int first_member; /* base of this communicator's members in program-wide member numbering */
+    int eager_messages;
+    int64_t eager_bytes;
+};
+
+/* A directed pair of members: messages one rank sends to another through one communicator. */
+struct channel {
+    int comm, from, to; /* ranks */
+    int cap;            /* unmatched messages it may hold */
+};
+
+struct buffer_desc {
+    int rank;
+    int plan_buffer;
+    const char *name;
+    enum buffer_scope scope;
+    int64_t bytes;
+    int record_first, record_count; /* program->records, of instance 0 for scope iteration */
+};
+
+/* Who accesses a buffer how: one bit of happens-before knowledge each (machine.c). */
+struct record {
+    int buffer;
+    int agent;
+    bool write;
+};
+
+struct agent {
+    enum agent_kind {
+        AGENT_DATA,
+        AGENT_THREAD,
+        AGENT_STREAM,
+        AGENT_COMM,
+        AGENT_FAULT,   /* only with options.faults */
+        AGENT_WATCHDOG /* only with options.faults: one a communicator of several ranks */
+    } kind;
+    int index; /* into threads, streams, comms (watchdogs as well) or faults */
+    int rank;  /* -1: none (data, comms, faults, watchdogs) */
+};
+
+/* What may go wrong, at most once a run (failure.h). */
+struct fault {
+    enum fault_kind { FAULT_TASK, FAULT_DATA, FAULT_RANK } kind;
+    int index; /* TASK: the thread that fails; DATA: the rank whose data end; RANK: the one that dies */
+};
+
+/* Tasks that are fired or awaited by a task: (other task, distance). */
+struct edge {
+    int task, distance;
+};
+struct edge_list {
+    struct edge *items;
+    int count;
+};
+
+/* Where a state keeps what, in cells from its start; the drawing is in machine_internal.h. Arrays
+   with a * have one entry per thread, stream, and so on. Rows of happens-before knowledge follow
+   the cells; row numbers count from the first row. */
+struct layout {
+    int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers;
+    int *threads, *streams, *channels, *hw_queues;
+    int faults; /* only with options.faults */
+    int cells;
+    int row_words; /* 64-bit words a row; 0: the plan declares no accesses */
+    int row_live, row_threads, row_streams, row_events, row_flags, row_locks, row_tickets, row_done,
+        row_admit, row_marked;
+    int *row_items, *row_entries, *row_queues, *row_channels;
+    int rows;
+    size_t rows_at; /* bytes from the start */
+    size_t bytes;   /* of the whole block */
+};
+
+struct program {
+    struct arena arena;
+    const struct plan *plan;        /* the plan, or the host program it was turned into */
+    struct plan *owned_plan;        /* that host program, if the plan was rank programs */
+    struct program_options options; /* with defaults filled in */
+    enum driver driver;
+    int ranks;
+    int tasks;   /* pipeline form: tasks a rank, else 0 */
+    int depth;   /* most iterations that have a context at once */
+    int periods; /* clock: pipeline depth */
+    int min_stage;
+    int slots;   /* instances in a family of events and flags */
+    int window;  /* iterations the machine may have to remember */
+    int history; /* iterations before the oldest that can still matter */
+    int max_distance;
+    int64_t iteration_bytes, shared_bytes; /* of the buffers of one iteration, of the shared ones */
+    bool slots_safe; /* a slot is never re-armed while it may be looked at (semantics, section 5) */
+
+    struct op *ops;
+    size_t op_count, op_cap;
+    struct use_table *uses;                  /* who uses what, and how: independence.h */
+    bool admit_free, retire_free, take_free; /* steps of drivers and workers that commute with
+                                                everything, see independence.c */
+    struct body *bodies; /* pipeline: rank * tasks + task; else one a host thread and callback */
+    size_t body_count, body_cap;
+    struct access *accesses;
+    size_t access_count, access_cap;
+    struct part *parts;
+    size_t part_count, part_cap;
+    struct thread_desc *threads;
+    int thread_count;
+    struct stream_desc *streams;
+    int stream_count;
+    int *rank_streams; /* the streams, rank by rank */
+    int *rank_first;   /* those of a rank: rank_streams[rank_first[rank] .. rank_first[rank + 1]) */
+    int *waiters;      /* the streams that wait for an event, family by family */
+    int *waiter_first; /* those of a family: waiters[waiter_first[family] .. [family + 1]) */
+    struct comm_desc *comms;
+    int comm_count, member_count;
+    struct channel *channels;
+    int channel_count;
+    struct buffer_desc *buffers;
+    int buffer_count;
+    struct record *records;
+    int record_count;   /* bits a row has */
+    int shared_records; /* the first of them belong to shared buffers */
+    int period_records; /* then window times this many belong to iteration buffers */
+    struct agent *agents;
+    int agent_count;
+    struct fault *faults; /* only with options.faults */
+    int fault_count;
+    int *fellows; /* per rank, the first of the ranks that can notice each other */
+    struct names names;
+    bool has_lifetimes; /* host programs that free buffers */
+    int event_families, flag_families, queue_count, lock_count, kernel_count;
+    const char **event_names, **flag_names, **lock_names, **queue_names;
+    int *event_rank, *flag_rank, *lock_rank;
+    int *queue_caps;
+    int hw_queue_count, hw_cap;
+
+    /* pipeline form, per rank */
+    int **order;               /* order[rank][k]: the k-th task in enqueue order */
+    int *worker;               /* worker[rank * tasks + task]: thread that submits it */
+    int *driver_thread;        /* driver_thread[rank] */
+    struct edge_list *depends; /* per task: what it waits for */
+    struct edge_list *fires;   /* per task: what its end of submission may fire, intra first */
+    int last_task;             /* last in topological order */
+    int64_t *ends;             /* per rank: iterations it has data for; -1: open */
+    int *ticket_position; /* ticket_position[rank * tasks + task]: position among those globally
+                             ordered on this rank, in the enqueue order of rank 0; -1: not ordered */
+    int *ordered_tasks;   /* per rank */
+
+    struct layout at;
+};
+
+/* Lower `plan`. Errors (a form without lowering, a generator that does not exist, a plan too big)
+   are reported in diag. On failure *out is untouched. */
+enum status program_build(const struct plan *plan, const struct program_options *options,
+                          struct program **out, struct diag *diag);
+void program_close(struct program *program);
+
+/* The agent's name for people: "thread default", "stream memcpy", with "rank 1 " in front when
+   there are several ranks. Returns buf. */
+const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap);
+
+int program_thread_agent(const struct program *program, int thread);
+int program_stream_agent(const struct program *program, int stream);
+int program_comm_agent(const struct program *program, int comm);
+
+/* "Forward(3)" for a task's operation, else the operation's own name or key. Returns buf. */
+const char *program_op_subject(const struct program *program, const struct op *op,
+                               int64_t iteration, char *buf, size_t cap);
+
+/* Print the lowered program for people, one operation a line: `swsim lower`. */
+enum status program_print(const struct program *program, FILE *out, struct diag *diag);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * rendezvous_impl.h - a member's end of a rendezvous from inside; private to its three rooms:
+ *
+ *     rendezvous.c         joining and leaving, mail and who hears it, values, barriers, memory that
+ *                          is mapped: all that a member does, wherever it is
+ *     rendezvous_far.c     the connection of a member on another machine than the hub
+ *     rendezvous_bytes.c   memory that cannot be mapped: bytes of it fetched and stored by mail
+ *
+ *     user's threads --- put, barrier, send, fetch ---> send_mail ---> socket --->  hub
+ *                ^                                                                   |
+ *                '-- lock, changed --- reader: take <------ packet <--- socket <-----'
+ *
+ * What the others do that this member may wait for (values, barriers, deaths, bytes) the reader writes
+ * down under `lock` and wakes whoever waits. Letters go to the listener under `listening`, so that one
+ * that is being taken away is not running any more. Lock order: listening before any lock of the
+ * listener's.
+ */
+#ifndef SWSIM_RENDEZVOUS_IMPL_H
+#define SWSIM_RENDEZVOUS_IMPL_H
+
+#include "far_clock.h"
+#include "mail.h"
+
+struct value {
+    struct value *next;
+    size_t bytes; /* of key, 0 and data */
+    char text[];
+};
+
+struct mapping {
+    struct mapping *next;
+    int64_t offset;
+    size_t bytes;
+    void *address;
+};
+
+/* Bytes that have been asked for. */
+struct fetch {
+    struct fetch *next;
+    uint64_t id;
+    char *to;
+    size_t bytes, have;
+    bool refused;
+};
+
+struct rendezvous {
+    int rank, size, socket, memory;
+    bool far;                /* from the hub */
+    pthread_mutex_t sending; /* far: a packet is being written */
+    struct far_clock clock;  /* far: set with the board */
+    int64_t told_ns;         /* far, the reader's: when the hub was last told news, */
+    int64_t asked_ns;        /*   and asked for the time, */
+    int32_t questions;       /*   so often so far */
+    atomic_bool leaving;
+    struct board *board;
+    pthread_t reader;
+    bool started;
+    atomic_int wish, counted;
+    atomic_bool located;       /* it has said on which machine it is */
+    char packet[PACKET_BYTES]; /* being read */
+
+    pthread_mutex_t listening;
+    rendezvous_listener *listener;
+    void *listener_arg;
+
+    pthread_mutex_t lock; /* of the rest */
+    pthread_cond_t changed;
+    struct value *values;
+    struct mapping *mappings;
+    struct fetch *fetches; /* under way */
+    uint64_t fetched;      /* so far: the last id */
+    uint64_t barriers;     /* that all were in */
+    int gone, left;        /* the first; -1: nobody */
+};
+
+enum { MEETING_RETRY_MS = 20 }; /* while the hub is not there yet */
+
+/* ---- rendezvous.c ---------------------------------------------------------------------------- */
+
+/* False: too large, or the hub is gone. */
+bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const void *data,
+                          size_t bytes);
+/* Says that `what` was refused, and why: errno. */
+enum status rendezvous_refused(struct diag *diag, int rank, const char *what);
+/* Without a socket yet. */
+enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag);
+/* The socket is there: come to the meeting. Takes `r`: a failure ends it. */
+enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct rendezvous **out,
+                            struct diag *diag);
+/* The hub is gone, or nothing is worth any more what it says. */
+void rendezvous_lose_hub(struct rendezvous *r);
+
+/* ---- rendezvous_far.c ------------------------------------------------------------------------ */
+
+/* As near: a packet is sent, read into r->packet (its bytes; < 0: the end), the welcome received. */
+bool far_send(struct rendezvous *r, const struct mail *mail, const void *data, size_t bytes);
+ssize_t far_read(struct rendezvous *r);
+ssize_t far_receive_welcome(struct rendezvous *r, struct mail *mail);
+/* Until there is something to read, telling news meanwhile; false: the hub does not say goodbye. */
+bool far_await_mail(struct rendezvous *r);
+/* What the hub says of the board. */
+void far_take_news(struct rendezvous *r, const char *data, size_t bytes);
+/* What time it is there: the answer to the last question, or to an earlier one. */
+void far_take_moment(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes);
+/* When time 0 of the hub's board was, on the clock here. False: the connection has ended. */
+bool far_ask_time(struct rendezvous *r, int64_t *base_ns);
+
+/* ---- rendezvous_bytes.c ---------------------------------------------------------------------- */
+
+/* Bytes from member to member; false: it is no such mail. Without the lock. */
+bool bytes_take(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes);
+
+#endif

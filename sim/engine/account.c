@@ -1,0 +1,444 @@
+/*
+ * account.c - every nanosecond of every stream goes somewhere.
+ *
+ * A lane says what a stream is doing and since when. At the end of an instant the lanes of the
+ * touched ranks are looked at; where the answer has changed, the time since then is booked under
+ * the old one. So intervals neither overlap nor leave gaps.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "simulation.h"
+#include "reflex.h"
+
+enum { FIRST_CAP = 8 };
+
+static bool same_stall(const struct stall *a, const struct stall *b)
+{
+    return a->cause == b->cause && a->who == b->who;
+}
+
+/* Where the stall stands in the table, or the free place where it belongs. */
+static int *find_place(struct stream_account *account, const struct stall *stall)
+{
+    uint32_t mask = 2 * (uint32_t)account->blame_cap - 1;
+    uint32_t at = ((uint32_t)stall->who * STALL_COUNT + (uint32_t)stall->cause) * 2654435769u;
+    at = (at ^ at >> 15) * 739982445u;
+    for (at ^= at >> 12;; at++) {
+        int *place = &account->places[at & mask];
+        if (*place == 0 || same_stall(&account->blames[*place - 1].stall, stall))
+            return place;
+    }
+}
+
+static bool grow(struct stream_account *account)
+{
+    int cap = account->blame_cap ? 2 * account->blame_cap : FIRST_CAP;
+    struct blame *blames = realloc(account->blames, (size_t)cap * sizeof *blames);
+    if (!blames)
+        return false;
+    account->blames = blames;
+    int *places = calloc(2 * (size_t)cap, sizeof *places);
+    if (!places)
+        return false;
+    free(account->places);
+    account->places = places;
+    account->blame_cap = cap;
+    for (int i = 0; i < account->blame_count; i++)
+        *find_place(account, &blames[i].stall) = i + 1;
+    return true;
+}
+
+/* The place of a stall among the account's blames, new or old; -1: memory is exhausted. */
+static int find_blame(struct stream_account *account, const struct stall *stall)
+{
+    if ((!account->places || account->blame_count == account->blame_cap) && !grow(account))
+        return -1;
+    int *place = find_place(account, stall);
+    if (*place == 0) {
+        account->blames[account->blame_count] = (struct blame){*stall, 0};
+        *place = ++account->blame_count;
+    }
+    return *place - 1;
+}
+
+bool stream_account_blame(struct stream_account *account, const struct stall *stall, int64_t ns)
+{
+    int blame = find_blame(account, stall);
+    if (blame >= 0)
+        account->blames[blame].ns += ns;
+    return blame >= 0;
+}
+
+static int compare_blames(const void *a, const void *b)
+{
+    const struct blame *x = a, *y = b;
+    if (x->stall.cause != y->stall.cause)
+        return x->stall.cause < y->stall.cause ? -1 : 1;
+    return (x->stall.who > y->stall.who) - (x->stall.who < y->stall.who);
+}
+
+void stream_account_finish(struct stream_account *account)
+{
+    int kept = 0;
+    memset(account->stall_ns, 0, sizeof account->stall_ns);
+    for (int i = 0; i < account->blame_count; i++) {
+        account->stall_ns[account->blames[i].stall.cause] += account->blames[i].ns;
+        if (account->blames[i].ns)
+            account->blames[kept++] = account->blames[i];
+    }
+    account->blame_count = kept;
+    free(account->places);
+    account->places = NULL;
+    if (kept)
+        qsort(account->blames, (size_t)kept, sizeof *account->blames, compare_blames);
+}
+
+void stream_account_free(struct stream_account *account)
+{
+    free(account->blames);
+    free(account->places);
+}
+
+/* An observer hears of a wait when it is over. */
+static void tell(struct simulation *sim, int stream)
+{
+    const struct simulate_observer *observer = sim->options->observer;
+    const struct lane *lane = &sim->lanes[stream];
+    if (!observer || !observer->span || sim->status != STATUS_OK || lane->blame == LANE_BUSY ||
+        lane->since_ns == sim->now_ns)
+        return;
+    const struct simulate_span span = {
+        .kind = SIMULATE_STALL,
+        .agent = program_stream_agent(sim->program, stream),
+        .op = -1,
+        .iteration = -1,
+        .start_ns = lane->since_ns,
+        .end_ns = sim->now_ns,
+        .stall = sim->result.streams[stream].blames[lane->blame].stall,
+    };
+    if (!observer->span(observer->context, &span))
+        sim->status = STATUS_SYSTEM;
+}
+
+static struct stall doing_now(struct simulation *sim, int stream, int *common, bool *chained)
+{
+    static const struct stall busy = {STALL_BUSY, STALL_NOBODY};
+    *common = COMMON_NONE;
+    *chained = false;
+    if (!machine_stream_running(sim->program, sim->state, stream))
+        return cause_of_idleness(sim, stream, common, chained);
+    int64_t iteration;
+    int agent = program_stream_agent(sim->program, stream);
+    int op = machine_current_op(sim->program, sim->state, agent, &iteration);
+    bool meets = sim->program->ops[op].comm >= 0;
+    return meets && sim->timers[agent] == TIMER_NONE
+               ? cause_of_idleness(sim, stream, common, chained)
+               : busy;
+}
+
+/* ---- common reasons -------------------------------------------------------------------------- */
+
+/* Look up the stall a lane has not booked last. false: memory is exhausted. */
+static bool find_booked(struct simulation *sim, int stream, const struct stall *stall)
+{
+    int blame = find_blame(&sim->result.streams[stream], stall);
+    if (blame < 0)
+        simulation_fail(sim, diag_no_memory(sim->diag));
+    else
+        sim->lanes[stream].booked = blame;
+    return blame >= 0;
+}
+
+static inline void book(struct simulation *sim, int stream, const struct stall *stall, int64_t ns)
+{
+    const struct stream_account *account = &sim->result.streams[stream];
+    int booked = sim->lanes[stream].booked;
+    bool known = booked < account->blame_count && same_stall(&account->blames[booked].stall, stall);
+    if (ns > 0 && (known || find_booked(sim, stream, stall)))
+        account->blames[sim->lanes[stream].booked].ns += ns;
+}
+
+/* Book what a lane's common reason has been since the lane came to it, or was last booked. */
+static inline void book_common(struct simulation *sim, int stream, const struct common *common)
+{
+    struct lane *lane = &sim->lanes[stream];
+    for (; lane->from < common->log_count; lane->from++) {
+        const struct logged *logged = &common->log[lane->from];
+        book(sim, stream, &logged->value, logged->until_ns - lane->since_ns);
+        lane->since_ns = logged->until_ns;
+    }
+    book(sim, stream, &common->value, sim->now_ns - lane->since_ns);
+    lane->since_ns = sim->now_ns;
+}
+
+static void leave_common(struct simulation *sim, int stream, struct common *left)
+{
+    book_common(sim, stream, left);
+    if (--left->waiting == 0) {
+        left->value = (struct stall){STALL_BUSY, STALL_NOBODY};
+        left->log_count = 0;
+    }
+}
+
+/* A stream that did `from` does `to` from now on: blames of its lane. */
+static inline void switch_lane(struct simulation *sim, int stream, int from, int to)
+{
+    struct lane *lane = &sim->lanes[stream];
+    struct stream_account *account = &sim->result.streams[stream];
+    if (from == LANE_BUSY)
+        account->busy_ns += sim->now_ns - lane->since_ns;
+    else if (from >= 0)
+        account->blames[from].ns += sim->now_ns - lane->since_ns;
+    else
+        leave_common(sim, stream, &sim->commons[LANE_COMMON - from]);
+    lane->blame = to;
+    lane->since_ns = sim->now_ns;
+    if (to <= LANE_COMMON) {
+        struct common *joined = &sim->commons[LANE_COMMON - to];
+        joined->waiting++;
+        lane->from = joined->log_count;
+    }
+}
+
+/* The log is full: all who wait read it. That is rare: it has room for as many as there are streams. */
+static void empty_log(struct simulation *sim, int number)
+{
+    for (int s = 0; s < sim->program->stream_count; s++)
+        if (sim->lanes[s].blame == LANE_COMMON - number) {
+            book_common(sim, s, &sim->commons[number]);
+            sim->lanes[s].from = 0;
+        }
+    sim->commons[number].log_count = 0;
+}
+
+static inline void change_common(struct simulation *sim, int number, struct stall value)
+{
+    struct common *common = &sim->commons[number];
+    if (common->waiting && common->since_ns < sim->now_ns) {
+        if (common->log_count == sim->common_cap)
+            empty_log(sim, number);
+        else
+            common->log[common->log_count++] = (struct logged){common->value, sim->now_ns};
+    }
+    common->value = value;
+    common->since_ns = sim->now_ns;
+}
+
+void account_books(struct simulation *sim, const struct reflex_book *books, int count)
+{
+    for (const struct reflex_book *book = books; book < books + count; book++)
+        if (book->number >= 0)
+            switch_lane(sim, book->number, book->from, book->to);
+        else
+            change_common(sim, ~book->number, book->value);
+}
+
+static void renew_common(struct simulation *sim, int number, struct stall value)
+{
+    if (same_stall(&sim->commons[number].value, &value))
+        return;
+    change_common(sim, number, value);
+    if (sim->recording)
+        recording_common(sim, number, &value);
+}
+
+/* What the workers of a rank have in hand, and what its driver waits for, may have changed. */
+static void renew_commons(struct simulation *sim, int rank)
+{
+    const struct program *p = sim->program;
+    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
+        for (int half = 0, thread = p->agents[sim->rank_agents[k]].index; half < 2; half++)
+            if (sim->commons[2 * thread + half].waiting)
+                renew_common(sim, 2 * thread + half, cause_in_common(sim, 2 * thread + half));
+}
+
+/* ---- who is looked at ------------------------------------------------------------------------ */
+
+static void set_chained(struct simulation *sim, int stream, bool chained)
+{
+    if (sim->chained[stream] == chained)
+        return;
+    sim->chained[stream] = chained;
+    if (chained) {
+        sim->chained_at[stream] = sim->chained_count;
+        sim->chained_list[sim->chained_count++] = stream;
+    } else {
+        int last = sim->chained_list[--sim->chained_count];
+        sim->chained_list[sim->chained_at[stream]] = last;
+        sim->chained_at[last] = sim->chained_at[stream];
+    }
+}
+
+/* What the lane is to say of what the stream does; no answer if sim->status is a failure. */
+static int blame_for(struct simulation *sim, int stream, const struct stall *doing, int common)
+{
+    if (doing->cause == STALL_BUSY)
+        return LANE_BUSY;
+    if (common != COMMON_NONE && sim->selective) {
+        renew_common(sim, common, *doing);
+        return LANE_COMMON - common;
+    }
+    int blame = find_blame(&sim->result.streams[stream], doing);
+    if (blame < 0)
+        simulation_fail(sim, diag_no_memory(sim->diag));
+    return blame;
+}
+
+static void look_at(struct simulation *sim, int stream)
+{
+    int common;
+    bool chained;
+    sim->result.looks++;
+    struct stall doing = doing_now(sim, stream, &common, &chained);
+    if (sim->selective)
+        set_chained(sim, stream, chained);
+    int blame = blame_for(sim, stream, &doing, common);
+    if (sim->status != STATUS_OK || blame == sim->lanes[stream].blame)
+        return;
+    tell(sim, stream);
+    if (sim->recording)
+        recording_lane(sim, stream, sim->lanes[stream].blame, blame);
+    switch_lane(sim, stream, sim->lanes[stream].blame, blame);
+}
+
+void account_touch(struct simulation *sim, int stream)
+{
+    if (!sim->selective || sim->touched_streams[stream])
+        return;
+    sim->touched_streams[stream] = true;
+    sim->touched_list[sim->touched_stream_count++] = stream;
+}
+
+static void look_at_rank(struct simulation *sim, int rank)
+{
+    for (int k = sim->rank_streams[rank]; k < sim->rank_first[rank + 1]; k++)
+        look_at(sim, sim->program->agents[sim->rank_agents[k]].index);
+}
+
+/* Whoever is in a chain may leave the list, its place being taken by the last one. */
+static void look_at_chained(struct simulation *sim)
+{
+    for (int i = sim->chained_count - 1; sim->chain_moved && i >= 0; i--)
+        look_at(sim, sim->chained_list[i]);
+    sim->chain_moved = false;
+}
+
+void account_touched(struct simulation *sim)
+{
+    sim->chain_stamp++;
+    for (int i = 0; i < sim->touched_count; i++) {
+        int rank = sim->touched_ranks[i];
+        sim->touched[rank] = false;
+        if (sim->selective)
+            renew_commons(sim, rank);
+        else
+            look_at_rank(sim, rank);
+    }
+    sim->touched_count = 0;
+    for (int i = 0; i < sim->touched_stream_count; i++) {
+        sim->touched_streams[sim->touched_list[i]] = false;
+        look_at(sim, sim->touched_list[i]);
+    }
+    sim->touched_stream_count = 0;
+    look_at_chained(sim);
+}
+
+void account_cascade(struct simulation *sim, int stream)
+{
+    const struct program *p = sim->program;
+    int count = 0;
+    sim->cascade[count++] = stream;
+    sim->queued_seen[stream] = machine_stream_queued(p, sim->state, stream);
+    while (count) {
+        int s = sim->cascade[--count];
+        account_touch(sim, s);
+        simulation_mark(sim, program_stream_agent(p, s));
+        for (int i = sim->watcher_first[s]; i < sim->watcher_first[s + 1]; i++) {
+            int watcher = sim->watchers[i], queued = machine_stream_queued(p, sim->state, watcher);
+            if (queued == sim->queued_seen[watcher])
+                continue;
+            sim->queued_seen[watcher] = queued;
+            sim->cascade[count++] = watcher;
+        }
+    }
+}
+
+/* ---- worker queues --------------------------------------------------------------------------- */
+
+static void see_queue(struct simulation *sim, int thread)
+{
+    const struct program *p = sim->program;
+    int task = -1, rank = p->threads[thread].rank;
+    int64_t iteration = -1;
+    int count = machine_queue(p, sim->state, thread, INT32_MAX, &task, &iteration);
+    for (int k = sim->queue_seen[thread]; k < count; k++) {
+        machine_queue(p, sim->state, thread, k, &task, &iteration);
+        *account_queued(sim, rank, task, iteration) = true;
+        account_touch(sim, sim->task_streams[rank * p->tasks + task]);
+    }
+    sim->queue_seen[thread] = count;
+}
+
+void account_queues(struct simulation *sim, int rank)
+{
+    const struct program *p = sim->program;
+    sim->chain_moved = true;
+    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
+        if (p->threads[p->agents[sim->rank_agents[k]].index].kind == THREAD_WORKER)
+            see_queue(sim, p->agents[sim->rank_agents[k]].index);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+void account_derive(struct simulation *sim)
+{
+    const struct program *p = sim->program;
+    if (p->tasks == 0)
+        return;
+    memset(sim->queued, 0, (size_t)p->ranks * (size_t)p->tasks * (size_t)p->window);
+    memset(sim->queue_seen, 0, (size_t)p->thread_count * sizeof *sim->queue_seen);
+    sim->touched_stream_count = sim->chained_count = 0;
+    for (int s = 0; s < p->stream_count; s++) {
+        sim->queued_seen[s] = machine_stream_queued(p, sim->state, s);
+        if (sim->touched_streams[s])
+            sim->touched_list[sim->touched_stream_count++] = s;
+        sim->chained_at[s] = sim->chained_count;
+        if (sim->chained[s])
+            sim->chained_list[sim->chained_count++] = s;
+    }
+    bool selective = sim->selective;
+    sim->selective = false; /* nobody is touched by what is known */
+    for (int t = 0; t < p->thread_count; t++)
+        if (p->threads[t].kind == THREAD_WORKER)
+            see_queue(sim, t);
+    sim->selective = selective;
+}
+
+void account_close(struct simulation *sim)
+{
+    account_touched(sim);
+    for (int s = 0; s < sim->program->stream_count; s++) {
+        tell(sim, s);
+        switch_lane(sim, s, sim->lanes[s].blame, LANE_BUSY);
+        stream_account_finish(&sim->result.streams[s]);
+    }
+}
+
+bool account_check(const struct simulation *sim)
+{
+    for (int s = 0; s < sim->program->stream_count; s++) {
+        const struct stream_account *account = &sim->result.streams[s];
+        int64_t sum = account->busy_ns, blamed = 0, slowed = 0;
+        for (int i = 0; i < STALL_COUNT; i++)
+            sum += account->stall_ns[i];
+        for (int i = 0; i < account->blame_count; i++)
+            blamed += account->blames[i].ns;
+        for (int i = 0; i < RESOURCE_COUNT; i++)
+            slowed += account->slowed_ns[i];
+        if (sum != sim->result.makespan_ns || blamed != sum - account->busy_ns ||
+            slowed > account->busy_ns)
+            return false;
+    }
+    return true;
+}

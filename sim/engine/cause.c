@@ -1,0 +1,258 @@
+/*
+ * cause.c - why an idle stream is idle: exactly one cause, at a moment when nothing can happen.
+ *
+ * A stream whose head cannot start is asked directly (machine_why). One with an empty queue lacks a
+ * push, so the question is where that push is: the next instance with work for the stream may be in
+ * a worker's hand, behind another one in a worker's queue, not yet handed out because a dependence
+ * has not been submitted (data-flow; then the question is where *that* is), or not yet admitted.
+ * In a host program the next push stands in a thread's text, and the question is where the thread
+ * is.
+ */
+#include "simulation.h"
+
+static struct stall stall(enum stall_cause cause, int who)
+{
+    return (struct stall){cause, who};
+}
+
+/* Whom a wait names: the task if there is one, else the agent. */
+static int named(const struct wait *wait)
+{
+    if (wait->task >= 0)
+        return wait->task;
+    return wait->agent >= 0 ? ~wait->agent : STALL_NOBODY;
+}
+
+/* ---- the head of a stream -------------------------------------------------------------------- */
+
+static struct stall blocked_head(struct simulation *sim, int stream)
+{
+    struct wait wait;
+    machine_why(sim->program, sim->state, program_stream_agent(sim->program, stream), &wait);
+    switch (wait.cause) {
+    case CAUSE_DEPENDENCE: return stall(STALL_DEPENDENCE, named(&wait));
+    case CAUSE_PEER: return stall(STALL_PEER, STALL_NOBODY);
+    default: return stall(STALL_RESOURCE, STALL_NOBODY);
+    }
+}
+
+/* ---- a thread that will push ----------------------------------------------------------------- */
+
+/* A wait to meet the peers of a link for the first time. */
+static bool meets_peers(const struct op *op)
+{
+    return op->kind == OP_AWAIT && op->distance < 0;
+}
+
+/* Why has the thread not pushed? `own`: what it is at leads to that push; else to something before,
+   which is `front` (a task, ~agent or nobody). */
+static struct stall thread_cause(struct simulation *sim, int thread, bool own, int front)
+{
+    const struct program *p = sim->program;
+    int agent = program_thread_agent(p, thread);
+    if (sim->timers[agent] == TIMER_RUNNING)
+        return stall(STALL_HOST, front);
+    struct wait wait;
+    int64_t iteration;
+    int current = machine_current_op(p, sim->state, agent, &iteration);
+    machine_why(p, sim->state, agent, &wait);
+    if (current >= 0 && meets_peers(&p->ops[current]))
+        return stall(STALL_PEER, STALL_NOBODY);
+    if (!own)
+        return stall(STALL_HEAD_OF_LINE, front);
+    switch (wait.cause) {
+    case CAUSE_ORDER: return stall(STALL_HEAD_OF_LINE, named(&wait));
+    case CAUSE_RESOURCE: return stall(STALL_RESOURCE, STALL_NOBODY);
+    case CAUSE_QUEUE:
+        if (current >= 0 && p->ops[current].kind == OP_PUT)
+            return stall(STALL_BACKPRESSURE, STALL_NOBODY);
+        break;
+    default: break;
+    }
+    return stall(STALL_DEPENDENCE, named(&wait));
+}
+
+/* ---- pipeline form --------------------------------------------------------------------------- */
+
+enum place { IN_HAND, QUEUED, NOT_FIRED, NOT_ADMITTED, NOWHERE };
+
+/* The next instance of a task: which iteration, and where it is. */
+struct instance {
+    int task, position;
+    int64_t iteration, key; /* key: what is handed out first has the smaller one */
+    enum place place;
+};
+
+static struct instance next_instance(struct simulation *sim, int rank, int task)
+{
+    const struct program *p = sim->program;
+    int index = rank * p->tasks + task, worker = p->worker[index];
+    struct instance next = {
+        .task = task, .position = sim->task_positions[index], .iteration = sim->submitted[index]};
+    bool clock = p->driver == DRIVER_CLOCK;
+    next.key = next.iteration + (clock ? plan_task(p->plan, rank, task)->stage : 0);
+    const struct hand *hand = &sim->hands[worker];
+    if (next.iteration >= machine_end(p, sim->state, rank))
+        next.place = NOWHERE;
+    else if (hand->task == task && hand->iteration == next.iteration)
+        next.place = IN_HAND;
+    else if (*account_queued(sim, rank, task, next.iteration))
+        next.place = QUEUED;
+    else if (!clock && next.iteration < machine_admitted(p, sim->state, rank))
+        next.place = NOT_FIRED;
+    else
+        next.place = NOT_ADMITTED;
+    return next;
+}
+
+static bool comes_before(const struct instance *a, const struct instance *b)
+{
+    if (a->place != b->place)
+        return a->place < b->place;
+    if (a->key != b->key)
+        return a->key < b->key;
+    return a->position < b->position;
+}
+
+/* The instance that will push to the stream next; tasks that only record count where the stream has
+   no others. */
+static struct instance next_for_stream(struct simulation *sim, int stream)
+{
+    const struct program *p = sim->program;
+    int rank = p->streams[stream].rank;
+    struct instance best = {.task = -1, .place = NOWHERE};
+    for (int pass = 0; pass < 2 && best.task < 0; pass++)
+        for (int k = sim->stream_first[stream]; k < sim->stream_first[stream + 1]; k++) {
+            int task = sim->stream_tasks[k];
+            if (pass == 0 && !sim->task_pushes[task])
+                continue;
+            struct instance next = next_instance(sim, rank, task);
+            if (best.task < 0 || comes_before(&next, &best))
+                best = next;
+        }
+    return best;
+}
+
+/* The first dependence of an instance whose submission is not over; task -1: there is none. */
+static struct instance lacking(struct simulation *sim, int rank, const struct instance *instance)
+{
+    const struct program *p = sim->program;
+    const struct edge_list *depends = &p->depends[instance->task];
+    for (int i = 0; i < depends->count; i++) {
+        int64_t wanted = instance->iteration - depends->items[i].distance;
+        int on = depends->items[i].task;
+        if (wanted >= 0 && sim->submitted[rank * p->tasks + on] <= wanted)
+            return next_instance(sim, rank, on);
+    }
+    return (struct instance){.task = -1, .place = NOWHERE};
+}
+
+/* The driver hands out no more: because of its rule, or because the device is too far behind. */
+static struct stall driver_cause(struct simulation *sim, int rank)
+{
+    const struct program *p = sim->program;
+    struct wait wait;
+    machine_why(p, sim->state, program_thread_agent(p, p->driver_thread[rank]), &wait);
+    if (wait.cause == CAUSE_RESOURCE)
+        return stall(STALL_RESOURCE, STALL_NOBODY);
+    return stall(p->driver == DRIVER_CLOCK ? STALL_CLOCK : STALL_BACKPRESSURE, STALL_NOBODY);
+}
+
+/* The end of the chain of lacking dependences that begins with an instance that is not handed out: a
+   function of the task, since an instance that is looked at is its task's next one. All on the way are
+   told, so that nobody goes it again at this instant. Iterations fall along it, or the task's own
+   dependences are followed, which have no cycle. */
+static struct instance end_of_chain(struct simulation *sim, int rank, struct instance next)
+{
+    struct chain_end *ends = &sim->chain_ends[rank * sim->program->tasks];
+    int first = next.task;
+    while (next.place == NOT_FIRED && ends[next.task].stamp != sim->chain_stamp) {
+        struct instance dependence = lacking(sim, rank, &next);
+        ends[next.task] = (struct chain_end){sim->chain_stamp, dependence.task};
+        if (dependence.task < 0)
+            break;
+        next = dependence;
+    }
+    int end = next.place == NOT_FIRED ? ends[next.task].task : next.task;
+    for (int task = first; task != next.task;) {
+        int after = ends[task].task;
+        ends[task].task = end;
+        task = after;
+    }
+    return end < 0 ? (struct instance){.task = -1, .place = NOT_FIRED}
+                   : next_instance(sim, rank, end);
+}
+
+static struct stall in_common(struct simulation *sim, int number, int *common)
+{
+    *common = number;
+    return cause_in_common(sim, number);
+}
+
+static struct stall lacks_instance(struct simulation *sim, int stream, int *common, bool *chained)
+{
+    const struct program *p = sim->program;
+    int rank = p->streams[stream].rank;
+    struct instance next = next_for_stream(sim, stream);
+    *chained = next.place == NOT_FIRED;
+    if (*chained) {
+        next = end_of_chain(sim, rank, next);
+        if (next.task < 0)
+            return stall(STALL_DEPENDENCE, STALL_NOBODY);
+    }
+    if (next.task < 0 || next.place == NOWHERE)
+        return stall(STALL_NO_MORE_DATA, STALL_NOBODY);
+    int worker = p->worker[rank * p->tasks + next.task];
+    switch (next.place) {
+    case IN_HAND: return in_common(sim, 2 * worker, common);
+    case QUEUED: return in_common(sim, 2 * worker + 1, common);
+    default: return in_common(sim, 2 * p->thread_count + rank, common);
+    }
+}
+
+struct stall cause_in_common(struct simulation *sim, int common)
+{
+    const struct program *p = sim->program;
+    int worker = common / 2;
+    if (worker >= p->thread_count)
+        return driver_cause(sim, common - 2 * p->thread_count);
+    int front = sim->hands[worker].task >= 0 ? (int)sim->hands[worker].task : STALL_NOBODY;
+    return thread_cause(sim, worker, common % 2 == 0, front);
+}
+
+/* ---- host programs --------------------------------------------------------------------------- */
+
+static struct stall lacks_push(struct simulation *sim, int stream)
+{
+    const struct program *p = sim->program;
+    int best_distance = 0, best_current = -1;
+    const struct pusher *best = NULL;
+    for (int i = sim->stream_pushers[stream]; i < sim->stream_pushers[stream + 1]; i++) {
+        const struct pusher *pusher = &sim->pushers[i];
+        if (pusher->next == pusher->count)
+            continue;
+        int64_t iteration;
+        int agent = program_thread_agent(p, pusher->thread);
+        int current = machine_current_op(p, sim->state, agent, &iteration);
+        int distance = sim->pushes[pusher->first + pusher->next] - current;
+        if (current < 0 || (best && distance >= best_distance))
+            continue;
+        best = pusher;
+        best_distance = distance;
+        best_current = current;
+    }
+    if (!best)
+        return stall(STALL_NO_MORE_DATA, STALL_NOBODY);
+    bool own = sim->next_push[best_current] == sim->pushes[best->first + best->next];
+    return thread_cause(sim, best->thread, own, ~program_thread_agent(p, best->thread));
+}
+
+struct stall cause_of_idleness(struct simulation *sim, int stream, int *common, bool *chained)
+{
+    *common = COMMON_NONE;
+    *chained = false;
+    if (machine_stream_queued(sim->program, sim->state, stream) > 0)
+        return blocked_head(sim, stream);
+    return sim->program->tasks ? lacks_instance(sim, stream, common, chained)
+                               : lacks_push(sim, stream);
+}

@@ -1,0 +1,55 @@
+/* in_flight.c - see in_flight.h. */
+#include "in_flight.h"
+
+static void raise_to(struct in_flight_point *point, const struct in_flight_point *other)
+{
+    if (other->iterations > point->iterations)
+        point->iterations = other->iterations;
+    if (other->bytes > point->bytes)
+        point->bytes = other->bytes;
+}
+
+static bool are_equal(const struct in_flight_point *a, const struct in_flight_point *b)
+{
+    return a->iterations == b->iterations && a->bytes == b->bytes;
+}
+
+/* Two by two; their number is even. */
+static void merge(struct in_flight *in_flight)
+{
+    struct in_flight_point *points = in_flight->points;
+    for (int i = 0; i < in_flight->count / 2; i++) {
+        points[i] = points[2 * i];
+        raise_to(&points[i], &points[2 * i + 1]);
+    }
+    in_flight->count /= 2;
+    in_flight->merged *= 2;
+    in_flight->last = in_flight->merged;
+}
+
+void in_flight_change(struct in_flight *in_flight, const struct in_flight_point *now)
+{
+    struct in_flight_point *last = &in_flight->points[in_flight->count ? in_flight->count - 1 : 0];
+    if (in_flight->merged == 0)
+        in_flight->merged = 1;
+    if (in_flight->count && in_flight->merged == 1 && last->time_ns == now->time_ns) {
+        *last = *now;
+        if (in_flight->count > 1 && are_equal(last - 1, now))
+            in_flight->count--; /* one has gone and another has come */
+        return;
+    }
+    if (in_flight->count && in_flight->last < in_flight->merged) {
+        raise_to(last, now);
+        in_flight->last++;
+        return;
+    }
+    if (in_flight->count == IN_FLIGHT_POINTS)
+        merge(in_flight);
+    in_flight->points[in_flight->count++] = *now;
+    in_flight->last = 1;
+}
+
+bool in_flight_exchange_is_free(const struct in_flight *in_flight)
+{
+    return in_flight->merged == 1 && in_flight->count < IN_FLIGHT_POINTS;
+}

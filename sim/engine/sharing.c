@@ -1,0 +1,511 @@
+/*
+ * sharing.c - see sharing.h.
+ *
+ *     pools[rank][slot]    what all that runs on the rank wants of it, in millionths
+ *     legs[stream]         what the stream's work wants; chained to the other legs of its item
+ *     items[agent]         the work left, at which rate it goes, and what limits it
+ *
+ *     slot    0 SMs   1 link   2.. copy engines
+ *
+ *     items   [ comm A ]--> leg s1 (rank 0) --> leg s5 (rank 1)
+ *             [ stream s2 ]--> leg s2 (rank 0)
+ *     active  rank 0: s2 s1      rank 1: s5        whose rates a change on the rank may concern
+ *
+ * The rate of an item is SHARE_WHOLE / wanted, `wanted` being what is wanted of the pool that is
+ * shortest; so all arithmetic is on whole numbers of 128 bits: the longest work (2^53 ns), in 2^-32
+ * ns, times the most that can be wanted (2^20 streams times 2^20) is below 2^126.
+ */
+#include "sharing.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/units.h"
+#include "events.h"
+
+__extension__ typedef __int128 wide;
+
+enum { SLOT_SM, SLOT_LINK, SLOT_ENGINE, ENGINES = 3, SLOT_COUNT = SLOT_ENGINE + ENGINES };
+enum { FRACTION_BITS = 32, NONE = -1 };
+
+struct leg {
+    int item; /* the agent whose work it is; NONE: none, or it waits for its peers */
+    int next; /* leg of the item; NONE */
+    int op;
+    int place; /* among the active ones of its rank */
+    int wants[SLOT_COUNT];
+    int64_t lost_ns[RESOURCE_COUNT]; /* by the work that ended last */
+};
+
+struct item {
+    int leg;        /* the first; NONE: it does not run */
+    int scarce;     /* the slot that is shortest */
+    int64_t wanted; /* of that slot, at least SHARE_WHOLE */
+    int64_t started_ns, work_ns;
+    int64_t since_ns; /* the rest holds at this time */
+    wide left;        /* of the work */
+    wide lost[RESOURCE_COUNT];
+};
+
+struct sharing {
+    const struct program *program;
+    int64_t *pools; /* per rank and slot */
+    struct leg *legs;
+    struct item *items;
+    int *active, *active_count; /* per rank: streams, at program->rank_first */
+    bool *changed;              /* per rank: its pools, since they were last settled */
+    int *changed_ranks, changed_count;
+    int64_t *streams; /* per stream and resource: ns */
+    struct slowdown *slowdowns;
+    int unnamed[OP_COUNT]; /* the subject of work without a name */
+};
+
+const char *resource_key(enum resource resource)
+{
+    static const char *const keys[] = {
+#define X(name, key, words) key,
+        RESOURCE_LIST(X)
+#undef X
+    };
+    return keys[resource];
+}
+
+const char *resource_words(enum resource resource)
+{
+    static const char *const all_words[] = {
+#define X(name, key, words) words,
+        RESOURCE_LIST(X)
+#undef X
+    };
+    return all_words[resource];
+}
+
+static enum resource resource_of(int slot)
+{
+    return slot == SLOT_SM ? RESOURCE_SM : slot == SLOT_LINK ? RESOURCE_LINK : RESOURCE_COPY_ENGINE;
+}
+
+/* ---- what work wants ------------------------------------------------------------------------- */
+
+/* Copies of one direction share an engine: H2D the first, D2H the second, D2D the third, where there
+   are so many; else the last. */
+static int engine_of(enum direction direction, int engines)
+{
+    return (int)direction < engines ? (int)direction : engines - 1;
+}
+
+static const struct shares *usual_shares(const struct program *p, const struct op *op)
+{
+    const struct shares *shares = p->plan->machine.shares;
+    switch (op->kind) {
+    case OP_LAUNCH: return &shares[SHARED_WORK_KERNEL];
+    case OP_COPY: return &shares[SHARED_WORK_COPY];
+    case OP_COLLECTIVE: return &shares[SHARED_WORK_COLLECTIVE];
+    case OP_GROUP: return &shares[SHARED_WORK_P2P];
+    default: return NULL;
+    }
+}
+
+static int share_of(const struct share *own, const struct share *usual)
+{
+    return own && own->given ? own->millionths : usual->given ? usual->millionths : 0;
+}
+
+static void find_wants(const struct program *p, const struct op *op, int wants[SLOT_COUNT])
+{
+    const struct shares *usual = usual_shares(p, op), *own = op->shares;
+    memset(wants, 0, SLOT_COUNT * sizeof *wants);
+    if (!usual)
+        return;
+    wants[SLOT_SM] = share_of(own ? &own->sm : NULL, &usual->sm);
+    wants[SLOT_LINK] = share_of(own ? &own->link : NULL, &usual->link);
+    int engines = p->plan->machine.copy_engines;
+    if (op->kind == OP_COPY && engines > 0)
+        wants[SLOT_ENGINE + engine_of(op->work->direction, engines)] = SHARE_WHOLE;
+}
+
+/* Of each stream the most any of its work wants: it does one thing at a time. */
+static int64_t *most_wanted(const struct program *p, struct arena *scratch)
+{
+    int64_t *most = ARENA_ARRAY(scratch, (size_t)p->stream_count * SLOT_COUNT, int64_t);
+    for (size_t i = 0; most && i < p->op_count; i++) {
+        int wants[SLOT_COUNT];
+        if (p->ops[i].stream < 0)
+            continue;
+        find_wants(p, &p->ops[i], wants);
+        for (int slot = 0; slot < SLOT_COUNT; slot++) {
+            int64_t *of = &most[p->ops[i].stream * SLOT_COUNT + slot];
+            *of = wants[slot] > *of ? wants[slot] : *of;
+        }
+    }
+    return most;
+}
+
+const char *sharing_why(const struct program *p, struct arena *scratch)
+{
+    const int64_t *most = most_wanted(p, scratch);
+    for (int rank = 0; most && rank < p->ranks; rank++)
+        for (int slot = 0; slot < SLOT_COUNT; slot++) {
+            int64_t sum = 0;
+            for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
+                sum += most[p->rank_streams[k] * SLOT_COUNT + slot];
+            if (sum > SHARE_WHOLE)
+                return resource_words(resource_of(slot));
+        }
+    return NULL;
+}
+
+static bool says_something(const struct shares *shares)
+{
+    return shares->sm.given || shares->link.given;
+}
+
+static bool tasks_ask(const struct task *tasks, size_t count)
+{
+    bool asked = false;
+    for (size_t t = 0; tasks && t < count; t++)
+        asked |= says_something(&tasks[t].shares);
+    return asked;
+}
+
+bool sharing_asked(const struct plan *plan)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    bool asked = plan->machine.copy_engines > 0 || tasks_ask(pipeline->tasks, pipeline->task_count);
+    for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
+        asked |= says_something(&plan->machine.shares[kind]);
+    for (size_t i = 0; i < pipeline->override_count; i++)
+        asked |= tasks_ask(pipeline->overrides[i].tasks, pipeline->task_count);
+    return asked;
+}
+
+/* ---- subjects -------------------------------------------------------------------------------- */
+
+int sharing_subject_count(const struct program *p)
+{
+    return p->tasks ? p->tasks : (int)p->names.count + OP_COUNT;
+}
+
+const char *sharing_subject_name(const struct program *p, int subject)
+{
+    if (p->tasks)
+        return p->plan->pipeline.tasks[subject].name;
+    int names = (int)p->names.count;
+    return subject < names ? p->names.items[subject] : op_key((enum op_kind)(subject - names));
+}
+
+static int subject_of(const struct sharing *sharing, const struct op *op)
+{
+    const struct program *p = sharing->program;
+    if (p->tasks)
+        return op->task;
+    if (op->name >= 0)
+        return op->name;
+    return op->part_count > 0 ? p->parts[op->part_first].tag : sharing->unnamed[op->kind];
+}
+
+/* What has no name of its own goes by what it is, together with what is named so. */
+static void name_unnamed(struct sharing *sharing)
+{
+    const struct program *p = sharing->program;
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        int named = names_find(&p->names, op_key((enum op_kind)kind));
+        sharing->unnamed[kind] = named >= 0 ? named : (int)p->names.count + kind;
+    }
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+static bool allocate(struct sharing *sharing)
+{
+    const struct program *p = sharing->program;
+    size_t ranks = (size_t)p->ranks, streams = (size_t)p->stream_count;
+    sharing->pools = calloc(ranks * SLOT_COUNT, sizeof *sharing->pools);
+    sharing->legs = calloc(streams, sizeof *sharing->legs);
+    sharing->items = calloc((size_t)p->agent_count, sizeof *sharing->items);
+    sharing->active = calloc(streams, sizeof *sharing->active);
+    sharing->active_count = calloc(ranks, sizeof *sharing->active_count);
+    sharing->changed = calloc(ranks, sizeof *sharing->changed);
+    sharing->changed_ranks = calloc(ranks, sizeof *sharing->changed_ranks);
+    sharing->streams = calloc(streams * RESOURCE_COUNT, sizeof *sharing->streams);
+    sharing->slowdowns = calloc((size_t)sharing_subject_count(p), sizeof *sharing->slowdowns);
+    return sharing->pools && sharing->legs && sharing->items && sharing->active &&
+           sharing->active_count && sharing->changed && sharing->changed_ranks &&
+           sharing->streams && sharing->slowdowns;
+}
+
+static bool open_for(const struct program *program, struct sharing **out)
+{
+    struct sharing *sharing = calloc(1, sizeof *sharing);
+    if (!sharing)
+        return false;
+    sharing->program = program;
+    name_unnamed(sharing);
+    if (!allocate(sharing)) {
+        sharing_close(sharing);
+        return false;
+    }
+    for (int s = 0; s < program->stream_count; s++)
+        sharing->legs[s].item = NONE;
+    for (int agent = 0; agent < program->agent_count; agent++)
+        sharing->items[agent].leg = NONE;
+    *out = sharing;
+    return true;
+}
+
+bool sharing_open(const struct program *program, struct sharing **out)
+{
+    struct arena scratch;
+    arena_init(&scratch, 0);
+    bool bites = sharing_why(program, &scratch) != NULL, failed = scratch.failed;
+    arena_fini(&scratch);
+    *out = NULL;
+    return !failed && (!bites || open_for(program, out));
+}
+
+void sharing_close(struct sharing *sharing)
+{
+    if (!sharing)
+        return;
+    free(sharing->pools);
+    free(sharing->legs);
+    free(sharing->items);
+    free(sharing->active);
+    free(sharing->active_count);
+    free(sharing->changed);
+    free(sharing->changed_ranks);
+    free(sharing->streams);
+    free(sharing->slowdowns);
+    free(sharing);
+}
+
+/* ---- pools and legs -------------------------------------------------------------------------- */
+
+static int64_t *pool_of(struct sharing *sharing, int rank, int slot)
+{
+    return &sharing->pools[rank * SLOT_COUNT + slot];
+}
+
+/* What the leg wants is added to its rank's pools, or, by sign, taken away again. */
+static void change_pools(struct sharing *sharing, int stream, int sign)
+{
+    int rank = sharing->program->streams[stream].rank;
+    for (int slot = 0; slot < SLOT_COUNT; slot++) {
+        int64_t by = sign * (int64_t)sharing->legs[stream].wants[slot];
+        if (by == 0)
+            continue;
+        *pool_of(sharing, rank, slot) += by;
+        if (!sharing->changed[rank])
+            sharing->changed_ranks[sharing->changed_count++] = rank;
+        sharing->changed[rank] = true;
+    }
+}
+
+static void activate(struct sharing *sharing, int stream)
+{
+    int rank = sharing->program->streams[stream].rank;
+    int place = sharing->active_count[rank]++;
+    sharing->legs[stream].place = place;
+    sharing->active[sharing->program->rank_first[rank] + place] = stream;
+}
+
+/* The last one of the list takes its place. */
+static void deactivate(struct sharing *sharing, int stream)
+{
+    int rank = sharing->program->streams[stream].rank;
+    int *list = &sharing->active[sharing->program->rank_first[rank]];
+    int last = list[--sharing->active_count[rank]];
+    list[sharing->legs[stream].place] = last;
+    sharing->legs[last].place = sharing->legs[stream].place;
+}
+
+/* ---- items ----------------------------------------------------------------------------------- */
+
+/* To the nearest whole number, halves up; nothing here is negative. */
+static wide divide(wide dividend, wide divisor)
+{
+    return (dividend + divisor / 2) / divisor;
+}
+
+/* The item has gone on until now, at the rate it had. */
+static void advance(struct item *item, int64_t now_ns)
+{
+    wide time = (wide)(now_ns - item->since_ns) << FRACTION_BITS;
+    bool slowed = item->wanted > SHARE_WHOLE; /* or all of the time is work: no division */
+    wide done = slowed ? divide(time * SHARE_WHOLE, item->wanted) : time;
+    item->left -= done < item->left ? done : item->left;
+    item->lost[resource_of(item->scarce)] += time - done;
+    item->since_ns = now_ns;
+}
+
+static int64_t due(const struct item *item)
+{
+    wide time = divide(item->left * item->wanted, SHARE_WHOLE);
+    return item->since_ns + (int64_t)divide(time, (wide)1 << FRACTION_BITS);
+}
+
+/* What is wanted of the pool that is shortest for the item, of equal ones the first. */
+static int64_t find_wanted(struct sharing *sharing, const struct item *item, int *scarce)
+{
+    int64_t wanted = SHARE_WHOLE;
+    for (int stream = item->leg; stream != NONE; stream = sharing->legs[stream].next)
+        for (int slot = 0; slot < SLOT_COUNT; slot++) {
+            int64_t all = *pool_of(sharing, sharing->program->streams[stream].rank, slot);
+            if (sharing->legs[stream].wants[slot] == 0 ||
+                (all == wanted ? slot >= *scarce : all < wanted))
+                continue;
+            wanted = all;
+            *scarce = slot;
+        }
+    return wanted;
+}
+
+static void reconsider(struct sharing *sharing, int agent, int64_t now_ns, struct events *events)
+{
+    struct item *item = &sharing->items[agent];
+    int scarce = SLOT_COUNT;
+    int64_t wanted = find_wanted(sharing, item, &scarce);
+    if (wanted == item->wanted && (wanted == SHARE_WHOLE || scarce == item->scarce))
+        return;
+    bool retimed = wanted != item->wanted;
+    advance(item, now_ns);
+    item->wanted = wanted;
+    item->scarce = wanted == SHARE_WHOLE ? SLOT_SM : scarce;
+    if (retimed)
+        events_retime(events, agent, due(item));
+}
+
+void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *events)
+{
+    for (int i = 0; i < sharing->changed_count; i++) {
+        int rank = sharing->changed_ranks[i];
+        const int *list = &sharing->active[sharing->program->rank_first[rank]];
+        sharing->changed[rank] = false;
+        for (int k = 0; k < sharing->active_count[rank]; k++)
+            reconsider(sharing, sharing->legs[list[k]].item, now_ns, events);
+    }
+    sharing->changed_count = 0;
+}
+
+void sharing_hold(struct sharing *sharing, int op)
+{
+    const struct op *held = &sharing->program->ops[op];
+    struct leg *leg = &sharing->legs[held->stream];
+    find_wants(sharing->program, held, leg->wants);
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        leg->wants[slot] = slot == SLOT_SM ? leg->wants[slot] : 0;
+    change_pools(sharing, held->stream, 1);
+}
+
+void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, int64_t now_ns)
+{
+    const struct op *started = &sharing->program->ops[op];
+    struct item *item = &sharing->items[agent];
+    struct leg *leg = &sharing->legs[started->stream];
+    if (item->leg == NONE)
+        *item = (struct item){.leg = NONE,
+                              .wanted = SHARE_WHOLE,
+                              .started_ns = now_ns,
+                              .work_ns = work_ns,
+                              .since_ns = now_ns,
+                              .left = (wide)work_ns << FRACTION_BITS};
+    change_pools(sharing, started->stream, -1); /* what it held; nothing, if it did not wait */
+    leg->item = agent;
+    leg->next = item->leg;
+    leg->op = op;
+    item->leg = started->stream;
+    find_wants(sharing->program, started, leg->wants);
+    change_pools(sharing, started->stream, 1);
+    activate(sharing, started->stream);
+}
+
+/* What was lost, in whole nanoseconds that add up to how much longer it took. */
+static void round_lost(const struct item *item, int64_t took_ns, int64_t out_ns[RESOURCE_COUNT])
+{
+    int64_t all_ns = took_ns - item->work_ns, told_ns = 0;
+    wide lost = 0, total = 0;
+    assert(all_ns >= 0);
+    for (int r = 0; r < RESOURCE_COUNT; r++)
+        total += item->lost[r];
+    if (total == 0) { /* never slowed */
+        memset(out_ns, 0, RESOURCE_COUNT * sizeof *out_ns);
+        return;
+    }
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        lost += item->lost[r];
+        int64_t until_ns = (int64_t)divide(lost, (wide)1 << FRACTION_BITS);
+        if (lost == total || until_ns > all_ns)
+            until_ns = all_ns;
+        out_ns[r] = until_ns - told_ns;
+        told_ns = until_ns;
+    }
+}
+
+static void end_leg(struct sharing *sharing, int stream, int64_t work_ns,
+                    const int64_t lost_ns[RESOURCE_COUNT])
+{
+    struct leg *leg = &sharing->legs[stream];
+    const struct op *op = &sharing->program->ops[leg->op];
+    struct slowdown *slowdown = &sharing->slowdowns[subject_of(sharing, op)];
+    slowdown->runs++;
+    slowdown->work_ns += work_ns;
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        slowdown->slowed_ns[r] += lost_ns[r];
+        sharing->streams[stream * RESOURCE_COUNT + r] += lost_ns[r];
+        leg->lost_ns[r] = lost_ns[r];
+    }
+    change_pools(sharing, stream, -1);
+    deactivate(sharing, stream);
+    leg->item = NONE;
+    memset(leg->wants, 0, sizeof leg->wants);
+}
+
+void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns)
+{
+    struct item *item = &sharing->items[agent];
+    int64_t lost_ns[RESOURCE_COUNT];
+    if (item->leg == NONE)
+        return;
+    advance(item, now_ns);
+    round_lost(item, now_ns - item->started_ns, lost_ns);
+    for (int stream = item->leg; stream != NONE; stream = sharing->legs[stream].next)
+        end_leg(sharing, stream, item->work_ns, lost_ns);
+    item->leg = NONE;
+}
+
+/* ---- accounts -------------------------------------------------------------------------------- */
+
+const int64_t *sharing_of_stream(const struct sharing *sharing, int stream)
+{
+    return &sharing->streams[stream * RESOURCE_COUNT];
+}
+
+const int64_t *sharing_last(const struct sharing *sharing, int stream)
+{
+    return sharing->legs[stream].lost_ns;
+}
+
+const char *sharing_describe(const int64_t slowed_ns[RESOURCE_COUNT], int64_t runs, char *buf,
+                             size_t cap)
+{
+    size_t length = 0;
+    *buf = '\0';
+    for (int r = 0; r < RESOURCE_COUNT; r++) {
+        char time[UNITS_TEXT];
+        if (slowed_ns[r] == 0 || length >= cap)
+            continue;
+        units_show_time((double)slowed_ns[r] / (double)runs, time);
+        length += (size_t)snprintf(buf + length, cap - length, "%s%s by %s", length ? ", " : "",
+                                   time, resource_words((enum resource)r));
+    }
+    return buf;
+}
+
+struct slowdown *sharing_take(struct sharing *sharing)
+{
+    struct slowdown *taken = sharing->slowdowns;
+    sharing->slowdowns = NULL;
+    return taken;
+}

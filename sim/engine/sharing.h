@@ -1,0 +1,103 @@
+/*
+ * sharing.h - work that runs at the same time on one device slows each other down.
+ *
+ * The fluid model of processor sharing in its simplest form, that of network and CPU resources in
+ * simulators such as SimGrid (Casanova et al., "Versatile, scalable, and accurate simulation of
+ * distributed applications and platforms", JPDC 2014) without the fairness between users of several
+ * resources: whatever runs wants a fixed share of each resource of its rank's device, and where all
+ * of it together wants more than there is, all who want that resource are slowed in proportion.
+ *
+ *     rate of an item = min over the resources it wants of min(1, 1 / all that is wanted of it)
+ *
+ *     SMs   wanted 0.6 + 0.6 = 1.2           A |======= 5/6 =======|
+ *           A and B at 5/6 of their speed    B      |== 5/6 =======|== 1 ==|
+ *                                            time ------------------------->
+ *
+ * An item is what takes time on streams: a kernel or copy, or a collective with a leg on a stream of
+ * each member, which goes as fast as its slowest leg. What it wants is fixed while it runs, also
+ * where another resource slows it. A collective or group that has started and waits for its peers
+ * wants its SMs, where its kernel spins, but not the link.
+ *
+ * What is wanted is counted in millionths and time in nanoseconds. The work left is kept to 2^-32 ns
+ * and changes only when the rate does, so whoever is never slowed ends to the nanosecond when it
+ * would alone, and the end of others is that of the exact model, rounded to the nearest nanosecond.
+ * Nothing depends on the order in which items of one instant start or end: rates change in
+ * sharing_settle alone, once an instant.
+ */
+#ifndef SWSIM_SHARING_H
+#define SWSIM_SHARING_H
+
+#include "machine/program.h"
+
+struct events;
+
+/*            NAME         key            in words */
+#define RESOURCE_LIST(X)                                                                           \
+    X(SM, "sm", "the SMs")                                                                         \
+    X(LINK, "link", "the link")                                                                    \
+    X(COPY_ENGINE, "copy_engine", "copy engines")
+
+enum resource {
+#define X(name, key, words) RESOURCE_##name,
+    RESOURCE_LIST(X)
+#undef X
+        RESOURCE_COUNT
+};
+
+const char *resource_key(enum resource resource);
+const char *resource_words(enum resource resource);
+
+/* How much longer than alone the work of a subject took. A subject is a task, on all ranks, or of
+   other forms than the pipeline all work of one name. */
+struct slowdown {
+    int64_t runs;                      /* that have ended, one a rank */
+    int64_t work_ns;                   /* as long as they would have taken alone */
+    int64_t slowed_ns[RESOURCE_COUNT]; /* and longer, by what was short */
+};
+
+int sharing_subject_count(const struct program *program);
+const char *sharing_subject_name(const struct program *program, int subject);
+
+/* Does the plan (pipeline form) say anything of this, so that other stages or streams for its tasks
+   may let work slow other work down? */
+bool sharing_asked(const struct plan *plan);
+
+/* What streams of one device may together want more of than there is, in words; NULL: nothing, so
+   that nobody is ever slowed, or memory is exhausted, as the arena says. */
+const char *sharing_why(const struct program *program, struct arena *scratch);
+
+struct sharing;
+
+/* *out is NULL where nobody is ever slowed. false: memory is exhausted. The program must outlive it. */
+bool sharing_open(const struct program *program, struct sharing **out);
+void sharing_close(struct sharing *sharing);
+
+/* An operation on a communicator has started and waits for its peers. */
+void sharing_hold(struct sharing *sharing, int op);
+
+/* From now on `agent` takes work_ns, if nobody slows it; called for each leg, one operation each. Its
+   event has been put already, due when nobody does. */
+void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, int64_t now_ns);
+
+/* Its time is over. Nothing happens to an agent that has not started. */
+void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns);
+
+/* All of this instant has started and finished: the events of those whose rate is another now are
+   put where they belong. */
+void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *events);
+
+/* What the work of a stream was slowed by: part of its busy time. */
+const int64_t *sharing_of_stream(const struct sharing *sharing, int stream);
+
+/* What slowed the work that has last ended on a stream. */
+const int64_t *sharing_last(const struct sharing *sharing, int stream);
+
+/* "1.50 ms by the SMs, 20 us by the link", each the mean of so many runs; "" where nothing slowed it.
+   Returns buf. */
+const char *sharing_describe(const int64_t slowed_ns[RESOURCE_COUNT], int64_t runs, char *buf,
+                             size_t cap);
+
+/* The slowdowns of all subjects; the caller frees them. */
+struct slowdown *sharing_take(struct sharing *sharing);
+
+#endif

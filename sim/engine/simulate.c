@@ -1,0 +1,769 @@
+/*
+ * simulate.c - see simulate.h. The loop:
+ *
+ *     do at once all that takes no time        (simulation_instant)
+ *     book what the streams are doing now      (account_touched)
+ *     go to the next event's time, do all events of that time
+ *
+ * After a step only agents that it may have enabled are looked at again (mark_after_*); with
+ * --enable-checks all are, to see that none was forgotten.
+ */
+#include "simulate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "automaton.h"
+#include "prepare.h"
+#include "reflex.h"
+
+enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
+enum { PROGRESS_EVERY = 1024 };
+
+static const struct {
+    const char *key, *words;
+} stalls[STALL_COUNT] = {
+#define X(name, key, words) {key, words},
+    STALL_LIST(X)
+#undef X
+};
+
+const char *stall_key(enum stall_cause cause)
+{
+    return stalls[cause].key;
+}
+
+const char *stall_words(enum stall_cause cause)
+{
+    return stalls[cause].words;
+}
+
+const char *agent_on_rank(const struct program *p, int rank, int agent, char *buf, size_t cap)
+{
+    const struct agent *who = &p->agents[agent];
+    if (who->rank != rank)
+        return program_agent_name(p, agent, buf, cap);
+    if (who->kind == AGENT_STREAM)
+        snprintf(buf, cap, "stream %s", p->streams[who->index].name);
+    else if (who->kind == AGENT_THREAD && p->threads[who->index].kind != THREAD_DRIVER)
+        snprintf(buf, cap, "thread %s", p->threads[who->index].name);
+    else if (who->kind == AGENT_THREAD)
+        snprintf(buf, cap, "driver");
+    else
+        program_agent_name(p, agent, buf, cap);
+    return buf;
+}
+
+const char *stall_describe(const struct program *program, int rank, const struct stall *stall,
+                           char *buf, size_t cap)
+{
+    char agent[NAME];
+    const char *who = "";
+    if (stall->who >= 0)
+        who = program->plan->pipeline.tasks[stall->who].name;
+    else if (stall->who != STALL_NOBODY)
+        who = agent_on_rank(program, rank, ~stall->who, agent, sizeof agent);
+    const char *joint = stall->cause == STALL_DEPENDENCE     ? " on "
+                        : stall->cause == STALL_HEAD_OF_LINE ? ", behind "
+                                                             : ", ";
+    snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), *who ? joint : "", who);
+    return buf;
+}
+
+/* ---- who has to be looked at ----------------------------------------------------------------- */
+
+void simulation_mark(struct simulation *sim, int agent)
+{
+    int word = agent / WORD_BITS;
+    sim->dirty[word] |= UINT64_C(1) << (agent % WORD_BITS);
+    if (word < sim->dirty_first)
+        sim->dirty_first = word;
+}
+
+static void touch(struct simulation *sim, int rank)
+{
+    if (sim->touched[rank])
+        return;
+    sim->touched[rank] = true;
+    sim->touched_ranks[sim->touched_count++] = rank;
+}
+
+/* Something happened to the stream. */
+static void mark_stream(struct simulation *sim, int stream)
+{
+    account_touch(sim, stream);
+    sim->queued_seen[stream] = machine_stream_queued(sim->program, sim->state, stream);
+    simulation_mark(sim, program_stream_agent(sim->program, stream));
+}
+
+static void mark_rank(struct simulation *sim, int rank)
+{
+    for (int k = sim->rank_first[rank]; k < sim->rank_first[rank + 1]; k++)
+        simulation_mark(sim, sim->rank_agents[k]);
+}
+
+/* What has happened on the stream may let others go on, and threads. */
+static void mark_threads(struct simulation *sim, int rank);
+static void mark_beyond(struct simulation *sim, int stream)
+{
+    int rank = sim->program->streams[stream].rank;
+    if (!sim->selective) {
+        mark_rank(sim, rank);
+        return;
+    }
+    account_cascade(sim, stream);
+    mark_threads(sim, rank);
+}
+
+static void mark_threads(struct simulation *sim, int rank)
+{
+    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
+        simulation_mark(sim, sim->rank_agents[k]);
+}
+
+static void mark_all_threads(struct simulation *sim)
+{
+    for (int t = 0; t < sim->program->thread_count; t++)
+        simulation_mark(sim, program_thread_agent(sim->program, t));
+}
+
+/* The dirty agent with the lowest number, now clean; -1: none. */
+static int next_dirty(struct simulation *sim)
+{
+    for (; sim->dirty_first < sim->dirty_words; sim->dirty_first++) {
+        uint64_t word = sim->dirty[sim->dirty_first];
+        if (word == 0)
+            continue;
+        sim->dirty[sim->dirty_first] = word & (word - 1);
+        return sim->dirty_first * WORD_BITS + __builtin_ctzll(word);
+    }
+    return -1;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+void simulation_fail(struct simulation *sim, enum status status)
+{
+    if (sim->status == STATUS_OK)
+        sim->status = status;
+}
+
+static void draw_run(struct simulation *sim, struct draws *draws, int op, int64_t first)
+{
+    timing_draw_run(sim->timing, op, first, sim->options->seed, sim->options->replication,
+                    &draws->ns[(uint64_t)first % DRAWS]);
+}
+
+/* Mostly it is the run behind those there are that is wanted. */
+void simulation_draw_more(struct simulation *sim, struct draws *draws, int op, int64_t iteration)
+{
+    int64_t run = iteration / RANDOM_RUN * RANDOM_RUN,
+            first = run > RANDOM_RUN ? run - RANDOM_RUN : 0;
+    if (draws->first + RANDOM_RUN != first)
+        draw_run(sim, draws, op, first);
+    draw_run(sim, draws, op, first + RANDOM_RUN);
+    draws->first = first;
+}
+
+/* The agent is busy as long as the longest of these operations takes. */
+static void start_timer(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
+                        int count)
+{
+    int64_t longest_ns = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t ns = simulation_draw(sim, ops[i].op, ops[i].iteration + sim->base);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    sim->timers[agent] = TIMER_RUNNING;
+    sim->started_ns[agent] = sim->now_ns;
+    if (!events_push(&sim->events, sim->now_ns + longest_ns, priority, agent)) {
+        simulation_fail(sim, diag_no_memory(sim->diag));
+        return;
+    }
+    for (int i = 0; sim->sharing && priority != PRIORITY_HOST && i < count; i++)
+        sharing_start(sim->sharing, agent, ops[i].op, longest_ns, sim->now_ns);
+    if (sim->recording)
+        recording_start(sim, agent, priority, ops, count);
+}
+
+static bool takes_time(const struct simulation *sim, int op)
+{
+    return sim->timing->ops[op].mean_ns > 0 || sim->timing->ops[op].dist;
+}
+
+/* A piece of work has ended: tell who watches. */
+static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int agent, int op,
+                      int64_t iteration)
+{
+    const struct simulate_observer *observer = sim->options->observer;
+    sim->result.tasks += sim->program->tasks == 0;
+    if (!observer || !observer->span || sim->status != STATUS_OK)
+        return;
+    const struct simulate_span span = {
+        .kind = kind,
+        .agent = agent,
+        .op = op,
+        .iteration = sim->program->tasks ? iteration + sim->base : -1,
+        .start_ns = sim->started_ns[agent],
+        .end_ns = sim->now_ns,
+        .stall = {STALL_BUSY, STALL_NOBODY},
+        .slowed_ns = sim->sharing && kind == SIMULATE_DEVICE
+                         ? sharing_last(sim->sharing, sim->program->agents[agent].index)
+                         : NULL,
+    };
+    if (!observer->span(observer->context, &span))
+        simulation_fail(sim, STATUS_SYSTEM);
+}
+
+/* ---- drivers --------------------------------------------------------------------------------- */
+
+static int64_t *admission_time(struct simulation *sim, int rank, int64_t iteration)
+{
+    return &sim->admitted_ns[rank * sim->admitted_cap + (int)(iteration & (sim->admitted_cap - 1))];
+}
+
+/* So much is in flight on rank 0; iterations of it in a pipeline. */
+static void note_in_flight(struct simulation *sim, int64_t iterations, int64_t bytes)
+{
+    const struct in_flight_point now = {sim->now_ns, iterations, bytes};
+    sim->in_flight = iterations;
+    if (sim->options->in_flight)
+        in_flight_change(sim->options->in_flight, &now);
+}
+
+static void admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
+{
+    *admission_time(sim, rank, iteration) = sim->now_ns;
+    sim->last_admission_ns = sim->now_ns;
+    sim->newest = iteration > sim->newest ? iteration : sim->newest;
+    if (in_flight <= sim->result.in_flight_max)
+        return;
+    sim->result.in_flight_max = in_flight;
+    sim->result.in_flight_bytes_max = in_flight * sim->iteration_bytes;
+}
+
+static void retired(struct simulation *sim, int rank, int64_t iteration)
+{
+    const struct simulate_observer *observer = sim->options->observer;
+    if (!iterations_retired(&sim->iterations, rank, iteration, sim->now_ns))
+        simulation_fail(sim, diag_no_memory(sim->diag));
+    sim->result.in_flight_ns += sim->now_ns - *admission_time(sim, rank, iteration);
+    if (observer && observer->progress && rank == 0 && iteration % PROGRESS_EVERY == 0 &&
+        sim->status == STATUS_OK &&
+        !observer->progress(observer->context, iteration + 1, sim->now_ns))
+        simulation_fail(sim, STATUS_SYSTEM);
+    if (observer && observer->iteration && sim->status == STATUS_OK &&
+        !observer->iteration(observer->context, rank, iteration,
+                             *admission_time(sim, rank, iteration), sim->now_ns))
+        simulation_fail(sim, STATUS_SYSTEM);
+}
+
+static void note_iterations(struct simulation *sim, int rank, int64_t in_flight)
+{
+    if (rank == 0)
+        note_in_flight(sim, in_flight, in_flight * sim->iteration_bytes);
+}
+
+/* Does an iteration of rank 0 end and another begin, so that nothing changes for in_flight? */
+static bool is_exchange(const struct simulation *sim, const struct reflex_turn *turns, int count)
+{
+    return count == 2 && turns[0].rank == 0 && turns[1].rank == 0 && turns[0].in_flight == ENDS &&
+           turns[1].in_flight == sim->in_flight &&
+           (!sim->options->in_flight || in_flight_exchange_is_free(sim->options->in_flight));
+}
+
+void simulation_turns(struct simulation *sim, const struct reflex_turn *turns, int count)
+{
+    bool exchange = is_exchange(sim, turns, count);
+    for (const struct reflex_turn *turn = turns; turn < turns + count; turn++) {
+        bool ends = turn->in_flight == ENDS;
+        if (ends)
+            retired(sim, turn->rank, turn->iteration + sim->base);
+        else
+            admitted(sim, turn->rank, turn->iteration + sim->base, turn->in_flight);
+        if (!exchange)
+            note_iterations(sim, turn->rank, ends ? sim->in_flight - 1 : turn->in_flight);
+    }
+}
+
+static void note_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t oldest)
+{
+    admitted(sim, rank, iteration + sim->base, iteration + 1 - oldest);
+    note_iterations(sim, rank, iteration + 1 - oldest);
+    if (sim->recording)
+        recording_admitted(sim, rank, iteration, iteration + 1 - oldest);
+}
+
+static void note_retired(struct simulation *sim, int rank, int64_t iteration)
+{
+    retired(sim, rank, iteration + sim->base);
+    note_iterations(sim, rank, sim->in_flight - 1);
+    if (sim->recording)
+        recording_retired(sim, rank, iteration);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static void machine_does(struct simulation *sim, int agent, struct effect *effect)
+{
+    const struct transition transition = {agent, 0};
+    const struct simulate_observer *observer = sim->options->observer;
+#ifdef SWSIM_CHECKS
+    assert(machine_agent_enabled(sim->program, sim->state, agent));
+#endif
+    machine_step(sim->program, sim->state, transition, effect);
+    sim->result.steps++;
+    sim->result.violated |= effect->violated;
+    if (observer && observer->step && sim->status == STATUS_OK &&
+        !observer->step(observer->context, sim->now_ns, transition, effect))
+        simulation_fail(sim, STATUS_SYSTEM);
+}
+
+static void driver_does(struct simulation *sim, int agent)
+{
+    const struct program *p = sim->program;
+    int rank = p->agents[agent].rank;
+    int64_t oldest = machine_oldest(p, sim->state, rank);
+    int64_t next = machine_admitted(p, sim->state, rank);
+    struct effect effect;
+    machine_does(sim, agent, &effect);
+    for (int64_t i = next; i < machine_admitted(p, sim->state, rank); i++)
+        note_admitted(sim, rank, i, oldest);
+    if (machine_oldest(p, sim->state, rank) > oldest)
+        note_retired(sim, rank, oldest);
+    mark_threads(sim, rank);
+    if (p->tasks)
+        account_queues(sim, rank);
+    for (int k = sim->rank_streams[rank]; k < sim->rank_first[rank + 1]; k++)
+        account_touch(sim, p->agents[sim->rank_agents[k]].index);
+}
+
+/* A worker takes an instance; the body's record names its task (not every operation does). */
+static void worker_takes(struct simulation *sim, int agent)
+{
+    const struct program *p = sim->program;
+    struct effect effect;
+    machine_does(sim, agent, &effect);
+    int op = effect.op;
+    while (p->ops[op].task < 0)
+        op++;
+    int worker = p->agents[agent].index, rank = p->agents[agent].rank, task = p->ops[op].task;
+    sim->hands[worker] = (struct hand){effect.iteration, task};
+    *account_queued(sim, rank, task, effect.iteration) = false;
+    sim->queue_seen[worker]--;
+    sim->chain_moved = true;
+    account_touch(sim, sim->task_streams[rank * p->tasks + task]);
+    simulation_mark(sim, agent);
+}
+
+static void note_push(struct simulation *sim, int thread, const struct op *op)
+{
+    if (sim->program->tasks)
+        return;
+    for (int i = sim->stream_pushers[op->stream]; i < sim->stream_pushers[op->stream + 1]; i++)
+        if (sim->pushers[i].thread == thread)
+            sim->pushers[i].next++;
+}
+
+static void note_memory(struct simulation *sim, int rank, const struct op *op)
+{
+    int64_t bytes = sim->program->buffers[op->object].bytes;
+    int64_t *allocated = &sim->allocated[rank];
+    *allocated += op->kind == OP_ALLOC ? bytes : -bytes;
+    if (rank == 0)
+        note_in_flight(sim, 0, *allocated);
+    if (*allocated > sim->result.in_flight_bytes_max)
+        sim->result.in_flight_bytes_max = *allocated;
+}
+
+/* Records, waits and allocations may have taken effect at once, a record with all that waited. */
+static void mark_after_marker(struct simulation *sim, const struct op *op)
+{
+    mark_stream(sim, op->stream);
+    bool settled = machine_stream_queued(sim->program, sim->state, op->stream) == 0;
+    if (sim->program->streams[op->stream].hw_queue >= 0 || (settled && op->kind == OP_RECORD))
+        mark_beyond(sim, op->stream);
+}
+
+static void mark_after_host(struct simulation *sim, int rank, const struct op *op)
+{
+    switch (op->kind) {
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP:
+    case OP_CALLBACK: mark_stream(sim, op->stream); break;
+    case OP_ALLOC:
+    case OP_RECORD:
+    case OP_WAIT: mark_after_marker(sim, op); break;
+    case OP_SIGNAL:
+    case OP_PUT:
+    case OP_GET:
+        if (sim->program->tasks && op->distance >= 0)
+            mark_threads(sim, rank);
+        else
+            mark_all_threads(sim);
+        break;
+    case OP_SYNC:
+    case OP_UNLOCK:
+    case OP_SERVE:
+    case OP_COMPLETE: mark_threads(sim, rank); break;
+    default: break;
+    }
+}
+
+static void note_host_op(struct simulation *sim, int agent, const struct op *op, int64_t iteration)
+{
+    const struct program *p = sim->program;
+    int thread = p->agents[agent].index, rank = p->threads[thread].rank;
+    if (op->kind == OP_HOST)
+        tell_span(sim, SIMULATE_HOST, agent, (int)(op - p->ops), iteration);
+    if (is_work(op->kind))
+        note_push(sim, thread, op);
+    if (op->kind == OP_ALLOC || op->kind == OP_FREE)
+        note_memory(sim, rank, op);
+    if (op->kind == OP_RECORD && p->tasks) {
+        sim->submitted[rank * p->tasks + op->task]++;
+        sim->chain_moved = true;
+    }
+    if (op->kind == OP_COMPLETE) {
+        account_touch(sim, sim->task_streams[rank * p->tasks + (int)sim->hands[thread].task]);
+        account_queues(sim, rank);
+        sim->hands[thread].task = -1;
+        sim->result.tasks++;
+    }
+}
+
+static void thread_does(struct simulation *sim, int agent, const struct op *op)
+{
+    const struct program *p = sim->program;
+    const struct thread_desc *thread = &p->threads[p->agents[agent].index];
+    struct effect effect;
+    machine_does(sim, agent, &effect);
+    sim->timers[agent] = TIMER_NONE;
+    note_host_op(sim, agent, op, effect.iteration);
+    simulation_mark(sim, agent);
+    mark_after_host(sim, thread->rank, op);
+    if (thread->kind == THREAD_CALLBACK)
+        mark_stream(sim, thread->stream);
+}
+
+/* The streams on which members of a communicator are in a started operation. */
+static void mark_members(struct simulation *sim, int comm)
+{
+    const struct comm_desc *desc = &sim->program->comms[comm];
+    for (int m = 0; m < desc->count; m++)
+        if (sim->member_streams[desc->first_member + m] >= 0)
+            mark_stream(sim, sim->member_streams[desc->first_member + m]);
+}
+
+static int *member_stream(struct simulation *sim, const struct op *op)
+{
+    return &sim->member_streams[sim->program->comms[op->comm].first_member + op->member];
+}
+
+static void stream_starts(struct simulation *sim, int agent)
+{
+    const struct program *p = sim->program;
+    int stream = p->agents[agent].index;
+    struct effect effect;
+    machine_does(sim, agent, &effect);
+    const struct op *op = &p->ops[effect.op];
+    if (op->comm >= 0)
+        *member_stream(sim, op) = stream;
+    if (op->comm >= 0 && sim->sharing) {
+        sharing_hold(sim->sharing, effect.op);
+        if (sim->recording)
+            recording_hold(sim, effect.op);
+    }
+    if (op->kind == OP_COLLECTIVE)
+        simulation_mark(sim, program_comm_agent(p, op->comm));
+    else if (op->kind == OP_GROUP)
+        mark_members(sim, op->comm);
+    else
+        start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){effect.op, effect.iteration},
+                    1);
+    if (op->kind == OP_CALLBACK)
+        simulation_mark(sim, program_thread_agent(p, op->callback));
+    simulation_mark(sim, agent);
+    if (p->streams[stream].hw_queue >= 0 || p->plan->machine.launch_order_implicit)
+        mark_rank(sim, p->streams[stream].rank);
+}
+
+static void stream_finishes(struct simulation *sim, int agent)
+{
+    struct effect effect;
+    machine_does(sim, agent, &effect);
+    const struct op *op = &sim->program->ops[effect.op];
+    sim->timers[agent] = TIMER_NONE;
+    if (op->comm >= 0)
+        *member_stream(sim, op) = -1;
+    tell_span(sim, SIMULATE_DEVICE, agent, effect.op, effect.iteration);
+    if (op->comm >= 0)
+        mark_rank(sim, sim->program->agents[agent].rank);
+    mark_beyond(sim, sim->program->agents[agent].index);
+}
+
+/* ---- collectives ----------------------------------------------------------------------------- */
+
+/* All members have started: from now on the collective runs, as long as its slowest member. */
+static void comm_starts(struct simulation *sim, int agent)
+{
+    const struct program *p = sim->program;
+    const struct comm_desc *comm = &p->comms[p->agents[agent].index];
+    struct timed_op *ops = &sim->member_ops[comm->first_member];
+    for (int m = 0; m < comm->count; m++) {
+        int stream = sim->member_streams[comm->first_member + m];
+        int stream_agent = program_stream_agent(p, stream);
+        ops[m].op = machine_current_op(p, sim->state, stream_agent, &ops[m].iteration);
+        sim->timers[stream_agent] = TIMER_RUNNING;
+        sim->started_ns[stream_agent] = sim->now_ns;
+        touch(sim, p->streams[stream].rank);
+        account_touch(sim, stream);
+    }
+    start_timer(sim, agent, PRIORITY_COMM, ops, comm->count);
+}
+
+static void comm_completes(struct simulation *sim, int agent)
+{
+    const struct program *p = sim->program;
+    const struct comm_desc *comm = &p->comms[p->agents[agent].index];
+    struct {
+        int op;
+        int64_t iteration;
+    } ended;
+    for (int m = 0; m < comm->count; m++) {
+        int stream_agent = program_stream_agent(p, sim->member_streams[comm->first_member + m]);
+        ended.op = machine_current_op(p, sim->state, stream_agent, &ended.iteration);
+        tell_span(sim, SIMULATE_DEVICE, stream_agent, ended.op, ended.iteration);
+    }
+    struct effect effect;
+    machine_does(sim, agent, &effect);
+    sim->timers[agent] = TIMER_NONE;
+    for (int m = 0; m < comm->count; m++) {
+        int *stream = &sim->member_streams[comm->first_member + m];
+        sim->timers[program_stream_agent(p, *stream)] = TIMER_NONE;
+        touch(sim, p->streams[*stream].rank);
+        mark_rank(sim, p->streams[*stream].rank);
+        mark_beyond(sim, *stream);
+        *stream = -1;
+    }
+}
+
+/* ---- one instant ----------------------------------------------------------------------------- */
+
+static void look_at_thread(struct simulation *sim, int agent)
+{
+    const struct program *p = sim->program;
+    int64_t iteration;
+    if (sim->timers[agent] != TIMER_NONE || !machine_agent_enabled(p, sim->state, agent))
+        return;
+    touch(sim, p->agents[agent].rank);
+    if (p->threads[p->agents[agent].index].kind == THREAD_DRIVER) {
+        driver_does(sim, agent);
+        simulation_mark(sim, agent);
+        return;
+    }
+    int op = machine_current_op(p, sim->state, agent, &iteration);
+    if (op < 0) {
+        worker_takes(sim, agent);
+        return;
+    }
+    sim->started_ns[agent] = sim->now_ns;
+    if (p->ops[op].kind == OP_HOST && takes_time(sim, op))
+        start_timer(sim, agent, PRIORITY_HOST, &(struct timed_op){op, iteration}, 1);
+    else
+        thread_does(sim, agent, &p->ops[op]);
+}
+
+static void look_at_stream(struct simulation *sim, int agent)
+{
+    const struct program *p = sim->program;
+    if (sim->timers[agent] == TIMER_RUNNING || !machine_agent_enabled(p, sim->state, agent))
+        return;
+    touch(sim, p->agents[agent].rank);
+    account_touch(sim, p->agents[agent].index);
+    if (!machine_stream_running(p, sim->state, p->agents[agent].index)) {
+        stream_starts(sim, agent);
+        return;
+    }
+    int64_t iteration;
+    int op = machine_current_op(p, sim->state, agent, &iteration);
+    if (sim->timers[agent] == TIMER_OVER)
+        stream_finishes(sim, agent);
+    else /* a group that is matched now */
+        start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){op, iteration}, 1);
+}
+
+static void look_at(struct simulation *sim, int agent)
+{
+    switch (sim->program->agents[agent].kind) {
+    case AGENT_DATA: break; /* the number of iterations is known */
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: break; /* nothing goes wrong in a prediction */
+    case AGENT_THREAD: look_at_thread(sim, agent); break;
+    case AGENT_STREAM: look_at_stream(sim, agent); break;
+    case AGENT_COMM:
+        if (sim->timers[agent] == TIMER_NONE &&
+            machine_agent_enabled(sim->program, sim->state, agent))
+            comm_starts(sim, agent);
+        break;
+    }
+}
+
+#ifdef SWSIM_CHECKS
+/* Nobody who could do something without time was forgotten. */
+static bool nothing_forgotten(struct simulation *sim)
+{
+    for (int agent = 0; agent < sim->program->agent_count; agent++)
+        if (sim->program->agents[agent].kind != AGENT_DATA && sim->timers[agent] != TIMER_RUNNING &&
+            machine_agent_enabled(sim->program, sim->state, agent))
+            return false;
+    return true;
+}
+#endif
+
+void simulation_instant(struct simulation *sim)
+{
+    int agent;
+    while (sim->status == STATUS_OK && (agent = next_dirty(sim)) >= 0)
+        look_at(sim, agent);
+    if (sim->sharing)
+        sharing_settle(sim->sharing, sim->now_ns, &sim->events);
+#ifdef SWSIM_CHECKS
+    assert(sim->status != STATUS_OK || nothing_forgotten(sim));
+    assert(events_check(&sim->events));
+#endif
+    account_touched(sim);
+}
+
+/* What took time until now is done. */
+void simulation_event(struct simulation *sim, int agent)
+{
+    const struct program *p = sim->program;
+    int64_t iteration;
+    if (p->agents[agent].rank >= 0)
+        touch(sim, p->agents[agent].rank);
+    if (sim->sharing)
+        sharing_finish(sim->sharing, agent, sim->now_ns);
+    switch (p->agents[agent].kind) {
+    case AGENT_THREAD:
+        thread_does(sim, agent, &p->ops[machine_current_op(p, sim->state, agent, &iteration)]);
+        break;
+    case AGENT_STREAM:
+        account_touch(sim, p->agents[agent].index);
+        sim->timers[agent] = TIMER_OVER; /* a callback's body may still be running */
+        if (machine_agent_enabled(p, sim->state, agent))
+            stream_finishes(sim, agent);
+        break;
+    case AGENT_COMM: comm_completes(sim, agent); break;
+    case AGENT_DATA:
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: assert(0 && "these take no time"); break;
+    }
+}
+
+static void run(struct simulation *sim)
+{
+    struct event event;
+    simulation_instant(sim);
+    if (!sim->options->forgetful)
+        automaton_run(sim);
+    while (sim->status == STATUS_OK && events_next(&sim->events, &event)) {
+        sim->now_ns = event.time_ns;
+        do {
+            events_pop(&sim->events, &event);
+            simulation_event(sim, event.agent);
+        } while (events_next(&sim->events, &event) && event.time_ns == sim->now_ns);
+        simulation_instant(sim);
+    }
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* Work remains and nobody can do anything: write down who waits for what. */
+static enum status note_blocked(struct simulation *sim)
+{
+    const struct program *p = sim->program;
+    struct simulation_result *result = &sim->result;
+    result->blocked = calloc((size_t)p->agent_count, sizeof *result->blocked);
+    if (!result->blocked)
+        return diag_no_memory(sim->diag);
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        char text[2 * NAME];
+        struct wait wait;
+        machine_why(p, sim->state, agent, &wait);
+        if (wait.cause == CAUSE_NONE || wait.cause == CAUSE_EMPTY)
+            continue;
+        struct blocked *blocked = &result->blocked[result->blocked_count];
+        blocked->agent = agent;
+        blocked->waits_for = strdup(machine_describe_wait(p, sim->state, agent, text, sizeof text));
+        if (!blocked->waits_for)
+            return diag_no_memory(sim->diag);
+        result->blocked_count++;
+    }
+    return STATUS_OK;
+}
+
+static void take_slowdowns(struct simulation *sim)
+{
+    struct simulation_result *result = &sim->result;
+    for (int s = 0; s < result->stream_count; s++)
+        memcpy(result->streams[s].slowed_ns, sharing_of_stream(sim->sharing, s),
+               sizeof result->streams[s].slowed_ns);
+    result->slowdowns = sharing_take(sim->sharing);
+}
+
+static void sum_up(struct simulation *sim)
+{
+    struct simulation_result *result = &sim->result;
+    if (sim->sharing)
+        take_slowdowns(sim);
+    result->makespan_ns = sim->now_ns;
+    if (sim->program->tasks) {
+        iterations_figures(&sim->iterations, &result->iteration);
+        result->fill_ns = sim->iterations.first_over_ns;
+        result->drain_ns = sim->now_ns - sim->last_admission_ns;
+    }
+    if (!machine_done(sim->program, sim->state)) {
+        result->violated |= 1u << PROPERTY_DEADLOCK;
+        sim->status = note_blocked(sim);
+    }
+}
+
+enum status simulate_run(const struct program *program, const struct timing *timing,
+                         const struct simulate_options *options, struct simulation_result *out,
+                         struct diag *diag)
+{
+    struct simulation sim;
+    enum status status = prepare(&sim, program, timing, options, diag);
+    if (status == STATUS_OK) {
+        run(&sim);
+        account_close(&sim);
+        status = sim.status;
+    }
+    if (status == STATUS_OK) {
+        sum_up(&sim);
+        assert(account_check(&sim));
+        status = sim.status;
+    }
+    prepare_free(&sim);
+    if (status == STATUS_OK)
+        *out = sim.result;
+    else
+        simulation_fini(&sim.result);
+    return status;
+}
+
+void simulation_fini(struct simulation_result *result)
+{
+    for (int s = 0; result->streams && s < result->stream_count; s++)
+        stream_account_free(&result->streams[s]);
+    free(result->streams);
+    free(result->slowdowns);
+    for (size_t i = 0; i < result->blocked_count; i++)
+        free(result->blocked[i].waits_for);
+    free(result->blocked);
+    *result = (struct simulation_result){0};
+}

@@ -1,0 +1,166 @@
+/*
+ * simulate.h - a program in time: the machine's steps, each as early as it can be.
+ *
+ * An interpreter of machine/machine.h: what a step means and when it is possible only the machine says.
+ * Beside the machine's state stand clocks. Steps without a duration are done at once, host threads
+ * first, then streams, then communicators, each in order of number. These take time: the CPU part
+ * of a thread (OP_HOST), a kernel or copy from its start, a collective once all members have
+ * started (the longest of their durations), a group of sends and receives once the machine says it
+ * is matched, a callback (its body and at least its own time). Work that together wants more of its
+ * device than there is takes longer (sharing.h).
+ *
+ * The stall account: from time 0 to the end every nanosecond of every stream is busy or has exactly
+ * one cause. All is integer nanoseconds, so busy + causes == makespan, which simulate_run asserts.
+ *
+ * One simulation uses one thread; any number may share a program and a timing.
+ */
+#ifndef SWSIM_SIMULATE_H
+#define SWSIM_SIMULATE_H
+
+#include "machine/machine.h"
+#include "in_flight.h"
+#include "iterations.h"
+#include "sharing.h"
+#include "timing.h"
+
+/* Most iterations: numbers in the machine's cells have 32 bits. */
+enum { SIMULATE_MAX_ITERATIONS = 100 * 1000 * 1000 };
+
+/*            NAME           key in JSON       in words */
+#define STALL_LIST(X)                                                                              \
+    X(DEPENDENCE, "dependence", "dependence")                                                      \
+    X(CLOCK, "clock", "period clock")                                                              \
+    X(BACKPRESSURE, "backpressure", "back-pressure")                                               \
+    X(HOST, "host", "host launch")                                                                 \
+    X(HEAD_OF_LINE, "head_of_line", "head-of-line")                                                \
+    X(PEER, "peer", "collective peer")                                                             \
+    X(RESOURCE, "resource", "resource")                                                            \
+    X(NO_MORE_DATA, "no_more_data", "no more data")
+/*
+ * DEPENDENCE    the stream's head waits for an event, or the thread that will push next waits for a
+ *               signal, queue or synchronisation; `who` is the task (or stream, thread) waited for
+ * CLOCK         the next work belongs to a period the clock driver has not come to, because it
+ * waits for the oldest iteration to retire BACKPRESSURE  the same under data-flow: no iteration
+ * more may be in flight HOST          the thread that will push next is in a CPU part; `who` is
+ * that task HEAD_OF_LINE  that thread has work for the stream but is blocked at another task, or
+ * the turn of its ticket has not come; `who` is the task in front PEER          a started
+ * collective or group whose other members have not come RESOURCE      residency slots, a hardware
+ * queue, a lock, the communicator's previous operation NO_MORE_DATA  nothing will be pushed to the
+ * stream any more
+ */
+enum stall_cause {
+#define X(name, key, words) STALL_##name,
+    STALL_LIST(X)
+#undef X
+        STALL_COUNT,
+    STALL_BUSY = -1 /* no stall at all */
+};
+
+const char *stall_key(enum stall_cause cause);
+const char *stall_words(enum stall_cause cause);
+
+/* A cause and whom it names: a task (>= 0), an agent (as ~agent) or STALL_NOBODY. */
+enum { STALL_NOBODY = INT32_MIN };
+struct stall {
+    enum stall_cause cause;
+    int who;
+};
+
+/* An agent's name as seen from `rank`: "stream memcpy", or "rank 1 stream memcpy" from elsewhere.
+   Returns buf. */
+const char *agent_on_rank(const struct program *program, int rank, int agent, char *buf,
+                          size_t cap);
+
+/* "dependence on InputDistWait", as seen from `rank`. Returns buf. */
+const char *stall_describe(const struct program *program, int rank, const struct stall *stall,
+                           char *buf, size_t cap);
+
+struct stream_account {
+    int64_t busy_ns;
+    int64_t slowed_ns[RESOURCE_COUNT]; /* of that: by what work was slowed (sharing.h) */
+    int64_t stall_ns[STALL_COUNT];
+    struct blame { /* the causes split by whom they name */
+        struct stall stall;
+        int64_t ns;
+    } * blames;
+    int blame_count, blame_cap;
+    int *places; /* hash table of 2 * blame_cap: of a blame, + 1; 0: none. NULL once finished */
+};
+
+/* Add to the account's split; false when memory is exhausted. When all is in, finish it: the blames
+   without time go, the others are put in order, and the causes are summed up. */
+bool stream_account_blame(struct stream_account *account, const struct stall *stall, int64_t ns);
+void stream_account_finish(struct stream_account *account);
+void stream_account_free(struct stream_account *account);
+
+/* Something that took time, told when it has ended. */
+struct simulate_span {
+    enum simulate_span_kind { SIMULATE_DEVICE, SIMULATE_HOST, SIMULATE_STALL } kind;
+    int agent;
+    int op;            /* STALL: -1 */
+    int64_t iteration; /* STALL and host programs: -1 */
+    int64_t start_ns, end_ns;
+    struct stall stall;       /* STALL: of a stream */
+    const int64_t *slowed_ns; /* DEVICE: per resource of sharing.h; NULL: by none */
+};
+
+/* Who watches; any member may be NULL. Returning false stops the simulation with STATUS_SYSTEM, the
+   watcher having said why in its diag. */
+struct simulate_observer {
+    void *context;
+    bool (*span)(void *context, const struct simulate_span *span);
+    bool (*iteration)(void *context, int rank, int64_t number, int64_t admitted_ns,
+                      int64_t retired_ns);
+    /* now and then: so many iterations are over */
+    bool (*progress)(void *context, int64_t iterations, int64_t time_ns);
+    bool (*step)(void *context, int64_t time_ns, struct transition transition,
+                 const struct effect *effect);
+};
+
+struct simulate_options {
+    uint64_t seed;
+    uint32_t replication;
+    const struct simulate_observer *observer; /* NULL: nobody watches */
+    struct in_flight *in_flight; /* filled with what is in flight on rank 0; NULL: nobody asks */
+    bool forgetful; /* ask the machine for every step, remember none: slow, for tests */
+};
+
+struct simulation_result {
+    int64_t makespan_ns; /* until the last step */
+    int64_t steps;       /* of the machine */
+    int64_t looks;       /* at streams, to see why they are idle: what the accounts cost */
+    int64_t tasks;       /* instances submitted; host programs: device and CPU work finished */
+    struct stream_account *streams; /* beside program->streams */
+    int stream_count;
+    struct slowdown *slowdowns; /* per subject of sharing.h; NULL: nobody slows anybody down */
+    unsigned violated;          /* properties broken on the way: bit 1u << PROPERTY_x, never RACE */
+    struct blocked {            /* deadlock: who waits for what, in words */
+        int agent;
+        char *waits_for;
+    } * blocked;
+    size_t blocked_count; /* 0: everything was done */
+    /* pipeline form; without a value -1 */
+    struct iteration_figures iteration;
+    int64_t fill_ns;      /* until the first iteration has retired on all ranks */
+    int64_t drain_ns;     /* from the last admission of an iteration to the end */
+    int64_t in_flight_ns; /* pipeline form: from admission to retirement, summed over the iterations
+                             of all ranks */
+    int64_t in_flight_max;       /* most iterations of one rank admitted and not retired */
+    int64_t in_flight_bytes_max; /* pipeline: the same in bytes of buffers of scope iteration; host
+                                    programs: bytes between alloc and free, of one rank */
+};
+
+/*
+ * Simulate until nothing can happen any more. A deadlock is a result, not an error: see `blocked`.
+ * STATUS_USAGE when the number of iterations is open or too large, STATUS_SYSTEM when memory runs
+ * out. *out is set on success only and is freed with simulation_fini.
+ */
+enum status simulate_run(const struct program *program, const struct timing *timing,
+                         const struct simulate_options *options, struct simulation_result *out,
+                         struct diag *diag);
+void simulation_fini(struct simulation_result *result);
+
+/* Can this number of iterations be simulated? STATUS_USAGE when it is open or too large. */
+enum status simulate_check(const struct program *program, struct diag *diag);
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * simulation.h - the clocks beside a state; private to the event-driven engine.
+ *
+ * Everything is indexed as in the program. An agent is *dirty* when it may be able to do something
+ * it could not do when it was last looked at; a rank is *touched* when something happened on it at
+ * the present instant, so that its streams may be idle for another reason than before.
+ *
+ * A rank may have thousands of streams, of which an event concerns a few. So in a pipeline whose
+ * streams share nothing but events (`selective`) only those are looked at again that the event can
+ * have changed, and streams that wait for one and the same thing, such as their turn behind the task a
+ * worker has in hand, are not told one by one when that changes: they share a *common* reason, which
+ * keeps a log, and a stream that leaves it reads what was logged since it came.
+ *
+ *     common   value: behind T7, since 30    log: until 10 behind T5 | until 30 behind T6
+ *     lane     LANE_COMMON of it, since 4, from 0  ->  6 ns behind T5, 20 ns behind T6, then T7
+ */
+#ifndef SWSIM_SIMULATION_H
+#define SWSIM_SIMULATION_H
+
+#include <assert.h>
+
+#include "events.h"
+#include "sharing.h"
+#include "simulate.h"
+
+/* An operation that takes time, in a relative iteration. */
+struct timed_op {
+    int op;
+    int64_t iteration;
+};
+
+/* What an agent that takes time is doing. */
+enum timer {
+    TIMER_NONE,
+    TIMER_RUNNING, /* its event is to come */
+    TIMER_OVER     /* a callback whose own time is over and whose body is not */
+};
+
+/* What a stream has been doing since when. */
+struct lane {
+    /* LANE_BUSY: work; else why it is idle: >= 0 of its account's blames, else LANE_COMMON - a common
+       reason */
+    int blame;
+    int from;   /* of a common reason's log */
+    int booked; /* of its account's blames: what a common reason was when it was last booked */
+    int64_t since_ns;
+};
+enum { LANE_BUSY = -1, LANE_COMMON = -2 };
+
+/* Why all streams are idle that wait for the same. The first two of each thread are about what it has
+   in hand and what is queued behind that; then comes one for each rank's driver. */
+struct common {
+    struct stall value; /* STALL_BUSY: nobody waits */
+    int64_t since_ns;
+    int waiting; /* streams */
+    struct logged {
+        struct stall value;
+        int64_t until_ns;
+    } * log; /* what it was before; room for common_cap */
+    int log_count;
+};
+enum { COMMON_NONE = -1 };
+
+/* What the automaton has written down (reflex.h). */
+struct recording;
+struct reflex_book;
+struct reflex_turn;
+
+/* Draws of one operation: those of two runs, which are all that iterations in flight need. That of
+   iteration i is at i mod DRAWS. */
+enum { DRAWS = 2 * RANDOM_RUN, DRAWS_NONE = -DRAWS };
+struct draws {
+    int64_t first; /* the iterations are first .. first + DRAWS - 1; DRAWS_NONE: there are none */
+    int64_t ns[DRAWS];
+};
+
+/* The instance a worker has in hand. */
+struct hand {
+    int64_t iteration; /* relative */
+    int64_t task;      /* -1: none */
+};
+
+/* Host programs: the work one thread pushes to one stream, in order. */
+struct pusher {
+    int thread, stream;
+    int first, count; /* into simulation.pushes */
+    int next;         /* of these, the one to be pushed next */
+};
+
+struct simulation {
+    struct program lean;           /* without the happens-before rows, which no clock asks for */
+    const struct program *program; /* &lean */
+    const struct timing *timing;
+    const struct simulate_options *options;
+    struct diag *diag;
+    struct state *state;
+    struct events events;
+    struct sharing *sharing; /* NULL: nobody slows anybody down */
+    int64_t now_ns;
+    enum status status; /* the first failure */
+    struct simulation_result result;
+
+    uint64_t *dirty;              /* one bit an agent */
+    int dirty_words, dirty_first; /* no bit is set in words before dirty_first */
+    bool *touched;
+    int *touched_ranks, touched_count;
+    /* threads, then streams, of rank r: rank_agents[rank_first[r] ..], the streams from
+       rank_streams[r] on */
+    int *rank_first, *rank_agents, *rank_streams;
+
+    bool selective;        /* only some streams of a touched rank are looked at */
+    bool *touched_streams; /* those */
+    int *touched_list, touched_stream_count;
+    struct common *commons;
+    int common_count, common_cap;
+    struct logged *logs;
+    int *watcher_first, *watchers; /* streams with waits for what stream s records */
+    int *queued_seen;              /* per stream: operations in it when last looked at */
+    int *cascade;                  /* scratch: streams */
+    /* Streams whose next instance is not handed out, because of others: they are looked at whenever one
+       of these may have gone on. */
+    bool *chained;
+    int *chained_list, *chained_at, chained_count;
+    bool chain_moved;
+
+    /* The state's iteration numbers and those below that say so are relative to this one. */
+    int64_t base;
+    struct draws *draws;         /* per operation that varies */
+    struct recording *recording; /* writes down what happens; NULL: nobody does */
+
+    uint8_t *timers;             /* enum timer of an agent */
+    int64_t *started_ns;         /* when what an agent is doing began */
+    struct timed_op *member_ops; /* per communicator member: scratch */
+    int *member_streams; /* per communicator member: the stream whose operation has started, -1 */
+    struct lane *lanes;  /* per stream */
+
+    /* pipeline form */
+    struct hand *hands;   /* per thread */
+    int64_t *submitted;   /* per rank and task: instances whose work is pushed; relative */
+    int64_t *admitted_ns; /* per rank and iteration mod admitted_cap */
+    int admitted_cap;     /* a power of two, at least the window */
+    int64_t last_admission_ns;
+    int64_t newest;                   /* iteration admitted, on any rank */
+    int64_t in_flight;                /* iterations of rank 0 */
+    int *task_streams;                /* per rank and task */
+    int *stream_first, *stream_tasks; /* tasks of stream s: stream_tasks[stream_first[s] ..] */
+    bool *queued;    /* per rank, task and relative iteration mod window: in a worker's queue */
+    int *queue_seen; /* per thread: instances in its queue that are in `queued` */
+    struct chain_end {
+        int64_t stamp; /* found in the look of this number */
+        int task;      /* whose instance the chain leads to; -1: nobody is to blame */
+    } * chain_ends;    /* per rank and task */
+    int64_t chain_stamp;
+    int *task_positions;     /* per rank and task: place in the enqueue order */
+    bool *task_pushes;       /* per task: has it a device part? */
+    int64_t iteration_bytes; /* buffers of scope iteration */
+    struct iterations iterations;
+
+    /* host programs */
+    struct pusher *pushers; /* by stream, then thread */
+    int pusher_count, pusher_cap;
+    int *stream_pushers; /* those of stream s: pushers[stream_pushers[s] ..] */
+    int *pushes;         /* operations that push work */
+    int *next_push;      /* per operation: the first push of work at or after it in its body, -1 */
+    int64_t *allocated;  /* per rank: bytes between alloc and free */
+};
+
+/* simulate.c: what took time at this agent is done; then, all events of this time being done, do
+   what takes no time and bring the accounts up to the present. */
+void simulation_event(struct simulation *sim, int agent);
+void simulation_instant(struct simulation *sim);
+/* The same for what is only written down: iterations that begin and end. */
+void simulation_turns(struct simulation *sim, const struct reflex_turn *turns, int count);
+void simulation_fail(struct simulation *sim, enum status status);
+/* The agent may be able to do something. */
+void simulation_mark(struct simulation *sim, int agent);
+
+/* Draw more, so that those of this iteration are there. */
+void simulation_draw_more(struct simulation *sim, struct draws *draws, int op, int64_t iteration);
+
+/* How long an operation that varies takes, from its draws. */
+static inline int64_t simulation_draw_next(struct simulation *sim, struct draws *draws, int op,
+                                           int64_t iteration)
+{
+    if ((uint64_t)(iteration - draws->first) >= DRAWS)
+        simulation_draw_more(sim, draws, op, iteration);
+    return draws->ns[(uint64_t)iteration % DRAWS];
+}
+
+/* How long an operation takes in an absolute iteration. */
+static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t iteration)
+{
+    const struct op_time *time = &sim->timing->ops[op];
+    if (!time->dist)
+        return time->mean_ns;
+    if (sim->program->tasks == 0)
+        return timing_draw(sim->timing, op, 0, sim->options->seed, sim->options->replication);
+    return simulation_draw_next(sim, &sim->draws[time->draw], op, iteration);
+}
+
+/* Why a stream that is not busy is idle; asked when nothing more can happen at this instant. Where it is
+   a reason common to all who wait for the same, its number goes to *common, else COMMON_NONE;
+   *chained: it depends on tasks of other streams. */
+struct stall cause_of_idleness(struct simulation *sim, int stream, int *common, bool *chained);
+/* And what a common reason is now. */
+struct stall cause_in_common(struct simulation *sim, int common);
+
+/* account.c: bring the accounts of the touched ranks up to the present; and of all, at the end. */
+void account_touched(struct simulation *sim);
+void account_close(struct simulation *sim);
+
+/* Streams do something else from now on, and common reasons are others, as written down. */
+void account_books(struct simulation *sim, const struct reflex_book *books, int count);
+/* Somebody may have pushed to the stream, or it went on, and so those that wait for its events. */
+void account_cascade(struct simulation *sim, int stream);
+void account_touch(struct simulation *sim, int stream);
+/* The worker queues of a rank have grown. */
+void account_queues(struct simulation *sim, int rank);
+/* What can be told from the rest, after that was set. */
+void account_derive(struct simulation *sim);
+
+static inline bool *account_queued(struct simulation *sim, int rank, int task, int64_t iteration)
+{
+    const struct program *p = sim->program;
+    return &sim->queued[(size_t)(rank * p->tasks + task) * (size_t)p->window +
+                        (size_t)(iteration % p->window)];
+}
+/* Does every stream's account add up? For assertions. */
+bool account_check(const struct simulation *sim);
+
+static inline bool is_work(enum op_kind kind)
+{
+    return kind == OP_LAUNCH || kind == OP_COPY || kind == OP_COLLECTIVE || kind == OP_GROUP ||
+           kind == OP_CALLBACK;
+}
+
+#endif

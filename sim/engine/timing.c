@@ -1,0 +1,376 @@
+/* timing.c - see timing.h. */
+#include "timing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The name an operation draws its luck under. */
+static const char *luck_name(const struct program *program, const struct op *op)
+{
+    if (op->task >= 0)
+        return program->plan->pipeline.tasks[op->task].name;
+    if (op->name >= 0)
+        return program->names.items[op->name];
+    if (op->part_count > 0)
+        return program->names.items[program->parts[op->part_first].tag];
+    return op_key(op->kind);
+}
+
+static bool takes_time(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_HOST:
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP:
+    case OP_CALLBACK: return true;
+    default: return false;
+    }
+}
+
+/* Does a rule for this task or operation speak of this part of it? */
+static bool names_part(const struct program *program, const char *task, const struct op *op)
+{
+    bool varied_part = op->kind != OP_HOST || op->task < 0 || op->work->kind == WORK_HOST;
+    return varied_part && takes_time(op) &&
+           (strcmp(task, "*") == 0 || strcmp(task, luck_name(program, op)) == 0);
+}
+
+/* Does the rule's distribution belong to this operation? */
+static bool rule_applies(const struct program *program, const struct jitter_rule *rule,
+                         const struct op *op)
+{
+    return names_part(program, rule->task, op);
+}
+
+static bool varies(const struct dist *dist, int64_t mean_ns)
+{
+    return dist->spike_probability > 0 || (dist->kind != DIST_CONSTANT && mean_ns != 0);
+}
+
+static void set_time(struct op_time *time, const struct program *program, const struct op *op,
+                     int rank, const struct jitter_rule *rules, bool *used, size_t rule_count)
+{
+    bool host = op->kind == OP_HOST;
+    time->mean_ns = op->time_ns;
+    if (op->time_ns == 0 && (op->work->kind == WORK_SPIN || op->work->kind == WORK_HOST))
+        time->mean_ns = op->work->time_ns;
+    time->host = host;
+    time->draw = -1;
+    time->rank = (uint16_t)rank;
+    time->name = random_name(luck_name(program, op));
+    time->dist = op->jitter;
+    for (size_t i = 0; i < rule_count; i++)
+        if (rule_applies(program, &rules[i], op)) {
+            time->dist = &rules[i].dist;
+            used[i] = true;
+        }
+    if (!varies(time->dist, time->mean_ns))
+        time->dist = NULL;
+}
+
+/* Host programs: number the operations of one name on a rank. */
+static enum status number_names(struct timing *timing, struct diag *diag)
+{
+    const struct program *program = timing->program;
+    size_t per_rank = program->names.count + 1;
+    uint32_t *seen = calloc(per_rank * (size_t)program->ranks, sizeof *seen);
+    if (!seen)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (!takes_time(op))
+            continue;
+        int name = op->name >= 0        ? op->name
+                   : op->part_count > 0 ? program->parts[op->part_first].tag
+                                        : (int)program->names.count;
+        timing->ops[i].occurrence = seen[(size_t)timing->ops[i].rank * per_rank + (size_t)name]++;
+    }
+    free(seen);
+    return STATUS_OK;
+}
+
+static void set_body(struct timing *timing, const struct body *body, int rank,
+                     const struct jitter_rule *rules, bool *used, size_t rule_count)
+{
+    for (int i = body->first; i < body->first + body->count; i++) {
+        const struct op *op = &timing->program->ops[i];
+        if (!takes_time(op))
+            continue;
+        set_time(&timing->ops[i], timing->program, op, rank, rules, used, rule_count);
+        timing->varies |= timing->ops[i].dist != NULL;
+    }
+}
+
+/* The rank a body's operations belong to. */
+static void set_all(struct timing *timing, const struct jitter_rule *rules, bool *used,
+                    size_t rule_count)
+{
+    const struct program *program = timing->program;
+    if (program->tasks) {
+        for (size_t b = 0; b < program->body_count; b++)
+            set_body(timing, &program->bodies[b], (int)b / program->tasks, rules, used, rule_count);
+        return;
+    }
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].body >= 0)
+            set_body(timing, &program->bodies[program->threads[t].body], program->threads[t].rank,
+                     rules, used, rule_count);
+    for (size_t i = 0; i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        if (op->kind == OP_CALLBACK && op->object >= 0)
+            set_body(timing, &program->bodies[op->object], program->streams[op->stream].rank, rules,
+                     used, rule_count);
+    }
+}
+
+static enum status check_rules(const struct jitter_rule *rules, const bool *used, size_t rule_count,
+                               struct diag *diag)
+{
+    for (size_t i = 0; i < rule_count; i++)
+        if (!used[i] && strcmp(rules[i].task, "*") != 0)
+            return diag_error(diag, STATUS_USAGE,
+                              "found jitter for '%s', expected the name of a task that takes time",
+                              rules[i].task);
+    return STATUS_OK;
+}
+
+static bool same_shape(const struct dist *a, const struct dist *b)
+{
+    return a == b ||
+           (a->kind != DIST_EMPIRICAL && a->kind == b->kind && a->parameter == b->parameter);
+}
+
+/* Number the operations that vary and give each the table of its distribution. */
+static enum status make_quantiles(struct timing *timing, struct diag *diag)
+{
+    size_t count = timing->program->op_count;
+    timing->quantiles = calloc(count + 1, sizeof *timing->quantiles);
+    if (!timing->quantiles)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < count; i++) {
+        struct op_time *time = &timing->ops[i];
+        int known = 0;
+        if (!time->dist)
+            continue;
+        while (known < timing->quantile_count &&
+               !same_shape(timing->quantiles[known].dist, time->dist))
+            known++;
+        if (known == timing->quantile_count) {
+            if (!quantile_init(&timing->quantiles[known], time->dist))
+                return diag_no_memory(diag);
+            timing->quantile_count++;
+        }
+        time->quantile = &timing->quantiles[known];
+        time->draw = timing->draw_count++;
+    }
+    return STATUS_OK;
+}
+
+enum status timing_init(struct timing *timing, const struct program *program,
+                        const struct jitter_rule *rules, size_t rule_count, struct diag *diag)
+{
+    struct timing made = {.program = program};
+    bool *used = calloc(rule_count + 1, sizeof *used);
+    made.ops = calloc(program->op_count + 1, sizeof *made.ops);
+    if (!used || !made.ops) {
+        free(used);
+        timing_fini(&made);
+        return diag_no_memory(diag);
+    }
+    set_all(&made, rules, used, rule_count);
+    enum status status = check_rules(rules, used, rule_count, diag);
+    if (status == STATUS_OK && program->tasks == 0)
+        status = number_names(&made, diag);
+    if (status == STATUS_OK && made.varies)
+        status = make_quantiles(&made, diag);
+    free(used);
+    if (status != STATUS_OK) {
+        timing_fini(&made);
+        return status;
+    }
+    *timing = made;
+    return STATUS_OK;
+}
+
+void timing_fini(struct timing *timing)
+{
+    for (int i = 0; timing->quantiles && i < timing->quantile_count; i++)
+        quantile_fini(&timing->quantiles[i]);
+    free(timing->quantiles);
+    free(timing->ops);
+    timing->quantiles = NULL;
+    timing->ops = NULL;
+}
+
+enum status timing_change(struct timing *timing, const struct time_rule *rules, size_t rule_count,
+                          struct diag *diag)
+{
+    const struct program *program = timing->program;
+    for (size_t r = 0; r < rule_count; r++) {
+        bool used = false;
+        for (size_t i = 0; i < program->op_count; i++) {
+            struct op_time *time = &timing->ops[i];
+            if (!names_part(program, rules[r].task, &program->ops[i]))
+                continue;
+            used = true;
+            time->mean_ns = rules[r].factor < 0 ? rules[r].set_ns
+                                                : llround((double)time->mean_ns * rules[r].factor);
+        }
+        if (!used)
+            return diag_error(diag, STATUS_USAGE,
+                              "found another time for '%s', expected the name of a task that takes "
+                              "time",
+                              rules[r].task);
+    }
+    return STATUS_OK;
+}
+
+enum status timing_without(struct timing *out, const struct timing *timing, int task,
+                           struct diag *diag)
+{
+    const struct program *program = timing->program;
+    struct timing copy = *timing;
+    copy.quantiles = NULL; /* whose they are is the original */
+    copy.ops = malloc((program->op_count + 1) * sizeof *copy.ops);
+    if (!copy.ops)
+        return diag_no_memory(diag);
+    memcpy(copy.ops, timing->ops, program->op_count * sizeof *copy.ops);
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].task == task && takes_time(&program->ops[i]) && !copy.ops[i].host) {
+            copy.ops[i].mean_ns = 0;
+            copy.ops[i].dist = NULL;
+        }
+    *out = copy;
+    return STATUS_OK;
+}
+
+int64_t timing_mean(const struct timing *timing, int op)
+{
+    const struct op_time *time = &timing->ops[op];
+    double spikes =
+        time->dist ? time->dist->spike_probability * (double)time->dist->spike_add_ns : 0;
+    return time->mean_ns + llround(spikes);
+}
+
+/* ---- drawing --------------------------------------------------------------------------------- */
+
+/* Words of one subject, and 32 more bits for each where they matter. */
+enum use { USE_SHAPE, USE_SPIKE, USE_SHAPE_REST, USE_SPIKE_REST };
+
+static struct random_subject subject_of(const struct timing *timing, int op, int64_t iteration,
+                                        uint64_t seed, uint32_t replication)
+{
+    const struct op_time *time = &timing->ops[op];
+    return (struct random_subject){
+        .seed = seed,
+        .task = time->name,
+        .replication = replication,
+        .iteration = timing->program->tasks ? (uint32_t)iteration : time->occurrence,
+        .rank = time->rank,
+        .part = time->host ? RANDOM_HOST : RANDOM_DEVICE,
+    };
+}
+
+static uint64_t long_word(uint32_t word, const struct random_subject *subject, enum use rest)
+{
+    return (uint64_t)word << 32 | random_word(subject, rest);
+}
+
+/* `count` words: of `first` and, where there are lanes, of as many replications, then of the iterations
+   after it. */
+struct words {
+    uint32_t *words;
+    int count, lanes;
+    struct random_subject first;
+};
+
+static struct random_subject subject_at(const struct words *words, int i)
+{
+    struct random_subject subject = words->first;
+    subject.iteration += (uint32_t)(i / words->lanes);
+    subject.replication += (uint32_t)(i % words->lanes);
+    return subject;
+}
+
+/* One in 2^QUANTILE_DEEP_BITS needs more bits. */
+static void draw_shapes(const struct op_time *time, const struct words *words, int64_t *out_ns)
+{
+    if (!quantile_durations(time->quantile, time->mean_ns, words->words, words->count, out_ns))
+        return;
+    for (int i = 0; i < words->count; i++)
+        if (quantile_is_deep(words->words[i])) {
+            const struct random_subject subject = subject_at(words, i);
+            out_ns[i] =
+                quantile_deep_duration(time->quantile, time->mean_ns,
+                                       long_word(words->words[i], &subject, USE_SHAPE_REST));
+        }
+}
+
+/* There is a spike where the word, a fraction, is below its probability. */
+static void add_spikes(const struct dist *dist, const struct words *words, int64_t *ns)
+{
+    double whole = floor(dist->spike_probability * 0x1p32);
+    for (int i = 0; i < words->count; i++) {
+        bool spike = words->words[i] < whole;
+        if (words->words[i] == whole) { /* its first 32 bits do not say it */
+            const struct random_subject subject = subject_at(words, i);
+            uint64_t word = long_word(words->words[i], &subject, USE_SPIKE_REST);
+            spike = (double)(word >> 11) * 0x1p-53 < dist->spike_probability;
+        }
+        int64_t sum = ns[i] + (spike ? dist->spike_add_ns : 0);
+        ns[i] = sum < QUANTILE_LONGEST_NS ? sum : QUANTILE_LONGEST_NS;
+    }
+}
+
+int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                    uint32_t replication)
+{
+    const struct op_time *time = &timing->ops[op];
+    if (!time->dist)
+        return time->mean_ns;
+    uint32_t word;
+    const struct words words = {&word, 1, 1, subject_of(timing, op, iteration, seed, replication)};
+    int64_t ns;
+    word = random_word(&words.first, USE_SHAPE);
+    draw_shapes(time, &words, &ns);
+    if (time->dist->spike_probability > 0) {
+        word = random_word(&words.first, USE_SPIKE);
+        add_spikes(time->dist, &words, &ns);
+    }
+    return ns;
+}
+
+void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                     uint32_t replication, int64_t out_ns[RANDOM_RUN])
+{
+    const struct op_time *time = &timing->ops[op];
+    _Alignas(64) uint32_t drawn[RANDOM_RUN];
+    const struct words words = {
+        drawn, RANDOM_RUN, 1,
+        subject_of(timing, op, iteration / RANDOM_RUN * RANDOM_RUN, seed, replication)};
+    random_words(&words.first, USE_SHAPE, drawn);
+    draw_shapes(time, &words, out_ns);
+    if (time->dist->spike_probability > 0) {
+        random_words(&words.first, USE_SPIKE, drawn);
+        add_spikes(time->dist, &words, out_ns);
+    }
+}
+
+void timing_draw_across(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
+                        uint32_t replication, int64_t out_ns[RANDOM_ROWS][RANDOM_LANES])
+{
+    const struct op_time *time = &timing->ops[op];
+    _Alignas(64) uint32_t drawn[RANDOM_ROWS][RANDOM_LANES];
+    const struct words words = {
+        drawn[0], RANDOM_ROWS * RANDOM_LANES, RANDOM_LANES,
+        subject_of(timing, op, iteration / RANDOM_ROWS * RANDOM_ROWS, seed, replication)};
+    random_words_across(&words.first, USE_SHAPE, drawn);
+    draw_shapes(time, &words, out_ns[0]);
+    if (time->dist->spike_probability > 0) {
+        random_words_across(&words.first, USE_SPIKE, drawn);
+        add_spikes(time->dist, &words, out_ns[0]);
+    }
+}

@@ -1,0 +1,297 @@
+/*
+ * causal_graph.c - see causal_graph.h.
+ *
+ * A step is known by its class, what is done, and its iteration. Every operation has four classes (a
+ * worker takes the instance that begins with it, a thread executes it, a stream starts it, it finishes),
+ * every driver two. In classes that do not occur nothing happens.
+ */
+#include "causal_graph.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "causes.h"
+#include "sim/engine/sharing.h"
+
+enum { NONE = -1, MIDDLE = 3 };
+enum variant { TAKE, EXECUTE, START, FINISH, VARIANTS };
+enum phase { ADMIT, RETIRE, PHASES };
+
+/* A step that was taken, of which `from` says who enabled it. */
+struct taken {
+    int class;
+    int64_t iteration;
+};
+
+struct builder {
+    const struct program *p;
+    struct program cut; /* the same with data for as many iterations as are looked at */
+    const struct timing *timing;
+    struct event_graph out;
+    struct arena scratch;
+    size_t edge_cap, link_cap, event_cap, op_cap, taken_cap;
+    int64_t first, last; /* iterations in the middle: first .. last - 1; others fill and drain */
+    int *events;         /* per class: its event; NONE */
+    int *newest_edge;    /* per event: the last edge into it; NONE */
+    int *edge_before;    /* beside edges: the one before into the same event */
+    size_t before_cap;
+    struct taken *taken; /* of the present run */
+    int64_t looks;
+};
+
+static bool refuse(struct builder *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool refuse(struct builder *b, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(b->out.why, sizeof b->out.why, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- steps and events ------------------------------------------------------------------------ */
+
+/* What the agent's next step is. */
+static int class_of(const struct builder *b, const struct state *state, int agent)
+{
+    const struct program *p = b->p;
+    const struct agent *who = &p->agents[agent];
+    int64_t iteration;
+    if (who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER)
+        return (int)p->op_count * VARIANTS + who->rank * PHASES +
+               (machine_retires(p, state, agent) ? RETIRE : ADMIT);
+    if (who->kind == AGENT_COMM)
+        return FINISH; /* its operation is known when it is done */
+    int op = machine_current_op(p, state, agent, &iteration);
+    if (op < 0)
+        return TAKE;
+    if (who->kind == AGENT_THREAD)
+        return EXECUTE;
+    return machine_stream_running(p, state, who->index) ? FINISH : START;
+}
+
+static void add_op(struct builder *b, struct event *event, int op)
+{
+    if (!arena_grow(&b->out.arena, (void **)&b->out.ops, (size_t)b->out.op_count, &b->op_cap,
+                    sizeof *b->out.ops))
+        return;
+    if (event->op_count++ == 0)
+        event->op_first = b->out.op_count;
+    b->out.ops[b->out.op_count++] = op;
+}
+
+/* All members are in a collective for as long as the slowest. */
+static void add_member_ops(struct builder *b, struct event *event, const struct op *op)
+{
+    for (size_t i = 0; i < b->p->op_count; i++)
+        if (b->p->ops[i].kind == OP_COLLECTIVE && b->p->ops[i].comm == op->comm &&
+            b->p->ops[i].task == op->task)
+            add_op(b, event, (int)i);
+}
+
+static void describe(struct builder *b, struct event *event, const struct cause_step *step,
+                     int class)
+{
+    const struct program *p = b->p;
+    const struct agent *who = &p->agents[step->agent];
+    *event = (struct event){EVENT_DRIVER, who->rank, NONE, 0, 0, 0};
+    if (step->op < 0)
+        return;
+    const struct op *op = &p->ops[step->op];
+    event->kind = who->kind == AGENT_THREAD ? EVENT_HOST : EVENT_DEVICE;
+    event->task = op->task;
+    if (who->kind == AGENT_COMM) {
+        event->rank = p->comms[who->index].count > 1 ? NONE : p->comms[who->index].members[0];
+        add_member_ops(b, event, op);
+    } else if (class % VARIANTS == FINISH || (class % VARIANTS == EXECUTE && op->kind == OP_HOST)) {
+        add_op(b, event, step->op);
+    }
+}
+
+static int event_of(struct builder *b, const struct cause_step *step, int class)
+{
+    size_t count = (size_t)b->out.event_count;
+    if (b->events[class] != NONE)
+        return b->events[class];
+    if (!arena_grow(&b->out.arena, (void **)&b->out.events, count, &b->event_cap,
+                    sizeof *b->out.events))
+        return NONE;
+    describe(b, &b->out.events[count], step, class);
+    b->newest_edge[count] = NONE;
+    return b->events[class] = b->out.event_count++;
+}
+
+static int64_t mean_of(const struct builder *b, const struct event *event)
+{
+    int64_t longest_ns = 0;
+    for (int i = 0; i < event->op_count; i++) {
+        int64_t mean_ns = timing_mean(b->timing, b->out.ops[event->op_first + i]);
+        longest_ns = mean_ns > longest_ns ? mean_ns : longest_ns;
+    }
+    return longest_ns;
+}
+
+static void add_edge(struct builder *b, int from, int to, int height)
+{
+    struct event_graph *out = &b->out;
+    size_t count = (size_t)out->edge_count;
+    for (int e = b->newest_edge[to]; e != NONE; e = b->edge_before[e])
+        if (out->edges[e].from == from && out->edges[e].height == height)
+            return;
+    if (!arena_grow(&out->arena, (void **)&out->edges, count, &b->edge_cap, sizeof *out->edges) ||
+        !arena_grow(&out->arena, (void **)&out->links, count, &b->link_cap, sizeof *out->links) ||
+        !arena_grow(&b->scratch, (void **)&b->edge_before, count, &b->before_cap,
+                    sizeof *b->edge_before))
+        return;
+    out->edges[count] = (struct ratio_edge){from, to, height, mean_of(b, &out->events[from])};
+    out->links[count] = (struct event_link){true, NONE};
+    b->edge_before[count] = b->newest_edge[to];
+    b->newest_edge[to] = out->edge_count++;
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+static bool takes_part(const struct program *p, int agent)
+{
+    enum agent_kind kind = p->agents[agent].kind;
+    return kind == AGENT_THREAD || kind == AGENT_STREAM || kind == AGENT_COMM;
+}
+
+/* Whoever can step, but `patient` only if nobody else can; NONE: nobody. */
+static int next_agent(const struct causes *causes, int patient, int *at)
+{
+    const struct program *p = causes_program(causes);
+    for (int k = 0; k < p->agent_count; k++) {
+        *at = (*at + 1) % p->agent_count;
+        if (*at != patient && causes_can_step(causes, *at))
+            return *at;
+    }
+    return causes_can_step(causes, patient) ? patient : NONE;
+}
+
+static bool over(const struct builder *b, const struct state *state)
+{
+    for (int rank = 0; rank < b->p->ranks; rank++)
+        if (machine_oldest(b->p, state, rank) < b->last + b->p->window)
+            return false;
+    return true;
+}
+
+/* The last step is written down, and if it is one of the middle also what enabled it. */
+static bool note(struct builder *b, const struct causes *causes, int class)
+{
+    int64_t number = causes_count(causes) - 1;
+    const struct cause_step *step = causes_step(causes, number);
+    if (class < VARIANTS)
+        class += step->op * VARIANTS;
+    if (!arena_grow(&b->scratch, (void **)&b->taken, (size_t)number, &b->taken_cap,
+                    sizeof *b->taken))
+        return false;
+    b->taken[number] = (struct taken){class, step->iteration};
+    if (step->iteration < b->first || step->iteration >= b->last || step->from < 0)
+        return true;
+    const struct taken *from = &b->taken[step->from];
+    int cause = event_of(b, causes_step(causes, step->from), from->class);
+    int event = event_of(b, step, class);
+    if (cause == NONE || event == NONE)
+        return false;
+    add_edge(b, cause, event, (int)(step->iteration - from->iteration));
+    return !b->out.arena.failed && !b->scratch.failed;
+}
+
+/* false: there is no graph, or no memory. */
+static bool run(struct builder *b, struct causes *causes, int patient)
+{
+    const struct program *p = causes_program(causes);
+    char name[EVENT_GRAPH_WHY / 2];
+    int at = patient, agent;
+    while (!over(b, causes_state(causes))) {
+        if ((agent = next_agent(causes, patient, &at)) == NONE)
+            return refuse(b, "the run comes to a deadlock");
+        if (!machine_step_free(p, causes_state(causes), agent))
+            return refuse(b, "what %s does depends on the timing",
+                          program_agent_name(p, agent, name, sizeof name));
+        if ((b->looks += p->agent_count) > CAUSAL_MOST_LOOKS)
+            return refuse(b, "the plan is too large");
+        int class = class_of(b, causes_state(causes), agent);
+        if (!causes_take(causes, 0, (struct transition){agent, 0}) || !note(b, causes, class)) {
+            b->scratch.failed = true;
+            return false;
+        }
+        if (causes_step(causes, causes_count(causes) - 1)->violated & 1u << PROPERTY_MISMATCH)
+            return refuse(b, "ranks disagree about their collectives");
+    }
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static bool make_tables(struct builder *b)
+{
+    const struct program *p = b->p;
+    size_t classes = p->op_count * VARIANTS + (size_t)p->ranks * PHASES;
+    b->events = ARENA_ARRAY(&b->scratch, classes, int);
+    b->newest_edge = ARENA_ARRAY(&b->scratch, classes, int);
+    for (size_t i = 0; !b->scratch.failed && i < classes; i++)
+        b->events[i] = NONE;
+    return !b->scratch.failed;
+}
+
+/* What fills the pipeline before the middle, and what drains it behind, are far from it. */
+static bool cut_data(struct builder *b)
+{
+    const struct program *p = b->p;
+    int64_t margin = 2 * (int64_t)(p->window + p->periods + p->depth + p->max_distance + 1);
+    b->first = margin;
+    b->last = b->first + MIDDLE;
+    b->cut = *p;
+    b->cut.ends = ARENA_ARRAY(&b->scratch, (size_t)p->ranks, int64_t);
+    for (int rank = 0; b->cut.ends && rank < p->ranks; rank++)
+        b->cut.ends[rank] = b->last + margin;
+    return b->cut.ends != NULL;
+}
+
+static bool build(struct builder *b)
+{
+    if (b->p->tasks == 0)
+        return refuse(b, "only pipelines have a steady state");
+    const char *shared = sharing_why(b->p, &b->scratch);
+    if (shared)
+        return refuse(b, "streams share %s: how long work takes depends on what else runs", shared);
+    if (!cut_data(b) || !make_tables(b))
+        return false;
+    for (int agent = 0; agent < b->p->agent_count; agent++) {
+        if (!takes_part(b->p, agent))
+            continue;
+        struct causes *causes = causes_open(&b->cut, false);
+        if (!causes) {
+            b->scratch.failed = true;
+            return false;
+        }
+        bool good = run(b, causes, agent);
+        causes_close(causes);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+enum status causal_graph_build(const struct program *program, const struct timing *timing,
+                               struct event_graph *out, struct diag *diag)
+{
+    struct builder b = {.p = program, .timing = timing};
+    arena_init(&b.scratch, 0);
+    arena_init(&b.out.arena, 0);
+    build(&b);
+    bool failed = b.scratch.failed || b.out.arena.failed;
+    arena_fini(&b.scratch);
+    if (failed) {
+        arena_fini(&b.out.arena);
+        return diag_no_memory(diag);
+    }
+    *out = b.out;
+    return STATUS_OK;
+}

@@ -1,0 +1,78 @@
+/*
+ * event_graph_internal.h - what the walk of a period writes down (event_graph.c), and the reasons why
+ * streams are idle are told from (event_graph_idle.c); private to the two.
+ */
+#ifndef SWSIM_EVENT_GRAPH_INTERNAL_H
+#define SWSIM_EVENT_GRAPH_INTERNAL_H
+
+#include "event_graph.h"
+
+/* A collective that all members of a communicator take part in. */
+struct joint {
+    int event; /* NONE: no member has come to it in the walk */
+    int stage; /* by which the event's period is counted */
+};
+
+/* What a thread can be held up by, in its order. */
+struct note {
+    enum { NOTE_HOST, NOTE_AWAIT, NOTE_TICKET } kind;
+    struct event_ref until;
+    int task, on; /* whose instance; AWAIT: the task waited for */
+    int begin;    /* event of the instance */
+};
+struct notes {
+    struct note *items;
+    size_t count, cap;
+};
+
+/* What is pushed to a stream, in its order. */
+struct item {
+    enum { ITEM_WAIT, ITEM_WORK, ITEM_RECORD } kind;
+    int task, on;            /* whose instance; WAIT: the task waited for */
+    int begin;               /* event of the instance */
+    size_t noted;            /* notes of its thread so far */
+    struct event_ref pushed; /* the thread, then */
+    struct event_ref until;  /* WAIT: the event; WORK, RECORD: the event of the graph */
+    struct event_ref member; /* WORK: a collective: when its communicator is free */
+    int lane;                /* of that communicator's member */
+};
+struct items {
+    struct item *items;
+    size_t count, cap;
+};
+
+struct builder {
+    const struct program *p;
+    const struct timing *timing;
+    struct arena scratch;
+    struct event_graph out;
+    size_t edge_cap, link_cap, event_cap, closed_cap, op_cap, idle_cap;
+    bool *closed;             /* per event: something depends on it */
+    struct joint *joints;     /* per communicator and task */
+    int *positions;           /* per rank and task: in enqueue order */
+    int *stream_threads;      /* who pushes; NONE: nobody */
+    int *items, *first_item;  /* per stream: pushed by an iteration; its first slot */
+    int *walked;              /* per stream: items of the period walked so far */
+    struct event_ref *pushed; /* per stream: the thread, when it pushed last */
+    struct event_ref *slots;
+    struct notes *notes;      /* per thread */
+    struct items *pushes;     /* per stream */
+    struct event_ref *serves; /* per rank and task: the end of its turn */
+    int begin;                /* the event at which the instance in hand began */
+    int slot_threads, slot_streams, slot_members, slot_served, slot_events, slot_signals;
+    int slot_count;
+};
+
+static inline struct event_ref ref_at(int event)
+{
+    return (struct event_ref){event, 0, false};
+}
+
+/* The plan has no event graph, because of this. Returns false. */
+bool event_graph_refuse(struct builder *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Works and idles of all streams. */
+void event_graph_tell(struct builder *b);
+
+#endif

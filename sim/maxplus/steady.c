@@ -1,0 +1,164 @@
+/* steady.c - the steady state of an event graph: its maximum cycle ratio, in words; see event_graph.h. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "causal_graph.h"
+#include "event_graph.h"
+#include "orbit.h"
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static bool same_part(const struct steady_part *a, const struct steady_part *b)
+{
+    return a->kind == b->kind && a->rank == b->rank && a->task == b->task;
+}
+
+/* The cycle in words begins at the driver if it is on it, else at the least event. */
+static int first_edge(const struct event_graph *graph, const struct ratio_edge *edges,
+                      const struct cycle_ratio *ratio)
+{
+    int first = 0;
+    for (int i = 1; i < ratio->length; i++)
+        if (edges[ratio->cycle[i]].from < edges[ratio->cycle[first]].from)
+            first = i;
+    for (int i = 0; i < ratio->length; i++)
+        if (graph->events[edges[ratio->cycle[i]].from].kind == EVENT_DRIVER)
+            return i;
+    return first;
+}
+
+/* What takes no time is left out, except from a deadlock. */
+static enum status list_parts(struct steady *steady, const struct event_graph *graph,
+                              const struct ratio_edge *edges, const struct cycle_ratio *ratio,
+                              struct diag *diag)
+{
+    int first = first_edge(graph, edges, ratio);
+    steady->parts = calloc((unsigned)ratio->length, sizeof *steady->parts);
+    if (!steady->parts)
+        return diag_no_memory(diag);
+    struct steady_part *last = NULL;
+    for (int i = 0; i < ratio->length; i++) {
+        const struct ratio_edge *edge = &edges[ratio->cycle[(first + i) % ratio->length]];
+        const struct event *event = &graph->events[edge->from];
+        struct steady_part part = {event->kind, event->rank, event->task, edge->weight_ns};
+        if (ratio->kind == RATIO_FOUND && part.ns == 0 && part.kind != EVENT_DRIVER)
+            continue;
+        if (last && same_part(last, &part)) {
+            last->ns += part.ns;
+            continue;
+        }
+        last = &steady->parts[steady->part_count++];
+        *last = part;
+    }
+    return STATUS_OK;
+}
+
+static enum status describe(struct steady *steady, const struct event_graph *graph,
+                            const struct ratio_edge *edges, const struct cycle_ratio *ratio,
+                            struct diag *diag)
+{
+    if (ratio->kind == RATIO_FOUND) {
+        int64_t divisor = common_divisor(ratio->weight_ns, ratio->height);
+        steady->kind = STEADY_EXACT;
+        steady->num_ns = ratio->weight_ns / divisor;
+        steady->den = ratio->height / divisor;
+        steady->iterations = ratio->height;
+    } else {
+        assert(ratio->kind == RATIO_DEADLOCK); /* the driver alone is a cycle */
+        steady->kind = STEADY_DEADLOCK;
+    }
+    return list_parts(steady, graph, edges, ratio, diag);
+}
+
+/* In the steady state everybody exists. Returns the number of edges. */
+static int drop_spare_edges(const struct event_graph *graph, struct ratio_edge *out)
+{
+    int kept = 0;
+    for (int e = 0; e < graph->edge_count; e++)
+        if (graph->links[e].lane != EVENT_SPARE)
+            out[kept++] = graph->edges[e];
+    return kept;
+}
+
+static enum status solve(const struct event_graph *graph, struct steady *steady, struct diag *diag)
+{
+    struct cycle_ratio ratio = {0};
+    struct ratio_edge *edges = malloc(((size_t)graph->edge_count + 1) * sizeof *edges);
+    if (!edges)
+        return diag_no_memory(diag);
+    const struct ratio_graph plain = {graph->event_count, drop_spare_edges(graph, edges), edges};
+    enum status status = cycle_ratio_find(&plain, &ratio, diag);
+    if (status == STATUS_OK)
+        status = describe(steady, graph, edges, &ratio, diag);
+    cycle_ratio_fini(&ratio);
+    free(edges);
+    return status;
+}
+
+enum status steady_of_graph(const struct event_graph *graph, enum steady_way way,
+                            struct steady *out, struct diag *diag)
+{
+    struct steady steady = {.kind = STEADY_UNKNOWN, .way = way};
+    enum status status = STATUS_OK;
+    if (*graph->why)
+        snprintf(steady.why, sizeof steady.why, "%s", graph->why);
+    else
+        status = solve(graph, &steady, diag);
+    if (status == STATUS_OK)
+        *out = steady;
+    else
+        steady_fini(&steady);
+    return status;
+}
+
+enum status steady_find(const struct program *program, const struct timing *timing,
+                        struct steady *out, struct diag *diag)
+{
+    struct event_graph graph;
+    enum status status = event_graph_build(program, timing, false, &graph, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = steady_of_graph(&graph, STEADY_BY_GRAPH, out, diag);
+    event_graph_fini(&graph);
+    return status;
+}
+
+static enum status find_by_causes(const struct program *program, const struct timing *timing,
+                                  struct steady *out, struct diag *diag)
+{
+    struct event_graph graph;
+    enum status status = causal_graph_build(program, timing, &graph, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = steady_of_graph(&graph, STEADY_BY_CAUSES, out, diag);
+    event_graph_fini(&graph);
+    return status;
+}
+
+enum status steady_find_by(const struct program *program, const struct timing *timing,
+                           enum steady_way last, struct steady *out, struct diag *diag)
+{
+    enum status status = steady_find(program, timing, out, diag);
+    if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && last >= STEADY_BY_CAUSES &&
+        program->tasks)
+        status = find_by_causes(program, timing, out, diag);
+    if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && last >= STEADY_BY_RUN &&
+        program->tasks)
+        status = orbit_find(program, timing, out, diag);
+    return status;
+}
+
+void steady_fini(struct steady *steady)
+{
+    free(steady->parts);
+    *steady = (struct steady){0};
+}

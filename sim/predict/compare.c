@@ -1,0 +1,355 @@
+/* compare.c - see compare.h. */
+#include "compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/engine/observe.h"
+#include "rerun.h"
+
+/* ---- which runs ------------------------------------------------------------------------------ */
+
+struct entry {
+    int64_t id;
+    struct run_info info;
+    bool serial;
+};
+
+struct listing {
+    struct arena *arena;
+    struct entry *entries; /* finished measured runs, oldest first */
+    size_t count, cap;
+    bool no_memory;
+};
+
+static void list_run(const struct store_run *run, void *context)
+{
+    struct listing *listing = context;
+    void *entries = listing->entries;
+    if (run->info.kind != RUN_MEASURED || run->info.finished != RUN_FINISHED)
+        return;
+    if (!arena_grow(listing->arena, &entries, listing->count, &listing->cap,
+                    sizeof *listing->entries)) {
+        listing->no_memory = true;
+        return;
+    }
+    listing->entries = entries;
+    struct entry *entry = &listing->entries[listing->count++];
+    *entry = (struct entry){run->id, run->info, profile_is_serial(&run->info)};
+    entry->info.plan_name = arena_strdup(listing->arena, run->info.plan_name);
+    entry->info.plan_text = arena_strdup(listing->arena, run->info.plan_text);
+    entry->info.device = arena_strdup(listing->arena, run->info.device);
+    entry->info.note = NULL;
+    listing->no_memory |= !entry->info.plan_name || !entry->info.plan_text || !entry->info.device;
+}
+
+/* The newest serial run that can stand for this one; NULL: none. */
+static const struct entry *find_serial(const struct listing *listing, const struct entry *run)
+{
+    for (size_t i = listing->count; i-- > 0;) {
+        const struct entry *entry = &listing->entries[i];
+        if (entry->serial && strcmp(entry->info.plan_text, run->info.plan_text) == 0 &&
+            strcmp(entry->info.device, run->info.device) == 0 &&
+            entry->info.ranks == run->info.ranks)
+            return entry;
+    }
+    return NULL;
+}
+
+static bool is_wanted(const struct entry *entry, const struct compare_options *options)
+{
+    return !entry->serial && entry->info.driver != RUN_DRIVER_NONE &&
+           (options->run < 0 || entry->id == options->run) &&
+           (!options->plan || strcmp(options->plan, entry->info.plan_text) == 0);
+}
+
+/* ---- measured -------------------------------------------------------------------------------- */
+
+static int by_number(const void *a, const void *b)
+{
+    const struct trace_iteration *x = a, *y = b;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return (x->retire_ns > y->retire_ns) - (x->retire_ns < y->retire_ns);
+}
+
+/* Iterations as the simulator reckons them. */
+static enum status measure_iterations(const struct program *program, const struct trace *trace,
+                                      struct iteration_figures *out, struct diag *diag)
+{
+    struct iterations iterations;
+    int64_t *next = calloc((size_t)program->ranks, sizeof *next);
+    enum status status = STATUS_OK;
+    if (!next || !iterations_init(&iterations, program->ends, program->ranks, program->depth, 0)) {
+        free(next);
+        return diag_no_memory(diag);
+    }
+    qsort(trace->iterations, trace->iteration_count, sizeof *trace->iterations, by_number);
+    for (size_t i = 0; status == STATUS_OK && i < trace->iteration_count; i++) {
+        const struct trace_iteration *one = &trace->iterations[i];
+        bool known = one->rank >= 0 && one->rank < program->ranks &&
+                     one->number == next[one->rank] && one->number < program->ends[one->rank];
+        if (!known)
+            status = diag_error(diag, STATUS_INPUT,
+                                "run %" PRId64 ": found iteration %" PRId64
+                                " of rank %d, which is not the next of its plan",
+                                trace->run, one->number, one->rank);
+        else if (!iterations_retired(&iterations, one->rank, next[one->rank]++, one->retire_ns))
+            status = diag_no_memory(diag);
+    }
+    if (status == STATUS_OK)
+        iterations_figures(&iterations, out);
+    iterations_fini(&iterations);
+    free(next);
+    return status;
+}
+
+/* ---- accounts -------------------------------------------------------------------------------- */
+
+static struct compared_stream *find_stream(struct comparison *out, const char *name)
+{
+    for (size_t i = 0; i < out->stream_count; i++)
+        if (strcmp(out->streams[i].name, name) == 0)
+            return &out->streams[i];
+    return NULL;
+}
+
+static bool list_streams(const struct program *p, struct arena *arena, struct comparison *out)
+{
+    out->streams = ARENA_ARRAY(arena, (size_t)p->stream_count + 1, struct compared_stream);
+    for (int s = 0; out->streams && s < p->stream_count; s++) {
+        if (find_stream(out, p->streams[s].name))
+            continue;
+        const char *name = arena_strdup(arena, p->streams[s].name);
+        if (!name)
+            return false;
+        out->streams[out->stream_count++].name = name;
+    }
+    return out->streams;
+}
+
+/* One stream's part in the mean over those of its name. */
+static double weight(const struct program *p, int stream, int64_t total_ns)
+{
+    int same = 0;
+    for (int s = 0; s < p->stream_count; s++)
+        same += strcmp(p->streams[s].name, p->streams[stream].name) == 0;
+    return total_ns > 0 ? 1 / ((double)total_ns * same) : 0;
+}
+
+static void add_account(struct compared_account *account, double share, int64_t busy_ns,
+                        const int64_t stall_ns[STALL_COUNT])
+{
+    account->busy += share * (double)busy_ns;
+    for (int i = 0; i < STALL_COUNT; i++)
+        account->stall[i] += share * (double)stall_ns[i];
+}
+
+static enum status measure_accounts(const struct program *p, struct trace *trace,
+                                    struct comparison *out, struct diag *diag)
+{
+    struct observed observed;
+    if (!out->accounted)
+        return STATUS_OK;
+    enum status status = observe(p, trace, NULL, NULL, &observed, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (int s = 0; s < p->stream_count; s++)
+        add_account(&find_stream(out, p->streams[s].name)->measured,
+                    weight(p, s, observed.end_ns - observed.start_ns), observed.streams[s].busy_ns,
+                    observed.streams[s].stall_ns);
+    observed_fini(&observed);
+    return STATUS_OK;
+}
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
+static enum status measure(const struct program *program, struct trace *trace, struct arena *arena,
+                           struct comparison *out, struct diag *diag)
+{
+    struct iteration_figures iteration;
+    enum status status = measure_iterations(program, trace, &iteration, diag);
+    if (status != STATUS_OK)
+        return status;
+    out->measured_ns = iteration.mean;
+    out->depth = program->depth;
+    if (!list_streams(program, arena, out))
+        return diag_no_memory(diag);
+    return measure_accounts(program, trace, out, diag);
+}
+
+static enum status predict_run(const struct plan *plan, const struct compare_options *options,
+                               const struct program_options *program, struct comparison *out,
+                               struct diag *diag)
+{
+    const struct predict_options wanted = {.program = *program,
+                                           .seed = options->seed,
+                                           .replications = options->replications,
+                                           .threads = options->threads,
+                                           .exposed = EXPOSED_NEVER};
+    struct prediction prediction;
+    enum status status = predict(plan, &wanted, &prediction, diag);
+    if (status != STATUS_OK)
+        return status;
+    const struct program *p = prediction.program;
+    for (int s = 0; s < p->stream_count; s++)
+        add_account(&find_stream(out, p->streams[s].name)->predicted,
+                    weight(p, s, prediction.total_ns), prediction.streams[s].busy_ns,
+                    prediction.streams[s].stall_ns);
+    out->predicted_ns = prediction.iteration.mean;
+    out->error = (out->predicted_ns - out->measured_ns) / out->measured_ns;
+    prediction_fini(&prediction);
+    return STATUS_OK;
+}
+
+static enum status compare_rerun(struct store *store, const struct compare_options *options,
+                                 const struct rerun *rerun, struct trace *trace,
+                                 struct arena *arena, struct comparison *out, struct diag *diag)
+{
+    struct profile profile;
+    enum status status = measure(rerun->program, trace, arena, out, diag);
+    if (status == STATUS_OK)
+        status = profile_read(store, out->serial_run, &rerun->plan, rerun->options.ranks, &profile,
+                              diag);
+    if (status != STATUS_OK)
+        return status;
+    out->profiled = profile.iterations;
+    out->warm_up = profile.warm_up;
+    out->missing = profile.missing_count;
+    status = predict_run(&profile.plan, options, &rerun->options, out, diag);
+    profile_fini(&profile);
+    return status;
+}
+
+/* `scratch` is of this run, `arena` of the result. */
+static enum status compare_run(struct store *store, const struct compare_options *options,
+                               const struct entry *run, const struct entry *serial,
+                               struct arena *scratch, struct arena *arena, struct comparison *out,
+                               struct diag *diag)
+{
+    struct trace trace;
+    struct rerun rerun;
+    enum status status = store_load(store, run->id, STORE_ALL, STORE_ALL, scratch, &trace, diag);
+    if (status == STATUS_OK)
+        status = store_load_steps(store, &trace, diag);
+    if (status == STATUS_OK)
+        status = rerun_open(&rerun, &trace, diag);
+    if (status != STATUS_OK)
+        return status;
+    *out = (struct comparison){.run = run->id,
+                               .serial_run = serial->id,
+                               .plan = run->info.plan_name,
+                               .device = run->info.device,
+                               .driver = rerun.options.driver,
+                               .ranks = run->info.ranks,
+                               .iterations = rerun.options.iterations,
+                               .accounted = trace.step_count > 0};
+    status = compare_rerun(store, options, &rerun, &trace, arena, out, diag);
+    rerun_close(&rerun);
+    return status;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool sum_up(struct compared *compared)
+{
+    size_t count = 0;
+    double *errors = ARENA_ARRAY(&compared->arena, compared->run_count + 1, double);
+    if (!errors)
+        return false;
+    for (size_t i = 0; i < compared->run_count; i++)
+        if (!isnan(compared->runs[i].error))
+            errors[count++] = fabs(compared->runs[i].error);
+    compared->median_error = compared->worst_error = NAN;
+    if (count == 0)
+        return true;
+    qsort(errors, count, sizeof *errors, compare_doubles);
+    compared->median_error = (errors[(count - 1) / 2] + errors[count / 2]) / 2;
+    compared->worst_error = errors[count - 1];
+    return true;
+}
+
+static enum status compare_entry(struct store *store, const struct compare_options *options,
+                                 const struct listing *listing, const struct entry *run,
+                                 struct compared *out, struct diag *diag)
+{
+    const struct entry *serial = find_serial(listing, run);
+    struct arena scratch;
+    if (!serial) {
+        diag_note(diag,
+                  "run %" PRId64 ", %s: left out: no serial run of this plan on %s with as many "
+                  "ranks ('swrun --serial --db')",
+                  run->id, run->info.plan_name, run->info.device);
+        out->unmatched++;
+        return STATUS_OK;
+    }
+    arena_init(&scratch, 0);
+    enum status status = compare_run(store, options, run, serial, &scratch, &out->arena,
+                                     &out->runs[out->run_count], diag);
+    out->run_count += status == STATUS_OK;
+    arena_fini(&scratch);
+    return status;
+}
+
+static enum status check_found(const struct compared *compared,
+                               const struct compare_options *options, struct diag *diag)
+{
+    if (compared->run_count)
+        return STATUS_OK;
+    if (compared->unmatched)
+        return diag_error(diag, STATUS_INPUT,
+                          "nothing to compare with: found no serial run, from which to predict");
+    if (options->run >= 0)
+        return diag_error(diag, STATUS_INPUT,
+                          "run %" PRId64 " is no finished, measured run of a pipeline%s",
+                          options->run, options->plan ? " with this plan" : "");
+    return diag_error(diag, STATUS_INPUT, "found no finished, measured run of a pipeline%s",
+                      options->plan ? " with this plan" : "");
+}
+
+static enum status compare_all(struct store *store, const struct compare_options *options,
+                               struct compared *out, struct diag *diag)
+{
+    struct listing listing = {.arena = &out->arena};
+    enum status status = store_list_runs(store, list_run, &listing, diag);
+    if (status != STATUS_OK)
+        return status;
+    out->runs = ARENA_ARRAY(&out->arena, listing.count + 1, struct comparison);
+    if (listing.no_memory || !out->runs)
+        return diag_no_memory(diag);
+    for (size_t i = 0; status == STATUS_OK && i < listing.count; i++)
+        if (is_wanted(&listing.entries[i], options))
+            status = compare_entry(store, options, &listing, &listing.entries[i], out, diag);
+    if (status == STATUS_OK)
+        status = check_found(out, options, diag);
+    if (status == STATUS_OK && !sum_up(out))
+        status = diag_no_memory(diag);
+    return status;
+}
+
+enum status compare_store(struct store *store, const struct compare_options *options,
+                          struct compared *out, struct diag *diag)
+{
+    struct compared compared = {.run_count = 0};
+    arena_init(&compared.arena, 0);
+    enum status status = compare_all(store, options, &compared, diag);
+    if (status == STATUS_OK)
+        *out = compared;
+    else
+        compared_fini(&compared);
+    return status;
+}
+
+void compared_fini(struct compared *compared)
+{
+    arena_fini(&compared->arena);
+    *compared = (struct compared){0};
+}

@@ -1,0 +1,65 @@
+/*
+ * compare.h - predicted against measured: what a prediction from a serial run says of the pipelined
+ * runs beside it.
+ *
+ * Every finished pipelined run of a trace store is predicted with the profile (profile.h) of the newest
+ * serial run of the same plan, on the same device, with as many ranks: same driver, depth and number
+ * of iterations. Nothing of the pipelined run itself goes into its prediction. Iteration times of both
+ * are reckoned by one rule (iterations.h), stall accounts by one piece of code (cause.c, observe.h).
+ * What a device decides by itself (plan/relax.h) is left out of the predicted machine too.
+ *
+ * Errors are relative: (predicted - measured) / measured. Times are nanoseconds; a figure that does
+ * not exist is NAN.
+ */
+#ifndef SWSIM_COMPARE_H
+#define SWSIM_COMPARE_H
+
+#include "predict.h"
+#include "profile.h"
+
+struct compare_options {
+    int64_t run;      /* only this one; STORE_ALL: all */
+    const char *plan; /* only runs of the plan with this canonical text; NULL: of all */
+    uint64_t seed;
+    int replications, threads; /* of each prediction */
+};
+
+/* Shares of the whole run, the mean over the streams of one name. */
+struct compared_account {
+    double busy, stall[STALL_COUNT];
+};
+
+struct compared_stream {
+    const char *name;
+    struct compared_account measured, predicted;
+};
+
+struct comparison {
+    int64_t run, serial_run;
+    const char *plan, *device;
+    enum driver driver;
+    int depth, ranks;
+    int64_t iterations;
+    int64_t profiled, warm_up; /* iterations of the serial run that count, and that were left out */
+    size_t missing;            /* parts of tasks it did not measure */
+    double measured_ns, predicted_ns, error; /* mean iteration */
+    bool accounted; /* else the run has no steps, and the measured accounts are empty */
+    struct compared_stream *streams;
+    size_t stream_count;
+};
+
+struct compared {
+    struct arena arena; /* of everything below */
+    struct comparison *runs;
+    size_t run_count;
+    size_t unmatched; /* pipelined runs without a serial one; each has a note in the diag */
+    double median_error, worst_error; /* of the absolute errors */
+};
+
+/* STATUS_INPUT when there is no run to compare, when no run has a serial one, and when a run does not fit
+   its plan. *out is set on success only and ended with compared_fini. */
+enum status compare_store(struct store *store, const struct compare_options *options,
+                          struct compared *out, struct diag *diag);
+void compared_fini(struct compared *compared);
+
+#endif

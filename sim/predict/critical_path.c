@@ -1,0 +1,376 @@
+/* critical_path.c - see critical_path.h. */
+#include "critical_path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/maxplus/causes.h"
+
+enum { NONE = -1, FIRST_ROOM = 16 };
+
+/* An iteration that some rank has admitted and some rank has not retired. */
+struct open_iteration {
+    int64_t begin_step, begin_ns; /* step NONE: not admitted yet */
+    int retired;                  /* ranks */
+};
+
+struct path_watch {
+    const struct program *program;
+    const struct simulate_observer *inner;
+    struct simulate_observer observer;
+    struct diag *diag;
+    struct causes *causes;
+    int64_t wanted; /* an iteration, or PATH_SLOWEST */
+    struct open_iteration *open;
+    int64_t open_first; /* open[0] is this one */
+    size_t open_count, open_cap;
+    struct critical_path scratch, kept; /* the path in hand, from its end; the one asked for */
+    int part_cap;
+};
+
+/* ---- why a step was not earlier -------------------------------------------------------------- */
+
+static enum path_wait of_thread(const struct program *p, const struct cause_step *step)
+{
+    enum op_kind kind = step->op < 0 ? OP_RETIRE : p->ops[step->op].kind;
+    switch (step->wait.cause) {
+    case CAUSE_RETIRE: return p->driver == DRIVER_CLOCK ? PATH_PERIOD : PATH_BACKPRESSURE;
+    case CAUSE_RESOURCE: return kind == OP_LOCK ? PATH_RESOURCE : PATH_BACKPRESSURE;
+    case CAUSE_QUEUE: return kind == OP_PUT ? PATH_BACKPRESSURE : PATH_DEPENDENCE;
+    case CAUSE_ORDER: return PATH_TICKET;
+    case CAUSE_DEPENDENCE: return PATH_DEPENDENCE;
+    default: return PATH_THREAD_ORDER;
+    }
+}
+
+static enum path_wait of_stream(const struct cause_step *step)
+{
+    switch (step->wait.cause) {
+    case CAUSE_EMPTY: return PATH_LAUNCH;
+    case CAUSE_DEPENDENCE: return PATH_DEPENDENCE;
+    case CAUSE_COMM_ORDER: return PATH_COMM_ORDER;
+    case CAUSE_PEER: return PATH_PEER;
+    case CAUSE_RESOURCE: return PATH_RESOURCE;
+    default: return PATH_STREAM_ORDER;
+    }
+}
+
+/* A worker had nothing in its queue: what put an instance there? */
+static bool was_fired(const struct program *p, const struct cause_step *step,
+                      const struct cause_step *from)
+{
+    return step->wait.cause == CAUSE_EMPTY && p->agents[step->agent].kind == AGENT_THREAD &&
+           from->op >= 0 && p->ops[from->op].kind == OP_COMPLETE;
+}
+
+/* Let the part know what kept this step, unless it knows of something greater. */
+static void note_wait(const struct program *p, const struct cause_step *step,
+                      const struct cause_step *from, struct path_part *part)
+{
+    enum path_wait wait;
+    int task = step->wait.task;
+    int64_t iteration = step->wait.iteration;
+    switch (p->agents[step->agent].kind) {
+    case AGENT_THREAD: wait = of_thread(p, step); break;
+    case AGENT_STREAM: wait = of_stream(step); break;
+    default: wait = step->wait.cause == CAUSE_PEER ? PATH_PEER : PATH_BEGIN; break;
+    }
+    if (was_fired(p, step, from)) {
+        wait = PATH_DEPENDENCE;
+        task = p->ops[from->op].task;
+        iteration = from->iteration;
+    }
+    if (wait <= part->waited)
+        return;
+    part->waited = wait;
+    part->on_task = task;
+    part->on_iteration = iteration;
+}
+
+/* ---- a path, from its end -------------------------------------------------------------------- */
+
+static struct path_part *add_part(struct path_watch *watch, const struct cause_step *step)
+{
+    struct critical_path *path = &watch->scratch;
+    if (path->part_count == watch->part_cap) {
+        int cap = watch->part_cap ? 2 * watch->part_cap : FIRST_ROOM;
+        struct path_part *parts = realloc(path->parts, (size_t)cap * sizeof *parts);
+        if (!parts)
+            return NULL;
+        path->parts = parts;
+        watch->part_cap = cap;
+    }
+    int64_t start_ns = step->enabled_ns > path->start_ns ? step->enabled_ns : path->start_ns;
+    struct path_part *part = &path->parts[path->part_count++];
+    *part = (struct path_part){.agent = step->agent,
+                               .op = step->op,
+                               .iteration = step->iteration,
+                               .start_ns = start_ns,
+                               .dur_ns = step->time_ns - start_ns,
+                               .waited = PATH_BEGIN,
+                               .on_task = NONE};
+    return part;
+}
+
+/* From the last step back to the first one that is part of it. false: memory is exhausted. */
+static bool trace(struct path_watch *watch, int64_t first_step)
+{
+    struct critical_path *path = &watch->scratch;
+    struct path_part *part = NULL;
+    path->part_count = 0;
+    for (int64_t number = causes_count(watch->causes) - 1; number >= first_step;) {
+        const struct cause_step *step = causes_step(watch->causes, number);
+        if (step->time_ns <= path->start_ns)
+            break;
+        if (step->time_ns > step->enabled_ns && !(part = add_part(watch, step)))
+            return false;
+        number = step->from;
+        if (part && number >= first_step)
+            note_wait(watch->program, step, causes_step(watch->causes, number), part);
+    }
+    if (part && part->start_ns == path->start_ns)
+        part->waited = PATH_BEGIN;
+    return true;
+}
+
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+static struct path_share *share_of(const struct path_watch *watch, const struct path_part *part)
+{
+    const struct program *p = watch->program;
+    int task = part->op < 0 ? NONE : p->ops[part->op].task;
+    if (task < 0 || !watch->kept.shares)
+        return NULL;
+    bool host = p->agents[part->agent].kind == AGENT_THREAD;
+    return &watch->kept.shares[host ? p->tasks + task : task];
+}
+
+static void add_shares(struct path_watch *watch)
+{
+    const struct critical_path *path = &watch->scratch;
+    for (int i = 0; i < path->part_count; i++) {
+        struct path_share *share = share_of(watch, &path->parts[i]);
+        if (!share)
+            continue;
+        share->ns += path->parts[i].dur_ns;
+        share->iterations += share->iterations == 0 || share->last != path->iteration;
+        share->last = path->iteration;
+    }
+    watch->kept.total_ns += path->end_ns - path->start_ns;
+    watch->kept.iterations++;
+}
+
+/* ---- which path ------------------------------------------------------------------------------ */
+
+static bool is_wanted(const struct path_watch *watch)
+{
+    const struct critical_path *path = &watch->scratch, *kept = &watch->kept;
+    if (watch->wanted != PATH_SLOWEST)
+        return path->iteration == watch->wanted;
+    return !kept->parts || path->end_ns - path->start_ns > kept->end_ns - kept->start_ns;
+}
+
+/* In the order of time. */
+static bool keep(struct path_watch *watch)
+{
+    const struct critical_path *path = &watch->scratch;
+    struct critical_path *kept = &watch->kept;
+    struct path_part *parts = calloc((size_t)path->part_count + 1, sizeof *parts);
+    if (!parts)
+        return false;
+    for (int i = 0; i < path->part_count; i++)
+        parts[i] = path->parts[path->part_count - 1 - i];
+    free(kept->parts);
+    kept->parts = parts;
+    kept->part_count = path->part_count;
+    kept->iteration = path->iteration;
+    kept->start_ns = path->start_ns;
+    kept->end_ns = path->end_ns;
+    return true;
+}
+
+/* Something that began with a step is over, with the last one. */
+static bool end_path(struct path_watch *watch, int64_t iteration, int64_t first_step,
+                     int64_t start_ns, int64_t end_ns)
+{
+    watch->scratch.iteration = iteration;
+    watch->scratch.start_ns = start_ns;
+    watch->scratch.end_ns = end_ns;
+    if (!trace(watch, first_step))
+        return false;
+    add_shares(watch);
+    return !is_wanted(watch) || keep(watch);
+}
+
+/* ---- iterations ------------------------------------------------------------------------------ */
+
+static struct open_iteration *open_at(struct path_watch *watch, int64_t iteration)
+{
+    size_t index = (size_t)(iteration - watch->open_first);
+    while (index >= watch->open_cap) {
+        size_t cap = watch->open_cap ? 2 * watch->open_cap : FIRST_ROOM;
+        struct open_iteration *open = realloc(watch->open, cap * sizeof *open);
+        if (!open)
+            return NULL;
+        watch->open = open;
+        watch->open_cap = cap;
+    }
+    while (watch->open_count <= index)
+        watch->open[watch->open_count++] = (struct open_iteration){NONE, 0, 0};
+    return &watch->open[index];
+}
+
+static bool admitted(struct path_watch *watch, int64_t iteration, int64_t now_ns)
+{
+    struct open_iteration *open = open_at(watch, iteration);
+    if (!open)
+        return false;
+    if (open->begin_step == NONE)
+        *open = (struct open_iteration){causes_count(watch->causes) - 1, now_ns, 0};
+    return true;
+}
+
+static int ranks_with(const struct program *p, int64_t iteration)
+{
+    int count = 0;
+    for (int rank = 0; rank < p->ranks; rank++)
+        count += iteration < p->ends[rank];
+    return count;
+}
+
+/* Iterations are over in their order on every rank, so the first is over first. */
+static bool retired(struct path_watch *watch, int64_t iteration, int64_t now_ns)
+{
+    struct open_iteration *open = open_at(watch, iteration);
+    if (!open)
+        return false;
+    if (++open->retired < ranks_with(watch->program, iteration))
+        return true;
+    if (!end_path(watch, iteration, open->begin_step, open->begin_ns, now_ns))
+        return false;
+    watch->open_first++;
+    watch->open_count--;
+    memmove(watch->open, watch->open + 1, watch->open_count * sizeof *watch->open);
+    if (watch->open_count > 0 && watch->open[0].begin_step != NONE)
+        causes_forget(watch->causes, watch->open[0].begin_step);
+    return true;
+}
+
+static bool take(struct path_watch *watch, int64_t time_ns, struct transition transition)
+{
+    const struct program *p = watch->program;
+    const struct agent *who = &p->agents[transition.agent];
+    bool driver = who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER;
+    const struct state *state = causes_state(watch->causes);
+    int64_t first = driver ? machine_admitted(p, state, who->rank) : 0;
+    int64_t oldest = driver ? machine_oldest(p, state, who->rank) : 0;
+    bool good = causes_take(watch->causes, time_ns, transition);
+    for (int64_t i = first; good && driver && i < machine_admitted(p, state, who->rank); i++)
+        good = admitted(watch, i, time_ns);
+    if (good && driver && machine_oldest(p, state, who->rank) > oldest)
+        good = retired(watch, oldest, time_ns);
+    return good;
+}
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+static bool watch_step(void *context, int64_t time_ns, struct transition transition,
+                       const struct effect *effect)
+{
+    struct path_watch *watch = context;
+    if (!take(watch, time_ns, transition)) {
+        diag_no_memory(watch->diag);
+        return false;
+    }
+    return !watch->inner || !watch->inner->step ||
+           watch->inner->step(watch->inner->context, time_ns, transition, effect);
+}
+
+static bool watch_span(void *context, const struct simulate_span *span)
+{
+    const struct simulate_observer *inner = ((struct path_watch *)context)->inner;
+    return inner->span(inner->context, span);
+}
+
+static bool watch_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
+                            int64_t retired_ns)
+{
+    const struct simulate_observer *inner = ((struct path_watch *)context)->inner;
+    return inner->iteration(inner->context, rank, number, admitted_ns, retired_ns);
+}
+
+static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
+{
+    const struct simulate_observer *inner = ((struct path_watch *)context)->inner;
+    return inner->progress(inner->context, iterations, time_ns);
+}
+
+static bool allocate(struct path_watch *watch)
+{
+    size_t tasks = (size_t)watch->program->tasks;
+    watch->causes = causes_open(watch->program, true);
+    if (tasks)
+        watch->kept.shares = calloc(2 * tasks, sizeof *watch->kept.shares);
+    return watch->causes && (!tasks || watch->kept.shares);
+}
+
+struct path_watch *path_watch_open(const struct program *program, int64_t iteration,
+                                   const struct simulate_observer *inner, struct diag *diag)
+{
+    struct path_watch *watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        diag_no_memory(diag);
+        return NULL;
+    }
+    watch->program = program;
+    watch->inner = inner;
+    watch->diag = diag;
+    watch->wanted = iteration == PATH_MIDDLE && program->tasks ? program->ends[0] / 2 : iteration;
+    watch->observer =
+        (struct simulate_observer){.context = watch,
+                                   .span = inner && inner->span ? watch_span : NULL,
+                                   .iteration = inner && inner->iteration ? watch_iteration : NULL,
+                                   .progress = inner && inner->progress ? watch_progress : NULL,
+                                   .step = watch_step};
+    if (allocate(watch))
+        return watch;
+    diag_no_memory(diag);
+    path_watch_close(watch);
+    return NULL;
+}
+
+const struct simulate_observer *path_watch_observer(const struct path_watch *watch)
+{
+    return &watch->observer;
+}
+
+enum status path_watch_take(struct path_watch *watch, struct critical_path *out)
+{
+    int64_t count = causes_count(watch->causes);
+    if (watch->program->tasks == 0 && count > 0) {
+        watch->wanted = NONE;
+        if (!end_path(watch, NONE, 0, 0, causes_step(watch->causes, count - 1)->time_ns))
+            return diag_no_memory(watch->diag);
+    }
+    *out = watch->kept;
+    watch->kept = (struct critical_path){0};
+    return STATUS_OK;
+}
+
+void path_watch_close(struct path_watch *watch)
+{
+    if (!watch)
+        return;
+    causes_close(watch->causes);
+    free(watch->open);
+    free(watch->scratch.parts);
+    critical_path_fini(&watch->kept);
+    free(watch);
+}
+
+void critical_path_fini(struct critical_path *path)
+{
+    free(path->parts);
+    free(path->shares);
+    *path = (struct critical_path){0};
+}

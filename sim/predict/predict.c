@@ -1,0 +1,655 @@
+/*
+ * predict.c - see predict.h.
+ *
+ * Replications are numbered; threads take the next piece of them until there is none. What they found is
+ * added up in the order of the numbers, so sums of doubles come out the same.
+ */
+#include "predict.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double seconds_now(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- replications ---------------------------------------------------------------------------- */
+
+struct job {
+    enum status status;
+    struct diag diag;
+    struct simulation_result result;
+};
+
+/* Pieces of `lanes` replications each; the last has what is left. Of these this process does every
+   size'th. */
+struct batch {
+    const struct prediction *prediction;
+    const struct simulator *simulator;
+    const struct simulate_observer *observer;
+    struct in_flight *in_flight; /* of the first replication; NULL: not wanted */
+    struct job *jobs;
+    int count, lanes; /* in all; in one go */
+    int pieces, rank, size;
+    atomic_int next;    /* of this process's pieces */
+    atomic_bool failed; /* no further replication need start */
+};
+
+/* The first replication of a piece; that of the one behind the last is `count`. */
+static int piece_first(const struct batch *batch, int piece)
+{
+    int first = piece * batch->lanes;
+    return first < batch->count ? first : batch->count;
+}
+
+/* Replications `first` .. first + count - 1; the first one's diag is for all. */
+static void do_jobs(struct batch *batch, int first, int count,
+                    const struct simulate_observer *observer, struct in_flight *in_flight)
+{
+    struct simulation_result results[RANDOM_LANES];
+    struct job *jobs = &batch->jobs[first];
+    const struct simulate_options options = {.seed = batch->prediction->seed,
+                                             .replication = (uint32_t)first,
+                                             .observer = observer,
+                                             .in_flight = in_flight};
+    jobs->status = simulator_run(batch->simulator, &options, count, results, &jobs->diag);
+    for (int i = 0; jobs->status == STATUS_OK && i < count; i++)
+        jobs[i].result = results[i];
+    if (jobs->status != STATUS_OK)
+        atomic_store(&batch->failed, true);
+}
+
+static void do_piece(struct batch *batch, int piece)
+{
+    int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
+    do_jobs(batch, first, count, piece == 0 ? batch->observer : NULL,
+            piece == 0 ? batch->in_flight : NULL);
+}
+
+static void *work(void *argument)
+{
+    struct batch *batch = argument;
+    int piece;
+    while (!atomic_load(&batch->failed) &&
+           (piece = batch->rank + batch->size * atomic_fetch_add(&batch->next, 1)) < batch->pieces)
+        do_piece(batch, piece);
+    return NULL;
+}
+
+/* The first piece is done here, where its observer may be told. A thread that cannot be created is no
+   failure: the others do its part. */
+static void do_batch(struct batch *batch, int threads)
+{
+    pthread_t workers[PREDICT_MAX_THREADS];
+    int started = 0, watched = batch->rank == 0;
+    int mine = (batch->pieces - batch->rank + batch->size - 1) / batch->size;
+    atomic_store(&batch->next, watched);
+    while (started + 1 < threads && started + 1 < mine &&
+           pthread_create(&workers[started], NULL, work, batch) == 0)
+        started++;
+    if (watched)
+        do_piece(batch, 0);
+    work(batch);
+    for (int i = 0; i < started; i++)
+        pthread_join(workers[i], NULL);
+}
+
+/* ---- summing up ------------------------------------------------------------------------------ */
+
+static bool add_account(struct stream_account *to, const struct stream_account *from)
+{
+    to->busy_ns += from->busy_ns;
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        to->slowed_ns[i] += from->slowed_ns[i];
+    for (int i = 0; i < from->blame_count; i++)
+        if (!stream_account_blame(to, &from->blames[i].stall, from->blames[i].ns))
+            return false;
+    return true;
+}
+
+/* The first replication's are taken over. */
+static void add_slowdowns(struct prediction *sum, struct simulation_result *result)
+{
+    if (!sum->slowdowns) {
+        sum->slowdowns = result->slowdowns;
+        result->slowdowns = NULL;
+        return;
+    }
+    for (int i = 0; i < sharing_subject_count(sum->program); i++) {
+        const struct slowdown *from = &result->slowdowns[i];
+        sum->slowdowns[i].runs += from->runs;
+        sum->slowdowns[i].work_ns += from->work_ns;
+        for (int r = 0; r < RESOURCE_COUNT; r++)
+            sum->slowdowns[i].slowed_ns[r] += from->slowed_ns[r];
+    }
+}
+
+static bool add_result(struct prediction *sum, struct simulation_result *result, int number)
+{
+    double share = 1.0 / sum->replications;
+    sum->makespan_ns += share * (double)result->makespan_ns;
+    sum->fill_ns += result->fill_ns < 0 ? NAN : share * (double)result->fill_ns;
+    sum->drain_ns += result->drain_ns < 0 ? NAN : share * (double)result->drain_ns;
+    sum->total_ns += result->makespan_ns;
+    sum->in_flight_mean += (double)result->in_flight_ns;
+    sum->tasks += result->tasks;
+    sum->steps += result->steps;
+    sum->violated |= result->violated;
+    if (result->in_flight_max > sum->in_flight_max)
+        sum->in_flight_max = result->in_flight_max;
+    if (result->in_flight_bytes_max > sum->in_flight_bytes_max)
+        sum->in_flight_bytes_max = result->in_flight_bytes_max;
+    add_slowdowns(sum, result);
+    for (int s = 0; s < result->stream_count; s++)
+        if (!add_account(&sum->streams[s], &result->streams[s]))
+            return false;
+    if (result->blocked_count && sum->blocked_replication < 0) {
+        sum->blocked = result->blocked;
+        sum->blocked_count = result->blocked_count;
+        sum->blocked_replication = number;
+        result->blocked = NULL;
+        result->blocked_count = 0;
+    }
+    return true;
+}
+
+/* The mean and the interval of one figure over the replications. */
+static double over_jobs(const struct job *jobs, int count, double *scratch, size_t offset,
+                        struct interval *in)
+{
+    double mean = 0;
+    for (int i = 0; i < count; i++) {
+        memcpy(&scratch[i], (const char *)&jobs[i].result.iteration + offset, sizeof *scratch);
+        mean += scratch[i] / count;
+    }
+    *in = statistics_mean(scratch, count);
+    return mean;
+}
+
+/* With several replications all figures are means over them, and intervals are those of the means. */
+static bool sum_iterations(struct prediction *sum, const struct job *jobs)
+{
+    int count = sum->replications;
+    struct iteration_figures *figures = &sum->iteration;
+    *figures = jobs[0].result.iteration;
+    if (sum->program->tasks == 0)
+        *figures = (struct iteration_figures){
+            .mean = NAN, .p50 = NAN, .p95 = NAN, .p99 = NAN, .mean_in = {NAN, NAN}};
+    if (sum->program->tasks == 0 || count == 1)
+        return true;
+    double *scratch = malloc((size_t)count * sizeof *scratch);
+    sum->means_ns = malloc((size_t)count * sizeof *sum->means_ns);
+    if (!scratch || !sum->means_ns) {
+        free(scratch);
+        return false;
+    }
+#define OVER_JOBS(field)                                                                           \
+    figures->field = over_jobs(jobs, count, scratch, offsetof(struct iteration_figures, field),    \
+                               &figures->field##_in)
+    OVER_JOBS(p50);
+    OVER_JOBS(p95);
+    OVER_JOBS(p99);
+    OVER_JOBS(mean);
+#undef OVER_JOBS
+    memcpy(sum->means_ns, scratch, (size_t)count * sizeof *scratch);
+    free(scratch);
+    figures->count = 0;
+    for (int i = 0; i < count; i++)
+        figures->count += jobs[i].result.iteration.count;
+    if (figures->doubt != DOUBT_FEW && figures->doubt != DOUBT_WARM_UP)
+        figures->doubt = count < STATISTICS_BATCHES ? DOUBT_REPLICATIONS : DOUBT_NONE;
+    return true;
+}
+
+double prediction_difference(const struct prediction *a, const struct prediction *b,
+                             struct interval *in)
+{
+    double mean = NAN;
+    *in = (struct interval){NAN, NAN};
+    if (a->means_ns && b->means_ns && a->replications == b->replications)
+        *in = statistics_difference(a->means_ns, b->means_ns, a->replications, &mean);
+    else if (!a->means_ns && !b->means_ns && a->iteration.part_count == b->iteration.part_count)
+        *in = statistics_difference(a->iteration.parts, b->iteration.parts, a->iteration.part_count,
+                                    &mean);
+    return mean;
+}
+
+int prediction_compute_stream(const struct prediction *prediction, int rank)
+{
+    static const char *const names[] = {"compute", "default"};
+    const struct program *p = prediction->program;
+    int busiest = -1;
+    for (int s = 0; s < p->stream_count; s++)
+        if (p->streams[s].rank == rank &&
+            (busiest < 0 || prediction->streams[s].busy_ns > prediction->streams[busiest].busy_ns))
+            busiest = s;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (int s = 0; s < p->stream_count; s++)
+            if (p->streams[s].rank == rank && strcmp(p->streams[s].name, names[n]) == 0 &&
+                prediction->streams[s].busy_ns > 0)
+                return s;
+    return busiest;
+}
+
+static double find_bubble(const struct prediction *prediction)
+{
+    double busy = 0, total = 0;
+    for (int rank = 0; rank < prediction->program->ranks; rank++) {
+        int stream = prediction_compute_stream(prediction, rank);
+        if (stream < 0)
+            continue;
+        busy += (double)prediction->streams[stream].busy_ns;
+        total += (double)prediction->total_ns;
+    }
+    return total > 0 ? 1 - busy / total : NAN;
+}
+
+static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag *diag)
+{
+    size_t streams = (size_t)sum->program->stream_count;
+    sum->blocked_replication = -1;
+    sum->streams = calloc(streams + 1, sizeof *sum->streams);
+    if (!sum->streams)
+        return diag_no_memory(diag);
+    for (int i = 0; i < sum->replications; i++)
+        if (!add_result(sum, &jobs[i].result, i))
+            return diag_no_memory(diag);
+    for (size_t s = 0; s < streams; s++)
+        stream_account_finish(&sum->streams[s]);
+    if (!sum_iterations(sum, jobs))
+        return diag_no_memory(diag);
+    sum->in_flight_mean = sum->program->tasks && sum->total_ns
+                              ? sum->in_flight_mean / sum->program->ranks / (double)sum->total_ns
+                              : NAN;
+    sum->throughput_per_s = sum->iteration.mean > 0 ? 1e9 / sum->iteration.mean : NAN;
+    sum->bubble = find_bubble(sum);
+    return STATUS_OK;
+}
+
+/* What the replications had to say goes to the caller's diag, the first failure only. */
+static enum status first_failure(struct job *jobs, int count, struct diag *diag)
+{
+    for (int i = 0; i < count; i++) {
+        if (jobs[i].status == STATUS_OK)
+            continue;
+        for (size_t k = 0; k < jobs[i].diag.count; k++)
+            diag_error(diag, jobs[i].status, "%s", jobs[i].diag.messages[k].text);
+        if (jobs[i].diag.out_of_memory)
+            diag_no_memory(diag);
+        return jobs[i].status;
+    }
+    return STATUS_OK;
+}
+
+/* ---- several processes ----------------------------------------------------------------------- */
+
+/* On rank 0: the other ranks' replications go where they would be, had they been done here. */
+static enum status gather(struct batch *batch, const struct spread *spread, double *cpu_seconds,
+                          struct diag *diag)
+{
+    struct simulation_result **results = calloc((size_t)batch->count, sizeof *results);
+    if (!results) {
+        spread_drop(spread);
+        return diag_no_memory(diag);
+    }
+    for (int i = 0; i < batch->count; i++)
+        results[i] = &batch->jobs[i].result;
+    enum status status =
+        spread_gather(spread, batch->prediction->program, results, batch->count, cpu_seconds, diag);
+    free(results);
+    return status;
+}
+
+/* On another rank: what was found here goes to rank 0. */
+static enum status deliver(const struct batch *batch, const struct spread *spread,
+                           struct diag *diag)
+{
+    struct simulation_result results[RANDOM_LANES];
+    enum status status = STATUS_OK;
+    for (int piece = batch->rank; !status && piece < batch->pieces; piece += batch->size) {
+        int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
+        for (int i = 0; i < count; i++)
+            results[i] = batch->jobs[first + i].result;
+        status = spread_send(spread, batch->prediction->program, first, results, count, diag);
+    }
+    return status;
+}
+
+/* ---- all replications ------------------------------------------------------------------------ */
+
+static enum status open_batch(struct batch *batch, struct prediction *prediction,
+                              const struct simulator *simulator,
+                              const struct predict_options *options, struct diag *diag)
+{
+    int count = prediction->replications, lanes = simulator_lanes(simulator);
+    *batch = (struct batch){.prediction = prediction,
+                            .simulator = simulator,
+                            .observer = options->observer,
+                            .in_flight = prediction->in_flight,
+                            .jobs = calloc((size_t)count, sizeof *batch->jobs),
+                            .count = count,
+                            .lanes = lanes,
+                            .pieces = (count + lanes - 1) / lanes,
+                            .rank = options->spread ? options->spread->rank : 0,
+                            .size = options->spread ? options->spread->size : 1};
+    if (!batch->jobs)
+        return diag_no_memory(diag);
+    for (int i = 0; i < count; i++)
+        diag_init(&batch->jobs[i].diag);
+    return STATUS_OK;
+}
+
+static void close_batch(struct batch *batch)
+{
+    for (int i = 0; batch->jobs && i < batch->count; i++) {
+        diag_fini(&batch->jobs[i].diag);
+        simulation_fini(&batch->jobs[i].result);
+    }
+    free(batch->jobs);
+}
+
+/* On rank 0 `heard` becomes true once the others have been heard to the end. */
+static enum status do_replications(struct batch *batch, struct prediction *prediction,
+                                   const struct predict_options *options, bool *heard,
+                                   struct diag *diag)
+{
+    const struct spread *spread = options->spread;
+    do_batch(batch, options->threads);
+    enum status status = first_failure(batch->jobs, batch->count, diag);
+    if (status)
+        return status;
+    if (spread && spread->rank > 0)
+        return deliver(batch, spread, diag);
+    if (spread) {
+        status = gather(batch, spread, &prediction->cpu_seconds, diag);
+        *heard = true;
+    }
+    return status ? status : sum_up(prediction, batch->jobs, diag);
+}
+
+static enum status replicate_here(struct prediction *prediction,
+                                  const struct predict_options *options, bool *heard,
+                                  struct diag *diag)
+{
+    struct simulator *simulator;
+    struct batch batch;
+    enum status status =
+        simulator_open(prediction->program, &prediction->timing, options->engine, &simulator, diag);
+    if (status != STATUS_OK)
+        return status;
+    prediction->engine = simulator_engine(simulator, prediction->replications);
+    status = open_batch(&batch, prediction, simulator, options, diag);
+    if (status == STATUS_OK)
+        status = do_replications(&batch, prediction, options, heard, diag);
+    close_batch(&batch);
+    simulator_close(simulator);
+    return status;
+}
+
+/* Together with the other ranks, if there are any: who has begun also says how it ended. */
+static enum status replicate(struct prediction *prediction, const struct predict_options *options,
+                             struct diag *diag)
+{
+    const struct spread *spread = options->spread;
+    bool heard = false;
+    if (!spread)
+        return replicate_here(prediction, options, &heard, diag);
+    double cpu = seconds_now(CLOCK_PROCESS_CPUTIME_ID);
+    enum status status = spread->begin(spread->context, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = replicate_here(prediction, options, &heard, diag);
+    if (spread->rank == 0 && !heard)
+        spread_drop(spread);
+    if (spread->rank == 0)
+        return status;
+    enum status told =
+        spread_end(spread, status, seconds_now(CLOCK_PROCESS_CPUTIME_ID) - cpu, diag, diag);
+    return status ? status : told;
+}
+
+/* With somebody who looks for the critical path of the first replication, which is rank 0's, if that is
+   wanted. */
+static enum status replicate_watched(struct prediction *prediction,
+                                     const struct predict_options *options, struct diag *diag)
+{
+    if (!options->critical_path || (options->spread && options->spread->rank > 0))
+        return replicate(prediction, options, diag);
+    struct predict_options watched = *options;
+    struct path_watch *watch =
+        path_watch_open(prediction->program, *options->critical_path, options->observer, diag);
+    if (!watch)
+        return STATUS_SYSTEM;
+    watched.observer = path_watch_observer(watch);
+    enum status status = replicate(prediction, &watched, diag);
+    if (status == STATUS_OK) {
+        prediction->critical_path = calloc(1, sizeof *prediction->critical_path);
+        status = prediction->critical_path ? path_watch_take(watch, prediction->critical_path)
+                                           : diag_no_memory(diag);
+    }
+    path_watch_close(watch);
+    return status;
+}
+
+/* ---- exposed time ---------------------------------------------------------------------------- */
+
+enum { EXPOSED_ITERATIONS = 50, EXPOSED_DEPTHS = 4, EXPOSED_JITTER_ITERATIONS = 1000 };
+
+/* Mean iteration time of a short run. */
+static enum status short_run(const struct program *program, const struct timing *timing,
+                             uint64_t seed, double *out_ns, struct diag *diag)
+{
+    struct simulator *simulator;
+    struct simulation_result result;
+    const struct simulate_options options = {.seed = seed};
+    enum status status = simulator_open(program, timing, ENGINE_AUTO, &simulator, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = simulator_run(simulator, &options, 1, &result, diag);
+    simulator_close(simulator);
+    if (status != STATUS_OK)
+        return status;
+    *out_ns = result.blocked_count ? NAN : result.iteration.mean;
+    simulation_fini(&result);
+    return STATUS_OK;
+}
+
+/* The same luck with and without the task, so that only the task makes the difference. */
+static enum status expose(const struct program *program, const struct timing *timing, uint64_t seed,
+                          double *mean_ns, double *exposed_ns, struct diag *diag)
+{
+    double with_ns = NAN;
+    enum status status = short_run(program, timing, seed, &with_ns, diag);
+    *mean_ns = with_ns;
+    for (int task = 0; status == STATUS_OK && task < program->tasks; task++) {
+        struct timing without;
+        double without_ns = NAN;
+        status = timing_without(&without, timing, task, diag);
+        if (status != STATUS_OK)
+            return status;
+        status = short_run(program, &without, seed, &without_ns, diag);
+        timing_fini(&without);
+        exposed_ns[task] = with_ns - without_ns;
+    }
+    return status;
+}
+
+static bool wants_exposed(const struct prediction *prediction,
+                          const struct predict_options *options)
+{
+    const struct program *p = prediction->program;
+    if (isnan(prediction->iteration.mean) || options->exposed == EXPOSED_NEVER)
+        return false;
+    return options->exposed == EXPOSED_ALWAYS ||
+           (p->tasks <= PREDICT_EXPOSED_TASKS && p->ranks <= PREDICT_EXPOSED_RANKS);
+}
+
+/* A short run of the plan under some driver. */
+struct rehearsal {
+    struct program *program;
+    struct timing timing;
+};
+
+static enum status rehearsal_open(struct rehearsal *out, const struct plan *plan,
+                                  const struct predict_options *options,
+                                  const struct program_options *how, struct diag *diag)
+{
+    struct rehearsal made;
+    enum status status = program_build(plan, how, &made.program, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = timing_init(&made.timing, made.program, options->jitter, options->jitter_count, diag);
+    if (status == STATUS_OK) {
+        status = timing_change(&made.timing, options->times, options->time_count, diag);
+        if (status == STATUS_OK) {
+            *out = made;
+            return STATUS_OK;
+        }
+        timing_fini(&made.timing);
+    }
+    program_close(made.program);
+    return status;
+}
+
+static void rehearsal_close(struct rehearsal *rehearsal)
+{
+    timing_fini(&rehearsal->timing);
+    program_close(rehearsal->program);
+}
+
+/* What each task costs as the plan is run, or with one iteration at a time. */
+static enum status find_exposed_in(struct prediction *prediction, const struct plan *plan,
+                                   const struct predict_options *options,
+                                   const struct program_options *how, double **out, double *mean_ns,
+                                   struct diag *diag)
+{
+    struct rehearsal rehearsal;
+    enum status status = rehearsal_open(&rehearsal, plan, options, how, diag);
+    if (status != STATUS_OK)
+        return status;
+    *out = calloc((size_t)rehearsal.program->tasks, sizeof **out);
+    if (!*out)
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK)
+        status =
+            expose(rehearsal.program, &rehearsal.timing, prediction->seed, mean_ns, *out, diag);
+    rehearsal_close(&rehearsal);
+    return status;
+}
+
+static enum status find_exposed(struct prediction *prediction, const struct plan *plan,
+                                const struct predict_options *options, struct diag *diag)
+{
+    struct program_options how = options->program;
+    double mean_ns;
+    int64_t wanted = EXPOSED_ITERATIONS + EXPOSED_DEPTHS * prediction->program->depth;
+    if (prediction->timing.varies && wanted < EXPOSED_JITTER_ITERATIONS)
+        wanted = EXPOSED_JITTER_ITERATIONS;
+    if (how.iterations > wanted)
+        how.iterations = wanted;
+    prediction->exposed_iterations = how.iterations;
+    enum status status =
+        find_exposed_in(prediction, plan, options, &how, &prediction->exposed_ns, &mean_ns, diag);
+    if (status != STATUS_OK)
+        return status;
+    how.driver = DRIVER_DATAFLOW;
+    how.max_depth = 1;
+    return find_exposed_in(prediction, plan, options, &how, &prediction->serial_exposed_ns,
+                           &prediction->serial_ns, diag);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void find_penalty(struct prediction *prediction)
+{
+    const struct steady *steady = &prediction->steady;
+    prediction->jitter_penalty = NAN;
+    if (steady->kind != STEADY_EXACT || !prediction->timing.varies || steady->num_ns == 0)
+        return;
+    double exact_ns = (double)steady->num_ns / (double)steady->den;
+    prediction->jitter_penalty = prediction->iteration.mean / exact_ns - 1;
+}
+
+static enum status predict_into(struct prediction *prediction, const struct plan *plan,
+                                const struct predict_options *options, struct diag *diag)
+{
+    enum status status = program_build(plan, &options->program, &prediction->program, diag);
+    if (status == STATUS_OK)
+        status = timing_init(&prediction->timing, prediction->program, options->jitter,
+                             options->jitter_count, diag);
+    if (status == STATUS_OK)
+        status = timing_change(&prediction->timing, options->times, options->time_count, diag);
+    if (status == STATUS_OK && options->begin)
+        status = options->begin(options->observer->context, prediction->program, diag);
+    if (status == STATUS_OK && options->in_flight) {
+        prediction->in_flight = calloc(1, sizeof *prediction->in_flight);
+        if (!prediction->in_flight)
+            status = diag_no_memory(diag);
+    }
+    if (status == STATUS_OK)
+        status = replicate_watched(prediction, options, diag);
+    if (options->spread && options->spread->rank > 0)
+        return status;
+    if (status == STATUS_OK)
+        status = steady_find_by(prediction->program, &prediction->timing, STEADY_BY_RUN,
+                                &prediction->steady, diag);
+    if (status == STATUS_OK && options->exposed != EXPOSED_NEVER)
+        status = slack_find(prediction->program, &prediction->timing, &prediction->steady,
+                            &prediction->slack_ns, diag);
+    if (status == STATUS_OK)
+        find_penalty(prediction);
+    if (status == STATUS_OK && wants_exposed(prediction, options))
+        status = find_exposed(prediction, plan, options, diag);
+    return status;
+}
+
+enum status predict(const struct plan *plan, const struct predict_options *options,
+                    struct prediction *out, struct diag *diag)
+{
+    assert(options->replications >= 1 && options->replications <= PREDICT_MAX_REPLICATIONS);
+    assert(options->threads >= 1 && options->threads <= PREDICT_MAX_THREADS);
+    double start = seconds_now(CLOCK_MONOTONIC), cpu = seconds_now(CLOCK_PROCESS_CPUTIME_ID);
+    struct prediction prediction = {
+        .seed = options->seed, .replications = options->replications, .serial_ns = NAN};
+    enum status status = predict_into(&prediction, plan, options, diag);
+    if (status != STATUS_OK) {
+        prediction_fini(&prediction);
+        return status;
+    }
+    prediction.seconds = seconds_now(CLOCK_MONOTONIC) - start;
+    prediction.cpu_seconds += seconds_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    *out = prediction;
+    return STATUS_OK;
+}
+
+void prediction_fini(struct prediction *prediction)
+{
+    for (int s = 0; prediction->streams && s < prediction->program->stream_count; s++)
+        stream_account_free(&prediction->streams[s]);
+    free(prediction->streams);
+    free(prediction->slowdowns);
+    for (size_t i = 0; i < prediction->blocked_count; i++)
+        free(prediction->blocked[i].waits_for);
+    free(prediction->blocked);
+    free(prediction->exposed_ns);
+    free(prediction->in_flight);
+    if (prediction->critical_path)
+        critical_path_fini(prediction->critical_path);
+    free(prediction->critical_path);
+    free(prediction->slack_ns);
+    free(prediction->serial_exposed_ns);
+    free(prediction->means_ns);
+    steady_fini(&prediction->steady);
+    timing_fini(&prediction->timing);
+    program_close(prediction->program);
+    *prediction = (struct prediction){0};
+}

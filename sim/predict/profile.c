@@ -1,0 +1,597 @@
+/*
+ * profile.c - see profile.h.
+ *
+ * Spans become samples, one for each (kind, task, iteration, rank); after a sort neighbours that have
+ * all four in common are one sample, and members of a collective stand side by side. A second sort,
+ * by (kind, task, rank, duration), makes each part a run of samples.
+ */
+#include "profile.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/ops.h"
+
+struct sample {
+    enum profile_kind kind;
+    int task, rank;
+    int64_t iteration;
+    int64_t start_ns, end_ns; /* from the first to the last of its spans */
+    int64_t ns;               /* it took */
+};
+
+struct samples {
+    struct sample *items;
+    size_t count;
+};
+
+const char *profile_words(enum profile_kind kind)
+{
+    static const char *const words[] = {
+#define X(name, text) text,
+        PROFILE_PART_LIST(X)
+#undef X
+    };
+    return words[kind];
+}
+
+bool profile_is_serial(const struct run_info *info)
+{
+    return info->kind == RUN_MEASURED && info->note && strcmp(info->note, RUN_NOTE_SERIAL) == 0;
+}
+
+/* ---- which run ------------------------------------------------------------------------------- */
+
+struct wanted {
+    const char *plan;
+    int64_t run; /* -1: none found yet */
+    bool pipelined;
+};
+
+static void look_at_run(const struct store_run *run, void *context)
+{
+    struct wanted *wanted = context;
+    const struct run_info *info = &run->info;
+    if (strcmp(info->plan_name, wanted->plan) != 0 || info->kind != RUN_MEASURED)
+        return;
+    if (profile_is_serial(info) && info->finished == RUN_FINISHED)
+        wanted->run = run->id;
+    wanted->pipelined |= !profile_is_serial(info);
+}
+
+static enum status find_run(struct store *store, const struct plan *plan, int64_t *out_run,
+                            struct diag *diag)
+{
+    struct wanted wanted = {.plan = plan->name, .run = -1};
+    enum status status = store_list_runs(store, look_at_run, &wanted, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (wanted.run < 0) {
+        diag_error(
+            diag, STATUS_INPUT, "the trace store has no finished serial run of %s%s", plan->name,
+            wanted.pipelined ? ", only runs in which tasks overlap and wait for each other" : "");
+        diag_note(diag, "'swrun --serial --db FILE PLAN' adds one");
+        return STATUS_INPUT;
+    }
+    *out_run = wanted.run;
+    return STATUS_OK;
+}
+
+static enum status check_run(const struct trace *trace, struct diag *diag)
+{
+    const struct run_info *info = &trace->info;
+    const char *what = info->kind != RUN_MEASURED       ? "is not measured"
+                       : !profile_is_serial(info)       ? "is not serial: its tasks overlap"
+                       : info->finished != RUN_FINISHED ? "did not come to its end"
+                       : info->ranks < 1                ? "has no rank"
+                                                        : NULL;
+    if (!what)
+        return STATUS_OK;
+    return diag_error(diag, STATUS_INPUT,
+                      "run %" PRId64 " of %s %s; expected a finished run of 'swrun --serial'",
+                      trace->run, info->plan_name, what);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* The trace's copy of a task's name. */
+struct name {
+    const char *text;
+    int task;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)((const struct name *)a)->text,
+              y = (uintptr_t)((const struct name *)b)->text;
+    return (x > y) - (x < y);
+}
+
+/* Equal names of a trace are equal pointers, by which a task is found. */
+static struct name *index_names(struct trace *trace, const struct plan *plan, struct arena *arena)
+{
+    size_t count = plan->pipeline.task_count;
+    struct name *names = ARENA_ARRAY(arena, count + 1, struct name);
+    for (size_t i = 0; names && i < count; i++) {
+        names[i] = (struct name){trace_intern(trace, plan->pipeline.tasks[i].name), (int)i};
+        if (!names[i].text)
+            return NULL;
+    }
+    if (names)
+        qsort(names, count, sizeof *names, compare_names);
+    return names;
+}
+
+static int find_name(const struct name *names, size_t count, const char *text)
+{
+    const struct name key = {.text = text};
+    const struct name *name = text ? bsearch(&key, names, count, sizeof key, compare_names) : NULL;
+    return name ? name->task : -1;
+}
+
+static bool make_sample(const struct trace *trace, const struct trace_span *span,
+                        const struct name *names, size_t name_count, struct sample *out)
+{
+    int task = find_name(names, name_count, span->task);
+    if (span->kind == SPAN_WAIT || task < 0 || span->iteration < 0)
+        return false;
+    *out = (struct sample){
+        .kind = span->kind == SPAN_HOST ? PROFILE_HOST : PROFILE_DEVICE,
+        .task = task,
+        .rank = trace->agents[span->agent].rank,
+        .iteration = span->iteration,
+        .start_ns = span->start_ns,
+        .end_ns = span->end_ns,
+        .ns = span->end_ns - span->start_ns,
+    };
+    return out->rank >= 0 && out->rank < trace->info.ranks;
+}
+
+/* ---- CPU parts from steps -------------------------------------------------------------------- */
+
+/* The one thread of a rank that does its tasks, and what it has in hand. */
+struct worker {
+    size_t span, spans_end; /* its spans from here on are not looked at yet */
+    int threads;
+    bool busy;
+    int64_t start_ns;
+};
+
+/* The spans of an agent stand together, in the order of their starts. */
+static void find_workers(const struct trace *trace, struct worker *workers)
+{
+    for (size_t i = 0; i < trace->span_count; i++) {
+        const struct trace_agent *agent = &trace->agents[trace->spans[i].agent];
+        bool first = i == 0 || trace->spans[i - 1].agent != trace->spans[i].agent;
+        if (agent->kind != TRACE_THREAD || agent->rank < 0 || agent->rank >= trace->info.ranks)
+            continue;
+        struct worker *worker = &workers[agent->rank];
+        worker->threads += first;
+        worker->span = first ? i : worker->span;
+        worker->spans_end = i + 1;
+    }
+}
+
+/* How much of the time from worker->start_ns to `end_ns` it waited. */
+static int64_t waited_ns(const struct trace *trace, struct worker *worker, int64_t end_ns)
+{
+    int64_t sum_ns = 0;
+    for (; worker->span < worker->spans_end; worker->span++) {
+        const struct trace_span *span = &trace->spans[worker->span];
+        if (span->start_ns >= end_ns)
+            break;
+        if (span->kind == SPAN_WAIT && span->start_ns >= worker->start_ns)
+            sum_ns += (span->end_ns < end_ns ? span->end_ns : end_ns) - span->start_ns;
+    }
+    return sum_ns;
+}
+
+/* An instance is in hand from `take` to `complete`. False: not one thread a rank does it all. */
+static bool sample_steps(const struct trace *trace, const struct name *names, size_t name_count,
+                         struct worker *workers, struct samples *samples)
+{
+    find_workers(trace, workers);
+    for (int rank = 0; rank < trace->info.ranks; rank++)
+        if (workers[rank].threads != 1)
+            return false;
+    for (size_t i = 0; i < trace->step_count; i++) {
+        const struct trace_step *step = &trace->steps[i];
+        int task = find_name(names, name_count, step->task);
+        if (step->rank < 0 || step->rank >= trace->info.ranks || task < 0 || step->iteration < 0)
+            continue;
+        struct worker *worker = &workers[step->rank];
+        if (strcmp(step->op, "take") == 0) {
+            worker->busy = true;
+            worker->start_ns = step->time_ns;
+        } else if (worker->busy && strcmp(step->op, op_key(OP_COMPLETE)) == 0) {
+            int64_t ns = step->time_ns - worker->start_ns - waited_ns(trace, worker, step->time_ns);
+            worker->busy = false;
+            samples->items[samples->count++] = (struct sample){
+                .kind = PROFILE_HOST,
+                .task = task,
+                .rank = step->rank,
+                .iteration = step->iteration,
+                .start_ns = worker->start_ns,
+                .end_ns = step->time_ns,
+                .ns = ns > 0 ? ns : 0,
+            };
+        }
+    }
+    return true;
+}
+
+#define COMPARE(a, b)                                                                              \
+    if ((a) != (b))                                                                                \
+    return (a) < (b) ? -1 : 1
+
+static int by_instance(const void *a, const void *b)
+{
+    const struct sample *x = a, *y = b;
+    COMPARE(x->kind, y->kind);
+    COMPARE(x->task, y->task);
+    COMPARE(x->iteration, y->iteration);
+    COMPARE(x->rank, y->rank);
+    COMPARE(x->start_ns, y->start_ns);
+    return 0;
+}
+
+static int by_duration(const void *a, const void *b)
+{
+    const struct sample *x = a, *y = b;
+    COMPARE(x->kind, y->kind);
+    COMPARE(x->task, y->task);
+    COMPARE(x->rank, y->rank);
+    COMPARE(x->ns, y->ns);
+    return 0;
+}
+
+static bool same_instance(const struct sample *a, const struct sample *b)
+{
+    return a->kind == b->kind && a->task == b->task && a->iteration == b->iteration &&
+           a->rank == b->rank;
+}
+
+/* Sort by instance; spans of one instance become one sample. */
+static void merge_instances(struct samples *samples)
+{
+    size_t kept = 0;
+    qsort(samples->items, samples->count, sizeof *samples->items, by_instance);
+    for (size_t i = 0; i < samples->count; i++) {
+        const struct sample *sample = &samples->items[i];
+        struct sample *last = kept ? &samples->items[kept - 1] : NULL;
+        if (!last || !same_instance(last, sample)) {
+            samples->items[kept++] = *sample;
+            continue;
+        }
+        last->ns += sample->ns;
+        last->end_ns = sample->end_ns > last->end_ns ? sample->end_ns : last->end_ns;
+    }
+    samples->count = kept;
+}
+
+static int comm_of(const struct plan *plan, const struct sample *sample)
+{
+    const struct work *work = &plan_task(plan, sample->rank, sample->task)->work;
+    return work->kind == WORK_COLLECTIVE ? work->comm : -1;
+}
+
+/* From the start of the last member of `of` among samples[0 .. count) to the mean of their ends. */
+static int64_t collective_ns(const struct plan *plan, const struct sample *samples, size_t count,
+                             const struct sample *of)
+{
+    int64_t start_ns = of->start_ns;
+    double end_ns = 0;
+    int members = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (comm_of(plan, &samples[i]) != comm_of(plan, of))
+            continue;
+        start_ns = samples[i].start_ns > start_ns ? samples[i].start_ns : start_ns;
+        end_ns += (double)samples[i].end_ns;
+        members++;
+    }
+    int64_t ns = llround(end_ns / members) - start_ns;
+    return ns > 0 ? ns : 0;
+}
+
+/* A member that came early waited for the others; that is no part of what the collective takes. */
+static void trim_collectives(const struct plan *plan, struct samples *samples)
+{
+    struct sample *items = samples->items;
+    for (size_t first = 0, last; first < samples->count; first = last) {
+        for (last = first + 1; last < samples->count && items[last].kind == items[first].kind &&
+                               items[last].task == items[first].task &&
+                               items[last].iteration == items[first].iteration;
+             last++)
+            ;
+        for (size_t i = first; i < last && items[i].kind == PROFILE_DEVICE; i++)
+            if (comm_of(plan, &items[i]) >= 0)
+                items[i].ns = collective_ns(plan, &items[first], last - first, &items[i]);
+    }
+}
+
+/* Leave out what warms up; STATUS_INPUT when nothing is left. */
+static enum status leave_out_warm_up(struct profile *profile, struct samples *samples,
+                                     struct diag *diag)
+{
+    int64_t iterations = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < samples->count; i++)
+        if (samples->items[i].iteration >= iterations)
+            iterations = samples->items[i].iteration + 1;
+    if (samples->count == 0)
+        return diag_error(diag, STATUS_INPUT, "run %" PRId64 " measured none of the tasks of %s",
+                          profile->run, profile->plan.name);
+    profile->warm_up = 1 + iterations / 10;
+    profile->iterations = iterations - profile->warm_up;
+    if (profile->iterations < 1)
+        return diag_error(diag, STATUS_INPUT,
+                          "run %" PRId64 " of %s is too short: found %" PRId64
+                          " iterations, expected at least 2, the first of which warms up",
+                          profile->run, profile->plan.name, iterations);
+    for (size_t i = 0; i < samples->count; i++)
+        if (samples->items[i].iteration >= profile->warm_up)
+            samples->items[kept++] = samples->items[i];
+    samples->count = kept;
+    return STATUS_OK;
+}
+
+/* CPU parts come from the steps where there are any; else, and device parts, from the spans. */
+static enum status collect(const struct trace *trace, const struct name *names, size_t name_count,
+                           struct samples *samples, struct diag *diag)
+{
+    struct worker *workers = calloc((size_t)trace->info.ranks, sizeof *workers);
+    samples->items = malloc((trace->span_count + trace->step_count + 1) * sizeof *samples->items);
+    if (!workers || !samples->items) {
+        free(workers);
+        return diag_no_memory(diag);
+    }
+    bool stepped =
+        trace->step_count > 0 && sample_steps(trace, names, name_count, workers, samples);
+    free(workers);
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (!stepped || trace->spans[i].kind != SPAN_HOST)
+            samples->count += make_sample(trace, &trace->spans[i], names, name_count,
+                                          &samples->items[samples->count]);
+    return STATUS_OK;
+}
+
+static enum status take_samples(struct profile *profile, struct trace *trace,
+                                struct samples *samples, struct diag *diag)
+{
+    const struct plan *plan = &profile->plan;
+    struct name *names = index_names(trace, plan, trace->arena);
+    if (!names)
+        return diag_no_memory(diag);
+    enum status status = collect(trace, names, plan->pipeline.task_count, samples, diag);
+    if (status == STATUS_OK)
+        status = leave_out_warm_up(profile, samples, diag);
+    if (status == STATUS_OK) {
+        merge_instances(samples);
+        trim_collectives(plan, samples);
+        qsort(samples->items, samples->count, sizeof *samples->items, by_duration);
+    }
+    return status;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static bool add_part(struct profile *profile, const struct sample *samples, size_t count)
+{
+    struct profile_part *part = &profile->parts[profile->part_count];
+    int64_t *ns = ARENA_ARRAY(&profile->arena, count, int64_t);
+    double sum_ns = 0;
+    for (size_t i = 0; ns && i < count; i++) {
+        ns[i] = samples[i].ns;
+        sum_ns += (double)ns[i];
+    }
+    *part = (struct profile_part){.kind = samples->kind,
+                                  .task = samples->task,
+                                  .rank = samples->rank,
+                                  .mean_ns = sum_ns / (double)count,
+                                  .ns = ns,
+                                  .count = count};
+    profile->part_count++;
+    return ns;
+}
+
+static bool make_parts(struct profile *profile, const struct samples *samples)
+{
+    size_t most = PROFILE_KINDS * profile->plan.pipeline.task_count * (size_t)profile->ranks;
+    const struct sample *items = samples->items;
+    profile->parts = ARENA_ARRAY(&profile->arena, most + 1, struct profile_part);
+    if (!profile->parts)
+        return false;
+    for (size_t first = 0, last; first < samples->count; first = last) {
+        for (last = first + 1;
+             last < samples->count && items[last].kind == items[first].kind &&
+             items[last].task == items[first].task && items[last].rank == items[first].rank;
+             last++)
+            ;
+        if (!add_part(profile, &items[first], last - first))
+            return false;
+    }
+    return true;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct profile_part *x = a, *y = b;
+    COMPARE(x->kind, y->kind);
+    COMPARE(x->task, y->task);
+    COMPARE(x->rank, y->rank);
+    return 0;
+}
+
+static const struct profile_part *find_part(const struct profile *profile, enum profile_kind kind,
+                                            int task, int rank)
+{
+    const struct profile_part key = {.kind = kind, .task = task, .rank = rank % profile->ranks};
+    return bsearch(&key, profile->parts, profile->part_count, sizeof key, compare_parts);
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+/* The measured factors of the mean, each equally likely; of very many those at even distances. */
+static bool make_dist(struct arena *arena, const struct profile_part *part, int64_t mean_ns,
+                      struct dist *out)
+{
+    size_t count = part->count < DIST_MAX_FACTORS ? part->count : DIST_MAX_FACTORS;
+    *out = (struct dist){.kind = DIST_CONSTANT};
+    if (mean_ns == 0)
+        return true;
+    double *factors = ARENA_ARRAY(arena, count, double);
+    if (!factors)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (size_t)(((double)i + 0.5) * (double)part->count / (double)count);
+        factors[i] = (double)part->ns[at] / (double)mean_ns;
+    }
+    *out = (struct dist){.kind = DIST_EMPIRICAL, .factors = factors, .factor_count = count};
+    return true;
+}
+
+/* Does the plan give the task such a part, as seen from this rank? */
+static bool has_part(const struct task *task, enum profile_kind kind)
+{
+    bool host = task->work.kind == WORK_HOST;
+    return kind == PROFILE_DEVICE ? !host : host || task->host_time_ns > 0;
+}
+
+static void note_missing(struct profile *profile, enum profile_kind kind, int task, int rank)
+{
+    profile->missing[profile->missing_count++] =
+        (struct profile_part){.kind = kind, .task = task, .rank = rank};
+}
+
+static int lowest_member(const struct plan *plan, int comm)
+{
+    return plan->comms[comm].members ? plan->comms[comm].members[0] : 0;
+}
+
+static bool set_part(struct profile *profile, enum profile_kind kind, int task, int rank,
+                     struct task *out)
+{
+    const struct profile_part *part = find_part(profile, kind, task, rank);
+    bool host = kind == PROFILE_HOST;
+    int64_t *time_ns = host ? &out->host_time_ns : &out->time_ns;
+    struct dist *jitter = host ? &out->host_jitter : &out->jitter;
+    if (!part) {
+        if (has_part(out, kind))
+            note_missing(profile, kind, task, rank);
+        return true;
+    }
+    *time_ns = llround(part->mean_ns);
+    if (out->work.kind == WORK_HOST ? host : !host)
+        out->work.time_ns = 0; /* it is in the measured time */
+    if (!host && out->work.kind == WORK_COLLECTIVE &&
+        rank != lowest_member(&profile->plan, out->work.comm))
+        *time_ns = 0;
+    return make_dist(&profile->arena, part, *time_ns, jitter);
+}
+
+/* All tasks as one rank has them, with the measured times. */
+static bool fill_override(struct profile *profile, const struct plan *plan, int rank,
+                          struct rank_override *out)
+{
+    size_t count = plan->pipeline.task_count;
+    const struct order_spec *order = plan_order(plan, rank);
+    *out = (struct rank_override){.rank = rank,
+                                  .tasks = ARENA_ARRAY(&profile->arena, count, struct task),
+                                  .has_order = order != &plan->pipeline.order,
+                                  .order = *order};
+    for (size_t i = 0; out->tasks && i < count; i++) {
+        out->tasks[i] = *plan_task(plan, rank, (int)i);
+        for (int kind = 0; kind < PROFILE_KINDS; kind++)
+            if (!set_part(profile, (enum profile_kind)kind, (int)i, rank, &out->tasks[i]))
+                return false;
+    }
+    return out->tasks;
+}
+
+static bool make_plan(struct profile *profile, const struct plan *plan, int ranks)
+{
+    size_t count = (size_t)(ranks > plan->ranks ? ranks : plan->ranks);
+    size_t most = PROFILE_KINDS * plan->pipeline.task_count * count;
+    struct rank_override *overrides = ARENA_ARRAY(&profile->arena, count, struct rank_override);
+    profile->missing = ARENA_ARRAY(&profile->arena, most + 1, struct profile_part);
+    if (!overrides || !profile->missing)
+        return false;
+    for (size_t rank = 0; rank < count; rank++)
+        if (!fill_override(profile, plan, (int)rank, &overrides[rank]))
+            return false;
+    profile->plan.pipeline.overrides = overrides;
+    profile->plan.pipeline.override_count = count;
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static enum status read_trace(struct profile *profile, struct trace *trace, int ranks,
+                              struct diag *diag)
+{
+    struct samples samples = {0};
+    const struct plan plan = profile->plan;
+    enum status status = check_run(trace, diag);
+    if (status == STATUS_OK) {
+        profile->run = trace->run;
+        profile->ranks = trace->info.ranks;
+        profile->device = arena_strdup(&profile->arena, trace->info.device);
+        status = take_samples(profile, trace, &samples, diag);
+    }
+    if (status == STATUS_OK &&
+        (!profile->device || !make_parts(profile, &samples) || !make_plan(profile, &plan, ranks)))
+        status = diag_no_memory(diag);
+    free(samples.items);
+    return status;
+}
+
+enum status profile_read(struct store *store, int64_t run, const struct plan *plan, int ranks,
+                         struct profile *out, struct diag *diag)
+{
+    struct profile profile = {.plan = *plan};
+    struct arena arena; /* of the trace */
+    struct trace trace;
+    if (plan->form != FORM_PIPELINE)
+        return diag_error(
+            diag, STATUS_USAGE,
+            "%s: found a profile, but only plans of the pipeline form have serial runs",
+            plan->file);
+    enum status status = run < 0 ? find_run(store, plan, &run, diag) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    arena_init(&profile.arena, 0);
+    arena_init(&arena, 0);
+    status = store_load(store, run, STORE_ALL, STORE_ALL, &arena, &trace, diag);
+    if (status == STATUS_OK)
+        status = store_load_steps(store, &trace, diag);
+    if (status == STATUS_OK)
+        status = read_trace(&profile, &trace, ranks, diag);
+    arena_fini(&arena);
+    if (status == STATUS_OK)
+        *out = profile;
+    else
+        profile_fini(&profile);
+    return status;
+}
+
+void profile_fini(struct profile *profile)
+{
+    arena_fini(&profile->arena);
+    *profile = (struct profile){0};
+}
+
+void profile_note(const struct profile *profile, const char *path, struct diag *diag)
+{
+    diag_note(diag,
+              "times from run %" PRId64 " of %s, serial, on %s: %" PRId64
+              " iterations, after %" PRId64 " that warmed up",
+              profile->run, path, profile->device, profile->iterations, profile->warm_up);
+    for (size_t i = 0; i < profile->missing_count; i++) {
+        const struct profile_part *missing = &profile->missing[i];
+        diag_note(diag, "not measured: the %s of %s on rank %d, so the plan's time is taken",
+                  profile_words(missing->kind), profile->plan.pipeline.tasks[missing->task].name,
+                  missing->rank);
+    }
+}

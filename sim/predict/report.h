@@ -1,0 +1,44 @@
+/*
+ * report.h - a prediction for people and, as JSON, for programs.
+ *
+ * The keys of the JSON are a contract (swsim --help predict, README). Streams of one name are given
+ * as the mean over the ranks that have it; with several ranks `ranks` adds each by itself.
+ */
+#ifndef SWSIM_REPORT_H
+#define SWSIM_REPORT_H
+
+#include <stdio.h>
+
+#include "plan/json.h"
+#include "predict.h"
+
+/* Text; `quiet` leaves out all but the main figures. */
+enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
+                         struct diag *diag);
+
+/* One more line: how it compares with another that saw the same luck. */
+void report_difference(const struct prediction *prediction, const struct prediction *base,
+                       FILE *out);
+
+/* Which of several predictions this is. */
+struct report_row {
+    const char *swept; /* the key that was swept, with its value; NULL: none */
+    int64_t value;
+    const char *what_if;           /* what was changed, as the user said it; NULL: nothing */
+    const struct prediction *base; /* what it was before; NULL: nothing to compare with */
+};
+
+/* One JSON object. Fails only when memory is exhausted, then having written nothing. */
+enum status report_write(const struct prediction *prediction, const struct report_row *row,
+                         struct json *json, struct diag *diag);
+
+/* A table with a line for each value of the key that was swept. */
+void report_sweep_head(const char *key, FILE *out);
+void report_sweep_line(const struct prediction *prediction, int64_t value, FILE *out);
+
+/* A table with a line for each change. A row without a base is the plan as it is. */
+void report_what_if_head(FILE *out);
+void report_what_if_line(const struct prediction *prediction, const struct report_row *row,
+                         FILE *out);
+
+#endif

@@ -1,0 +1,89 @@
+/* rerun.c - see rerun.h. */
+#include "rerun.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "plan/parse.h"
+#include "plan/relax.h"
+#include "sim/engine/simulate.h"
+
+static const struct trace_stat *find_stat(const struct trace *trace, const char *key)
+{
+    for (size_t i = 0; i < trace->stat_count; i++)
+        if (strcmp(trace->stats[i].key, key) == 0)
+            return &trace->stats[i];
+    return NULL;
+}
+
+/* How the run was made. */
+static enum status find_options(const struct trace *trace, struct program_options *out,
+                                struct diag *diag)
+{
+    const struct trace_stat *depth = find_stat(trace, RUN_STAT_DEPTH);
+    bool dataflow = trace->info.driver == RUN_DRIVER_DATAFLOW;
+    if (depth && !(depth->value >= 1 && depth->value <= PLAN_MAX_DEPTH))
+        return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": found depth %g, expected 1 to %d",
+                          trace->run, depth->value, PLAN_MAX_DEPTH);
+    if (trace->info.ranks < 1 || trace->info.ranks > PLAN_MAX_RANKS)
+        return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": found %d ranks, expected 1 to %d",
+                          trace->run, trace->info.ranks, PLAN_MAX_RANKS);
+    if (trace->info.iterations_wanted < 1 ||
+        trace->info.iterations_wanted > SIMULATE_MAX_ITERATIONS)
+        return diag_error(diag, STATUS_INPUT,
+                          "run %" PRId64 ": found %" PRId64 " iterations, expected 1 to %d",
+                          trace->run, trace->info.iterations_wanted, SIMULATE_MAX_ITERATIONS);
+    *out = (struct program_options){
+        .driver = dataflow ? DRIVER_DATAFLOW : DRIVER_CLOCK,
+        .iterations = trace->info.iterations_wanted,
+        .ranks = trace->info.ranks,
+        .max_depth = depth && dataflow ? (int)depth->value : 0,
+    };
+    return STATUS_OK;
+}
+
+static enum status read_plan(struct rerun *rerun, const struct trace *trace, struct diag *diag)
+{
+    const char *text = trace->info.plan_text;
+    const char *name = arena_printf(&rerun->arena, "plan of run %" PRId64, trace->run);
+    if (!name)
+        return diag_no_memory(diag);
+    return plan_parse(name, text, strlen(text), &rerun->kept, diag);
+}
+
+/* The plan has been read. */
+static enum status build(struct rerun *rerun, const struct trace *trace, struct diag *diag)
+{
+    bool cuda = strncmp(trace->info.device, "cuda", strlen("cuda")) == 0;
+    rerun->plan = rerun->kept;
+    if (rerun->plan.form != FORM_PIPELINE || trace->info.driver == RUN_DRIVER_NONE)
+        return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": %s is not of the pipeline form",
+                          trace->run, trace->info.plan_name);
+    if (!plan_relax(&rerun->plan, &rerun->arena, cuda, NULL))
+        return diag_no_memory(diag);
+    return program_build(&rerun->plan, &rerun->options, &rerun->program, diag);
+}
+
+enum status rerun_open(struct rerun *rerun, const struct trace *trace, struct diag *diag)
+{
+    arena_init(&rerun->arena, 0);
+    enum status status = find_options(trace, &rerun->options, diag);
+    if (status == STATUS_OK)
+        status = read_plan(rerun, trace, diag);
+    if (status != STATUS_OK) {
+        arena_fini(&rerun->arena);
+        return status;
+    }
+    rerun->program = NULL;
+    status = build(rerun, trace, diag);
+    if (status != STATUS_OK)
+        rerun_close(rerun);
+    return status;
+}
+
+void rerun_close(struct rerun *rerun)
+{
+    program_close(rerun->program);
+    plan_fini(&rerun->kept);
+    arena_fini(&rerun->arena);
+}

@@ -1,0 +1,54 @@
+/*
+ * spread.h - the replications of a prediction, spread over processes, maybe on other machines.
+ *
+ *     rank 0: begin --- its pieces --- gather --- sum up, explain, print
+ *     rank 1: begin --- its pieces ---'  ^
+ *     rank 2: begin --- its pieces ------'
+ *
+ * A piece is some replications that are simulated in one go; piece n is rank n mod size's. What a
+ * replication found goes to rank 0 as bytes, all of it, so rank 0 sums up the same numbers in the same
+ * order as a single process would. The processes run the same program on the same kind of machine:
+ * integers and doubles travel as they are in memory.
+ *
+ * How bytes travel is not known here: see struct spread.
+ *
+ * Errors: STATUS_SYSTEM: memory, or what came is no result; whatever a transport says.
+ */
+#ifndef SWSIM_SPREAD_H
+#define SWSIM_SPREAD_H
+
+#include "sim/engine/simulate.h"
+
+/* A transport, and this process's place. Everything is called from one thread. */
+struct spread {
+    int rank, size; /* size >= 2 */
+    void *context;
+    /* A prediction begins: rank 0 says so, the others wait for that. On another rank a failure without
+       a message means that rank 0 has ended, and with which status. */
+    enum status (*begin)(void *context, struct diag *diag);
+    /* To rank 0; in order. */
+    enum status (*send)(void *context, const void *data, size_t bytes, struct diag *diag);
+    /* On rank 0: the next of what `from` sent; the caller frees it. A failure is the end of `from`. */
+    enum status (*receive)(void *context, int from, void **data, size_t *bytes, struct diag *diag);
+};
+
+/* Tell rank 0 what replications first .. first + count - 1 of the program have found. */
+enum status spread_send(const struct spread *spread, const struct program *program, int first,
+                        const struct simulation_result *results, int count, struct diag *diag);
+
+/* The last word of a rank: it has sent all its pieces, after so much processor time; or it has failed,
+   and why. */
+enum status spread_end(const struct spread *spread, enum status status, double cpu_seconds,
+                       const struct diag *why, struct diag *diag);
+
+/* On rank 0: put all that the others send in its place among `results`, which has room for `count` and
+   is zeroed there; rank 0's own are there already. What is no result, comes twice or not at all, or
+   speaks of tasks and streams that the program does not have, is refused. *cpu_seconds grows by theirs. When one has failed: its status and words. The others
+   are heard to their end in any case. */
+enum status spread_gather(const struct spread *spread, const struct program *program,
+                          struct simulation_result *const *results, int count, double *cpu_seconds,
+                          struct diag *diag);
+/* The same where nothing can be done with it any more. */
+void spread_drop(const struct spread *spread);
+
+#endif

@@ -1,0 +1,64 @@
+/* stalls.c - see stalls.h. */
+#include "stalls.h"
+
+#include "sim/engine/observe.h"
+#include "profile.h"
+#include "rerun.h"
+
+enum { TEXT = 320 };
+
+struct stalls {
+    struct trace *trace;
+    const struct program *program;
+    struct diag *diag;
+};
+
+bool stalls_known(const struct run_info *info)
+{
+    return info->kind == RUN_MEASURED && info->finished == RUN_FINISHED &&
+           info->driver != RUN_DRIVER_NONE && !profile_is_serial(info) && info->plan_text &&
+           *info->plan_text;
+}
+
+/* An observe_watcher. */
+static bool add_stall(void *context, int stream, int64_t start_ns, int64_t end_ns,
+                      const struct stall *stall)
+{
+    struct stalls *stalls = context;
+    const struct stream_desc *desc = &stalls->program->streams[stream];
+    char cause[TEXT];
+    const struct trace_span span = {
+        .agent = trace_find_agent(stalls->trace, desc->rank, TRACE_STREAM, desc->name),
+        .kind = SPAN_WAIT,
+        .iteration = -1,
+        .start_ns = start_ns,
+        .end_ns = end_ns,
+        .cause = stall_describe(stalls->program, desc->rank, stall, cause, sizeof cause),
+    };
+    if (span.agent < 0 || trace_add_span(stalls->trace, &span) >= 0)
+        return true;
+    diag_no_memory(stalls->diag);
+    return false;
+}
+
+enum status stalls_add(struct trace *trace, struct diag *diag)
+{
+    struct rerun rerun;
+    struct observed observed;
+    if (trace->step_count == 0)
+        return STATUS_OK;
+    enum status status = rerun_open(&rerun, trace, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct stalls stalls = {trace, rerun.program, diag};
+    if (!trace_drop_waits(trace, TRACE_STREAM))
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK)
+        status = observe(rerun.program, trace, add_stall, &stalls, &observed, diag);
+    if (status == STATUS_OK) {
+        observed_fini(&observed);
+        status = trace_sort(trace) ? STATUS_OK : diag_no_memory(diag);
+    }
+    rerun_close(&rerun);
+    return status;
+}
