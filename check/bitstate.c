@@ -37,7 +37,7 @@ struct supertrace {
     struct tree tree;
     struct explorer explorer;
     struct batch batch;
-    struct pile stack;
+    struct chunked stack;
     uint64_t *bits, bit_count, bits_set;
     double left_out; /* states taken for seen, estimated */
     double last_progress;
@@ -74,7 +74,7 @@ static double false_alarm(const struct supertrace *search)
 
 static struct entry *entry_at(const struct supertrace *search, size_t i)
 {
-    return pile_at(&search->stack, i, sizeof(struct entry));
+    return chunked_at(&search->stack, i, sizeof(struct entry));
 }
 
 static void refuse(struct supertrace *search, enum status status)
@@ -94,7 +94,7 @@ static void push(struct supertrace *search, const struct successor *found)
     search->left_out += chance / (1 - chance);
     search->result->states++;
     struct entry entry = {found->root, (uint32_t)found->by.agent, (uint16_t)found->by.choice, 0};
-    refuse(search, pile_push(&search->stack, &entry));
+    refuse(search, chunked_push(&search->stack, &entry));
 }
 
 /* ---- violations ------------------------------------------------------------------------------ */
@@ -186,7 +186,7 @@ static void depth_first(struct supertrace *search)
          steps++) {
         struct entry *top = entry_at(search, search->stack.count - 1);
         if (top->open) {
-            pile_pop(&search->stack);
+            chunked_pop(&search->stack);
             continue;
         }
         top->open = 1;
@@ -207,7 +207,7 @@ static enum status open_tables(struct supertrace *search)
     size_t bytes = search->options->bitstate_bytes / 8 * 8;
     struct tree_order order = {0};
     search->bit_count = 8 * (uint64_t)bytes;
-    pile_open(&search->stack, sizeof(struct entry), search->budget);
+    chunked_open(&search->stack, sizeof(struct entry), search->budget);
     batch_open(&search->batch, search->budget);
     enum status status = budget_alloc(search->budget, bytes, &search->bits);
     if (status == STATUS_OK)
@@ -225,7 +225,7 @@ static void close_tables(struct supertrace *search)
     explorer_close(&search->explorer);
     tree_close(&search->tree);
     batch_close(&search->batch);
-    pile_close(&search->stack);
+    chunked_close(&search->stack);
     budget_free(search->budget, search->bits, search->bit_count / 8);
 }
 

@@ -10,37 +10,37 @@ static const uint32_t NO_NODE = UINT32_MAX;
 void edges_open(struct edges *edges, struct budget *budget)
 {
     *edges = (struct edges){0};
-    pile_open(&edges->firsts, sizeof(uint32_t), budget);
-    pile_open(&edges->targets, sizeof(uint32_t), budget);
+    chunked_open(&edges->firsts, sizeof(uint32_t), budget);
+    chunked_open(&edges->targets, sizeof(uint32_t), budget);
 }
 
 void edges_close(struct edges *edges)
 {
-    pile_close(&edges->firsts);
-    pile_close(&edges->targets);
+    chunked_close(&edges->firsts);
+    chunked_close(&edges->targets);
 }
 
 enum status edges_begin(struct edges *edges)
 {
     uint32_t first = (uint32_t)edges->targets.count;
-    return edges->targets.count < UINT32_MAX ? pile_push(&edges->firsts, &first) : STATUS_LIMIT;
+    return edges->targets.count < UINT32_MAX ? chunked_push(&edges->firsts, &first) : STATUS_LIMIT;
 }
 
 enum status edges_add(struct edges *edges, uint32_t to)
 {
     edges->turns_back |= to < edges->firsts.count;
-    return pile_push(&edges->targets, &to);
+    return chunked_push(&edges->targets, &to);
 }
 
 static uint32_t target(const struct edges *edges, size_t edge)
 {
-    return *(const uint32_t *)pile_at(&edges->targets, edge, sizeof(uint32_t));
+    return *(const uint32_t *)chunked_at(&edges->targets, edge, sizeof(uint32_t));
 }
 
 static size_t first_edge(const struct edges *edges, size_t node)
 {
     return node < edges->firsts.count
-               ? *(const uint32_t *)pile_at(&edges->firsts, node, sizeof(uint32_t))
+               ? *(const uint32_t *)chunked_at(&edges->firsts, node, sizeof(uint32_t))
                : edges->targets.count;
 }
 

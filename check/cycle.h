@@ -12,10 +12,10 @@
 #ifndef SWSIM_CYCLE_H
 #define SWSIM_CYCLE_H
 
-#include "pile.h"
+#include "chunked.h"
 
 struct edges {
-    struct pile firsts, targets;
+    struct chunked firsts, targets;
     bool turns_back; /* an edge leads to its own node or an earlier one */
 };
 

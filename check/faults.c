@@ -175,7 +175,7 @@ static bool inject(void *arg, const struct state *state)
 {
     struct injector *injector = arg;
     const struct program *p = injector->program;
-    machine_adopt(p, injector->start, injector->plain, state);
+    machine_state_from_plain(p, injector->start, injector->plain, state);
     for (int agent = 0; agent < p->agent_count && !injector->out_of_memory; agent++) {
         if (p->agents[agent].kind != AGENT_FAULT ||
             !machine_agent_enabled(p, injector->start, agent))

@@ -37,7 +37,7 @@ static void prepare(struct intern_index *index, uint32_t size)
 enum status intern_open(struct intern *table, size_t words, bool shared, struct budget *budget)
 {
     *table = (struct intern){.budget = budget, .words = words, .shared = shared};
-    pile_open(&table->values, words * sizeof(uint64_t), budget);
+    chunked_open(&table->values, words * sizeof(uint64_t), budget);
     struct intern_index *index;
     enum status status = budget_alloc(budget, index_bytes(FIRST_SIZE), &index);
     if (status != STATUS_OK)
@@ -59,7 +59,7 @@ void intern_close(struct intern *table)
     for (size_t i = 0; i < table->retired_count; i++)
         budget_free(table->budget, table->retired[i], index_bytes(table->retired[i]->size));
     budget_free(table->budget, index, index_bytes(index->size));
-    pile_close(&table->values);
+    chunked_close(&table->values);
     if (table->shared)
         pthread_mutex_destroy(&table->lock);
     atomic_store_explicit(&table->index, NULL, memory_order_relaxed);
@@ -109,7 +109,7 @@ static enum status append(struct intern *table, const uint64_t *value, uint64_t 
         (uint64_t)3 * atomic_load_explicit(&table->index, memory_order_relaxed)->size)
         status = grow(table);
     if (status == STATUS_OK)
-        status = pile_push(&table->values, value);
+        status = chunked_push(&table->values, value);
     if (status != STATUS_OK)
         return status;
     put(atomic_load_explicit(&table->index, memory_order_relaxed), hash, count);

@@ -1,7 +1,7 @@
 /*
  * intern.h - numbers for values: equal words get equal numbers, different ones different numbers.
  *
- *     index (open addressing, linear probing)      values (a pile), by number
+ *     index (open addressing, linear probing)      values (a array), by number
  *     +-----------------------+                    +----------------------+
  *     |  tag  |  number + 1   | -----------------> | a fixed count of     |
  *     |        0: empty       |                    | 64-bit words each    |
@@ -22,7 +22,7 @@
 
 #include <pthread.h>
 
-#include "pile.h"
+#include "chunked.h"
 #include "plan/hash.h"
 
 enum { INTERN_NONE = UINT32_MAX };
@@ -38,7 +38,7 @@ struct intern {
     size_t words;
     bool shared;
     pthread_mutex_t lock;
-    struct pile values;
+    struct chunked values;
     _Atomic(struct intern_index *) index;
     struct intern_index *retired[64];
     size_t retired_count;
@@ -65,7 +65,7 @@ static inline uint32_t intern_count(const struct intern *table)
 static inline const uint64_t *intern_value(const struct intern *table, uint32_t number,
                                            size_t words)
 {
-    return pile_at(&table->values, number, words * sizeof(uint64_t));
+    return chunked_at(&table->values, number, words * sizeof(uint64_t));
 }
 
 static inline uint32_t intern_home(const struct intern_index *index, uint64_t hash)

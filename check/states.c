@@ -14,31 +14,31 @@ struct wide_step {
 enum status states_open(struct states *states, const struct program *program, struct budget *budget)
 {
     *states = (struct states){.agents = (uint32_t)program->agent_count};
-    pile_open(&states->parents, sizeof(uint32_t), budget);
-    pile_open(&states->steps, sizeof(uint16_t), budget);
-    pile_open(&states->wide_steps, sizeof(struct wide_step), budget);
+    chunked_open(&states->parents, sizeof(uint32_t), budget);
+    chunked_open(&states->steps, sizeof(uint16_t), budget);
+    chunked_open(&states->wide_steps, sizeof(struct wide_step), budget);
     return intern_open(&states->roots, 1, false, budget);
 }
 
 void states_close(struct states *states)
 {
     intern_close(&states->roots);
-    pile_close(&states->parents);
-    pile_close(&states->steps);
-    pile_close(&states->wide_steps);
+    chunked_close(&states->parents);
+    chunked_close(&states->steps);
+    chunked_close(&states->wide_steps);
 }
 
 static enum status keep_step(struct states *states, uint32_t id, struct transition by)
 {
     uint64_t code = (uint64_t)by.choice * states->agents + (uint64_t)by.agent;
     uint16_t narrow = code < WIDE ? (uint16_t)code : WIDE;
-    enum status status = pile_push(&states->steps, &narrow);
+    enum status status = chunked_push(&states->steps, &narrow);
     if (status != STATUS_OK || narrow != WIDE)
         return status;
     struct wide_step wide = {id, by.agent, by.choice, 0};
-    status = pile_push(&states->wide_steps, &wide);
+    status = chunked_push(&states->wide_steps, &wide);
     if (status != STATUS_OK)
-        pile_pop(&states->steps);
+        chunked_pop(&states->steps);
     return status;
 }
 
@@ -46,22 +46,22 @@ static enum status keep_step(struct states *states, uint32_t id, struct transiti
 static enum status keep_way(struct states *states, uint32_t parent, struct transition by)
 {
     uint32_t id = states_count(states);
-    enum status status = pile_push(&states->parents, &parent);
+    enum status status = chunked_push(&states->parents, &parent);
     if (status != STATUS_OK)
         return status;
     status = keep_step(states, id, by);
     if (status != STATUS_OK)
-        pile_pop(&states->parents);
+        chunked_pop(&states->parents);
     return status;
 }
 
 static void forget_way(struct states *states)
 {
-    uint16_t step = *(uint16_t *)pile_at(&states->steps, states->steps.count - 1, sizeof step);
+    uint16_t step = *(uint16_t *)chunked_at(&states->steps, states->steps.count - 1, sizeof step);
     if (step == WIDE)
-        pile_pop(&states->wide_steps);
-    pile_pop(&states->steps);
-    pile_pop(&states->parents);
+        chunked_pop(&states->wide_steps);
+    chunked_pop(&states->steps);
+    chunked_pop(&states->parents);
 }
 
 enum status states_insert(struct states *states, uint64_t root, uint32_t parent,
@@ -83,7 +83,7 @@ enum status states_insert(struct states *states, uint64_t root, uint32_t parent,
 
 uint32_t states_parent(const struct states *states, uint32_t id)
 {
-    return *(const uint32_t *)pile_at(&states->parents, id, sizeof(uint32_t));
+    return *(const uint32_t *)chunked_at(&states->parents, id, sizeof(uint32_t));
 }
 
 static struct transition wide_step(const struct states *states, uint32_t id)
@@ -91,20 +91,21 @@ static struct transition wide_step(const struct states *states, uint32_t id)
     size_t low = 0, high = states->wide_steps.count;
     while (high - low > 1) { /* by number, ascending */
         size_t middle = low + (high - low) / 2;
-        const struct wide_step *at = pile_at(&states->wide_steps, middle, sizeof(struct wide_step));
+        const struct wide_step *at =
+            chunked_at(&states->wide_steps, middle, sizeof(struct wide_step));
         if (at->id <= id)
             low = middle;
         else
             high = middle;
     }
-    const struct wide_step *found = pile_at(&states->wide_steps, low, sizeof *found);
+    const struct wide_step *found = chunked_at(&states->wide_steps, low, sizeof *found);
     assert(found->id == id);
     return (struct transition){found->agent, found->choice};
 }
 
 struct transition states_step(const struct states *states, uint32_t id)
 {
-    uint16_t code = *(const uint16_t *)pile_at(&states->steps, id, sizeof code);
+    uint16_t code = *(const uint16_t *)chunked_at(&states->steps, id, sizeof code);
     if (code == WIDE)
         return wide_step(states, id);
     return (struct transition){(int)(code % states->agents), (int)(code / states->agents)};

@@ -20,7 +20,7 @@ enum { STATES_NONE = UINT32_MAX }; /* the parent of the initial state */
 
 struct states {
     struct intern roots;
-    struct pile parents, steps, wide_steps;
+    struct chunked parents, steps, wide_steps;
     uint32_t agents; /* of the program */
 };
 

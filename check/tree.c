@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "compare.h"
+#include "difference.h"
 
 enum { RANK_LEVELS = 3 };
 _Static_assert((int)TREE_LEAF_BYTES == (int)COMPARE_LINE, "a leaf is a line");

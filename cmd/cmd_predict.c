@@ -12,7 +12,7 @@
 #include "profiled.h"
 #include "progress.h"
 #include "starter.h"
-#include "team.h"
+#include "mpi_workers.h"
 
 #include "plan/hash.h"
 #include "plan/parse.h"
@@ -31,7 +31,7 @@ struct request {
     int64_t from, to;                /* its values */
     const struct text_list *changes; /* --what-if, each as it was said */
     struct time_rule *rules;         /* and as it is meant */
-    struct team *team;               /* of processes that help; NULL: none */
+    struct mpi_workers *workers;     /* of processes that help; NULL: none */
     uint64_t digest;                 /* of all arguments */
     int64_t critical_iteration;      /* whose critical path is wanted */
 };
@@ -384,14 +384,14 @@ static enum status predict_both(struct app *app, const struct request *request,
     return status;
 }
 
-/* Everybody in the team must be about to do the same. */
+/* Everybody in the workers must be about to do the same. */
 static enum status agree(struct app *app, const struct request *request, const struct plan *plan)
 {
     char *text;
-    enum status status = request->team ? plan_text(plan, &text, &app->diag) : STATUS_OK;
-    if (!request->team || status != STATUS_OK)
+    enum status status = request->workers ? plan_text(plan, &text, &app->diag) : STATUS_OK;
+    if (!request->workers || status != STATUS_OK)
         return status;
-    team_agree(request->team, hash_mix(request->digest ^ hash_bytes(text, strlen(text))));
+    mpi_workers_agree(request->workers, hash_mix(request->digest ^ hash_bytes(text, strlen(text))));
     free(text);
     return STATUS_OK;
 }
@@ -498,7 +498,7 @@ static enum status predict_file(struct app *app, struct request *request, const 
 {
     struct plan plan;
     enum status status = parse_texts(app, texts, request);
-    if (status == STATUS_OK && request->team && strcmp(path, "-") == 0)
+    if (status == STATUS_OK && request->workers && strcmp(path, "-") == 0)
         status =
             diag_error(&app->diag, STATUS_USAGE,
                        "found '-', but standard input is that of rank 0 alone: expected a file "
@@ -523,19 +523,19 @@ static enum status predict_together(struct app *app, struct request *request,
                                     const char *path)
 {
     enum status status = starter->rank > 0 ? app_silence(app) : STATUS_OK;
-    if (status != STATUS_OK || !team_open(app, starter, &request->team))
+    if (status != STATUS_OK || !mpi_workers_open(app, starter, &request->workers))
         return status;
-    request->predict.spread = team_spread(request->team);
+    request->predict.wire = mpi_workers_wire(request->workers);
     if (starter->rank > 0)
         request->db = NULL;
-    else if (request->team && request->predict.replications < starter->size)
+    else if (request->workers && request->predict.replications < starter->size)
         diag_note(&app->diag,
                   "the ranks share the replications (--replications): %d of them leave %d of %d "
                   "ranks without work",
                   request->predict.replications, starter->size - request->predict.replications,
                   starter->size);
     status = predict_file(app, request, texts, path);
-    return team_close(request->team, app, status);
+    return mpi_workers_close(request->workers, app, status);
 }
 
 /* What one replication gives back the next one wants: it is not worth returning it to the system. */

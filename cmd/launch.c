@@ -65,11 +65,11 @@ void launch_find(struct launch *launch)
 
 void launch_fini(struct launch *launch)
 {
-    door_close(launch->door);
-    launch->door = NULL;
+    listener_close(launch->listener);
+    launch->listener = NULL;
 }
 
-bool launch_speaks(const struct launch *launch)
+bool launch_is_spokesman(const struct launch *launch)
 {
     return launch->size == 0 || launch->rank == 0;
 }
@@ -106,7 +106,7 @@ static enum status run_rank(struct rendezvous *rendezvous, const struct plan *pl
 }
 
 /* What a forked process does; never returns. */
-static void be_rank(struct hub *hub, int rank, pid_t parent, const struct plan *plan,
+static void be_rank(struct broker *broker, int rank, pid_t parent, const struct plan *plan,
                     const struct runtime_options *options)
 {
     struct rendezvous *rendezvous = NULL;
@@ -121,7 +121,7 @@ static void be_rank(struct hub *hub, int rank, pid_t parent, const struct plan *
     pthread_setname_np(pthread_self(), name);
     diag_init(&diag);
     enum status status =
-        rendezvous_join(hub_inherit(hub, rank), rank, RENDEZVOUS_FOREVER, &rendezvous, &diag);
+        rendezvous_join(broker_inherit(broker, rank), rank, RENDEZVOUS_FOREVER, &rendezvous, &diag);
     bool told;
     if (!status)
         status = run_rank(rendezvous, plan, options, &told, &diag);
@@ -135,7 +135,7 @@ static void be_rank(struct hub *hub, int rank, pid_t parent, const struct plan *
 
 struct launcher {
     struct launch *launch;
-    struct hub *hub;
+    struct broker *broker;
     struct collector *collector;
     int ranks;
     pid_t *pids; /* [ranks]; 0: not ours, or buried */
@@ -160,12 +160,12 @@ static enum status start_ranks(struct launcher *launcher, const struct plan *pla
     enum status status = STATUS_OK;
     pid_t parent = getpid();
     for (int rank = 0; rank < mine && !status; rank++)
-        status = hub_invite(launcher->hub, rank, diag);
+        status = broker_invite(launcher->broker, rank, diag);
     fflush(NULL);
     for (int rank = 0; rank < mine && !status; rank++) {
         pid_t pid = fork();
         if (pid == 0)
-            be_rank(launcher->hub, rank, parent, plan, options);
+            be_rank(launcher->broker, rank, parent, plan, options);
         if (pid < 0)
             status = diag_error(diag, STATUS_SYSTEM, "cannot start a process for rank %d: %s", rank,
                                 strerror(errno));
@@ -192,7 +192,7 @@ static void bury(struct launcher *launcher, int rank, int how, struct diag *diag
     else if (WIFSIGNALED(how))
         diag_error(diag, STATUS_VIOLATED, "rank %d: its process did not end, and was killed", rank);
     else if (!collector_has_end(launcher->collector, rank) && WEXITSTATUS(how) != 0 &&
-             hub_is_gone(launcher->hub, rank))
+             broker_is_gone(launcher->broker, rank))
         diag_error(diag, STATUS_VIOLATED, "rank %d: its process ended with code %d", rank,
                    WEXITSTATUS(how));
 }
@@ -218,18 +218,18 @@ static void pass_wish_on(struct launcher *launcher)
     if (wish == launcher->wished)
         return;
     launcher->wished = wish;
-    hub_wish(launcher->hub, wish);
+    broker_wish(launcher->broker, wish);
 }
 
 /* Is something wrong, so that what has not ended soon must be ended? */
 static bool in_trouble(struct launcher *launcher)
 {
-    const struct board *board = hub_board(launcher->hub);
-    int64_t progress = hub_ended(launcher->hub), now_ns = clock_ns();
+    const struct board *board = broker_board(launcher->broker);
+    int64_t progress = broker_ended(launcher->broker), now_ns = clock_ns();
     bool good;
     for (int rank = 0; rank < launcher->ranks; rank++) {
         progress += atomic_load(&board->members[rank].progress);
-        if (hub_is_gone(launcher->hub, rank))
+        if (broker_is_gone(launcher->broker, rank))
             return true;
     }
     if (progress != launcher->progress) {
@@ -258,7 +258,7 @@ static enum status look_after(struct launcher *launcher, struct diag *diag)
     launcher->progress_ns = clock_ns();
     while (!status) {
         int left = reap(launcher, diag);
-        bool all = hub_ended(launcher->hub) == launcher->ranks;
+        bool all = broker_ended(launcher->broker) == launcher->ranks;
         status = collector_take(launcher->collector, left || !all ? TICK_NS : 0, diag);
         if (left == 0 && (all || launcher->killed))
             break;
@@ -298,19 +298,19 @@ static enum status run_all(struct launcher *launcher, const struct plan *plan,
     char name[RENDEZVOUS_MAX_NAME + 1];
     struct launch *launch = launcher->launch;
     enum status status = STATUS_OK;
-    if (launch->door) {
-        status = hub_open_door(launcher->hub, launch->door, launch->runs, diag);
+    if (launch->listener) {
+        status = broker_open_listener(launcher->broker, launch->listener, launch->runs, diag);
     } else if (launch->size) {
         name_run(launch, name);
-        status = hub_listen(launcher->hub, name, diag);
+        status = broker_listen(launcher->broker, name, diag);
     }
     if (!status)
-        status = collector_open(plan, options, launcher->hub, &launcher->collector, diag);
+        status = collector_open(plan, options, launcher->broker, &launcher->collector, diag);
     if (status)
         return status;
     status = start_ranks(launcher, plan, options, diag);
     if (!status)
-        status = hub_start(launcher->hub, diag);
+        status = broker_start(launcher->broker, diag);
     if (!status)
         status = look_after(launcher, diag);
     end_all(launcher);
@@ -329,10 +329,10 @@ static enum status lead(struct launch *launch, const struct plan *plan,
     launcher.pids = calloc((size_t)launcher.ranks, sizeof *launcher.pids);
     if (!launcher.pids)
         return diag_no_memory(diag);
-    enum status status = hub_open(launcher.ranks, &launcher.hub, diag);
+    enum status status = broker_open(launcher.ranks, &launcher.broker, diag);
     if (!status)
         status = run_all(&launcher, plan, options, out, diag);
-    hub_close(launcher.hub);
+    broker_close(launcher.broker);
     free(launcher.pids);
     return status;
 }
@@ -367,13 +367,13 @@ static enum status follow(struct launch *launch, const struct plan *plan,
     return status;
 }
 
-/* Where rank 0 opens its door, all hear through MPI; without a door there is nothing to hear. */
+/* Where rank 0 opens its listener, all hear through MPI; without a listener there is nothing to hear. */
 static enum status tell_place(struct launch *launch, struct mpi *mpi, struct diag *diag)
 {
     const char *name = launch->name ? launch->name : launch->job;
-    enum status status = door_open(name, getenv("SWRUN_ADDRESS"), &launch->door, diag);
+    enum status status = listener_open(name, getenv("SWRUN_ADDRESS"), &launch->listener, diag);
     if (!status)
-        launch->place = *door_place(launch->door);
+        launch->place = *listener_place(launch->listener);
     for (int rank = 1; rank < launch->size; rank++)
         mpi_send(mpi, rank, &launch->place, status ? 0 : sizeof launch->place);
     return status;
@@ -424,11 +424,11 @@ static void add_excuses(const struct launch *launch, const struct diag *why, str
     }
 }
 
-void launch_excuse(struct launch *launch, enum status status, const struct diag *why)
+void launch_report_failure(struct launch *launch, enum status status, const struct diag *why)
 {
     struct rendezvous *rendezvous = NULL;
     struct diag words, unheard;
-    if (launch_speaks(launch))
+    if (launch_is_spokesman(launch))
         return;
     diag_init(&words);
     diag_init(&unheard);
@@ -450,8 +450,8 @@ enum status launch_run(struct launch *launch, const struct plan *plan,
     if (launch->size && launch->size != ranks)
         return diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",
                           plan->name, ranks, launch->size);
-    enum status status = launch_speaks(launch) ? lead(launch, plan, options, out, diag)
-                                               : follow(launch, plan, options, diag);
+    enum status status = launch_is_spokesman(launch) ? lead(launch, plan, options, out, diag)
+                                                     : follow(launch, plan, options, diag);
     launch->runs++;
     return status;
 }

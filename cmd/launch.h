@@ -22,23 +22,23 @@ struct launch {
     bool told;             /* rank 0 knows, and says, how the last run ended here */
     bool met;              /* `place` is known to all ranks */
     struct meeting_place place;
-    struct door *door;      /* of rank 0, once met */
-    const atomic_int *wish; /* what the user wants: a value of gpu/exec/runtime.h */
+    struct listener *listener; /* of rank 0, once met */
+    const atomic_int *wish;    /* what the user wants: a value of gpu/exec/runtime.h */
 };
 
 /* Looks at the environment. */
 void launch_find(struct launch *launch);
 void launch_fini(struct launch *launch);
 /* Is the result of a run made here, or has this process only a rank? */
-bool launch_speaks(const struct launch *launch);
+bool launch_is_spokesman(const struct launch *launch);
 
 /* Rank 0 says where it is to be found; needed, and done, only on several machines. On another rank a
    failure without a message is one that rank 0 explains. */
 enum status launch_meet(struct launch *launch, struct diag *diag);
 /* This rank cannot begin: rank 0 is told why, if it comes at all. It has failed itself if it does not. */
-void launch_excuse(struct launch *launch, enum status status, const struct diag *why);
+void launch_report_failure(struct launch *launch, enum status status, const struct diag *why);
 
-/* Like runtime_run, with all ranks. Where launch_speaks is false *out is not set and diag stays empty,
+/* Like runtime_run, with all ranks. Where launch_is_spokesman is false *out is not set and diag stays empty,
    the messages being said elsewhere. */
 enum status launch_run(struct launch *launch, const struct plan *plan,
                        const struct runtime_options *options, struct runtime_result *out,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "plan/units.h"
-#include "gpu/record/tally.h"
+#include "gpu/record/op_stats.h"
 
 enum { BAR = 20 };
 
@@ -14,7 +14,7 @@ static const char *ending(const struct runtime_result *result)
 {
     if (result->finished)
         return "finished";
-    if (result->bereft)
+    if (result->peer_died)
         return "rank gone";
     return result->hung ? "hung" : result->interrupted ? "interrupted" : "failed";
 }
@@ -145,7 +145,7 @@ void measured_print(const struct measured *measured, bool quiet, FILE *out)
         print_streams(measured->result, out);
     if (measured->stats) {
         fputc('\n', out);
-        tally_print(measured->result->stats, measured->result->stat_count, out);
+        op_stats_print(measured->result->stats, measured->result->stat_count, out);
     }
     print_blocked(measured->result, out);
 }

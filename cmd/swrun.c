@@ -14,7 +14,7 @@
 #include "measured.h"
 #include "options.h"
 #include "replayed.h"
-#include "shortcut.h"
+#include "run_shortcut.h"
 #include "starter.h"
 
 #include "plan/parse.h"
@@ -127,7 +127,7 @@ static enum status run_driver(struct app *app, struct request *request, const st
     enum status status = request->processes
                              ? launch_run(&request->launch, plan, &options, &result, &app->diag)
                              : runtime_run(plan, &options, &result, &app->diag);
-    if (request->processes && !launch_speaks(&request->launch)) {
+    if (request->processes && !launch_is_spokesman(&request->launch)) {
         app->silent = request->launch.told;
         return status;
     }
@@ -360,7 +360,7 @@ static enum status run_file(struct app *app, struct request *request, const char
     }
     status = read_plan(app, request, path, &plan);
     if (status != STATUS_OK) {
-        launch_excuse(&request->launch, status, &app->diag);
+        launch_report_failure(&request->launch, status, &app->diag);
         return status;
     }
     status = choose_processes(app, request, &plan, one_process);

@@ -118,8 +118,8 @@ static bool device_idle(const struct program *p, int32_t *c, int rank)
     return true;
 }
 
-bool machine_looks(const struct program *p, int32_t *c, int rank, const struct op *op,
-                   int64_t iteration)
+bool dependence_applies(const struct program *p, int32_t *c, int rank, const struct op *op,
+                        int64_t iteration)
 {
     if (p->tasks == 0 || op->distance < 0)
         return true;
@@ -657,10 +657,11 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_CALLBACK:
     case OP_ALLOC:
     case OP_RECORD: return has_place(p, c, op->stream);
-    case OP_WAIT: return !machine_looks(p, c, rank, op, iteration) || has_place(p, c, op->stream);
+    case OP_WAIT:
+        return !dependence_applies(p, c, rank, op, iteration) || has_place(p, c, op->stream);
     case OP_SYNC: return can_sync(p, c, rank, op, iteration);
     case OP_AWAIT:
-        return !machine_looks(p, c, rank, op, iteration) ||
+        return !dependence_applies(p, c, rank, op, iteration) ||
                flag_cells(p, c, instance_of(p, op, iteration))[FLAG_SET];
     case OP_PUT: return c[p->at.queues + op->object] < p->queue_caps[op->object];
     case OP_GET: return c[p->at.queues + op->object] > 0;
@@ -738,7 +739,7 @@ static void record(struct work_state *w, int thread, const struct op *op, int64_
 static void wait(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
     const struct program *p = w->p;
-    if (!machine_looks(p, w->c, p->threads[thread].rank, op, iteration)) {
+    if (!dependence_applies(p, w->c, p->threads[thread].rank, op, iteration)) {
         learn_of_retirement(w, thread, op, iteration);
         return;
     }
@@ -783,7 +784,7 @@ static void signal_flag(struct work_state *w, int thread, const struct op *op, i
 
 static void await_flag(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
-    if (!machine_looks(w->p, w->c, w->p->threads[thread].rank, op, iteration)) {
+    if (!dependence_applies(w->p, w->c, w->p->threads[thread].rank, op, iteration)) {
         learn_of_retirement(w, thread, op, iteration);
         return;
     }
@@ -1127,8 +1128,8 @@ bool machine_never_woken(const struct program *p, const struct state *state)
     return false;
 }
 
-void machine_adopt(const struct program *p, struct state *to, const struct program *plain,
-                   const struct state *from)
+void machine_state_from_plain(const struct program *p, struct state *to,
+                              const struct program *plain, const struct state *from)
 {
     memset(to->cells, 0, p->at.bytes);
     memcpy(to->cells, from->cells, (size_t)plain->at.cells * sizeof *to->cells);
@@ -1176,7 +1177,7 @@ bool machine_stale_wait(const struct program *p, const struct state *state, int 
     if (!op || op->kind != OP_AWAIT || op->distance < 0)
         return false;
     int64_t iteration = thread_cells(p, state->cells, who->index)[THREAD_ITER];
-    if (!machine_looks(p, state->cells, who->rank, op, iteration))
+    if (!dependence_applies(p, state->cells, who->rank, op, iteration))
         return false;
     *wanted = iteration - op->distance;
     *found = flag_cells(p, state->cells, instance_of(p, op, iteration))[FLAG_OWNER];

@@ -96,8 +96,8 @@ bool machine_failed(const struct program *program, const struct state *state);
 /* And is now a thread of a living rank blocked for ever: nobody who could ever wake it can step? */
 bool machine_never_woken(const struct program *program, const struct state *state);
 /* Set to a state of `plain`, the same program built without `faults`: nothing has gone wrong yet. */
-void machine_adopt(const struct program *program, struct state *to, const struct program *plain,
-                   const struct state *from);
+void machine_state_from_plain(const struct program *program, struct state *to,
+                              const struct program *plain, const struct state *from);
 
 /* Make equal futures equal memory: iteration numbers relative, finished things forgotten. */
 void machine_canonical(const struct program *program, struct state *state);

@@ -153,8 +153,8 @@ static inline int instance_of(const struct program *p, const struct op *op, int6
 }
 
 /* Does the iteration this operation looks at exist, and is it not one that is skipped? */
-bool machine_looks(const struct program *p, int32_t *c, int rank, const struct op *op,
-                   int64_t iteration);
+bool dependence_applies(const struct program *p, int32_t *c, int rank, const struct op *op,
+                        int64_t iteration);
 /* The operation a thread is at, or NULL (idle, at its end, a driver). */
 const struct op *machine_thread_op(const struct program *p, int32_t *c, int thread);
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread);

@@ -1,5 +1,5 @@
 /*
- * far_clock.h - what time it is at the hub: a far member's clock follows the hub's while a run lasts.
+ * far_clock.h - what time it is at the broker: a far member's clock follows the broker's while a run lasts.
  *
  * Two machines' clocks differ in rate by some millionths, and an hour makes milliseconds of that. So a far
  * member goes on asking what time it is (Cristian 1989); of a window's answers the fastest says it best,
@@ -28,7 +28,7 @@
 #define FAR_CLOCK_APART_NS INT64_C(500000)
 
 struct far_clock {
-    int64_t base_ns; /* time 0 of the hub, as it was known at the beginning */
+    int64_t base_ns; /* time 0 of the broker, as it was known at the beginning */
     /* of the thread that asks */
     int64_t window_ns; /* when this window began; 0: no answer yet */
     int64_t took_ns,
@@ -39,11 +39,11 @@ struct far_clock {
     _Atomic int64_t since_ns, from_ns, to_ns;
 };
 
-/* Time 0 of the hub is at base_ns here. */
+/* Time 0 of the broker is at base_ns here. */
 void far_clock_init(struct far_clock *clock, int64_t base_ns);
-/* It was asked and heard then; what was said is nanoseconds since the hub's time 0. */
+/* It was asked and heard then; what was said is nanoseconds since the broker's time 0. */
 void far_clock_hear(struct far_clock *clock, int64_t asked_ns, int64_t heard_ns, int64_t said_ns);
-/* To be added to `now_ns - base_ns` for the time at the hub. */
+/* To be added to `now_ns - base_ns` for the time at the broker. */
 int64_t far_clock_correction(const struct far_clock *clock, int64_t now_ns);
 
 #endif

@@ -6,7 +6,7 @@
  * its length, and whoever sends holds a lock.
  *
  *     near   | mail | payload |                     UNIX, SOCK_SEQPACKET
- *     far    | bytes | mail | payload | bytes | ... TCP, behind `struct knock` and its answer
+ *     far    | bytes | mail | payload | bytes | ... TCP, behind `struct handshake` and its answer
  *
  * Both ends run the same program on the same kind of machine: numbers travel as they are in memory.
  */
@@ -20,17 +20,17 @@
 #include "rendezvous.h"
 
 enum mail_kind {
-    MAIL_HELLO,   /* member to hub: who it is */
-    MAIL_WELCOME, /* hub to member, when all have said hello: the size; near: the file comes along */
+    MAIL_HELLO, /* member to broker: who it is */
+    MAIL_WELCOME, /* broker to member, when all have said hello: the size; near: the file comes along */
     MAIL_PUT,     /* member to all, itself included: a key, 0, the value */
-    MAIL_BARRIER, /* member to hub: it is in; hub to members: all are */
-    MAIL_LETTER,  /* member to member, or to the hub's owner */
-    MAIL_WISH,    /* hub to member: what its owner wishes */
-    MAIL_BYE,     /* member to hub */
-    MAIL_LEFT,    /* hub to members: `from` said goodbye */
-    MAIL_GONE,    /* hub to members: `from` is dead */
-    MAIL_CLOCK,   /* far member to hub; hub to it, with the same number: struct mail_moment */
-    MAIL_BOARD,   /* far member to hub: its part of the board; hub to it: everybody's */
+    MAIL_BARRIER, /* member to broker: it is in; broker to members: all are */
+    MAIL_LETTER,  /* member to member, or to the broker's owner */
+    MAIL_WISH,    /* broker to member: what its owner wishes */
+    MAIL_BYE,     /* member to broker */
+    MAIL_LEFT,    /* broker to members: `from` said goodbye */
+    MAIL_GONE,    /* broker to members: `from` is dead */
+    MAIL_CLOCK,   /* far member to broker; broker to it, with the same number: struct mail_moment */
+    MAIL_BOARD,   /* far member to broker: its part of the board; broker to it: everybody's */
     MAIL_FETCH,   /* member to member: a struct mail_range of its memory is wanted */
     MAIL_DATA,    /* its answer: a struct mail_range, and these bytes; 0 bytes: there are none */
     MAIL_STORE    /* member to member: a struct mail_range, and what to write there */
@@ -44,7 +44,7 @@ struct mail {
 
 enum { PACKET_BYTES = RENDEZVOUS_MAX_BYTES + (int)sizeof(struct mail) };
 
-/* Nanoseconds since time 0 of the hub's board. */
+/* Nanoseconds since time 0 of the broker's board. */
 struct mail_moment {
     int64_t since_base_ns;
 };
@@ -63,14 +63,14 @@ struct mail_news {
 };
 enum { NEWS_MEMBERS = 1024, NEWS_MS = 20 };
 
-/* The first words of a far member, and the hub's, before anything else is read from either. */
-#define KNOCK_MAGIC "swrun 1"
-struct knock {
+/* The first words of a far member, and the broker's, before anything else is read from either. */
+#define HANDSHAKE_MAGIC "swrun 1"
+struct handshake {
     char magic[8];
     int32_t rank;
     char secret[MEETING_SECRET];
 };
-struct knock_answer {
+struct handshake_answer {
     char secret[MEETING_SECRET];
 };
 

@@ -1,5 +1,5 @@
 /*
- * rendezvous.c - a member's end of a rendezvous, wherever the hub is; see rendezvous_impl.h.
+ * rendezvous.c - a member's end of a rendezvous, wherever the broker is; see rendezvous_impl.h.
  *
  *     near   UNIX socket, packets kept whole; the board and all buffers are one file mapped by all
  *     far    rendezvous_far.c has the connection; the file is the member's own, and what lies in
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "door.h"
+#include "listener.h"
 
 #ifndef FALLOC_FL_KEEP_SIZE
 #include <linux/falloc.h>
@@ -113,7 +113,7 @@ static ssize_t read_near(struct rendezvous *r)
     return got;
 }
 
-void rendezvous_lose_hub(struct rendezvous *r)
+void rendezvous_lose_broker(struct rendezvous *r)
 {
     pthread_mutex_lock(&r->lock);
     note_end(r, &r->gone, r->size);
@@ -132,7 +132,7 @@ static void *read_mail(void *arg)
         memcpy(&mail, r->packet, sizeof mail);
         take(r, &mail, r->packet + sizeof mail, (size_t)got - sizeof mail);
     }
-    rendezvous_lose_hub(r);
+    rendezvous_lose_broker(r);
     return NULL;
 }
 
@@ -154,7 +154,7 @@ static void limit_reading(const struct rendezvous *r, int64_t deadline_ns)
     setsockopt(r->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
-/* The hub's first mail; with it comes the file. */
+/* The broker's first mail; with it comes the file. */
 static ssize_t receive_welcome(struct rendezvous *r, struct mail *mail)
 {
     struct iovec part = {mail, sizeof *mail};
@@ -232,7 +232,7 @@ enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag
 enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct rendezvous **out,
                             struct diag *diag)
 {
-    const struct mail hello = {.kind = MAIL_HELLO, .from = r->rank, .to = TO_HUB};
+    const struct mail hello = {.kind = MAIL_HELLO, .from = r->rank, .to = TO_BROKER};
     int64_t base_ns = 0;
     enum status status = STATUS_OK;
     limit_reading(r, deadline_ns);
@@ -298,11 +298,11 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
 
 /* ---- leave ----------------------------------------------------------------------------------- */
 
-/* A near reader stops at once. A far one goes on until the hub has heard the goodbye and hangs up: bytes
+/* A near reader stops at once. A far one goes on until the broker has heard the goodbye and hangs up: bytes
    that nobody reads any more would take back those that were sent. */
 static void say_goodbye(struct rendezvous *r)
 {
-    struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_HUB};
+    struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_BROKER};
     (void)rendezvous_send_mail(r, &bye, NULL, 0); /* else it is gone, which is as well */
     atomic_store(&r->leaving, true);
     shutdown(r->socket, r->far ? SHUT_WR : SHUT_RD);
@@ -449,7 +449,7 @@ enum status rendezvous_neighbours(struct rendezvous *r, int *index, int *count, 
 {
     char key[40], mine[sizeof((struct meeting_place *)0)->machine], theirs[sizeof mine];
     enum status status = STATUS_OK;
-    door_machine(mine);
+    listener_machine(mine);
     snprintf(key, sizeof key, "machine of %d", r->rank);
     if (!atomic_exchange(&r->located, true))
         status = rendezvous_put(r, key, mine, sizeof mine, diag);
@@ -475,7 +475,7 @@ bool rendezvous_all_near(const struct rendezvous *r)
 
 enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct diag *diag)
 {
-    const struct mail mail = {.kind = MAIL_BARRIER, .from = r->rank, .to = TO_HUB};
+    const struct mail mail = {.kind = MAIL_BARRIER, .from = r->rank, .to = TO_BROKER};
     enum status status = STATUS_OK;
     pthread_mutex_lock(&r->lock);
     uint64_t before = r->barriers;

@@ -1,24 +1,24 @@
 /*
- * rendezvous.h - where the processes of one run meet: a hub, and its members.
+ * rendezvous.h - where the processes of one run meet: a broker, and its members.
  *
  *     member 0 ----.                .---- member 2        a connected UNIX socket each: its end is the
- *                   >--  hub  -----<                      death notice, whatever the member died of
+ *                   >--  broker  -----<                      death notice, whatever the member died of
  *     member 1 ----'   (a thread)   '---- member 3
  *
  *     one file in memory, without a name, mapped by all:  | board | buffer | buffer | ...
  *
- * The hub carries mail between members; it never waits for one of them. Mail of one sender arrives in
+ * The broker carries mail between members; it never waits for one of them. Mail of one sender arrives in
  * the order it was sent, at everybody. Nothing has a name in the file system, so nothing is left behind
  * by whoever is killed: the kernel closes the sockets and frees the memory.
  *
  * A member is *gone* when its socket ended before it said goodbye, and has *left* when it did. Both are
- * told to all others at once. The hub can be gone, too; then the run is over.
+ * told to all others at once. The broker can be gone, too; then the run is over.
  *
- * Members may be on other machines than the hub, *far* from it, with a TCP connection in place of the
+ * Members may be on other machines than the broker, *far* from it, with a TCP connection in place of the
  * UNIX socket and a file of their own in place of the common one:
  *
- *     what is on the board   far members and the hub tell each other every few milliseconds
- *     buffers                are not mapped, but fetched and stored by the byte, through the hub
+ *     what is on the board   far members and the broker tell each other every few milliseconds
+ *     buffers                are not mapped, but fetched and stored by the byte, through the broker
  *     CLOCK_MONOTONIC        is another one there: base_ns is the same moment on each machine, as well as
  *                            a few messages to and fro can say; what its rate differs by is corrected
  *                            while the run lasts
@@ -40,11 +40,11 @@
 #include "plan/diag.h"
 
 struct rendezvous; /* a member's end */
-struct hub;
+struct broker;
 
 #define RENDEZVOUS_FOREVER INT64_MAX
 enum { RENDEZVOUS_MAX_BYTES = 48 * 1024, RENDEZVOUS_MAX_NAME = 80 };
-enum { TO_ALL = -1, TO_HUB = -2 }; /* all: but for the sender */
+enum { TO_ALL = -1, TO_BROKER = -2 }; /* all: but for the sender */
 enum { MEETING_SECRET = 16, MEETING_ADDRESSES = 16 };
 
 /* ---- what all see ---------------------------------------------------------------------------- */
@@ -70,11 +70,11 @@ struct board {
 /* Takes the socket. Returns when all members have come. */
 enum status rendezvous_join(int socket, int rank, int64_t deadline_ns, struct rendezvous **out,
                             struct diag *diag);
-/* The same through a hub that listens under a name; waits for it to be there. */
+/* The same through a broker that listens under a name; waits for it to be there. */
 enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
                             struct rendezvous **out, struct diag *diag);
 
-/* Where the hub of this run is, in bytes that may be carried to other machines as they are; whoever has
+/* Where the broker of this run is, in bytes that may be carried to other machines as they are; whoever has
    them may take part. */
 struct meeting_place {
     char machine[64];                      /* where that is: same there, same here */
@@ -84,7 +84,7 @@ struct meeting_place {
     uint16_t port; /* in network order */
     char secret[MEETING_SECRET], answer[MEETING_SECRET];
 };
-/* The same from anywhere: by name on the hub's machine, else over TCP. `run` as for hub_open_door. */
+/* The same from anywhere: by name on the broker's machine, else over TCP. `run` as for broker_open_listener. */
 enum status rendezvous_reach(const struct meeting_place *place, int run, int rank,
                              int64_t deadline_ns, struct rendezvous **out, struct diag *diag);
 /* Says goodbye. Nobody uses it any more. NULL is allowed. */
@@ -92,13 +92,13 @@ void rendezvous_leave(struct rendezvous *rendezvous);
 
 int rendezvous_rank(const struct rendezvous *rendezvous);
 int rendezvous_size(const struct rendezvous *rendezvous);
-/* What to add to nanoseconds since base_ns, now_ns being CLOCK_MONOTONIC, for the hub's time (net/far_clock.h);
+/* What to add to nanoseconds since base_ns, now_ns being CLOCK_MONOTONIC, for the broker's time (net/far_clock.h);
    near: 0. The sum never runs backwards. */
 int64_t rendezvous_correction_ns(const struct rendezvous *rendezvous, int64_t now_ns);
 struct board *rendezvous_board(const struct rendezvous *rendezvous);
-/* What the hub's owner wishes of the run: a value of gpu/exec/runtime.h. */
+/* What the broker's owner wishes of the run: a value of gpu/exec/runtime.h. */
 const atomic_int *rendezvous_wish(const struct rendezvous *rendezvous);
-/* The first member that is gone; the size when it is the hub; -1: all are here, or have left. */
+/* The first member that is gone; the size when it is the broker; -1: all are here, or have left. */
 int rendezvous_gone(struct rendezvous *rendezvous);
 
 /* Small values by key, for all; a key is put once. *bytes is the room, then the size. */
@@ -111,14 +111,14 @@ int rendezvous_count(struct rendezvous *rendezvous);
 /* Among the members on this machine: which one this is, and how many they are. */
 enum status rendezvous_neighbours(struct rendezvous *rendezvous, int *index, int *count,
                                   struct diag *diag);
-/* Is every member on the hub's machine? */
+/* Is every member on the broker's machine? */
 bool rendezvous_all_near(const struct rendezvous *rendezvous);
 /* Until all members are in it. */
 enum status rendezvous_barrier(struct rendezvous *rendezvous, int64_t deadline_ns,
                                struct diag *diag);
 
-/* Mail to a member or TO_ALL, heard by the listener there; TO_HUB: for the hub's owner. False: too
-   large, or the hub is gone. */
+/* Mail to a member or TO_ALL, heard by the listener there; TO_BROKER: for the broker's owner. False: too
+   large, or the broker is gone. */
 bool rendezvous_send(struct rendezvous *rendezvous, int to, const void *data, size_t bytes);
 /* Called for each mail on a thread of the rendezvous; without a listener mail is dropped. NULL: none;
    returns when the one before is not running any more. */
@@ -140,42 +140,44 @@ bool rendezvous_fetch(struct rendezvous *rendezvous, int rank, int64_t offset, v
 bool rendezvous_store(struct rendezvous *rendezvous, int rank, int64_t offset, const void *from,
                       size_t bytes);
 
-/* ---- the hub --------------------------------------------------------------------------------- */
+/* ---- the broker --------------------------------------------------------------------------------- */
 
-enum status hub_open(int size, struct hub **out, struct diag *diag);
+enum status broker_open(int size, struct broker **out, struct diag *diag);
 /* Either a socket for a member to come, which its process inherits; or a name to be found under,
-   for members that were started by others (of the same user). Before hub_start. */
-enum status hub_invite(struct hub *hub, int rank, struct diag *diag);
-enum status hub_listen(struct hub *hub, const char *name, struct diag *diag);
-/* Or, for members on other machines, a door: it serves one hub after the other. `address`: the only one
+   for members that were started by others (of the same user). Before broker_start. */
+enum status broker_invite(struct broker *broker, int rank, struct diag *diag);
+enum status broker_listen(struct broker *broker, const char *name, struct diag *diag);
+/* Or, for members on other machines, a listener: it serves one broker after the other. `address`: the only one
    to listen on, NULL: all. */
-struct door;
-enum status door_open(const char *name, const char *address, struct door **out, struct diag *diag);
-const struct meeting_place *door_place(const struct door *door);
-void door_close(struct door *door); /* NULL is allowed */
-/* The name that run `run` of the door's has on its machine: out has room for RENDEZVOUS_MAX_NAME + 1. */
-void door_run_name(const struct meeting_place *place, int run, char *out);
-/* Both the name of that run and the door; the door is borrowed. */
-enum status hub_open_door(struct hub *hub, const struct door *door, int run, struct diag *diag);
-/* In a process that shall be a member and has inherited the hub: frees it, and returns the member's
+struct listener;
+enum status listener_open(const char *name, const char *address, struct listener **out,
+                          struct diag *diag);
+const struct meeting_place *listener_place(const struct listener *listener);
+void listener_close(struct listener *listener); /* NULL is allowed */
+/* The name that run `run` of the listener's has on its machine: out has room for RENDEZVOUS_MAX_NAME + 1. */
+void listener_run_name(const struct meeting_place *place, int run, char *out);
+/* Both the name of that run and the listener; the listener is borrowed. */
+enum status broker_open_listener(struct broker *broker, const struct listener *listener, int run,
+                                 struct diag *diag);
+/* In a process that shall be a member and has inherited the broker: frees it, and returns the member's
    socket. */
-int hub_inherit(struct hub *hub, int rank);
+int broker_inherit(struct broker *broker, int rank);
 /* Starts its thread: the last thing before the owner looks after its own affairs. */
-enum status hub_start(struct hub *hub, struct diag *diag);
-void hub_close(struct hub *hub); /* NULL is allowed */
+enum status broker_start(struct broker *broker, struct diag *diag);
+void broker_close(struct broker *broker); /* NULL is allowed */
 
-void hub_wish(struct hub *hub, int wish);
-const struct board *hub_board(const struct hub *hub);
+void broker_wish(struct broker *broker, int wish);
+const struct board *broker_board(const struct broker *broker);
 /* Members that are gone or have left. */
-int hub_ended(struct hub *hub);
-bool hub_is_gone(struct hub *hub, int rank);
+int broker_ended(struct broker *broker);
+bool broker_is_gone(struct broker *broker, int rank);
 
 struct report {
     int from;
     size_t bytes;
     char data[];
 };
-/* The next mail that was sent TO_HUB, freed with free(); NULL: none within the time. */
-struct report *hub_receive(struct hub *hub, int64_t timeout_ns);
+/* The next mail that was sent TO_BROKER, freed with free(); NULL: none within the time. */
+struct report *broker_receive(struct broker *broker, int64_t timeout_ns);
 
 #endif

@@ -8,7 +8,7 @@
  *       |                           |<-- STORE range, bytes ---|
  *       |                           |  pwrite                  |
  *
- * All goes through the hub, pieces of one answer in order. A range that the owner does not have is
+ * All goes through the broker, pieces of one answer in order. A range that the owner does not have is
  * answered with 0 bytes; one that cannot be stored ends the run there, since what was computed is lost.
  */
 #include "rendezvous_impl.h"
@@ -66,7 +66,7 @@ static void keep(struct rendezvous *r, const struct mail_range *range, const cha
 {
     if (!has_range(r, range) ||
         pwrite(r->memory, data, (size_t)range->bytes, (off_t)range->offset) != range->bytes)
-        rendezvous_lose_hub(r); /* what was computed is lost, and with it the run */
+        rendezvous_lose_broker(r); /* what was computed is lost, and with it the run */
 }
 
 /* ---- who asks -------------------------------------------------------------------------------- */

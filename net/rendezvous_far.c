@@ -1,8 +1,8 @@
 /*
- * rendezvous_far.c - a member on another machine than the hub: its TCP connection; see rendezvous_impl.h.
+ * rendezvous_far.c - a member on another machine than the broker: its TCP connection; see rendezvous_impl.h.
  *
- *     member                           hub
- *       |-- rank, secret ---------------->|    through its door (net/door.c)
+ *     member                           broker
+ *       |-- rank, secret ---------------->|    through its listener (net/listener.c)
  *       |<--------------- answer ---------|
  *       |-- CLOCK ----------------------->|    some times: what time is it there?
  *       |<---------------- moment --------|
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "door.h"
+#include "listener.h"
 
 enum { CONNECT_MS = 3000, BYE_MS = 3000, CLOCKS = 8 };
 
@@ -77,7 +77,7 @@ void far_take_news(struct rendezvous *r, const char *data, size_t bytes)
 /* What the board says of this member. */
 static void tell_news(struct rendezvous *r)
 {
-    const struct mail mail = {.kind = MAIL_BOARD, .from = r->rank, .to = TO_HUB};
+    const struct mail mail = {.kind = MAIL_BOARD, .from = r->rank, .to = TO_BROKER};
     union {
         struct mail_news news;
         char room[sizeof(struct mail_news) + sizeof(struct mail_news_member)];
@@ -89,7 +89,7 @@ static void tell_news(struct rendezvous *r)
 static void ask_again(struct rendezvous *r)
 {
     const struct mail question = {
-        .kind = MAIL_CLOCK, .from = r->rank, .to = TO_HUB, .number = ++r->questions};
+        .kind = MAIL_CLOCK, .from = r->rank, .to = TO_BROKER, .number = ++r->questions};
     r->asked_ns = mail_clock_ns();
     (void)rendezvous_send_mail(r, &question, NULL, 0); /* its end is seen when reading */
 }
@@ -104,7 +104,7 @@ void far_take_moment(struct rendezvous *r, const struct mail *mail, const char *
     far_clock_hear(&r->clock, r->asked_ns, heard_ns, moment.since_base_ns);
 }
 
-/* Until there is something to read, news every few milliseconds. After the goodbye the hub has so long
+/* Until there is something to read, news every few milliseconds. After the goodbye the broker has so long
    to say its own; false: it has not. */
 bool far_await_mail(struct rendezvous *r)
 {
@@ -127,11 +127,11 @@ bool far_await_mail(struct rendezvous *r)
     }
 }
 
-/* Time 0 of the hub's board on the clock of this machine: of a few questions the one that was answered
+/* Time 0 of the broker's board on the clock of this machine: of a few questions the one that was answered
    fastest says it best, halfway between asking and answer (Cristian 1989). */
 bool far_ask_time(struct rendezvous *r, int64_t *base_ns)
 {
-    const struct mail question = {.kind = MAIL_CLOCK, .from = r->rank, .to = TO_HUB};
+    const struct mail question = {.kind = MAIL_CLOCK, .from = r->rank, .to = TO_BROKER};
     int64_t fastest_ns = INT64_MAX;
     struct {
         uint32_t length;
@@ -152,7 +152,7 @@ bool far_ask_time(struct rendezvous *r, int64_t *base_ns)
     return true;
 }
 
-/* ---- to the door ----------------------------------------------------------------------------- */
+/* ---- to the listener ----------------------------------------------------------------------------- */
 
 /* -1: nobody is there. */
 static int connect_to(uint32_t address, uint16_t port)
@@ -172,11 +172,11 @@ static int connect_to(uint32_t address, uint16_t port)
     return -1;
 }
 
-/* Say the secret and hear that it is the right hub. */
-static bool knock(int far, const struct meeting_place *place, int rank)
+/* Say the secret and hear that it is the right broker. */
+static bool handshake(int far, const struct meeting_place *place, int rank)
 {
-    struct knock words = {.magic = KNOCK_MAGIC, .rank = rank};
-    struct knock_answer answer;
+    struct handshake words = {.magic = HANDSHAKE_MAGIC, .rank = rank};
+    struct handshake_answer answer;
     struct timeval forever = {0};
     memcpy(words.secret, place->secret, sizeof words.secret);
     if (!mail_write(far, &words, sizeof words) || !mail_read(far, &answer, sizeof answer) ||
@@ -186,14 +186,14 @@ static bool knock(int far, const struct meeting_place *place, int rank)
     return true;
 }
 
-/* One of the hub's addresses can be reached from here; it may not open before it has done with an
+/* One of the broker's addresses can be reached from here; it may not open before it has done with an
    earlier run. */
 static int reach(const struct meeting_place *place, int rank, int64_t deadline_ns)
 {
     do {
         for (int i = 0; i < place->address_count && i < MEETING_ADDRESSES; i++) {
             int far = connect_to(place->addresses[i], place->port);
-            if (far >= 0 && knock(far, place, rank))
+            if (far >= 0 && handshake(far, place, rank))
                 return far;
             if (far >= 0)
                 close(far);
@@ -208,9 +208,9 @@ enum status rendezvous_reach(const struct meeting_place *place, int run, int ran
 {
     char name[RENDEZVOUS_MAX_NAME + 1], machine[sizeof place->machine];
     struct rendezvous *r;
-    door_machine(machine);
+    listener_machine(machine);
     if (strcmp(machine, place->machine) == 0) {
-        door_run_name(place, run, name);
+        listener_run_name(place, run, name);
         return rendezvous_find(name, rank, deadline_ns, out, diag);
     }
     enum status status = rendezvous_make(rank, &r, diag);

@@ -3,10 +3,10 @@
  *
  *     rendezvous.c         joining and leaving, mail and who hears it, values, barriers, memory that
  *                          is mapped: all that a member does, wherever it is
- *     rendezvous_far.c     the connection of a member on another machine than the hub
+ *     rendezvous_far.c     the connection of a member on another machine than the broker
  *     rendezvous_bytes.c   memory that cannot be mapped: bytes of it fetched and stored by mail
  *
- *     user's threads --- put, barrier, send, fetch ---> send_mail ---> socket --->  hub
+ *     user's threads --- put, barrier, send, fetch ---> send_mail ---> socket --->  broker
  *                ^                                                                   |
  *                '-- lock, changed --- reader: take <------ packet <--- socket <-----'
  *
@@ -45,10 +45,10 @@ struct fetch {
 
 struct rendezvous {
     int rank, size, socket, memory;
-    bool far;                /* from the hub */
+    bool far;                /* from the broker */
     pthread_mutex_t sending; /* far: a packet is being written */
     struct far_clock clock;  /* far: set with the board */
-    int64_t told_ns;         /* far, the reader's: when the hub was last told news, */
+    int64_t told_ns;         /* far, the reader's: when the broker was last told news, */
     int64_t asked_ns;        /*   and asked for the time, */
     int32_t questions;       /*   so often so far */
     atomic_bool leaving;
@@ -73,11 +73,11 @@ struct rendezvous {
     int gone, left;        /* the first; -1: nobody */
 };
 
-enum { MEETING_RETRY_MS = 20 }; /* while the hub is not there yet */
+enum { MEETING_RETRY_MS = 20 }; /* while the broker is not there yet */
 
 /* ---- rendezvous.c ---------------------------------------------------------------------------- */
 
-/* False: too large, or the hub is gone. */
+/* False: too large, or the broker is gone. */
 bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const void *data,
                           size_t bytes);
 /* Says that `what` was refused, and why: errno. */
@@ -87,8 +87,8 @@ enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag
 /* The socket is there: come to the meeting. Takes `r`: a failure ends it. */
 enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct rendezvous **out,
                             struct diag *diag);
-/* The hub is gone, or nothing is worth any more what it says. */
-void rendezvous_lose_hub(struct rendezvous *r);
+/* The broker is gone, or nothing is worth any more what it says. */
+void rendezvous_lose_broker(struct rendezvous *r);
 
 /* ---- rendezvous_far.c ------------------------------------------------------------------------ */
 
@@ -96,13 +96,13 @@ void rendezvous_lose_hub(struct rendezvous *r);
 bool far_send(struct rendezvous *r, const struct mail *mail, const void *data, size_t bytes);
 ssize_t far_read(struct rendezvous *r);
 ssize_t far_receive_welcome(struct rendezvous *r, struct mail *mail);
-/* Until there is something to read, telling news meanwhile; false: the hub does not say goodbye. */
+/* Until there is something to read, telling news meanwhile; false: the broker does not say goodbye. */
 bool far_await_mail(struct rendezvous *r);
-/* What the hub says of the board. */
+/* What the broker says of the board. */
 void far_take_news(struct rendezvous *r, const char *data, size_t bytes);
 /* What time it is there: the answer to the last question, or to an earlier one. */
 void far_take_moment(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes);
-/* When time 0 of the hub's board was, on the clock here. False: the connection has ended. */
+/* When time 0 of the broker's board was, on the clock here. False: the connection has ended. */
 bool far_ask_time(struct rendezvous *r, int64_t *base_ns);
 
 /* ---- rendezvous_bytes.c ---------------------------------------------------------------------- */

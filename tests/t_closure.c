@@ -24,31 +24,32 @@
 enum { MAX_TASKS = 16, MAX_GROUPS = 3, RANDOM = 4, MOST_STATES = 5000 };
 
 /* The group of each task. */
-struct spread {
+struct result_wire {
     int count; /* groups, at least those that are used */
     int group[MAX_TASKS];
 };
 
-struct tally {
+struct op_stats {
     int proved, by_structure, refused;
     uint64_t states; /* the biggest search */
 };
 
-static void complain(struct tally *tally, const struct plan *plan, const struct spread *spread,
-                     const struct verify_report *report, int max_depth)
+static void complain(struct op_stats *op_stats, const struct plan *plan,
+                     const struct result_wire *spread, const struct verify_report *report,
+                     int max_depth)
 {
     char groups[4 * MAX_TASKS + 1] = "";
     size_t at = 0;
     for (size_t t = 0; t < plan->pipeline.task_count && at < sizeof groups - 4; t++)
         at += (size_t)snprintf(groups + at, sizeof groups - at, " %d", spread->group[t]);
-    if (tally->refused++ < 10)
+    if (op_stats->refused++ < 10)
         tap_note("%s, %s, max_depth %d, groups%s: %s, %" PRIu64 " states", plan->file,
                  driver_key(report->driver), max_depth, groups, verdict_key(report->verdict),
                  report->states);
 }
 
-static void try_one(struct tally *tally, const struct plan *plan, const struct spread *spread,
-                    enum driver driver, int max_depth)
+static void try_one(struct op_stats *op_stats, const struct plan *plan,
+                    const struct result_wire *spread, enum driver driver, int max_depth)
 {
     struct verify_options options = {
         .program = {.driver = driver, .iterations = -1, .max_depth = max_depth},
@@ -58,23 +59,23 @@ static void try_one(struct tally *tally, const struct plan *plan, const struct s
     struct diag diag;
     diag_init(&diag);
     if (verify_plan(plan, &options, &report, &diag) != STATUS_OK) {
-        tally->refused++;
+        op_stats->refused++;
         diag_print(&diag, "t_closure", false, stderr);
         diag_fini(&diag);
         return;
     }
     if (report.verdict == VERDICT_PROVED)
-        tally->proved++;
+        op_stats->proved++;
     else
-        complain(tally, plan, spread, &report, max_depth);
-    tally->by_structure += report.verdict == VERDICT_PROVED && report.states == 0;
-    tally->states = report.states > tally->states ? report.states : tally->states;
+        complain(op_stats, plan, spread, &report, max_depth);
+    op_stats->by_structure += report.verdict == VERDICT_PROVED && report.states == 0;
+    op_stats->states = report.states > op_stats->states ? report.states : op_stats->states;
     verify_fini(&report);
     diag_fini(&diag);
 }
 
-static void try_spread(struct tally *clock, struct tally *dataflow, struct plan *plan,
-                       const struct spread *spread)
+static void try_spread(struct op_stats *clock, struct op_stats *dataflow, struct plan *plan,
+                       const struct result_wire *spread)
 {
     static const char *const names[MAX_GROUPS] = {"first", "second", "third"};
     struct pipeline *pipeline = &plan->pipeline;
@@ -101,11 +102,11 @@ static int group_of(const struct plan *plan, int task, int way, int groups)
     }
 }
 
-static void try_usual(struct tally *clock, struct tally *dataflow, struct plan *plan)
+static void try_usual(struct op_stats *clock, struct op_stats *dataflow, struct plan *plan)
 {
     for (int groups = 1; groups <= MAX_GROUPS; groups++)
         for (int way = 0; way < (groups == 1 ? 1 : 3 + RANDOM); way++) {
-            struct spread spread = {.count = groups};
+            struct result_wire spread = {.count = groups};
             for (int t = 0; t < (int)plan->pipeline.task_count; t++)
                 spread.group[t] = group_of(plan, t, way, groups);
             try_spread(clock, dataflow, plan, &spread);
@@ -113,8 +114,8 @@ static void try_usual(struct tally *clock, struct tally *dataflow, struct plan *
 }
 
 /* All of them: task by task, a group that is used already or the next one. */
-static void try_all(struct tally *clock, struct tally *dataflow, struct plan *plan,
-                    struct spread *spread, int task)
+static void try_all(struct op_stats *clock, struct op_stats *dataflow, struct plan *plan,
+                    struct result_wire *spread, int task)
 {
     if (task == (int)plan->pipeline.task_count) {
         try_spread(clock, dataflow, plan, spread);
@@ -139,7 +140,7 @@ static bool has_collective(const struct plan *plan)
 
 static void check_file(const char *path, bool all)
 {
-    struct tally clock = {0}, dataflow = {0};
+    struct op_stats clock = {0}, dataflow = {0};
     struct diag diag;
     struct plan plan;
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -153,7 +154,7 @@ static void check_file(const char *path, bool all)
     bool fits =
         plan.pipeline.task_count <= MAX_TASKS && (!has_collective(&plan) || plan.ranks == 2);
     tap_ok(fits, "%s: %zu tasks, %d ranks", base, plan.pipeline.task_count, plan.ranks);
-    struct spread spread = {0};
+    struct result_wire spread = {0};
     if (fits && all)
         try_all(&clock, &dataflow, &plan, &spread, 0);
     else if (fits)

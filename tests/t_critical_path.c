@@ -93,29 +93,29 @@ static const char *wrong_with_shares(const struct program *p, const struct criti
     return path->shares && ns != path->total_ns ? "the shares do not add up" : NULL;
 }
 
-struct tally {
+struct op_stats {
     int paths, parts, wrong, none, waits[PATH_PERIOD + 1];
 };
 
-static void look_at(struct tally *tally, const struct program *p, const struct critical_path *path,
-                    const char *text, uint64_t seed)
+static void look_at(struct op_stats *op_stats, const struct program *p,
+                    const struct critical_path *path, const char *text, uint64_t seed)
 {
     const char *wrong = path->parts ? wrong_with(p, path) : NULL;
     if (!wrong)
         wrong = wrong_with_shares(p, path);
-    tally->paths += path->parts != NULL;
-    tally->none += path->parts == NULL;
-    tally->parts += path->part_count;
+    op_stats->paths += path->parts != NULL;
+    op_stats->none += path->parts == NULL;
+    op_stats->parts += path->part_count;
     for (int i = 0; i < path->part_count; i++)
-        tally->waits[path->parts[i].waited]++;
-    if (wrong && tally->wrong++ < 3) {
+        op_stats->waits[path->parts[i].waited]++;
+    if (wrong && op_stats->wrong++ < 3) {
         tap_note("seed %" PRIu64 ", %s, iteration %" PRId64 ": %s\n%s", seed, driver_key(p->driver),
                  path->iteration, wrong, text);
         critical_path_print(p, path, stdout);
     }
 }
 
-static void run(struct tally *tally, const struct program *p, const struct timing *timing,
+static void run(struct op_stats *op_stats, const struct program *p, const struct timing *timing,
                 int64_t wanted, const char *text, uint64_t seed)
 {
     struct critical_path path;
@@ -132,13 +132,14 @@ static void run(struct tally *tally, const struct program *p, const struct timin
     }
     simulation_fini(&result);
     if (path_watch_take(watch, &path) == STATUS_OK) {
-        look_at(tally, p, &path, text, seed);
+        look_at(op_stats, p, &path, text, seed);
         critical_path_fini(&path);
     }
     path_watch_close(watch);
 }
 
-static void check_plan(struct tally *tally, const char *text, enum driver driver, uint64_t seed)
+static void check_plan(struct op_stats *op_stats, const char *text, enum driver driver,
+                       uint64_t seed)
 {
     const struct dist luck = {.kind = DIST_NORMAL, .parameter = 0.5};
     const struct jitter_rule rule = {"*", luck};
@@ -153,8 +154,8 @@ static void check_plan(struct tally *tally, const char *text, enum driver driver
     if (program_build(&plan, &options, &program, &diag) == STATUS_OK) {
         bool varies = seed % 2;
         if (timing_init(&timing, program, &rule, varies, &diag) == STATUS_OK) {
-            run(tally, program, &timing, (int64_t)(seed % ITERATIONS), text, seed);
-            run(tally, program, &timing, PATH_SLOWEST, text, seed);
+            run(op_stats, program, &timing, (int64_t)(seed % ITERATIONS), text, seed);
+            run(op_stats, program, &timing, PATH_SLOWEST, text, seed);
             timing_fini(&timing);
         }
         program_close(program);
@@ -177,21 +178,21 @@ static char *rank_plan(uint64_t seed)
 
 static void test_plans(const char *what, char *(*make)(uint64_t seed), bool pipeline)
 {
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     int count = getenv("SWSIM_LONG") ? 3000 : 150;
     for (int i = 0; i < count; i++) {
         char *text = make((uint64_t)i);
         if (pipeline) {
-            check_plan(&tally, text, DRIVER_CLOCK, (uint64_t)i);
-            check_plan(&tally, text, DRIVER_DATAFLOW, (uint64_t)i);
+            check_plan(&op_stats, text, DRIVER_CLOCK, (uint64_t)i);
+            check_plan(&op_stats, text, DRIVER_DATAFLOW, (uint64_t)i);
         } else {
-            check_plan(&tally, text, DRIVER_NONE, (uint64_t)i);
+            check_plan(&op_stats, text, DRIVER_NONE, (uint64_t)i);
         }
         free(text);
     }
-    tap_is_int(tally.wrong, 0, "%s plans, seeds 0 .. %d: %d paths of %d parts (%d never over)",
-               what, count - 1, tally.paths, tally.parts, tally.none);
-    tap_ok(tally.paths > count / 2, "most have a path");
+    tap_is_int(op_stats.wrong, 0, "%s plans, seeds 0 .. %d: %d paths of %d parts (%d never over)",
+               what, count - 1, op_stats.paths, op_stats.parts, op_stats.none);
+    tap_ok(op_stats.paths > count / 2, "most have a path");
 }
 
 /* ---- by hand --------------------------------------------------------------------------------- */

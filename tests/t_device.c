@@ -1606,13 +1606,13 @@ static void spread_ranks(enum device_kind kind, struct rendezvous *rendezvous, i
 }
 
 /* A process of it, which comes from `place` unless that is NULL: its lines go to `lines`. Never returns. */
-static void be_process(enum device_kind kind, struct hub *hub, int process,
+static void be_process(enum device_kind kind, struct broker *broker, int process,
                        const struct meeting_place *place, int ranks, int lines)
 {
     struct rendezvous *rendezvous = NULL;
     struct diag diag;
     diag_init(&diag);
-    int socket = hub_inherit(hub, process);
+    int socket = broker_inherit(broker, process);
     dup2(lines, STDOUT_FILENO);
     if (place ? rendezvous_reach(place, 0, process, INT64_MAX, &rendezvous, &diag)
               : rendezvous_join(socket, process, RENDEZVOUS_FOREVER, &rendezvous, &diag))
@@ -1640,8 +1640,8 @@ static void show_lines(int lines)
 /* The first `near` of them share memory, the others are as if on machines of their own. */
 static void several_processes(enum device_kind kind, int processes, int near, int ranks)
 {
-    struct hub *hub = NULL;
-    struct door *door = NULL;
+    struct broker *broker = NULL;
+    struct listener *listener = NULL;
     struct meeting_place place;
     struct diag diag;
     pid_t pids[MAX_RANKS];
@@ -1649,22 +1649,23 @@ static void several_processes(enum device_kind kind, int processes, int near, in
     diag_init(&diag);
     char name[40];
     snprintf(name, sizeof name, "t_device-%ld", (long)getpid());
-    if (hub_open(processes, &hub, &diag) || door_open(name, "127.0.0.1", &door, &diag) ||
-        (near < processes && hub_open_door(hub, door, 0, &diag)))
+    if (broker_open(processes, &broker, &diag) ||
+        listener_open(name, "127.0.0.1", &listener, &diag) ||
+        (near < processes && broker_open_listener(broker, listener, 0, &diag)))
         abort();
-    place = *door_place(door);
+    place = *listener_place(listener);
     snprintf(place.machine, sizeof place.machine, "another");
     fflush(stdout);
     for (int i = 0; i < near; i++)
-        if (hub_invite(hub, i, &diag))
+        if (broker_invite(broker, i, &diag))
             abort();
     for (int i = 0; i < processes; i++) {
         lines[i] = memfd_create("lines", 0);
         pids[i] = fork();
         if (pids[i] == 0)
-            be_process(kind, hub, i, i < near ? NULL : &place, ranks, lines[i]);
+            be_process(kind, broker, i, i < near ? NULL : &place, ranks, lines[i]);
     }
-    if (hub_start(hub, &diag))
+    if (broker_start(broker, &diag))
         abort();
     for (int i = 0; i < processes; i++) {
         int status = -1;
@@ -1676,8 +1677,8 @@ static void several_processes(enum device_kind kind, int processes, int near, in
         else
             show_lines(lines[i]);
     }
-    hub_close(hub);
-    door_close(door);
+    broker_close(broker);
+    listener_close(listener);
     diag_fini(&diag);
 }
 

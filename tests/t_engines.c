@@ -86,7 +86,7 @@ static void show_accounts(const struct program *p, const char *name,
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-struct tally {
+struct op_stats {
     int compared, different, blocked, by_recurrence, in_flight_differs;
 };
 
@@ -99,14 +99,14 @@ static const struct dist shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static void compare_results(struct tally *tally, const struct program *program,
+static void compare_results(struct op_stats *op_stats, const struct program *program,
                             const struct simulation_result *want,
                             const struct simulation_result *got, const char *engine,
                             const char *what)
 {
     const char *differs = difference(want, got);
-    tally->compared++;
-    if (!differs || tally->different++ >= 3)
+    op_stats->compared++;
+    if (!differs || op_stats->different++ >= 3)
         return;
     tap_note("%s, %s: %s", what, engine, differs);
     show_accounts(program, "forgetful", want);
@@ -124,7 +124,7 @@ static bool simulates(const struct program *program, const struct timing *timing
 }
 
 /* Each lane is the replication of its number. */
-static void compare_lanes(struct tally *tally, const struct recurrence *recurrence,
+static void compare_lanes(struct op_stats *op_stats, const struct recurrence *recurrence,
                           const struct program *program, const struct timing *timing, uint64_t seed,
                           const char *what)
 {
@@ -137,14 +137,14 @@ static void compare_lanes(struct tally *tally, const struct recurrence *recurren
     for (uint32_t lane = 0; lane < RANDOM_LANES; lane++) {
         options.replication = 3 + lane;
         if (lane % 3 == 0 && simulates(program, timing, &options, &want, what)) {
-            compare_results(tally, program, &want, &got[lane], "lanes", what);
+            compare_results(op_stats, program, &want, &got[lane], "lanes", what);
             simulation_fini(&want);
         }
         simulation_fini(&got[lane]);
     }
 }
 
-static void compare_recurrence(struct tally *tally, const struct program *program,
+static void compare_recurrence(struct op_stats *op_stats, const struct program *program,
                                const struct timing *timing, uint64_t seed,
                                const struct simulation_result *want,
                                const struct in_flight *want_in_flight, const char *what)
@@ -160,17 +160,17 @@ static void compare_recurrence(struct tally *tally, const struct program *progra
     }
     if (!recurrence)
         return;
-    tally->by_recurrence++;
+    op_stats->by_recurrence++;
     if (recurrence_run(recurrence, &options, &got, &diag) == STATUS_OK) {
-        compare_results(tally, program, want, &got, "recurrence", what);
-        tally->in_flight_differs += !same_in_flight(want_in_flight, &in_flight);
+        compare_results(op_stats, program, want, &got, "recurrence", what);
+        op_stats->in_flight_differs += !same_in_flight(want_in_flight, &in_flight);
         simulation_fini(&got);
     }
-    compare_lanes(tally, recurrence, program, timing, seed, what);
+    compare_lanes(op_stats, recurrence, program, timing, seed, what);
     recurrence_close(recurrence);
 }
 
-static void compare_runs(struct tally *tally, const struct program *program,
+static void compare_runs(struct op_stats *op_stats, const struct program *program,
                          const struct timing *timing, uint64_t seed, const char *what)
 {
     struct simulation_result want, got;
@@ -178,19 +178,19 @@ static void compare_runs(struct tally *tally, const struct program *program,
     struct simulate_options options = {.seed = seed, .forgetful = true, .in_flight = &in_flight};
     if (!simulates(program, timing, &options, &want, what))
         return;
-    tally->blocked += want.blocked_count > 0;
+    op_stats->blocked += want.blocked_count > 0;
     options.forgetful = false;
     options.in_flight = &remembered;
     if (simulates(program, timing, &options, &got, what)) {
-        compare_results(tally, program, &want, &got, "automaton", what);
-        tally->in_flight_differs += !same_in_flight(&in_flight, &remembered);
+        compare_results(op_stats, program, &want, &got, "automaton", what);
+        op_stats->in_flight_differs += !same_in_flight(&in_flight, &remembered);
         simulation_fini(&got);
     }
-    compare_recurrence(tally, program, timing, seed, &want, &in_flight, what);
+    compare_recurrence(op_stats, program, timing, seed, &want, &in_flight, what);
     simulation_fini(&want);
 }
 
-static void compare_plan(struct tally *tally, const struct plan *plan, enum driver driver,
+static void compare_plan(struct op_stats *op_stats, const struct plan *plan, enum driver driver,
                          int64_t iterations, const struct dist *shape, uint64_t seed,
                          const char *what)
 {
@@ -201,13 +201,13 @@ static void compare_plan(struct tally *tally, const struct plan *plan, enum driv
     if (program_build(plan, &options, &program, &diag) != STATUS_OK)
         return;
     if (timing_init(&timing, program, &rule, shape->kind != DIST_CONSTANT, &diag) == STATUS_OK) {
-        compare_runs(tally, program, &timing, seed, what);
+        compare_runs(op_stats, program, &timing, seed, what);
         timing_fini(&timing);
     }
     program_close(program);
 }
 
-static void compare_text(struct tally *tally, const char *text, uint64_t seed)
+static void compare_text(struct op_stats *op_stats, const char *text, uint64_t seed)
 {
     struct plan plan;
     if (plan_parse("random.yaml", text, strlen(text), &plan, &diag) != STATUS_OK) {
@@ -215,9 +215,10 @@ static void compare_text(struct tally *tally, const char *text, uint64_t seed)
         return;
     }
     for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++) {
-        int before = tally->different;
-        compare_plan(tally, &plan, driver, 200, &shapes[seed % SHAPES], seed, driver_key(driver));
-        if (tally->different > before && before < 3)
+        int before = op_stats->different;
+        compare_plan(op_stats, &plan, driver, 200, &shapes[seed % SHAPES], seed,
+                     driver_key(driver));
+        if (op_stats->different > before && before < 3)
             tap_note("%s", text);
     }
     plan_fini(&plan);
@@ -233,26 +234,26 @@ static char *wild_plan(uint64_t seed)
 static void test_random_plans(const char *what, char *(*make)(uint64_t seed), int count,
                               int by_recurrence)
 {
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     if (getenv("SWSIM_LONG"))
         count *= 10;
     for (int i = 0; i < count; i++) {
         char *text = make((uint64_t)i);
         if (text)
-            compare_text(&tally, text, (uint64_t)i);
+            compare_text(&op_stats, text, (uint64_t)i);
         free(text);
     }
-    tap_is_int(tally.different, 0, "%s plans: %d runs compared", what, tally.compared);
-    tap_is_int(tally.in_flight_differs, 0, "%s plans: the same is in flight over time", what);
-    tap_ok(tally.by_recurrence * 100 > count * by_recurrence, "%d of %d by a recurrence, too",
-           tally.by_recurrence, count);
-    tap_ok(tally.blocked > 0 && tally.blocked < tally.compared, "%d of them deadlocks",
-           tally.blocked);
+    tap_is_int(op_stats.different, 0, "%s plans: %d runs compared", what, op_stats.compared);
+    tap_is_int(op_stats.in_flight_differs, 0, "%s plans: the same is in flight over time", what);
+    tap_ok(op_stats.by_recurrence * 100 > count * by_recurrence, "%d of %d by a recurrence, too",
+           op_stats.by_recurrence, count);
+    tap_ok(op_stats.blocked > 0 && op_stats.blocked < op_stats.compared, "%d of them deadlocks",
+           op_stats.blocked);
 }
 
 static void test_our_plans(void)
 {
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     const char *source = getenv("srcdir");
     char pattern[4096];
     glob_t found;
@@ -267,14 +268,15 @@ static void test_our_plans(void)
             continue;
         for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++)
             if (plan.form == FORM_PIPELINE)
-                compare_plan(&tally, &plan, driver, 400, &shapes[i % SHAPES], 7, found.gl_pathv[i]);
+                compare_plan(&op_stats, &plan, driver, 400, &shapes[i % SHAPES], 7,
+                             found.gl_pathv[i]);
         plan_fini(&plan);
     }
     globfree(&found);
-    tap_ok(tally.different == 0 && tally.in_flight_differs == 0 && tally.compared > 20 &&
-               tally.by_recurrence > 10,
-           "our plans: %d runs, %d differ; %d by a recurrence", tally.compared, tally.different,
-           tally.by_recurrence);
+    tap_ok(op_stats.different == 0 && op_stats.in_flight_differs == 0 && op_stats.compared > 20 &&
+               op_stats.by_recurrence > 10,
+           "our plans: %d runs, %d differ; %d by a recurrence", op_stats.compared,
+           op_stats.different, op_stats.by_recurrence);
 }
 
 int main(void)

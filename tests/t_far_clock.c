@@ -1,6 +1,6 @@
 /*
  * t_far_clock.c - an hour on two machines whose clocks differ in rate, asked every 20 ms over a network that
- * holds messages up: how far the far member's time is from the hub's, and that it never runs backwards.
+ * holds messages up: how far the far member's time is from the broker's, and that it never runs backwards.
  * All in computed time, so an hour takes a moment.
  */
 #include "net/far_clock.h"
@@ -27,7 +27,7 @@ static int64_t way(struct random *luck, const struct network *network)
     return rarely(luck, network->seldom) ? ns + below(luck, (int)network->much_ns) : ns;
 }
 
-/* The hub's time is the true one; here a second lasts `ppm` millionths longer, and time 0 is said to be
+/* The broker's time is the true one; here a second lasts `ppm` millionths longer, and time 0 is said to be
    `off_ns` from where it is. */
 static void test_hour(const struct network *network, double ppm, int64_t off_ns, int64_t limit_ns)
 {

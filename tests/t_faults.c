@@ -98,7 +98,7 @@ static void check_adoption(struct bench *bench, const struct program *plain,
     struct state *one = machine_state(plain), *two = machine_state(faulty);
     struct state *adopted = machine_state(faulty);
     for (int k = 0, agent = 0; k < 200 && agent < plain->agent_count; k++) {
-        machine_adopt(faulty, adopted, plain, one);
+        machine_state_from_plain(faulty, adopted, plain, one);
         if (memcmp(adopted->cells, two->cells, faulty->at.bytes) != 0)
             complain(bench, "the state of the program with faults is another one");
         for (agent = 0; agent < plain->agent_count; agent++) {

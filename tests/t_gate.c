@@ -146,12 +146,12 @@ static bool force(const struct plan *plan, enum driver driver, const struct walk
 
 /* ---- random plans ---------------------------------------------------------------------------- */
 
-struct tally {
+struct op_stats {
     int runs, complaints;
     size_t steps;
 };
 
-static bool try_plan(struct tally *tally, const struct plan *plan, enum driver driver,
+static bool try_plan(struct op_stats *op_stats, const struct plan *plan, enum driver driver,
                      uint64_t seed)
 {
     const struct program_options options = {.driver = driver, .iterations = ITERATIONS};
@@ -165,13 +165,13 @@ static bool try_plan(struct tally *tally, const struct plan *plan, enum driver d
     diag_fini(&diag);
     if (!good)
         return false;
-    tally->runs++;
-    tally->steps += walk.count;
+    op_stats->runs++;
+    op_stats->steps += walk.count;
     /* On a busy machine the watchdog may come too early. */
     return force(plan, driver, &walk, QUICK_NS) || force(plan, driver, &walk, PATIENT_NS);
 }
 
-static void try_random(struct tally *tally, uint64_t seed, enum random_form form,
+static void try_random(struct op_stats *op_stats, uint64_t seed, enum random_form form,
                        enum driver driver)
 {
     struct plan plan;
@@ -181,7 +181,7 @@ static void try_random(struct tally *tally, uint64_t seed, enum random_form form
     if (!text || plan_parse("test.yaml", text, strlen(text), &plan, &diag))
         abort();
     tame(&plan);
-    if (!try_plan(tally, &plan, driver, seed) && tally->complaints++ < MAX_COMPLAINTS)
+    if (!try_plan(op_stats, &plan, driver, seed) && op_stats->complaints++ < MAX_COMPLAINTS)
         tap_note("SWSIM_SEED=%" PRIu64 " %s %s:\n%s", seed, random_form_key(form),
                  driver_key(driver), text);
     plan_fini(&plan);
@@ -194,17 +194,18 @@ static void test_random(void)
     const char *wanted_seed = getenv("SWSIM_SEED"), *wanted = getenv("SWSIM_PLANS");
     uint64_t seed = wanted_seed ? strtoull(wanted_seed, NULL, 10) : 1;
     int plans = wanted ? atoi(wanted) : getenv("SWSIM_LONG") ? LONG_PLANS : QUICK_PLANS;
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     for (int i = 0; i < plans; i++) {
         uint64_t this = seed + (uint64_t)i;
-        try_random(&tally, this, RANDOM_PIPELINE, DRIVER_CLOCK);
-        try_random(&tally, this, RANDOM_PIPELINE, DRIVER_DATAFLOW);
-        try_random(&tally, this, RANDOM_THREADS, DRIVER_NONE);
-        try_random(&tally, this, RANDOM_PROGRAMS, DRIVER_NONE);
+        try_random(&op_stats, this, RANDOM_PIPELINE, DRIVER_CLOCK);
+        try_random(&op_stats, this, RANDOM_PIPELINE, DRIVER_DATAFLOW);
+        try_random(&op_stats, this, RANDOM_THREADS, DRIVER_NONE);
+        try_random(&op_stats, this, RANDOM_PROGRAMS, DRIVER_NONE);
     }
-    tap_is_int(tally.complaints, 0, "%d runs took the %zu steps they were told to, in that order",
-               tally.runs, tally.steps);
-    tap_ok(tally.runs == 4 * plans && tally.steps > (size_t)plans, "and there were some");
+    tap_is_int(op_stats.complaints, 0,
+               "%d runs took the %zu steps they were told to, in that order", op_stats.runs,
+               op_stats.steps);
+    tap_ok(op_stats.runs == 4 * plans && op_stats.steps > (size_t)plans, "and there were some");
 }
 
 /* ---- what cannot be forced ------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
- * t_mail.c - what comes over the sockets of a rendezvous and is no mail: from strangers at the door, from a
- * member that lies, from a hub that does. Nothing outside is read or written (which the sanitizers see), and
+ * t_mail.c - what comes over the sockets of a rendezvous and is no mail: from pending_peers at the listener, from a
+ * member that lies, from a broker that does. Nothing outside is read or written (which the sanitizers see), and
  * those who tell the truth go on.
  *
  * All is drawn from SWSIM_SEED (default: the time), which is printed.
@@ -18,7 +18,7 @@
 #include "tests/random_draw.h"
 #include "tests/tap.h"
 
-enum { ROUNDS = 300, KNOCKS = 60, MEMBERS = 3 };
+enum { ROUNDS = 300, HANDSHAKES = 60, MEMBERS = 3 };
 
 static struct random luck;
 
@@ -76,8 +76,8 @@ static void test_news(void)
 /* ---- a place --------------------------------------------------------------------------------- */
 
 struct place {
-    struct hub *hub;
-    struct door *door;
+    struct broker *broker;
+    struct listener *listener;
     struct meeting_place from; /* as it looks from another machine */
     struct diag diag;
 };
@@ -89,19 +89,19 @@ static void place_open(struct place *place, int size)
     snprintf(name, sizeof name, "t_mail-%ld-%d", (long)getpid(), number++);
     *place = (struct place){0};
     diag_init(&place->diag);
-    if (hub_open(size, &place->hub, &place->diag) ||
-        door_open(name, "127.0.0.1", &place->door, &place->diag) ||
-        hub_open_door(place->hub, place->door, 0, &place->diag) ||
-        hub_start(place->hub, &place->diag))
+    if (broker_open(size, &place->broker, &place->diag) ||
+        listener_open(name, "127.0.0.1", &place->listener, &place->diag) ||
+        broker_open_listener(place->broker, place->listener, 0, &place->diag) ||
+        broker_start(place->broker, &place->diag))
         abort();
-    place->from = *door_place(place->door);
+    place->from = *listener_place(place->listener);
     snprintf(place->from.machine, sizeof place->from.machine, "another");
 }
 
 static void place_close(struct place *place)
 {
-    hub_close(place->hub);
-    door_close(place->door);
+    broker_close(place->broker);
+    listener_close(place->listener);
     diag_fini(&place->diag);
 }
 
@@ -130,7 +130,7 @@ static void *come(void *arg)
 {
     struct member *member = arg;
     const struct meeting_place *where =
-        member->rank == 0 ? door_place(member->place->door) : &member->place->from;
+        member->rank == 0 ? listener_place(member->place->listener) : &member->place->from;
     diag_init(&member->diag);
     if (rendezvous_reach(where, 0, member->rank, in_ms(20000), &member->rendezvous, &member->diag))
         abort();
@@ -168,23 +168,23 @@ static bool hears(struct rendezvous *rendezvous, const char *key, const char *wa
     return status == STATUS_OK && strcmp(value, want) == 0;
 }
 
-/* ---- strangers ------------------------------------------------------------------------------- */
+/* ---- pending_peers ------------------------------------------------------------------------------- */
 
-/* A knock with some of its bytes others, or missing, or too many; it knows the secret, but for one byte. */
-static void knock_wrongly(const struct place *place)
+/* A handshake with some of its bytes others, or missing, or too many; it knows the secret, but for one byte. */
+static void handshake_wrongly(const struct place *place)
 {
     struct {
-        struct knock knock;
+        struct handshake handshake;
         char more[40];
-    } words = {.knock = {.magic = KNOCK_MAGIC, .rank = 1}};
+    } words = {.handshake = {.magic = HANDSHAKE_MAGIC, .rank = 1}};
     char *bytes = (char *)&words;
     int far = connect_to(&place->from);
-    memcpy(words.knock.secret, place->from.secret, sizeof words.knock.secret);
-    words.knock.secret[below(&luck, MEETING_SECRET)] ^= (char)(1 + below(&luck, 255));
+    memcpy(words.handshake.secret, place->from.secret, sizeof words.handshake.secret);
+    words.handshake.secret[below(&luck, MEETING_SECRET)] ^= (char)(1 + below(&luck, 255));
     if (rarely(&luck, 3))
         scribble(&words, sizeof words);
     if (rarely(&luck, 3))
-        words.knock.rank = (int32_t)some_number();
+        words.handshake.rank = (int32_t)some_number();
     for (int left = below(&luck, (int)sizeof words), some; left > 0; left -= some, bytes += some) {
         some = 1 + below(&luck, left);
         if (send(far, bytes, (size_t)some, MSG_NOSIGNAL) < 0)
@@ -199,12 +199,13 @@ static void test_knocks(void)
     struct member members[2];
     place_open(&place, 2);
     start(&members[0], &place, 0);
-    for (int i = 0; i < KNOCKS; i++)
-        knock_wrongly(&place);
+    for (int i = 0; i < HANDSHAKES; i++)
+        handshake_wrongly(&place);
     start(&members[1], &place, 1);
     for (int i = 0; i < 2; i++)
         pthread_join(members[i].thread, NULL);
-    tap_ok(!hub_is_gone(place.hub, 1), "%d wrong knocks, and the right one is heard", KNOCKS);
+    tap_ok(!broker_is_gone(place.broker, 1), "%d wrong handshakes, and the right one is heard",
+           HANDSHAKES);
     for (int i = 0; i < 2; i++)
         part(&members[i]);
     place_close(&place);
@@ -232,24 +233,24 @@ static size_t draw_packet(char *packet, int first_kind)
     return sizeof mail + bytes;
 }
 
-/* A member through the door that knows the secret, and nothing of manners. */
+/* A member through the listener that knows the secret, and nothing of manners. */
 static int come_in(const struct place *place, int rank)
 {
-    struct knock knock = {.magic = KNOCK_MAGIC, .rank = rank};
-    struct knock_answer answer;
+    struct handshake handshake = {.magic = HANDSHAKE_MAGIC, .rank = rank};
+    struct handshake_answer answer;
     struct {
         uint32_t length;
         struct mail mail;
-    } hello = {sizeof hello.mail, {.kind = MAIL_HELLO, .from = rank, .to = TO_HUB}};
+    } hello = {sizeof hello.mail, {.kind = MAIL_HELLO, .from = rank, .to = TO_BROKER}};
     int far = connect_to(&place->from);
-    memcpy(knock.secret, place->from.secret, sizeof knock.secret);
-    if (!mail_write(far, &knock, sizeof knock) || !mail_read(far, &answer, sizeof answer) ||
+    memcpy(handshake.secret, place->from.secret, sizeof handshake.secret);
+    if (!mail_write(far, &handshake, sizeof handshake) || !mail_read(far, &answer, sizeof answer) ||
         !mail_write(far, &hello, sizeof hello))
         abort();
     return far;
 }
 
-/* What the hub tells it, it does not want to know. */
+/* What the broker tells it, it does not want to know. */
 static void forget_news(int far)
 {
     char bytes[4096];
@@ -281,20 +282,20 @@ static void test_liar(void)
     bool sent = rendezvous_put(members[1].rendezvous, "true", "yes", 4, &members[1].diag) == 0;
     tap_ok(sent && hears(members[0].rendezvous, "true", "yes"),
            "%d packets of a liar, and the others understand each other", ROUNDS);
-    tap_ok(!hub_is_gone(place.hub, 1), "who keeps to the lengths stays");
+    tap_ok(!broker_is_gone(place.broker, 1), "who keeps to the lengths stays");
     close(far);
-    for (int i = 0; i < 1000 && !hub_is_gone(place.hub, 1); i++)
+    for (int i = 0; i < 1000 && !broker_is_gone(place.broker, 1); i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    tap_ok(hub_is_gone(place.hub, 1), "until it hangs up");
+    tap_ok(broker_is_gone(place.broker, 1), "until it hangs up");
     for (int i = 0; i < 2; i++)
         part(&members[i]);
     place_close(&place);
 }
 
-/* ---- a hub that lies ------------------------------------------------------------------------- */
+/* ---- a broker that lies ------------------------------------------------------------------------- */
 
-/* A member whose other end is `*hub`. `number`: what the welcome says of the members. */
-static enum status join(int number, int *hub, struct rendezvous **out, struct diag *diag)
+/* A member whose other end is `*broker`. `number`: what the welcome says of the members. */
+static enum status join(int number, int *broker, struct rendezvous **out, struct diag *diag)
 {
     int ends[2], file;
     struct board *board;
@@ -320,45 +321,45 @@ static enum status join(int number, int *hub, struct rendezvous **out, struct di
         abort();
     munmap(board, mail_board_bytes(MEMBERS));
     close(file);
-    *hub = ends[0];
+    *broker = ends[0];
     return rendezvous_join(ends[1], 1, in_ms(20000), out, diag);
 }
 
-static void drain(int hub)
+static void drain(int broker)
 {
     static char packet[PACKET_BYTES];
-    while (recv(hub, packet, sizeof packet, MSG_DONTWAIT) > 0)
+    while (recv(broker, packet, sizeof packet, MSG_DONTWAIT) > 0)
         continue;
 }
 
-static void test_lying_hub(void)
+static void test_lying_broker(void)
 {
     static char packet[PACKET_BYTES];
     struct rendezvous *member = NULL;
     struct diag diag;
-    int hub;
+    int broker;
     diag_init(&diag);
     for (int number = -1; number <= 1; number++) {
-        tap_is_int(join(number, &hub, &member, &diag), STATUS_SYSTEM, "rank 1 is no member of %d",
-                   number);
-        close(hub);
+        tap_is_int(join(number, &broker, &member, &diag), STATUS_SYSTEM,
+                   "rank 1 is no member of %d", number);
+        close(broker);
     }
-    if (join(MEMBERS, &hub, &member, &diag) != STATUS_OK)
+    if (join(MEMBERS, &broker, &member, &diag) != STATUS_OK)
         abort();
     for (int round = 0; round < ROUNDS; round++) {
         size_t length = draw_packet(packet, MAIL_PUT);
-        if (send(hub, packet, length, MSG_NOSIGNAL) < 0)
+        if (send(broker, packet, length, MSG_NOSIGNAL) < 0)
             break; /* a packet too short is the end */
-        drain(hub);
+        drain(broker);
     }
     struct mail mail = {.kind = MAIL_PUT};
     memcpy(packet, &mail, sizeof mail);
     memcpy(packet + sizeof mail, "last\0word", 10);
-    tap_ok(send(hub, packet, sizeof mail + 10, MSG_NOSIGNAL) > 0, "%d packets of a lying hub",
+    tap_ok(send(broker, packet, sizeof mail + 10, MSG_NOSIGNAL) > 0, "%d packets of a lying broker",
            ROUNDS);
     tap_ok(hears(member, "last", "word"), "the member still hears");
-    drain(hub);
-    close(hub);
+    drain(broker);
+    close(broker);
     rendezvous_leave(member);
     diag_fini(&diag);
 }
@@ -371,6 +372,6 @@ int main(void)
     test_news();
     test_knocks();
     test_liar();
-    test_lying_hub();
+    test_lying_broker();
     return tap_done();
 }

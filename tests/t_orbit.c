@@ -51,7 +51,7 @@ static bool repeats(const struct clock *clock, const struct steady *steady)
     return false;
 }
 
-struct tally {
+struct op_stats {
     int found, by_graph, by_causes, wrong, unknown, drivers[3], causes[3];
 };
 
@@ -85,7 +85,7 @@ static bool same_period(const struct steady *a, const struct steady *b)
 }
 
 /* The event graph found by running has the period of the other two, and the same slacks as the one. */
-static bool agrees_by_causes(struct tally *tally, const struct program *program,
+static bool agrees_by_causes(struct op_stats *op_stats, const struct program *program,
                              const struct timing *timing, const struct steady *by_run,
                              const struct steady *by_graph)
 {
@@ -100,13 +100,13 @@ static bool agrees_by_causes(struct tally *tally, const struct program *program,
         return false;
     good = same_period(&steady, by_run) && same_period(&steady, by_graph);
     if (steady.kind == STEADY_EXACT && by_graph->kind == STEADY_EXACT) {
-        tally->by_causes++;
+        op_stats->by_causes++;
         good &= slack_find(program, timing, &steady, &mine_ns, &diag) == STATUS_OK &&
                 slack_find(program, timing, by_graph, &theirs_ns, &diag) == STATUS_OK;
         for (int t = 0; good && mine_ns && theirs_ns && t < program->tasks; t++)
             good = mine_ns[t] == theirs_ns[t];
     }
-    tally->causes[program->driver] += steady.kind == STEADY_EXACT;
+    op_stats->causes[program->driver] += steady.kind == STEADY_EXACT;
     if (!good)
         tap_note("by causes %" PRId64 "/%" PRId64 " (%d)", steady.num_ns, steady.den, steady.kind);
     free(mine_ns);
@@ -115,7 +115,7 @@ static bool agrees_by_causes(struct tally *tally, const struct program *program,
     return good;
 }
 
-static void check_program(struct tally *tally, const struct program *program,
+static void check_program(struct op_stats *op_stats, const struct program *program,
                           const struct timing *timing, const char *text, uint64_t seed)
 {
     struct steady by_run, by_graph;
@@ -129,12 +129,12 @@ static void check_program(struct tally *tally, const struct program *program,
         by_run.kind != STEADY_EXACT || (adds_up(&by_run) && as_simulated(program, timing, &by_run));
     good &= by_run.kind != STEADY_EXACT || by_graph.kind != STEADY_DEADLOCK;
     good &= same_period(&by_run, &by_graph);
-    good &= agrees_by_causes(tally, program, timing, &by_run, &by_graph);
-    tally->found += by_run.kind == STEADY_EXACT;
-    tally->drivers[program->driver] += by_run.kind == STEADY_EXACT;
-    tally->unknown += by_run.kind == STEADY_UNKNOWN;
-    tally->by_graph += both;
-    if (!good && tally->wrong++ < 3)
+    good &= agrees_by_causes(op_stats, program, timing, &by_run, &by_graph);
+    op_stats->found += by_run.kind == STEADY_EXACT;
+    op_stats->drivers[program->driver] += by_run.kind == STEADY_EXACT;
+    op_stats->unknown += by_run.kind == STEADY_UNKNOWN;
+    op_stats->by_graph += both;
+    if (!good && op_stats->wrong++ < 3)
         tap_note("seed %" PRIu64 ", %s: by a run %" PRId64 "/%" PRId64
                  " (%d), by the graph %" PRId64 "/%" PRId64 " (%d)\n%s",
                  seed, driver_key(program->driver), by_run.num_ns, by_run.den, by_run.kind,
@@ -143,11 +143,11 @@ static void check_program(struct tally *tally, const struct program *program,
     steady_fini(&by_graph);
 }
 
-typedef void program_check(struct tally *tally, const struct program *program,
+typedef void program_check(struct op_stats *op_stats, const struct program *program,
                            const struct timing *timing, const char *text, uint64_t seed);
 
 static void with_program(const char *text, uint64_t seed, enum driver driver, int ranks,
-                         program_check *check, struct tally *tally)
+                         program_check *check, struct op_stats *op_stats)
 {
     struct plan plan;
     struct program *program;
@@ -161,7 +161,7 @@ static void with_program(const char *text, uint64_t seed, enum driver driver, in
     plan.pipeline.batches = NULL; /* a few iterations are no steady state */
     if (program_build(&plan, &options, &program, &diag) == STATUS_OK) {
         if (timing_init(&timing, program, NULL, 0, &diag) == STATUS_OK) {
-            check(tally, program, &timing, text, seed);
+            check(op_stats, program, &timing, text, seed);
             timing_fini(&timing);
         }
         program_close(program);
@@ -176,23 +176,23 @@ static char *wild_plan(uint64_t seed)
 
 static void test_plans(const char *what, char *(*make)(uint64_t seed), int least)
 {
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     int count = getenv("SWSIM_LONG") ? 3000 : 70;
     for (int i = 0; i < count; i++) {
         char *text = make((uint64_t)i);
         for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++)
-            with_program(text, (uint64_t)i, driver, 0, check_program, &tally);
+            with_program(text, (uint64_t)i, driver, 0, check_program, &op_stats);
         free(text);
     }
-    tap_is_int(tally.wrong, 0,
+    tap_is_int(op_stats.wrong, 0,
                "%s plans, seeds 0 .. %d: %d steady states, as simulated; %d as by the event graph",
-               what, count - 1, tally.found, tally.by_graph);
-    tap_ok(tally.drivers[DRIVER_DATAFLOW] * 100 >= count * least,
-           "%d of %d under data-flow; %d in all are not known", tally.drivers[DRIVER_DATAFLOW],
-           count, tally.unknown);
-    tap_ok(tally.by_causes > 0 && tally.causes[DRIVER_DATAFLOW] > 0,
+               what, count - 1, op_stats.found, op_stats.by_graph);
+    tap_ok(op_stats.drivers[DRIVER_DATAFLOW] * 100 >= count * least,
+           "%d of %d under data-flow; %d in all are not known", op_stats.drivers[DRIVER_DATAFLOW],
+           count, op_stats.unknown);
+    tap_ok(op_stats.by_causes > 0 && op_stats.causes[DRIVER_DATAFLOW] > 0,
            "event graphs by running: %d clock, %d of them compared with the other, %d data-flow",
-           tally.causes[DRIVER_CLOCK], tally.by_causes, tally.causes[DRIVER_DATAFLOW]);
+           op_stats.causes[DRIVER_CLOCK], op_stats.by_causes, op_stats.causes[DRIVER_DATAFLOW]);
 }
 
 /* ---- slack, by simulation -------------------------------------------------------------------- */
@@ -234,7 +234,7 @@ static bool find_by_a_graph(const struct program *program, const struct timing *
     return good;
 }
 
-static void check_slacks(struct tally *tally, const struct program *program,
+static void check_slacks(struct op_stats *op_stats, const struct program *program,
                          const struct timing *timing, const char *text, uint64_t seed)
 {
     struct steady steady;
@@ -250,11 +250,11 @@ static void check_slacks(struct tally *tally, const struct program *program,
             continue;
         bool still = !is_longer(program, timing, t, slack_ns[t], &steady, &known[0]);
         bool longer = is_longer(program, timing, t, slack_ns[t] + 1, &steady, &known[1]);
-        tally->found += known[0] && known[1];
-        tally->causes[program->driver] += known[0] && known[1] && steady.way == STEADY_BY_CAUSES;
+        op_stats->found += known[0] && known[1];
+        op_stats->causes[program->driver] += known[0] && known[1] && steady.way == STEADY_BY_CAUSES;
         if ((still || !known[0]) && (longer || !known[1]))
             continue;
-        if (tally->wrong++ < 3)
+        if (op_stats->wrong++ < 3)
             tap_note("seed %" PRIu64 ", %s: slack %" PRId64 "\n%s", seed,
                      program->plan->pipeline.tasks[t].name, slack_ns[t], text);
     }
@@ -264,22 +264,22 @@ static void check_slacks(struct tally *tally, const struct program *program,
 
 static void test_slack(void)
 {
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     int count = getenv("SWSIM_LONG") ? 1000 : 40;
     for (int i = 0; i < count; i++) {
         char *text = calm_plan((uint64_t)i);
-        with_program(text, (uint64_t)i, DRIVER_CLOCK, 1, check_slacks, &tally);
+        with_program(text, (uint64_t)i, DRIVER_CLOCK, 1, check_slacks, &op_stats);
         free(text);
         text = random_plan((uint64_t)i, RANDOM_PIPELINE);
-        with_program(text, (uint64_t)i, DRIVER_DATAFLOW, 1, check_slacks, &tally);
+        with_program(text, (uint64_t)i, DRIVER_DATAFLOW, 1, check_slacks, &op_stats);
         free(text);
     }
-    tap_is_int(tally.wrong, 0,
+    tap_is_int(op_stats.wrong, 0,
                "by its slack a task may take longer, by 1 ns more it may not: seeds 0 .. %d",
                count - 1);
-    tap_ok(tally.found > count && tally.causes[DRIVER_DATAFLOW] > 0,
-           "%d tasks were simulated, %d of them under data-flow", tally.found,
-           tally.causes[DRIVER_DATAFLOW]);
+    tap_ok(op_stats.found > count && op_stats.causes[DRIVER_DATAFLOW] > 0,
+           "%d tasks were simulated, %d of them under data-flow", op_stats.found,
+           op_stats.causes[DRIVER_DATAFLOW]);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /*
  * t_rendezvous.c - members of a rendezvous, here threads of one process: values, barriers, letters, memory,
  * and what is known of those who leave or die; and the same with members that come over TCP, as from
- * other machines, and with strangers at the door.
+ * other machines, and with pending_peers at the listener.
  */
 #include "net/mail.h"
 #include "net/rendezvous.h"
@@ -32,8 +32,8 @@ static int64_t in_ms(int64_t ms)
 
 struct place {
     char name[40];
-    struct hub *hub;
-    struct door *door;         /* NULL: all are near */
+    struct broker *broker;
+    struct listener *listener; /* NULL: all are near */
     struct meeting_place from; /* as it looks from another machine */
     int near;                  /* members that are: the first so many */
     struct diag diag;
@@ -50,29 +50,30 @@ static void place_open_name(struct place *place)
 static void place_open(struct place *place, int size)
 {
     place_open_name(place);
-    if (hub_open(size, &place->hub, &place->diag) ||
-        hub_listen(place->hub, place->name, &place->diag) || hub_start(place->hub, &place->diag))
+    if (broker_open(size, &place->broker, &place->diag) ||
+        broker_listen(place->broker, place->name, &place->diag) ||
+        broker_start(place->broker, &place->diag))
         abort();
 }
 
 /* The same for members of whom the first `near` are on this machine. */
-static void place_open_door(struct place *place, int size, int near)
+static void place_open_listener(struct place *place, int size, int near)
 {
     place_open_name(place);
     place->near = near;
-    if (hub_open(size, &place->hub, &place->diag) ||
-        door_open(place->name, "127.0.0.1", &place->door, &place->diag) ||
-        hub_open_door(place->hub, place->door, 0, &place->diag) ||
-        hub_start(place->hub, &place->diag))
+    if (broker_open(size, &place->broker, &place->diag) ||
+        listener_open(place->name, "127.0.0.1", &place->listener, &place->diag) ||
+        broker_open_listener(place->broker, place->listener, 0, &place->diag) ||
+        broker_start(place->broker, &place->diag))
         abort();
-    place->from = *door_place(place->door);
+    place->from = *listener_place(place->listener);
     snprintf(place->from.machine, sizeof place->from.machine, "another");
 }
 
 static void place_close(struct place *place)
 {
-    hub_close(place->hub);
-    door_close(place->door);
+    broker_close(place->broker);
+    listener_close(place->listener);
     diag_fini(&place->diag);
 }
 
@@ -90,9 +91,10 @@ static void *find(void *arg)
     struct member *member = arg;
     diag_init(&member->diag);
     const struct place *place = member->place;
-    const struct meeting_place *where = !place->door                 ? NULL
-                                        : member->rank < place->near ? door_place(place->door)
-                                                                     : &place->from;
+    const struct meeting_place *where = !place->listener ? NULL
+                                        : member->rank < place->near
+                                            ? listener_place(place->listener)
+                                            : &place->from;
     enum status status = where ? rendezvous_reach(where, 0, member->rank, in_ms(10000),
                                                   &member->rendezvous, &member->diag)
                                : rendezvous_find(place->name, member->rank, in_ms(10000),
@@ -212,9 +214,9 @@ static void test_letters(struct member *members)
     char *large = calloc(1, RENDEZVOUS_MAX_BYTES + 1);
     tap_ok(!rendezvous_send(members[0].rendezvous, 1, large, RENDEZVOUS_MAX_BYTES + 1),
            "what is too large is refused");
-    tap_ok(rendezvous_send(members[2].rendezvous, TO_HUB, large, RENDEZVOUS_MAX_BYTES),
-           "the largest goes to the hub's owner");
-    struct report *report = hub_receive(members[0].place->hub, 10000000000);
+    tap_ok(rendezvous_send(members[2].rendezvous, TO_BROKER, large, RENDEZVOUS_MAX_BYTES),
+           "the largest goes to the broker's owner");
+    struct report *report = broker_receive(members[0].place->broker, 10000000000);
     tap_ok(report && report->from == 2 && report->bytes == RENDEZVOUS_MAX_BYTES, "who gets it");
     free(report);
     free(large);
@@ -248,7 +250,7 @@ static void test_limits(struct member *members)
     struct member *one = &members[1];
     is_status(rendezvous_get(one->rendezvous, "never", value, &bytes, in_ms(30), &one->diag),
               STATUS_LIMIT, "a value that nobody puts", &one->diag);
-    hub_wish(one->place->hub, 7);
+    broker_wish(one->place->broker, 7);
     for (int i = 0; i < 1000 && atomic_load(rendezvous_wish(one->rendezvous)) != 7; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     tap_is_int(atomic_load(rendezvous_wish(one->rendezvous)), 7, "a wish reaches the members");
@@ -260,23 +262,24 @@ static void test_leaving(struct member *members)
     is_status(rendezvous_barrier(members[0].rendezvous, in_ms(10000), &members[0].diag),
               STATUS_VIOLATED, "nobody waits for one who left", &members[0].diag);
     tap_is_int(rendezvous_gone(members[0].rendezvous), -1, "who said goodbye is not gone");
-    hub_close(members[0].place->hub);
+    broker_close(members[0].place->broker);
     for (int i = 0; i < 1000 && rendezvous_gone(members[1].rendezvous) < 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    tap_is_int(rendezvous_gone(members[1].rendezvous), MEMBERS, "that the hub is gone is noticed");
+    tap_is_int(rendezvous_gone(members[1].rendezvous), MEMBERS,
+               "that the broker is gone is noticed");
 }
 
 static void test_names(void)
 {
     struct place place;
     struct rendezvous *nobody = NULL;
-    struct hub *second = NULL;
+    struct broker *second = NULL;
     place_open(&place, 1);
-    if (hub_open(1, &second, &place.diag))
+    if (broker_open(1, &second, &place.diag))
         abort();
-    is_status(hub_listen(second, place.name, &place.diag), STATUS_SYSTEM, "a name is taken",
+    is_status(broker_listen(second, place.name, &place.diag), STATUS_SYSTEM, "a name is taken",
               &place.diag);
-    hub_close(second);
+    broker_close(second);
     is_status(rendezvous_find("t_rendezvous-none", 0, in_ms(50), &nobody, &place.diag),
               STATUS_LIMIT, "nobody is there", &place.diag);
     is_status(rendezvous_find("", 0, in_ms(50), &nobody, &place.diag), STATUS_USAGE,
@@ -351,8 +354,8 @@ static void test_far_board(struct member *members)
     tap_ok(is_known(members, 1234), "the board is known everywhere");
 }
 
-/* A connection to the door, as a stranger has it. */
-static int stranger(const struct meeting_place *place)
+/* A connection to the listener, as a pending_peer has it. */
+static int pending_peer(const struct meeting_place *place)
 {
     struct sockaddr_in where = {.sin_family = AF_INET,
                                 .sin_port = place->port,
@@ -375,20 +378,21 @@ static bool is_turned_away(int far)
     return away;
 }
 
-static void test_strangers(void)
+static void test_pending_peers(void)
 {
     struct place place;
     struct member members[MEMBERS];
-    place_open_door(&place, MEMBERS, 1);
-    struct knock knock = {.magic = KNOCK_MAGIC, .rank = 1};
-    int silent = stranger(&place.from), guesses = stranger(&place.from),
-        unknown = stranger(&place.from), speaks = stranger(&place.from);
-    static const char http[sizeof knock] = "GET / HTTP/1.1\r\n";
-    if (!mail_write(guesses, &knock, sizeof knock) || !mail_write(speaks, http, sizeof http))
+    place_open_listener(&place, MEMBERS, 1);
+    struct handshake handshake = {.magic = HANDSHAKE_MAGIC, .rank = 1};
+    int silent = pending_peer(&place.from), guesses = pending_peer(&place.from),
+        unknown = pending_peer(&place.from), speaks = pending_peer(&place.from);
+    static const char http[sizeof handshake] = "GET / HTTP/1.1\r\n";
+    if (!mail_write(guesses, &handshake, sizeof handshake) ||
+        !mail_write(speaks, http, sizeof http))
         abort();
-    memcpy(knock.secret, place.from.secret, sizeof knock.secret);
-    knock.rank = MEMBERS;
-    if (!mail_write(unknown, &knock, sizeof knock))
+    memcpy(handshake.secret, place.from.secret, sizeof handshake.secret);
+    handshake.rank = MEMBERS;
+    if (!mail_write(unknown, &handshake, sizeof handshake))
         abort();
     tap_ok(is_turned_away(guesses), "without the secret nobody is let in");
     tap_ok(is_turned_away(speaks), "nor with other words");
@@ -397,17 +401,17 @@ static void test_strangers(void)
     struct rendezvous *nobody = NULL;
     wrong.answer[0] ^= 1;
     is_status(rendezvous_reach(&wrong, 0, 2, in_ms(200), &nobody, &place.diag), STATUS_LIMIT,
-              "nor does a member trust a hub that does not answer rightly", &place.diag);
+              "nor does a member trust a broker that does not answer rightly", &place.diag);
     place_close(&place);
     tap_ok(is_turned_away(silent), "who says nothing is turned away at the end at the latest");
 
-    place_open_door(&place, MEMBERS, 1);
-    silent = stranger(&place.from);
+    place_open_listener(&place, MEMBERS, 1);
+    silent = pending_peer(&place.from);
     gather(members, MEMBERS, &place);
-    tap_ok(is_turned_away(silent), "once all are here nobody stands at the door");
-    knock.rank = 1;
-    int large = stranger(&place.from);
-    tap_ok(mail_write(large, &knock, sizeof knock), "who comes late");
+    tap_ok(is_turned_away(silent), "once all are here nobody stands at the listener");
+    handshake.rank = 1;
+    int large = pending_peer(&place.from);
+    tap_ok(mail_write(large, &handshake, sizeof handshake), "who comes late");
     for (int i = 0; i < MEMBERS; i++)
         part(&members[i]);
     place_close(&place);
@@ -420,18 +424,20 @@ static void test_bad_packets(void)
     static const uint32_t lengths[] = {0, PACKET_BYTES + 1, UINT32_MAX};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         struct place place;
-        struct knock_answer answer;
-        struct knock knock = {.magic = KNOCK_MAGIC, .rank = 1};
-        place_open_door(&place, 2, 1);
-        memcpy(knock.secret, place.from.secret, sizeof knock.secret);
-        int far = stranger(&place.from);
-        if (!mail_write(far, &knock, sizeof knock) || !mail_read(far, &answer, sizeof answer) ||
+        struct handshake_answer answer;
+        struct handshake handshake = {.magic = HANDSHAKE_MAGIC, .rank = 1};
+        place_open_listener(&place, 2, 1);
+        memcpy(handshake.secret, place.from.secret, sizeof handshake.secret);
+        int far = pending_peer(&place.from);
+        if (!mail_write(far, &handshake, sizeof handshake) ||
+            !mail_read(far, &answer, sizeof answer) ||
             !mail_write(far, &lengths[i], sizeof lengths[i]))
             abort();
         bool away = is_turned_away(far);
-        for (int k = 0; k < 1000 && !hub_is_gone(place.hub, 1); k++)
+        for (int k = 0; k < 1000 && !broker_is_gone(place.broker, 1); k++)
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        tap_ok(away && hub_is_gone(place.hub, 1), "a packet of %u bytes is the end", lengths[i]);
+        tap_ok(away && broker_is_gone(place.broker, 1), "a packet of %u bytes is the end",
+               lengths[i]);
         place_close(&place);
     }
 }
@@ -452,7 +458,7 @@ static void test_far(void)
 {
     struct place place;
     struct member members[MEMBERS];
-    place_open_door(&place, MEMBERS, 1);
+    place_open_listener(&place, MEMBERS, 1);
     gather(members, MEMBERS, &place);
     all_do(members, MEMBERS, exchange_values);
     tap_is_int(errors_of(members, MEMBERS), 0, "far: values are for all");
@@ -466,9 +472,9 @@ static void test_far(void)
     test_leaving(members);
     part(&members[0]);
     part(&members[1]);
-    door_close(place.door);
+    listener_close(place.listener);
     diag_fini(&place.diag);
-    test_strangers();
+    test_pending_peers();
     test_bad_packets();
 }
 

@@ -64,7 +64,7 @@ static char *print(const struct plan *plan)
 
 /* ---- kinds of edits -------------------------------------------------------------------------- */
 
-struct tally {
+struct op_stats {
     int seen[EDIT_COUNT], made[EDIT_COUNT];
 };
 
@@ -81,7 +81,7 @@ static bool same_when_printed_again(const char *text)
 }
 
 /* A plan that an edit made ill-formed (a cycle, say) is no failure: it is never tried. */
-static void check_edit(const char *text, const struct edit *edit, struct tally *tally)
+static void check_edit(const char *text, const struct edit *edit, struct op_stats *op_stats)
 {
     struct plan plan;
     struct diag diag;
@@ -91,7 +91,7 @@ static void check_edit(const char *text, const struct edit *edit, struct tally *
     edits_number(&plan);
     diag_init(&diag);
     arena_init(&arena, 0);
-    tally->seen[edit->kind]++;
+    op_stats->seen[edit->kind]++;
     const char *words = edit_describe(&plan, edit, &arena);
     if (!words || !*words)
         complain(0, "an edit without words", edit_key(edit->kind), text);
@@ -102,7 +102,7 @@ static void check_edit(const char *text, const struct edit *edit, struct tally *
         complain(0, "an edit that cannot be made", words, text);
     } else if (parse(after, &reparsed)) {
         plan_fini(&reparsed);
-        tally->made[edit->kind] += strcmp(after, text) != 0;
+        op_stats->made[edit->kind] += strcmp(after, text) != 0;
         if (!same_when_printed_again(after))
             complain(0, "an edit whose text is not canonical", words, after);
     }
@@ -137,7 +137,7 @@ static bool suspect_all(const struct plan *plan, enum property property, struct 
     return true;
 }
 
-static void check_edits_of(const char *source, struct tally *tally)
+static void check_edits_of(const char *source, struct op_stats *op_stats)
 {
     struct plan plan;
     if (!parse(source, &plan)) {
@@ -165,7 +165,7 @@ static void check_edits_of(const char *source, struct tally *tally)
             edits_list(&plan, &suspects, &arena, &edits, &diag) != STATUS_OK)
             complain(0, "no list of edits", "", text);
         for (size_t k = 0; k < edits.count; k++) {
-            check_edit(text, &edits.items[k], tally);
+            check_edit(text, &edits.items[k], op_stats);
             if (k > 0 && edits.items[k].cost < edits.items[k - 1].cost)
                 complain(0, "a list out of order", edit_key(edits.items[k].kind), text);
         }
@@ -236,14 +236,14 @@ static const char programs_text[] =
 
 static void test_kinds(void)
 {
-    struct tally tally = {0};
-    check_edits_of(pipeline_text, &tally);
-    check_edits_of(host_text, &tally);
-    check_edits_of(twins_text, &tally);
-    check_edits_of(programs_text, &tally);
+    struct op_stats op_stats = {0};
+    check_edits_of(pipeline_text, &op_stats);
+    check_edits_of(host_text, &op_stats);
+    check_edits_of(twins_text, &op_stats);
+    check_edits_of(programs_text, &op_stats);
     for (int kind = 0; kind < EDIT_COUNT; kind++)
-        tap_ok(tally.made[kind] > 0, "%s: proposed %d times, %d changed a plan",
-               edit_key((enum edit_kind)kind), tally.seen[kind], tally.made[kind]);
+        tap_ok(op_stats.made[kind] > 0, "%s: proposed %d times, %d changed a plan",
+               edit_key((enum edit_kind)kind), op_stats.seen[kind], op_stats.made[kind]);
     tap_ok(complaints == 0, "every edited plan parses and prints the same again");
 }
 

@@ -438,7 +438,7 @@ static void test_bad_store(void)
 
 /* ---- random plans ---------------------------------------------------------------------------- */
 
-struct tally {
+struct op_stats {
     int ran, finished, hung, complaints;
 };
 
@@ -451,7 +451,7 @@ static bool random_is_good(const struct trial *trial)
 }
 
 /* On a busy machine a run may just be slow: then it gets more time. */
-static void try_random(struct tally *tally, uint64_t seed, enum random_form form,
+static void try_random(struct op_stats *op_stats, uint64_t seed, enum random_form form,
                        enum driver driver)
 {
     struct trial trial;
@@ -467,10 +467,10 @@ static void try_random(struct tally *tally, uint64_t seed, enum random_form form
         options.timeout_ns = PATIENT_MS * MS;
         trial_text(&trial, text, options);
     }
-    tally->ran += trial.ran;
-    tally->finished += trial.ran && trial.result.finished;
-    tally->hung += trial.ran && trial.result.hung;
-    if (!random_is_good(&trial) && tally->complaints++ < MAX_COMPLAINTS) {
+    op_stats->ran += trial.ran;
+    op_stats->finished += trial.ran && trial.result.finished;
+    op_stats->hung += trial.ran && trial.result.hung;
+    if (!random_is_good(&trial) && op_stats->complaints++ < MAX_COMPLAINTS) {
         tap_note("SWSIM_SEED=%" PRIu64 " %s %s:", seed, random_form_key(form), driver_key(driver));
         tell(&trial);
         tap_note("%s", text);
@@ -484,17 +484,18 @@ static void test_random(void)
     const char *wanted_seed = getenv("SWSIM_SEED"), *wanted = getenv("SWSIM_PLANS");
     uint64_t seed = wanted_seed ? strtoull(wanted_seed, NULL, 10) : 1;
     int plans = wanted ? atoi(wanted) : getenv("SWSIM_LONG") ? LONG_PLANS : QUICK_PLANS;
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     for (int i = 0; i < plans; i++) {
         uint64_t this = seed + (uint64_t)i;
-        try_random(&tally, this, RANDOM_PIPELINE, DRIVER_CLOCK);
-        try_random(&tally, this, RANDOM_PIPELINE, DRIVER_DATAFLOW);
-        try_random(&tally, this, RANDOM_THREADS, DRIVER_NONE);
-        try_random(&tally, this, RANDOM_PROGRAMS, DRIVER_NONE);
+        try_random(&op_stats, this, RANDOM_PIPELINE, DRIVER_CLOCK);
+        try_random(&op_stats, this, RANDOM_PIPELINE, DRIVER_DATAFLOW);
+        try_random(&op_stats, this, RANDOM_THREADS, DRIVER_NONE);
+        try_random(&op_stats, this, RANDOM_PROGRAMS, DRIVER_NONE);
     }
-    tap_is_int(tally.complaints, 0, "%d random plans: %d ran, %d to the end, %d hung, as they may",
-               plans, tally.ran, tally.finished, tally.hung);
-    tap_ok(plans < 20 || tally.finished > tally.ran / 4, "enough of them finish");
+    tap_is_int(op_stats.complaints, 0,
+               "%d random plans: %d ran, %d to the end, %d hung, as they may", plans, op_stats.ran,
+               op_stats.finished, op_stats.hung);
+    tap_ok(plans < 20 || op_stats.finished > op_stats.ran / 4, "enough of them finish");
 }
 
 int main(void)

@@ -584,31 +584,31 @@ static bool comes_back(const struct plan *plan)
     return same;
 }
 
-struct tally {
+struct op_stats {
     int changed, runs, illegal, unconserved, unaccounted, checked, slowed, sharing;
 };
 
-static void try_one(struct tally *tally, const struct ready *ready, uint64_t seed)
+static void try_one(struct op_stats *op_stats, const struct ready *ready, uint64_t seed)
 {
     struct seen *seen = watch(ready->program, &ready->timing, seed);
     if (!seen)
         return;
     bool done = machine_done(ready->program, seen->state);
     bool deadlock = seen->result.violated & (1u << PROPERTY_DEADLOCK);
-    tally->runs++;
-    tally->sharing += seen->result.slowdowns != NULL;
-    tally->illegal += !seen->legal || done == deadlock;
+    op_stats->runs++;
+    op_stats->sharing += seen->result.slowdowns != NULL;
+    op_stats->illegal += !seen->legal || done == deadlock;
     if (seen->count < MOST_SPANS) {
-        tally->unconserved +=
-            !conserves_work(seen, &ready->timing, seed, &tally->checked, &tally->slowed);
-        tally->unaccounted += !accounts_agree(seen, &ready->timing, seed);
+        op_stats->unconserved +=
+            !conserves_work(seen, &ready->timing, seed, &op_stats->checked, &op_stats->slowed);
+        op_stats->unaccounted += !accounts_agree(seen, &ready->timing, seed);
     }
     forget(seen);
 }
 
 static void test_random(const char *what, char *(*make)(uint64_t seed), int count)
 {
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     if (getenv("SWSIM_LONG"))
         count *= 10;
     for (int i = 0; i < count; i++) {
@@ -617,23 +617,24 @@ static void test_random(const char *what, char *(*make)(uint64_t seed), int coun
         struct ready ready;
         if (text && parse(text, &ready.plan)) {
             draw_wishes(&ready.plan, &luck);
-            tally.changed += !comes_back(&ready.plan);
+            op_stats.changed += !comes_back(&ready.plan);
             enum driver driver = i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK;
             if (prepare(&ready, driver, 12, i % 3 ? "normal(cv=0.4)" : NULL)) {
-                try_one(&tally, &ready, (uint64_t)i);
+                try_one(&op_stats, &ready, (uint64_t)i);
                 end(&ready);
             }
             plan_fini(&ready.plan);
         }
         free(text);
     }
-    tap_is_int(tally.changed, 0, "%s: what a plan says is printed and read again", what);
-    tap_ok(tally.illegal == 0 && tally.runs > count / 2, "%s: %d runs are legal", what, tally.runs);
-    tap_ok(tally.unconserved == 0 && tally.slowed > 0,
+    tap_is_int(op_stats.changed, 0, "%s: what a plan says is printed and read again", what);
+    tap_ok(op_stats.illegal == 0 && op_stats.runs > count / 2, "%s: %d runs are legal", what,
+           op_stats.runs);
+    tap_ok(op_stats.unconserved == 0 && op_stats.slowed > 0,
            "%s: as much is done as there was to do, %d times, %d of them slowed", what,
-           tally.checked, tally.slowed);
-    tap_ok(tally.unaccounted == 0 && tally.sharing > 0, "%s: the accounts add up in %d runs", what,
-           tally.sharing);
+           op_stats.checked, op_stats.slowed);
+    tap_ok(op_stats.unaccounted == 0 && op_stats.sharing > 0, "%s: the accounts add up in %d runs",
+           what, op_stats.sharing);
 }
 
 /* ---- what is remembered ---------------------------------------------------------------------- */
@@ -674,7 +675,7 @@ static bool same_result(const struct program *program, const struct simulation_r
 }
 
 /* The machine is asked at every step, or only where it has not been before. */
-static void compare_memory(struct tally *tally, const struct ready *ready, uint64_t seed)
+static void compare_memory(struct op_stats *op_stats, const struct ready *ready, uint64_t seed)
 {
     struct simulation_result asked, remembered;
     struct simulate_options options = {.seed = seed, .forgetful = true};
@@ -682,10 +683,10 @@ static void compare_memory(struct tally *tally, const struct ready *ready, uint6
         return;
     options.forgetful = false;
     if (simulate_run(ready->program, &ready->timing, &options, &remembered, &diag) == STATUS_OK) {
-        tally->runs++;
-        tally->sharing += asked.slowdowns != NULL;
-        tally->slowed += remembered.looks < asked.looks;
-        tally->changed += !same_result(ready->program, &asked, &remembered);
+        op_stats->runs++;
+        op_stats->sharing += asked.slowdowns != NULL;
+        op_stats->slowed += remembered.looks < asked.looks;
+        op_stats->changed += !same_result(ready->program, &asked, &remembered);
         simulation_fini(&remembered);
     }
     simulation_fini(&asked);
@@ -693,7 +694,7 @@ static void compare_memory(struct tally *tally, const struct ready *ready, uint6
 
 static void test_memory(const char *what, char *(*make)(uint64_t seed), int count)
 {
-    struct tally tally = {0};
+    struct op_stats op_stats = {0};
     for (int i = 0; i < 2 * count; i++) {
         uint64_t seed = (uint64_t)i / 2;
         char *text = make(seed);
@@ -703,17 +704,17 @@ static void test_memory(const char *what, char *(*make)(uint64_t seed), int coun
             draw_wishes(&ready.plan, &luck);
             if (prepare(&ready, i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK, 120,
                         seed % 3 ? "normal(cv=0.4)" : NULL)) {
-                compare_memory(&tally, &ready, seed);
+                compare_memory(&op_stats, &ready, seed);
                 end(&ready);
             }
             plan_fini(&ready.plan);
         }
         free(text);
     }
-    tap_is_int(tally.changed, 0, "%s: remembered and asked for, %d runs are the same", what,
-               tally.runs);
-    tap_ok(tally.sharing > 10 && tally.slowed > 10, "%d of them share, %d of them remember",
-           tally.sharing, tally.slowed);
+    tap_is_int(op_stats.changed, 0, "%s: remembered and asked for, %d runs are the same", what,
+               op_stats.runs);
+    tap_ok(op_stats.sharing > 10 && op_stats.slowed > 10, "%d of them share, %d of them remember",
+           op_stats.sharing, op_stats.slowed);
 }
 
 static char *wild_plan(uint64_t seed)

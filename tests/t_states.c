@@ -1,5 +1,5 @@
 /*
- * t_states.c - what a search keeps its states in: budget, pile, numbers for values, tree, states
+ * t_states.c - what a search keeps its states in: budget, array, numbers for values, tree, states
  * with parents, edges. Equal states and equal roots are the same thing; nothing is lost when memory
  * is refused; threads that share a table agree.
  */
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/compare.h"
+#include "check/difference.h"
 #include "check/cycle.h"
 #include "check/states.h"
 #include "check/tree.h"
@@ -25,7 +25,7 @@ static struct budget plenty(void)
     return budget;
 }
 
-/* ---- budget and pile ------------------------------------------------------------------------- */
+/* ---- budget and array ------------------------------------------------------------------------- */
 
 static void test_budget(void)
 {
@@ -45,22 +45,22 @@ static void test_budget(void)
     tap_is_int(budget_alloc(&budget, SIZE_MAX, &b), STATUS_LIMIT, "sums do not wrap around");
 }
 
-static void test_pile(void)
+static void test_chunked(void)
 {
     enum { COUNT = 200000 };
     struct budget budget = plenty();
-    struct pile pile;
-    pile_open(&pile, sizeof(uint32_t), &budget);
+    struct chunked array;
+    chunked_open(&array, sizeof(uint32_t), &budget);
     int wrong = 0;
     const uint32_t *first = NULL;
     for (uint32_t i = 0; i < COUNT; i++) {
-        wrong += pile_push(&pile, &i) != STATUS_OK;
-        first = i == 0 ? pile_at(&pile, 0, sizeof i) : first;
+        wrong += chunked_push(&array, &i) != STATUS_OK;
+        first = i == 0 ? chunked_at(&array, 0, sizeof i) : first;
     }
     for (uint32_t i = 0; i < COUNT; i++)
-        wrong += *(uint32_t *)pile_at(&pile, i, sizeof i) != i;
-    tap_ok(wrong == 0 && first == pile_at(&pile, 0, sizeof *first), "items of a pile stay");
-    pile_close(&pile);
+        wrong += *(uint32_t *)chunked_at(&array, i, sizeof i) != i;
+    tap_ok(wrong == 0 && first == chunked_at(&array, 0, sizeof *first), "items of a array stay");
+    chunked_close(&array);
     tap_is_int((long long)atomic_load(&budget.used_bytes), 0, "and are given back");
 }
 
@@ -365,7 +365,7 @@ static void test_cycle(const char *text, bool expected)
 int main(void)
 {
     test_budget();
-    test_pile();
+    test_chunked();
     test_compare();
     test_intern(1);
     test_intern(4);

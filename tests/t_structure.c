@@ -129,13 +129,13 @@ static void write_plan(struct random *random)
         write_override(random, below(random, ranks), tasks, collective);
 }
 
-struct tally {
+struct op_stats {
     int plans, proved, races_proved, checked, refuted;
 };
 
-static void refute(struct tally *tally, unsigned found, const char *text)
+static void refute(struct op_stats *op_stats, unsigned found, const char *text)
 {
-    tally->refuted++;
+    op_stats->refuted++;
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (found & 1u << p)
             tap_note("structure proves %s, the search refutes it:\n%s",
@@ -143,28 +143,28 @@ static void refute(struct tally *tally, unsigned found, const char *text)
 }
 
 static enum status check_program(const struct program *program, const char *text,
-                                 struct tally *tally, struct diag *diag)
+                                 struct op_stats *op_stats, struct diag *diag)
 {
     unsigned proved = 0;
     enum status status = structure_proves(program, &proved, diag);
-    tally->plans++;
+    op_stats->plans++;
     if (status != STATUS_OK || !proved)
         return status;
     struct search_options search = {.properties = proved, .limits = {.states = STATES}};
     struct search_result result;
-    tally->proved++;
-    tally->races_proved += (proved & 1u << PROPERTY_RACE) != 0;
+    op_stats->proved++;
+    op_stats->races_proved += (proved & 1u << PROPERTY_RACE) != 0;
     status = search_run(program, &search, &result, diag);
     if (status != STATUS_OK)
         return status;
-    tally->checked += result.complete;
+    op_stats->checked += result.complete;
     if (result.found)
-        refute(tally, result.found, text);
+        refute(op_stats, result.found, text);
     search_result_fini(&result);
     return STATUS_OK;
 }
 
-static void check_plan(const char *text, enum driver driver, struct tally *tally)
+static void check_plan(const char *text, enum driver driver, struct op_stats *op_stats)
 {
     struct diag diag;
     struct plan plan;
@@ -175,7 +175,7 @@ static void check_plan(const char *text, enum driver driver, struct tally *tally
     if (status == STATUS_OK) {
         status = program_build(&plan, &options, &program, &diag);
         if (status == STATUS_OK) {
-            status = check_program(program, text, tally, &diag);
+            status = check_program(program, text, op_stats, &diag);
             program_close(program);
         }
         plan_fini(&plan);
@@ -183,20 +183,21 @@ static void check_plan(const char *text, enum driver driver, struct tally *tally
     if (status != STATUS_OK) {
         tap_note("refused:\n%s", text);
         diag_print(&diag, "t_structure", false, stderr);
-        tally->refuted++;
+        op_stats->refuted++;
     }
     diag_fini(&diag);
 }
 
-static void report(const struct tally *tally, const char *driver)
+static void report(const struct op_stats *op_stats, const char *driver)
 {
-    tap_ok(tally->refuted == 0, "%s: no search refutes what structure proves", driver);
-    tap_ok(tally->proved > tally->plans / 4 && tally->checked > tally->plans / 10 &&
-               tally->proved < tally->plans,
+    tap_ok(op_stats->refuted == 0, "%s: no search refutes what structure proves", driver);
+    tap_ok(op_stats->proved > op_stats->plans / 4 && op_stats->checked > op_stats->plans / 10 &&
+               op_stats->proved < op_stats->plans,
            "%s: %d of %d plans proved by structure, %d of these searched to the end", driver,
-           tally->proved, tally->plans, tally->checked);
-    tap_ok(tally->races_proved > tally->plans / 10 && tally->races_proved < tally->proved,
-           "%s: %d free of races by structure", driver, tally->races_proved);
+           op_stats->proved, op_stats->plans, op_stats->checked);
+    tap_ok(op_stats->races_proved > op_stats->plans / 10 &&
+               op_stats->races_proved < op_stats->proved,
+           "%s: %d free of races by structure", driver, op_stats->races_proved);
 }
 
 int main(void)
@@ -205,7 +206,7 @@ int main(void)
     const char *number = getenv("SWSIM_PLANS");
     struct random random = {seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL), 0, NULL};
     int plans = number ? atoi(number) : is_long && *is_long == '1' ? LONG : QUICK;
-    struct tally clock = {0}, dataflow = {0};
+    struct op_stats clock = {0}, dataflow = {0};
     tap_note("SWSIM_SEED=%" PRIu64, random.seed);
     for (int i = 0; i < plans; i++) {
         char *text = NULL;

@@ -93,7 +93,7 @@ static bool may_look_at_nothing(const struct model *m, const struct op *op)
     return promela_is_pipeline(m) && op->distance >= 0;
 }
 
-/* Does the iteration an operation looks at exist, and is it not skipped: machine_looks. */
+/* Does the iteration an operation looks at exist, and is it not skipped: dependence_applies. */
 static void put_looks(const struct model *m, const struct op *op, int rank)
 {
     promela_put(m, "i >= %d", op->distance);

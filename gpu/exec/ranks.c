@@ -7,13 +7,13 @@
 #include "gpu/device/device_impl.h"
 #include "net/far_clock.h"
 #include "gpu/record/journal.h"
-#include "spread.h"
+#include "rank_split.h"
 #include "variant.h"
 
 /* REPORT_END */
 struct rank_end {
     int32_t status, has_result;
-    int32_t finished, interrupted, hung, bereft, complete, matches_serial;
+    int32_t finished, interrupted, hung, peer_died, complete, matches_serial;
     int64_t planned, duration_ns;
     struct runtime_graphs graph;
 };
@@ -55,7 +55,7 @@ bool ranks_report(struct rendezvous *rendezvous, enum status status,
         end.finished = result->finished;
         end.interrupted = result->interrupted;
         end.hung = result->hung;
-        end.bereft = result->bereft;
+        end.peer_died = result->peer_died;
         end.complete = result->local.complete;
         end.planned = result->local.end;
         end.matches_serial = (int32_t)result->matches_serial;
@@ -74,7 +74,7 @@ struct blocked_node {
 
 struct collector {
     struct runtime_options options;
-    struct hub *hub;
+    struct broker *broker;
     struct variant variant;
     struct program *program;
     struct journal *journal; /* NULL: nothing has begun */
@@ -106,13 +106,13 @@ void collector_drop(struct collector *collector)
 }
 
 enum status collector_open(const struct plan *plan, const struct runtime_options *options,
-                           struct hub *hub, struct collector **out, struct diag *diag)
+                           struct broker *broker, struct collector **out, struct diag *diag)
 {
     struct collector *collector = calloc(1, sizeof *collector);
     if (!collector)
         return diag_no_memory(diag);
     collector->options = *options;
-    collector->hub = hub;
+    collector->broker = broker;
     collector->blocked_end = &collector->blocked;
     arena_init(&collector->arena, 0);
     diag_init(&collector->messages);
@@ -125,7 +125,7 @@ enum status collector_open(const struct plan *plan, const struct runtime_options
         diag_error(diag, status, "%s", unheard.count ? unheard.messages[0].text : "no program");
     diag_fini(&unheard);
     if (!status)
-        status = spread_check(collector->program, diag);
+        status = rank_split_check(collector->program, diag);
     size_t ranks = collector->program ? (size_t)collector->program->ranks : 1;
     collector->ends = calloc(ranks, sizeof *collector->ends);
     collector->ended = calloc(ranks, sizeof *collector->ended);
@@ -175,7 +175,7 @@ static enum status keep_blocked(struct collector *collector, int rank, const cha
 /* Clocks of several machines follow each other, but not to the nanosecond. */
 static int64_t apart_ns(const struct collector *collector)
 {
-    const struct board *board = hub_board(collector->hub);
+    const struct board *board = broker_board(collector->broker);
     for (int rank = 0; rank < collector->program->ranks; rank++)
         if (atomic_load(&board->members[rank].far))
             return FAR_CLOCK_APART_NS;
@@ -190,7 +190,7 @@ static enum status begin(struct collector *collector, const char *device, struct
     return collector->journal
                ? STATUS_OK
                : journal_open_collecting(collector->program, &collector->options, collector->device,
-                                         atomic_load(&hub_board(collector->hub)->start_ns),
+                                         atomic_load(&broker_board(collector->broker)->start_ns),
                                          apart_ns(collector), &collector->journal, diag);
 }
 
@@ -237,13 +237,13 @@ static enum status take_report(struct collector *collector, const struct report 
 
 enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag)
 {
-    const struct board *board = hub_board(collector->hub);
+    const struct board *board = broker_board(collector->broker);
     enum status status = STATUS_OK;
-    struct report *report = hub_receive(collector->hub, timeout_ns);
+    struct report *report = broker_receive(collector->broker, timeout_ns);
     while (report && !status) {
         status = take_report(collector, report, diag);
         free(report);
-        report = status ? NULL : hub_receive(collector->hub, 0);
+        report = status ? NULL : broker_receive(collector->broker, 0);
     }
     int64_t now_ns = device_clock_ns() - board->base_ns;
     if (!status && collector->journal &&
@@ -287,7 +287,7 @@ int collector_ends(const struct collector *collector, bool *good)
 struct summary {
     enum status status;
     bool all; /* everybody reported an end with a result */
-    bool finished, interrupted, hung, bereft, complete;
+    bool finished, interrupted, hung, peer_died, complete;
     enum answer matches;
     int64_t duration_ns;
     struct runtime_graphs graph;
@@ -318,7 +318,7 @@ static struct summary sum_up(const struct collector *collector)
         all.complete = all.complete && here && end->complete;
         all.interrupted = all.interrupted || (here && end->interrupted);
         all.hung = all.hung || (here && end->hung);
-        all.bereft = all.bereft || (here && end->bereft);
+        all.peer_died = all.peer_died || (here && end->peer_died);
         missing = missing || !collector->ended[rank];
         if (matches == ANSWER_NO || all.matches == ANSWER_NO)
             all.matches = ANSWER_NO;
@@ -333,8 +333,8 @@ static struct summary sum_up(const struct collector *collector)
     }
     if (!all.finished)
         all.matches = ANSWER_UNKNOWN;
-    all.hung = all.hung && !all.bereft;
-    all.bereft = all.bereft || (missing && !all.hung);
+    all.hung = all.hung && !all.peer_died;
+    all.peer_died = all.peer_died || (missing && !all.hung);
     return all;
 }
 
@@ -393,7 +393,7 @@ static enum status judge_run(struct collector *collector, const struct summary *
     for (int rank = 0; rank < ranks; rank++)
         ends[rank] = collector->ends[rank].planned;
     const struct journal_end how = {.complete = all->complete,
-                                    .torn = !all->all || all->bereft,
+                                    .torn = !all->all || all->peer_died,
                                     .interrupted = all->interrupted,
                                     .ends = ends,
                                     .duration_ns = all->duration_ns};
@@ -414,7 +414,7 @@ enum status collector_end(struct collector *collector, struct runtime_result *ou
                                     .finished = all.finished,
                                     .interrupted = all.interrupted,
                                     .hung = all.hung,
-                                    .bereft = all.bereft,
+                                    .peer_died = all.peer_died,
                                     .matches_serial = all.matches,
                                     .duration_ns = all.duration_ns,
                                     .graph = all.graph};

@@ -2,7 +2,7 @@
  * ranks.h - a run whose ranks are processes: what each of them reports, and the one result made of it.
  *
  *     rank 0: runtime_run --- log, notes, end ---.
- *     rank 1: runtime_run -----------------------+--> hub --> collector: one journal, one replay,
+ *     rank 1: runtime_run -----------------------+--> broker --> collector: one journal, one replay,
  *     rank 2: runtime_run -----------------------'            one store, one result
  *
  * Every process runs the same plan with the same options; options->rendezvous says which rank it is. The
@@ -29,9 +29,9 @@ bool ranks_report(struct rendezvous *rendezvous, enum status status,
 
 struct collector;
 
-/* `hub` and `plan` are borrowed. */
+/* `broker` and `plan` are borrowed. */
 enum status collector_open(const struct plan *plan, const struct runtime_options *options,
-                           struct hub *hub, struct collector **out, struct diag *diag);
+                           struct broker *broker, struct collector **out, struct diag *diag);
 /* Take what was reported, waiting up to timeout_ns for it. STATUS_OK, or why it cannot be kept. */
 enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag);
 /* Has this rank reported its end; have some; was it a good one for all that have? */

@@ -120,7 +120,7 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
     result->finished = end == WATCH_FINISHED;
     result->interrupted = end == WATCH_INTERRUPTED;
     result->hung = end == WATCH_HUNG;
-    result->bereft = end == WATCH_BEREFT;
+    result->peer_died = end == WATCH_BEREFT;
     result->local.complete = !atomic_load(&run->stopped);
     result->local.end = ends[run_first_rank(run)];
     result->duration_ns = duration_ns;
@@ -130,7 +130,7 @@ static enum status conclude(struct run *run, enum watch_end end, int64_t duratio
                                     .duration_ns = duration_ns};
     enum status status = journal_end(run->journal, &how, result, diag);
     free(ends);
-    if ((result->hung || result->bereft) && result->blocked_count == 0 &&
+    if ((result->hung || result->peer_died) && result->blocked_count == 0 &&
         (!status || status == STATUS_VIOLATED)) {
         enum status told = tell_places(run, result, diag);
         status = told ? told : status;

@@ -2,7 +2,7 @@
 #include "variant.h"
 
 #include "plan/order.h"
-#include "plan/relax.h"
+#include "plan/strip_device_rules.h"
 
 static struct task *serial_tasks(struct arena *arena, const struct task *tasks, size_t count)
 {
@@ -58,7 +58,7 @@ enum status variant_init(struct variant *variant, const struct plan *plan, bool 
 {
     variant->plan = *plan;
     arena_init(&variant->arena, 0);
-    if (!plan_relax(&variant->plan, &variant->arena, device == DEVICE_KIND_CUDA, diag))
+    if (!plan_strip_device_rules(&variant->plan, &variant->arena, device == DEVICE_KIND_CUDA, diag))
         return diag_no_memory(diag);
     return serial ? make_serial(variant, plan, diag) : STATUS_OK;
 }

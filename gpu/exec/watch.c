@@ -23,7 +23,7 @@ struct watch {
     struct diag *diag;
     int64_t limit_ns;
     int64_t progress, progress_ns; /* how much there was, and since when it is no more */
-    int64_t bereft_ns;             /* since when another process is known to be gone; 0: none is */
+    int64_t peer_died_ns;          /* since when another process is known to be gone; 0: none is */
     bool drained;                  /* it is agreed where to end */
     int64_t abort_ns;              /* a drain ends here; DEVICE_FOREVER: nobody asked for one */
 };
@@ -140,16 +140,16 @@ static bool hangs_with_others(struct watch *watch)
 
 /* Another process died: what was waited for is said, then it is over. Work that did not need the dead one
    goes on for a moment, until it does. */
-static bool is_bereft(struct watch *watch)
+static bool peer_has_died(struct watch *watch)
 {
     struct run *run = watch->run;
     int gone = run->config.rendezvous ? rendezvous_gone(run->config.rendezvous) : -1;
     char why[40] = "whoever started the ranks is gone";
     if (gone < 0)
         return false;
-    if (watch->bereft_ns == 0)
-        watch->bereft_ns = run_now(run);
-    if (run_now(run) - watch->bereft_ns < SETTLE_NS &&
+    if (watch->peer_died_ns == 0)
+        watch->peer_died_ns = run_now(run);
+    if (run_now(run) - watch->peer_died_ns < SETTLE_NS &&
         device_world_status(run->world, NULL) == STATUS_OK)
         return false;
     if (gone < run->program->ranks)
@@ -163,7 +163,7 @@ static bool is_bereft(struct watch *watch)
 /* Look around; true when the run is over before its time, *end says how. */
 static bool look(struct watch *watch, enum watch_end *end)
 {
-    if (is_bereft(watch)) { /* before what followed from it */
+    if (peer_has_died(watch)) { /* before what followed from it */
         *end = WATCH_BEREFT;
         return true;
     }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "plan/schedule.h"
-#include "gpu/record/tally.h"
+#include "gpu/record/op_stats.h"
 
 struct table;
 typedef enum status table_writer(struct swpipe *pipe, const struct table *table, FILE *out);
@@ -141,7 +141,7 @@ static enum status write_stats(struct swpipe *pipe, const struct table *table, F
     (void)table;
     if (!recorded->is)
         return diag_error(&pipe->diag, STATUS_USAGE, "no run has been recorded to its end");
-    tally_print(recorded->result.stats, recorded->result.stat_count, out);
+    op_stats_print(recorded->result.stats, recorded->result.stat_count, out);
     return STATUS_OK;
 }
 

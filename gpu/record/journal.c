@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ledger.h"
+#include "trace_writer.h"
 #include "rank_report.h"
 
 enum {
@@ -70,7 +70,7 @@ enum { SHIP_RECORDS = 256 };
 struct journal {
     struct journal_config config;
     struct log *logs; /* [thread_count] */
-    struct ledger ledger;
+    struct trace_writer trace;
     struct replay *replay; /* NULL: not wanted */
     struct open_entry *open;
     size_t open_count, open_cap;
@@ -87,7 +87,7 @@ struct journal {
     size_t unread, unread_most; /* chunks given to producers that the writer is not through with */
     bool stop, no_memory;
     bool told;          /* config.failed has been called */
-    enum status status; /* of the ledger, copied for others to see */
+    enum status status; /* of the trace, copied for others to see */
     char *reason;
     pthread_t writer;
     bool started;
@@ -293,7 +293,7 @@ static void replay_unfinished(struct journal *journal)
 static void on_step(void *arg, const struct replay_step *step, const char *text)
 {
     (void)text;
-    ledger_step(arg, step);
+    trace_writer_step(arg, step);
 }
 
 /* ---- the writer: to another process ----------------------------------------------------------- */
@@ -368,7 +368,7 @@ static void keep_open(struct journal *journal, const struct open_entry *kept)
 /* An entry goes into the books; returns its span. */
 static int64_t enter(struct journal *journal, int thread, const struct log_entry *entry)
 {
-    int64_t span = ledger_host(&journal->ledger, thread, entry);
+    int64_t span = trace_writer_host(&journal->trace, thread, entry);
     if (journal->replay)
         replay_host(journal, thread, entry);
     return span;
@@ -376,7 +376,7 @@ static int64_t enter(struct journal *journal, int thread, const struct log_entry
 
 static void enter_end(struct journal *journal, const struct open_entry *open)
 {
-    ledger_device(&journal->ledger, open->entry, open->span);
+    trace_writer_device(&journal->trace, open->entry, open->span);
     if (journal->replay)
         replay_device(journal, open->entry);
 }
@@ -449,16 +449,16 @@ static void close_entries(struct journal *journal)
         open->chunk->open--;
     }
     journal->open_count = left;
-    atomic_store(&journal->finished, journal->ledger.finished + journal->shipped);
+    atomic_store(&journal->finished, journal->trace.finished + journal->shipped);
 }
 
 static void publish_status(struct journal *journal)
 {
-    const struct ledger *ledger = &journal->ledger;
+    const struct trace_writer *trace = &journal->trace;
     pthread_mutex_lock(&journal->lock);
-    if (journal->status == STATUS_OK && ledger->status != STATUS_OK) {
-        journal->status = ledger->status;
-        journal->reason = ledger->diag.count ? strdup(ledger->diag.messages[0].text) : NULL;
+    if (journal->status == STATUS_OK && trace->status != STATUS_OK) {
+        journal->status = trace->status;
+        journal->reason = trace->diag.count ? strdup(trace->diag.messages[0].text) : NULL;
     }
     if (journal->status == STATUS_OK && (journal->no_memory || journal->replay_memory))
         journal->status = STATUS_SYSTEM;
@@ -494,7 +494,7 @@ static void pass(struct journal *journal)
         publish_status(journal);
         return;
     }
-    ledger_commit(&journal->ledger);
+    trace_writer_commit(&journal->trace);
     publish_status(journal);
     if (journal->replay && replay_pending(journal->replay) > REPLAY_STEPS)
         replay_advance(journal->replay, device_now(journal->config.world) - REPLAY_LAG_NS,
@@ -572,7 +572,7 @@ static enum status prepare_replay(struct journal *journal, struct diag *diag)
         return STATUS_OK;
     journal->replay =
         replay_open(p, journal->config.apart_ns + (host ? HOST_TOLERANCE_NS : CUDA_TOLERANCE_NS),
-                    options->db ? on_step : NULL, &journal->ledger);
+                    options->db ? on_step : NULL, &journal->trace);
     return journal->replay ? STATUS_OK : diag_no_memory(diag);
 }
 
@@ -592,8 +592,8 @@ static struct journal *journal_new(const struct journal_config *config, struct d
 static enum status open_books(struct journal *journal, const char *device, int64_t start_ns,
                               struct diag *diag)
 {
-    enum status status = ledger_open(&journal->ledger, journal->config.program,
-                                     journal->config.options, device, start_ns, diag);
+    enum status status = trace_writer_open(&journal->trace, journal->config.program,
+                                           journal->config.options, device, start_ns, diag);
     return status ? status : prepare_replay(journal, diag);
 }
 
@@ -734,7 +734,7 @@ void journal_take(struct journal *journal, const void *records, size_t bytes)
 
 void journal_pass(struct journal *journal, int64_t now_ns)
 {
-    ledger_commit(&journal->ledger);
+    trace_writer_commit(&journal->trace);
     publish_status(journal);
     if (journal->replay && replay_pending(journal->replay) > REPLAY_STEPS)
         replay_advance(journal->replay, now_ns - REPLAY_LAG_NS, INT64_MAX);
@@ -751,7 +751,7 @@ void journal_close(struct journal *journal)
     }
     free_chunks(journal->pool);
     replay_close(journal->replay);
-    ledger_close(&journal->ledger);
+    trace_writer_close(&journal->trace);
     pthread_cond_destroy(&journal->wake);
     pthread_mutex_destroy(&journal->lock);
     for (size_t i = 0; i < journal->open_count; i++)
@@ -858,13 +858,14 @@ enum status journal_end(struct journal *journal, const struct journal_end *end,
     enum status status = STATUS_OK;
     if (journal->ship)
         return STATUS_OK; /* the figures are made where the log went */
-    if (!ledger_figures(&journal->ledger, result))
+    if (!trace_writer_figures(&journal->trace, result))
         status = diag_no_memory(diag);
     if (journal->replay && !status && !end->torn)
         status = judge(journal, end, result, diag);
     bool finished = end->complete && !end->interrupted;
     result->log_bytes = (int64_t)(journal->unread_most * sizeof(struct chunk));
-    enum status stored = ledger_end(&journal->ledger, finished ? RUN_FINISHED : RUN_INTERRUPTED,
-                                    end->iterations, end->duration_ns, diag);
+    enum status stored =
+        trace_writer_end(&journal->trace, finished ? RUN_FINISHED : RUN_INTERRUPTED,
+                         end->iterations, end->duration_ns, diag);
     return stored ? stored : status;
 }

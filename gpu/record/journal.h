@@ -1,7 +1,7 @@
 /*
  * journal.h - who did what, when: logged by the threads of a run, read by a writer of its own.
  *
- *     thread --> log: chunk -> chunk -> chunk --> writer --> ledger (trace store, figures), replay
+ *     thread --> log: chunk -> chunk -> chunk --> writer --> trace writer (trace store, figures), replay
  *                     (filled)            ^
  *                        `--- recycled ---'
  *
@@ -72,7 +72,8 @@ struct journal_config {
     struct device_world *world;
     struct device *const *devices; /* [program->ranks], NULL: that rank is elsewhere; must outlive
                                       journal_stop */
-    struct rendezvous *rendezvous; /* what is logged goes to its hub's owner; NULL: it stays here */
+    struct rendezvous
+        *rendezvous; /* what is logged goes to its broker's owner; NULL: it stays here */
     void (*failed)(void *arg, enum status status,
                    const char *why); /* called once, by the writer, when
                                       the journal cannot be kept; NULL: see journal_status */

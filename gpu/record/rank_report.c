@@ -14,7 +14,7 @@ bool rank_report_send(struct rendezvous *rendezvous, enum report_kind kind, int 
     memcpy(packet, &head, sizeof head);
     if (bytes > 0)
         memcpy(packet + sizeof head, data, bytes);
-    bool sent = rendezvous_send(rendezvous, TO_HUB, packet, sizeof head + bytes);
+    bool sent = rendezvous_send(rendezvous, TO_BROKER, packet, sizeof head + bytes);
     free(packet);
     return sent;
 }

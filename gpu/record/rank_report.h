@@ -1,5 +1,5 @@
 /*
- * rank_report.h - the packets by which the process of a rank tells its hub what it did.
+ * rank_report.h - the packets by which the process of a rank tells its broker what it did.
  *
  * A packet is a struct report_head and its data. Journals send REPORT_LOG, gpu/exec/ranks.h the others
  * and reads them all.
@@ -21,7 +21,7 @@ enum report_kind {
     REPORT_END      /* how it ended: the last one */
 };
 
-/* False: the hub is gone, or the data is too large. */
+/* False: the broker is gone, or the data is too large. */
 bool rank_report_send(struct rendezvous *rendezvous, enum report_kind kind, int number,
                       const void *data, size_t bytes);
 

@@ -53,10 +53,11 @@ struct runtime_options {
     const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
     int64_t timeout_ns;    /* 0: RUNTIME_TIMEOUT_NS */
     int log_chunks; /* for tests: instead of JOURNAL_CHUNKS (gpu/record/journal.h); 0: those */
-    struct rendezvous *rendezvous; /* this process is one rank of it, and reports to its hub what it
+    struct rendezvous
+        *rendezvous;        /* this process is one rank of it, and reports to its broker what it
                                       logs (gpu/exec/ranks.h): figures, `legal` and the store are made
                                       there, not here. NULL: all ranks are threads of this process */
-    const atomic_int *stop;        /* watched during the run; NULL: nobody stops it */
+    const atomic_int *stop; /* watched during the run; NULL: nobody stops it */
     const struct runtime_witness *witness; /* NULL: the run takes its own course. Host device only;
                                               operations then take no time */
     struct {
@@ -81,7 +82,7 @@ struct runtime_stream {
     int64_t busy_ns; /* work ran */
 };
 
-/* What was done under one name, over all ranks (gpu/record/tally.h). */
+/* What was done under one name, over all ranks (gpu/record/op_stats.h). */
 struct runtime_stat {
     const char *name;
     int64_t calls;
@@ -107,7 +108,7 @@ struct runtime_result {
     bool finished;      /* everything was done */
     bool interrupted;   /* `stop` was set */
     bool hung;
-    bool bereft; /* the process of another rank died */
+    bool peer_died; /* the process of another rank died */
     struct {
         bool complete; /* with a rendezvous: this rank did all it had to ... */
         int64_t end;   /* ... which was so many iterations */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "sim/engine/observe.h"
-#include "rerun.h"
+#include "measured_program.h"
 
 /* ---- which runs ------------------------------------------------------------------------------ */
 
@@ -205,20 +205,20 @@ static enum status predict_run(const struct plan *plan, const struct compare_opt
 }
 
 static enum status compare_rerun(struct store *store, const struct compare_options *options,
-                                 const struct rerun *rerun, struct trace *trace,
+                                 const struct measured_program *measured, struct trace *trace,
                                  struct arena *arena, struct comparison *out, struct diag *diag)
 {
     struct profile profile;
-    enum status status = measure(rerun->program, trace, arena, out, diag);
+    enum status status = measure(measured->program, trace, arena, out, diag);
     if (status == STATUS_OK)
-        status = profile_read(store, out->serial_run, &rerun->plan, rerun->options.ranks, &profile,
-                              diag);
+        status = profile_read(store, out->serial_run, &measured->plan, measured->options.ranks,
+                              &profile, diag);
     if (status != STATUS_OK)
         return status;
     out->profiled = profile.iterations;
     out->warm_up = profile.warm_up;
     out->missing = profile.missing_count;
-    status = predict_run(&profile.plan, options, &rerun->options, out, diag);
+    status = predict_run(&profile.plan, options, &measured->options, out, diag);
     profile_fini(&profile);
     return status;
 }
@@ -230,24 +230,24 @@ static enum status compare_run(struct store *store, const struct compare_options
                                struct diag *diag)
 {
     struct trace trace;
-    struct rerun rerun;
+    struct measured_program measured;
     enum status status = store_load(store, run->id, STORE_ALL, STORE_ALL, scratch, &trace, diag);
     if (status == STATUS_OK)
         status = store_load_steps(store, &trace, diag);
     if (status == STATUS_OK)
-        status = rerun_open(&rerun, &trace, diag);
+        status = measured_program_open(&measured, &trace, diag);
     if (status != STATUS_OK)
         return status;
     *out = (struct comparison){.run = run->id,
                                .serial_run = serial->id,
                                .plan = run->info.plan_name,
                                .device = run->info.device,
-                               .driver = rerun.options.driver,
+                               .driver = measured.options.driver,
                                .ranks = run->info.ranks,
-                               .iterations = rerun.options.iterations,
+                               .iterations = measured.options.iterations,
                                .accounted = trace.step_count > 0};
-    status = compare_rerun(store, options, &rerun, &trace, arena, out, diag);
-    rerun_close(&rerun);
+    status = compare_rerun(store, options, &measured, &trace, arena, out, diag);
+    measured_program_close(&measured);
     return status;
 }
 

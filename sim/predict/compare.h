@@ -6,7 +6,7 @@
  * serial run of the same plan, on the same device, with as many ranks: same driver, depth and number
  * of iterations. Nothing of the pipelined run itself goes into its prediction. Iteration times of both
  * are reckoned by one rule (iterations.h), stall accounts by one piece of code (cause.c, observe.h).
- * What a device decides by itself (plan/relax.h) is left out of the predicted machine too.
+ * What a device decides by itself (plan/strip_device_rules.h) is left out of the predicted machine too.
  *
  * Errors are relative: (predicted - measured) / measured. Times are nanoseconds; a figure that does
  * not exist is NAN.

@@ -293,24 +293,24 @@ static enum status first_failure(struct job *jobs, int count, struct diag *diag)
 /* ---- several processes ----------------------------------------------------------------------- */
 
 /* On rank 0: the other ranks' replications go where they would be, had they been done here. */
-static enum status gather(struct batch *batch, const struct spread *spread, double *cpu_seconds,
+static enum status gather(struct batch *batch, const struct result_wire *wire, double *cpu_seconds,
                           struct diag *diag)
 {
     struct simulation_result **results = calloc((size_t)batch->count, sizeof *results);
     if (!results) {
-        spread_drop(spread);
+        result_wire_drop(wire);
         return diag_no_memory(diag);
     }
     for (int i = 0; i < batch->count; i++)
         results[i] = &batch->jobs[i].result;
-    enum status status =
-        spread_gather(spread, batch->prediction->program, results, batch->count, cpu_seconds, diag);
+    enum status status = result_wire_gather(wire, batch->prediction->program, results, batch->count,
+                                            cpu_seconds, diag);
     free(results);
     return status;
 }
 
 /* On another rank: what was found here goes to rank 0. */
-static enum status deliver(const struct batch *batch, const struct spread *spread,
+static enum status deliver(const struct batch *batch, const struct result_wire *wire,
                            struct diag *diag)
 {
     struct simulation_result results[RANDOM_LANES];
@@ -319,7 +319,7 @@ static enum status deliver(const struct batch *batch, const struct spread *sprea
         int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
         for (int i = 0; i < count; i++)
             results[i] = batch->jobs[first + i].result;
-        status = spread_send(spread, batch->prediction->program, first, results, count, diag);
+        status = result_wire_send(wire, batch->prediction->program, first, results, count, diag);
     }
     return status;
 }
@@ -339,8 +339,8 @@ static enum status open_batch(struct batch *batch, struct prediction *prediction
                             .count = count,
                             .lanes = lanes,
                             .pieces = (count + lanes - 1) / lanes,
-                            .rank = options->spread ? options->spread->rank : 0,
-                            .size = options->spread ? options->spread->size : 1};
+                            .rank = options->wire ? options->wire->rank : 0,
+                            .size = options->wire ? options->wire->size : 1};
     if (!batch->jobs)
         return diag_no_memory(diag);
     for (int i = 0; i < count; i++)
@@ -362,15 +362,15 @@ static enum status do_replications(struct batch *batch, struct prediction *predi
                                    const struct predict_options *options, bool *heard,
                                    struct diag *diag)
 {
-    const struct spread *spread = options->spread;
+    const struct result_wire *wire = options->wire;
     do_batch(batch, options->threads);
     enum status status = first_failure(batch->jobs, batch->count, diag);
     if (status)
         return status;
-    if (spread && spread->rank > 0)
-        return deliver(batch, spread, diag);
-    if (spread) {
-        status = gather(batch, spread, &prediction->cpu_seconds, diag);
+    if (wire && wire->rank > 0)
+        return deliver(batch, wire, diag);
+    if (wire) {
+        status = gather(batch, wire, &prediction->cpu_seconds, diag);
         *heard = true;
     }
     return status ? status : sum_up(prediction, batch->jobs, diag);
@@ -399,21 +399,21 @@ static enum status replicate_here(struct prediction *prediction,
 static enum status replicate(struct prediction *prediction, const struct predict_options *options,
                              struct diag *diag)
 {
-    const struct spread *spread = options->spread;
+    const struct result_wire *wire = options->wire;
     bool heard = false;
-    if (!spread)
+    if (!wire)
         return replicate_here(prediction, options, &heard, diag);
     double cpu = seconds_now(CLOCK_PROCESS_CPUTIME_ID);
-    enum status status = spread->begin(spread->context, diag);
+    enum status status = wire->begin(wire->context, diag);
     if (status != STATUS_OK)
         return status;
     status = replicate_here(prediction, options, &heard, diag);
-    if (spread->rank == 0 && !heard)
-        spread_drop(spread);
-    if (spread->rank == 0)
+    if (wire->rank == 0 && !heard)
+        result_wire_drop(wire);
+    if (wire->rank == 0)
         return status;
     enum status told =
-        spread_end(spread, status, seconds_now(CLOCK_PROCESS_CPUTIME_ID) - cpu, diag, diag);
+        result_wire_end(wire, status, seconds_now(CLOCK_PROCESS_CPUTIME_ID) - cpu, diag, diag);
     return status ? status : told;
 }
 
@@ -422,7 +422,7 @@ static enum status replicate(struct prediction *prediction, const struct predict
 static enum status replicate_watched(struct prediction *prediction,
                                      const struct predict_options *options, struct diag *diag)
 {
-    if (!options->critical_path || (options->spread && options->spread->rank > 0))
+    if (!options->critical_path || (options->wire && options->wire->rank > 0))
         return replicate(prediction, options, diag);
     struct predict_options watched = *options;
     struct path_watch *watch =
@@ -597,7 +597,7 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     }
     if (status == STATUS_OK)
         status = replicate_watched(prediction, options, diag);
-    if (options->spread && options->spread->rank > 0)
+    if (options->wire && options->wire->rank > 0)
         return status;
     if (status == STATUS_OK)
         status = steady_find_by(prediction->program, &prediction->timing, STEADY_BY_RUN,

@@ -2,7 +2,7 @@
  * predict.h - how fast a plan will be, and why: simulations summed up.
  *
  * A prediction is made of replications with different luck, spread over threads and over processes
- * (sim/predict/spread.h); the number of either changes nothing but the time it takes. It owns its program and refers to the plan, which
+ * (sim/predict/result_wire.h); the number of either changes nothing but the time it takes. It owns its program and refers to the plan, which
  * must outlive it. Times are nanoseconds; a figure that does not exist is NAN (doubles) or -1.
  */
 #ifndef SWSIM_PREDICT_H
@@ -12,7 +12,7 @@
 #include "sim/maxplus/event_graph.h"
 #include "simulator.h"
 #include "sim/maxplus/slack.h"
-#include "spread.h"
+#include "result_wire.h"
 
 enum {
     PREDICT_MAX_REPLICATIONS = 100000,
@@ -42,7 +42,7 @@ struct predict_options {
     const struct simulate_observer *observer;
     /* Other processes take part, which predict the same at the same time. NULL: none. Rank 0 watches and
        explains; what the others get is a program without figures. */
-    const struct spread *spread;
+    const struct result_wire *wire;
     /* Called before the simulation, so that the observer can prepare; NULL: not needed. */
     enum status (*begin)(void *context, const struct program *program, struct diag *diag);
 };

@@ -3,7 +3,7 @@
 
 #include "sim/engine/observe.h"
 #include "profile.h"
-#include "rerun.h"
+#include "measured_program.h"
 
 enum { TEXT = 320 };
 
@@ -43,22 +43,22 @@ static bool add_stall(void *context, int stream, int64_t start_ns, int64_t end_n
 
 enum status stalls_add(struct trace *trace, struct diag *diag)
 {
-    struct rerun rerun;
+    struct measured_program measured;
     struct observed observed;
     if (trace->step_count == 0)
         return STATUS_OK;
-    enum status status = rerun_open(&rerun, trace, diag);
+    enum status status = measured_program_open(&measured, trace, diag);
     if (status != STATUS_OK)
         return status;
-    struct stalls stalls = {trace, rerun.program, diag};
+    struct stalls stalls = {trace, measured.program, diag};
     if (!trace_drop_waits(trace, TRACE_STREAM))
         status = diag_no_memory(diag);
     if (status == STATUS_OK)
-        status = observe(rerun.program, trace, add_stall, &stalls, &observed, diag);
+        status = observe(measured.program, trace, add_stall, &stalls, &observed, diag);
     if (status == STATUS_OK) {
         observed_fini(&observed);
         status = trace_sort(trace) ? STATUS_OK : diag_no_memory(diag);
     }
-    rerun_close(&rerun);
+    measured_program_close(&measured);
     return status;
 }

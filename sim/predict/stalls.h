@@ -15,7 +15,7 @@
 bool stalls_known(const struct run_info *info);
 
 /* Replace the waits of the trace's streams by spans that say what each was idle for, and sort the
-   spans. Its steps are loaded; without any nothing changes. Failures as for rerun_open and observe. */
+   spans. Its steps are loaded; without any nothing changes. Failures as for measured_program_open and observe. */
 enum status stalls_add(struct trace *trace, struct diag *diag);
 
 #endif

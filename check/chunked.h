@@ -1,5 +1,5 @@
 /*
- * pile.h - an array that only grows, and whose items never move.
+ * chunked.h - an array that only grows, and whose items never move.
  *
  *     list of chunks          chunks of 16 KiB
  *     +---+---+---+---+       +-----------------+
@@ -11,8 +11,8 @@
  * short is replaced, and the old one kept until the end for those who still read it. Items are
  * counted from 0; memory comes from a budget.
  */
-#ifndef SWSIM_PILE_H
-#define SWSIM_PILE_H
+#ifndef SWSIM_CHUNKED_H
+#define SWSIM_CHUNKED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 
 enum { PILE_CHUNK_BYTES = 1 << 14 };
 
-struct pile {
+struct chunked {
     struct budget *budget;
     size_t item_bytes; /* a power of two */
     unsigned shift;    /* items of a chunk, as a power of two */
@@ -34,20 +34,20 @@ struct pile {
 };
 
 /* Takes no memory yet. */
-void pile_open(struct pile *pile, size_t item_bytes, struct budget *budget);
-void pile_close(struct pile *pile);
+void chunked_open(struct chunked *array, size_t item_bytes, struct budget *budget);
+void chunked_close(struct chunked *array);
 
 /* Append a copy of `item`; nothing happens on failure. */
-enum status pile_push(struct pile *pile, const void *item);
+enum status chunked_push(struct chunked *array, const void *item);
 /* Take away the last item; its chunk stays. */
-void pile_pop(struct pile *pile);
+void chunked_pop(struct chunked *array);
 
-/* `item_bytes` again, since a constant is quicker than the pile's own. */
-static inline void *pile_at(const struct pile *pile, size_t i, size_t item_bytes)
+/* `item_bytes` again, since a constant is quicker than the array's own. */
+static inline void *chunked_at(const struct chunked *array, size_t i, size_t item_bytes)
 {
-    unsigned char **list = atomic_load_explicit(&pile->list, memory_order_acquire);
-    size_t mask = ((size_t)1 << pile->shift) - 1;
-    return list[i >> pile->shift] + (i & mask) * item_bytes;
+    unsigned char **list = atomic_load_explicit(&array->list, memory_order_acquire);
+    size_t mask = ((size_t)1 << array->shift) - 1;
+    return list[i >> array->shift] + (i & mask) * item_bytes;
 }
 
 #endif

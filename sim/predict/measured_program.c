@@ -1,11 +1,11 @@
-/* rerun.c - see rerun.h. */
-#include "rerun.h"
+/* measured_program.c - see measured_program.h. */
+#include "measured_program.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "plan/parse.h"
-#include "plan/relax.h"
+#include "plan/strip_device_rules.h"
 #include "sim/engine/simulate.h"
 
 static const struct trace_stat *find_stat(const struct trace *trace, const char *key)
@@ -42,48 +42,51 @@ static enum status find_options(const struct trace *trace, struct program_option
     return STATUS_OK;
 }
 
-static enum status read_plan(struct rerun *rerun, const struct trace *trace, struct diag *diag)
+static enum status read_plan(struct measured_program *measured, const struct trace *trace,
+                             struct diag *diag)
 {
     const char *text = trace->info.plan_text;
-    const char *name = arena_printf(&rerun->arena, "plan of run %" PRId64, trace->run);
+    const char *name = arena_printf(&measured->arena, "plan of run %" PRId64, trace->run);
     if (!name)
         return diag_no_memory(diag);
-    return plan_parse(name, text, strlen(text), &rerun->kept, diag);
+    return plan_parse(name, text, strlen(text), &measured->kept, diag);
 }
 
 /* The plan has been read. */
-static enum status build(struct rerun *rerun, const struct trace *trace, struct diag *diag)
+static enum status build(struct measured_program *measured, const struct trace *trace,
+                         struct diag *diag)
 {
     bool cuda = strncmp(trace->info.device, "cuda", strlen("cuda")) == 0;
-    rerun->plan = rerun->kept;
-    if (rerun->plan.form != FORM_PIPELINE || trace->info.driver == RUN_DRIVER_NONE)
+    measured->plan = measured->kept;
+    if (measured->plan.form != FORM_PIPELINE || trace->info.driver == RUN_DRIVER_NONE)
         return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": %s is not of the pipeline form",
                           trace->run, trace->info.plan_name);
-    if (!plan_relax(&rerun->plan, &rerun->arena, cuda, NULL))
+    if (!plan_strip_device_rules(&measured->plan, &measured->arena, cuda, NULL))
         return diag_no_memory(diag);
-    return program_build(&rerun->plan, &rerun->options, &rerun->program, diag);
+    return program_build(&measured->plan, &measured->options, &measured->program, diag);
 }
 
-enum status rerun_open(struct rerun *rerun, const struct trace *trace, struct diag *diag)
+enum status measured_program_open(struct measured_program *measured, const struct trace *trace,
+                                  struct diag *diag)
 {
-    arena_init(&rerun->arena, 0);
-    enum status status = find_options(trace, &rerun->options, diag);
+    arena_init(&measured->arena, 0);
+    enum status status = find_options(trace, &measured->options, diag);
     if (status == STATUS_OK)
-        status = read_plan(rerun, trace, diag);
+        status = read_plan(measured, trace, diag);
     if (status != STATUS_OK) {
-        arena_fini(&rerun->arena);
+        arena_fini(&measured->arena);
         return status;
     }
-    rerun->program = NULL;
-    status = build(rerun, trace, diag);
+    measured->program = NULL;
+    status = build(measured, trace, diag);
     if (status != STATUS_OK)
-        rerun_close(rerun);
+        measured_program_close(measured);
     return status;
 }
 
-void rerun_close(struct rerun *rerun)
+void measured_program_close(struct measured_program *measured)
 {
-    program_close(rerun->program);
-    plan_fini(&rerun->kept);
-    arena_fini(&rerun->arena);
+    program_close(measured->program);
+    plan_fini(&measured->kept);
+    arena_fini(&measured->arena);
 }

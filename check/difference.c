@@ -1,5 +1,5 @@
-/* compare.c - see compare.h. Four lines at a time, and one by one where those differ. */
-#include "compare.h"
+/* difference.c - see difference.h. Four lines at a time, and one by one where those differ. */
+#include "difference.h"
 
 #include <stdbool.h>
 #include <string.h>

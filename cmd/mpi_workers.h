@@ -1,5 +1,5 @@
 /*
- * team.h - a command's processes under mpirun or srun: rank 0 leads, the others help it predict.
+ * mpi_workers.h - a command's processes under mpirun or srun: rank 0 leads, the others help it predict.
  *
  *     rank 0:  begin  ... results ...  begin  ... results ...  end
  *                 \   /                   \   /                  \
@@ -12,30 +12,30 @@
  *
  * A process that dies without a word, the launcher ends with all others.
  */
-#ifndef SWSIM_TEAM_H
-#define SWSIM_TEAM_H
+#ifndef SWSIM_MPI_WORKERS_H
+#define SWSIM_MPI_WORKERS_H
 
 #include "app.h"
 #include "starter.h"
 
-#include "sim/predict/spread.h"
+#include "sim/predict/result_wire.h"
 
-struct team;
+struct mpi_workers;
 
 /*
  * Come together with the processes that were started with this one. *out is NULL where this process
  * works alone: nobody else was started, or (with a warning) there is no MPI that knows of them. Then
  * rank 0 works alone and the others have nothing to do: false.
  */
-bool team_open(struct app *app, const struct starter *starter, struct team **out);
+bool mpi_workers_open(struct app *app, const struct starter *starter, struct mpi_workers **out);
 
 /* What this process was asked for and of which plan: all must agree on it. */
-void team_agree(struct team *team, uint64_t digest);
+void mpi_workers_agree(struct mpi_workers *workers, uint64_t digest);
 
-/* For predict_options; NULL of no team. */
-const struct spread *team_spread(struct team *team);
+/* For predict_options; NULL of no workers. */
+const struct result_wire *mpi_workers_wire(struct mpi_workers *workers);
 
 /* All is over, and how it ended here. Returns how it ended on rank 0. NULL is allowed. */
-enum status team_close(struct team *team, struct app *app, enum status status);
+enum status mpi_workers_close(struct mpi_workers *workers, struct app *app, enum status status);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * tally.h - how often what was done, and how long it took: calls and times by name, over all ranks.
+ * op_stats.h - how often what was done, and how long it took: calls and times by name, over all ranks.
  *
  *     name             calls  device (ms)  host (ms)
  *     --------------  ------  -----------  ---------
@@ -13,15 +13,15 @@
  * time is from its start on the stream to its end, with the wait for peers; host time is what the
  * threads spent computing and in the calls that push. Memory: the names, once.
  */
-#ifndef SWSIM_TALLY_H
-#define SWSIM_TALLY_H
+#ifndef SWSIM_OP_STATS_H
+#define SWSIM_OP_STATS_H
 
 #include <stdio.h>
 
 #include "machine/program.h"
 #include "result.h"
 
-struct tally {
+struct op_stats {
     struct arena arena;
     const struct program *program;
     struct runtime_stat *stats; /* [count], by name */
@@ -29,16 +29,16 @@ struct tally {
     int *rows; /* [program->op_count]: the row of an operation, -1: it has none */
 };
 
-/* False: memory. Ended with tally_close in any case. */
-bool tally_open(struct tally *tally, const struct program *program);
-void tally_close(struct tally *tally);
+/* False: memory. Ended with op_stats_close in any case. */
+bool op_stats_open(struct op_stats *op_stats, const struct program *program);
+void op_stats_close(struct op_stats *op_stats);
 
-void tally_host(struct tally *tally, int op, int64_t ns);
-void tally_device(struct tally *tally, int op, int64_t ns);
+void op_stats_host(struct op_stats *op_stats, int op, int64_t ns);
+void op_stats_device(struct op_stats *op_stats, int op, int64_t ns);
 
 /* What was done at all, by name, goes to result->stats. False: memory. */
-bool tally_list(const struct tally *tally, struct runtime_result *result);
+bool op_stats_list(const struct op_stats *op_stats, struct runtime_result *result);
 
-void tally_print(const struct runtime_stat *stats, size_t count, FILE *out);
+void op_stats_print(const struct runtime_stat *stats, size_t count, FILE *out);
 
 #endif

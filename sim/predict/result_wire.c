@@ -1,5 +1,5 @@
 /*
- * spread.c - see spread.h. A message is a head and what it announces:
+ * result_wire.c - see result_wire.h. A message is a head and what it announces:
  *
  *     PIECE   first, count    then for each replication: the result, its streams' accounts with their
  *                             blames, how many slowdowns and these, who was blocked with the words
@@ -7,7 +7,7 @@
  *
  * Pointers travel as nothing and are set anew.
  */
-#include "spread.h"
+#include "result_wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,10 +23,10 @@ _Static_assert(sizeof(void *) != 8 || sizeof(struct simulation_result) == RESULT
 enum { DOUBTS = 0 DOUBT_LIST(X) };
 #undef X
 
-enum spread_kind { SPREAD_PIECE, SPREAD_END };
+enum result_kind { RESULT_PIECE, RESULT_END };
 
 struct head {
-    int32_t kind; /* enum spread_kind */
+    int32_t kind; /* enum result_kind */
     int32_t first, count;
     int32_t status;
     double cpu_seconds;
@@ -216,25 +216,26 @@ static void unpack_result(struct opened *opened, const struct program *program,
 
 /* ---- other ranks ----------------------------------------------------------------------------- */
 
-static enum status send_parcel(const struct spread *spread, struct parcel *parcel,
+static enum status send_parcel(const struct result_wire *wire, struct parcel *parcel,
                                struct diag *diag)
 {
     enum status status = parcel->no_memory
                              ? diag_no_memory(diag)
-                             : spread->send(spread->context, parcel->data, parcel->bytes, diag);
+                             : wire->send(wire->context, parcel->data, parcel->bytes, diag);
     free(parcel->data);
     return status;
 }
 
-enum status spread_send(const struct spread *spread, const struct program *program, int first,
-                        const struct simulation_result *results, int count, struct diag *diag)
+enum status result_wire_send(const struct result_wire *wire, const struct program *program,
+                             int first, const struct simulation_result *results, int count,
+                             struct diag *diag)
 {
-    const struct head head = {.kind = SPREAD_PIECE, .first = first, .count = count};
+    const struct head head = {.kind = RESULT_PIECE, .first = first, .count = count};
     struct parcel parcel = {0};
     pack(&parcel, &head, sizeof head);
     for (int i = 0; i < count; i++)
         pack_result(&parcel, program, &results[i]);
-    return send_parcel(spread, &parcel, diag);
+    return send_parcel(wire, &parcel, diag);
 }
 
 /* One sentence: where, if known, and what. */
@@ -250,17 +251,17 @@ static void pack_message(struct parcel *parcel, const struct diag_message *messa
     pack(parcel, message->text, strlen(message->text) + 1);
 }
 
-enum status spread_end(const struct spread *spread, enum status status, double cpu_seconds,
-                       const struct diag *why, struct diag *diag)
+enum status result_wire_end(const struct result_wire *wire, enum status status, double cpu_seconds,
+                            const struct diag *why, struct diag *diag)
 {
     const struct head head = {
-        .kind = SPREAD_END, .status = (int32_t)status, .cpu_seconds = cpu_seconds};
+        .kind = RESULT_END, .status = (int32_t)status, .cpu_seconds = cpu_seconds};
     struct parcel parcel = {0};
     pack(&parcel, &head, sizeof head);
     for (size_t i = 0; status != STATUS_OK && i < why->count; i++)
         if (why->messages[i].severity == SEVERITY_ERROR)
             pack_message(&parcel, &why->messages[i]);
-    return send_parcel(spread, &parcel, diag);
+    return send_parcel(wire, &parcel, diag);
 }
 
 /* ---- rank 0 ---------------------------------------------------------------------------------- */
@@ -299,23 +300,23 @@ static enum status take_failure(const struct head *head, const struct opened *op
 }
 
 /* One message; *over: it was the last of `from`. */
-static enum status take(const struct spread *spread, const struct program *program, int from,
+static enum status take(const struct result_wire *wire, const struct program *program, int from,
                         struct simulation_result *const *results, int count, double *cpu_seconds,
                         bool *over, struct diag *diag)
 {
     struct head head = {0};
     void *data;
     size_t bytes;
-    enum status status = spread->receive(spread->context, from, &data, &bytes, diag);
+    enum status status = wire->receive(wire->context, from, &data, &bytes, diag);
     *over = status != STATUS_OK;
     if (status != STATUS_OK)
         return status;
     struct opened opened = {.data = data, .bytes = bytes};
     unpack(&opened, &head, sizeof head);
-    *over = opened.torn || head.kind != SPREAD_PIECE;
+    *over = opened.torn || head.kind != RESULT_PIECE;
     if (!*over)
         status = take_piece(&head, &opened, program, results, count, from, diag);
-    else if (opened.torn || head.kind != SPREAD_END)
+    else if (opened.torn || head.kind != RESULT_END)
         status = diag_error(diag, STATUS_SYSTEM, "MPI rank %d sent what is no result", from);
     else if (head.status != STATUS_OK)
         status = take_failure(&head, &opened, from, diag);
@@ -335,16 +336,16 @@ static enum status expect_all(struct simulation_result *const *results, int coun
     return STATUS_OK;
 }
 
-enum status spread_gather(const struct spread *spread, const struct program *program,
-                          struct simulation_result *const *results, int count, double *cpu_seconds,
-                          struct diag *diag)
+enum status result_wire_gather(const struct result_wire *wire, const struct program *program,
+                               struct simulation_result *const *results, int count,
+                               double *cpu_seconds, struct diag *diag)
 {
     enum status first = STATUS_OK;
-    for (int from = 1; from < spread->size; from++)
+    for (int from = 1; from < wire->size; from++)
         for (bool over = false; !over;) {
             struct diag more; /* one failure is enough to be told */
             diag_init(&more);
-            enum status status = take(spread, program, from, results, count, cpu_seconds, &over,
+            enum status status = take(wire, program, from, results, count, cpu_seconds, &over,
                                       first == STATUS_OK ? diag : &more);
             diag_fini(&more);
             first = first == STATUS_OK ? status : first;
@@ -352,11 +353,12 @@ enum status spread_gather(const struct spread *spread, const struct program *pro
     return first == STATUS_OK ? expect_all(results, count, diag) : first;
 }
 
-void spread_drop(const struct spread *spread)
+void result_wire_drop(const struct result_wire *wire)
 {
     struct diag unheard;
     double cpu_seconds = 0;
     diag_init(&unheard);
-    (void)spread_gather(spread, NULL, NULL, 0, &cpu_seconds, &unheard); /* it has failed already */
+    (void)result_wire_gather(wire, NULL, NULL, 0, &cpu_seconds,
+                             &unheard); /* it has failed already */
     diag_fini(&unheard);
 }

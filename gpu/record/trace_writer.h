@@ -1,18 +1,18 @@
 /*
- * ledger.h - what the journal writes down: spans, edges, iterations and steps in the trace store, and
+ * trace_writer.h - what the journal writes down: spans, edges, iterations and steps in the trace store, and
  * the figures of the run.
  *
  * One thread at a time. Without a store only figures are kept. A store that cannot be written is
  * remembered in `status` and gets nothing more. Memory: 8 bytes an iteration, and a ring of the last
  * iterations' spans.
  */
-#ifndef SWSIM_LEDGER_H
-#define SWSIM_LEDGER_H
+#ifndef SWSIM_TRACE_WRITER_H
+#define SWSIM_TRACE_WRITER_H
 
 #include "journal.h"
-#include "tally.h"
+#include "op_stats.h"
 
-struct ledger {
+struct trace_writer {
     const struct program *program;
     int64_t base_ns;     /* when the run started, on the clock of its entries */
     struct store *store; /* NULL: none */
@@ -28,12 +28,12 @@ struct ledger {
     } * known; /* the spans of tasks that dependence edges may still begin or end at */
     size_t known_count, known_cap;
     int64_t newest;            /* iteration of a known span */
-    struct known_span *recent; /* [rank][task][max_distance + 1]: scratch of ledger_commit */
+    struct known_span *recent; /* [rank][task][max_distance + 1]: scratch of trace_writer_commit */
 
     /* figures */
     int64_t *busy_ns;                         /* [stream] */
     int64_t *device_ns, *host_ns, *instances; /* [task], of the lowest rank */
-    struct tally tally;
+    struct op_stats op_stats;
     int64_t finished;    /* device operations */
     int64_t tasks;       /* of those, that are the work of a task */
     int64_t *retired_ns; /* of the lowest rank */
@@ -42,25 +42,25 @@ struct ledger {
     int64_t last_admitted_ns;
 };
 
-enum status ledger_open(struct ledger *ledger, const struct program *program,
-                        const struct runtime_options *options, const char *device, int64_t base_ns,
-                        struct diag *diag);
+enum status trace_writer_open(struct trace_writer *trace, const struct program *program,
+                              const struct runtime_options *options, const char *device,
+                              int64_t base_ns, struct diag *diag);
 /* Commits. `finished` says how the run ended, `iterations` how many there were to be where the options
    did not know, else 0. Frees in any case. */
-enum status ledger_end(struct ledger *ledger, enum run_finished finished, int64_t iterations,
-                       int64_t duration_ns, struct diag *diag);
-void ledger_close(struct ledger *ledger);
+enum status trace_writer_end(struct trace_writer *trace, enum run_finished finished,
+                             int64_t iterations, int64_t duration_ns, struct diag *diag);
+void trace_writer_close(struct trace_writer *trace);
 
 /* What a thread did; returns the span of the push that edges begin at, -1: none. */
-int64_t ledger_host(struct ledger *ledger, int thread, const struct log_entry *entry);
-/* What a stream did with what an entry pushed; `from` is what ledger_host gave. */
-void ledger_device(struct ledger *ledger, const struct log_entry *entry, int64_t from);
+int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct log_entry *entry);
+/* What a stream did with what an entry pushed; `from` is what trace_writer_host gave. */
+void trace_writer_device(struct trace_writer *trace, const struct log_entry *entry, int64_t from);
 /* The end of a pass: what there is becomes durable. Dependence edges of a pass follow with the next one,
    because what a task needed may have been read later than the task itself. */
-void ledger_commit(struct ledger *ledger);
-void ledger_step(struct ledger *ledger, const struct replay_step *step);
+void trace_writer_commit(struct trace_writer *trace);
+void trace_writer_step(struct trace_writer *trace, const struct replay_step *step);
 
 /* Figures of the run; the arrays live in result->arena. False: memory. */
-bool ledger_figures(struct ledger *ledger, struct runtime_result *result);
+bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *result);
 
 #endif

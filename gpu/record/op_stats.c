@@ -1,5 +1,5 @@
-/* tally.c - see tally.h. */
-#include "tally.h"
+/* op_stats.c - see op_stats.h. */
+#include "op_stats.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -78,33 +78,33 @@ static size_t sort_names(const struct program *p, struct named *out)
     return count;
 }
 
-bool tally_open(struct tally *tally, const struct program *program)
+bool op_stats_open(struct op_stats *op_stats, const struct program *program)
 {
-    *tally = (struct tally){.program = program};
-    arena_init(&tally->arena, 0);
+    *op_stats = (struct op_stats){.program = program};
+    arena_init(&op_stats->arena, 0);
     size_t ops = program->op_count + 1;
     struct named *names = calloc(ops, sizeof *names);
-    tally->rows = ARENA_ARRAY(&tally->arena, ops, int);
-    tally->stats = ARENA_ARRAY(&tally->arena, ops, struct runtime_stat);
-    if (!names || !tally->rows || !tally->stats) {
+    op_stats->rows = ARENA_ARRAY(&op_stats->arena, ops, int);
+    op_stats->stats = ARENA_ARRAY(&op_stats->arena, ops, struct runtime_stat);
+    if (!names || !op_stats->rows || !op_stats->stats) {
         free(names);
         return false;
     }
     for (size_t i = 0; i < ops; i++)
-        tally->rows[i] = -1;
+        op_stats->rows[i] = -1;
     size_t count = sort_names(program, names);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || strcmp(names[i].name, names[i - 1].name) != 0)
-            tally->stats[tally->count++] = (struct runtime_stat){.name = names[i].name};
-        tally->rows[names[i].op] = (int)tally->count - 1;
+            op_stats->stats[op_stats->count++] = (struct runtime_stat){.name = names[i].name};
+        op_stats->rows[names[i].op] = (int)op_stats->count - 1;
     }
     free(names);
     return true;
 }
 
-void tally_close(struct tally *tally)
+void op_stats_close(struct op_stats *op_stats)
 {
-    arena_fini(&tally->arena);
+    arena_fini(&op_stats->arena);
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
@@ -115,18 +115,20 @@ static bool counts_on_host(const struct program *p, const struct op *op)
     return op->kind == OP_HOST && (p->tasks == 0 || op->work->kind == WORK_HOST);
 }
 
-void tally_host(struct tally *tally, int op, int64_t ns)
+void op_stats_host(struct op_stats *op_stats, int op, int64_t ns)
 {
-    struct runtime_stat *stat = tally->rows[op] >= 0 ? &tally->stats[tally->rows[op]] : NULL;
+    struct runtime_stat *stat =
+        op_stats->rows[op] >= 0 ? &op_stats->stats[op_stats->rows[op]] : NULL;
     if (!stat)
         return;
     stat->host_ns += ns;
-    stat->calls += counts_on_host(tally->program, &tally->program->ops[op]);
+    stat->calls += counts_on_host(op_stats->program, &op_stats->program->ops[op]);
 }
 
-void tally_device(struct tally *tally, int op, int64_t ns)
+void op_stats_device(struct op_stats *op_stats, int op, int64_t ns)
 {
-    struct runtime_stat *stat = tally->rows[op] >= 0 ? &tally->stats[tally->rows[op]] : NULL;
+    struct runtime_stat *stat =
+        op_stats->rows[op] >= 0 ? &op_stats->stats[op_stats->rows[op]] : NULL;
     if (!stat)
         return;
     stat->device_ns += ns;
@@ -135,15 +137,15 @@ void tally_device(struct tally *tally, int op, int64_t ns)
 
 /* ---- what came of it ------------------------------------------------------------------------- */
 
-bool tally_list(const struct tally *tally, struct runtime_result *result)
+bool op_stats_list(const struct op_stats *op_stats, struct runtime_result *result)
 {
-    result->stats = ARENA_ARRAY(&result->arena, tally->count + 1, struct runtime_stat);
+    result->stats = ARENA_ARRAY(&result->arena, op_stats->count + 1, struct runtime_stat);
     result->stat_count = 0;
-    for (size_t i = 0; result->stats && i < tally->count; i++) {
-        if (tally->stats[i].calls == 0)
+    for (size_t i = 0; result->stats && i < op_stats->count; i++) {
+        if (op_stats->stats[i].calls == 0)
             continue;
         struct runtime_stat *stat = &result->stats[result->stat_count++];
-        *stat = tally->stats[i];
+        *stat = op_stats->stats[i];
         stat->name = arena_strdup(&result->arena, stat->name);
         if (!stat->name)
             return false;
@@ -151,7 +153,7 @@ bool tally_list(const struct tally *tally, struct runtime_result *result)
     return result->stats;
 }
 
-void tally_print(const struct runtime_stat *stats, size_t count, FILE *out)
+void op_stats_print(const struct runtime_stat *stats, size_t count, FILE *out)
 {
     static const char line[] = "--------------------------------";
     int width = 4;

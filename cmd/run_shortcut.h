@@ -1,5 +1,5 @@
 /*
- * shortcut.h - `swrun --shortcut`: a run in which the results of some tasks are put back instead of being
+ * run_shortcut.h - `swrun --shortcut`: a run in which the results of some tasks are put back instead of being
  * computed, by the public library (gpu/lib/swpipe.h).
  */
 #ifndef SWSIM_SHORTCUT_RUN_H

@@ -1,5 +1,5 @@
-/* shortcut.c - see shortcut.h. */
-#include "shortcut.h"
+/* run_shortcut.c - see run_shortcut.h. */
+#include "run_shortcut.h"
 
 #include <stdlib.h>
 

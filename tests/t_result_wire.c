@@ -1,11 +1,11 @@
 /*
- * t_spread.c - results travel from rank to rank (sim/predict/spread.c): random ones arrive as they were sent, all
+ * t_result_wire.c - results travel from rank to rank (sim/predict/result_wire.c): random ones arrive as they were sent, all
  * members of them; and what is torn, cut off, too long, or lies about its counts is refused, without a
  * byte being read outside (which the sanitizers see).
  *
  * All is drawn from SWSIM_SEED (default: the time), which is printed.
  */
-#include "sim/predict/spread.h"
+#include "sim/predict/result_wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,9 +67,9 @@ static enum status deliver(void *context, int from, void **data, size_t *bytes, 
     return STATUS_OK;
 }
 
-static struct spread spread_over(struct post *post)
+static struct result_wire spread_over(struct post *post)
 {
-    return (struct spread){.size = 2, .context = post, .send = carry, .receive = deliver};
+    return (struct result_wire){.size = 2, .context = post, .send = carry, .receive = deliver};
 }
 
 static void forget(struct post *post)
@@ -186,13 +186,13 @@ static enum status gather(const struct program *program, struct post *post, int 
                           struct simulation_result *results, struct diag *diag)
 {
     struct simulation_result *places[REPLICATIONS];
-    struct spread spread = spread_over(post);
+    struct result_wire wire = spread_over(post);
     double cpu_seconds = 0;
     for (int i = 0; i < count; i++) {
         results[i] = (struct simulation_result){0};
         places[i] = &results[i];
     }
-    enum status status = spread_gather(&spread, program, places, count, &cpu_seconds, diag);
+    enum status status = result_wire_gather(&wire, program, places, count, &cpu_seconds, diag);
     forget(post);
     return status;
 }
@@ -209,16 +209,16 @@ static void test_journeys(const struct program *program)
     for (int round = 0; round < ROUNDS; round++) {
         struct simulation_result sent[REPLICATIONS], got[REPLICATIONS];
         struct post post = {0};
-        struct spread spread = spread_over(&post);
+        struct result_wire wire = spread_over(&post);
         struct diag diag;
         diag_init(&diag);
         int first = 1 + below(&luck, REPLICATIONS - 1);
         for (int i = 0; i < REPLICATIONS; i++)
             draw(program, &sent[i]);
         bool good =
-            !spread_send(&spread, program, first, sent + first, REPLICATIONS - first, &diag) &&
-            !spread_send(&spread, program, 0, sent, first, &diag) &&
-            !spread_end(&spread, STATUS_OK, 1.5, &diag, &diag) &&
+            !result_wire_send(&wire, program, first, sent + first, REPLICATIONS - first, &diag) &&
+            !result_wire_send(&wire, program, 0, sent, first, &diag) &&
+            !result_wire_end(&wire, STATUS_OK, 1.5, &diag, &diag) &&
             !gather(program, &post, REPLICATIONS, got, &diag);
         for (int i = 0; i < REPLICATIONS; i++)
             good = good && same(program, &sent[i], &got[i]);
@@ -347,9 +347,9 @@ static void test_order(const struct program *program, const struct parcel *piece
     drop(got, 2);
     diag_fini(&diag);
     diag_init(&diag);
-    struct spread spread = spread_over(&post);
+    struct result_wire wire = spread_over(&post);
     diag_error_at(&diag, "x.yaml", NULL, (struct mark){3, 4}, "bad");
-    tap_ok(!spread_end(&spread, STATUS_INPUT, 0, &diag, &diag), "a failure");
+    tap_ok(!result_wire_end(&wire, STATUS_INPUT, 0, &diag, &diag), "a failure");
     tap_is_int(gather(program, &post, 0, got, &diag), STATUS_INPUT, "keeps its status");
     tap_is_str(diag.messages[diag.count - 1].text, "MPI rank 1: x.yaml:3:4: bad", "and its words");
     diag_fini(&diag);
@@ -360,7 +360,7 @@ static void test_order(const struct program *program, const struct parcel *piece
 /* A message with one result and the last one of a rank. */
 static void make_parcels(const struct program *program, struct post *post)
 {
-    struct spread spread = spread_over(post);
+    struct result_wire wire = spread_over(post);
     struct simulation_result result;
     struct diag diag;
     diag_init(&diag);
@@ -370,8 +370,8 @@ static void make_parcels(const struct program *program, struct post *post)
             break;
         simulation_fini(&result);
     } while (true);
-    if (spread_send(&spread, program, 0, &result, 1, &diag) ||
-        spread_end(&spread, STATUS_OK, 0, &diag, &diag))
+    if (result_wire_send(&wire, program, 0, &result, 1, &diag) ||
+        result_wire_end(&wire, STATUS_OK, 0, &diag, &diag))
         abort();
     simulation_fini(&result);
     diag_fini(&diag);

@@ -1,5 +1,5 @@
-/* ledger.c - see ledger.h. */
-#include "ledger.h"
+/* trace_writer.c - see trace_writer.h. */
+#include "trace_writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,13 +11,13 @@ enum { NAME = 160, SHORT_WAIT_NS = 1000 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static enum status begin_run(struct ledger *ledger, const struct runtime_options *options,
+static enum status begin_run(struct trace_writer *trace, const struct runtime_options *options,
                              const char *device, struct diag *diag)
 {
     static const enum run_driver drivers[] = {[DRIVER_NONE] = RUN_DRIVER_NONE,
                                               [DRIVER_CLOCK] = RUN_DRIVER_CLOCK,
                                               [DRIVER_DATAFLOW] = RUN_DRIVER_DATAFLOW};
-    const struct program *p = ledger->program;
+    const struct program *p = trace->program;
     const struct run_info info = {
         .kind = RUN_MEASURED,
         .plan_name = p->plan->name,
@@ -29,12 +29,12 @@ static enum status begin_run(struct ledger *ledger, const struct runtime_options
         .created_unix_s = (int64_t)time(NULL),
         .note = options->serial ? RUN_NOTE_SERIAL : NULL,
     };
-    return store_begin_run(ledger->store, &info, &ledger->run, diag);
+    return store_begin_run(trace->store, &info, &trace->run, diag);
 }
 
-static enum status add_agent(struct ledger *ledger, int agent, struct diag *diag)
+static enum status add_agent(struct trace_writer *trace, int agent, struct diag *diag)
 {
-    const struct program *p = ledger->program;
+    const struct program *p = trace->program;
     const struct agent *who = &p->agents[agent];
     struct trace_agent row = {.rank = who->rank, .position = who->index};
     if (who->kind == AGENT_STREAM) {
@@ -47,100 +47,100 @@ static enum status add_agent(struct ledger *ledger, int agent, struct diag *diag
     } else {
         return STATUS_OK;
     }
-    return store_add_agent(ledger->store, ledger->run, &row, &ledger->agents[agent], diag);
+    return store_add_agent(trace->store, trace->run, &row, &trace->agents[agent], diag);
 }
 
-static enum status allocate(struct ledger *ledger, struct diag *diag)
+static enum status allocate(struct trace_writer *trace, struct diag *diag)
 {
-    const struct program *p = ledger->program;
+    const struct program *p = trace->program;
     size_t places = (size_t)(p->ranks * p->tasks) * (size_t)(p->max_distance + 1);
     size_t tasks = (size_t)p->tasks + 1;
-    ledger->agents = calloc((size_t)p->agent_count, sizeof *ledger->agents);
-    ledger->recent = calloc(places + 1, sizeof *ledger->recent);
-    ledger->busy_ns = calloc((size_t)p->stream_count + 1, sizeof *ledger->busy_ns);
-    ledger->device_ns = calloc(tasks, sizeof *ledger->device_ns);
-    ledger->host_ns = calloc(tasks, sizeof *ledger->host_ns);
-    ledger->instances = calloc(tasks, sizeof *ledger->instances);
-    ledger->retired = calloc((size_t)p->ranks, sizeof *ledger->retired);
-    if (!ledger->agents || !ledger->recent || !ledger->busy_ns || !ledger->device_ns ||
-        !ledger->host_ns || !ledger->instances || !ledger->retired ||
-        !tally_open(&ledger->tally, p))
+    trace->agents = calloc((size_t)p->agent_count, sizeof *trace->agents);
+    trace->recent = calloc(places + 1, sizeof *trace->recent);
+    trace->busy_ns = calloc((size_t)p->stream_count + 1, sizeof *trace->busy_ns);
+    trace->device_ns = calloc(tasks, sizeof *trace->device_ns);
+    trace->host_ns = calloc(tasks, sizeof *trace->host_ns);
+    trace->instances = calloc(tasks, sizeof *trace->instances);
+    trace->retired = calloc((size_t)p->ranks, sizeof *trace->retired);
+    if (!trace->agents || !trace->recent || !trace->busy_ns || !trace->device_ns ||
+        !trace->host_ns || !trace->instances || !trace->retired ||
+        !op_stats_open(&trace->op_stats, p))
         return diag_no_memory(diag);
     return STATUS_OK;
 }
 
-enum status ledger_open(struct ledger *ledger, const struct program *program,
-                        const struct runtime_options *options, const char *device, int64_t base_ns,
-                        struct diag *diag)
+enum status trace_writer_open(struct trace_writer *trace, const struct program *program,
+                              const struct runtime_options *options, const char *device,
+                              int64_t base_ns, struct diag *diag)
 {
-    *ledger = (struct ledger){.program = program, .base_ns = base_ns, .run = -1};
-    diag_init(&ledger->diag);
-    enum status status = allocate(ledger, diag);
+    *trace = (struct trace_writer){.program = program, .base_ns = base_ns, .run = -1};
+    diag_init(&trace->diag);
+    enum status status = allocate(trace, diag);
     if (status || !options->db)
         return status;
-    status = store_open(options->db, true, &ledger->store, diag);
+    status = store_open(options->db, true, &trace->store, diag);
     if (!status)
-        status = begin_run(ledger, options, device, diag);
+        status = begin_run(trace, options, device, diag);
     for (int agent = 0; agent < program->agent_count && !status; agent++)
-        status = add_agent(ledger, agent, diag);
-    return status ? status : store_flush(ledger->store, diag);
+        status = add_agent(trace, agent, diag);
+    return status ? status : store_flush(trace->store, diag);
 }
 
-void ledger_close(struct ledger *ledger)
+void trace_writer_close(struct trace_writer *trace)
 {
     struct diag unheard; /* the store's failure was reported when it happened */
     diag_init(&unheard);
-    store_close(ledger->store, &unheard);
+    store_close(trace->store, &unheard);
     diag_fini(&unheard);
-    diag_fini(&ledger->diag);
-    tally_close(&ledger->tally);
-    free(ledger->agents);
-    free(ledger->recent);
-    free(ledger->known);
-    free(ledger->busy_ns);
-    free(ledger->device_ns);
-    free(ledger->host_ns);
-    free(ledger->instances);
-    free(ledger->retired_ns);
-    free(ledger->retired);
+    diag_fini(&trace->diag);
+    op_stats_close(&trace->op_stats);
+    free(trace->agents);
+    free(trace->recent);
+    free(trace->known);
+    free(trace->busy_ns);
+    free(trace->device_ns);
+    free(trace->host_ns);
+    free(trace->instances);
+    free(trace->retired_ns);
+    free(trace->retired);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void fail(struct ledger *ledger, enum status status)
+static void fail(struct trace_writer *trace, enum status status)
 {
-    if (ledger->status == STATUS_OK)
-        ledger->status = status;
+    if (trace->status == STATUS_OK)
+        trace->status = status;
 }
 
-static void no_memory(struct ledger *ledger)
+static void no_memory(struct trace_writer *trace)
 {
-    fail(ledger, diag_no_memory(&ledger->diag));
+    fail(trace, diag_no_memory(&trace->diag));
 }
 
-/* What is written must not fail twice: the store remembers, and so does the ledger. */
-static bool writes(const struct ledger *ledger)
+/* What is written must not fail twice: the store remembers, and so does the trace. */
+static bool writes(const struct trace_writer *trace)
 {
-    return ledger->store && ledger->status == STATUS_OK;
+    return trace->store && trace->status == STATUS_OK;
 }
 
 /* Stored times count from the start of the run. */
-static int64_t add_span(struct ledger *ledger, int agent, const struct trace_span *span)
+static int64_t add_span(struct trace_writer *trace, int agent, const struct trace_span *span)
 {
     int64_t id = -1;
     struct trace_span row = *span;
-    row.start_ns -= ledger->base_ns;
-    row.end_ns -= ledger->base_ns;
-    if (writes(ledger))
-        fail(ledger, store_add_span(ledger->store, ledger->run, ledger->agents[agent], &row, &id,
-                                    &ledger->diag));
+    row.start_ns -= trace->base_ns;
+    row.end_ns -= trace->base_ns;
+    if (writes(trace))
+        fail(trace, store_add_span(trace->store, trace->run, trace->agents[agent], &row, &id,
+                                   &trace->diag));
     return id;
 }
 
-static void add_edge(struct ledger *ledger, int64_t from, int64_t to, enum edge_kind kind)
+static void add_edge(struct trace_writer *trace, int64_t from, int64_t to, enum edge_kind kind)
 {
-    if (writes(ledger) && from >= 0 && to >= 0)
-        fail(ledger, store_add_edge(ledger->store, ledger->run, from, to, kind, &ledger->diag));
+    if (writes(trace) && from >= 0 && to >= 0)
+        fail(trace, store_add_edge(trace->store, trace->run, from, to, kind, &trace->diag));
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -197,35 +197,36 @@ static bool is_work(enum op_kind kind)
 }
 
 /* The span that stands for (task, iteration) in dependence edges. */
-static void stand_for(struct ledger *ledger, int rank, int task, int64_t iteration, int64_t span)
+static void stand_for(struct trace_writer *trace, int rank, int task, int64_t iteration,
+                      int64_t span)
 {
-    if (span < 0 || task < 0 || ledger->program->tasks == 0)
+    if (span < 0 || task < 0 || trace->program->tasks == 0)
         return;
-    if (ledger->known_count == ledger->known_cap) {
-        size_t cap = ledger->known_cap ? 2 * ledger->known_cap : 64;
-        struct known_span *known = realloc(ledger->known, cap * sizeof *known);
+    if (trace->known_count == trace->known_cap) {
+        size_t cap = trace->known_cap ? 2 * trace->known_cap : 64;
+        struct known_span *known = realloc(trace->known, cap * sizeof *known);
         if (!known) {
-            no_memory(ledger);
+            no_memory(trace);
             return;
         }
-        ledger->known = known;
-        ledger->known_cap = cap;
+        trace->known = known;
+        trace->known_cap = cap;
     }
-    ledger->known[ledger->known_count++] = (struct known_span){rank, task, 0, iteration, span};
-    if (iteration > ledger->newest)
-        ledger->newest = iteration;
+    trace->known[trace->known_count++] = (struct known_span){rank, task, 0, iteration, span};
+    if (iteration > trace->newest)
+        trace->newest = iteration;
 }
 
-static void host_figures(struct ledger *ledger, int rank, const struct op *op,
+static void host_figures(struct trace_writer *trace, int rank, const struct op *op,
                          const struct log_entry *entry)
 {
     if (rank == 0 && op->task >= 0 && (op->kind == OP_HOST || entry->kind == LOG_CALL))
-        ledger->host_ns[op->task] += entry->end_ns - entry->begin_ns;
+        trace->host_ns[op->task] += entry->end_ns - entry->begin_ns;
 }
 
-static int64_t host_op(struct ledger *ledger, int thread, const struct log_entry *entry)
+static int64_t host_op(struct trace_writer *trace, int thread, const struct log_entry *entry)
 {
-    const struct program *p = ledger->program;
+    const struct program *p = trace->program;
     const struct op *op = &p->ops[entry->op];
     int rank = p->threads[thread].rank, agent = program_thread_agent(p, thread);
     char name[NAME], cause[NAME];
@@ -233,63 +234,63 @@ static int64_t host_op(struct ledger *ledger, int thread, const struct log_entry
                               .iteration = iteration_of(p, entry->iteration),
                               .start_ns = entry->begin_ns,
                               .end_ns = entry->end_ns};
-    host_figures(ledger, rank, op, entry);
-    tally_host(&ledger->tally, entry->op, entry->end_ns - entry->begin_ns);
+    host_figures(trace, rank, op, entry);
+    op_stats_host(&trace->op_stats, entry->op, entry->end_ns - entry->begin_ns);
     if (op->kind == OP_HOST || is_work(op->kind)) {
         span.task = op_name(p, op, name);
-        int64_t id = add_span(ledger, agent, &span);
+        int64_t id = add_span(trace, agent, &span);
         if (op->kind == OP_HOST && op->work->kind == WORK_HOST)
-            stand_for(ledger, rank, op->task, entry->iteration, id);
+            stand_for(trace, rank, op->task, entry->iteration, id);
         return id;
     }
     span.cause = op->kind == OP_WAIT ? NULL : cause_of(p, op, entry->iteration, cause);
     span.kind = SPAN_WAIT;
     if (span.cause && span.end_ns - span.start_ns > SHORT_WAIT_NS)
-        add_span(ledger, agent, &span);
+        add_span(trace, agent, &span);
     return -1;
 }
 
-static void retire(struct ledger *ledger, int thread, const struct log_entry *entry)
+static void retire(struct trace_writer *trace, int thread, const struct log_entry *entry)
 {
-    const struct program *p = ledger->program;
+    const struct program *p = trace->program;
     int rank = p->threads[thread].rank;
     char cause[NAME];
     const struct trace_iteration row = {rank, entry->iteration,
-                                        entry->stamp.start_ns - ledger->base_ns,
-                                        entry->at_ns - ledger->base_ns};
+                                        entry->stamp.start_ns - trace->base_ns,
+                                        entry->at_ns - trace->base_ns};
     const struct trace_span span = {.kind = SPAN_WAIT,
                                     .iteration = entry->iteration,
                                     .start_ns = entry->begin_ns,
                                     .end_ns = entry->at_ns,
                                     .cause = cause};
-    ledger->retired[rank]++;
+    trace->retired[rank]++;
     if (rank == 0) {
-        if (ledger->retired_count == ledger->retired_cap) {
-            size_t cap = ledger->retired_cap ? 2 * ledger->retired_cap : 256;
-            int64_t *times = realloc(ledger->retired_ns, cap * sizeof *times);
+        if (trace->retired_count == trace->retired_cap) {
+            size_t cap = trace->retired_cap ? 2 * trace->retired_cap : 256;
+            int64_t *times = realloc(trace->retired_ns, cap * sizeof *times);
             if (!times) {
-                no_memory(ledger);
+                no_memory(trace);
                 return;
             }
-            ledger->retired_ns = times;
-            ledger->retired_cap = cap;
+            trace->retired_ns = times;
+            trace->retired_cap = cap;
         }
-        ledger->retired_ns[ledger->retired_count++] = entry->at_ns;
-        ledger->last_admitted_ns = entry->stamp.start_ns;
+        trace->retired_ns[trace->retired_count++] = entry->at_ns;
+        trace->last_admitted_ns = entry->stamp.start_ns;
     }
     snprintf(cause, sizeof cause, "iteration %" PRId64, entry->iteration);
     if (span.end_ns - span.start_ns > SHORT_WAIT_NS)
-        add_span(ledger, program_thread_agent(p, thread), &span);
-    if (writes(ledger))
-        fail(ledger, store_add_iteration(ledger->store, ledger->run, &row, &ledger->diag));
+        add_span(trace, program_thread_agent(p, thread), &span);
+    if (writes(trace))
+        fail(trace, store_add_iteration(trace->store, trace->run, &row, &trace->diag));
 }
 
-int64_t ledger_host(struct ledger *ledger, int thread, const struct log_entry *entry)
+int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct log_entry *entry)
 {
     switch (entry->kind) {
     case LOG_OP:
-    case LOG_CALL: return host_op(ledger, thread, entry);
-    case LOG_RETIRE: retire(ledger, thread, entry); break;
+    case LOG_CALL: return host_op(trace, thread, entry);
+    case LOG_RETIRE: retire(trace, thread, entry); break;
     case LOG_TAKE:
     case LOG_ENQUEUE: break;
     }
@@ -298,20 +299,20 @@ int64_t ledger_host(struct ledger *ledger, int thread, const struct log_entry *e
 
 /* ---- what streams did ------------------------------------------------------------------------ */
 
-static void device_figures(struct ledger *ledger, const struct op *op, int64_t dur_ns)
+static void device_figures(struct trace_writer *trace, const struct op *op, int64_t dur_ns)
 {
-    int rank = ledger->program->streams[op->stream].rank;
-    ledger->busy_ns[op->stream] += dur_ns;
-    ledger->tasks++;
+    int rank = trace->program->streams[op->stream].rank;
+    trace->busy_ns[op->stream] += dur_ns;
+    trace->tasks++;
     if (rank == 0 && op->task >= 0) {
-        ledger->device_ns[op->task] += dur_ns;
-        ledger->instances[op->task]++;
+        trace->device_ns[op->task] += dur_ns;
+        trace->instances[op->task]++;
     }
 }
 
-void ledger_device(struct ledger *ledger, const struct log_entry *entry, int64_t from)
+void trace_writer_device(struct trace_writer *trace, const struct log_entry *entry, int64_t from)
 {
-    const struct program *p = ledger->program;
+    const struct program *p = trace->program;
     const struct op *op = &p->ops[entry->op];
     char name[NAME], cause[NAME];
     struct trace_span span = {.kind = SPAN_DEVICE,
@@ -319,40 +320,40 @@ void ledger_device(struct ledger *ledger, const struct log_entry *entry, int64_t
                               .start_ns = log_started_ns(entry),
                               .end_ns = entry->stamp.end_ns};
     int agent = program_stream_agent(p, op->stream);
-    ledger->finished++;
+    trace->finished++;
     if (is_work(op->kind)) {
-        device_figures(ledger, op, span.end_ns - span.start_ns);
-        tally_device(&ledger->tally, entry->op, span.end_ns - span.start_ns);
+        device_figures(trace, op, span.end_ns - span.start_ns);
+        op_stats_device(&trace->op_stats, entry->op, span.end_ns - span.start_ns);
         span.task = op_name(p, op, name);
-        int64_t id = add_span(ledger, agent, &span);
-        add_edge(ledger, from, id, EDGE_LAUNCH);
-        stand_for(ledger, p->streams[op->stream].rank, op->task, entry->iteration, id);
+        int64_t id = add_span(trace, agent, &span);
+        add_edge(trace, from, id, EDGE_LAUNCH);
+        stand_for(trace, p->streams[op->stream].rank, op->task, entry->iteration, id);
     } else if (op->kind == OP_WAIT && span.end_ns - span.start_ns > SHORT_WAIT_NS) {
         span.kind = SPAN_WAIT;
         span.cause = cause_of(p, op, entry->iteration, cause);
-        add_span(ledger, agent, &span);
+        add_span(trace, agent, &span);
     }
 }
 
 /* ---- the end of a pass ----------------------------------------------------------------------- */
 
-static struct known_span *recent(struct ledger *ledger, int rank, int task, int64_t iteration)
+static struct known_span *recent(struct trace_writer *trace, int rank, int task, int64_t iteration)
 {
-    int64_t ring = ledger->program->max_distance + 1;
-    return &ledger->recent[(rank * ledger->program->tasks + task) * ring + iteration % ring];
+    int64_t ring = trace->program->max_distance + 1;
+    return &trace->recent[(rank * trace->program->tasks + task) * ring + iteration % ring];
 }
 
 /* Edges from what a task needed; a dependence that is not over yet was no dependence of this run. */
-static void add_dependences(struct ledger *ledger, const struct known_span *to)
+static void add_dependences(struct trace_writer *trace, const struct known_span *to)
 {
-    const struct edge_list *depends = &ledger->program->depends[to->task];
+    const struct edge_list *depends = &trace->program->depends[to->task];
     for (int i = 0; i < depends->count; i++) {
         int64_t wanted = to->iteration - depends->items[i].distance;
         if (wanted < 0)
             continue;
-        const struct known_span *from = recent(ledger, to->rank, depends->items[i].task, wanted);
+        const struct known_span *from = recent(trace, to->rank, depends->items[i].task, wanted);
         if (from->span > 0 && from->iteration == wanted)
-            add_edge(ledger, from->span, to->span, EDGE_DEPENDENCE);
+            add_edge(trace, from->span, to->span, EDGE_DEPENDENCE);
     }
 }
 
@@ -363,43 +364,42 @@ static int compare_iterations(const void *a, const void *b)
 }
 
 /* Iteration by iteration: what an edge begins at is one of the last max_distance + 1. */
-static void add_edges(struct ledger *ledger)
+static void add_edges(struct trace_writer *trace)
 {
-    struct known_span *known = ledger->known;
-    size_t count = ledger->known_count;
+    struct known_span *known = trace->known;
+    size_t count = trace->known_count;
     if (count > 0)
         qsort(known, count, sizeof *known, compare_iterations);
     for (size_t first = 0, last; first < count; first = last) {
         for (last = first; last < count && known[last].iteration == known[first].iteration; last++)
-            *recent(ledger, known[last].rank, known[last].task, known[last].iteration) =
-                known[last];
+            *recent(trace, known[last].rank, known[last].task, known[last].iteration) = known[last];
         for (size_t i = first; i < last; i++)
             if (known[i].age++ == 1)
-                add_dependences(ledger, &known[i]);
+                add_dependences(trace, &known[i]);
     }
 }
 
 /* Forget what no edge can begin at any more: an iteration in flight needs at most max_distance back. */
-static void forget_spans(struct ledger *ledger)
+static void forget_spans(struct trace_writer *trace)
 {
-    int64_t oldest = ledger->newest - ledger->program->window;
+    int64_t oldest = trace->newest - trace->program->window;
     size_t kept = 0;
-    for (size_t i = 0; i < ledger->known_count; i++)
-        if (ledger->known[i].age < 2 && ledger->known[i].iteration < oldest)
-            oldest = ledger->known[i].iteration;
-    oldest -= ledger->program->max_distance;
-    for (size_t i = 0; i < ledger->known_count; i++)
-        if (ledger->known[i].iteration >= oldest)
-            ledger->known[kept++] = ledger->known[i];
-    ledger->known_count = kept;
+    for (size_t i = 0; i < trace->known_count; i++)
+        if (trace->known[i].age < 2 && trace->known[i].iteration < oldest)
+            oldest = trace->known[i].iteration;
+    oldest -= trace->program->max_distance;
+    for (size_t i = 0; i < trace->known_count; i++)
+        if (trace->known[i].iteration >= oldest)
+            trace->known[kept++] = trace->known[i];
+    trace->known_count = kept;
 }
 
-void ledger_commit(struct ledger *ledger)
+void trace_writer_commit(struct trace_writer *trace)
 {
-    add_edges(ledger);
-    forget_spans(ledger);
-    if (writes(ledger))
-        fail(ledger, store_flush(ledger->store, &ledger->diag));
+    add_edges(trace);
+    forget_spans(trace);
+    if (writes(trace))
+        fail(trace, store_flush(trace->store, &trace->diag));
 }
 
 static const char *step_text(const struct program *p, const struct replay_step *step)
@@ -411,14 +411,14 @@ static const char *step_text(const struct program *p, const struct replay_step *
     return step->kind == REPLAY_OP ? op_key(p->ops[step->op].kind) : texts[step->kind];
 }
 
-void ledger_step(struct ledger *ledger, const struct replay_step *step)
+void trace_writer_step(struct trace_writer *trace, const struct replay_step *step)
 {
-    const struct program *p = ledger->program;
+    const struct program *p = trace->program;
     char agent[NAME], name[NAME];
-    if (!writes(ledger))
+    if (!writes(trace))
         return;
     const struct trace_step row = {
-        .seq = ledger->steps++,
+        .seq = trace->steps++,
         .rank = p->agents[step->agent].rank,
         .agent = program_agent_name(p, step->agent, agent, sizeof agent),
         .op = step_text(p, step),
@@ -426,9 +426,9 @@ void ledger_step(struct ledger *ledger, const struct replay_step *step)
                 : step->task >= 0 ? p->plan->pipeline.tasks[step->task].name
                                   : NULL,
         .iteration = iteration_of(p, step->iteration),
-        .time_ns = step->key_ns - ledger->base_ns,
+        .time_ns = step->key_ns - trace->base_ns,
     };
-    fail(ledger, store_add_step(ledger->store, ledger->run, &row, &ledger->diag));
+    fail(trace, store_add_step(trace->store, trace->run, &row, &trace->diag));
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -447,9 +447,9 @@ static double quantile(const int64_t *sorted, size_t count, double share)
 }
 
 /* The steady state: without the first depth + 10% and the last depth iterations, if that leaves two. */
-static bool iteration_times(struct ledger *ledger, struct runtime_times *out)
+static bool iteration_times(struct trace_writer *trace, struct runtime_times *out)
 {
-    size_t count = ledger->retired_count, depth = (size_t)ledger->program->depth;
+    size_t count = trace->retired_count, depth = (size_t)trace->program->depth;
     size_t first = depth + count / 10, last = count > depth ? count - depth : 0;
     if (last < first + 2) {
         first = 0;
@@ -462,9 +462,8 @@ static bool iteration_times(struct ledger *ledger, struct runtime_times *out)
     if (!sorted)
         return false;
     for (size_t i = 0; i < durations; i++)
-        sorted[i] = ledger->retired_ns[first + i + 1] - ledger->retired_ns[first + i];
-    out->mean_ns =
-        (double)(ledger->retired_ns[last] - ledger->retired_ns[first]) / (double)durations;
+        sorted[i] = trace->retired_ns[first + i + 1] - trace->retired_ns[first + i];
+    out->mean_ns = (double)(trace->retired_ns[last] - trace->retired_ns[first]) / (double)durations;
     qsort(sorted, durations, sizeof *sorted, compare_times);
     out->p50_ns = quantile(sorted, durations, 0.50);
     out->p95_ns = quantile(sorted, durations, 0.95);
@@ -473,17 +472,17 @@ static bool iteration_times(struct ledger *ledger, struct runtime_times *out)
     return true;
 }
 
-static int64_t serial_time(const struct ledger *ledger)
+static int64_t serial_time(const struct trace_writer *trace)
 {
-    int64_t iterations = (int64_t)ledger->retired_count, sum_ns = 0;
-    for (int task = 0; task < ledger->program->tasks && iterations > 0; task++) {
-        int64_t instances = ledger->instances[task] ? ledger->instances[task] : iterations;
-        sum_ns += (ledger->device_ns[task] + ledger->host_ns[task]) / instances;
+    int64_t iterations = (int64_t)trace->retired_count, sum_ns = 0;
+    for (int task = 0; task < trace->program->tasks && iterations > 0; task++) {
+        int64_t instances = trace->instances[task] ? trace->instances[task] : iterations;
+        sum_ns += (trace->device_ns[task] + trace->host_ns[task]) / instances;
     }
     return sum_ns;
 }
 
-static void store_figures(struct ledger *ledger, const struct runtime_result *result)
+static void store_figures(struct trace_writer *trace, const struct runtime_result *result)
 {
     const struct {
         const char *key;
@@ -493,53 +492,53 @@ static void store_figures(struct ledger *ledger, const struct runtime_result *re
                    {"fill_ns", (double)result->fill_ns},
                    {"drain_ns", (double)result->drain_ns},
                    {"serial_ns", (double)result->serial_ns},
-                   {RUN_STAT_DEPTH, ledger->program->tasks ? ledger->program->depth : 0}};
-    for (size_t i = 0; i < sizeof figures / sizeof *figures && writes(ledger); i++)
+                   {RUN_STAT_DEPTH, trace->program->tasks ? trace->program->depth : 0}};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures && writes(trace); i++)
         if (figures[i].value > 0)
-            fail(ledger, store_add_stat(ledger->store, ledger->run, figures[i].key,
-                                        figures[i].value, &ledger->diag));
+            fail(trace, store_add_stat(trace->store, trace->run, figures[i].key, figures[i].value,
+                                       &trace->diag));
 }
 
-bool ledger_figures(struct ledger *ledger, struct runtime_result *result)
+bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *result)
 {
-    const struct program *p = ledger->program;
-    result->run = ledger->run;
-    result->tasks = ledger->tasks;
+    const struct program *p = trace->program;
+    result->run = trace->run;
+    result->tasks = trace->tasks;
     result->streams =
         ARENA_ARRAY(&result->arena, (size_t)p->stream_count + 1, struct runtime_stream);
-    if (!result->streams || !iteration_times(ledger, &result->iteration) ||
-        !tally_list(&ledger->tally, result))
+    if (!result->streams || !iteration_times(trace, &result->iteration) ||
+        !op_stats_list(&trace->op_stats, result))
         return false;
     for (int s = 0; s < p->stream_count; s++) {
         const char *name = arena_strdup(&result->arena, p->streams[s].name);
         if (!name)
             return false;
         result->streams[result->stream_count++] =
-            (struct runtime_stream){p->streams[s].rank, name, ledger->busy_ns[s]};
+            (struct runtime_stream){p->streams[s].rank, name, trace->busy_ns[s]};
     }
     result->iterations = p->tasks ? INT64_MAX : 0;
     for (int rank = 0; rank < p->ranks && p->tasks; rank++)
-        if (ledger->retired[rank] < result->iterations)
-            result->iterations = ledger->retired[rank];
-    if (ledger->retired_count > 0) {
-        result->fill_ns = ledger->retired_ns[0] - ledger->base_ns;
-        result->drain_ns = ledger->retired_ns[ledger->retired_count - 1] - ledger->last_admitted_ns;
+        if (trace->retired[rank] < result->iterations)
+            result->iterations = trace->retired[rank];
+    if (trace->retired_count > 0) {
+        result->fill_ns = trace->retired_ns[0] - trace->base_ns;
+        result->drain_ns = trace->retired_ns[trace->retired_count - 1] - trace->last_admitted_ns;
     }
-    result->serial_ns = serial_time(ledger);
-    store_figures(ledger, result);
+    result->serial_ns = serial_time(trace);
+    store_figures(trace, result);
     return true;
 }
 
-enum status ledger_end(struct ledger *ledger, enum run_finished finished, int64_t iterations,
-                       int64_t duration_ns, struct diag *diag)
+enum status trace_writer_end(struct trace_writer *trace, enum run_finished finished,
+                             int64_t iterations, int64_t duration_ns, struct diag *diag)
 {
-    ledger_commit(ledger); /* the last pass's edges */
-    enum status status = ledger->status;
-    if (status == STATUS_OK && ledger->store && iterations > 0)
-        status = store_set_iterations(ledger->store, ledger->run, iterations, diag);
-    if (status == STATUS_OK && ledger->store)
-        status = store_end_run(ledger->store, ledger->run, finished, duration_ns, diag);
-    enum status closed = store_close(ledger->store, diag);
-    ledger->store = NULL;
+    trace_writer_commit(trace); /* the last pass's edges */
+    enum status status = trace->status;
+    if (status == STATUS_OK && trace->store && iterations > 0)
+        status = store_set_iterations(trace->store, trace->run, iterations, diag);
+    if (status == STATUS_OK && trace->store)
+        status = store_end_run(trace->store, trace->run, finished, duration_ns, diag);
+    enum status closed = store_close(trace->store, diag);
+    trace->store = NULL;
     return status ? status : closed;
 }

@@ -1,5 +1,5 @@
-/* spread.c - see spread.h. */
-#include "spread.h"
+/* rank_split.c - see rank_split.h. */
+#include "rank_split.h"
 
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static enum status check_threads(struct users *users)
 }
 
 /* In a pipeline each rank has flags and queues of its own. */
-enum status spread_check(const struct program *program, struct diag *diag)
+enum status rank_split_check(const struct program *program, struct diag *diag)
 {
     if (program->tasks > 0)
         return STATUS_OK;

@@ -1,5 +1,5 @@
 /*
- * spread.h - the replications of a prediction, spread over processes, maybe on other machines.
+ * result_wire.h - the replications of a prediction, spread over processes, maybe on other machines.
  *
  *     rank 0: begin --- its pieces --- gather --- sum up, explain, print
  *     rank 1: begin --- its pieces ---'  ^
@@ -10,17 +10,17 @@
  * order as a single process would. The processes run the same program on the same kind of machine:
  * integers and doubles travel as they are in memory.
  *
- * How bytes travel is not known here: see struct spread.
+ * How bytes travel is not known here: see struct result_wire.
  *
  * Errors: STATUS_SYSTEM: memory, or what came is no result; whatever a transport says.
  */
-#ifndef SWSIM_SPREAD_H
-#define SWSIM_SPREAD_H
+#ifndef SWSIM_RESULT_WIRE_H
+#define SWSIM_RESULT_WIRE_H
 
 #include "sim/engine/simulate.h"
 
 /* A transport, and this process's place. Everything is called from one thread. */
-struct spread {
+struct result_wire {
     int rank, size; /* size >= 2 */
     void *context;
     /* A prediction begins: rank 0 says so, the others wait for that. On another rank a failure without
@@ -33,22 +33,23 @@ struct spread {
 };
 
 /* Tell rank 0 what replications first .. first + count - 1 of the program have found. */
-enum status spread_send(const struct spread *spread, const struct program *program, int first,
-                        const struct simulation_result *results, int count, struct diag *diag);
+enum status result_wire_send(const struct result_wire *wire, const struct program *program,
+                             int first, const struct simulation_result *results, int count,
+                             struct diag *diag);
 
 /* The last word of a rank: it has sent all its pieces, after so much processor time; or it has failed,
    and why. */
-enum status spread_end(const struct spread *spread, enum status status, double cpu_seconds,
-                       const struct diag *why, struct diag *diag);
+enum status result_wire_end(const struct result_wire *wire, enum status status, double cpu_seconds,
+                            const struct diag *why, struct diag *diag);
 
 /* On rank 0: put all that the others send in its place among `results`, which has room for `count` and
    is zeroed there; rank 0's own are there already. What is no result, comes twice or not at all, or
    speaks of tasks and streams that the program does not have, is refused. *cpu_seconds grows by theirs. When one has failed: its status and words. The others
    are heard to their end in any case. */
-enum status spread_gather(const struct spread *spread, const struct program *program,
-                          struct simulation_result *const *results, int count, double *cpu_seconds,
-                          struct diag *diag);
+enum status result_wire_gather(const struct result_wire *wire, const struct program *program,
+                               struct simulation_result *const *results, int count,
+                               double *cpu_seconds, struct diag *diag);
 /* The same where nothing can be done with it any more. */
-void spread_drop(const struct spread *spread);
+void result_wire_drop(const struct result_wire *wire);
 
 #endif

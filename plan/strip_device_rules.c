@@ -1,5 +1,5 @@
-/* relax.c - see relax.h. */
-#include "relax.h"
+/* strip_device_rules.c - see strip_device_rules.h. */
+#include "strip_device_rules.h"
 
 static void note(struct diag *diag, const char *text)
 {
@@ -26,7 +26,7 @@ static bool drop_eager(struct plan *plan, struct arena *arena, bool *eager)
     return true;
 }
 
-bool plan_relax(struct plan *plan, struct arena *arena, bool cuda, struct diag *diag)
+bool plan_strip_device_rules(struct plan *plan, struct arena *arena, bool cuda, struct diag *diag)
 {
     struct machine_spec *machine = &plan->machine;
     bool eager = false;

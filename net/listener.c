@@ -1,5 +1,5 @@
-/* door.c - see door.h and rendezvous.h. */
-#include "door.h"
+/* listener.c - see listener.h and rendezvous.h. */
+#include "listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,19 +16,20 @@
 
 enum { BACKLOG = 1024 };
 
-struct door {
+struct listener {
     int socket;
     struct meeting_place place;
 };
 
 static enum status refused(struct diag *diag, const char *what)
 {
-    return diag_error(diag, STATUS_SYSTEM, "cannot open a door for ranks on other machines: %s: %s",
-                      what, strerror(errno));
+    return diag_error(diag, STATUS_SYSTEM,
+                      "cannot open a listener for ranks on other machines: %s: %s", what,
+                      strerror(errno));
 }
 
 /* Names outside the file system are those of a network namespace, as in a container of its own. */
-void door_machine(char out[sizeof((struct meeting_place *)0)->machine])
+void listener_machine(char out[sizeof((struct meeting_place *)0)->machine])
 {
     char boot[40] = "?";
     struct stat space = {0};
@@ -65,30 +66,30 @@ static enum status list_addresses(struct meeting_place *place, struct diag *diag
     return STATUS_OK;
 }
 
-static enum status listen_at(struct door *door, in_addr_t where, struct diag *diag)
+static enum status listen_at(struct listener *listener, in_addr_t where, struct diag *diag)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = where}};
     socklen_t length = sizeof address;
-    door->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (door->socket < 0)
+    listener->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener->socket < 0)
         return refused(diag, "socket");
-    if (bind(door->socket, (struct sockaddr *)&address, sizeof address) != 0)
+    if (bind(listener->socket, (struct sockaddr *)&address, sizeof address) != 0)
         return refused(diag, "bind");
-    if (listen(door->socket, BACKLOG) != 0 ||
-        getsockname(door->socket, (struct sockaddr *)&address, &length) != 0)
+    if (listen(listener->socket, BACKLOG) != 0 ||
+        getsockname(listener->socket, (struct sockaddr *)&address, &length) != 0)
         return refused(diag, "listen");
-    door->place.port = address.sin_port;
+    listener->place.port = address.sin_port;
     return STATUS_OK;
 }
 
-static enum status set_up(struct door *door, const char *name, const char *address,
+static enum status set_up(struct listener *listener, const char *name, const char *address,
                           struct diag *diag)
 {
-    struct meeting_place *place = &door->place;
+    struct meeting_place *place = &listener->place;
     struct in_addr only = {.s_addr = htonl(INADDR_ANY)};
     enum status status = STATUS_OK;
     snprintf(place->name, sizeof place->name, "%s", name);
-    door_machine(place->machine);
+    listener_machine(place->machine);
     if (getrandom(place->secret, sizeof place->secret, 0) != (ssize_t)sizeof place->secret ||
         getrandom(place->answer, sizeof place->answer, 0) != (ssize_t)sizeof place->answer)
         return refused(diag, "getrandom");
@@ -99,44 +100,45 @@ static enum status set_up(struct door *door, const char *name, const char *addre
         place->addresses[place->address_count++] = only.s_addr;
     else
         status = list_addresses(place, diag);
-    return status ? status : listen_at(door, only.s_addr, diag);
+    return status ? status : listen_at(listener, only.s_addr, diag);
 }
 
-enum status door_open(const char *name, const char *address, struct door **out, struct diag *diag)
+enum status listener_open(const char *name, const char *address, struct listener **out,
+                          struct diag *diag)
 {
-    struct door *door = calloc(1, sizeof *door);
-    if (!door)
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (!listener)
         return diag_no_memory(diag);
-    door->socket = -1;
-    enum status status = set_up(door, name, address, diag);
+    listener->socket = -1;
+    enum status status = set_up(listener, name, address, diag);
     if (status) {
-        door_close(door);
+        listener_close(listener);
         return status;
     }
-    *out = door;
+    *out = listener;
     return STATUS_OK;
 }
 
-const struct meeting_place *door_place(const struct door *door)
+const struct meeting_place *listener_place(const struct listener *listener)
 {
-    return &door->place;
+    return &listener->place;
 }
 
-int door_socket(const struct door *door)
+int listener_socket(const struct listener *listener)
 {
-    return door->socket;
+    return listener->socket;
 }
 
-void door_close(struct door *door)
+void listener_close(struct listener *listener)
 {
-    if (!door)
+    if (!listener)
         return;
-    if (door->socket >= 0)
-        close(door->socket);
-    free(door);
+    if (listener->socket >= 0)
+        close(listener->socket);
+    free(listener);
 }
 
-void door_run_name(const struct meeting_place *place, int run, char *out)
+void listener_run_name(const struct meeting_place *place, int run, char *out)
 {
     snprintf(out, RENDEZVOUS_MAX_NAME + 1, "%.60s.%d", place->name, run);
 }

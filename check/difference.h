@@ -1,12 +1,12 @@
 /*
- * compare.h - where two blocks of memory differ, as fast as memory can be read.
+ * difference.h - where two blocks of memory differ, as fast as memory can be read.
  *
  * A search without reduction compares each successor with its parent as a whole to find what a step
  * has changed, which is little: several times as much is read here as anywhere else. So there is a
  * version for wide registers, taken where the processor has them.
  */
-#ifndef SWSIM_COMPARE_H
-#define SWSIM_COMPARE_H
+#ifndef SWSIM_DIFFERENCE_H
+#define SWSIM_DIFFERENCE_H
 
 #include <stddef.h>
 #include <stdint.h>

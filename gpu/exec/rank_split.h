@@ -1,0 +1,14 @@
+/*
+ * rank_split.h - can the ranks of a program be processes? Not where threads of two ranks share a CPU flag or
+ * a queue, as host programs may: these are memory of one process.
+ */
+#ifndef SWSIM_RANK_SPLIT_H
+#define SWSIM_RANK_SPLIT_H
+
+#include "plan/diag.h"
+#include "machine/program.h"
+
+/* STATUS_USAGE names what is shared. */
+enum status rank_split_check(const struct program *program, struct diag *diag);
+
+#endif

@@ -1,0 +1,568 @@
+/*
+ * broker.c - the broker of a rendezvous: a thread that carries mail and notices who dies; see broker_impl.h.
+ *
+ *     member 0 --- mail ---> broker --- outbox ---> member 1, 2, ...
+ *                             '----- inbox ----> owner
+ *
+ * Reading from a peer goes on whatever the state of the others, so nobody's send blocks for long; what
+ * a peer that does not read is sent waits in its outbox. Only when the owner is INBOX_BYTES behind nobody
+ * is read from until it has caught up: so ranks cannot log faster than is stored.
+ */
+#include "broker_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "listener.h"
+
+enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20 };
+
+/* ---- outboxes -------------------------------------------------------------------------------- */
+
+/* With the lock held. */
+void broker_put_in_outbox(struct broker *broker, struct peer *peer, const void *packet,
+                          size_t bytes)
+{
+    struct letter *letter = malloc(sizeof *letter + bytes);
+    if (!letter) {
+        broker->no_memory =
+            true; /* the thread ends, and with it the run: mail is never lost silently */
+        return;
+    }
+    *letter = (struct letter){.sent = peer->partial ? 0 : sizeof letter->length,
+                              .bytes = sizeof letter->length + bytes,
+                              .length = (uint32_t)bytes};
+    memcpy(letter->packet, packet, bytes);
+    *peer->last = letter;
+    peer->last = &letter->next;
+}
+
+void broker_post(struct broker *broker, struct peer *peer, const void *packet, size_t bytes)
+{
+    if (peer->socket >= 0 && peer->hello)
+        broker_put_in_outbox(broker, peer, packet, bytes);
+}
+
+static void post_all(struct broker *broker, int except, const void *packet, size_t bytes)
+{
+    for (int rank = 0; rank < broker->size; rank++)
+        if (rank != except)
+            broker_post(broker, &broker->peers[rank], packet, bytes);
+}
+
+static void empty_outbox(struct peer *peer)
+{
+    while (peer->first) {
+        struct letter *letter = peer->first;
+        peer->first = letter->next;
+        free(letter);
+    }
+    peer->last = &peer->first;
+}
+
+/* As much as the socket takes now. */
+static void write_outbox(struct peer *peer)
+{
+    while (peer->first) {
+        struct letter *letter = peer->first;
+        ssize_t sent = send(peer->socket, (char *)&letter->length + letter->sent,
+                            letter->bytes - letter->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return; /* full; an end of the socket is seen when reading */
+        letter->sent += (size_t)sent;
+        if (letter->sent < letter->bytes)
+            continue;
+        peer->first = letter->next;
+        if (!peer->first)
+            peer->last = &peer->first;
+        free(letter);
+    }
+}
+
+/* ---- coming, meeting, going ------------------------------------------------------------------ */
+
+/* The welcome carries the file, so it does not go through the outbox: it is the first packet. Who cannot
+   be reached is found to be gone. */
+static void welcome_near(const struct broker *broker, int rank)
+{
+    struct mail mail = {
+        .kind = MAIL_WELCOME, .from = TO_BROKER, .to = rank, .number = broker->size};
+    struct iovec part = {&mail, sizeof mail};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &broker->memory, sizeof(int));
+    (void)sendmsg(broker->peers[rank].socket, &message, MSG_NOSIGNAL);
+}
+
+static void welcome_all(struct broker *broker)
+{
+    if (broker->welcomed)
+        return; /* somebody says hello again */
+    for (int rank = 0; rank < broker->size; rank++)
+        if (!broker->peers[rank].hello)
+            return;
+    broker->welcomed = true;
+    for (int rank = 0; rank < broker->size; rank++)
+        atomic_store(&broker->board->members[rank].far, broker->peers[rank].partial != NULL);
+    for (int rank = 0; rank < broker->size; rank++)
+        if (broker->peers[rank].partial)
+            broker_far_welcome(broker, rank);
+        else
+            welcome_near(broker, rank);
+}
+
+/* A peer's socket has ended. */
+static void bury(struct broker *broker, int rank)
+{
+    struct peer *peer = &broker->peers[rank];
+    struct mail mail = {.kind = MAIL_GONE, .from = rank, .to = TO_ALL};
+    close(peer->socket);
+    pthread_mutex_lock(&broker->lock);
+    peer->socket = -1;
+    empty_outbox(peer);
+    if (!peer->left) {
+        peer->gone = true;
+        post_all(broker, rank, &mail, sizeof mail);
+    }
+    pthread_cond_broadcast(&broker->arrived);
+    pthread_mutex_unlock(&broker->lock);
+}
+
+static void enter_barrier(struct broker *broker, int from)
+{
+    struct mail mail = {.kind = MAIL_BARRIER, .from = TO_BROKER, .to = TO_ALL};
+    broker->peers[from].in_barrier = true;
+    for (int rank = 0; rank < broker->size; rank++)
+        if (!broker->peers[rank].in_barrier)
+            return;
+    for (int rank = 0; rank < broker->size; rank++)
+        broker->peers[rank].in_barrier = false;
+    post_all(broker, -1, &mail, sizeof mail);
+}
+
+/* ---- routing: with the lock held ------------------------------------------------------------- */
+
+static void keep_report(struct broker *broker, int from, const char *data, size_t bytes)
+{
+    struct report *report = malloc(sizeof *report + bytes);
+    struct report_node *node = malloc(sizeof *node);
+    if (!report || !node) {
+        free(report);
+        free(node);
+        broker->no_memory = true;
+        return;
+    }
+    report->from = from;
+    report->bytes = bytes;
+    memcpy(report->data, data, bytes);
+    *node = (struct report_node){NULL, report};
+    *broker->reports_end = node;
+    broker->reports_end = &node->next;
+    broker->inbox_bytes += bytes;
+    pthread_cond_broadcast(&broker->arrived);
+}
+
+static void route(struct broker *broker, int from, size_t bytes)
+{
+    struct mail mail;
+    memcpy(&mail, broker->packet, sizeof mail);
+    mail.from = from; /* whatever it says */
+    memcpy(broker->packet, &mail, sizeof mail);
+    switch (mail.kind) {
+    case MAIL_PUT: post_all(broker, -1, broker->packet, bytes); break;
+    case MAIL_BARRIER: enter_barrier(broker, from); break;
+    case MAIL_BYE:
+        broker->peers[from].left = true;
+        mail.kind = MAIL_LEFT;
+        post_all(broker, from, &mail, sizeof mail);
+        break;
+    case MAIL_BOARD: broker_far_hear_news(broker, from, bytes); break;
+    case MAIL_FETCH:
+    case MAIL_DATA:
+    case MAIL_STORE:
+        if (mail.to >= 0 && mail.to < broker->size)
+            broker_post(broker, &broker->peers[mail.to], broker->packet, bytes);
+        break;
+    case MAIL_LETTER:
+        if (mail.to == TO_BROKER)
+            keep_report(broker, from, broker->packet + sizeof mail, bytes - sizeof mail);
+        else if (mail.to == TO_ALL)
+            post_all(broker, from, broker->packet, bytes);
+        else if (mail.to >= 0 && mail.to < broker->size)
+            broker_post(broker, &broker->peers[mail.to], broker->packet, bytes);
+        break;
+    default: break;
+    }
+}
+
+static ssize_t read_near(struct broker *broker, const struct peer *peer)
+{
+    ssize_t got = recv(peer->socket, broker->packet, sizeof broker->packet, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return got < (ssize_t)sizeof(struct mail) ? -1 : got;
+}
+
+/* Read one packet of a peer; false: its socket has ended. */
+static bool read_peer(struct broker *broker, int rank)
+{
+    struct peer *peer = &broker->peers[rank];
+    ssize_t got = peer->partial ? broker_far_read(broker, peer) : read_near(broker, peer);
+    struct mail mail;
+    if (got <= 0)
+        return got == 0;
+    memcpy(&mail, broker->packet, sizeof mail);
+    if (mail.kind == MAIL_CLOCK) {
+        broker_far_tell_time(broker, peer);
+    } else if (mail.kind == MAIL_HELLO) {
+        pthread_mutex_lock(&broker->lock);
+        peer->hello = true;
+        pthread_mutex_unlock(&broker->lock);
+        welcome_all(broker);
+    } else {
+        pthread_mutex_lock(&broker->lock);
+        route(broker, rank, (size_t)got);
+        pthread_mutex_unlock(&broker->lock);
+    }
+    return true;
+}
+
+/* ---- those who find the broker by name ---------------------------------------------------------- */
+
+static bool same_user(int socket)
+{
+    struct ucred who;
+    socklen_t length = sizeof who;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == getuid();
+}
+
+/* Somebody came: of the right user, with a hello of a rank that is missing. */
+static void admit(struct broker *broker)
+{
+    struct mail mail;
+    struct timeval patience = {.tv_sec = HELLO_MS / 1000};
+    int socket = accept4(broker->local_listener, NULL, NULL, SOCK_CLOEXEC);
+    if (socket < 0)
+        return;
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    bool good = same_user(socket) && recv(socket, &mail, sizeof mail, 0) == sizeof mail &&
+                mail.kind == MAIL_HELLO && mail.from >= 0 && mail.from < broker->size &&
+                broker->peers[mail.from].socket < 0 && !broker->peers[mail.from].hello;
+    if (!good) {
+        close(socket);
+        return;
+    }
+    pthread_mutex_lock(&broker->lock);
+    broker->peers[mail.from].socket = socket;
+    broker->peers[mail.from].hello = true;
+    pthread_mutex_unlock(&broker->lock);
+    welcome_all(broker);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* polls: 0 the wake-up, 1 the listener, then the peers, the listener and who stands there. */
+static void prepare_polls(struct broker *broker)
+{
+    broker->polls[0] = (struct pollfd){.fd = broker->wake, .events = POLLIN};
+    broker->polls[1] =
+        (struct pollfd){.fd = broker->welcomed ? -1 : broker->local_listener, .events = POLLIN};
+    broker_far_prepare(broker, &broker->polls[2 + broker->size]);
+    pthread_mutex_lock(&broker->lock);
+    short reads = broker->inbox_bytes < INBOX_BYTES ? POLLIN : 0;
+    for (int rank = 0; rank < broker->size; rank++) {
+        struct peer *peer = &broker->peers[rank];
+        if (peer->socket >= 0)
+            write_outbox(peer);
+        broker->polls[2 + rank] = (struct pollfd){
+            .fd = peer->socket, .events = (short)(reads | (peer->first ? POLLOUT : 0))};
+    }
+    pthread_mutex_unlock(&broker->lock);
+}
+
+static bool goes_on(struct broker *broker)
+{
+    pthread_mutex_lock(&broker->lock);
+    bool on = !broker->closing && !broker->no_memory;
+    pthread_mutex_unlock(&broker->lock);
+    return on;
+}
+
+static void *serve(void *arg)
+{
+    struct broker *broker = arg;
+    pthread_setname_np(pthread_self(), "broker");
+    while (goes_on(broker)) {
+        prepare_polls(broker);
+        if (poll(broker->polls, (nfds_t)broker->size + 2 + LISTENER_POLLS,
+                 broker->listener ? NEWS_MS : -1) < 0)
+            continue; /* interrupted */
+        uint64_t count;
+        if (broker->polls[0].revents && read(broker->wake, &count, sizeof count) < 0)
+            continue;
+        if (broker->polls[1].revents)
+            admit(broker);
+        if (broker->listener)
+            broker_far_attend(broker, &broker->polls[2 + broker->size]);
+        for (int rank = 0; rank < broker->size; rank++) {
+            int socket = broker->polls[2 + rank].fd;
+            if (socket >= 0 && (broker->polls[2 + rank].revents & (POLLIN | POLLHUP | POLLERR)) &&
+                !read_peer(broker, rank))
+                bury(broker, rank);
+        }
+    }
+    for (int rank = 0; rank < broker->size; rank++)
+        if (broker->peers[rank].socket >= 0)
+            shutdown(broker->peers[rank].socket, SHUT_RDWR);
+    return NULL;
+}
+
+static void wake_thread(struct broker *broker)
+{
+    uint64_t one = 1;
+    ssize_t written = write(broker->wake, &one, sizeof one);
+    (void)written; /* full: then it is awake */
+}
+
+/* ---- the owner ------------------------------------------------------------------------------- */
+
+static enum status refused(struct diag *diag, const char *what)
+{
+    return diag_error(diag, STATUS_SYSTEM, "cannot make %s for the ranks to meet: %s", what,
+                      strerror(errno));
+}
+
+enum status broker_open(int size, struct broker **out, struct diag *diag)
+{
+    struct broker *broker = calloc(1, sizeof *broker);
+    if (!broker)
+        return diag_no_memory(diag);
+    broker->size = size;
+    broker->memory = broker->local_listener = broker->wake = -1;
+    broker->reports_end = &broker->reports;
+    enum status status = STATUS_OK;
+    errno = mail_init_condition(&broker->arrived);
+    if (errno) {
+        free(broker);
+        return refused(diag, "a condition");
+    }
+    pthread_mutex_init(&broker->lock, NULL); /* with default attributes it cannot fail */
+    broker_far_init(broker);
+    broker->peers = calloc((size_t)size, sizeof *broker->peers);
+    broker->polls = calloc((size_t)size + 2 + LISTENER_POLLS, sizeof *broker->polls);
+    for (int rank = 0; broker->peers && rank < size; rank++)
+        broker->peers[rank] = (struct peer){.socket = -1, .others = -1};
+    for (int rank = 0; broker->peers && rank < size; rank++)
+        broker->peers[rank].last = &broker->peers[rank].first;
+    if (!broker->peers || !broker->polls)
+        status = diag_no_memory(diag);
+    if (!status) {
+        errno = mail_open_board(size, mail_clock_ns(), &broker->memory, &broker->board);
+        status = errno ? refused(diag, "memory") : STATUS_OK;
+    }
+    if (!status) {
+        broker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        status = broker->wake < 0 ? refused(diag, "an eventfd") : STATUS_OK;
+    }
+    if (status) {
+        broker_close(broker);
+        return status;
+    }
+    *out = broker;
+    return STATUS_OK;
+}
+
+enum status broker_invite(struct broker *broker, int rank, struct diag *diag)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return refused(diag, "a socket");
+    broker->peers[rank].socket = ends[0];
+    broker->peers[rank].others = ends[1];
+    return STATUS_OK;
+}
+
+enum status broker_listen(struct broker *broker, const char *name, struct diag *diag)
+{
+    struct sockaddr_un address;
+    socklen_t length;
+    if (!mail_address(name, &address, &length))
+        return diag_error(diag, STATUS_USAGE,
+                          "'%s' is no name to meet under: expected 1 to %d characters", name,
+                          RENDEZVOUS_MAX_NAME);
+    broker->local_listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (broker->local_listener < 0 ||
+        bind(broker->local_listener, (struct sockaddr *)&address, length) != 0 ||
+        listen(broker->local_listener, SOMAXCONN) != 0)
+        return errno == EADDRINUSE
+                   ? diag_error(diag, STATUS_SYSTEM,
+                                "another run meets under the name '%s' already", name)
+                   : refused(diag, "a socket");
+    return STATUS_OK;
+}
+
+enum status broker_open_listener(struct broker *broker, const struct listener *listener, int run,
+                                 struct diag *diag)
+{
+    char name[RENDEZVOUS_MAX_NAME + 1];
+    broker->listener = listener;
+    listener_run_name(listener_place(listener), run, name);
+    return broker_listen(broker, name, diag);
+}
+
+int broker_inherit(struct broker *broker, int mine)
+{
+    int socket = broker->peers[mine].others;
+    for (int rank = 0; rank < broker->size; rank++) {
+        if (broker->peers[rank].socket >= 0)
+            close(broker->peers[rank].socket);
+        if (broker->peers[rank].others >= 0 && rank != mine)
+            close(broker->peers[rank].others);
+    }
+    if (broker->local_listener >= 0)
+        close(broker->local_listener);
+    close(broker->wake);
+    close(broker->memory);
+    munmap(broker->board, mail_board_bytes(broker->size));
+    free(broker->peers);
+    free(broker->polls);
+    free(broker);
+    return socket;
+}
+
+enum status broker_start(struct broker *broker, struct diag *diag)
+{
+    for (int rank = 0; rank < broker->size; rank++) {
+        if (broker->peers[rank].others >= 0)
+            close(broker->peers[rank].others);
+        broker->peers[rank].others = -1;
+    }
+    int failed = mail_start_thread(&broker->thread, serve, broker);
+    if (failed)
+        return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
+    broker->started = true;
+    return STATUS_OK;
+}
+
+static void free_reports(struct broker *broker)
+{
+    while (broker->reports) {
+        struct report_node *node = broker->reports;
+        broker->reports = node->next;
+        free(node->report);
+        free(node);
+    }
+}
+
+void broker_close(struct broker *broker)
+{
+    if (!broker)
+        return;
+    pthread_mutex_lock(&broker->lock);
+    broker->closing = true;
+    pthread_mutex_unlock(&broker->lock);
+    if (broker->started) {
+        wake_thread(broker);
+        pthread_join(broker->thread, NULL);
+    }
+    for (int rank = 0; broker->peers && rank < broker->size; rank++) {
+        empty_outbox(&broker->peers[rank]);
+        free(broker->peers[rank].partial);
+        if (broker->peers[rank].socket >= 0)
+            close(broker->peers[rank].socket);
+        if (broker->peers[rank].others >= 0)
+            close(broker->peers[rank].others);
+    }
+    broker_far_fini(broker);
+    free_reports(broker);
+    if (broker->local_listener >= 0)
+        close(broker->local_listener);
+    if (broker->wake >= 0)
+        close(broker->wake);
+    if (broker->board)
+        munmap(broker->board, mail_board_bytes(broker->size));
+    if (broker->memory >= 0)
+        close(broker->memory);
+    pthread_cond_destroy(&broker->arrived);
+    pthread_mutex_destroy(&broker->lock);
+    free(broker->peers);
+    free(broker->polls);
+    free(broker);
+}
+
+void broker_wish(struct broker *broker, int wish)
+{
+    struct mail mail = {.kind = MAIL_WISH, .from = TO_BROKER, .to = TO_ALL, .number = wish};
+    pthread_mutex_lock(&broker->lock);
+    post_all(broker, -1, &mail, sizeof mail);
+    pthread_mutex_unlock(&broker->lock);
+    wake_thread(broker);
+}
+
+const struct board *broker_board(const struct broker *broker)
+{
+    return broker->board;
+}
+
+int broker_ended(struct broker *broker)
+{
+    int ended = 0;
+    pthread_mutex_lock(&broker->lock);
+    for (int rank = 0; rank < broker->size; rank++)
+        ended += broker->peers[rank].left || broker->peers[rank].gone;
+    pthread_mutex_unlock(&broker->lock);
+    return ended;
+}
+
+bool broker_is_gone(struct broker *broker, int rank)
+{
+    pthread_mutex_lock(&broker->lock);
+    bool gone = broker->peers[rank].gone;
+    pthread_mutex_unlock(&broker->lock);
+    return gone;
+}
+
+struct report *broker_receive(struct broker *broker, int64_t timeout_ns)
+{
+    int64_t until_ns = mail_clock_ns() + timeout_ns;
+    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    struct report *report = NULL;
+    bool caught_up = false;
+    pthread_mutex_lock(&broker->lock);
+    if (!broker->reports && timeout_ns > 0)
+        pthread_cond_timedwait(&broker->arrived, &broker->lock, &until);
+    struct report_node *node = broker->reports;
+    if (node) {
+        broker->reports = node->next;
+        if (!broker->reports)
+            broker->reports_end = &broker->reports;
+        report = node->report;
+        caught_up = broker->inbox_bytes >= INBOX_BYTES;
+        broker->inbox_bytes -= report->bytes;
+        caught_up = caught_up && broker->inbox_bytes < INBOX_BYTES;
+    }
+    pthread_mutex_unlock(&broker->lock);
+    free(node);
+    if (caught_up)
+        wake_thread(broker);
+    return report;
+}
