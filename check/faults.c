@@ -47,19 +47,6 @@ static int team_count(const struct program *p, const int *team)
     return count;
 }
 
-/* Who executes this operation: the rank of its body. */
-static int body_rank(const struct program *p, int body)
-{
-    if (p->tasks)
-        return body / p->tasks;
-    if (p->bodies[body].thread > 0)
-        return p->threads[p->bodies[body].thread].rank;
-    for (int t = 0; t < p->thread_count; t++)
-        if (p->threads[t].body == body)
-            return p->threads[t].rank;
-    return 0;
-}
-
 static bool joins_teams(int *seen, int team)
 {
     int before = *seen;
@@ -72,7 +59,7 @@ static bool joins_teams(int *seen, int team)
 static bool teams_are_apart(const struct program *p, const int *team, int *flags, int *queues)
 {
     for (int b = 0; b < (int)p->body_count; b++) {
-        int mine = team[body_rank(p, b)];
+        int mine = team[p->threads[p->bodies[b].thread].rank];
         for (int i = 0; i < p->bodies[b].count; i++) {
             const struct op *op = &p->ops[p->bodies[b].first + i];
             if ((op->kind == OP_SIGNAL || op->kind == OP_AWAIT) &&

@@ -526,14 +526,17 @@ static int compare_records(const void *a, const void *b)
     return (int)x->write - (int)y->write;
 }
 
-static int body_thread(const struct program *program, int body)
+/* Every body has one thread that executes it. */
+static void assign_bodies(struct program *program)
 {
-    if (program->tasks)
-        return program->worker[body];
+    for (size_t b = 0; program->tasks && b < program->body_count; b++)
+        program->bodies[b].thread = program->worker[b];
     for (int t = 0; t < program->thread_count; t++)
-        if (program->threads[t].body == body)
-            return t;
-    return 0; /* a callback's body: it makes no accesses */
+        if (program->threads[t].kind == THREAD_HOST)
+            program->bodies[program->threads[t].body].thread = t;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].callback >= 0)
+            program->bodies[program->ops[i].object].thread = program->ops[i].callback;
 }
 
 /* Every (buffer, agent, read or write) that can happen gets one bit; shared buffers come first,
@@ -544,12 +547,11 @@ static enum status list_records(struct lowering *lowering)
     size_t cap = 0;
     for (size_t b = 0; b < program->body_count; b++) {
         const struct body *body = &program->bodies[b];
-        int thread = body_thread(program, (int)b);
         for (int i = 0; i < body->count; i++) {
             const struct op *op = &program->ops[body->first + i];
             for (int k = 0; k < op->access_count; k++) {
                 const struct access *access = &program->accesses[op->access_first + k];
-                struct record record = {access->buffer, access_agent(program, op, thread),
+                struct record record = {access->buffer, access_agent(program, op, body->thread),
                                         access->write};
                 enum status status = note_record(lowering, &cap, record);
                 if (status != STATUS_OK)
@@ -636,8 +638,10 @@ static enum status lower(struct lowering *lowering)
         status = list_faults(lowering);
     if (status == STATUS_OK)
         status = list_agents(lowering);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        assign_bodies(lowering->program);
         status = list_records(lowering);
+    }
     if (status == STATUS_OK)
         status = program_find_conflicts(lowering->program, lowering->diag);
     return status == STATUS_OK ? program_lay_out(lowering->program, lowering->diag) : status;

@@ -75,7 +75,7 @@ struct op {
 
 struct body {
     int first, count; /* program->ops */
-    int thread;       /* the callback thread that executes it; 0: not a callback's body */
+    int thread;       /* that executes it */
 };
 
 enum thread_kind { THREAD_HOST, THREAD_WORKER, THREAD_DRIVER, THREAD_CALLBACK };

@@ -39,12 +39,8 @@ static enum status check_threads(struct users *users)
 {
     const struct program *p = users->program;
     enum status status = STATUS_OK;
-    for (int t = 0; t < p->thread_count && !status; t++)
-        if (p->threads[t].kind == THREAD_HOST)
-            status = check_body(users, &p->bodies[p->threads[t].body], p->threads[t].rank);
     for (size_t b = 0; b < p->body_count && !status; b++)
-        if (p->bodies[b].thread > 0)
-            status = check_body(users, &p->bodies[b], p->threads[p->bodies[b].thread].rank);
+        status = check_body(users, &p->bodies[b], p->threads[p->bodies[b].thread].rank);
     return status;
 }
 
