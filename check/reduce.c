@@ -151,7 +151,7 @@ static void add_paced(struct reducer *reducer, const struct state *state, int ag
     if (reducer->pace == PACE_LATE_DEVICE)
         machine_counting_drivers(p, state, agent, &reducer->closure);
     else if (reducer->pace == PACE_LATE_ADMISSION && machine_admits(p, state, agent))
-        machine_finishers(p, state, p->agents[agent].rank, &reducer->closure);
+        machine_finishers(p, p->agents[agent].rank, &reducer->closure);
 }
 
 /* The smallest closed set with `seed`: with who can step, all whose steps may conflict with that

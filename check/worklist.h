@@ -17,7 +17,7 @@
 #ifndef SWSIM_WORKLIST_H
 #define SWSIM_WORKLIST_H
 
-#include "machine/enabling.h"
+#include "machine/conflicts.h"
 
 /* Agents, the one that has waited longest first: a ring with room for all. */
 struct ready_list {

@@ -48,7 +48,7 @@ void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark
 void lower_load_end(struct lowering *lowering, int rank, struct mark mark);
 int lower_context_lock(const struct lowering *lowering, int rank);
 
-/* After lowering: which steps conflict (independence.c), where a state keeps what
+/* After lowering: which steps conflict (conflicts.c), where a state keeps what
    (layout.c). */
 enum status program_find_conflicts(struct program *program, struct diag *diag);
 enum status program_lay_out(struct program *program, struct diag *diag);

@@ -67,7 +67,7 @@ void machine_step(const struct program *program, struct state *state, struct tra
                   struct effect *effect);
 
 /* May this enabled step be done first without losing any behaviour: does it commute with everything
-   any other agent can do until it is done? The argument is in independence.c and doc/checker.md. */
+   any other agent can do until it is done? The argument is in conflicts.c and doc/checker.md. */
 bool machine_step_free(const struct program *program, const struct state *state, int agent);
 
 /* Has everything been done: all threads at their end, all queues and streams empty, every admitted

@@ -194,9 +194,9 @@ struct program {
 
     struct op *ops;
     size_t op_count, op_cap;
-    struct use_table *uses;                  /* who uses what, and how: independence.h */
+    struct use_table *uses;                  /* which agent uses which object how: uses.h */
     bool admit_free, retire_free, take_free; /* steps of drivers and workers that commute with
-                                                everything, see independence.c */
+                                                everything, see conflicts.c */
     struct body *bodies; /* pipeline: rank * tasks + task; else one a host thread and callback */
     size_t body_count, body_cap;
     struct access *accesses;

@@ -2,7 +2,7 @@
  * causal_graph.h - the event graph of a plan, found by running the machine.
  *
  * If every step the machine takes is free (machine_step_free: it commutes with all that others ever do,
- * machine/independence.h), no step can disable another or change what it does. Then all runs, whatever the
+ * machine/conflicts.h), no step can disable another or change what it does. Then all runs, whatever the
  * durations, consist of the same steps, and each step has the same causes in all of them: it happens when
  * the last of these has happened and its own time is over. That is a max-plus system; it holds for the
  * clock driver, and for data-flow where the queue of every worker is filled in one order only (a worker for

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "machine/enabling.h"
+#include "machine/conflicts.h"
 #include "plan/ops.h"
 
 enum { NOBODY = -1, FIRST_STEPS = 1024, FEW = 4 };

@@ -1,17 +1,17 @@
 /*
- * independence.h - which steps can hinder each other: internal to core.
+ * uses.h - which objects a step uses, and how: internal to machine.
  *
- * Two agents notice each other only through objects both use. For every object there is a list of
- * who uses it how, from which follows whose steps may conflict with a given one: disable it, be
- * disabled by it, or lead elsewhere when done before instead of after it. The table belongs to the
- * program and is never changed after it is built; the argument is in independence.c.
+ * Two agents notice each other only through objects that both use. For every object there is a list of
+ * its uses, from which follows whether a step conflicts with another one: disables it, is disabled by
+ * it, or leads elsewhere when done before instead of after it (conflicts.c). The table belongs to the
+ * program and is never changed after it is built.
  *
  *     first[object] --> {agent, way, tag, last} --> {agent, way, tag, last} --> -1
  */
-#ifndef SWSIM_INDEPENDENCE_H
-#define SWSIM_INDEPENDENCE_H
+#ifndef SWSIM_USES_H
+#define SWSIM_USES_H
 
-#include "program.h"
+#include "machine.h"
 
 enum object_kind {
     OBJECT_STREAM,    /* the tail of a stream */
@@ -25,7 +25,7 @@ enum object_kind {
     OBJECT_LOCK,      /**/
     OBJECT_TICKET,    /* per rank: tickets served */
     OBJECT_MEMORY,    /* per rank: the allocator */
-    OBJECT_SLOTS,     /* per rank: re-arming of slots that may still be looked at */
+    OBJECT_SLOTS,     /* per rank: re-arming of slots that may still be read */
     OBJECT_RETIRED,   /* per rank: which iteration is the oldest */
     OBJECT_NUMBER,    /* per rank: the next ticket to hand out */
     OBJECT_INBOX,     /* per thread: a worker's queue */
@@ -34,8 +34,7 @@ enum object_kind {
 };
 
 /* Ways to use an object. READ conflicts with WRITE; WRITE with all; PUT with PUT, GET with GET (the
-   two ends of a FIFO do not mind each other); ASK with CHANGE, but neither with itself; RELEASE with
-   nobody. */
+   two ends of a FIFO are independent); ASK with CHANGE, but neither with itself; RELEASE with WRITE. */
 enum way { WAY_READ, WAY_WRITE, WAY_PUT, WAY_GET, WAY_ASK, WAY_CHANGE, WAY_RELEASE };
 
 struct use {
@@ -51,7 +50,7 @@ struct use_table {
     int *first; /* per object: its newest use; -1: none */
     struct use *items;
     size_t count, cap;
-    bool *lock_abused; /* per lock: somebody releases what he may not hold */
+    bool *lock_abused; /* per lock: some thread may release it without holding it */
 };
 
 /* Number of an object in use_table.first. */
@@ -61,8 +60,13 @@ static inline int use_object(const struct program *program, enum object_kind kin
 }
 
 bool use_conflicts(enum way way, int tag, const struct use *other);
+/* Can this use still happen? Only host threads come to an end, and a stream with them. */
+bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use);
 
-/* Call `visit` with everything a step uses. */
+/* Fill program->uses. */
+enum status uses_build(struct program *program, struct diag *diag);
+
+/* Call `visit` with every object that a step uses. */
 typedef void use_visit(void *arg, int object, enum way way, int tag);
 void uses_of_op(const struct program *program, const struct op *op, int thread, use_visit *visit,
                 void *arg);

@@ -1,43 +1,9 @@
-/*
- * independence.c - who uses what, and whose steps therefore conflict.
- *
- * Two steps of different agents are independent if neither disables the other and both orders lead
- * to one state and show the same violations. (That one *enables* the other is no conflict: for what
- * a step waits for see enabling.h.) The facts used, each local to one object:
- *
- *   - A stream is a FIFO: its push at the tail and its start or finish at the head commute. Two
- *     threads that push to one stream do not commute; nor does a push with another thread's sync.
- *   - The same for communicators (issue order), hardware queues, bounded queues and worker queues.
- *   - Flags are only ever set, and only the first signal carries knowledge: signals conflict with
- *     each other, an await that is enabled with nobody.
- *   - An event is written by record, read by wait and sync. The device reaching a record commutes
- *     with both: a wait that comes before is released by it, one that comes after finds its trace.
- *   - Events and flags of tasks are re-armed when an iteration is admitted, but with slots >= depth
- *     + distance never while someone may look at them (program->slots_safe): re-arming (T, j) for
- *     iteration i >= j + slots needs iteration i - depth >= j + distance to be retired, so all that
- *     could look at (T, j) has been submitted. And whoever waits for the event of (T, j) has awaited
- *     its flag, which is set after the record.
- *   - Where dependences on retired iterations are skipped, what an await learns depends on whether
- *     the driver has retired yet.
- *   - Finishing device work only enables others. Starting it takes something away only under
- *     sm_slots.
- *   - Tickets of pipelines are numbered in advance (clock, or data-flow by iteration), each once, so
- *     turns do not depend on timing. Numbered at firing time, the firings conflict. A host program
- *     may number its tickets as it likes: there a turn conflicts with serving.
- *   - Releasing a lock only enables others, if it is held by who releases it.
- *   - Under data-flow the end of a submission may put instances into worker queues. By the order
- *     lemma (doc/checker.md) instances of one task come in iteration order, whoever puts them there;
- *     instances of different tasks that share a worker may come in either order.
- *
- * Happens-before knowledge is carried along exactly these objects, so it commutes where they do.
- *
- * A step is *free* if it conflicts with nothing any other agent ever does.
- */
-#include "independence.h"
+/* uses.c - see uses.h; why these uses are the ones that matter is argued in conflicts.c. */
+#include "uses.h"
 
 #include <limits.h>
 
-#include "lower.h"
+#include "machine_internal.h"
 
 /* ---- what a step uses ------------------------------------------------------------------------ */
 
@@ -68,13 +34,13 @@ static void use_push(const struct visitor *v, const struct op *op)
         use(v, OBJECT_ISSUE, stream->rank, WAY_PUT);
 }
 
-/* Looking at a task's slot: that of an iteration, not a single flag or event. */
-static void use_slot(const struct visitor *v, const struct op *op, int rank, bool looks)
+/* `reads`: the step depends on the slot of a task and iteration; else it sets the slot. */
+static void use_slot(const struct visitor *v, const struct op *op, int rank, bool reads)
 {
     const struct program *p = v->program;
     if (!p->slots_safe)
         use(v, OBJECT_SLOTS, rank, WAY_READ);
-    if (looks && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP &&
+    if (reads && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP &&
         (op->distance > 0 || !p->slots_safe))
         use(v, OBJECT_RETIRED, rank, WAY_READ);
 }
@@ -229,41 +195,37 @@ bool use_conflicts(enum way way, int tag, const struct use *other)
     return conflicts[way] >> other->way & 1 && (tag < 0 || tag != other->tag);
 }
 
-/* One step being noted, or compared with what is noted. */
-struct step {
+bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use)
+{
+    const struct agent *agent = &program->agents[use->agent];
+    return agent->kind != AGENT_THREAD || program->threads[agent->index].kind != THREAD_HOST ||
+           thread_cells(program, cells, agent->index)[THREAD_PC] <= use->last;
+}
+
+/* The steps whose uses are being entered into the table. */
+struct entry {
     struct program *program;
     int agent, last;
-    bool free;
 };
 
-static void note(void *arg, int object, enum way way, int tag)
+static void enter(void *arg, int object, enum way way, int tag)
 {
-    struct step *step = arg;
-    struct program *p = step->program;
+    const struct entry *entry = arg;
+    struct program *p = entry->program;
     struct use_table *uses = p->uses;
     for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
         struct use *known = &uses->items[u];
-        if (known->agent != step->agent || known->way != way || known->tag != tag)
+        if (known->agent != entry->agent || known->way != way || known->tag != tag)
             continue;
-        known->last = step->last > known->last ? step->last : known->last;
+        known->last = entry->last > known->last ? entry->last : known->last;
         return;
     }
     if (!arena_grow(&p->arena, (void **)&uses->items, uses->count, &uses->cap, sizeof *uses->items))
-        return; /* program_find_conflicts looks at the arena */
-    uses->items[uses->count] = (struct use){step->agent, way, tag, step->last, uses->first[object]};
+        return; /* uses_build looks at the arena */
+    uses->items[uses->count] =
+        (struct use){entry->agent, way, tag, entry->last, uses->first[object]};
     uses->first[object] = (int)uses->count++;
 }
-
-static void compare(void *arg, int object, enum way way, int tag)
-{
-    struct step *step = arg;
-    const struct use_table *uses = step->program->uses;
-    for (int u = uses->first[object]; step->free && u >= 0; u = uses->items[u].next)
-        step->free =
-            uses->items[u].agent == step->agent || !use_conflicts(way, tag, &uses->items[u]);
-}
-
-/* ---- going through the program --------------------------------------------------------------- */
 
 /* Does the body hold the lock it releases at operation `at`, whatever others do? */
 static bool holds_lock(const struct program *program, const struct body *body, int at)
@@ -287,67 +249,34 @@ static void find_abused_locks(const struct program *program)
         }
 }
 
-/* Which thread executes a body. */
-static int *find_owners(struct program *program)
+static void enter_op(struct program *program, const struct op *op, int thread, int last)
 {
-    int *owner = ARENA_ARRAY(&program->arena, program->body_count + 1, int);
-    if (!owner)
-        return NULL;
-    for (int t = 0; !program->tasks && t < program->thread_count; t++)
-        if (program->threads[t].body >= 0)
-            owner[program->threads[t].body] = t;
-    for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].callback >= 0)
-            owner[program->ops[i].object] = program->bodies[program->ops[i].object].thread =
-                program->ops[i].callback;
-    for (size_t b = 0; program->tasks && b < program->body_count; b++)
-        owner[b] = program->worker[b];
-    return owner;
-}
-
-static bool step_free(struct step *step, use_visit *visit)
-{
-    return visit == compare && step->free;
-}
-
-static void visit_drivers(struct program *program, use_visit *visit)
-{
-    program->admit_free = program->retire_free = program->take_free = true;
-    for (int rank = 0; program->tasks && rank < program->ranks; rank++) {
-        int agent = program_thread_agent(program, program->driver_thread[rank]);
-        struct step admit = {program, agent, INT_MAX, true}, retire = admit;
-        uses_of_admit(program, rank, visit, &admit);
-        uses_of_retire(program, rank, visit, &retire);
-        program->admit_free &= step_free(&admit, visit);
-        program->retire_free &= step_free(&retire, visit);
-    }
-    for (int t = 0; program->tasks && t < program->thread_count; t++)
-        if (program->threads[t].kind == THREAD_WORKER) {
-            struct step take = {program, program_thread_agent(program, t), INT_MAX, true};
-            uses_of_take(program, t, visit, &take);
-            program->take_free &= step_free(&take, visit);
-        }
-}
-
-static void visit_op(struct program *program, struct op *op, int thread, int last, use_visit *visit)
-{
-    struct step step = {program, program_thread_agent(program, thread), last, true};
-    uses_of_op(program, op, thread, visit, &step);
-    op->free = step_free(&step, visit);
+    struct entry entry = {program, program_thread_agent(program, thread), last};
+    uses_of_op(program, op, thread, enter, &entry);
     if (op->stream < 0 || !op_pushes(op->kind))
         return;
-    struct step start = {program, program_stream_agent(program, op->stream), INT_MAX, true};
-    uses_of_start(program, op->stream, op, visit, &start);
+    struct entry start = {program, program_stream_agent(program, op->stream), INT_MAX};
+    uses_of_start(program, op->stream, op, enter, &start);
 }
 
-static void visit_steps(struct program *program, const int *owner, use_visit *visit)
+static void enter_all(struct program *program)
 {
-    visit_drivers(program, visit);
+    for (int rank = 0; program->tasks && rank < program->ranks; rank++) {
+        int driver = program->driver_thread[rank];
+        struct entry entry = {program, program_thread_agent(program, driver), INT_MAX};
+        uses_of_admit(program, rank, enter, &entry);
+        uses_of_retire(program, rank, enter, &entry);
+    }
+    for (int t = 0; program->tasks && t < program->thread_count; t++) {
+        struct entry entry = {program, program_thread_agent(program, t), INT_MAX};
+        if (program->threads[t].kind == THREAD_WORKER)
+            uses_of_take(program, t, enter, &entry);
+    }
     for (size_t b = 0; b < program->body_count; b++) {
         const struct body *body = &program->bodies[b];
-        bool once = program->threads[owner[b]].kind == THREAD_HOST;
+        bool once = program->threads[body->thread].kind == THREAD_HOST;
         for (int i = 0; i < body->count; i++)
-            visit_op(program, &program->ops[body->first + i], owner[b], once ? i : INT_MAX, visit);
+            enter_op(program, &program->ops[body->first + i], body->thread, once ? i : INT_MAX);
     }
 }
 
@@ -384,15 +313,11 @@ static bool allocate(struct program *program)
     return uses->first && uses->lock_abused;
 }
 
-enum status program_find_conflicts(struct program *program, struct diag *diag)
+enum status uses_build(struct program *program, struct diag *diag)
 {
-    int *owner = find_owners(program);
-    if (!owner || !allocate(program))
+    if (!allocate(program))
         return diag_no_memory(diag);
     find_abused_locks(program);
-    visit_steps(program, owner, note);
-    if (program->arena.failed)
-        return diag_no_memory(diag);
-    visit_steps(program, owner, compare);
-    return STATUS_OK;
+    enter_all(program);
+    return program->arena.failed ? diag_no_memory(diag) : STATUS_OK;
 }

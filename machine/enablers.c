@@ -1,89 +1,37 @@
 /*
- * enabling.c - see enabling.h.
+ * enablers.c - of whom one must act before a blocked agent can: machine_enablers of conflicts.h.
  *
- * Whom a blocked agent waits for mirrors machine.c: every condition under which machine_agent_enabled
- * says no has its line here. What takes effect at once (a record, a wait) is part of somebody else's
- * step, so "stream s must move" is followed back to who can make it move:
+ * What a blocked agent waits for mirrors machine.c: every condition under which machine_agent_enabled
+ * says no has its line here. Records and waits take effect at once, as part of another agent's step, so
+ * "stream s must move" is followed back to the agents that can make it move:
  *
- *     empty                      -> whoever may still push to s
- *     the head runs              -> s itself; for a collective the communicator
- *     the head waits for t       -> who can make t move
- *     s is not first in its hardware queue -> who can make the first one move
- *     else the head must start   -> s itself
+ *     s is empty                            -> the threads that may still push to s
+ *     the head runs                         -> s itself; for a collective the communicator
+ *     the head waits for stream t           -> t must move
+ *     s is not first in its hardware queue  -> the first stream there must move
+ *     the head must start                   -> s itself
  *
- * The chain ends, because each link leads to something that was pushed earlier.
+ * The chain ends, because each link leads to an operation that was pushed earlier.
  */
-#include "enabling.h"
-
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "conflicts.h"
 #include "driver.h"
-#include "independence.h"
-
-/* ---- sets ------------------------------------------------------------------------------------ */
-
-bool agent_set_init(struct agent_set *set, int agent_count)
-{
-    *set = (struct agent_set){.now = 1};
-    set->members = calloc((size_t)agent_count + 1, sizeof *set->members);
-    set->stamp = calloc((size_t)agent_count + 1, sizeof *set->stamp);
-    return set->members && set->stamp;
-}
-
-void agent_set_fini(struct agent_set *set)
-{
-    free(set->members);
-    free(set->stamp);
-}
-
-void agent_set_clear(struct agent_set *set, int agent_count)
-{
-    set->count = 0;
-    if (set->now++ < UINT_MAX)
-        return;
-    memset(set->stamp, 0, ((size_t)agent_count + 1) * sizeof *set->stamp);
-    set->now = 1;
-}
-
-bool agent_set_has(const struct agent_set *set, int agent)
-{
-    return set->stamp[agent] == set->now;
-}
-
-void agent_set_add(struct agent_set *set, int agent)
-{
-    if (agent_set_has(set, agent))
-        return;
-    set->stamp[agent] = set->now;
-    set->members[set->count++] = agent;
-}
+#include "uses.h"
 
 /* ---- who uses an object ---------------------------------------------------------------------- */
 
-/* One question: program and state, the agent it is about, and where the answer goes. */
+/* Program, state, and the set that collects the agents. */
 struct query {
     const struct program *p;
     int32_t *c;
-    int agent;
     struct agent_set *set;
 };
 
-/* Can this use still happen? Only host threads come to an end, and a stream with them. */
-static bool is_ahead(const struct query *q, const struct use *use)
-{
-    const struct agent *who = &q->p->agents[use->agent];
-    return who->kind != AGENT_THREAD || q->p->threads[who->index].kind != THREAD_HOST ||
-           thread_cells(q->p, q->c, who->index)[THREAD_PC] <= use->last;
-}
-
-/* Add whoever may still use an object in this way. */
+/* Add all agents that may still use an object in this way. */
 static void add_users(const struct query *q, enum object_kind kind, int index, enum way way)
 {
     const struct use_table *uses = q->p->uses;
     for (int u = uses->first[use_object(q->p, kind, index)]; u >= 0; u = uses->items[u].next)
-        if (uses->items[u].way == way && is_ahead(q, &uses->items[u]))
+        if (uses->items[u].way == way && use_is_ahead(q->p, q->c, &uses->items[u]))
             agent_set_add(q->set, uses->items[u].agent);
 }
 
@@ -100,107 +48,6 @@ static void add_thread(const struct query *q, int thread)
 static void add_comm(const struct query *q, int comm)
 {
     agent_set_add(q->set, program_comm_agent(q->p, comm));
-}
-
-/* ---- conflicts ------------------------------------------------------------------------------- */
-
-static void add_conflicting(void *arg, int object, enum way way, int tag)
-{
-    const struct query *q = arg;
-    const struct use_table *uses = q->p->uses;
-    for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
-        const struct use *other = &uses->items[u];
-        if (other->agent != q->agent && use_conflicts(way, tag, other) && is_ahead(q, other))
-            agent_set_add(q->set, other->agent);
-    }
-}
-
-static void driver_conflicts(struct query *q, int rank)
-{
-    if (thread_cells(q->p, q->c, q->p->driver_thread[rank])[THREAD_PC] == PHASE_RETIRE)
-        uses_of_retire(q->p, rank, add_conflicting, q);
-    else
-        uses_of_admit(q->p, rank, add_conflicting, q);
-}
-
-void machine_conflicts(const struct program *p, const struct state *state, int agent,
-                       struct agent_set *set)
-{
-    struct query q = {p, state->cells, agent, set};
-    const struct agent *who = &p->agents[agent];
-    if (who->kind == AGENT_STREAM && !stream_cells(p, q.c, who->index)[STREAM_RUNNING])
-        uses_of_start(p, who->index, head_op(p, q.c, who->index), add_conflicting, &q);
-    if (who->kind != AGENT_THREAD)
-        return;
-    const struct op *op = machine_thread_op(p, q.c, who->index);
-    if (p->threads[who->index].kind == THREAD_DRIVER)
-        driver_conflicts(&q, who->rank);
-    else if (op)
-        uses_of_op(p, op, who->index, add_conflicting, &q);
-    else
-        uses_of_take(p, who->index, add_conflicting, &q);
-}
-
-/* ---- iterations in flight -------------------------------------------------------------------- */
-
-/* As long as a task of an iteration that was retired is unfinished on the device, so is that task of
-   all later ones: its stream is a FIFO. So submissions matter only where iterations are retired
-   before, or where bytes are counted, which may be too many without a retired iteration. */
-static bool counts_submissions(const struct program *p)
-{
-    return p->plan->pipeline.retire == RETIRE_LAST_TASK || p->plan->machine.memory_bytes > 0;
-}
-
-bool machine_may_finish(const struct program *p, const struct state *state, int agent)
-{
-    const struct agent *who = &p->agents[agent];
-    switch (who->kind) {
-    case AGENT_STREAM: /* the start of one may let others of its hardware queue go on */
-        return machine_stream_running(p, state, who->index) || p->streams[who->index].hw_queue >= 0;
-    case AGENT_COMM: return true;
-    case AGENT_THREAD: {
-        const struct op *op = machine_thread_op(p, state->cells, who->index);
-        return op && op->kind == OP_COMPLETE && counts_submissions(p);
-    }
-    case AGENT_DATA:
-    case AGENT_FAULT:
-    case AGENT_WATCHDOG: break;
-    }
-    return false;
-}
-
-static void add_counting_driver(const struct query *q, int rank)
-{
-    int driver = q->p->driver_thread[rank];
-    if (thread_cells(q->p, q->c, driver)[THREAD_PC] != PHASE_END)
-        add_thread(q, driver);
-}
-
-void machine_counting_drivers(const struct program *p, const struct state *state, int agent,
-                              struct agent_set *set)
-{
-    const struct query q = {p, state->cells, agent, set};
-    const struct agent *who = &p->agents[agent];
-    if (p->tasks == 0 || !machine_may_finish(p, state, agent))
-        return;
-    if (who->kind != AGENT_COMM)
-        add_counting_driver(&q, who->rank);
-    for (int m = 0; who->kind == AGENT_COMM && m < p->comms[who->index].count; m++)
-        add_counting_driver(&q, p->comms[who->index].members[m]);
-}
-
-void machine_finishers(const struct program *p, const struct state *state, int rank,
-                       struct agent_set *set)
-{
-    const struct query q = {p, state->cells, -1, set};
-    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++)
-        add_stream(&q, p->rank_streams[i]);
-    for (int c = 0; c < p->comm_count; c++)
-        for (int m = 0; m < p->comms[c].count; m++)
-            if (p->comms[c].members[m] == rank)
-                add_comm(&q, c);
-    for (int task = 0; counts_submissions(p) && task < p->tasks; task++)
-        add_thread(&q, p->worker[rank * p->tasks + task]);
 }
 
 /* ---- a stream must move ---------------------------------------------------------------------- */
@@ -487,7 +334,7 @@ static void thread_enablers(const struct query *q, int thread)
 void machine_enablers(const struct program *p, const struct state *state, int agent,
                       struct agent_set *set)
 {
-    struct query q = {p, state->cells, agent, set};
+    const struct query q = {p, state->cells, set};
     const struct agent *who = &p->agents[agent];
     switch (who->kind) {
     case AGENT_DATA: /* asked by a driver */

@@ -1,0 +1,248 @@
+/*
+ * conflicts.c - which steps conflict: what follows from the uses of objects (uses.h), and why.
+ *
+ * Two steps of different agents are independent if neither disables the other and both orders lead
+ * to one state and show the same violations. (That one *enables* the other is no conflict:
+ * what a step waits for is in enablers.c.) The facts used, each local to one object:
+ *
+ *   - A stream is a FIFO: its push at the tail and its start or finish at the head commute. Two
+ *     threads that push to one stream do not commute; nor does a push with another thread's sync.
+ *   - The same for communicators (issue order), hardware queues, bounded queues and worker queues.
+ *   - Flags are only ever set, and only the first signal carries knowledge: signals conflict with
+ *     each other, an enabled await with no step.
+ *   - An event is written by record, read by wait and sync. The device reaching a record commutes
+ *     with both: a wait that comes before is released by it, one that comes after finds its trace.
+ *   - Events and flags of tasks are re-armed when an iteration is admitted, but with slots >= depth
+ *     + distance never while a thread may look at them (program->slots_safe): re-arming (T, j) for
+ *     iteration i >= j + slots needs iteration i - depth >= j + distance to be retired, so all that
+ *     could look at (T, j) has been submitted. And a thread that waits for the event of (T, j) has
+ *     awaited its flag, which is set after the record.
+ *   - Where dependences on retired iterations are skipped, what an await learns depends on whether
+ *     the driver has retired yet.
+ *   - Finishing device work only enables others. Starting it takes something away only under
+ *     sm_slots.
+ *   - Tickets of pipelines are numbered in advance (clock, or data-flow by iteration), each once, so
+ *     turns do not depend on timing. Numbered at firing time, the firings conflict. A host program
+ *     may number its tickets as it likes: there a turn conflicts with serving.
+ *   - Releasing a lock only enables others, if its holder releases it.
+ *   - Under data-flow the end of a submission may put instances into worker queues. By the order
+ *     lemma (doc/checker.md) instances of one task come in iteration order, whichever agent puts them there;
+ *     instances of different tasks that share a worker may come in either order.
+ *
+ * Happens-before knowledge is carried along exactly these objects, so it commutes where they do.
+ *
+ * A step is *free* if it conflicts with nothing any other agent ever does.
+ */
+#include "conflicts.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+#include "lower.h"
+#include "uses.h"
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+bool agent_set_init(struct agent_set *set, int agent_count)
+{
+    *set = (struct agent_set){.now = 1};
+    set->members = calloc((size_t)agent_count + 1, sizeof *set->members);
+    set->stamp = calloc((size_t)agent_count + 1, sizeof *set->stamp);
+    return set->members && set->stamp;
+}
+
+void agent_set_fini(struct agent_set *set)
+{
+    free(set->members);
+    free(set->stamp);
+}
+
+void agent_set_clear(struct agent_set *set, int agent_count)
+{
+    set->count = 0;
+    if (set->now++ < UINT_MAX)
+        return;
+    memset(set->stamp, 0, ((size_t)agent_count + 1) * sizeof *set->stamp);
+    set->now = 1;
+}
+
+bool agent_set_has(const struct agent_set *set, int agent)
+{
+    return set->stamp[agent] == set->now;
+}
+
+void agent_set_add(struct agent_set *set, int agent)
+{
+    if (agent_set_has(set, agent))
+        return;
+    set->stamp[agent] = set->now;
+    set->members[set->count++] = agent;
+}
+
+/* ---- free steps ------------------------------------------------------------------------------ */
+
+/* A step of an agent that is compared with the uses of all others. */
+struct step {
+    const struct program *program;
+    int agent;
+    bool free;
+};
+
+static void compare(void *arg, int object, enum way way, int tag)
+{
+    struct step *step = arg;
+    const struct use_table *uses = step->program->uses;
+    for (int u = uses->first[object]; step->free && u >= 0; u = uses->items[u].next)
+        step->free =
+            uses->items[u].agent == step->agent || !use_conflicts(way, tag, &uses->items[u]);
+}
+
+static bool op_is_free(const struct program *program, const struct op *op, int thread)
+{
+    struct step step = {program, program_thread_agent(program, thread), true};
+    uses_of_op(program, op, thread, compare, &step);
+    return step.free;
+}
+
+static void find_free_thread_steps(struct program *program, int thread)
+{
+    const struct thread_desc *desc = &program->threads[thread];
+    const struct step none = {program, program_thread_agent(program, thread), true};
+    struct step admit = none, retire = none, take = none;
+    if (desc->kind == THREAD_WORKER)
+        uses_of_take(program, thread, compare, &take);
+    if (desc->kind == THREAD_DRIVER) {
+        uses_of_admit(program, desc->rank, compare, &admit);
+        uses_of_retire(program, desc->rank, compare, &retire);
+    }
+    program->admit_free &= admit.free;
+    program->retire_free &= retire.free;
+    program->take_free &= take.free;
+}
+
+enum status program_find_conflicts(struct program *program, struct diag *diag)
+{
+    enum status status = uses_build(program, diag);
+    if (status != STATUS_OK)
+        return status;
+    program->admit_free = program->retire_free = program->take_free = true;
+    for (int t = 0; program->tasks && t < program->thread_count; t++)
+        find_free_thread_steps(program, t);
+    for (size_t b = 0; b < program->body_count; b++)
+        for (int i = 0; i < program->bodies[b].count; i++) {
+            struct op *op = &program->ops[program->bodies[b].first + i];
+            op->free = op_is_free(program, op, program->bodies[b].thread);
+        }
+    return STATUS_OK;
+}
+
+/* ---- conflicts in a state -------------------------------------------------------------------- */
+
+/* A step of an agent in a state, and the set that collects the others. */
+struct query {
+    const struct program *p;
+    int32_t *c;
+    int agent;
+    struct agent_set *set;
+};
+
+static void add_conflicting(void *arg, int object, enum way way, int tag)
+{
+    const struct query *q = arg;
+    const struct use_table *uses = q->p->uses;
+    for (int u = uses->first[object]; u >= 0; u = uses->items[u].next) {
+        const struct use *other = &uses->items[u];
+        if (other->agent != q->agent && use_conflicts(way, tag, other) &&
+            use_is_ahead(q->p, q->c, other))
+            agent_set_add(q->set, other->agent);
+    }
+}
+
+static void driver_conflicts(struct query *q, int rank)
+{
+    if (thread_cells(q->p, q->c, q->p->driver_thread[rank])[THREAD_PC] == PHASE_RETIRE)
+        uses_of_retire(q->p, rank, add_conflicting, q);
+    else
+        uses_of_admit(q->p, rank, add_conflicting, q);
+}
+
+void machine_conflicts(const struct program *p, const struct state *state, int agent,
+                       struct agent_set *set)
+{
+    struct query q = {p, state->cells, agent, set};
+    const struct agent *who = &p->agents[agent];
+    if (who->kind == AGENT_STREAM && !stream_cells(p, q.c, who->index)[STREAM_RUNNING])
+        uses_of_start(p, who->index, head_op(p, q.c, who->index), add_conflicting, &q);
+    if (who->kind != AGENT_THREAD)
+        return;
+    const struct op *op = machine_thread_op(p, q.c, who->index);
+    if (p->threads[who->index].kind == THREAD_DRIVER)
+        driver_conflicts(&q, who->rank);
+    else if (op)
+        uses_of_op(p, op, who->index, add_conflicting, &q);
+    else
+        uses_of_take(p, who->index, add_conflicting, &q);
+}
+
+/* ---- iterations in flight -------------------------------------------------------------------- */
+
+/* As long as a task of an iteration that was retired is unfinished on the device, so is that task of
+   all later ones: its stream is a FIFO. So submissions matter only where iterations are retired
+   before, or where bytes are counted, which may be too many without a retired iteration. */
+static bool counts_submissions(const struct program *p)
+{
+    return p->plan->pipeline.retire == RETIRE_LAST_TASK || p->plan->machine.memory_bytes > 0;
+}
+
+/* May this enabled step finish work of an iteration, so that fewer are in flight? */
+static bool may_finish(const struct program *p, const struct state *state, int agent)
+{
+    const struct agent *who = &p->agents[agent];
+    switch (who->kind) {
+    case AGENT_STREAM: /* the start of one may let others of its hardware queue go on */
+        return machine_stream_running(p, state, who->index) || p->streams[who->index].hw_queue >= 0;
+    case AGENT_COMM: return true;
+    case AGENT_THREAD: {
+        const struct op *op = machine_thread_op(p, state->cells, who->index);
+        return op && op->kind == OP_COMPLETE && counts_submissions(p);
+    }
+    case AGENT_DATA:
+    case AGENT_FAULT:
+    case AGENT_WATCHDOG: break;
+    }
+    return false;
+}
+
+static void add_counting_driver(const struct program *p, int32_t *c, int rank,
+                                struct agent_set *set)
+{
+    int driver = p->driver_thread[rank];
+    if (thread_cells(p, c, driver)[THREAD_PC] != PHASE_END)
+        agent_set_add(set, program_thread_agent(p, driver));
+}
+
+void machine_counting_drivers(const struct program *p, const struct state *state, int agent,
+                              struct agent_set *set)
+{
+    const struct agent *who = &p->agents[agent];
+    if (p->tasks == 0 || !may_finish(p, state, agent))
+        return;
+    if (who->kind != AGENT_COMM)
+        add_counting_driver(p, state->cells, who->rank, set);
+    for (int m = 0; who->kind == AGENT_COMM && m < p->comms[who->index].count; m++)
+        add_counting_driver(p, state->cells, p->comms[who->index].members[m], set);
+}
+
+void machine_finishers(const struct program *p, int rank, struct agent_set *set)
+{
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++)
+        agent_set_add(set, program_stream_agent(p, p->rank_streams[i]));
+    for (int c = 0; c < p->comm_count; c++)
+        for (int m = 0; m < p->comms[c].count; m++)
+            if (p->comms[c].members[m] == rank)
+                agent_set_add(set, program_comm_agent(p, c));
+    for (int task = 0; counts_submissions(p) && task < p->tasks; task++)
+        agent_set_add(set, program_thread_agent(p, p->worker[rank * p->tasks + task]));
+}
