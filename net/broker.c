@@ -1,12 +1,12 @@
 /*
- * broker.c - the broker of a rendezvous: a thread that carries mail and notices who dies; see broker_impl.h.
+ * broker.c - the broker of a rendezvous: a thread that carries mail and notices deaths; see broker_impl.h.
  *
  *     member 0 --- mail ---> broker --- outbox ---> member 1, 2, ...
  *                             '----- inbox ----> owner
  *
- * Reading from a peer goes on whatever the state of the others, so nobody's send blocks for long; what
- * a peer that does not read is sent waits in its outbox. Only when the owner is INBOX_BYTES behind nobody
- * is read from until it has caught up: so ranks cannot log faster than is stored.
+ * The state of one peer never stops the reading from another, so no send blocks for long; mail for a peer
+ * that does not read waits in its outbox. Only when the owner is INBOX_BYTES behind, reading stops until it
+ * has caught up: so ranks cannot log faster than the owner stores.
  */
 #include "broker_impl.h"
 
@@ -90,8 +90,8 @@ static void write_outbox(struct peer *peer)
 
 /* ---- coming, meeting, going ------------------------------------------------------------------ */
 
-/* The welcome carries the file, so it does not go through the outbox: it is the first packet. Who cannot
-   be reached is found to be gone. */
+/* The welcome carries the file, so it does not go through the outbox: it is the first packet. A peer that
+   cannot be reached is found to be gone. */
 static void welcome_near(const struct broker *broker, int rank)
 {
     struct mail mail = {
@@ -116,7 +116,7 @@ static void welcome_near(const struct broker *broker, int rank)
 static void welcome_all(struct broker *broker)
 {
     if (broker->welcomed)
-        return; /* somebody says hello again */
+        return; /* a second hello */
     for (int rank = 0; rank < broker->size; rank++)
         if (!broker->peers[rank].hello)
             return;
@@ -246,7 +246,7 @@ static bool read_peer(struct broker *broker, int rank)
     return true;
 }
 
-/* ---- those who find the broker by name ---------------------------------------------------------- */
+/* ---- members that find the broker by name ------------------------------------------------------- */
 
 static bool same_user(int socket)
 {
@@ -255,7 +255,7 @@ static bool same_user(int socket)
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == getuid();
 }
 
-/* Somebody came: of the right user, with a hello of a rank that is missing. */
+/* A new connection: accepted from the same user, with a hello of a missing rank. */
 static void admit(struct broker *broker)
 {
     struct mail mail;
@@ -280,7 +280,7 @@ static void admit(struct broker *broker)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* polls: 0 the wake-up, 1 the listener, then the peers, the listener and who stands there. */
+/* polls: 0 the wake-up, 1 the local listener, then the peers, the listener and its pending peers. */
 static void prepare_polls(struct broker *broker)
 {
     broker->polls[0] = (struct pollfd){.fd = broker->wake, .events = POLLIN};

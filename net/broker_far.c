@@ -1,14 +1,14 @@
 /*
  * broker_far.c - members on other machines, as the broker sees them: see broker_impl.h and net/listener.h.
  *
- *     accept --> pending peer --- handshake is good ---> peer with a `partial` --> packets, like anybody's
+ *     accept --> pending peer --- handshake is good ---> peer with a `partial` --> packets, like a near peer's
  *                  |                               |  ^
  *                  '- bad, late, too many: away    |  '-- BOARD every NEWS_MS, CLOCK when asked
  *                                                  v
  *                                       its own part of the board
  *
- * A pending peer stands in one of few places for a limited time, and nobody waits for it. A stream of bytes
- * has no packets: each comes behind its length, piece by piece, and what is no length ends it.
+ * A pending peer holds one of few places for a limited time, and the broker never waits for it. A stream of
+ * bytes has no packets: each follows its length, piece by piece, and an impossible length ends the connection.
  */
 #include "broker_impl.h"
 
@@ -71,7 +71,7 @@ void broker_far_tell_time(struct broker *broker, struct peer *peer)
     pthread_mutex_unlock(&broker->lock);
 }
 
-/* A far member tells of itself, and of nobody else. */
+/* A far member reports itself only. */
 void broker_far_hear_news(struct broker *broker, int from, size_t bytes)
 {
     union {
@@ -85,8 +85,8 @@ void broker_far_hear_news(struct broker *broker, int from, size_t bytes)
         mail_read_news(broker->board, &own.news, -1);
 }
 
-/* Tell far members of the board: the last news is as good as all before, so who has mail waiting gets
-   none. */
+/* Send the board to far members. The last news replaces all before it, so a member with mail waiting is
+   skipped. */
 static void tell_news(struct broker *broker)
 {
     struct {
@@ -140,7 +140,7 @@ static void open_to(struct broker *broker)
                                    .until_ns = mail_clock_ns() + HANDSHAKE_MS * INT64_C(1000000)};
 }
 
-/* It has said who it is: of this run, and a rank that is missing? Then it is a member. */
+/* The handshake is complete: a missing rank of this run becomes a member. */
 static void let_in(struct broker *broker, struct pending_peer *peer)
 {
     const struct meeting_place *place = listener_place(broker->listener);
@@ -183,7 +183,7 @@ static void hear_pending_peer(struct broker *broker, struct pending_peer *peer)
         let_in(broker, peer);
 }
 
-/* Nobody stands at the listener for long, nor once all members are here. */
+/* Drop pending peers that are late, and all of them once every member is here. */
 static void drop_pending_peers(struct broker *broker)
 {
     int64_t now_ns = mail_clock_ns();

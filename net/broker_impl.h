@@ -1,8 +1,8 @@
 /*
- * broker_impl.h - the broker of a rendezvous from inside; private to its two rooms:
+ * broker_impl.h - the broker of a rendezvous from inside; private to its two files:
  *
- *     broker.c       carries mail, notices who dies, serves its owner: for all members
- *     broker_far.c   members on other machines: who handshakes, what comes of their packets, their news
+ *     broker.c       carries mail, notices deaths, serves its owner: for all members
+ *     broker_far.c   members on other machines: handshakes, their packets, their news
  *
  *     peers[rank]: socket  ->  read a packet  ->  route: to a peer's outbox, to all, to the inbox
  *                  outbox  ->  written as far as the socket takes it
@@ -44,9 +44,9 @@ struct peer {
     struct partial *partial;      /* far: what has come of a packet; NULL: near */
 };
 
-/* Somebody at the listener. */
+/* A connection that has not yet proved to be a member. */
 struct pending_peer {
-    int socket; /* -1: nobody */
+    int socket; /* -1: an empty place */
     int64_t until_ns;
     size_t have;
     struct handshake handshake;
@@ -86,7 +86,7 @@ void broker_put_in_outbox(struct broker *broker, struct peer *peer, const void *
 
 enum { LISTENER_POLLS = 1 + PENDING_PEERS };
 
-/* Nobody at the listener; all away from it. */
+/* No pending peers; drop them all. */
 void broker_far_init(struct broker *broker);
 void broker_far_fini(struct broker *broker);
 /* What to wait for at the listener, and to see to it: LISTENER_POLLS of `polls`. */

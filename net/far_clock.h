@@ -1,9 +1,9 @@
 /*
- * far_clock.h - what time it is at the broker: a far member's clock follows the broker's while a run lasts.
+ * far_clock.h - the broker's time on another machine: a far member's clock follows the broker's during a run.
  *
- * Two machines' clocks differ in rate by some millionths, and an hour makes milliseconds of that. So a far
- * member goes on asking what time it is (Cristian 1989); of a window's answers the fastest says it best,
- * since its message was held up least on its way. What that answer asks for is added over the next window:
+ * The clocks of two machines differ in rate by some millionths, which is milliseconds in an hour. So a far
+ * member keeps asking for the time (Cristian 1989); the fastest answer of a window is the most exact, since
+ * its message was delayed least. The correction it asks for is added over the next window:
  *
  *     correction            ,-----o   to
  *         |      ,----o----'      |
@@ -11,7 +11,7 @@
  *         '--+--------+-----------+-->   both directions of a correction
  *          window    window      window
  *
- * One thread asks and hears; any thread may read the time. Nanoseconds; CLOCK_MONOTONIC here. Errors: none.
+ * One thread asks and receives; any thread may read the time. Nanoseconds; CLOCK_MONOTONIC here. Errors: none.
  */
 #ifndef SWSIM_FAR_CLOCK_H
 #define SWSIM_FAR_CLOCK_H

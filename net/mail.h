@@ -1,9 +1,9 @@
 /*
- * mail.h - what goes over the sockets of a rendezvous (net/rendezvous.h), and what its two ends share.
+ * mail.h - the packets on the sockets of a rendezvous (net/rendezvous.h), and what both ends share.
  *
  * A packet is a `struct mail` and its payload. On one machine the sockets keep packets whole, so several
- * threads may send on one without a lock. To a far member goes a stream of bytes: there a packet follows
- * its length, and whoever sends holds a lock.
+ * threads may send on one without a lock. A far member gets a stream of bytes: there a packet follows its
+ * length, and the sender holds a lock.
  *
  *     near   | mail | payload |                     UNIX, SOCK_SEQPACKET
  *     far    | bytes | mail | payload | bytes | ... TCP, behind `struct handshake` and its answer
@@ -20,7 +20,7 @@
 #include "rendezvous.h"
 
 enum mail_kind {
-    MAIL_HELLO, /* member to broker: who it is */
+    MAIL_HELLO, /* member to broker: its rank */
     MAIL_WELCOME, /* broker to member, when all have said hello: the size; near: the file comes along */
     MAIL_PUT,     /* member to all, itself included: a key, 0, the value */
     MAIL_BARRIER, /* member to broker: it is in; broker to members: all are */
@@ -30,7 +30,7 @@ enum mail_kind {
     MAIL_LEFT,    /* broker to members: `from` said goodbye */
     MAIL_GONE,    /* broker to members: `from` is dead */
     MAIL_CLOCK,   /* far member to broker; broker to it, with the same number: struct mail_moment */
-    MAIL_BOARD,   /* far member to broker: its part of the board; broker to it: everybody's */
+    MAIL_BOARD,   /* far member to broker: its part of the board; broker to it: the whole board */
     MAIL_FETCH,   /* member to member: a struct mail_range of its memory is wanted */
     MAIL_DATA,    /* its answer: a struct mail_range, and these bytes; 0 bytes: there are none */
     MAIL_STORE    /* member to member: a struct mail_range, and what to write there */
@@ -90,9 +90,9 @@ int mail_start_thread(pthread_t *thread, void *(*what)(void *), void *arg);
 /* Whole, on a socket that blocks; false: it has ended, or its time limit. */
 bool mail_read(int socket, void *data, size_t bytes);
 bool mail_write(int socket, const void *data, size_t bytes);
-/* A TCP socket: small packets at once, and a peer whose machine is gone is found to be gone. */
+/* A TCP socket: no delay for small packets, and keepalive, which notices a dead machine. */
 void mail_set_up_far(int socket);
-/* Compare secrets in a time that tells nothing about them. */
+/* Compare secrets in constant time. */
 bool mail_same_secret(const char *a, const char *b);
 
 /* What a board says of some members, and back. */

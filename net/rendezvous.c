@@ -53,7 +53,7 @@ static void keep_value(struct rendezvous *r, const char *text, size_t bytes)
         return; /* no key */
     struct value *value = malloc(sizeof *value + bytes);
     if (!value)
-        return; /* who asks for it runs into its deadline */
+        return; /* the asking call runs into its deadline */
     value->bytes = bytes;
     memcpy(value->text, text, bytes);
     value->next = r->values;
@@ -188,7 +188,7 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
         return diag_error(diag, STATUS_VIOLATED, "rank %d is gone before it came", mail.from);
     if (got != sizeof mail || mail.kind != MAIL_WELCOME || mail.number <= r->rank ||
         (!r->far && r->memory < 0))
-        return diag_error(diag, STATUS_SYSTEM, "rank %d: whoever started the ranks is gone",
+        return diag_error(diag, STATUS_SYSTEM, "rank %d: the launcher of the ranks is gone",
                           r->rank);
     r->size = mail.number;
     return STATUS_OK;
@@ -298,8 +298,8 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
 
 /* ---- leave ----------------------------------------------------------------------------------- */
 
-/* A near reader stops at once. A far one goes on until the broker has heard the goodbye and hangs up: bytes
-   that nobody reads any more would take back those that were sent. */
+/* A near reader stops at once. A far one goes on until the broker has read the goodbye and hangs up: unread
+   bytes would reset the connection and lose those that were sent. */
 static void say_goodbye(struct rendezvous *r)
 {
     struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_BROKER};
@@ -339,7 +339,7 @@ void rendezvous_leave(struct rendezvous *r)
     free(r);
 }
 
-/* ---- who is here ----------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 int rendezvous_rank(const struct rendezvous *r)
 {
@@ -386,7 +386,7 @@ static enum status await_change(struct rendezvous *r, const char *what, int64_t 
     struct timespec until = {.tv_sec = deadline_ns / 1000000000,
                              .tv_nsec = deadline_ns % 1000000000};
     if (r->gone == r->size)
-        return diag_error(diag, STATUS_VIOLATED, "rank %d: whoever started the ranks is gone",
+        return diag_error(diag, STATUS_VIOLATED, "rank %d: the launcher of the ranks is gone",
                           r->rank);
     if (r->gone >= 0 || r->left >= 0)
         return diag_error(diag, STATUS_VIOLATED, "rank %d: %s: rank %d %s", r->rank, what,

@@ -1,15 +1,15 @@
 /*
  * rendezvous.h - where the processes of one run meet: a broker, and its members.
  *
- *     member 0 ----.                .---- member 2        a connected UNIX socket each: its end is the
- *                   >--  broker  -----<                      death notice, whatever the member died of
- *     member 1 ----'   (a thread)   '---- member 3
+ *     member 0 ----.                  .---- member 2      a connected UNIX socket each: its end is the
+ *                   >--   broker   --<                    death notice, whatever the member died of
+ *     member 1 ----'    (a thread)    '---- member 3
  *
  *     one file in memory, without a name, mapped by all:  | board | buffer | buffer | ...
  *
  * The broker carries mail between members; it never waits for one of them. Mail of one sender arrives in
- * the order it was sent, at everybody. Nothing has a name in the file system, so nothing is left behind
- * by whoever is killed: the kernel closes the sockets and frees the memory.
+ * the order it was sent, at every member. Nothing has a name in the file system, so a killed process leaves
+ * nothing behind: the kernel closes the sockets and frees the memory.
  *
  * A member is *gone* when its socket ended before it said goodbye, and has *left* when it did. Both are
  * told to all others at once. The broker can be gone, too; then the run is over.
@@ -19,15 +19,15 @@
  *
  *     what is on the board   far members and the broker tell each other every few milliseconds
  *     buffers                are not mapped, but fetched and stored by the byte, through the broker
- *     CLOCK_MONOTONIC        is another one there: base_ns is the same moment on each machine, as well as
- *                            a few messages to and fro can say; what its rate differs by is corrected
- *                            while the run lasts
+ *     CLOCK_MONOTONIC        differs: base_ns is the same moment on each machine, as exactly as a few
+ *                            messages to and fro can tell; the difference in rate is corrected during
+ *                            the run
  *
- * A far member is let in when it knows a secret that was drawn for this run, and only while members are
+ * A far member is admitted when it knows the random secret of this run, and only while members are
  * missing; the connection is not encrypted. A machine that is gone is noticed within some seconds.
  *
- * Errors: STATUS_SYSTEM: sockets, threads or memory were refused. STATUS_VIOLATED: somebody is gone or
- * has left whom this call would wait for. STATUS_LIMIT: a deadline (CLOCK_MONOTONIC) passed.
+ * Errors: STATUS_SYSTEM: sockets, threads or memory were refused. STATUS_VIOLATED: a member this
+ * call would wait for is gone or has left. STATUS_LIMIT: a deadline (CLOCK_MONOTONIC) passed.
  */
 #ifndef SWSIM_RENDEZVOUS_H
 #define SWSIM_RENDEZVOUS_H
@@ -50,7 +50,7 @@ enum { MEETING_SECRET = 16, MEETING_ADDRESSES = 16 };
 /* ---- what all see ---------------------------------------------------------------------------- */
 
 struct board_member {
-    _Atomic int64_t progress; /* steps so far, to see whether anybody makes any */
+    _Atomic int64_t progress; /* steps so far; a watchdog compares them */
     _Atomic int64_t beat_ns;  /* when its watchdog looked around last, CLOCK_MONOTONIC */
     _Atomic int64_t
         wanted;      /* while a run drains: iterations it has admitted, plus 1; 0: not said */
@@ -60,7 +60,7 @@ struct board_member {
 struct board {
     int64_t base_ns;            /* CLOCK_MONOTONIC at time 0 of all worlds opened here */
     _Atomic int64_t start_ns;   /* of the run, since base_ns; written by member 0 */
-    atomic_bool hung;           /* a watchdog found that nobody makes progress */
+    atomic_bool hung;           /* a watchdog found no progress on any rank */
     _Atomic int64_t used_bytes; /* of the file: where the next buffer begins */
     struct board_member members[];
 };
@@ -74,8 +74,8 @@ enum status rendezvous_join(int socket, int rank, int64_t deadline_ns, struct re
 enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
                             struct rendezvous **out, struct diag *diag);
 
-/* Where the broker of this run is, in bytes that may be carried to other machines as they are; whoever has
-   them may take part. */
+/* The broker's address and secret, in bytes that may be carried to other machines as they are; their holder
+   may take part. */
 struct meeting_place {
     char machine[64];                      /* where that is: same there, same here */
     char name[RENDEZVOUS_MAX_NAME + 1];    /* under which it is found on that machine */
@@ -87,7 +87,7 @@ struct meeting_place {
 /* The same from anywhere: by name on the broker's machine, else over TCP. `run` as for broker_open_listener. */
 enum status rendezvous_reach(const struct meeting_place *place, int run, int rank,
                              int64_t deadline_ns, struct rendezvous **out, struct diag *diag);
-/* Says goodbye. Nobody uses it any more. NULL is allowed. */
+/* Says goodbye and frees. No thread may use it any more. NULL is allowed. */
 void rendezvous_leave(struct rendezvous *rendezvous);
 
 int rendezvous_rank(const struct rendezvous *rendezvous);

@@ -41,8 +41,8 @@ static bool has_range(const struct rendezvous *r, const struct mail_range *range
            range->bytes <= atomic_load(&r->board->used_bytes) - range->offset;
 }
 
-/* Somebody wants bytes of ours: pieces of them, or an empty one if they are not to be had. An end of the
-   connection is noticed elsewhere. */
+/* A request for bytes of this member: send them in pieces, or an empty piece if they cannot be had. An end
+   of the connection is noticed elsewhere. */
 static void give(struct rendezvous *r, int to, const struct mail_range *range)
 {
     char piece[RANGE_BYTES];
@@ -61,7 +61,7 @@ static void give(struct rendezvous *r, int to, const struct mail_range *range)
         (void)send_range(r, MAIL_DATA, to, &part, piece);
 }
 
-/* Somebody has computed bytes of ours. */
+/* Another member has computed bytes of this one: store them. */
 static void keep(struct rendezvous *r, const struct mail_range *range, const char *data)
 {
     if (!has_range(r, range) ||
@@ -69,9 +69,9 @@ static void keep(struct rendezvous *r, const struct mail_range *range, const cha
         rendezvous_lose_broker(r); /* what was computed is lost, and with it the run */
 }
 
-/* ---- who asks -------------------------------------------------------------------------------- */
+/* ---- the asking member ----------------------------------------------------------------------- */
 
-/* Bytes that were asked for; with the lock held. Who asked may have given up. */
+/* Requested bytes have come; with the lock held. The request may have been given up. */
 static void take_data(struct rendezvous *r, const struct mail_range *range, const char *data)
 {
     for (struct fetch *at = r->fetches; at; at = at->next) {

@@ -4,7 +4,7 @@
  *     member                           broker
  *       |-- rank, secret ---------------->|    through its listener (net/listener.c)
  *       |<--------------- answer ---------|
- *       |-- CLOCK ----------------------->|    some times: what time is it there?
+ *       |-- CLOCK ----------------------->|    some times: the time there
  *       |<---------------- moment --------|
  *       |-- HELLO ----------------------->|
  *       |<--------------- WELCOME --------|    when all have come
@@ -13,7 +13,7 @@
  *       |-- BYE, then an end ------------>|
  *       |<-------------------- an end ----|
  *
- * On the wire each packet follows its length, so whoever sends holds `sending`.
+ * On the wire each packet follows its length, so a sender holds `sending`.
  */
 #include "rendezvous_impl.h"
 
@@ -154,7 +154,7 @@ bool far_ask_time(struct rendezvous *r, int64_t *base_ns)
 
 /* ---- to the listener ----------------------------------------------------------------------------- */
 
-/* -1: nobody is there. */
+/* -1: no broker there. */
 static int connect_to(uint32_t address, uint16_t port)
 {
     const struct sockaddr_in where = {
@@ -172,7 +172,7 @@ static int connect_to(uint32_t address, uint16_t port)
     return -1;
 }
 
-/* Say the secret and hear that it is the right broker. */
+/* Send the secret; the answer proves the broker. */
 static bool handshake(int far, const struct meeting_place *place, int rank)
 {
     struct handshake words = {.magic = HANDSHAKE_MAGIC, .rank = rank};

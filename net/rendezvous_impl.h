@@ -1,8 +1,8 @@
 /*
- * rendezvous_impl.h - a member's end of a rendezvous from inside; private to its three rooms:
+ * rendezvous_impl.h - a member's end of a rendezvous from inside; private to its three files:
  *
- *     rendezvous.c         joining and leaving, mail and who hears it, values, barriers, memory that
- *                          is mapped: all that a member does, wherever it is
+ *     rendezvous.c         joining and leaving, mail and its receivers, values, barriers, mapped
+ *                          memory: all that a member does, wherever it is
  *     rendezvous_far.c     the connection of a member on another machine than the broker
  *     rendezvous_bytes.c   memory that cannot be mapped: bytes of it fetched and stored by mail
  *
@@ -10,10 +10,9 @@
  *                ^                                                                   |
  *                '-- lock, changed --- reader: take <------ packet <--- socket <-----'
  *
- * What the others do that this member may wait for (values, barriers, deaths, bytes) the reader writes
- * down under `lock` and wakes whoever waits. Letters go to the listener under `listening`, so that one
- * that is being taken away is not running any more. Lock order: listening before any lock of the
- * listener's.
+ * The reader notes under `lock` the events this member may wait for (values, barriers, deaths, bytes) and
+ * wakes the waiting threads. Letters reach their receiver under `listening`, so a receiver that is being
+ * removed is not running any more. Lock order: listening before any lock of the receiver.
  */
 #ifndef SWSIM_RENDEZVOUS_IMPL_H
 #define SWSIM_RENDEZVOUS_IMPL_H
@@ -48,7 +47,7 @@ struct rendezvous {
     bool far;                /* from the broker */
     pthread_mutex_t sending; /* far: a packet is being written */
     struct far_clock clock;  /* far: set with the board */
-    int64_t told_ns;         /* far, the reader's: when the broker was last told news, */
+    int64_t told_ns;         /* far, the reader's: when the last news went to the broker, */
     int64_t asked_ns;        /*   and asked for the time, */
     int32_t questions;       /*   so often so far */
     atomic_bool leaving;
@@ -70,7 +69,7 @@ struct rendezvous {
     struct fetch *fetches; /* under way */
     uint64_t fetched;      /* so far: the last id */
     uint64_t barriers;     /* that all were in */
-    int gone, left;        /* the first; -1: nobody */
+    int gone, left;        /* the first; -1: none */
 };
 
 enum { MEETING_RETRY_MS = 20 }; /* while the broker is not there yet */

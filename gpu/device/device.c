@@ -130,7 +130,7 @@ int64_t device_collective_recv_bytes(enum collective_kind kind, int64_t bytes, i
 
 /* ---- checking one operation ------------------------------------------------------------------ */
 
-/* The check of one pushed operation: where it goes, what it is, whom to tell. */
+/* The check of one pushed operation: its stream, the operation, the diag for messages. */
 struct check {
     const struct device *device;
     const struct device_op *op;
@@ -292,7 +292,7 @@ static enum status check_collective(const struct check *check,
     return status;
 }
 
-/* Sends to this rank itself must meet a receive in the same group: nobody else can bring one. */
+/* Sends to this rank itself need a receive in the same group: no other group can bring one. */
 static enum status check_self(const struct check *check, const struct device_group *group)
 {
     int64_t sends = 0, receives = 0;
@@ -366,7 +366,7 @@ static enum status check_op(const struct check *check)
 
 /* ---- a caller without a diag ----------------------------------------------------------------- */
 
-/* Lends a diag for the length of one call to a caller who gave none. */
+/* A diag for one call without one. */
 struct lent {
     struct diag own, *diag;
 };

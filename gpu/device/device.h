@@ -1,31 +1,31 @@
 /*
- * device.h - what a run is made of: ranks with streams, events, buffers and communicators.
+ * device.h - the interface of a device: ranks with streams, events, buffers and communicators.
  *
  * Two devices implement it: `host` computes on threads of this process, `cuda` on one GPU with
  * NCCL. A *world* is one run: its ranks, their communicators, its clock and its end. A *device* is
- * one rank of it. What the operations mean is doc/semantics.md, section 3; here stands what a
- * caller relies on. The ranks of a world may be spread over processes that share a rendezvous
+ * one rank of it. doc/semantics.md, section 3, defines the operations;
+ * this header is the contract. The ranks of a world may be spread over processes that share a rendezvous
  * (net/rendezvous.h): each opens the world, which waits until all have, and in it its own ranks.
  *
- * Ownership: whoever opens a handle closes it, in the order graphs, comms, events, streams, buffers,
+ * Ownership: the caller that opens a handle closes it, in the order graphs, comms, events, streams, buffers,
  * device, world. Labels, tags and stamps given to an operation must live until it has finished (a
  * stamp: until it has been collected, or its device closed); the parts of a group are copied.
  *
  * Threads: every function may be called from any thread, except that a handle is closed only when
- * nobody uses it any more. No device function may be called from within a callback.
+ * no thread uses it any more. No device function may be called from within a callback.
  *
  * Time: int64_t nanoseconds since the world was opened, on its monotonic clock; a deadline is such
  * a time, DEVICE_FOREVER none.
  *
- * Errors: STATUS_INPUT: the caller asked for something that has no meaning, and nothing happened.
+ * Errors: STATUS_INPUT: the request has no meaning, and nothing happened.
  * STATUS_SYSTEM: memory, threads or the driver refused. STATUS_LIMIT: a deadline passed, and
  * nothing else happened. STATUS_VIOLATED: the work itself failed (mismatch, abort). An injected
  * failure has the status it was given.
  *
  * Failure. An operation that fails leaves its stream *failed*: that operation and those behind it
  * never finish, pushes are refused, queries and syncs report the first failure. It spreads to
- * whoever waits for it on this rank: streams that wait for its events, operations of a communicator
- * it used. An event whose record was refused stands for work that never finishes. A failure does
+ * what waits for it on this rank: streams that wait for its events, operations of a communicator it
+ * used. An event whose record was refused stands for work that never finishes. A failure does
  * not spread to other ranks (NCCL has no time limit either): peers wait until device_world_abort.
  */
 #ifndef SWSIM_DEVICE_H
@@ -272,7 +272,7 @@ struct device_callback {
    leaves. */
 struct device_turn {
     struct gate *gate; /* NULL: it starts and finishes when it can */
-    int start, finish; /* whose turn it must be */
+    int start, finish; /* the agents whose steps these are */
     bool enters;       /* it waits for the turn to start */
     bool leaves;       /* once it has started that turn is over; it waits for the turn to finish */
 };
@@ -306,7 +306,7 @@ struct stamp {
     int64_t number;
     int64_t start_ns, end_ns;
     atomic_bool started; /* set after start_ns; host only */
-    atomic_bool valid;   /* set after both times: who sees it may read them */
+    atomic_bool valid;   /* set after both times: once it is seen, they may be read */
 };
 
 /* Push an operation; `stamp` may be NULL. Blocks while the stream's launch queue is full, and for a
@@ -323,20 +323,19 @@ enum status device_wait(struct device_stream *stream, struct device_event *event
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-/* A graph is what was pushed to some streams of a device between begin and end, kept to be pushed again as
-   a whole, any number of times, each time by one call.
+/* A graph holds the operations pushed to some streams of a device between begin and end; one call pushes
+   them all again, any number of times.
 
-   While streams are captured a push to them only keeps the operation. A stamp says that there shall be one
-   at every launch; its number is then the place of the operation in the graph, counted from 0. Labels, tags,
-   communicators, events and buffers must live as long as the graph. Captured streams cannot be looked at or
-   waited for, nor can their device; copies of pageable memory and operations whose turn it must be are
-   refused. Whoever begins also pushes and ends, from one thread, and nobody else uses these streams
-   meanwhile.
+   While streams are captured a push to them only keeps the operation. A stamp asks for one at every launch;
+   its number is then the place of the operation in the graph, counted from 0. Labels, tags,
+   communicators, events and buffers must live as long as the graph. Captured streams cannot be queried or
+   waited for, nor can their device; copies of pageable memory and operations with a turn are refused. One
+   thread begins, pushes and ends, and no other thread uses these streams meanwhile.
 
-   A launch means: all that was captured is pushed now, in that order. What a wait looks at and an event
-   stands for is therefore decided at each launch. A device may add order, and `cuda` does: a launch starts
-   when everything given to the graph's streams before has finished, what is pushed to them later starts
-   when the launch has finished, and an event that it records stands for the whole launch.
+   A launch pushes all captured operations now, in their order. So each launch decides which record a wait
+   waits for. A device may add order, and `cuda` does: a launch starts when all earlier operations of the
+   graph's streams have finished, later operations start when the launch has finished, and an event that it
+   records stands for the whole launch.
 
    A failure is that of a push: a launch that is refused has done nothing, or its streams have failed. */
 enum status device_graph_begin(struct device *device, struct device_stream *const *streams,
@@ -347,7 +346,7 @@ enum status device_graph_end(struct device *device, struct device_graph **out, s
    before, where the device cannot have two of one graph: no time limit, but an abort ends it. */
 enum status device_graph_arm(struct device_graph *graph, int64_t *first, struct diag *diag);
 /* One stamp for each push that had one, in their order; `stamps` may be NULL if there was none. The caller has
-   given them their numbers and nothing else; who logs them may read those already. */
+   set only their numbers, which a log may read already. */
 enum status device_graph_launch(struct device_graph *graph, struct stamp *const *stamps,
                                 struct diag *diag);
 /* Waits for the last launch, as device_stream_close. NULL is allowed. */

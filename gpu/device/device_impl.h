@@ -1,6 +1,6 @@
 /*
- * device_impl.h - for those who implement a device: the table of its functions, what is common to
- * all handles. A handle of a device starts with the matching struct from here.
+ * device_impl.h - for implementers of a device: the table of its functions and the common part of all
+ * handles. A handle of a device starts with the matching struct from here.
  *
  * device.c checks arguments, once for all devices; so a device sees only operations that have a
  * meaning, on handles that belong together. An open function fills all common members. `diag` is

@@ -1,6 +1,6 @@
 /*
- * gate.c - see gate.h: a list, a place in it, and one condition. Witnesses are short and a replay is
- * no race, so everybody is woken at every step.
+ * gate.c - see gate.h: a list, a place in it, and one condition. Witnesses are short and the speed of
+ * a replay does not matter, so every step wakes all waiting threads.
  */
 #include "gate.h"
 
@@ -11,7 +11,7 @@
 
 struct turn {
     int agent;
-    int parties; /* who must leave before it is over */
+    int parties; /* that must leave before it is over */
 };
 
 struct gate {

@@ -1,25 +1,24 @@
 /*
- * gate.h - the steps of a run, forced into a given order: how a counterexample becomes something that
- * happens.
+ * gate.h - forces the steps of a run into a given order, so that a counterexample really happens.
  *
  *     witness:   r0 train pushes | r1 train pushes | r0 stream starts | ... | last step
- *                                  ^ at: whose turn it is
+ *                                  ^ at: the current turn
  *     r1 train   -- gate_enter --> its turn: pushes --> gate_leave --> the next one's turn
  *     r0 stream  -- gate_enter ..... waits
  *
  * An agent enters before it makes a step of the machine and leaves when the step has taken effect. In
- * between it has the turn alone, so what it logs in that time is in the witness's order, too. Behind
- * the last step the gate is open: everybody goes on as on any other day. An agent that is not in the
- * rest of the witness waits until then.
+ * between it has the turn alone, so its log entries are in the witness's order, too. Behind the last
+ * step the gate is open and the run is an ordinary one. An agent that is not in the rest of the witness
+ * waits until then.
  *
  * A collective is completed by its communicator, in one step for all: each member's stream enters for
  * it, and the turn is over when all of them have left. The data loader has no thread: its answers are
- * known before the run starts, and are no steps here.
+ * fixed before the run starts and are no steps here.
  *
  * NULL stands for the open gate: a run that is not forced pays one comparison a step.
  *
  * Locks: the gate's own is below all others; gate_leave may be called with any lock held, gate_enter
- * with none that somebody needs who has the turn. Any thread may release the gate.
+ * with no lock that the agent with the turn needs. Any thread may release the gate.
  */
 #ifndef SWSIM_GATE_H
 #define SWSIM_GATE_H
@@ -61,7 +60,7 @@ void gate_release(struct gate *gate);
 /* Steps taken so far, and all there are to take. */
 size_t gate_taken(struct gate *gate);
 size_t gate_steps(const struct gate *gate);
-/* Whose turn it is, or was when the gate was released; -1: all steps have been taken. */
+/* The agent with the turn, or with it when the gate was released; -1: all steps have been taken. */
 int gate_turn(struct gate *gate);
 
 #endif

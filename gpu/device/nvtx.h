@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begin the range of opening a run, ended with nvtx_end; returns whether anybody looks on. */
+/* Begin the range of opening a run, ended with nvtx_end; returns whether a profiler is attached. */
 bool nvtx_open(void);
 /* `iteration` -1: the name has none. */
 void nvtx_begin(bool serial, const char *task, int64_t iteration, bool skipped);

@@ -1,17 +1,17 @@
 /*
  * called.c - a function of the user in place of a task's work.
  *
- * What a function does on the device nobody but its author knows. Where the run is recorded it works
+ * Only its author knows the device work of a function. Where the run is recorded the function works
  * between two marks on the task's stream, each with a stamp:
  *
  *     thread   | function ------------------------------- |
- *     stream   waits |      | since | what it pushes | stamp | the task's event
+ *     stream   waits |      | since |   its pushes   | stamp | the task's event
  *
- * `since` is pushed right before the function's first push, so that what the host computed until then is
- * no device time; `stamp` after its last. In the log this is one entry in place of the plan's device
- * work, which starts when `since` has passed and ends when `stamp` has: the machine takes it for the
- * plan's. A function that pushes nothing takes no device time. While it works its thread logs nothing
- * else: what the plan's own work does (swpipe_work) is part of it.
+ * `since` is pushed right before the function's first push, so that host time until then is no device
+ * time; `stamp` after its last. In the log this is one entry in place of the plan's device work, which
+ * starts when `since` has passed and ends when `stamp` has: the machine takes it for the plan's. A
+ * function without a push takes no device time. During the function its thread logs nothing else: the
+ * plan's own work (swpipe_work) is part of it.
  *
  * The CPU work that the plan gives such a task is part of the function; its step is taken at the start.
  * Where the plan has nothing else for the task (work: host), it lasts as long as the function.

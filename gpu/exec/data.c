@@ -28,7 +28,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- who reads and writes what --------------------------------------------------------------- */
+/* ---- reads and writes ------------------------------------------------------------------------ */
 
 int data_access(const struct run *run, const struct op *op, bool write, int k)
 {

@@ -305,7 +305,7 @@ static void end_after(struct run *run, int64_t end)
         run_wake_rank(run, rank);
 }
 
-/* What this process has admitted goes to the board; the most that anybody has, -1: not all have said. */
+/* Put this process's admissions on the board; returns the most of any process, -1: some are not known. */
 static int64_t agree_on_end(struct run *run, int64_t admitted)
 {
     struct board *board = rendezvous_board(run->config.rendezvous);
@@ -321,8 +321,8 @@ static int64_t agree_on_end(struct run *run, int64_t admitted)
     return most;
 }
 
-/* With the lock held by nobody. Ranks that have admitted less catch up: their peers may be in
-   collectives that need them. */
+/* Without the lock. Ranks that have admitted less catch up: their peers may be in collectives that need
+   them. */
 bool drive_drain(struct run *run)
 {
     int64_t end = 0;

@@ -1,10 +1,10 @@
 /*
- * graph.c - see graph.h: may it be, in which order, capture, submit and launch, the end.
+ * graph.c - see graph.h: the conditions, the order, capture, submit and launch, the end.
  *
- * The order of a period's tasks is found once: again and again the first task, in enqueue order, that is the
- * next of its worker, whose ticket is due, and whose dependences within the period are done. Dependences on
- * earlier periods are submitted when a period begins. A task that is never found waits for a later period, or
- * for itself: then the period cannot be given to the device at once.
+ * The order of a period's tasks is found once, by repeated choice of the first task in enqueue order that is
+ * the next of its worker, has its ticket's turn, and has its dependences within the period done. Dependences
+ * on earlier periods are submitted when a period begins. A task that is never chosen waits for a later period
+ * or for itself: then one launch cannot hold the period.
  */
 #include "graph.h"
 
@@ -107,7 +107,7 @@ static bool find_order(const struct program *p, int rank, bool *done, int *order
     return true;
 }
 
-/* Whom a period that has no order waits for. */
+/* The agents that a period without an order waits for. */
 static void tell_stuck(const struct program *p, int rank, const bool *done,
                        struct rank_graphs *graphs)
 {

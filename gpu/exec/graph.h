@@ -62,8 +62,8 @@ bool graph_keeps(struct run *run, int rank, int thread, const struct instance *i
    lock held; false when the run stopped or failed. */
 bool graph_submit(struct run_thread *driver, int64_t period);
 
-/* Is a period of this rank being submitted whose pushes the device has already? Then each is counted instead
-   of pushed; `stamp` is the operation's, NULL: it has none. */
+/* Is a captured period of this rank being submitted? Then each push is counted instead of made; `stamp` is the
+   operation's, NULL: it has none. */
 bool graph_replays(const struct run *run, int rank);
 void graph_count(struct run *run, int rank, struct stamp *stamp);
 

@@ -190,7 +190,7 @@ bool push_record(struct run_thread *self, const struct op *op, int64_t iteration
     bool of_task = run->program->tasks && op->task >= 0;
     struct push push;
     pthread_mutex_lock(&run->lock);
-    run->recorded[instance] = true; /* before it is true: who looks now finds the event as it was */
+    run->recorded[instance] = true; /* before it is true: a wait now finds the event as it was */
     pthread_mutex_unlock(&run->lock);
     bool done = push_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_RECORD,

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Who used each flag and queue first: its rank + 1, 0 nobody. */
+/* The first user of each flag and queue: its rank + 1, 0 none. */
 struct users {
     const struct program *program;
     int *flags, *queues;

@@ -286,7 +286,7 @@ int collector_ends(const struct collector *collector, bool *good)
 /* What all ranks together did. */
 struct summary {
     enum status status;
-    bool all; /* everybody reported an end with a result */
+    bool all; /* every rank reported an end with a result */
     bool finished, interrupted, hung, peer_died, complete;
     enum answer matches;
     int64_t duration_ns;
@@ -369,7 +369,7 @@ static void pass_messages(const struct collector *collector, struct diag *diag)
         }
 }
 
-/* Where the machine did not say who is blocked, the ranks have. */
+/* The blocked agents by the ranks' reports, where the machine did not name them. */
 static enum status list_blocked(const struct collector *collector, struct runtime_result *result,
                                 struct diag *diag)
 {

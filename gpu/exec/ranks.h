@@ -1,16 +1,16 @@
 /*
- * ranks.h - a run whose ranks are processes: what each of them reports, and the one result made of it.
+ * ranks.h - a run with a process a rank: the report of each process, and the one result made of them.
  *
  *     rank 0: runtime_run --- log, notes, end ---.
  *     rank 1: runtime_run -----------------------+--> broker --> collector: one journal, one replay,
  *     rank 2: runtime_run -----------------------'            one store, one result
  *
  * Every process runs the same plan with the same options; options->rendezvous says which rank it is. The
- * collector builds the same program, takes everybody's log as if all were threads of its own, and at the
- * end replays it. Results are compared with a serial run by each process for its own rank.
+ * collector builds the same program, takes every rank's log as if all were threads of its own, and at the
+ * end replays it. Each process compares the results of its own rank with a serial run.
  *
  * When a process dies, part of its log is missing: then nothing is replayed, `legal` stays unknown, a
- * note says so, and who waited for whom is what the others said.
+ * note says so, and the blocked agents are those the other ranks reported.
  */
 #ifndef SWSIM_RANKS_H
 #define SWSIM_RANKS_H
@@ -25,7 +25,7 @@
 bool ranks_report(struct rendezvous *rendezvous, enum status status,
                   const struct runtime_result *result, const struct diag *diag);
 
-/* ---- who started them ------------------------------------------------------------------------ */
+/* ---- the launcher ---------------------------------------------------------------------------- */
 
 struct collector;
 

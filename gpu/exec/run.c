@@ -1,6 +1,6 @@
 /*
- * run.c - see run.h: everything a run is made of is opened before its first thread starts and closed
- * after its last one ended, so nothing here needs care about who else looks at it.
+ * run.c - see run.h: all parts of a run are opened before its first thread starts and closed after its
+ * last one ended, so opening and closing need no locks.
  */
 #include "graph.h"
 #include "run.h"
@@ -30,7 +30,7 @@ static void relax(void)
 #endif
 }
 
-/* Look out for somebody who wakes this thread; with the lock held, but for the time of it. */
+/* Spin before sleeping; with the lock held, except while spinning. */
 static bool is_woken_soon(struct run_thread *self)
 {
     struct run *run = self->run;
@@ -264,7 +264,7 @@ static enum status open_ranks(struct run *run, struct diag *diag)
                                    .sm_slots = p->plan->machine.sm_slots,
                                    .rendezvous = run->config.rendezvous};
     const bool borrowed = run->config.world;
-    if (config.rendezvous) { /* what the last run left there; nobody looks before all are here */
+    if (config.rendezvous) { /* left by the last run; not read before all are here */
         struct board_member *me =
             &rendezvous_board(config.rendezvous)->members[rendezvous_rank(config.rendezvous)];
         atomic_store(&me->wanted, 0);
@@ -443,7 +443,7 @@ static enum status open_all(struct run *run, struct diag *diag)
     return status;
 }
 
-/* A thread that looks out takes a core from nobody, or does not. */
+/* Spin only where a spinning thread takes no core from another. */
 static int64_t spin_time(const struct run *run)
 {
     const struct program *p = run->program;

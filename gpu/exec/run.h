@@ -6,26 +6,26 @@
  *     push.c      an operation goes to its stream: launch queues, events, callbacks
  *     called.c    a function of the user in place of a task's work, between marks if it is recorded
  *     data.c      the memory of a run
- *     work.c      what operations do to it
+ *     work.c      the effect of operations on it
  *     graph.c     a steady period as one launch (gpu/exec/graph.h)
  *     watch.c     the calling thread looks for the end, signals, failures and hangs
  *
  * Under the public library (gpu/lib/swpipe.h) there is neither a driver thread nor a watchdog: the caller
- * takes the drivers' steps when it likes (`config.driven`), and waits have limits of their own.
+ * takes the drivers' steps (`config.driven`), and waits have limits of their own.
  *
  * One lock (`lock`) protects everything the host side decides: flags, tickets, locks, queues, the
  * policy. Sections under it are short: no device call, no sleep, no task runs there. So the host side's
- * steps have one order, and their logged times, taken under the lock, tell it. A thread that must wait
- * says for which object (`awaits`) and waits on a condition of its own; who changes an object wakes
- * exactly those. Where there are more cores than threads it looks out for `spin_ns` before it sleeps: to
- * be woken takes longer than most waits. Lock order: a stream's gate before the lock, never the other way round; the device
- * has its own locks below both.
+ * steps have one order, and their logged times, taken under the lock, tell it. A waiting thread
+ * names its object (`awaits`) and waits on a condition of its own; a change of the object wakes exactly
+ * its waiters. Where there are more cores than threads a thread spins for `spin_ns` before it sleeps:
+ * waking up takes longer than most waits. Lock order: a stream's gate before the lock, never the other
+ * way round; the device has its own locks below both.
  *
- * Every step of the machine that a thread makes is between run_begin_step and run_end_step, which let a
- * witness say whose turn it is (gate.h); the device does the same for its own steps.
+ * Every step of the machine that a thread makes is between run_begin_step and run_end_step, which wait for
+ * and pass on the turn of a witness (gate.h); the device does the same for its own steps.
  *
  * A run ends early in one way: run_fail or run_stop aborts the device's world, sets `stopped` and wakes
- * everybody. Whoever finds `stopped` returns.
+ * every thread. A thread that finds `stopped` returns.
  */
 #ifndef SWSIM_RUN_H
 #define SWSIM_RUN_H
@@ -41,8 +41,8 @@
 /* What is known of an iteration in flight on one rank. */
 struct in_flight {
     int64_t admitted_ns;
-    int submit_left; /* tasks whose submission has not ended */
-    int record_left; /* tasks whose event has not been recorded */
+    int submit_left; /* tasks not yet submitted */
+    int record_left; /* tasks without a recorded event */
     bool last_recorded;
 };
 
@@ -53,7 +53,7 @@ struct instance {
 
 /* A function of the user at work (called.c). */
 struct call {
-    const struct op *op; /* the device work it stands for; NULL: none, or nobody records it */
+    const struct op *op; /* the device work it stands for; NULL: none, or not recorded */
     struct log *log;     /* of its thread, which logs nothing as long as it works; NULL: none */
     struct log_entry *entry;
     bool marked; /* it has begun to push */
@@ -115,7 +115,7 @@ struct run_op {
     int64_t bytes;                  /* COPY, COLLECTIVE: that really move */
     struct device_buffer **staging; /* COPY h2d, d2h: host memory, one an instance */
     int staging_count;
-    struct run_thread *thread; /* CALLBACK: who executes its body */
+    struct run_thread *thread; /* CALLBACK: executes its body */
     int body;
 };
 
@@ -155,7 +155,7 @@ struct run_config {
     int64_t spin_ns; /* before it sleeps; 0: RUN_SPIN_NS where cores are plenty; -1: never */
     const struct run_functions *functions; /* NULL: all tasks do the plan's work */
     enum runtime_graph graph;              /* steady periods as graphs */
-    struct gate *gate;                     /* forces the steps into an order; NULL: nobody does */
+    struct gate *gate;                     /* forces the steps into an order; NULL: none */
 };
 
 struct run {
@@ -188,7 +188,7 @@ struct run {
     int *queued;                 /* queues between host threads */
     bool *loaded;                /* [rank][kernel]: lazy loading */
     bool draining;               /* drivers admit nothing: where to end is being agreed on */
-    bool ending;                 /* somebody stops the run */
+    bool ending;                 /* the run is being stopped */
     enum status failure;         /* why, if it is one */
     char failure_text[512];
 
@@ -242,8 +242,8 @@ static inline bool run_stopped(struct run *run)
     return atomic_load(&run->stopped);
 }
 
-/* Sleep until somebody wakes `object`, or the run stops. With the lock held. The second returns false
-   when the deadline has passed. */
+/* Sleep until `object` is woken or the run stops. With the lock held. The second returns false when the
+   deadline has passed. */
 void run_block(struct run_thread *self, const void *object);
 bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns);
 void run_wake(struct run *run, const void *object);
@@ -297,7 +297,7 @@ void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
 /* Admit nothing more; all ranks end after the same iteration. With ranks in other processes this takes
    until all have said how far they are: called again until it returns true. */
 bool drive_drain(struct run *run);
-/* This process has done all it had to: nobody needs to wait for its word. */
+/* This process is done: no other needs to wait for its progress. */
 void drive_done(struct run *run);
 
 /* The steps of a driver, for a run that is driven by its caller. Without the lock; false when the run
@@ -337,8 +337,7 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
 bool push_record(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration);
-/* Whose turn it must be for an operation to start and to finish, in a run that is forced into an
-   order. */
+/* The turns in which an operation starts and finishes, in a run that is forced into an order. */
 struct device_turn push_turn(const struct run *run, const struct op *op);
 /* The event that says when a task of an iteration in flight is over. */
 struct device_event *push_done_event(struct run *run, int rank, int task, int64_t iteration);

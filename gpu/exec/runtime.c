@@ -17,7 +17,7 @@
 #include "run.h"
 #include "variant.h"
 
-/* ---- who is blocked, without a machine to ask ------------------------------------------------ */
+/* ---- blocked agents, without a machine ------------------------------------------------------- */
 
 static bool describe_place(const struct run *run, const struct run_thread *thread, int64_t at,
                            struct arena *arena, struct runtime_blocked *out)
@@ -149,7 +149,7 @@ static enum status inject(struct run *run, const struct runtime_options *options
     return device_inject(run->ranks[options->inject.rank].device, number, STATUS_VIOLATED, diag);
 }
 
-/* All ranks start together; whoever keeps the log is told of it first. */
+/* All ranks start together; the keeper of the log is informed first. */
 static enum status begin_together(struct run *run, struct diag *diag)
 {
     struct rendezvous *rendezvous = run->config.rendezvous;
@@ -159,7 +159,7 @@ static enum status begin_together(struct run *run, struct diag *diag)
     if (rendezvous_rank(rendezvous) == 0) {
         atomic_store(&rendezvous_board(rendezvous)->start_ns, run_now(run));
         if (!rank_report_send(rendezvous, REPORT_BEGIN, 0, device, strlen(device) + 1))
-            return diag_error(diag, STATUS_SYSTEM, "whoever started the ranks is gone");
+            return diag_error(diag, STATUS_SYSTEM, "the launcher of the ranks is gone");
     }
     return rendezvous_barrier(rendezvous, RENDEZVOUS_FOREVER, diag);
 }

@@ -1,24 +1,24 @@
 /*
- * runtime.h - make a plan happen: threads, streams, events and communicators of a device do what the
- * machine says.
+ * runtime.h - run a plan: threads, streams, events and communicators of a device take the machine's
+ * steps.
  *
  * The runtime interprets the same lowered program (machine/program.h) as checker and simulator: one
  * thread for each program thread, one device stream for each stream, the driver's decisions from
- * machine/policy.h. Every agent logs what it does and when; afterwards the log is replayed through the
- * machine (gpu/record/replay.h), which says whether the run was a legal one, and written to a trace store.
+ * machine/policy.h. Every agent logs its steps with their times; afterwards the log is replayed through the
+ * machine (gpu/record/replay.h), which decides whether the run was legal, and written to a trace store.
  *
- * What tasks do to buffers is checkable. In a pipeline every task folds what it reads into what it
- * writes, on the device and exactly in stream order, and into a digest of its own. The digests and
+ * The results of tasks are checkable. In a pipeline every task folds its reads into its writes, on
+ * the device and exactly in stream order, and into a digest of its own. The digests and
  * the final buffers are compared bit for bit with a run of the same tasks one after another.
  * Buffers of host work are not touched. On the host device a buffer is cut to
  * RUNTIME_HOST_BUFFER_BYTES and a kernel to sizes a CPU can bear, with a note.
  *
- * What a device does not have is left out of the replayed machine and noted: shared hardware queues,
- * an implicit launch order between communicators, eager messages (sends are rendezvous).
+ * Rules that a device does not have are left out of the replayed machine and noted: shared hardware
+ * queues, an implicit launch order between communicators, eager messages (sends are rendezvous).
  *
  * A run can be forced into the steps of a witness (`options->witness`, gpu/device/gate.h), on the host device
- * only, and only where that imitates all the plan asks for. Behind the last step everybody goes on as
- * on any other day, and the result is that of any other run; how far it followed is in `forced`.
+ * only, and only where the device imitates all the plan's rules. Behind the last step the run goes on as
+ * an ordinary one and gives an ordinary result; the number of forced steps is in `forced`.
  *
  * Durations: on the host device an operation takes at least its `time`, the CPU part of a task sleeps
  * (and spins the last 100 us of) its `host_time`. Jitter of the plan is not imitated: a real run has

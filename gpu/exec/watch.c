@@ -25,7 +25,7 @@ struct watch {
     int64_t progress, progress_ns; /* how much there was, and since when it is no more */
     int64_t peer_died_ns;          /* since when another process is known to be gone; 0: none is */
     bool drained;                  /* it is agreed where to end */
-    int64_t abort_ns;              /* a drain ends here; DEVICE_FOREVER: nobody asked for one */
+    int64_t abort_ns;              /* a drain ends here; DEVICE_FOREVER: no drain */
 };
 
 static int64_t longest_operation(const struct run *run)
@@ -69,7 +69,7 @@ static bool is_interrupted(struct watch *watch)
     return true;
 }
 
-/* Who waits for a rank that works on is no hang; so everybody's progress counts. */
+/* Waiting for a rank that makes progress is no hang; so the progress of all ranks counts. */
 static int64_t progress_of_all(const struct run *run, int64_t own)
 {
     struct board *board = rendezvous_board(run->config.rendezvous);
@@ -98,7 +98,7 @@ static bool makes_progress(struct watch *watch)
     return true;
 }
 
-/* A process whose watchdog does not look around any more is stopped, or starves. */
+/* A process without a live watchdog is stopped, or starves. */
 static void report_silent(struct watch *watch)
 {
     struct rendezvous *rendezvous = watch->run->config.rendezvous;
@@ -126,7 +126,7 @@ static void report_hang(struct watch *watch)
     run_stop(watch->run, "the run hangs");
 }
 
-/* The watchdog of another process found that nobody makes progress, and aborted. */
+/* The watchdog of another process found no progress on any rank and aborted. */
 static bool hangs_with_others(struct watch *watch)
 {
     struct run *run = watch->run;
@@ -144,7 +144,7 @@ static bool peer_has_died(struct watch *watch)
 {
     struct run *run = watch->run;
     int gone = run->config.rendezvous ? rendezvous_gone(run->config.rendezvous) : -1;
-    char why[40] = "whoever started the ranks is gone";
+    char why[40] = "the launcher of the ranks is gone";
     if (gone < 0)
         return false;
     if (watch->peer_died_ns == 0)

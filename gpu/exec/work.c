@@ -140,7 +140,7 @@ static struct device_ref digest_ref(const struct job *job)
                                (size_t)job->op->task * (size_t)DIGEST_BYTES};
 }
 
-/* The buffer whose mark is set anew; -1: there is none. */
+/* The buffer with a newly set mark; -1: none. */
 static int set_anew(const struct job *job)
 {
     int first = data_access(job->run, job->op, true, 0);

@@ -63,10 +63,10 @@ static struct block *pool_find(struct pool *pool, size_t bytes)
     return block;
 }
 
-/* Whoever gets the block next waits for what `stream` has to do by now; NULL: nothing. */
+/* The next owner of the block waits for all work of `stream` so far; NULL: for nothing. */
 static void pool_give(struct pool *pool, struct block *block, struct device_stream *stream)
 {
-    struct diag ignored; /* a stream that has failed says so to whoever waits for it */
+    struct diag ignored; /* a failed stream reports its failure to its waiters */
     diag_init(&ignored);
     bool usable = !stream || device_record(stream, block->event, NULL, &ignored) == STATUS_OK;
     diag_fini(&ignored);

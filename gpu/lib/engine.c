@@ -237,7 +237,7 @@ static enum status failure(struct engine *engine, struct diag *diag)
 static void prepare(struct engine *engine, int rank, int64_t admitted, int64_t number, void *batch)
 {
     struct iteration *iteration = iteration_of(engine, rank, admitted);
-    iteration_clear(iteration); /* of an iteration whose device work is over: see make_room */
+    iteration_clear(iteration); /* its device work is over: see make_room */
     iteration->number = number;
     iteration->batch = batch;
     engine->feeds[rank].prepared = admitted;

@@ -1,10 +1,10 @@
 /*
- * exposed.c - what an iteration would gain if a task took no time: swpipe_profile.
+ * exposed.c - the gain of an iteration if a task took no time: swpipe_profile.
  *
  * Source: TaskProfiler of the SWPipeline reference. Four phases: warm up; the baseline, the median of
  * rounds of serial iterations; the same with each task short-cut in turn; exposed(T) = max(0, baseline -
- * median with T short-cut). Within a round nobody waits for the device: an iteration is over when it has
- * been submitted (`loose`), so that a task whose launch hides behind the device's work is not exposed.
+ * median with T short-cut). Within a round no thread waits for the device: an iteration is over when it has
+ * been submitted (`loose`), so that a task is not exposed where its launch hides behind device work.
  */
 #include "swpipe_impl.h"
 
@@ -110,7 +110,7 @@ static enum status list_tasks(struct swpipe *pipe, size_t profiles)
     return status;
 }
 
-/* One profile, whose tasks begin at `exposed`. */
+/* One profile; its tasks begin at `exposed`. */
 static enum swpipe_status measure_all(struct swpipe *pipe, void *const *batches,
                                       const struct swpipe_profile_options *options, double *rounds,
                                       struct swpipe_exposed *exposed, struct swpipe_profile *out)

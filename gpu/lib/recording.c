@@ -57,7 +57,7 @@ bool recording_plan(const struct plan *plan, const enum done_by *by, struct aren
     return true;
 }
 
-/* Is there a short-cut whose results are yet to be kept, of something that others take part in? */
+/* Is there a short-cut of a collective or message with results yet to be kept? */
 static bool keeps_meeting(const struct swpipe *pipe)
 {
     size_t count = pipe->plan.pipeline.task_count;
@@ -70,7 +70,7 @@ static bool keeps_meeting(const struct swpipe *pipe)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* Told by the journal's thread: what cannot be written down must not go on. */
+/* Called on the journal's thread: a run that cannot be recorded must stop. */
 static void on_failure(void *arg, enum status status, const char *why)
 {
     run_fail(arg, status, "%s", why);

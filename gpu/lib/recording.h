@@ -1,14 +1,13 @@
 /*
- * recording.h - the runs of a pipeline go into a trace store; private to the public library
+ * recording.h - records the runs of a pipeline in a trace store; private to the public library
  * (gpu/lib/swpipe.h).
  *
  * A recorded run is an engine with a journal (gpu/record/journal.h), from its opening to its closing: fill to
  * the end of the data, or a sequence of serial iterations. Its number of iterations is known at its
- * end only. Where a task is a function its log has one entry for all the function did on the device
- * (gpu/exec/called.c); the plan that is kept is the plan with what is known of functions: nothing holds
- * residency slots for them, nothing is loaded lazily (recording_plan). A collective or message whose kept
- * results are put back meets nobody: it is some device work. A run in which such results are being kept
- * is neither one nor the other, and cannot be judged.
+ * end only. Where a task is a function its log has one entry for all device work of the function
+ * (gpu/exec/called.c); the stored plan describes functions as known: no residency slots, no lazy loading
+ * (recording_plan). A short-cut collective or message, which puts kept results back, meets no peer: it is
+ * plain device work. A run that is still collecting such results is neither, and cannot be judged.
  *
  *     recording_open    after run_open, before the threads start
  *     recording_stop    all threads have ended, the device is idle or aborted
@@ -40,7 +39,7 @@ struct recorded {
 /* What does a task's work: the plan, a function of which nothing is known, a copy of kept results. */
 enum done_by { BY_PLAN, BY_FUNCTION, BY_COPY };
 
-/* `plan` with what is known of who does its tasks' work ([task]); shares its memory and `arena`'s. False:
+/* `plan` with the tasks that are functions ([task]) described as such; shares its memory and `arena`'s. False:
    memory. */
 bool recording_plan(const struct plan *plan, const enum done_by *by, struct arena *arena,
                     struct plan *out);

@@ -274,7 +274,7 @@ void swpipe_close(struct swpipe *pipe)
 {
     if (!pipe)
         return;
-    (void)close_engine(pipe, &pipe->pipelined); /* who wants to hear of a trace drains before */
+    (void)close_engine(pipe, &pipe->pipelined); /* swpipe_drain has reported a failed trace */
     (void)close_engine(pipe, &pipe->serial);
     close_device(pipe);
     recorded_fini(&pipe->recorded);
@@ -397,7 +397,7 @@ static enum status drain(struct swpipe *pipe)
     if (!status)
         pipe->state = PIPE_IDLE;
     else if (pipe->state == PIPE_BROKEN)
-        pipe->state = PIPE_IDLE; /* what failed while draining is told once, then all is clean */
+        pipe->state = PIPE_IDLE; /* a failure while draining is reported once, then all is clean */
     return status;
 }
 

@@ -1,9 +1,8 @@
 /*
  * swpipe.h - software pipelines for streams and communicators, as a C library.
  *
- * A plan file says which tasks an iteration has, what each waits for, on which stream, in which stage
- * and by which thread it is submitted. This library makes it happen, with a C function for each task or
- * with the work the plan describes:
+ * A plan file lists the tasks of an iteration with their dependences, streams, stages and thread groups.
+ * This library runs it, with a C function for each task or with the work the plan describes:
  *
  *     static int forward(struct swpipe_context *context, void *model) { ... }
  *
@@ -17,13 +16,13 @@
  *
  * The programming interface is that of the SWPipeline reference (PipelinePlan, SWPipeline,
  * DataFlowPipeline, TaskProfiler). Clock-driven and data-flow pipelines have the same calls; the driver
- * is one member of the configuration. What a plan means, and `swsim verify` proves, is in
- * doc/semantics.md.
+ * is one member of the configuration. doc/semantics.md defines
+ * what a plan means and `swsim verify` proves.
  *
- * What happens to a task, in this order, on the worker thread of its thread group: the CPU parts of its
+ * The steps of a task, in this order, on the worker thread of its thread group: the CPU parts of its
  * dependences are awaited, its stream waits for their device work, its turn comes if it is globally
  * ordered, its locks are taken; its function is called, which computes on the host and pushes device
- * work to the task's stream; the turn ends, the task's event is recorded, who waits for it is woken.
+ * work to the task's stream; the turn ends, the task's event is recorded, its waiters are woken.
  *
  * Ranks. A pipeline on the host device holds all ranks of the plan in this process: functions are
  * called for each of them (swpipe_rank), sources are asked for each of them. The cuda device has one.
@@ -31,8 +30,8 @@
  * Threads. A pipeline belongs to one thread at a time. Functions run on the library's threads; one task of
  * one rank never runs twice at the same time. A context may be used by all tasks of its iteration.
  *
- * Errors. Every call returns a status; swpipe_error says in words what the last one that was not OK or
- * END was about. When a task fails, everything stops: no later instance starts, every waiter wakes at
+ * Errors. Every call returns a status; swpipe_error describes the last one that was not OK or END. When a
+ * task fails, everything stops: no later instance starts, every waiter wakes at
  * once, the first error is the one reported. swpipe_drain then cleans up, and the pipeline can be
  * filled again.
  */
@@ -114,11 +113,11 @@ struct swpipe_config {
     int ranks;               /* instead of the plan's */
     int max_depth;           /* data-flow: iterations in flight, instead of the plan's */
     int64_t wait_timeout_ns; /* a task waits for another one, or its turn: 30 s; -1: no limit */
-    int64_t spin_ns;         /* a thread that waits looks out for so long before it sleeps: 20 us
-                                    where there are more cores than threads; -1: not at all */
+    int64_t spin_ns;         /* a waiting thread spins for so long before it sleeps; 0: 20 us where
+                                    there are more cores than threads; -1: not at all */
     int64_t progress_timeout_ns; /* swpipe_progress waits for an iteration: 60 s; -1: no limit */
     enum swpipe_graph graph;
-    const char *const *device_only; /* names of tasks whose functions are */
+    const char *const *device_only; /* names of tasks with device-only functions */
     size_t device_only_count;
 };
 
@@ -145,7 +144,7 @@ struct swpipe_source {
 
 /* Fetch batches, start the workers and submit until the pipeline is full. */
 enum swpipe_status swpipe_fill(struct swpipe *pipe, const struct swpipe_source *source);
-/* Retire the oldest iteration, whose number goes to *iteration (may be NULL), and submit what now has
+/* Retire the oldest iteration, set *iteration to its number (may be NULL), and submit what now has
    room. `source` NULL: take in nothing more from now on. END: all iterations have been retired, the
    pipeline is empty and may be filled again. */
 enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_source *source,
@@ -171,8 +170,8 @@ enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batch
 /* From now on runs are added to a trace store, a file that `swsim runs`, `render`, `predict --profile`
    and `compare` read ("": into none, for swpipe_recorded and swpipe_format_stats): from each fill to the end of the data, and from the first serial iteration to the
    next call that is not one. NULL: no more. Not while the pipeline is filled. Kept are the device's
-   times of each task, host spans of each worker, waits with their causes, and every step; when a run
-   ends, its steps are replayed through the machine that `swsim verify` explores. The device part of a
+   times of each task, host spans of each worker, waits with their causes, and every step; at the end of
+   a run, its steps are replayed through the machine that `swsim verify` explores. The device part of a
    function begins with the first swpipe_launch, swpipe_work or swpipe_stream in it, and ends with the
    last work it pushed. A store that cannot be written fails the run, SWPIPE_SYSTEM; that of serial
    iterations is complete, and its failure told, with swpipe_drain. swpipe_profile is not recorded. */
@@ -220,7 +219,7 @@ struct swpipe_profile_options {
 enum swpipe_status swpipe_profile(struct swpipe *pipe, void *const *batches,
                                   const struct swpipe_profile_options *options,
                                   struct swpipe_profile *out);
-/* One profile for each of `count` sets of batches, for data whose times differ; out: [count]. */
+/* One profile for each of `count` sets of batches, for data with different times; out: [count]. */
 enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *batches,
                                        size_t count, const struct swpipe_profile_options *options,
                                        struct swpipe_profile *out);

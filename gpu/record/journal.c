@@ -49,7 +49,7 @@ struct log {
     struct chunk *reading; /* of the consumer */
 };
 
-/* An entry whose stamp is not valid yet. */
+/* An entry without a valid stamp yet. */
 struct open_entry {
     const struct log_entry *entry;
     struct chunk *chunk; /* NULL: the entry is one of its own, from malloc */
@@ -78,7 +78,7 @@ struct journal {
     int64_t *sequences;      /* [thread_count] */
     struct log_record *ship; /* [SHIP_RECORDS]: to be sent; NULL: everything stays here */
     size_t ship_count;
-    int64_t shipped; /* operations whose end was sent */
+    int64_t shipped; /* finished operations sent */
     bool ship_failed;
 
     pthread_mutex_t lock; /* of the rest */
@@ -190,9 +190,9 @@ void log_commit(struct log *log)
     atomic_store_explicit(&log->writing->count, count + 1, memory_order_release);
 }
 
-/* The writer reads without asking anybody, so this ends: however slow the disk is, with its next
-   commit, or its failure. Chunks that are read, but hold operations under way, do not count: they may
-   need the one who would wait here. */
+/* The writer waits for no thread of the run, so this ends with its next commit, however slow the disk is, or
+   with its failure. Chunks that are read, but hold operations under way, do not count: these may need the
+   thread that would wait here. */
 void journal_throttle(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
@@ -239,8 +239,8 @@ static void replay_host(struct journal *journal, int thread, const struct log_en
                       });
 }
 
-/* Records, waits and allocations are no steps of a stream in the machine. That an operation starts may
-   be taken later than it did, as long as it runs: nobody else can tell. */
+/* Records, waits and allocations are no steps of a stream in the machine. The start of an operation may be
+   taken later than it was, as long as it runs: no other agent can see the difference. */
 static void replay_device(struct journal *journal, const struct log_entry *entry)
 {
     const struct program *p = journal->config.program;
@@ -464,10 +464,10 @@ static void publish_status(struct journal *journal)
         journal->status = STATUS_SYSTEM;
     if (journal->status == STATUS_OK && journal->ship_failed) {
         journal->status = STATUS_SYSTEM;
-        journal->reason = strdup("the log cannot be sent to whoever started the ranks");
+        journal->reason = strdup("the log cannot be sent to the launcher of the ranks");
     }
     if (journal->status)
-        pthread_cond_broadcast(&journal->wake); /* nobody waits for a writer that writes no more */
+        pthread_cond_broadcast(&journal->wake); /* no thread waits for a writer that has stopped */
     bool tell = journal->status && journal->config.failed && !journal->told;
     journal->told = journal->told || tell;
     pthread_mutex_unlock(&journal->lock);
@@ -506,7 +506,7 @@ static void *write_journal(void *arg)
     struct journal *journal = arg;
     bool stop = false;
     pthread_setname_np(pthread_self(), "journal");
-    /* after those who run; that it is not allowed is no matter */
+    /* lower priority than the run; a refusal does not matter */
     (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WRITER_NICE);
     while (!stop) {
         struct timespec until;
@@ -793,7 +793,7 @@ static bool copy_violations(const struct journal *journal, struct runtime_result
     return true;
 }
 
-/* Who is blocked, in the words of the machine. */
+/* The blocked agents, in the words of the machine. */
 static bool tell_blocked(const struct journal *journal, struct runtime_result *result)
 {
     const struct program *p = journal->config.program;

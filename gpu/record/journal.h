@@ -1,5 +1,5 @@
 /*
- * journal.h - who did what, when: logged by the threads of a run, read by a writer of its own.
+ * journal.h - the steps of a run with their times: logged by its threads, read by a writer thread.
  *
  *     thread --> log: chunk -> chunk -> chunk --> writer --> trace writer (trace store, figures), replay
  *                     (filled)            ^
@@ -7,22 +7,21 @@
  *
  * A log belongs to one thread at a time; logging takes no lock but for a new chunk. The stamp of a
  * device operation lies in its entry, so a chunk is recycled when the writer has read it and all its
- * stamps are valid. The writer commits at least every JOURNAL_PASS_MS, so what finished before a crash
- * is in the store. It takes no lock of the run.
+ * stamps are valid. The writer commits at least every JOURNAL_PASS_MS, so operations that finished before a
+ * crash are in the store. It takes no lock of the run.
  *
- * Memory. A disk that is slow keeps the writer in a commit, while the threads go on logging: when
- * JOURNAL_CHUNKS have not been read, whoever comes to journal_throttle waits until the writer has come
- * further. Nothing is left out. What the device has not finished is in memory, too; how much that is, is
- * up to the run.
+ * Memory. A slow disk keeps the writer in a commit, while the threads go on logging: when JOURNAL_CHUNKS
+ * have not been read, journal_throttle waits until the writer has come further. Nothing is left out.
+ * Unfinished device operations are in memory, too; their number is up to the run.
  *
  * journal_open .. journal_stop: the run. journal_stop joins the writer after a last pass, when no
  * thread logs any more and the device is idle or aborted; it must come before the device is closed.
  * journal_end then replays what is left, marks the run as ended and closes the store; journal_close
  * frees.
  *
- * Where each rank is a process, their journals only send what they read to the one who started them
- * (gpu/exec/ranks.h). He opens a journal that collects: it has no logs and no thread, journal_take is given
- * what was sent, journal_pass is called now and then, and journal_end judges it as it would its own.
+ * Where each rank is a process, its journal only sends the entries to the launcher (gpu/exec/ranks.h). The
+ * launcher opens a journal that collects: it has no logs and no thread, journal_take gets the sent records,
+ * journal_pass is called now and then, and journal_end judges the run as it would its own.
  */
 #ifndef SWSIM_JOURNAL_H
 #define SWSIM_JOURNAL_H

@@ -1,5 +1,5 @@
 /*
- * rank_report.h - the packets by which the process of a rank tells its broker what it did.
+ * rank_report.h - the packets in which the process of a rank reports its run to its broker.
  *
  * A packet is a struct report_head and its data. Journals send REPORT_LOG, gpu/exec/ranks.h the others
  * and reads them all.
@@ -14,7 +14,7 @@ struct report_head {
 };
 
 enum report_kind {
-    REPORT_BEGIN,   /* of rank 0, before anybody starts: the device in words */
+    REPORT_BEGIN,   /* of rank 0, before the start: the device in words */
     REPORT_LOG,     /* records of gpu/record/journal.c */
     REPORT_MESSAGE, /* number: enum severity; text */
     REPORT_BLOCKED, /* number: rank; agent, 0, what it waits for */

@@ -35,7 +35,7 @@ struct replay {
     replay_observer *observer;
     void *arg;
     struct backlog *queues; /* [agent_count] */
-    int *ended;             /* [stream_count]: collectives whose end the machine has had already */
+    int *ended;             /* [stream_count]: collectives that have ended in the machine already */
     int64_t pending, taken;
     char *violations[PROPERTY_COUNT];
     char reason[TEXT];
@@ -199,7 +199,7 @@ static void keep_violations(struct replay *replay, const struct effect *effect)
         machine_describe_violation(replay->program, (enum property)property, effect, text,
                                    sizeof text);
         replay->violations[property] =
-            strdup(text); /* without memory it is not told, only seen later */
+            strdup(text); /* without memory the replay itself finds it later */
     }
 }
 

@@ -38,7 +38,7 @@ struct replay_step {
     int64_t key_ns;       /* most likely then */
     int64_t number;       /* pushes: the device's number; else -1 */
     int64_t span;         /* pushes: so many numbers before it was the first that belongs to it */
-    bool optional;        /* REPLAY_START: nobody knows whether it did */
+    bool optional;        /* REPLAY_START: it may not have happened */
 };
 
 /* Called for each step in the order in which the machine took it; `text` is the machine's sentence. */
@@ -64,8 +64,8 @@ bool replay_finish(struct replay *replay, bool complete);
 /* Why it was not legal; "" if it was. */
 const char *replay_reason(const struct replay *replay);
 
-/* The machine's state after the last step taken. A stalled device has started what it could:
-   replay_settle lets the streams start. Returns whether nobody can go on then. */
+/* The machine's state after the last step taken. A stalled device has started all it could: replay_settle
+   starts the streams and returns whether no agent can step then. */
 bool replay_settle(struct replay *replay);
 const struct state *replay_state(const struct replay *replay);
 

@@ -57,7 +57,7 @@ struct runtime_options {
         *rendezvous;        /* this process is one rank of it, and reports to its broker what it
                                       logs (gpu/exec/ranks.h): figures, `legal` and the store are made
                                       there, not here. NULL: all ranks are threads of this process */
-    const atomic_int *stop; /* watched during the run; NULL: nobody stops it */
+    const atomic_int *stop; /* watched during the run; NULL: none */
     const struct runtime_witness *witness; /* NULL: the run takes its own course. Host device only;
                                               operations then take no time */
     struct {
@@ -114,7 +114,7 @@ struct runtime_result {
         int64_t end;   /* ... which was so many iterations */
     } local;
     int64_t iterations; /* retired on every rank */
-    int64_t tasks;      /* instances whose device work finished, all ranks */
+    int64_t tasks;      /* instances with finished device work, all ranks */
     int64_t steps;      /* of the machine, replayed */
     struct runtime_graphs graph;
     int64_t duration_ns;
@@ -133,7 +133,7 @@ struct runtime_result {
     enum answer legal, matches_serial;
     size_t forced, to_force;  /* with a witness: steps taken in its order, and all it has, the data
                                  loader's left out */
-    const char *forced_agent; /* whose step was the next; NULL: all were taken */
+    const char *forced_agent; /* the agent of the next step; NULL: all were taken */
     struct runtime_blocked *blocked; /* when it hung */
     size_t blocked_count;
     const char *violations[PROPERTY_COUNT]; /* seen in the replay, in words; NULL: none */

@@ -2,15 +2,15 @@
  * cuda_comm.c - communicators of the CUDA device: NCCL does the work.
  *
  * A process has one rank. The first member makes the id of a communicator and puts it where the world's
- * processes meet; the others get it there. NCCL gives no time limit and calls nobody back: its
- * errors are asked for while somebody waits (cuda_comm_check), and only an abort ends its kernels.
+ * processes meet; the others get it there. NCCL has neither time limit nor callback: its errors
+ * are polled during waits (cuda_comm_check), and only an abort ends its kernels.
  *
- * NCCL connects two ranks when they first have something to tell each other, and the hosts wait for each
- * other then. A push must not wait, so a communicator that is open has been used by every pair of its ranks
- * once (warm_up); what collectives need is connected by ncclCommInitRank (NCCL_RUNTIME_CONNECT=0).
+ * NCCL connects two ranks at their first message, and their hosts wait for each other then. A push must not
+ * wait, so opening a communicator sends one message between every pair of its ranks (warm_up); the
+ * connections of collectives are made by ncclCommInitRank (NCCL_RUNTIME_CONNECT=0).
  *
- * An abort waits for what has been pushed, and that for other communicators that are being aborted, so all are
- * aborted in one group, by a thread of its own: whoever aborts goes on at once. Calls of NCCL hold
+ * An abort waits for pushed operations, and these for other communicators that are being aborted, so all are
+ * aborted in one group, by a thread of its own: the aborting thread goes on at once. Calls of NCCL hold
  * comm->lock; one that does not come back within ABORT_WAIT_S is stuck, and only the abort ends it.
  */
 #include "cuda_impl.h"
@@ -82,8 +82,8 @@ static enum status refused(struct cuda_comm *comm, const char *what, ncclResult_
                       comm->nccl->GetErrorString(result));
 }
 
-/* What tells this communicator from all others of the rendezvous, in every process alike: its world, its
-   name and members, and how often it has been opened before. NULL: no memory. */
+/* The key of this communicator in the rendezvous, the same in every process: its world, its name and members,
+   and how often it has been opened before. NULL: no memory. */
 static char *id_key(struct cuda_comm *comm, struct cuda_world *world)
 {
     struct cuda_name *name;
@@ -229,7 +229,7 @@ static struct cuda_comm *comm_new(struct cuda_device *device, const char *name, 
     return comm;
 }
 
-/* A number from everybody to everybody, and a sum. */
+/* A number from every rank to every rank, and a sum. */
 static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream)
 {
     const struct nccl *nccl = comm->nccl;
@@ -308,12 +308,12 @@ enum status cuda_comm_open(struct device *base, const char *name, const int *mem
     return status;
 }
 
-/* Whoever takes `aborted` ends the handle; the other must be through with it. */
+/* The thread that takes `aborted` ends the handle; the other must be through with it. */
 void cuda_comm_close(struct device_comm *base)
 {
     struct cuda_comm *comm = (struct cuda_comm *)base;
     struct cuda_device *device = (struct cuda_device *)base->device;
-    struct diag ignored; /* whoever synced has been told */
+    struct diag ignored; /* a sync has reported it */
     diag_init(&ignored);
     cuda_device_sync(&device->base, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
@@ -344,8 +344,8 @@ static const struct cuda_comm *find_error(const struct cuda_device *device, nccl
     return NULL;
 }
 
-/* An error that NCCL met ends the run: it becomes the reason of an abort. Mostly it is a consequence, a peer
-   that died or aborted; who knows more is given the time to say so. */
+/* An error of NCCL ends the run: it becomes the reason of an abort. Mostly it follows from the death or abort
+   of a peer; so wait a moment for the original reason. */
 void cuda_comm_check(struct cuda_device *device)
 {
     char why[FAILURE_TEXT];
@@ -368,8 +368,8 @@ void cuda_comm_check(struct cuda_device *device)
 
 /* ---- abort ----------------------------------------------------------------------------------- */
 
-/* Those that nobody else ends, as a list through next_aborted. The world's lock is held, so that nobody is
-   in cuda_comm_check, and whoever closes one from now on leaves its handle to us. */
+/* The handles that no other thread ends, as a list through next_aborted. The world's lock is held, so no thread
+   is in cuda_comm_check, and a close from now on leaves its handle to this function. */
 static struct cuda_comm *take_all(struct cuda_device *device)
 {
     struct cuda_comm *taken = NULL;

@@ -5,22 +5,22 @@
  *     push      as ever; a record and a wait within the graph become an edge of it, a wait for what was
  *               recorded before it none: a launch comes after that
  *     end       the others are joined back; the graph is instantiated and uploaded
- *     launch    origin waits for what the others and the awaited events have to do by now (nothing, if the
- *               launch before was the last), the graph is launched on origin, a marker stands behind it:
- *               that is what its events mean from then on, and what the others wait for before they do
- *               anything else (cuda_stream_follow)
+ *     launch    origin waits for all work so far of the others and of the awaited events (none, if the launch
+ *               before was the last push), the graph is launched on origin, a marker is recorded behind it:
+ *               its events mean that marker from then on, and the others wait for it before their next
+ *               operation (cuda_stream_follow)
  *
  * So launches of all graphs with one origin are one FIFO.
  *
  * Stamps. Each operation that does work stands between two timed events that are nodes of the graph
  * (cudaEventRecordExternal): every launch records them anew. They are read when the marker behind the launch
- * has been reached, at the latest by the next arm, which waits for that. A record has the time of what is before
- * it in its stream, a wait the time until what is behind it.
+ * has been reached, at the latest by the next arm, which waits for that. A record has the time of the operation
+ * before it in its stream, a wait the time until the operation behind it.
  *
- * A capture is of one thread (cudaStreamCaptureModeThreadLocal): what other threads ask CUDA meanwhile does
- * not end it, but for looking at a captured stream, which nobody here does. NCCL's operations are captured as
- * all others. What CUDA refuses while it captures is told by the push and again by the end, and leaves the
- * streams as they were.
+ * A capture belongs to one thread (cudaStreamCaptureModeThreadLocal): calls of other threads do not end it,
+ * except queries of a captured stream, which do not occur here. NCCL's operations are captured like all others.
+ * A refusal of CUDA during a capture is reported by the push and again by the end, and leaves the streams as
+ * they were.
  */
 #include "cuda_impl.h"
 
@@ -506,8 +506,8 @@ static cudaError_t gather_streams(struct cuda_graph *graph)
     return error;
 }
 
-/* From now on the launch under way is what its events mean, what its streams follow, and whose stamps are to
-   be read. Takes the marker behind it over. */
+/* The launch under way becomes the meaning of its events, the predecessor of its streams and the next to have
+   its stamps read. Takes over the marker behind it. */
 static void spread_marker(struct cuda_graph *graph, struct marker *finished,
                           struct stamp *const *stamps)
 {
@@ -612,7 +612,7 @@ void cuda_graph_close(struct device_graph *base)
 {
     struct cuda_graph *graph = (struct cuda_graph *)base;
     struct cuda_world *world = graph->device->world;
-    struct diag ignored; /* a failure has been reported by whoever synced */
+    struct diag ignored; /* a sync has reported the failure */
     diag_init(&ignored);
     if (graph->finished)
         (void)marker_await(graph->device, graph->finished, DEVICE_FOREVER, "a graph", &ignored);

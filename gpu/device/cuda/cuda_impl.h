@@ -2,18 +2,18 @@
  * cuda_impl.h - inside the CUDA device: one rank on one GPU.
  *
  * Several ranks are several processes, which meet through the world's rendezvous: ids of communicators
- * and the news of an abort go that way. Rank r has GPU r modulo their number, and every thread says so
- * (cuda_enter) before it calls something that looks at the current device.
+ * and the news of an abort go that way. Rank r has GPU r modulo their number, and every thread selects it
+ * (cuda_enter) before a call that depends on the current device.
  *
  * Streams, copies and kernels are the CUDA runtime's (device_cuda.c, cuda_stream.c), collectives
  * NCCL's (cuda_comm.c). A *marker* is a CUDA event out of a pool, recorded once between leaving the
- * pool and coming back to it; events, syncs and stamps all stand on markers. A recorded event holds
- * the marker of its last record, and whoever looks at the event holds it too: that is the snapshot
- * rule, without relying on when the driver looks.
+ * pool and coming back to it; events, syncs and stamps are built on markers. A recorded event holds
+ * the marker of its last record, and so does every wait for the event: that is the snapshot rule,
+ * independent of when the driver evaluates it.
  *
  * Locks, taken in this order: stream->lock, while an operation is pushed, so that its markers stand
  * directly around it; comm->lock, while NCCL is called for it; world->lock, for all lists, pools
- * and failures, never while CUDA might wait for the device. Waiting is polling: only so can it end
+ * and failures, never while CUDA might wait for the device. Waiting is polling, so that it can end
  * at a deadline or an abort.
  */
 #ifndef SWSIM_CUDA_IMPL_H
@@ -53,7 +53,7 @@ struct marker {
     bool timed;
 };
 
-/* A stamp whose operation has been pushed and not yet been seen finished. */
+/* A stamp of a pushed operation that has not yet been seen finished. */
 struct pending {
     struct pending *next;
     struct stamp *stamp;
@@ -81,7 +81,7 @@ struct cuda_device {
     pthread_mutex_t abort_lock; /* taken first of all locks, by cuda_comm_settle alone */
     pthread_t abort_thread;
     struct cuda_comm *condemned; /* what it aborts */
-    bool aborting;               /* there is that thread, and nobody has joined it */
+    bool aborting;               /* the aborting thread exists and is not joined */
     int *stop, *stop_on_device;  /* one mapped number: ends the spin kernels of an aborted run */
     cudaStream_t service;        /* for our own small work */
 };

@@ -344,8 +344,8 @@ static struct marker *event_look(struct cuda_event *event, struct failure *failu
     return marker;
 }
 
-/* From now on the event means `marker`, whose hold passes to it, unless `failure` says that its
-   record was refused. */
+/* The event means `marker` from now on and takes over its hold, unless `failure` says that the record was
+   refused. */
 static void event_set(struct cuda_event *event, struct marker *marker, struct failure failure)
 {
     struct cuda_device *device = (struct cuda_device *)event->base.device;
@@ -703,7 +703,7 @@ fail_memory:
 void cuda_stream_close(struct device_stream *base)
 {
     struct cuda_stream *stream = (struct cuda_stream *)base;
-    struct diag ignored; /* a failure has been reported by whoever synced */
+    struct diag ignored; /* a sync has reported the failure */
     diag_init(&ignored);
     drain(stream, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
@@ -720,7 +720,7 @@ void cuda_stream_close(struct device_stream *base)
     free(stream);
 }
 
-/* Whoever asks pushes by himself. What a launch refuses now, the next push is told. */
+/* The asking thread is the pushing one. A refused launch is reported by the next push. */
 void *cuda_stream_handle(struct device_stream *base)
 {
     struct cuda_stream *stream = (struct cuda_stream *)base;

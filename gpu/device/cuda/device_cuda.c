@@ -146,7 +146,7 @@ static void share_gpu(const struct cuda_world *world, int here, struct diag *dia
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         setenv(settings[i][0], settings[i][1], 0);
     if (here == world->base.config.ranks)
-        setenv("NCCL_SOCKET_IFNAME", "lo", 0); /* nobody is on another machine */
+        setenv("NCCL_SOCKET_IFNAME", "lo", 0); /* all ranks are on this machine */
     diag_note(diag, "%d ranks share %d GPU%s: not for timing", here, world->gpus,
               world->gpus > 1 ? "s" : "");
 }
@@ -159,7 +159,7 @@ struct news {
 
 static bool end_world(struct cuda_world *world, const char *why);
 
-/* Another process has aborted the world; it tells all. */
+/* Another process has aborted the world; it informs all. */
 static void hear_abort(void *arg, int from, const void *data, size_t bytes)
 {
     struct cuda_world *world = arg;
@@ -227,7 +227,7 @@ static void world_close(struct device_world *base)
 /* What is to be done here; false if it has been. */
 static bool end_world(struct cuda_world *world, const char *why)
 {
-    pthread_mutex_lock(&world->lock); /* nobody closes the device meanwhile */
+    pthread_mutex_lock(&world->lock); /* keeps the device open meanwhile */
     struct cuda_device *device = world->device;
     bool first = !atomic_load(&world->aborted), started = true;
     if (first && !world->failure.status) {
@@ -255,8 +255,8 @@ static void world_abort(struct device_world *base, const char *why)
         return;
     snprintf(news.why, sizeof news.why, "%s", why);
     (void)rendezvous_send(base->config.rendezvous, TO_ALL, &news,
-                          sizeof news); /* who cannot be told
-                                                                    is told of our end */
+                          sizeof news); /* a peer that cannot be reached
+                                                                    learns of the end of this process */
 }
 
 static enum status world_status(struct device_world *base, struct diag *diag)

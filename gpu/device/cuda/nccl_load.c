@@ -93,7 +93,7 @@ static bool try_library(struct quest *quest, const char *path)
     return false;
 }
 
-/* The first match of a pattern, below a folder whose name has `length` bytes, that will do. */
+/* The first usable match of a pattern, below a folder with a name of `length` bytes. */
 static bool try_pattern(struct quest *quest, const char *folder, size_t length, const char *pattern)
 {
     char path[PATH_MAX];

@@ -115,7 +115,7 @@ static struct host_stream *streams_of(const struct host_world *world, int rank)
     return world->devices[rank] ? world->devices[rank]->streams : NULL;
 }
 
-/* What everybody waited for is said before it ends; where there is no memory for it, it is not. */
+/* Report what every stream waited for before the end; without memory, no report. */
 static void keep_last_words(struct host_world *world)
 {
     char text[WAIT_TEXT];

@@ -4,11 +4,11 @@
  *     device_push --> [entry] -> [entry] -> ... --> the stream's thread: admit, perform, finish
  *
  * One mutex protects everything here, except what an operation computes: sections under it are
- * short, an abort can reach everybody, and there is no lock order to get wrong. Every wait is on
+ * short, an abort can reach every thread, and there is no lock order to get wrong. Every wait is on
  * the condition of the thing waited for:
  *
  *     stream->work      its FIFO has an entry, or it shall close (its thread waits)
- *     stream->changed   `finished` grew, an entry left the FIFO, or it failed (anybody waits)
+ *     stream->changed   `finished` grew, an entry left the FIFO, or it failed (any thread waits)
  *     comm->changed     an operation of this rank on the communicator finished or was dropped
  *     channel->changed  a collective or group of the communicator made progress, any rank
  *     device->slots     residency slots were given back
@@ -63,7 +63,7 @@ struct host_stream {
     struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
     uint64_t pushed, finished; /* counts since the stream was opened */
     struct failure failure;
-    atomic_bool stop; /* failure, for those who compute without the lock */
+    atomic_bool stop; /* failure, for kernels that compute without the lock */
     char *last_words; /* what it waited for when the world was aborted; NULL: for nothing */
     bool closing;
     pthread_t thread;
@@ -145,7 +145,7 @@ struct entry {
     struct meeting *meeting; /* COLLECTIVE */
     struct presence presence;
     size_t unfinished;  /* GROUP: parts whose data has not moved */
-    size_t moving;      /* GROUP: parts whose data somebody moves right now */
+    size_t moving;      /* GROUP: parts whose data is moving right now */
     struct part *parts; /* GROUP */
     struct device_p2p *copies;
 };
@@ -189,7 +189,7 @@ static inline bool stream_failed(const struct host_stream *stream)
     return stream->failure.status != STATUS_OK;
 }
 
-/* An operation has started as far as anybody can see: its turn to start is over. */
+/* An operation has visibly started: its turn to start is over. */
 void entry_started(struct entry *entry);
 
 /* What the stream is doing or waiting for, in words; false when it has nothing to do. */
@@ -224,13 +224,13 @@ void comm_perform_group(struct entry *entry);
 /* An operation has left its FIFO. Finished: the next one of this rank has its turn; else none ever.
  */
 void comm_retire(struct host_comm *comm, bool finished);
-/* Whom a started operation waits for: "rank 1, 2". */
+/* The ranks a started operation waits for: "rank 1, 2". */
 void comm_explain(const struct entry *entry, char *out, size_t size);
-/* Wake everybody who waits for a communicator of this device. */
+/* Wake all threads that wait for a communicator of this device. */
 void comm_wake_all(struct host_device *device);
 
-/* What the other processes say of a communicator; `name` is that of a channel in the link. Each looks
-   after its own copy of what all share: who has come to which meeting, which sends wait. */
+/* Messages of the other processes about a communicator; `name` is that of a channel in the link. Each process
+   keeps its own copy of the shared facts: arrivals at each meeting, waiting sends. */
 void comm_forget_channels(struct host_world *world); /* at the end of the world */
 uint64_t comm_channel_name(const struct channel *channel);
 const int *comm_channel_members(const struct channel *channel, int *count);
@@ -258,7 +258,7 @@ uint64_t link_next_id(struct host_link *link);
 /* Memory of this process that the others can map. */
 enum status link_alloc(struct host_link *link, struct host_buffer *buffer, struct diag *diag);
 void link_free(struct host_link *link, struct host_buffer *buffer);
-/* Tell the others; what cannot be told fails the stream of the entry, or is the end of the run anyway. */
+/* Send to the other processes; a failed send fails the stream of the entry, or the run is over anyway. */
 void link_arrive(struct host_link *link, const struct channel *channel, uint64_t position,
                  const struct entry *entry);
 void link_leave(struct host_link *link, const struct channel *channel, uint64_t position, int rank,

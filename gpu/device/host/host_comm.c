@@ -4,11 +4,11 @@
  * A *channel* is one communicator, shared by the handles of its members. Within a rank its
  * operations have turns, given when they are pushed: the hidden order NCCL puts across streams. A
  * collective also has a position, counted among the collectives only; the members meet there in a
- * *meeting*. Whoever comes last moves the data of all, so that in-place operations need no care
- * about who reads what when. Sends and receives of started groups wait in `unmatched` until their
- * partner starts; whoever comes second moves the data.
+ * *meeting*. The last member to arrive moves the data of all, so in-place operations need no care
+ * about the order of reads. Sends and receives of started groups wait in `unmatched` until their
+ * partner starts; the second to come moves the data.
  *
- * Data moves without the lock. What it touches stays alive: nobody leaves a meeting while `moving`,
+ * Data moves without the lock. Its memory stays alive: no member leaves a meeting while `moving`,
  * no group ends while one of its parts is `moving`, not even when the run is aborted.
  *
  * In a world of several processes (host_link.c) each has a copy of every channel it is a member of.
@@ -35,7 +35,7 @@ struct meeting {
     int arrivals, leavings;
     bool moving, done;
     int unreached;          /* the rank whose data cannot be had; -1: none */
-    struct failure failure; /* a mismatch: whoever comes later fails with it, too */
+    struct failure failure; /* a mismatch: later arrivals fail with it, too */
 };
 
 struct channel {
@@ -317,7 +317,7 @@ void comm_wake_all(struct host_device *device)
 
 /* ---- collectives: the data ------------------------------------------------------------------- */
 
-/* What all members brought to one position; whoever moves the data reads only this. */
+/* The arguments of all members at one position; all that moving the data reads. */
 struct delivery {
     struct presence **arrived;            /* by place */
     int count, root;                      /* the root's place */
@@ -420,8 +420,8 @@ static size_t got_by(const struct delivery *all)
     return 0;
 }
 
-/* From and to members whose memory is not here: before, and after the data has moved. Returns the rank
-   that could not be reached, -1: none. */
+/* Fetch from, or store to, members whose memory is not here: before and after the data moves. Returns the
+   rank that could not be reached, -1: none. */
 static int fetch_far(struct host_link *link, const struct delivery *all, const atomic_bool *stop)
 {
     for (int place = 0; link && place < all->count; place++)
@@ -489,7 +489,7 @@ static int place_of(const struct channel *channel, int rank)
     return -1;
 }
 
-/* Be seen at the meeting, and compare with one who is there: all who are there agree. */
+/* Arrive at the meeting and compare with one member there: all members there agree. */
 static void arrive(struct channel *channel, struct meeting *meeting, struct presence *presence)
 {
     const struct presence *other = NULL;
@@ -497,7 +497,7 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
         other = meeting->arrived[place];
     meeting->arrived[place_of(channel, presence->rank)] = presence;
     if (++meeting->arrivals == channel->count)
-        pthread_cond_broadcast(&channel->changed); /* for the one who moves the data */
+        pthread_cond_broadcast(&channel->changed); /* for the member that moves the data */
     if (other && !meeting->failure.status &&
         !same_collective(&other->op->collective, &presence->op->collective))
         mismatch(channel, meeting, other, presence);
@@ -505,9 +505,9 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
         fail_meeting(meeting, channel->count);
 }
 
-/* The last to leave closes the room. Someone who leaves before the end has failed, and leaves the
-   reason behind: whoever comes later fails with it instead of looking for buffers that are gone.
-   Returns whether it was the last. */
+/* The last to leave closes the meeting. A member that leaves before the end has failed and leaves the reason
+   behind: later arrivals fail with it instead of reading buffers that are gone. Returns whether it was the
+   last. */
 static bool leave(struct channel *channel, struct meeting *meeting, int place,
                   const struct failure *failure)
 {
@@ -548,7 +548,7 @@ static void strand(struct meeting *meeting, struct host_stream *stream, int rank
         stream_fail(stream, STATUS_VIOLATED, "the data of rank %d cannot be reached", rank);
 }
 
-/* All members are here: move everybody's data, on the stream of the first. */
+/* All members are here: move the data of all, on the stream of the first. */
 static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
 {
     struct host_world *world = channel->world;
@@ -671,7 +671,7 @@ static bool crosses(const struct host_world *world, const struct part *part)
     return !device_world_has(&world->base, part->from) || !device_world_has(&world->base, part->to);
 }
 
-/* A group that failed takes back what nobody has matched. */
+/* A failed group withdraws its unmatched parts. */
 static void take_back(struct channel *channel, const struct entry *entry)
 {
     struct part **link = &channel->unmatched;
@@ -715,7 +715,7 @@ static void fail_pair(struct channel *channel, struct part *a, struct part *b)
         }
 }
 
-/* Bring two parts together; the data moves when `receiver`, or whoever posted it, does. */
+/* Match two parts; the poster of `receiver` moves the data. */
 static void match(struct channel *channel, struct part *part, struct part *partner)
 {
     if (part->what->bytes != partner->what->bytes ||

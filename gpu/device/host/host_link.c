@@ -1,19 +1,19 @@
 /*
- * host_link.c - the host device across processes: what the copies of a communicator tell each other.
+ * host_link.c - the host device across processes: messages between the copies of a communicator.
  *
  * Device memory lies in the rendezvous' file, where every process on the machine can map it. So only
- * words travel, and bytes where processes are on several machines: whoever moves everybody's data
+ * messages travel, and bytes where processes are on several machines: the process that moves the data
  * fetches them before, and stores them after.
  *
  *     ARRIVE, LEAVE      to the members: one came to a meeting, with these buffers; left it too early
- *     DELIVERED          to the members: the first member's process has moved everybody's data
+ *     DELIVERED          to the members: the first member's process has moved the data of all
  *     SEND, WITHDRAW     to the receiver's process: a send waits; does not any more
  *     RECEIVED, UNFIT    to the sender's process: its data has moved; size or tag differ
  *     ABORT              to all
  *
- * Every process keeps its own copy of each meeting, so mismatches and who is missing are known
- * everywhere. Mail of one process arrives in order; what is said of a communicator that is not open here
- * yet waits in `early`.
+ * Every process keeps its own copy of each meeting, so mismatches and missing members are known
+ * everywhere. Mail of one process arrives in order; messages about a communicator that is not open here yet
+ * wait in `early`.
  *
  * Mail comes on the rendezvous' thread, which takes the world's lock; it never moves data.
  */

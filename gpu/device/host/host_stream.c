@@ -1,11 +1,10 @@
 /*
  * host_stream.c - a stream of the host device: a FIFO and the thread that serves it.
  *
- * The head entry is the one at work. It goes through three steps: `admit` waits for what must be
- * there before it starts (its turn on the communicator, residency slots), `perform` does its work,
- * `finish` counts it, frees it and wakes whoever waits. When the stream has failed, at whatever
- * point, the entry is dropped instead of counted, and so are all behind it: `finished` stands still
- * for good, which is what its waiters find out.
+ * The head entry is at work. It takes three steps: `admit` waits for its preconditions (its turn on
+ * the communicator, residency slots), `perform` does its work, `finish` counts it, frees it and wakes
+ * the waiting threads. When the stream has failed, at any point, the entry is dropped instead of
+ * counted, and so are all behind it: `finished` stands still for good, which its waiters notice.
  */
 #include "host.h"
 
@@ -57,7 +56,7 @@ static void fail_after(struct host_stream *stream, const struct host_stream *oth
     stream_fail(stream, other->failure.status, "%s", other->failure.text);
 }
 
-/* ---- whose turn it is, in a run that is forced into an order ---------------------------------- */
+/* ---- turns, in a run that is forced into an order ---------------------------------------------- */
 
 static void await_turn(struct entry *entry, int agent)
 {
