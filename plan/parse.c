@@ -280,7 +280,7 @@ static void parse_verdicts(struct parser *parser, struct expectation *expect,
             parse_error(parser, key->mark,
                         "found unknown property \"%s\", expected deadlock, mismatch, race, "
                         "lifetime, slot, bound, drain or faults%s",
-                        key->text, nearest_hint(parser, &nearest));
+                        key->text, nearest_hint(&nearest, '"', &parser->scratch));
     }
 }
 
@@ -455,7 +455,7 @@ static void unknown_section(struct parser *parser, const struct node *key)
     for (size_t i = 0; i < FIELD_COUNT(sections); i++)
         nearest_try(&nearest, sections[i].field.key);
     parse_error(parser, key->mark, "found unknown key \"%s\", expected a key of a plan%s",
-                key->text, nearest_hint(parser, &nearest));
+                key->text, nearest_hint(&nearest, '"', &parser->scratch));
 }
 
 static void check_sections(struct parser *parser, const struct form_key *form)

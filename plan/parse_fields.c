@@ -15,7 +15,7 @@
 #include "parse_internal.h"
 #include "units.h"
 
-enum { SHOWN_BYTES = 40, MAX_WORD = 64, MAX_DISTANCE = 2 };
+enum { SHOWN_BYTES = 40 };
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -83,53 +83,6 @@ const char *parse_keep(struct parser *parser, const char *text)
     return copy;
 }
 
-/* ---- slips of the hand ----------------------------------------------------------------------- */
-
-static int smaller(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-/* Levenshtein's distance, a swap of neighbours counting once; MAX_WORD for long words. */
-static int edit_distance(const char *a, const char *b)
-{
-    size_t rows = strlen(a), cols = strlen(b);
-    if (rows >= MAX_WORD || cols >= MAX_WORD)
-        return MAX_WORD;
-    int cost[MAX_WORD][MAX_WORD];
-    for (size_t i = 0; i <= rows; i++) {
-        for (size_t j = 0; j <= cols; j++) {
-            if (i == 0 || j == 0) {
-                cost[i][j] = (int)(i + j);
-                continue;
-            }
-            int replaced = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            cost[i][j] = smaller(replaced, smaller(cost[i - 1][j], cost[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                cost[i][j] = smaller(cost[i][j], cost[i - 2][j - 2] + 1);
-        }
-    }
-    return cost[rows][cols];
-}
-
-void nearest_try(struct nearest *nearest, const char *candidate)
-{
-    int distance = edit_distance(nearest->found, candidate);
-    bool near = distance <= MAX_DISTANCE && distance < (int)strlen(nearest->found);
-    if (near && (!nearest->best || distance < nearest->distance)) {
-        nearest->best = candidate;
-        nearest->distance = distance;
-    }
-}
-
-const char *nearest_hint(struct parser *parser, const struct nearest *nearest)
-{
-    if (!nearest->best)
-        return "";
-    const char *hint = arena_printf(&parser->scratch, "; did you mean \"%s\"?", nearest->best);
-    return hint ? hint : "";
-}
-
 /* ---- mappings by table ----------------------------------------------------------------------- */
 
 static bool unknown_key(struct parser *parser, const struct node *key, const struct field *fields,
@@ -147,7 +100,7 @@ static bool unknown_key(struct parser *parser, const struct node *key, const str
         list = longer ? longer : list;
     }
     return parse_error(parser, key->mark, "found unknown key \"%s\" in %s, expected %s%s",
-                       key->text, what, list, nearest_hint(parser, &nearest));
+                       key->text, what, list, nearest_hint(&nearest, '"', &parser->scratch));
 }
 
 static bool missing_key(struct parser *parser, const struct node *map, const struct field *field,
@@ -348,7 +301,7 @@ static bool wrong_word(struct parser *parser, const struct node *value, const ch
         list = longer ? longer : list;
     }
     return parse_error(parser, value->mark, "found %s, expected %s%s", describe(parser, value),
-                       list, nearest_hint(parser, &nearest));
+                       list, nearest_hint(&nearest, '"', &parser->scratch));
 }
 
 bool field_word(struct parser *parser, const struct node *value, void *member,
@@ -527,7 +480,7 @@ static int dangling(struct parser *parser, enum symbol_table table, const struct
         if (symbols->slots[i].name)
             nearest_try(&nearest, symbols->slots[i].name);
     parse_error(parser, node->mark, "found %s, expected %s%s", describe(parser, node),
-                tables[table].what, nearest_hint(parser, &nearest));
+                tables[table].what, nearest_hint(&nearest, '"', &parser->scratch));
     return -1;
 }
 

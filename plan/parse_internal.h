@@ -17,6 +17,7 @@
 #include <stddef.h>
 
 #include "keywords.h"
+#include "nearest.h"
 #include "plan.h"
 
 /* ---- the tree -------------------------------------------------------------------------------- */
@@ -167,15 +168,6 @@ bool symbol_add(struct parser *parser, enum symbol_table table, const char *name
 int symbol_resolve(struct parser *parser, enum symbol_table table, const struct node *node);
 /* The same where nothing comes into being. */
 int symbol_require(struct parser *parser, enum symbol_table table, const struct node *node);
-
-/* The candidate nearest to what was found, if it is near enough to be a slip of the hand. */
-struct nearest {
-    const char *found, *best;
-    int distance;
-};
-void nearest_try(struct nearest *nearest, const char *candidate);
-/* "; did you mean \"x\"?" or "". */
-const char *nearest_hint(struct parser *parser, const struct nearest *nearest);
 
 /* Add a comm or a buffer to the plan and its table. NULL after an error. */
 struct comm *parse_add_comm(struct parser *parser, const char *name, struct mark mark);

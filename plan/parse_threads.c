@@ -174,7 +174,7 @@ static bool parse_kind(struct parser *parser, const struct node *item, enum op_k
     return parse_error(parser, first->mark,
                        "found unknown operation \"%s\", expected one of the "
                        "machine's%s",
-                       first->text, nearest_hint(parser, &nearest));
+                       first->text, nearest_hint(&nearest, '"', &parser->scratch));
 }
 
 /* A launch does work of one kernel; what is an operation of its own is no work of a launch. */

@@ -1,0 +1,51 @@
+/* nearest.c - see nearest.h. */
+#include "nearest.h"
+
+#include <string.h>
+
+enum { MAX_WORD = 64, LETTERS_A_CHANGE = 3 };
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* MAX_WORD for long words. */
+static int edit_distance(const char *a, const char *b)
+{
+    size_t rows = strlen(a), cols = strlen(b);
+    if (rows >= MAX_WORD || cols >= MAX_WORD)
+        return MAX_WORD;
+    int cost[MAX_WORD][MAX_WORD];
+    for (size_t i = 0; i <= rows; i++) {
+        for (size_t j = 0; j <= cols; j++) {
+            if (i == 0 || j == 0) {
+                cost[i][j] = (int)(i + j);
+                continue;
+            }
+            int replaced = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            cost[i][j] = smaller(replaced, smaller(cost[i - 1][j], cost[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                cost[i][j] = smaller(cost[i][j], cost[i - 2][j - 2] + 1);
+        }
+    }
+    return cost[rows][cols];
+}
+
+void nearest_try(struct nearest *nearest, const char *candidate)
+{
+    int length = (int)strlen(nearest->found), distance = edit_distance(nearest->found, candidate);
+    bool near = distance < length && distance <= 1 + length / LETTERS_A_CHANGE;
+    if (near && (!nearest->best || distance < nearest->distance)) {
+        nearest->best = candidate;
+        nearest->distance = distance;
+    }
+}
+
+const char *nearest_hint(const struct nearest *nearest, char quote, struct arena *arena)
+{
+    if (!nearest->best)
+        return "";
+    const char *hint = arena_printf(arena, "; did you mean %c%s%c?", quote, nearest->best, quote);
+    return hint ? hint : "";
+}
