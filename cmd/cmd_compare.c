@@ -220,13 +220,14 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     int64_t run = STORE_ALL, seed = 1, replications = 10;
     const char *limit_text = NULL;
     const struct option_spec options[] = {
-        {"run", 0, "N", "only this run (default: all pipelined ones)", OPTION_INTEGER, &run, 0,
-         INT64_MAX},
+        {"run", 0, "N", "only this run (default: all pipelined ones)", OPTION_INTEGER,
+         .value = &run, .max = INT64_MAX},
         {"limit-error", 0, "SHARE", "exit with 1 when the worst error is more, as in 5%",
-         OPTION_TEXT, &limit_text, 0, 0},
-        {"replications", 0, "N", "of each prediction (default 10)", OPTION_INTEGER, &replications,
-         1, PREDICT_MAX_REPLICATIONS},
-        {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, &seed, 0, INT64_MAX},
+         OPTION_TEXT, .value = &limit_text},
+        {"replications", 0, "N", "of each prediction (default 10)", OPTION_INTEGER,
+         .value = &replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
+        {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, .value = &seed,
+         .max = INT64_MAX},
     };
     const struct command command = {
         .name = "swsim compare",
@@ -242,8 +243,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
         .examples = "  swrun --serial --db=runs.db plan.yaml\n"
                     "  swrun --driver=both --db=runs.db plan.yaml\n"
                     "  swsim compare --limit-error=5% runs.db",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 2,
     };

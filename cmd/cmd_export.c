@@ -40,19 +40,20 @@ enum status cmd_export(struct app *app, int argc, char **argv)
     const char *output = "-";
     const struct option_spec options[] = {
         {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
-         &format, 0, 0},
-        {"as", 0, "yaml|json|csv|promela", "the same as --format", OPTION_CHOICE, &format, 0, 0},
-        {"output", 'o', "FILE", "where to (default: standard output)", OPTION_TEXT, &output, 0, 0},
+         .value = &format},
+        {"as", 0, "yaml|json|csv|promela", "the same as --format", OPTION_CHOICE, .value = &format},
+        {"output", 'o', "FILE", "where to (default: standard output)", OPTION_TEXT,
+         .value = &output},
         {"driver", 0, "clock|dataflow", "promela, pipeline form: which driver (default clock)",
-         OPTION_CHOICE, &driver, 0, 0},
+         OPTION_CHOICE, .value = &driver},
         {"iterations", 'n', "N", "promela, pipeline form: iterations of data (default 3)",
-         OPTION_INTEGER, &iterations, 0, INT16_MAX},
-        {"ranks", 0, "N", "promela: ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1,
-         PLAN_MAX_RANKS},
+         OPTION_INTEGER, .value = &iterations, .max = INT16_MAX},
+        {"ranks", 0, "N", "promela: ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks,
+         .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "promela: most iterations in flight (default: the plan's)",
-         OPTION_INTEGER, &max_depth, 1, PLAN_MAX_DEPTH},
+         OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
         {"exact", 0, NULL, "promela: exactly the machine's steps, so that states can be counted",
-         OPTION_FLAG, &exact, 0, 0},
+         OPTION_FLAG, .value = &exact},
     };
     const struct command command = {
         .name = "swsim export",
@@ -65,8 +66,7 @@ enum status cmd_export(struct app *app, int argc, char **argv)
             "  swsim export --format=yaml schedule.csv\n"
             "  swsim generate 1f1b -p4 -m8 | swsim export --format=csv -\n"
             "  swsim export --format=promela -o model.pml plans/bugs/nccl_send_send_broken.yaml",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
     };

@@ -7,6 +7,7 @@
 
 #include "plan/comms.h"
 #include "plan/generate.h"
+#include "plan/nearest.h"
 
 /* "NAME  what it is", a line each, for --help. */
 static char *describe_schedules(struct app *app)
@@ -30,17 +31,11 @@ static bool known(const char *name)
 
 static enum status unknown_schedule(struct app *app, const char *name)
 {
-    size_t count = 0;
-    while (generate_name(count))
-        count++;
-    const char **names = ARENA_ARRAY(&app->arena, count, const char *);
-    if (!names)
-        return diag_no_memory(&app->diag);
-    for (size_t i = 0; i < count; i++)
-        names[i] = generate_name(i);
-    const char *nearest = options_nearest(name, names, count);
-    diag_error(&app->diag, STATUS_USAGE, "unknown schedule '%s'%s%s%s", name,
-               nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    struct nearest nearest = {.found = name};
+    for (size_t i = 0; generate_name(i); i++)
+        nearest_try(&nearest, generate_name(i));
+    diag_error(&app->diag, STATUS_USAGE, "unknown schedule '%s'%s", name,
+               nearest_hint(&nearest, '\'', &app->arena));
     diag_note(&app->diag, "'swsim generate --help' lists the schedules");
     return STATUS_USAGE;
 }
@@ -87,16 +82,17 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
     struct request request = {0};
     int64_t ranks = 0, chunks = 0, microbatches = 0, group = 0;
     const struct option_spec options[] = {
-        {"ranks", 'p', "N", "pipeline ranks", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
-        {"microbatches", 'm', "N", "microbatches in a step", OPTION_INTEGER, &microbatches, 1,
-         PLAN_MAX_MICROBATCHES},
+        {"ranks", 'p', "N", "pipeline ranks", OPTION_INTEGER, .value = &ranks, .min = 1,
+         .max = PLAN_MAX_RANKS},
+        {"microbatches", 'm', "N", "microbatches in a step", OPTION_INTEGER, .value = &microbatches,
+         .min = 1, .max = PLAN_MAX_MICROBATCHES},
         {"chunks", 'v', "N", "stages a rank (default 1, or what the schedule needs)",
-         OPTION_INTEGER, &chunks, 1, PLAN_MAX_STAGE + 1},
+         OPTION_INTEGER, .value = &chunks, .min = 1, .max = PLAN_MAX_STAGE + 1},
         {"group", 0, "N", "interleaved_1f1b: microbatches in a row (default: ranks)",
-         OPTION_INTEGER, &group, 1, PLAN_MAX_MICROBATCHES},
-        {"comms", 0, NULL, "add the sends and receives", OPTION_FLAG, &request.comms, 0, 0},
-        {"brief", 0, NULL, "print the parameters, not the actions", OPTION_FLAG, &request.brief, 0,
-         0},
+         OPTION_INTEGER, .value = &group, .min = 1, .max = PLAN_MAX_MICROBATCHES},
+        {"comms", 0, NULL, "add the sends and receives", OPTION_FLAG, .value = &request.comms},
+        {"brief", 0, NULL, "print the parameters, not the actions", OPTION_FLAG,
+         .value = &request.brief, .excludes = "comms group"},
     };
     const struct command command = {
         .name = "swsim generate",
@@ -104,8 +100,7 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
         .about = describe_schedules(app),
         .examples = "  swsim generate 1f1b --ranks=4 --microbatches=8\n"
                     "  swsim generate zbv --ranks=4 --microbatches=8 --comms | swsim verify -",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
     };
@@ -119,9 +114,6 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
         return unknown_schedule(app, arguments.items[0]);
     if (!ranks || !microbatches)
         return diag_error(&app->diag, STATUS_USAGE, "a schedule needs --ranks and --microbatches");
-    if (request.brief && (request.comms || group))
-        return diag_error(&app->diag, STATUS_USAGE, "--brief cannot say --%s",
-                          group ? "group" : "comms");
     request.spec = (struct generate_spec){
         .given = true,
         .schedule = arguments.items[0],

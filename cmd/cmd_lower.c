@@ -63,12 +63,13 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
     int64_t ranks = 0, max_depth = 0, iterations = -1;
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow", "pipeline form: which driver (default clock)",
-         OPTION_CHOICE, &driver, 0, 0},
+         OPTION_CHOICE, .value = &driver},
         {"iterations", 'n', "N", "iterations until the data ends (default: any number)",
-         OPTION_INTEGER, &iterations, 0, INT64_MAX},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
+         OPTION_INTEGER, .value = &iterations, .max = INT64_MAX},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
+         .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,
-         &max_depth, 1, PLAN_MAX_DEPTH},
+         .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
     };
     const struct command command = {
         .name = "swsim lower",
@@ -79,8 +80,7 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
             "simulated and run.",
         .examples = "  swsim lower plans/torchrec/base.yaml\n"
                     "  swsim generate 1f1b --ranks=4 --microbatches=8 | swsim lower -",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
     };

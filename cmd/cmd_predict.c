@@ -477,17 +477,11 @@ static enum status parse_texts(struct app *app, const struct texts *texts, struc
     enum status status = parse_jitters(app, &texts->jitters, &request->predict);
     if (status == STATUS_OK)
         status = parse_changes(app, &texts->changes, request);
-    if (status == STATUS_OK && texts->changes.count && (texts->sweep || request->db))
-        status = diag_error(&app->diag, STATUS_USAGE, "found --what-if together with %s",
-                            texts->sweep ? "--sweep" : "--db");
     if (status == STATUS_OK && texts->critical) {
         status = parse_iteration(app, texts->critical, request->predict.program.iterations,
                                  &request->critical_iteration);
         request->predict.critical_path = &request->critical_iteration;
     }
-    if (status == STATUS_OK && texts->critical && (texts->sweep || texts->changes.count))
-        status = diag_error(&app->diag, STATUS_USAGE, "found --critical-path together with %s",
-                            texts->sweep ? "--sweep" : "--what-if");
     if (status == STATUS_OK && texts->sweep)
         status = parse_sweep(app, texts->sweep, request);
     return status;
@@ -561,38 +555,41 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     int64_t threads = default_threads(&starter);
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
-         OPTION_CHOICE, &request.driver, 0, 0},
+         OPTION_CHOICE, .value = &request.driver},
         {"iterations", 'n', "N", "iterations in a replication (default 1000)", OPTION_INTEGER,
-         &iterations, 1, SIMULATE_MAX_ITERATIONS},
+         .value = &iterations, .min = 1, .max = SIMULATE_MAX_ITERATIONS},
         {"replications", 0, "N", "repeat so often with other luck (default 1)", OPTION_INTEGER,
-         &replications, 1, PREDICT_MAX_REPLICATIONS},
-        {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, &seed, 0, INT64_MAX},
+         .value = &replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
+        {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, .value = &seed,
+         .max = INT64_MAX},
         {"jitter", 0, "TASK=DIST", "let the time of TASK vary, '*': of all; may be repeated",
-         OPTION_LIST, &texts.jitters, 0, 0},
+         OPTION_LIST, .value = &texts.jitters},
         {"engine", 0, "auto|event|recurrence|batched", "how to compute it (default auto)",
-         OPTION_CHOICE, &engine, 0, 0},
+         OPTION_CHOICE, .value = &engine},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth or ranks", OPTION_TEXT,
-         &texts.sweep, 0, 0},
+         .value = &texts.sweep},
         {"what-if", 0, "TASK=0.8x", "what another time of TASK (0.8x, 2ms) brings; may be repeated",
-         OPTION_LIST, &texts.changes, 0, 0},
+         OPTION_LIST, .value = &texts.changes, .excludes = "sweep db"},
         {"critical-path", 0, "[ITERATION]",
          "who decided when ITERATION (default the middle one; 'slowest') was over", OPTION_TEXT,
-         &texts.critical, 0, 0},
+         .value = &texts.critical, .excludes = "sweep what-if"},
         {"exposed", 0, NULL, "find exposed times however many tasks there are", OPTION_FLAG,
-         &exposed, 0, 0},
+         .value = &exposed},
         {"times", 0, "F=T,B=T,...", "rank programs: how long actions take (default: the plan's)",
-         OPTION_TEXT, &texts.times, 0, 0},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
+         OPTION_TEXT, .value = &texts.times},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
+         .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
-         OPTION_INTEGER, &max_depth, 1, PLAN_MAX_DEPTH},
-        {"db", 0, "FILE", "store the trace of the first replication", OPTION_TEXT, &request.db, 0,
-         0},
+         OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+        {"db", 0, "FILE", "store the trace of the first replication", OPTION_TEXT,
+         .value = &request.db},
         {"threads", 0, "N", "threads for the replications (default: one a processor)",
-         OPTION_INTEGER, &threads, 1, PREDICT_MAX_THREADS},
+         OPTION_INTEGER, .value = &threads, .min = 1, .max = PREDICT_MAX_THREADS},
         {"no-mpi", 0, NULL, "under mpirun: each process by itself, as if started alone",
-         OPTION_FLAG, &no_mpi, 0, 0},
+         OPTION_FLAG, .value = &no_mpi},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
-         &texts.profile, 0, 0},
+         .value = &texts.profile, .excludes = "jitter",
+         .because = "the measured times have their own jitter"},
     };
     const struct command command = {
         .name = "swsim predict",
@@ -640,8 +637,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
                     "  swsim predict --times=F=1ms,B=2ms schedule.csv\n"
                     "  mpirun -n 4 swsim predict --replications=1000 --jitter='*=gamma(cv=0.2)' "
                     "plan.yaml",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
     };
@@ -649,9 +645,6 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    if (texts.profile && texts.jitters.count)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "found --jitter with --profile, which has the measured jitter");
     request.predict = (struct predict_options){
         .program = {.iterations = iterations, .ranks = (int)ranks, .max_depth = (int)max_depth},
         .seed = (uint64_t)seed,

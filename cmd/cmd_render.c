@@ -86,18 +86,20 @@ enum status cmd_render(struct app *app, int argc, char **argv)
 {
     struct render_options render = {.run = STORE_LATEST, .from = STORE_ALL, .to = STORE_ALL};
     const struct option_spec options[] = {
-        {"output", 'o', "FILE", "where to: .svg, .png or .dot", OPTION_TEXT, &render.output, 0, 0},
-        {"run", 0, "N", "which run of the store (default: the latest)", OPTION_INTEGER, &render.run,
-         0, INT64_MAX},
+        {"output", 'o', "FILE", "where to: .svg, .png or .dot", OPTION_TEXT,
+         .value = &render.output},
+        {"run", 0, "N", "which run of the store (default: the latest)", OPTION_INTEGER,
+         .value = &render.run, .max = INT64_MAX},
         {"from", 0, "N", "first iteration to draw (default: the first)", OPTION_INTEGER,
-         &render.from, 0, INT64_MAX},
+         .value = &render.from, .max = INT64_MAX},
         {"to", 0, "N", "last iteration to draw (default: the first few)", OPTION_INTEGER,
-         &render.to, 0, INT64_MAX},
-        {"all", 0, NULL, "draw all iterations", OPTION_FLAG, &render.all, 0, 0},
+         .value = &render.to, .max = INT64_MAX},
+        {"all", 0, NULL, "draw all iterations", OPTION_FLAG, .value = &render.all},
         {"arrows", 0, "auto|none|dependences|all", "arrows (default auto: dependences if few)",
-         OPTION_CHOICE, &render.arrows, 0, 0},
-        {"title", 0, "TEXT", "title (default: the plan's name)", OPTION_TEXT, &render.title, 0, 0},
-        {"no-threads", 0, NULL, "draw streams only", OPTION_FLAG, &render.no_threads, 0, 0},
+         OPTION_CHOICE, .value = &render.arrows},
+        {"title", 0, "TEXT", "title (default: the plan's name)", OPTION_TEXT,
+         .value = &render.title},
+        {"no-threads", 0, NULL, "draw streams only", OPTION_FLAG, .value = &render.no_threads},
     };
     const struct command command = {
         .name = "swsim render",
@@ -107,8 +109,7 @@ enum status cmd_render(struct app *app, int argc, char **argv)
                  "plan of the pipeline form as a graph of its tasks and their dependences.",
         .examples = "  swsim render runs.db --from=10 --to=14 -o run.svg\n"
                     "  swsim render plans/torchrec/sparse_dist.yaml -o plan.svg",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
     };

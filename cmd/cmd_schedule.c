@@ -21,7 +21,7 @@ enum status cmd_schedule(struct app *app, int argc, char **argv)
     int64_t periods = 0;
     const struct option_spec options[] = {
         {"periods", 'n', "N", "periods to show (default: depth + 2, at least 5)", OPTION_INTEGER,
-         &periods, 1, SCHEDULE_MAX_PERIODS},
+         .value = &periods, .min = 1, .max = SCHEDULE_MAX_PERIODS},
     };
     const struct command command = {
         .name = "swsim schedule",
@@ -31,8 +31,7 @@ enum status cmd_schedule(struct app *app, int argc, char **argv)
             "task a row in stage-descending topological order; `--` where there is none yet.\n"
             "PLAN must be of the pipeline form.",
         .examples = "  swsim schedule --periods=5 plans/torchrec/sparse_dist.yaml",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
     };

@@ -329,24 +329,24 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
     bool allow_stale = false;
     const char *keep = NULL, *memory = NULL, *profile = NULL, *path = NULL;
     const struct option_spec options[] = {
-        {"driver", 0, "clock|dataflow", "which driver (default clock)", OPTION_CHOICE, &driver, 0,
-         0},
+        {"driver", 0, "clock|dataflow", "which driver (default clock)", OPTION_CHOICE,
+         .value = &driver},
         {"memory", 0, "SIZE", "most bytes of buffers a rank may hold (default: any)", OPTION_TEXT,
-         &memory, 0, 0},
+         .value = &memory},
         {"max-depth", 0, "N", "most iterations in flight (default 4, or the plan's if more)",
-         OPTION_INTEGER, &depth, 1, PLAN_MAX_DEPTH},
+         OPTION_INTEGER, .value = &depth, .min = 1, .max = PLAN_MAX_DEPTH},
         {"keep", 0, "LIST", "leave these as they are: stage,stream,group,order,depth", OPTION_TEXT,
-         &keep, 0, 0},
+         .value = &keep},
         {"allow-stale", 0, NULL, "reads of shared buffers may see older or newer writes",
-         OPTION_FLAG, &allow_stale, 0, 0},
+         OPTION_FLAG, .value = &allow_stale},
         {"budget", 0, "N", "candidates to try (default 10000; 1000 if they are simulated)",
-         OPTION_INTEGER, &budget, 1, TUNE_MOST_CANDIDATES},
-        {"seed", 0, "S", "of the search and of all luck (default 1)", OPTION_INTEGER, &seed, 0,
-         INT64_MAX},
+         OPTION_INTEGER, .value = &budget, .min = 1, .max = TUNE_MOST_CANDIDATES},
+        {"seed", 0, "S", "of the search and of all luck (default 1)", OPTION_INTEGER,
+         .value = &seed, .max = INT64_MAX},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
-         &profile, 0, 0},
+         .value = &profile},
         {"output", 'o', "FILE", "write the plan: the better one, or the given one", OPTION_TEXT,
-         &path, 0, 0},
+         .value = &path},
     };
     const struct command command = {
         .name = "swsim tune",
@@ -354,8 +354,7 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
         .about = about,
         .examples = "  swsim tune plans/torchrec/sparse_dist.yaml\n"
                     "  swsim tune --memory=80MiB --keep=stream,group -o better.yaml plan.yaml",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = 1,
     };

@@ -10,6 +10,7 @@
 #include "witness.h"
 
 #include "check/verify.h"
+#include "plan/nearest.h"
 #include "plan/parse.h"
 #include "plan/units.h"
 
@@ -97,18 +98,16 @@ static enum status parse_bitstate(struct app *app, const char *text, struct veri
 
 static enum status parse_property(struct app *app, const char *key, unsigned *properties)
 {
-    const char *keys[PROPERTY_COUNT];
+    struct nearest nearest = {.found = key};
     for (int p = 0; p < PROPERTY_COUNT; p++) {
-        keys[p] = property_key((enum property)p);
-        if (strcmp(keys[p], key) == 0) {
+        if (strcmp(property_key((enum property)p), key) == 0) {
             *properties |= 1u << p;
             return STATUS_OK;
         }
+        nearest_try(&nearest, property_key((enum property)p));
     }
-    const char *nearest = options_nearest(key, keys, PROPERTY_COUNT);
-    return diag_error(&app->diag, STATUS_USAGE, "--property: unknown property '%s'%s%s%s", key,
-                      nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                      nearest ? "'?" : "");
+    return diag_error(&app->diag, STATUS_USAGE, "--property: unknown property '%s'%s", key,
+                      nearest_hint(&nearest, '\'', &app->arena));
 }
 
 static enum status parse_properties(struct app *app, const char *text, unsigned *properties)
@@ -347,9 +346,6 @@ static enum status finish_request(struct app *app, struct request *request, cons
         status = parse_properties(app, properties, &request->verify.properties);
     if (status == STATUS_OK && request->bitstate)
         status = parse_bitstate(app, request->bitstate, &request->verify);
-    if (status == STATUS_OK && request->bitstate && request->fix)
-        status = diag_error(&app->diag, STATUS_USAGE,
-                            "--fix proves what it finds: it does not go with --bitstate");
     if (status == STATUS_OK && request->bitstate && request->verify.threads > 1)
         status = diag_error(&app->diag, STATUS_USAGE, "--bitstate has one thread, not --threads=%d",
                             request->verify.threads);
@@ -363,36 +359,38 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     int64_t ranks = 0, max_depth = 0, threads = 1;
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
-         OPTION_CHOICE, &request.driver, 0, 0},
+         OPTION_CHOICE, .value = &request.driver},
         {"iterations", 'n', "N|unbounded", "iterations of data (default unbounded)", OPTION_TEXT,
-         &iterations, 0, 0},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
+         .value = &iterations},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
+         .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,
-         &max_depth, 1, PLAN_MAX_DEPTH},
+         .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
         {"property", 0, "LIST",
          "only these: deadlock,mismatch,race,lifetime,slot,bound,drain,faults", OPTION_TEXT,
-         &properties, 0, 0},
+         .value = &properties},
         {"faults", 0, NULL, "failure safety too: a task fails, data end early, a rank dies",
-         OPTION_FLAG, &request.verify.faults, 0, 0},
+         OPTION_FLAG, .value = &request.verify.faults},
         {"no-reduction", 0, NULL, "explore without reductions: slower, same verdicts", OPTION_FLAG,
-         &request.verify.no_reduction, 0, 0},
+         .value = &request.verify.no_reduction},
         {"limit", 0, "LIST", "stop undecided at states=N,mem=SIZE,time=DURATION", OPTION_TEXT,
-         &limits, 0, 0},
+         .value = &limits},
         {"threads", 0, "N", "threads to search with (default 1): same verdict, same states",
-         OPTION_INTEGER, &threads, 1, SEARCH_MAX_THREADS},
+         OPTION_INTEGER, .value = &threads, .min = 1, .max = SEARCH_MAX_THREADS},
         {"bitstate", 0, "[SIZE]", "remember states by a few bits: finds, never proves", OPTION_TEXT,
-         &request.bitstate, 0, 0},
+         .value = &request.bitstate},
         {"witness", 0, "FILE",
          "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
-         OPTION_TEXT, &request.witness, 0, 0},
+         OPTION_TEXT, .value = &request.witness},
         {"fix", 0, "FILE", "write the repaired plan, if a repair is found", OPTION_TEXT,
-         &request.fix, 0, 0},
+         .value = &request.fix, .excludes = "bitstate",
+         .because = "a repair is written only if it is proved"},
         {"no-fix", 0, NULL, "do not look for what repairs a violated plan", OPTION_FLAG,
-         &request.no_fix, 0, 0},
+         .value = &request.no_fix},
         {"fix-budget", 0, "N", "changed plans tried at most (default 3000)", OPTION_INTEGER,
-         &request.fix_budget, 1, INT32_MAX},
+         .value = &request.fix_budget, .min = 1, .max = INT32_MAX},
         {"expect", 0, NULL, "hold the verdicts against the plan's `expect:`", OPTION_FLAG,
-         &request.expect, 0, 0},
+         .value = &request.expect},
     };
     const struct command command = {
         .name = "swsim verify",
@@ -405,8 +403,7 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         .examples = "  swsim verify plans/torchrec/sparse_dist.yaml\n"
                     "  swsim verify --expect plans/deadlocks/*.yaml\n"
                     "  swsim verify --witness=hang.svg plans/bugs/nccl_send_send_broken.yaml",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 1,
         .arguments_max = -1,
     };

@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/nearest.h"
 #include "plan/parse.h"
 #include "plan/units.h"
 
-enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30 };
+enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30, HELP_WIDTH = 90 };
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0.1.0"
@@ -27,51 +28,9 @@ struct table {
     size_t count;
     struct option *longs;
     char *shorts;
+    bool *given; /* [count] */
     bool help, version;
 };
-
-/* ---- suggestions ----------------------------------------------------------------------------- */
-
-enum { SUGGEST_MAX = 64 };
-
-/* Insertions, deletions, replacements and swaps of neighbours from `a` to `b`. */
-static int edit_distance(const char *a, const char *b)
-{
-    size_t rows = strlen(a), columns = strlen(b);
-    int cost[SUGGEST_MAX + 1][SUGGEST_MAX + 1];
-    if (rows > SUGGEST_MAX || columns > SUGGEST_MAX)
-        return SUGGEST_MAX;
-    for (size_t i = 0; i <= rows; i++) {
-        for (size_t j = 0; j <= columns; j++) {
-            if (i == 0 || j == 0) {
-                cost[i][j] = (int)(i + j);
-                continue;
-            }
-            int best = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            best = best <= cost[i - 1][j] ? best : cost[i - 1][j] + 1;
-            best = best <= cost[i][j - 1] ? best : cost[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                cost[i - 2][j - 2] + 1 < best)
-                best = cost[i - 2][j - 2] + 1;
-            cost[i][j] = best;
-        }
-    }
-    return cost[rows][columns];
-}
-
-const char *options_nearest(const char *text, const char *const *words, size_t count)
-{
-    const char *nearest = NULL;
-    int limit = 1 + (int)strlen(text) / 3;
-    for (size_t i = 0; i < count; i++) {
-        int distance = edit_distance(text, words[i]);
-        if (distance <= limit) {
-            limit = distance - 1;
-            nearest = words[i];
-        }
-    }
-    return nearest;
-}
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -149,6 +108,36 @@ static enum status store(struct app *app, const struct option_spec *spec, const 
 
 /* ---- help ------------------------------------------------------------------------------------ */
 
+/* Take the first of the names off; NULL: none is left. */
+static const char *next_name(const char **names, size_t *length)
+{
+    const char *name = *names;
+    if (!name || !*name)
+        return NULL;
+    *length = strcspn(name, " ");
+    *names = name + *length + (name[*length] == ' ');
+    return name;
+}
+
+/* "not with --db, --sweep", in lines below the option. */
+static void print_exclusions(const char *names)
+{
+    const char *name;
+    size_t length;
+    int width = 0;
+    while ((name = next_name(&names, &length))) {
+        if (!width)
+            width = printf("%*snot with ", HELP_COLUMN, "");
+        else if (width + (int)length > HELP_WIDTH)
+            width = printf(",\n%*s", HELP_COLUMN, "");
+        else
+            width += printf(", ");
+        width += printf("--%.*s", (int)length, name);
+    }
+    if (width)
+        putchar('\n');
+}
+
 static void print_option(const struct option_spec *spec)
 {
     int width = spec->letter ? printf("  -%c, --%s", spec->letter, spec->name)
@@ -160,6 +149,7 @@ static void print_option(const struct option_spec *spec)
         printf("\n%*s%s\n", HELP_COLUMN, "", spec->help);
     else
         printf("%*s%s\n", HELP_COLUMN - width, "", spec->help);
+    print_exclusions(spec->excludes);
 }
 
 void options_print_exit_codes(void)
@@ -197,13 +187,13 @@ void options_print_version(const char *program)
 static void add_common(struct app *app, struct table *table)
 {
     const struct option_spec common[COMMON] = {
-        {"json", 0, NULL, "results as JSON, one object a line", OPTION_FLAG, &app->json, 0, 0},
-        {"quiet", 'q', NULL, "only results and errors, no progress", OPTION_FLAG, &app->quiet, 0,
-         0},
+        {"json", 0, NULL, "results as JSON, one object a line", OPTION_FLAG, .value = &app->json},
+        {"quiet", 'q', NULL, "only results and errors, no progress", OPTION_FLAG,
+         .value = &app->quiet},
         {"color", 0, "auto|always|never", "colours (default auto: on terminals)", OPTION_CHOICE,
-         &app->color, 0, 0},
-        {"help", 'h', NULL, "print this help", OPTION_FLAG, &table->help, 0, 0},
-        {"version", 0, NULL, "print the version", OPTION_FLAG, &table->version, 0, 0},
+         .value = &app->color},
+        {"help", 'h', NULL, "print this help", OPTION_FLAG, .value = &table->help},
+        {"version", 0, NULL, "print the version", OPTION_FLAG, .value = &table->version},
     };
     memcpy(table->specs + table->count, common, sizeof common);
     table->count += COMMON;
@@ -225,7 +215,8 @@ static bool make_table(struct app *app, const struct option_spec *options, size_
     table->specs = ARENA_ARRAY(&app->arena, count + COMMON, struct option_spec);
     table->longs = ARENA_ARRAY(&app->arena, count + COMMON + 1, struct option);
     table->shorts = arena_alloc(&app->arena, 2 * (count + COMMON) + 3);
-    if (!table->specs || !table->longs || !table->shorts)
+    table->given = ARENA_ARRAY(&app->arena, count + COMMON, bool);
+    if (!table->specs || !table->longs || !table->shorts || !table->given)
         return false;
     if (count > 0)
         memcpy(table->specs, options, count * sizeof *options);
@@ -269,14 +260,14 @@ static const struct option_spec *find_option(const struct table *table, int valu
 /* `text` is a long option that getopt refused: unknown, or short for several. */
 static enum status refuse_long(struct app *app, const struct table *table, const char *text)
 {
-    size_t length = strcspn(text, "="), count = 0;
+    size_t length = strcspn(text, "=");
     char *name = arena_strndup(&app->arena, text, length);
-    const char **words = ARENA_ARRAY(&app->arena, table->count, const char *);
-    if (!name || !words)
+    if (!name)
         return diag_no_memory(&app->diag);
+    struct nearest nearest = {.found = name};
     const char *first = NULL, *second = NULL;
     for (size_t i = 0; i < table->count; i++) {
-        words[count++] = table->specs[i].name;
+        nearest_try(&nearest, table->specs[i].name);
         if (strncmp(table->specs[i].name, name, length) == 0) {
             second = first ? table->specs[i].name : NULL;
             first = first ? first : table->specs[i].name;
@@ -285,10 +276,9 @@ static enum status refuse_long(struct app *app, const struct table *table, const
     if (second)
         return diag_error(&app->diag, STATUS_USAGE, "option '--%s' is ambiguous: --%s or --%s?",
                           name, first, second);
-    const char *nearest = options_nearest(name, words, count);
-    if (nearest)
+    if (nearest.best)
         return diag_error(&app->diag, STATUS_USAGE, "unknown option '--%s'; did you mean '--%s'?",
-                          name, nearest);
+                          name, nearest.best);
     return diag_error(&app->diag, STATUS_USAGE, "unknown option '--%s'", name);
 }
 
@@ -317,10 +307,38 @@ static enum status parse(struct app *app, struct table *table, int argc, char **
             return STATUS_OK;
         if (answer == '?' || answer == ':')
             return refuse(app, table, answer, argv[optind - 1]);
-        enum status status = store(app, find_option(table, answer), optarg);
+        const struct option_spec *spec = find_option(table, answer);
+        enum status status = store(app, spec, optarg);
         if (status != STATUS_OK)
             return status;
+        table->given[spec - table->specs] = true;
     }
+}
+
+/* ---- options that exclude each other --------------------------------------------------------- */
+
+static bool is_given(const struct table *table, const char *name, size_t length)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strncmp(table->specs[i].name, name, length) == 0 && !table->specs[i].name[length])
+            return table->given[i];
+    assert(!"an option excludes one that the table has not");
+    return false;
+}
+
+static enum status check_exclusions(struct app *app, const struct table *table)
+{
+    size_t length;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_spec *spec = &table->specs[i];
+        const char *names = table->given[i] ? spec->excludes : NULL, *name;
+        while ((name = next_name(&names, &length)))
+            if (is_given(table, name, length))
+                return diag_error(&app->diag, STATUS_USAGE, "found --%s together with --%.*s%s%s",
+                                  spec->name, (int)length, name, spec->because ? ": " : "",
+                                  spec->because ? spec->because : "");
+    }
+    return STATUS_OK;
 }
 
 static void note_help(struct app *app, const char *name, enum status status)
@@ -359,6 +377,8 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
         return false;
     }
     *out = (struct arguments){argv + optind, argc - optind};
+    if (*status == STATUS_OK)
+        *status = check_exclusions(app, &table);
     if (*status == STATUS_OK)
         *status = check_count(app, command, out);
     note_help(app, command->name, *status);

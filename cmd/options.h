@@ -3,8 +3,7 @@
  *
  * GNU conventions through getopt_long: `--name=value` and `--name value`, unique abbreviations,
  * options anywhere among the arguments, `--` ends them. The common options (--json, --quiet,
- * --color,
- * --help, --version) are added to every table. Values are stored through the table's pointers,
+ * --color, --help, --version) are added to every table. Values are stored through the table's pointers,
  * texts point into argv. Wrong use is described in app->diag.
  */
 #ifndef SWSIM_OPTIONS_H
@@ -41,6 +40,9 @@ struct option_spec {
     enum option_kind kind;
     void *value;
     int64_t min, max; /* OPTION_INTEGER */
+    const char
+        *excludes; /* names of options that cannot stand beside it, a space between; or NULL */
+    const char *because; /* the reason, for the message; NULL: it is plain */
 };
 
 struct command {
@@ -53,7 +55,8 @@ struct command {
     int arguments_min, arguments_max; /* max -1: any number */
 };
 
-#define OPTION_COUNT(table) (sizeof(table) / sizeof *(table))
+/* The two fields of a command that a table fills. */
+#define COMMAND_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof *(table)
 
 /* The arguments that are no options. */
 struct arguments {
@@ -81,9 +84,6 @@ bool options_parse_leading(struct app *app, const char *name, int argc, char **a
 /* A whole number from min to max, as the value of `what`. */
 enum status options_integer(struct app *app, const char *what, const char *text, int64_t min,
                             int64_t max, int64_t *out);
-
-/* The one of `words` most like `text`, or NULL if none is. */
-const char *options_nearest(const char *text, const char *const *words, size_t count);
 
 /* The options every command has, for --help. */
 enum status options_print_common(struct app *app);

@@ -17,6 +17,7 @@
 #include "run_shortcut.h"
 #include "starter.h"
 
+#include "plan/nearest.h"
 #include "plan/parse.h"
 #include "plan/print.h"
 
@@ -55,16 +56,11 @@ struct request {
 
 static enum status unknown_task(struct app *app, const struct plan *plan, const char *name)
 {
-    size_t count = plan->pipeline.task_count;
-    const char **names = ARENA_ARRAY(&app->arena, count + 1, const char *);
-    if (!names)
-        return diag_no_memory(&app->diag);
-    for (size_t i = 0; i < count; i++)
-        names[i] = plan->pipeline.tasks[i].name;
-    const char *nearest = options_nearest(name, names, count);
-    return diag_error(&app->diag, STATUS_USAGE, "--shortcut: %s has no task '%s'%s%s%s", plan->name,
-                      name, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                      nearest ? "'?" : "");
+    struct nearest nearest = {.found = name};
+    for (size_t i = 0; i < plan->pipeline.task_count; i++)
+        nearest_try(&nearest, plan->pipeline.tasks[i].name);
+    return diag_error(&app->diag, STATUS_USAGE, "--shortcut: %s has no task '%s'%s", plan->name,
+                      name, nearest_hint(&nearest, '\'', &app->arena));
 }
 
 static enum status check_shortcuts(struct app *app, const struct request *request,
@@ -77,10 +73,6 @@ static enum status check_shortcuts(struct app *app, const struct request *reques
         return diag_error(&app->diag, STATUS_USAGE,
                           "--shortcut: the results are kept in one process, but every rank is to "
                           "have its own");
-    if (request->shortcuts.count > 0 && request->runtime.graph)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "--shortcut: the host puts the results back, which no graph does: found "
-                          "--graph");
     for (size_t i = 0; i < request->shortcuts.count; i++)
         if (plan_find_task(plan, request->shortcuts.items[i]) < 0)
             return unknown_task(app, plan, request->shortcuts.items[i]);
@@ -278,9 +270,9 @@ static enum status replay_witness(struct app *app, const struct request *request
     return status;
 }
 
-/* What a witness brings with it cannot be said again. */
-static enum status check_replay(struct app *app, const struct request *request, bool said,
-                                const struct arguments *arguments)
+/* A run is of one plan: the argument's or a witness's. */
+static enum status check_plan(struct app *app, const struct request *request,
+                              const struct arguments *arguments)
 {
     if (!request->witness && request->run != STORE_LATEST)
         return diag_error(&app->diag, STATUS_USAGE, "--run: of which store? --replay=FILE");
@@ -291,35 +283,26 @@ static enum status check_replay(struct app *app, const struct request *request, 
         return diag_error(&app->diag, STATUS_USAGE,
                           "--replay: found a plan, '%s', but a witness brings its own",
                           arguments->items[0]);
-    if (request->witness && said)
-        return diag_error(
-            &app->diag, STATUS_USAGE,
-            "--replay: driver, iterations, ranks, depth, graphs and tasks are the witness's "
-            "own: expected --run, --timeout, --db at most");
     return STATUS_OK;
 }
 
 /* ---- where the ranks are ---------------------------------------------------------------------- */
 
 /* Threads of this process, or processes; under mpirun and srun the latter, where rank 0 speaks for all. */
-static enum status choose_launch(struct app *app, struct request *request, bool one_process)
+static void choose_launch(struct app *app, struct request *request, bool one_process)
 {
     struct runtime_options *runtime = &request->runtime;
     struct launch *launch = &request->launch;
-    if (one_process && request->processes)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "found --processes and --one-process, expected one of them");
     launch_find(launch);
     launch->wish = &stop_wish;
     if (launch->size < 2 || one_process) {
         launch->size = 0;
         app->silent = false;
-        return STATUS_OK;
+        return;
     }
     request->processes = true;
     if (runtime->ranks == 0)
         runtime->ranks = launch->size;
-    return STATUS_OK;
 }
 
 /* A GPU has one rank a process. */
@@ -374,27 +357,6 @@ static enum status run_file(struct app *app, struct request *request, const char
 
 /* ---- exposed times --------------------------------------------------------------------------- */
 
-static enum status check_profile(struct app *app, const struct request *request)
-{
-    const struct runtime_options *runtime = &request->runtime;
-    const char *other = request->driver >= 0           ? "driver"
-                        : runtime->serial              ? "serial"
-                        : runtime->db                  ? "db"
-                        : runtime->max_depth           ? "max-depth"
-                        : runtime->graph               ? "graph"
-                        : request->processes           ? "processes"
-                        : request->shortcuts.count > 0 ? "shortcut"
-                        : request->stats               ? "stats"
-                        : request->witness             ? "replay"
-                                                       : NULL;
-    if (other)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "--profile: found --%s, but it runs one task after another and stores "
-                          "nothing",
-                          other);
-    return STATUS_OK;
-}
-
 static enum status profile_file(struct app *app, const struct request *request, const char *path,
                                 int64_t iterations)
 {
@@ -436,43 +398,51 @@ static enum status run(struct app *app, int argc, char **argv)
     struct starter starter;
     struct runtime_options *runtime = &request.runtime;
     const struct option_spec options[] = {
-        {"device", 0, "host|cuda", "threads (the default) or GPUs", OPTION_CHOICE, &device, 0, 0},
+        {"device", 0, "host|cuda", "threads (the default) or GPUs", OPTION_CHOICE,
+         .value = &device},
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default clock)",
-         OPTION_CHOICE, &request.driver, 0, 0},
+         OPTION_CHOICE, .value = &request.driver},
         {"iterations", 'n', "N", "pipeline form: iterations (default 100)", OPTION_INTEGER,
-         &iterations, 0, INT32_MAX},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, &ranks, 1, PLAN_MAX_RANKS},
+         .value = &iterations, .max = INT32_MAX},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
+         .max = PLAN_MAX_RANKS},
         {"processes", 0, NULL, "a process for each rank (cuda with several ranks: always)",
-         OPTION_FLAG, &request.processes, 0, 0},
+         OPTION_FLAG, .value = &request.processes, .excludes = "one-process"},
         {"one-process", 0, NULL, "all ranks as threads of one process (host: the default)",
-         OPTION_FLAG, &one_process, 0, 0},
+         OPTION_FLAG, .value = &one_process},
         {"rendezvous", 0, "NAME",
          "under mpirun or srun: where the ranks of this run meet (default: the job's name)",
-         OPTION_TEXT, &request.launch.name, 0, 0},
+         OPTION_TEXT, .value = &request.launch.name},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
-         OPTION_INTEGER, &max_depth, 1, PLAN_MAX_DEPTH},
-        {"serial", 0, NULL, "one task after another, as a baseline", OPTION_FLAG, &runtime->serial,
-         0, 0},
+         OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+        {"serial", 0, NULL, "one task after another, as a baseline", OPTION_FLAG,
+         .value = &runtime->serial},
         {"graph", 0, "[auto|require]",
          "steady periods as one launch each: where the plan allows it, or else fail", OPTION_TEXT,
-         &graph, 0, 0},
+         .value = &graph},
         {"shortcut", 0, "TASK",
          "put TASK's first results back instead of running it; may be repeated", OPTION_LIST,
-         &request.shortcuts, 0, 0},
+         .value = &request.shortcuts, .excludes = "graph",
+         .because = "the host puts the results back, which no graph does"},
         {"profile", 0, NULL, "exposed time of each task: serial runs, each left out in turn",
-         OPTION_FLAG, &profile, 0, 0},
+         OPTION_FLAG, .value = &profile,
+         .excludes = "driver serial db max-depth graph processes shortcut stats replay",
+         .because = "it runs one task after another and stores nothing"},
         {"stats", 0, NULL, "calls and times of each task, or kind of operation", OPTION_FLAG,
-         &request.stats, 0, 0},
-        {"db", 0, "FILE", "store the trace", OPTION_TEXT, &runtime->db, 0, 0},
+         .value = &request.stats},
+        {"db", 0, "FILE", "store the trace", OPTION_TEXT, .value = &runtime->db},
         {"replay", 0, "FILE", "make a witness in a store happen, step by step; no PLAN then",
-         OPTION_TEXT, &request.witness, 0, 0},
+         OPTION_TEXT, .value = &request.witness,
+         .excludes = "driver iterations ranks max-depth processes one-process rendezvous serial "
+                     "graph shortcut stats no-check",
+         .because = "these are the witness's own; --run, --timeout and --db may be given"},
         {"run", 0, "N", "which run of the store (default: its latest witness)", OPTION_INTEGER,
-         &request.run, 0, INT64_MAX},
+         .value = &request.run, .max = INT64_MAX},
         {"timeout", 0, "DURATION",
          "give up after so long without progress (default 30s; --replay 2s)", OPTION_TIME,
-         &runtime->timeout_ns, 0, 0},
+         .value = &runtime->timeout_ns},
         {"no-check", 0, NULL, "no replay through the machine, no comparison of results",
-         OPTION_FLAG, &no_check, 0, 0},
+         OPTION_FLAG, .value = &no_check},
     };
     const struct command command = {
         .name = "swrun",
@@ -490,8 +460,7 @@ static enum status run(struct app *app, int argc, char **argv)
                     "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db "
                     "plans/torchrec/base.yaml\n"
                     "  swrun --replay=hang.db   # after: swsim verify --witness=hang.db PLAN",
-        .options = options,
-        .option_count = OPTION_COUNT(options),
+        COMMAND_OPTIONS(options),
         .arguments_min = 0,
         .arguments_max = 1,
     };
@@ -508,14 +477,9 @@ static enum status run(struct app *app, int argc, char **argv)
     runtime->max_depth = (int)max_depth;
     runtime->replay = runtime->compare = !no_check;
     runtime->stop = &stop_wish;
-    bool said = request.driver >= 0 || iterations >= 0 || ranks || max_depth || runtime->serial ||
-                request.shortcuts.count > 0 || no_check || request.processes || one_process ||
-                request.launch.name || request.stats || graph;
     status = read_graph(app, graph, &runtime->graph);
     if (status == STATUS_OK)
-        status = check_replay(app, &request, said, &arguments);
-    if (status == STATUS_OK && profile)
-        status = check_profile(app, &request);
+        status = check_plan(app, &request, &arguments);
     if (status != STATUS_OK)
         return status;
     if (app->silent && (request.witness || profile))
@@ -524,9 +488,8 @@ static enum status run(struct app *app, int argc, char **argv)
         return replay_witness(app, &request);
     if (profile)
         return profile_file(app, &request, arguments.items[0], iterations);
-    status = choose_launch(app, &request, one_process);
-    if (status == STATUS_OK)
-        status = run_file(app, &request, arguments.items[0], one_process);
+    choose_launch(app, &request, one_process);
+    status = run_file(app, &request, arguments.items[0], one_process);
     launch_fini(&request.launch);
     return status;
 }

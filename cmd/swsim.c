@@ -4,6 +4,8 @@
 #include "app.h"
 #include "options.h"
 
+#include "plan/nearest.h"
+
 /* In the order of --help. A verb without `run` is known but not in this version. */
 static const struct verb {
     const char *name, *arguments, *summary;
@@ -42,16 +44,13 @@ static enum status print_help(struct app *app)
 
 static enum status unknown_verb(struct app *app, const char *name)
 {
-    const char *names[VERBS];
+    struct nearest nearest = {.found = name};
     for (size_t i = 0; i < VERBS; i++)
-        names[i] = verbs[i].name;
-    const char *nearest = options_nearest(name, names, VERBS);
-    enum status status = nearest
-                             ? diag_error(&app->diag, STATUS_USAGE,
-                                          "unknown verb '%s'; did you mean '%s'?", name, nearest)
-                             : diag_error(&app->diag, STATUS_USAGE, "unknown verb '%s'", name);
+        nearest_try(&nearest, verbs[i].name);
+    diag_error(&app->diag, STATUS_USAGE, "unknown verb '%s'%s", name,
+               nearest_hint(&nearest, '\'', &app->arena));
     diag_note(&app->diag, "'swsim --help' lists the verbs");
-    return status;
+    return STATUS_USAGE;
 }
 
 /* argv[0] is the verb. */

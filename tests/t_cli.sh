@@ -124,6 +124,36 @@ check "a hint where to look" says 2 "'swsim schedule --help' tells more" "$SWSIM
 check "swrun without a plan" says 2 "missing argument" "$SWRUN"
 check "swrun with a slip" says 2 "did you mean '--device'?" "$SWRUN" --devise=host x
 
+# ---- options that exclude each other -------------------------------------------------------------
+
+# Each option on the left is refused beside each on the right, in both orders.
+exclude_each_other() # COMMAND... -- OPTION OTHER...
+{
+    command=
+    while [ "$1" != -- ]; do command="$command $1"; shift; done
+    option=$2
+    shift 2
+    for other; do
+        wanted="found ${option%%=*} together with ${other%%=*}"
+        says 2 "$wanted" $command "$option" "$other" && says 2 "$wanted" $command "$other" "$option" || return
+    done
+}
+
+check "verify --fix" exclude_each_other "$SWSIM" verify x -- --fix=y --bitstate
+check "predict --what-if" exclude_each_other "$SWSIM" predict x -- --what-if=A=2x --sweep=ranks=1..2 --db=y
+check "predict --critical-path" exclude_each_other "$SWSIM" predict x -- \
+    --critical-path --sweep=ranks=1..2 --what-if=A=2x
+check "predict --profile" exclude_each_other "$SWSIM" predict x -- --profile=y '--jitter=*=exponential'
+check "generate --brief" exclude_each_other "$SWSIM" generate 1f1b -p2 -m4 -- --brief --comms --group=2
+check "swrun --processes" exclude_each_other "$SWRUN" x -- --processes --one-process
+check "swrun --shortcut" exclude_each_other "$SWRUN" x -- --shortcut=A --graph
+check "swrun --profile" exclude_each_other "$SWRUN" x -- --profile --driver=clock --serial --db=y \
+    --max-depth=2 --graph --processes --shortcut=A --stats --replay=y
+check "swrun --replay" exclude_each_other "$SWRUN" -- --replay=y --driver=clock --iterations=5 --ranks=2 \
+    --max-depth=2 --processes --one-process --rendezvous=z --serial --graph --shortcut=A --stats --no-check
+check "a reason, where it is not plain" says 2 "one task after another" "$SWRUN" --profile --stats x
+check "--help says it, too" prints "not with --sweep, --db" "$SWSIM" predict --help
+
 # ---- options anywhere ----------------------------------------------------------------------------
 
 good=$dir/good.yaml
@@ -260,6 +290,8 @@ completes()
 if command -v bash >/dev/null; then
     check "bash completes a verb" completes verify "$SWSIM" ver
     check "an option" completes --max-depth= "$SWSIM" verify --max
+    check "an option that another one excludes, once" eval \
+        'completes --what-if= "$SWSIM" predict --what && [ "$(wc -l <"$dir/out")" -eq 1 ]'
     check "a common option" completes --json "$SWSIM" schedule --j
     check "a choice" completes dataflow "$SWSIM" verify --driver = data
     check "a file" completes "$good" "$SWSIM" verify "$dir/goo"

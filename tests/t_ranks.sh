@@ -140,7 +140,7 @@ check "pipeline-parallel ranks, which send and receive" prints 0 '"legal":true' 
     "$SWRUN" --processes --json "$srcdir/plans/examples/one_f_one_b.yaml"
 check "without checks" prints 0 '"legal":null,"results_match_serial":null' \
     "$SWRUN" --processes --no-check -n 5 --json "$dir/quick.yaml"
-check "one or the other" complains 2 'expected one of them' "$SWRUN" --processes --one-process "$dir/quick.yaml"
+check "one or the other" complains 2 'found --processes together with --one-process' "$SWRUN" --processes --one-process "$dir/quick.yaml"
 check "what ranks share keeps them in one process" complains 2 "'go' is shared by ranks 0 and 1" \
     "$SWRUN" --processes "$dir/shared.yaml"
 check "a bad plan is said once" sh -c '"$1" --processes /dev/null 2>"$2"; test $? -eq 3 && test "$(wc -l <"$2")" -ge 1' \

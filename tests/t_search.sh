@@ -72,7 +72,7 @@ check "a filter too small says what part it covered" says 4 "about [0-9.]*% cove
     "$SWSIM" verify --bitstate=8KiB --no-reduction --driver=clock --ranks=1 --property=deadlock "$big"
 check "a filter needs a size with a unit" says 2 "--bitstate: found '5'" \
     "$SWSIM" verify --bitstate=5 "$big"
-check "a bitstate search proves no repair" says 2 "does not go with --bitstate" \
+check "a bitstate search proves no repair" says 2 "found --fix together with --bitstate: a repair is written only if it is proved" \
     "$SWSIM" verify --bitstate --fix="$tmp/fixed.yaml" "$big"
 check "bitstate has one thread" says 2 "--bitstate has one thread" \
     "$SWSIM" verify --bitstate --threads=2 "$big"

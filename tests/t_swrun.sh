@@ -121,7 +121,7 @@ check "a misspelt task" complains 2 "did you mean 'Copy'" "$SWRUN" --shortcut Cp
 check "short-cuts are of one process" complains 2 'one process' "$SWRUN" --processes --shortcut Copy "$dir/quick.yaml"
 check "--profile tells exposed times" prints 0 'Copy  .* ms .*%' "$SWRUN" -n 3 --profile "$dir/quick.yaml"
 check "also in JSON" prints 0 '"exposed_ns":{"Copy":[0-9].*"Meet":' "$SWRUN" -n 3 --profile --json "$dir/quick.yaml"
-check "--profile is serial" complains 2 'found --driver' "$SWRUN" --profile --driver=clock "$dir/quick.yaml"
+check "--profile is serial" complains 2 'together with --driver' "$SWRUN" --profile --driver=clock "$dir/quick.yaml"
 check "--profile needs tasks" complains 3 'pipeline form' "$SWRUN" --profile "$dir/stuck.yaml"
 check "--graph: periods by one launch each" \
     prints 0 'graphs  *3[0-9] of 42 periods by one launch each, 4 graphs' "$SWRUN" -n 20 --graph=require "$dir/quick.yaml"
