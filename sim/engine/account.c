@@ -104,7 +104,7 @@ void stream_account_free(struct stream_account *account)
 static void tell(struct simulation *sim, int stream)
 {
     const struct simulate_observer *observer = sim->options->observer;
-    const struct lane *lane = &sim->lanes[stream];
+    const struct lane *lane = &sim->stalls.lanes[stream];
     if (!observer || !observer->span || sim->status != STATUS_OK || lane->blame == LANE_BUSY ||
         lane->since_ns == sim->now_ns)
         return;
@@ -132,7 +132,7 @@ static struct stall doing_now(struct simulation *sim, int stream, int *common, b
     int agent = program_stream_agent(sim->program, stream);
     int op = machine_current_op(sim->program, sim->state, agent, &iteration);
     bool meets = sim->program->ops[op].comm >= 0;
-    return meets && sim->timers[agent] == TIMER_NONE
+    return meets && sim->clocks.timers[agent] == TIMER_NONE
                ? cause_of_idleness(sim, stream, common, chained)
                : busy;
 }
@@ -146,23 +146,23 @@ static bool find_booked(struct simulation *sim, int stream, const struct stall *
     if (blame < 0)
         simulation_fail(sim, diag_no_memory(sim->diag));
     else
-        sim->lanes[stream].booked = blame;
+        sim->stalls.lanes[stream].booked = blame;
     return blame >= 0;
 }
 
 static inline void book(struct simulation *sim, int stream, const struct stall *stall, int64_t ns)
 {
     const struct stream_account *account = &sim->result.streams[stream];
-    int booked = sim->lanes[stream].booked;
+    int booked = sim->stalls.lanes[stream].booked;
     bool known = booked < account->blame_count && same_stall(&account->blames[booked].stall, stall);
     if (ns > 0 && (known || find_booked(sim, stream, stall)))
-        account->blames[sim->lanes[stream].booked].ns += ns;
+        account->blames[sim->stalls.lanes[stream].booked].ns += ns;
 }
 
 /* Book what a lane's common reason has been since the lane came to it, or was last booked. */
 static inline void book_common(struct simulation *sim, int stream, const struct common *common)
 {
-    struct lane *lane = &sim->lanes[stream];
+    struct lane *lane = &sim->stalls.lanes[stream];
     for (; lane->from < common->log_count; lane->from++) {
         const struct logged *logged = &common->log[lane->from];
         book(sim, stream, &logged->value, logged->until_ns - lane->since_ns);
@@ -184,18 +184,18 @@ static void leave_common(struct simulation *sim, int stream, struct common *left
 /* A stream that did `from` does `to` from now on: blames of its lane. */
 static inline void switch_lane(struct simulation *sim, int stream, int from, int to)
 {
-    struct lane *lane = &sim->lanes[stream];
+    struct lane *lane = &sim->stalls.lanes[stream];
     struct stream_account *account = &sim->result.streams[stream];
     if (from == LANE_BUSY)
         account->busy_ns += sim->now_ns - lane->since_ns;
     else if (from >= 0)
         account->blames[from].ns += sim->now_ns - lane->since_ns;
     else
-        leave_common(sim, stream, &sim->commons[LANE_COMMON - from]);
+        leave_common(sim, stream, &sim->stalls.commons[LANE_COMMON - from]);
     lane->blame = to;
     lane->since_ns = sim->now_ns;
     if (to <= LANE_COMMON) {
-        struct common *joined = &sim->commons[LANE_COMMON - to];
+        struct common *joined = &sim->stalls.commons[LANE_COMMON - to];
         joined->waiting++;
         lane->from = joined->log_count;
     }
@@ -205,18 +205,18 @@ static inline void switch_lane(struct simulation *sim, int stream, int from, int
 static void empty_log(struct simulation *sim, int number)
 {
     for (int s = 0; s < sim->program->stream_count; s++)
-        if (sim->lanes[s].blame == LANE_COMMON - number) {
-            book_common(sim, s, &sim->commons[number]);
-            sim->lanes[s].from = 0;
+        if (sim->stalls.lanes[s].blame == LANE_COMMON - number) {
+            book_common(sim, s, &sim->stalls.commons[number]);
+            sim->stalls.lanes[s].from = 0;
         }
-    sim->commons[number].log_count = 0;
+    sim->stalls.commons[number].log_count = 0;
 }
 
 static inline void change_common(struct simulation *sim, int number, struct stall value)
 {
-    struct common *common = &sim->commons[number];
+    struct common *common = &sim->stalls.commons[number];
     if (common->waiting && common->since_ns < sim->now_ns) {
-        if (common->log_count == sim->common_cap)
+        if (common->log_count == sim->stalls.common_cap)
             empty_log(sim, number);
         else
             common->log[common->log_count++] = (struct logged){common->value, sim->now_ns};
@@ -236,7 +236,7 @@ void account_books(struct simulation *sim, const struct reflex_book *books, int 
 
 static void renew_common(struct simulation *sim, int number, struct stall value)
 {
-    if (same_stall(&sim->commons[number].value, &value))
+    if (same_stall(&sim->stalls.commons[number].value, &value))
         return;
     change_common(sim, number, value);
     if (sim->recording)
@@ -247,9 +247,9 @@ static void renew_common(struct simulation *sim, int number, struct stall value)
 static void renew_commons(struct simulation *sim, int rank)
 {
     const struct program *p = sim->program;
-    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
-        for (int half = 0, thread = p->agents[sim->rank_agents[k]].index; half < 2; half++)
-            if (sim->commons[2 * thread + half].waiting)
+    for (int k = sim->marks.rank_first[rank]; k < sim->marks.rank_streams[rank]; k++)
+        for (int half = 0, thread = p->agents[sim->marks.rank_agents[k]].index; half < 2; half++)
+            if (sim->stalls.commons[2 * thread + half].waiting)
                 renew_common(sim, 2 * thread + half, cause_in_common(sim, 2 * thread + half));
 }
 
@@ -257,16 +257,17 @@ static void renew_commons(struct simulation *sim, int rank)
 
 static void set_chained(struct simulation *sim, int stream, bool chained)
 {
-    if (sim->chained[stream] == chained)
+    struct stalls *stalls = &sim->stalls;
+    if (stalls->chained[stream] == chained)
         return;
-    sim->chained[stream] = chained;
+    stalls->chained[stream] = chained;
     if (chained) {
-        sim->chained_at[stream] = sim->chained_count;
-        sim->chained_list[sim->chained_count++] = stream;
+        stalls->chained_at[stream] = stalls->chained_count;
+        stalls->chained_list[stalls->chained_count++] = stream;
     } else {
-        int last = sim->chained_list[--sim->chained_count];
-        sim->chained_list[sim->chained_at[stream]] = last;
-        sim->chained_at[last] = sim->chained_at[stream];
+        int last = stalls->chained_list[--stalls->chained_count];
+        stalls->chained_list[stalls->chained_at[stream]] = last;
+        stalls->chained_at[last] = stalls->chained_at[stream];
     }
 }
 
@@ -275,7 +276,7 @@ static int blame_for(struct simulation *sim, int stream, const struct stall *doi
 {
     if (doing->cause == STALL_BUSY)
         return LANE_BUSY;
-    if (common != COMMON_NONE && sim->selective) {
+    if (common != COMMON_NONE && sim->marks.selective) {
         renew_common(sim, common, *doing);
         return LANE_COMMON - common;
     }
@@ -291,75 +292,79 @@ static void look_at(struct simulation *sim, int stream)
     bool chained;
     sim->result.looks++;
     struct stall doing = doing_now(sim, stream, &common, &chained);
-    if (sim->selective)
+    if (sim->marks.selective)
         set_chained(sim, stream, chained);
     int blame = blame_for(sim, stream, &doing, common);
-    if (sim->status != STATUS_OK || blame == sim->lanes[stream].blame)
+    if (sim->status != STATUS_OK || blame == sim->stalls.lanes[stream].blame)
         return;
     tell(sim, stream);
     if (sim->recording)
-        recording_lane(sim, stream, sim->lanes[stream].blame, blame);
-    switch_lane(sim, stream, sim->lanes[stream].blame, blame);
+        recording_lane(sim, stream, sim->stalls.lanes[stream].blame, blame);
+    switch_lane(sim, stream, sim->stalls.lanes[stream].blame, blame);
 }
 
 void account_touch(struct simulation *sim, int stream)
 {
-    if (!sim->selective || sim->touched_streams[stream])
+    struct marks *marks = &sim->marks;
+    if (!marks->selective || marks->touched_streams[stream])
         return;
-    sim->touched_streams[stream] = true;
-    sim->touched_list[sim->touched_stream_count++] = stream;
+    marks->touched_streams[stream] = true;
+    marks->touched_list[marks->touched_stream_count++] = stream;
 }
 
 static void look_at_rank(struct simulation *sim, int rank)
 {
-    for (int k = sim->rank_streams[rank]; k < sim->rank_first[rank + 1]; k++)
-        look_at(sim, sim->program->agents[sim->rank_agents[k]].index);
+    for (int k = sim->marks.rank_streams[rank]; k < sim->marks.rank_first[rank + 1]; k++)
+        look_at(sim, sim->program->agents[sim->marks.rank_agents[k]].index);
 }
 
 /* Whoever is in a chain may leave the list, its place being taken by the last one. */
 static void look_at_chained(struct simulation *sim)
 {
-    for (int i = sim->chained_count - 1; sim->chain_moved && i >= 0; i--)
-        look_at(sim, sim->chained_list[i]);
-    sim->chain_moved = false;
+    for (int i = sim->stalls.chained_count - 1; sim->stalls.chain_moved && i >= 0; i--)
+        look_at(sim, sim->stalls.chained_list[i]);
+    sim->stalls.chain_moved = false;
 }
 
 void account_touched(struct simulation *sim)
 {
-    sim->chain_stamp++;
-    for (int i = 0; i < sim->touched_count; i++) {
-        int rank = sim->touched_ranks[i];
-        sim->touched[rank] = false;
-        if (sim->selective)
+    struct marks *marks = &sim->marks;
+    sim->stalls.chain_stamp++;
+    for (int i = 0; i < marks->touched_count; i++) {
+        int rank = marks->touched_ranks[i];
+        marks->touched[rank] = false;
+        if (marks->selective)
             renew_commons(sim, rank);
         else
             look_at_rank(sim, rank);
     }
-    sim->touched_count = 0;
-    for (int i = 0; i < sim->touched_stream_count; i++) {
-        sim->touched_streams[sim->touched_list[i]] = false;
-        look_at(sim, sim->touched_list[i]);
+    marks->touched_count = 0;
+    for (int i = 0; i < marks->touched_stream_count; i++) {
+        marks->touched_streams[marks->touched_list[i]] = false;
+        look_at(sim, marks->touched_list[i]);
     }
-    sim->touched_stream_count = 0;
+    marks->touched_stream_count = 0;
     look_at_chained(sim);
 }
 
 void account_cascade(struct simulation *sim, int stream)
 {
+    struct marks *marks = &sim->marks;
     const struct program *p = sim->program;
     int count = 0;
-    sim->cascade[count++] = stream;
-    sim->queued_seen[stream] = machine_stream_queued(p, sim->state, stream);
+    marks->cascade[count++] = stream;
+    marks->queued_seen[stream] = machine_stream_queued(p, sim->state, stream);
     while (count) {
-        int s = sim->cascade[--count];
+        int s = marks->cascade[--count];
         account_touch(sim, s);
         simulation_mark(sim, program_stream_agent(p, s));
-        for (int i = sim->watcher_first[s]; i < sim->watcher_first[s + 1]; i++) {
-            int watcher = sim->watchers[i], queued = machine_stream_queued(p, sim->state, watcher);
-            if (queued == sim->queued_seen[watcher])
+        for (int i = marks->watcher_first[s]; i < marks->watcher_first[s + 1]; i++) {
+            int watcher = marks->watchers[i],
+                queued = machine_stream_queued(p, sim->state, watcher);
+            if (queued == marks->queued_seen[watcher])
                 continue;
-            sim->queued_seen[watcher] = queued;
-            sim->cascade[count++] = watcher;
+            marks->queued_seen[watcher] = queued;
+            marks->cascade[count++] = watcher;
         }
     }
 }
@@ -372,21 +377,21 @@ static void see_queue(struct simulation *sim, int thread)
     int task = -1, rank = p->threads[thread].rank;
     int64_t iteration = -1;
     int count = machine_queue(p, sim->state, thread, INT32_MAX, &task, &iteration);
-    for (int k = sim->queue_seen[thread]; k < count; k++) {
+    for (int k = sim->pipeline.queue_seen[thread]; k < count; k++) {
         machine_queue(p, sim->state, thread, k, &task, &iteration);
         *account_queued(sim, rank, task, iteration) = true;
-        account_touch(sim, sim->task_streams[rank * p->tasks + task]);
+        account_touch(sim, sim->pipeline.task_streams[rank * p->tasks + task]);
     }
-    sim->queue_seen[thread] = count;
+    sim->pipeline.queue_seen[thread] = count;
 }
 
 void account_queues(struct simulation *sim, int rank)
 {
     const struct program *p = sim->program;
-    sim->chain_moved = true;
-    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
-        if (p->threads[p->agents[sim->rank_agents[k]].index].kind == THREAD_WORKER)
-            see_queue(sim, p->agents[sim->rank_agents[k]].index);
+    sim->stalls.chain_moved = true;
+    for (int k = sim->marks.rank_first[rank]; k < sim->marks.rank_streams[rank]; k++)
+        if (p->threads[p->agents[sim->marks.rank_agents[k]].index].kind == THREAD_WORKER)
+            see_queue(sim, p->agents[sim->marks.rank_agents[k]].index);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -396,23 +401,23 @@ void account_derive(struct simulation *sim)
     const struct program *p = sim->program;
     if (p->tasks == 0)
         return;
-    memset(sim->queued, 0, (size_t)p->ranks * (size_t)p->tasks * (size_t)p->window);
-    memset(sim->queue_seen, 0, (size_t)p->thread_count * sizeof *sim->queue_seen);
-    sim->touched_stream_count = sim->chained_count = 0;
+    memset(sim->pipeline.queued, 0, (size_t)p->ranks * (size_t)p->tasks * (size_t)p->window);
+    memset(sim->pipeline.queue_seen, 0, (size_t)p->thread_count * sizeof *sim->pipeline.queue_seen);
+    sim->marks.touched_stream_count = sim->stalls.chained_count = 0;
     for (int s = 0; s < p->stream_count; s++) {
-        sim->queued_seen[s] = machine_stream_queued(p, sim->state, s);
-        if (sim->touched_streams[s])
-            sim->touched_list[sim->touched_stream_count++] = s;
-        sim->chained_at[s] = sim->chained_count;
-        if (sim->chained[s])
-            sim->chained_list[sim->chained_count++] = s;
+        sim->marks.queued_seen[s] = machine_stream_queued(p, sim->state, s);
+        if (sim->marks.touched_streams[s])
+            sim->marks.touched_list[sim->marks.touched_stream_count++] = s;
+        sim->stalls.chained_at[s] = sim->stalls.chained_count;
+        if (sim->stalls.chained[s])
+            sim->stalls.chained_list[sim->stalls.chained_count++] = s;
     }
-    bool selective = sim->selective;
-    sim->selective = false; /* nobody is touched by what is known */
+    bool selective = sim->marks.selective;
+    sim->marks.selective = false; /* nobody is touched by what is known */
     for (int t = 0; t < p->thread_count; t++)
         if (p->threads[t].kind == THREAD_WORKER)
             see_queue(sim, t);
-    sim->selective = selective;
+    sim->marks.selective = selective;
 }
 
 void account_close(struct simulation *sim)
@@ -420,7 +425,7 @@ void account_close(struct simulation *sim)
     account_touched(sim);
     for (int s = 0; s < sim->program->stream_count; s++) {
         tell(sim, s);
-        switch_lane(sim, s, sim->lanes[s].blame, LANE_BUSY);
+        switch_lane(sim, s, sim->stalls.lanes[s].blame, LANE_BUSY);
         stream_account_finish(&sim->result.streams[s]);
     }
 }

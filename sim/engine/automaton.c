@@ -72,33 +72,37 @@ static void move_all(struct simulation *sim, char *key, bool save)
     const struct program *p = sim->program;
     struct transfer transfer = {key, save};
     move(&transfer, sim->state->cells, p->at.bytes);
-    move(&transfer, sim->hands, (size_t)p->thread_count * sizeof *sim->hands);
-    move(&transfer, sim->submitted, (size_t)p->ranks * (size_t)p->tasks * sizeof *sim->submitted);
-    move(&transfer, sim->dirty, (size_t)sim->dirty_words * sizeof *sim->dirty);
-    move(&transfer, sim->member_streams, (size_t)p->member_count * sizeof *sim->member_streams);
+    move(&transfer, sim->pipeline.hands, (size_t)p->thread_count * sizeof *sim->pipeline.hands);
+    move(&transfer, sim->pipeline.submitted,
+         (size_t)p->ranks * (size_t)p->tasks * sizeof *sim->pipeline.submitted);
+    move(&transfer, sim->marks.dirty, (size_t)sim->marks.dirty_words * sizeof *sim->marks.dirty);
+    move(&transfer, sim->clocks.member_streams,
+         (size_t)p->member_count * sizeof *sim->clocks.member_streams);
     for (int s = 0; s < p->stream_count; s++)
-        move(&transfer, &sim->lanes[s].blame, sizeof sim->lanes[s].blame);
-    for (int i = 0; i < sim->common_count; i++)
-        move(&transfer, &sim->commons[i].value, sizeof sim->commons[i].value);
-    move(&transfer, sim->touched, (size_t)p->ranks * sizeof *sim->touched);
-    move(&transfer, sim->touched_streams, (size_t)p->stream_count * sizeof *sim->touched_streams);
-    move(&transfer, sim->chained, (size_t)p->stream_count * sizeof *sim->chained);
-    move(&transfer, &sim->chain_moved, sizeof sim->chain_moved);
-    move(&transfer, sim->timers, (size_t)p->agent_count * sizeof *sim->timers);
+        move(&transfer, &sim->stalls.lanes[s].blame, sizeof sim->stalls.lanes[s].blame);
+    for (int i = 0; i < sim->stalls.common_count; i++)
+        move(&transfer, &sim->stalls.commons[i].value, sizeof sim->stalls.commons[i].value);
+    move(&transfer, sim->marks.touched, (size_t)p->ranks * sizeof *sim->marks.touched);
+    move(&transfer, sim->marks.touched_streams,
+         (size_t)p->stream_count * sizeof *sim->marks.touched_streams);
+    move(&transfer, sim->stalls.chained, (size_t)p->stream_count * sizeof *sim->stalls.chained);
+    move(&transfer, &sim->stalls.chain_moved, sizeof sim->stalls.chain_moved);
+    move(&transfer, sim->clocks.timers, (size_t)p->agent_count * sizeof *sim->clocks.timers);
 }
 
 static size_t key_bytes(const struct simulation *sim)
 {
     const struct program *p = sim->program;
-    return p->at.bytes + (size_t)p->thread_count * sizeof *sim->hands +
-           (size_t)p->ranks * (size_t)p->tasks * sizeof *sim->submitted +
-           (size_t)sim->dirty_words * sizeof *sim->dirty +
-           (size_t)p->member_count * sizeof *sim->member_streams +
-           (size_t)p->stream_count * sizeof sim->lanes[0].blame +
-           (size_t)sim->common_count * sizeof sim->commons[0].value +
-           (size_t)p->stream_count * (sizeof *sim->touched_streams + sizeof *sim->chained) +
-           sizeof sim->chain_moved + (size_t)p->ranks * sizeof *sim->touched +
-           (size_t)p->agent_count * sizeof *sim->timers;
+    return p->at.bytes + (size_t)p->thread_count * sizeof *sim->pipeline.hands +
+           (size_t)p->ranks * (size_t)p->tasks * sizeof *sim->pipeline.submitted +
+           (size_t)sim->marks.dirty_words * sizeof *sim->marks.dirty +
+           (size_t)p->member_count * sizeof *sim->clocks.member_streams +
+           (size_t)p->stream_count * sizeof sim->stalls.lanes[0].blame +
+           (size_t)sim->stalls.common_count * sizeof sim->stalls.commons[0].value +
+           (size_t)p->stream_count *
+               (sizeof *sim->marks.touched_streams + sizeof *sim->stalls.chained) +
+           sizeof sim->stalls.chain_moved + (size_t)p->ranks * sizeof *sim->marks.touched +
+           (size_t)p->agent_count * sizeof *sim->clocks.timers;
 }
 
 /* The simulation as it was at the node; clocks and lanes have gone on without it. */
@@ -108,11 +112,11 @@ static void restore(struct automaton *a)
     if (a->present)
         return;
     move_all(sim, a->node->key, false);
-    sim->dirty_first = 0;
-    sim->touched_count = 0;
+    sim->marks.dirty_first = 0;
+    sim->marks.touched_count = 0;
     for (int rank = 0; rank < sim->program->ranks; rank++)
-        if (sim->touched[rank])
-            sim->touched_ranks[sim->touched_count++] = rank;
+        if (sim->marks.touched[rank])
+            sim->marks.touched_ranks[sim->marks.touched_count++] = rank;
     account_derive(sim);
     a->present = true;
 }
@@ -127,9 +131,10 @@ static int64_t rebase(struct simulation *sim)
     for (int rank = 0; rank < p->ranks; rank++)
         machine_end_data(p, sim->state, rank, FAR);
     for (int t = 0; t < p->thread_count; t++)
-        sim->hands[t].iteration = sim->hands[t].task < 0 ? 0 : sim->hands[t].iteration - by;
+        sim->pipeline.hands[t].iteration =
+            sim->pipeline.hands[t].task < 0 ? 0 : sim->pipeline.hands[t].iteration - by;
     for (int i = 0; i < p->ranks * p->tasks; i++)
-        sim->submitted[i] -= by;
+        sim->pipeline.submitted[i] -= by;
     sim->base += by;
     if (by != 0)
         account_derive(sim);
@@ -164,7 +169,7 @@ static void forget(struct automaton *a)
     a->origin.likely = NULL;
     a->bytes = 0;
     a->events = a->learned = 0;
-    a->places = a->sim->events.cap;
+    a->places = a->sim->clocks.events.cap;
     a->tried = false;
 }
 
@@ -204,7 +209,7 @@ static struct reflex *make_reflex(struct automaton *a, bool alone)
     int64_t shift = 0;
     size_t bytes;
     restore(a);
-    events_pop(&sim->events, &event);
+    events_pop(&sim->clocks.events, &event);
     sim->now_ns = event.time_ns;
     sim->recording = &a->recording;
     simulation_event(sim, event.agent);
@@ -253,7 +258,7 @@ static struct reflex *learn(struct automaton *a, struct reflex *last)
 {
     struct simulation *sim = a->sim;
     bool alone;
-    int place = events_first(&sim->events, &alone);
+    int place = events_first(&sim->clocks.events, &alone);
     if (place < 0)
         return NULL;
     struct reflex *reflex = make_reflex(a, alone);
@@ -271,7 +276,7 @@ static struct reflex *learn(struct automaton *a, struct reflex *last)
     a->events++;
     a->learned++;
     bool full = is_full(a), goes_on = !full || pays(a);
-    if (!full && a->places == sim->events.cap)
+    if (!full && a->places == sim->clocks.events.cap)
         return reflex;
     return start_again(a) && goes_on ? &a->origin : NULL;
 }
@@ -280,7 +285,7 @@ static struct reflex *learn(struct automaton *a, struct reflex *last)
 static struct reflex *look_up(struct automaton *a, struct reflex *last)
 {
     bool alone;
-    int place = events_first(&a->sim->events, &alone);
+    int place = events_first(&a->sim->clocks.events, &alone);
     struct reflex *reflex = place < 0 ? NULL : a->node->reflexes[2 * place + !alone];
     if (reflex && alone)
         last->likely = reflex;
@@ -316,7 +321,7 @@ static bool begin(struct automaton *a)
 
 static bool may_go_on(const struct automaton *a)
 {
-    return a->sim->status == STATUS_OK && a->sim->newest < a->last;
+    return a->sim->status == STATUS_OK && a->sim->pipeline.newest < a->last;
 }
 
 /* `next`, and what followed last time, as long as that comes again. Returns the last one done. */
@@ -330,7 +335,8 @@ static struct reflex *follow(struct automaton *a, struct reflex *next)
         reflex_do(sim, last);
         events++;
         next = last->likely;
-    } while (next && events_leads(&sim->events, &next->seat) && (last->plain || may_go_on(a)));
+    } while (next && events_leads(&sim->clocks.events, &next->seat) &&
+             (last->plain || may_go_on(a)));
     a->node = last->to;
     a->present = false;
     a->events += events;
@@ -359,7 +365,8 @@ static bool applies(const struct simulation *sim)
 {
     const struct simulate_observer *observer = sim->options->observer;
     bool watched = observer && (observer->span || observer->step);
-    return sim->program->tasks > 0 && !watched && last_iteration(sim->program) > sim->newest;
+    return sim->program->tasks > 0 && !watched &&
+           last_iteration(sim->program) > sim->pipeline.newest;
 }
 
 void automaton_run(struct simulation *sim)

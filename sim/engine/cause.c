@@ -50,7 +50,7 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
 {
     const struct program *p = sim->program;
     int agent = program_thread_agent(p, thread);
-    if (sim->timers[agent] == TIMER_RUNNING)
+    if (sim->clocks.timers[agent] == TIMER_RUNNING)
         return stall(STALL_HOST, front);
     struct wait wait;
     int64_t iteration;
@@ -87,11 +87,12 @@ static struct instance next_instance(struct simulation *sim, int rank, int task)
 {
     const struct program *p = sim->program;
     int index = rank * p->tasks + task, worker = p->worker[index];
-    struct instance next = {
-        .task = task, .position = sim->task_positions[index], .iteration = sim->submitted[index]};
+    struct instance next = {.task = task,
+                            .position = sim->pipeline.task_positions[index],
+                            .iteration = sim->pipeline.submitted[index]};
     bool clock = p->driver == DRIVER_CLOCK;
     next.key = next.iteration + (clock ? plan_task(p->plan, rank, task)->stage : 0);
-    const struct hand *hand = &sim->hands[worker];
+    const struct hand *hand = &sim->pipeline.hands[worker];
     if (next.iteration >= machine_end(p, sim->state, rank))
         next.place = NOWHERE;
     else if (hand->task == task && hand->iteration == next.iteration)
@@ -122,9 +123,10 @@ static struct instance next_for_stream(struct simulation *sim, int stream)
     int rank = p->streams[stream].rank;
     struct instance best = {.task = -1, .place = NOWHERE};
     for (int pass = 0; pass < 2 && best.task < 0; pass++)
-        for (int k = sim->stream_first[stream]; k < sim->stream_first[stream + 1]; k++) {
-            int task = sim->stream_tasks[k];
-            if (pass == 0 && !sim->task_pushes[task])
+        for (int k = sim->pipeline.stream_first[stream]; k < sim->pipeline.stream_first[stream + 1];
+             k++) {
+            int task = sim->pipeline.stream_tasks[k];
+            if (pass == 0 && !sim->pipeline.task_pushes[task])
                 continue;
             struct instance next = next_instance(sim, rank, task);
             if (best.task < 0 || comes_before(&next, &best))
@@ -141,7 +143,7 @@ static struct instance lacking(struct simulation *sim, int rank, const struct in
     for (int i = 0; i < depends->count; i++) {
         int64_t wanted = instance->iteration - depends->items[i].distance;
         int on = depends->items[i].task;
-        if (wanted >= 0 && sim->submitted[rank * p->tasks + on] <= wanted)
+        if (wanted >= 0 && sim->pipeline.submitted[rank * p->tasks + on] <= wanted)
             return next_instance(sim, rank, on);
     }
     return (struct instance){.task = -1, .place = NOWHERE};
@@ -164,11 +166,11 @@ static struct stall driver_cause(struct simulation *sim, int rank)
    dependences are followed, which have no cycle. */
 static struct instance end_of_chain(struct simulation *sim, int rank, struct instance next)
 {
-    struct chain_end *ends = &sim->chain_ends[rank * sim->program->tasks];
+    struct chain_end *ends = &sim->stalls.chain_ends[rank * sim->program->tasks];
     int first = next.task;
-    while (next.place == NOT_FIRED && ends[next.task].stamp != sim->chain_stamp) {
+    while (next.place == NOT_FIRED && ends[next.task].stamp != sim->stalls.chain_stamp) {
         struct instance dependence = lacking(sim, rank, &next);
-        ends[next.task] = (struct chain_end){sim->chain_stamp, dependence.task};
+        ends[next.task] = (struct chain_end){sim->stalls.chain_stamp, dependence.task};
         if (dependence.task < 0)
             break;
         next = dependence;
@@ -216,7 +218,8 @@ struct stall cause_in_common(struct simulation *sim, int common)
     int worker = common / 2;
     if (worker >= p->thread_count)
         return driver_cause(sim, common - 2 * p->thread_count);
-    int front = sim->hands[worker].task >= 0 ? (int)sim->hands[worker].task : STALL_NOBODY;
+    int front = sim->pipeline.hands[worker].task >= 0 ? (int)sim->pipeline.hands[worker].task
+                                                      : STALL_NOBODY;
     return thread_cause(sim, worker, common % 2 == 0, front);
 }
 
@@ -227,14 +230,14 @@ static struct stall lacks_push(struct simulation *sim, int stream)
     const struct program *p = sim->program;
     int best_distance = 0, best_current = -1;
     const struct pusher *best = NULL;
-    for (int i = sim->stream_pushers[stream]; i < sim->stream_pushers[stream + 1]; i++) {
-        const struct pusher *pusher = &sim->pushers[i];
+    for (int i = sim->host.stream_pushers[stream]; i < sim->host.stream_pushers[stream + 1]; i++) {
+        const struct pusher *pusher = &sim->host.pushers[i];
         if (pusher->next == pusher->count)
             continue;
         int64_t iteration;
         int agent = program_thread_agent(p, pusher->thread);
         int current = machine_current_op(p, sim->state, agent, &iteration);
-        int distance = sim->pushes[pusher->first + pusher->next] - current;
+        int distance = sim->host.pushes[pusher->first + pusher->next] - current;
         if (current < 0 || (best && distance >= best_distance))
             continue;
         best = pusher;
@@ -243,7 +246,7 @@ static struct stall lacks_push(struct simulation *sim, int stream)
     }
     if (!best)
         return stall(STALL_NO_MORE_DATA, STALL_NOBODY);
-    bool own = sim->next_push[best_current] == sim->pushes[best->first + best->next];
+    bool own = sim->host.next_push[best_current] == sim->host.pushes[best->first + best->next];
     return thread_cause(sim, best->thread, own, ~program_thread_agent(p, best->thread));
 }
 

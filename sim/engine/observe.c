@@ -92,11 +92,12 @@ static void note_thread(struct simulation *sim, int agent, int op, const struct 
     if (op < 0) { /* it has taken an instance; not every operation of the body names its task */
         for (op = effect->op; p->ops[op].task < 0;)
             op++;
-        sim->hands[thread] = (struct hand){.task = p->ops[op].task, .iteration = effect->iteration};
+        sim->pipeline.hands[thread] =
+            (struct hand){.task = p->ops[op].task, .iteration = effect->iteration};
     } else if (p->ops[op].kind == OP_RECORD) {
-        sim->submitted[rank * p->tasks + p->ops[op].task]++;
+        sim->pipeline.submitted[rank * p->tasks + p->ops[op].task]++;
     } else if (p->ops[op].kind == OP_COMPLETE) {
-        sim->hands[thread].task = -1;
+        sim->pipeline.hands[thread].task = -1;
     }
 }
 
@@ -167,10 +168,10 @@ static bool look(struct observation *seen, int64_t now_ns)
     struct simulation *sim = &seen->sim;
     const struct program *p = sim->program;
     account_derive(sim);
-    sim->chain_stamp++;
+    sim->stalls.chain_stamp++;
     for (int t = 0; t < p->thread_count; t++) {
         int agent = program_thread_agent(p, t);
-        sim->timers[agent] =
+        sim->clocks.timers[agent] =
             machine_agent_enabled(p, sim->state, agent) ? TIMER_RUNNING : TIMER_NONE;
     }
     for (int s = 0; s < p->stream_count; s++) {

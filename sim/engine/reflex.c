@@ -50,11 +50,11 @@ void recording_start(struct simulation *sim, int agent, int priority, const stru
 {
     for (int i = 0; i < count; i++) {
         const struct op_time *time = &sim->timing->ops[ops[i].op];
-        struct draws *draws = time->dist ? &sim->draws[time->draw] : NULL;
+        struct draws *draws = time->dist ? &sim->clocks.draws[time->draw] : NULL;
         ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
     }
-    ADD(sim->recording, start, {.place = sim->events.places[agent]}, events_order(priority), count,
-        sim->program->agents[agent].kind != AGENT_THREAD);
+    ADD(sim->recording, start, {.place = sim->clocks.events.places[agent]}, events_order(priority),
+        count, sim->program->agents[agent].kind != AGENT_THREAD);
 }
 
 void recording_hold(struct simulation *sim, int op)
@@ -97,9 +97,9 @@ static void *copy_list(char **at, const void *items, int count, size_t size)
 /* Whose events they are is known while it is recorded; where those stand, when all have a place. */
 static void find_seats(struct simulation *sim, struct reflex *reflex, int agent)
 {
-    reflex->seat = events_seat(&sim->events, sim->events.places[agent]);
+    reflex->seat = events_seat(&sim->clocks.events, sim->clocks.events.places[agent]);
     for (int i = 0; i < reflex->start_count; i++)
-        reflex->starts[i].seat = events_seat(&sim->events, reflex->starts[i].seat.place);
+        reflex->starts[i].seat = events_seat(&sim->clocks.events, reflex->starts[i].seat.place);
 }
 
 struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
@@ -125,7 +125,7 @@ struct reflex *reflex_make(struct simulation *sim, int agent, size_t *bytes)
     assert(at <= (char *)reflex + *bytes);
     find_seats(sim, reflex, agent);
     reflex->plain = r->start_count == 1 && r->draw_count == 1 && !r->book_count && !r->turn_count &&
-                    !sim->sharing;
+                    !sim->clocks.sharing;
     if (reflex->plain) {
         reflex->draw = reflex->draws[0];
         reflex->order = reflex->starts->order;
@@ -143,34 +143,34 @@ static inline void start(struct simulation *sim, const struct reflex_start *star
         int64_t ns = reflex_draw(sim, &draws[i]);
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
-    events_put(&sim->events, &start->seat, sim->now_ns + longest_ns, start->order);
+    events_put(&sim->clocks.events, &start->seat, sim->now_ns + longest_ns, start->order);
 }
 
 /* The same for sharing.h: what ends, what waits, what starts. */
 static void share(struct simulation *sim, const struct reflex *reflex)
 {
-    const int *agents = sim->events.agents;
+    const int *agents = sim->clocks.events.agents;
     const struct reflex_draw *draws = reflex->draws;
-    sharing_finish(sim->sharing, agents[reflex->seat.place], sim->now_ns);
+    sharing_finish(sim->clocks.sharing, agents[reflex->seat.place], sim->now_ns);
     for (int i = 0; i < reflex->hold_count; i++)
-        sharing_hold(sim->sharing, reflex->holds[i].op);
+        sharing_hold(sim->clocks.sharing, reflex->holds[i].op);
     for (int i = 0; i < reflex->start_count; draws += reflex->starts[i++].draws) {
         const struct reflex_start *start = &reflex->starts[i];
         for (int k = 0; start->shares && k < start->draws; k++)
-            sharing_start(sim->sharing, agents[start->seat.place], draws[k].op,
+            sharing_start(sim->clocks.sharing, agents[start->seat.place], draws[k].op,
                           *start->seat.due_ns - sim->now_ns, sim->now_ns);
     }
     if (reflex->settles)
-        sharing_settle(sim->sharing, sim->now_ns, &sim->events);
+        sharing_settle(sim->clocks.sharing, sim->now_ns, &sim->clocks.events);
 }
 
 void reflex_do_all(struct simulation *sim, const struct reflex *reflex)
 {
     const struct reflex_draw *draws = reflex->draws;
-    events_take(&sim->events, &reflex->seat);
+    events_take(&sim->clocks.events, &reflex->seat);
     for (int i = 0; i < reflex->start_count; draws += reflex->starts[i++].draws)
         start(sim, &reflex->starts[i], draws);
-    if (sim->sharing)
+    if (sim->clocks.sharing)
         share(sim, reflex);
     if (reflex->book_count)
         account_books(sim, reflex->books, reflex->book_count);

@@ -120,10 +120,11 @@ static inline void reflex_do(struct simulation *sim, struct reflex *reflex)
         return;
     }
     if (!reflex->again) {
-        events_leave(&sim->events, seat);
+        events_leave(&sim->clocks.events, seat);
         seat = &reflex->starts->seat;
     }
-    events_renew(&sim->events, seat, now_ns + reflex_draw(sim, &reflex->draw), reflex->order);
+    events_renew(&sim->clocks.events, seat, now_ns + reflex_draw(sim, &reflex->draw),
+                 reflex->order);
 }
 
 #endif

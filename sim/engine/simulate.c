@@ -75,32 +75,34 @@ const char *stall_describe(const struct program *program, int rank, const struct
 
 void simulation_mark(struct simulation *sim, int agent)
 {
+    struct marks *marks = &sim->marks;
     int word = agent / WORD_BITS;
-    sim->dirty[word] |= UINT64_C(1) << (agent % WORD_BITS);
-    if (word < sim->dirty_first)
-        sim->dirty_first = word;
+    marks->dirty[word] |= UINT64_C(1) << (agent % WORD_BITS);
+    if (word < marks->dirty_first)
+        marks->dirty_first = word;
 }
 
 static void touch(struct simulation *sim, int rank)
 {
-    if (sim->touched[rank])
+    struct marks *marks = &sim->marks;
+    if (marks->touched[rank])
         return;
-    sim->touched[rank] = true;
-    sim->touched_ranks[sim->touched_count++] = rank;
+    marks->touched[rank] = true;
+    marks->touched_ranks[marks->touched_count++] = rank;
 }
 
 /* Something happened to the stream. */
 static void mark_stream(struct simulation *sim, int stream)
 {
     account_touch(sim, stream);
-    sim->queued_seen[stream] = machine_stream_queued(sim->program, sim->state, stream);
+    sim->marks.queued_seen[stream] = machine_stream_queued(sim->program, sim->state, stream);
     simulation_mark(sim, program_stream_agent(sim->program, stream));
 }
 
 static void mark_rank(struct simulation *sim, int rank)
 {
-    for (int k = sim->rank_first[rank]; k < sim->rank_first[rank + 1]; k++)
-        simulation_mark(sim, sim->rank_agents[k]);
+    for (int k = sim->marks.rank_first[rank]; k < sim->marks.rank_first[rank + 1]; k++)
+        simulation_mark(sim, sim->marks.rank_agents[k]);
 }
 
 /* What has happened on the stream may let others go on, and threads. */
@@ -108,7 +110,7 @@ static void mark_threads(struct simulation *sim, int rank);
 static void mark_beyond(struct simulation *sim, int stream)
 {
     int rank = sim->program->streams[stream].rank;
-    if (!sim->selective) {
+    if (!sim->marks.selective) {
         mark_rank(sim, rank);
         return;
     }
@@ -118,8 +120,8 @@ static void mark_beyond(struct simulation *sim, int stream)
 
 static void mark_threads(struct simulation *sim, int rank)
 {
-    for (int k = sim->rank_first[rank]; k < sim->rank_streams[rank]; k++)
-        simulation_mark(sim, sim->rank_agents[k]);
+    for (int k = sim->marks.rank_first[rank]; k < sim->marks.rank_streams[rank]; k++)
+        simulation_mark(sim, sim->marks.rank_agents[k]);
 }
 
 static void mark_all_threads(struct simulation *sim)
@@ -131,12 +133,13 @@ static void mark_all_threads(struct simulation *sim)
 /* The dirty agent with the lowest number, now clean; -1: none. */
 static int next_dirty(struct simulation *sim)
 {
-    for (; sim->dirty_first < sim->dirty_words; sim->dirty_first++) {
-        uint64_t word = sim->dirty[sim->dirty_first];
+    struct marks *marks = &sim->marks;
+    for (; marks->dirty_first < marks->dirty_words; marks->dirty_first++) {
+        uint64_t word = marks->dirty[marks->dirty_first];
         if (word == 0)
             continue;
-        sim->dirty[sim->dirty_first] = word & (word - 1);
-        return sim->dirty_first * WORD_BITS + __builtin_ctzll(word);
+        marks->dirty[marks->dirty_first] = word & (word - 1);
+        return marks->dirty_first * WORD_BITS + __builtin_ctzll(word);
     }
     return -1;
 }
@@ -175,14 +178,14 @@ static void start_timer(struct simulation *sim, int agent, int priority, const s
         int64_t ns = simulation_draw(sim, ops[i].op, ops[i].iteration + sim->base);
         longest_ns = ns > longest_ns ? ns : longest_ns;
     }
-    sim->timers[agent] = TIMER_RUNNING;
-    sim->started_ns[agent] = sim->now_ns;
-    if (!events_push(&sim->events, sim->now_ns + longest_ns, priority, agent)) {
+    sim->clocks.timers[agent] = TIMER_RUNNING;
+    sim->clocks.started_ns[agent] = sim->now_ns;
+    if (!events_push(&sim->clocks.events, sim->now_ns + longest_ns, priority, agent)) {
         simulation_fail(sim, diag_no_memory(sim->diag));
         return;
     }
-    for (int i = 0; sim->sharing && priority != PRIORITY_HOST && i < count; i++)
-        sharing_start(sim->sharing, agent, ops[i].op, longest_ns, sim->now_ns);
+    for (int i = 0; sim->clocks.sharing && priority != PRIORITY_HOST && i < count; i++)
+        sharing_start(sim->clocks.sharing, agent, ops[i].op, longest_ns, sim->now_ns);
     if (sim->recording)
         recording_start(sim, agent, priority, ops, count);
 }
@@ -205,11 +208,11 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
         .agent = agent,
         .op = op,
         .iteration = sim->program->tasks ? iteration + sim->base : -1,
-        .start_ns = sim->started_ns[agent],
+        .start_ns = sim->clocks.started_ns[agent],
         .end_ns = sim->now_ns,
         .stall = {STALL_BUSY, STALL_NOBODY},
-        .slowed_ns = sim->sharing && kind == SIMULATE_DEVICE
-                         ? sharing_last(sim->sharing, sim->program->agents[agent].index)
+        .slowed_ns = sim->clocks.sharing && kind == SIMULATE_DEVICE
+                         ? sharing_last(sim->clocks.sharing, sim->program->agents[agent].index)
                          : NULL,
     };
     if (!observer->span(observer->context, &span))
@@ -220,14 +223,15 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
 
 static int64_t *admission_time(struct simulation *sim, int rank, int64_t iteration)
 {
-    return &sim->admitted_ns[rank * sim->admitted_cap + (int)(iteration & (sim->admitted_cap - 1))];
+    return &sim->pipeline.admitted_ns[rank * sim->pipeline.admitted_cap +
+                                      (int)(iteration & (sim->pipeline.admitted_cap - 1))];
 }
 
 /* So much is in flight on rank 0; iterations of it in a pipeline. */
 static void note_in_flight(struct simulation *sim, int64_t iterations, int64_t bytes)
 {
     const struct in_flight_point now = {sim->now_ns, iterations, bytes};
-    sim->in_flight = iterations;
+    sim->pipeline.in_flight = iterations;
     if (sim->options->in_flight)
         in_flight_change(sim->options->in_flight, &now);
 }
@@ -235,18 +239,18 @@ static void note_in_flight(struct simulation *sim, int64_t iterations, int64_t b
 static void admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
 {
     *admission_time(sim, rank, iteration) = sim->now_ns;
-    sim->last_admission_ns = sim->now_ns;
-    sim->newest = iteration > sim->newest ? iteration : sim->newest;
+    sim->pipeline.last_admission_ns = sim->now_ns;
+    sim->pipeline.newest = iteration > sim->pipeline.newest ? iteration : sim->pipeline.newest;
     if (in_flight <= sim->result.in_flight_max)
         return;
     sim->result.in_flight_max = in_flight;
-    sim->result.in_flight_bytes_max = in_flight * sim->iteration_bytes;
+    sim->result.in_flight_bytes_max = in_flight * sim->pipeline.iteration_bytes;
 }
 
 static void retired(struct simulation *sim, int rank, int64_t iteration)
 {
     const struct simulate_observer *observer = sim->options->observer;
-    if (!iterations_retired(&sim->iterations, rank, iteration, sim->now_ns))
+    if (!iterations_retired(&sim->pipeline.iterations, rank, iteration, sim->now_ns))
         simulation_fail(sim, diag_no_memory(sim->diag));
     sim->result.in_flight_ns += sim->now_ns - *admission_time(sim, rank, iteration);
     if (observer && observer->progress && rank == 0 && iteration % PROGRESS_EVERY == 0 &&
@@ -262,14 +266,14 @@ static void retired(struct simulation *sim, int rank, int64_t iteration)
 static void note_iterations(struct simulation *sim, int rank, int64_t in_flight)
 {
     if (rank == 0)
-        note_in_flight(sim, in_flight, in_flight * sim->iteration_bytes);
+        note_in_flight(sim, in_flight, in_flight * sim->pipeline.iteration_bytes);
 }
 
 /* Does an iteration of rank 0 end and another begin, so that nothing changes for in_flight? */
 static bool is_exchange(const struct simulation *sim, const struct reflex_turn *turns, int count)
 {
     return count == 2 && turns[0].rank == 0 && turns[1].rank == 0 && turns[0].in_flight == ENDS &&
-           turns[1].in_flight == sim->in_flight &&
+           turns[1].in_flight == sim->pipeline.in_flight &&
            (!sim->options->in_flight || in_flight_exchange_is_free(sim->options->in_flight));
 }
 
@@ -283,7 +287,7 @@ void simulation_turns(struct simulation *sim, const struct reflex_turn *turns, i
         else
             admitted(sim, turn->rank, turn->iteration + sim->base, turn->in_flight);
         if (!exchange)
-            note_iterations(sim, turn->rank, ends ? sim->in_flight - 1 : turn->in_flight);
+            note_iterations(sim, turn->rank, ends ? sim->pipeline.in_flight - 1 : turn->in_flight);
     }
 }
 
@@ -298,7 +302,7 @@ static void note_admitted(struct simulation *sim, int rank, int64_t iteration, i
 static void note_retired(struct simulation *sim, int rank, int64_t iteration)
 {
     retired(sim, rank, iteration + sim->base);
-    note_iterations(sim, rank, sim->in_flight - 1);
+    note_iterations(sim, rank, sim->pipeline.in_flight - 1);
     if (sim->recording)
         recording_retired(sim, rank, iteration);
 }
@@ -335,8 +339,8 @@ static void driver_does(struct simulation *sim, int agent)
     mark_threads(sim, rank);
     if (p->tasks)
         account_queues(sim, rank);
-    for (int k = sim->rank_streams[rank]; k < sim->rank_first[rank + 1]; k++)
-        account_touch(sim, p->agents[sim->rank_agents[k]].index);
+    for (int k = sim->marks.rank_streams[rank]; k < sim->marks.rank_first[rank + 1]; k++)
+        account_touch(sim, p->agents[sim->marks.rank_agents[k]].index);
 }
 
 /* A worker takes an instance; the body's record names its task (not every operation does). */
@@ -349,11 +353,11 @@ static void worker_takes(struct simulation *sim, int agent)
     while (p->ops[op].task < 0)
         op++;
     int worker = p->agents[agent].index, rank = p->agents[agent].rank, task = p->ops[op].task;
-    sim->hands[worker] = (struct hand){effect.iteration, task};
+    sim->pipeline.hands[worker] = (struct hand){effect.iteration, task};
     *account_queued(sim, rank, task, effect.iteration) = false;
-    sim->queue_seen[worker]--;
-    sim->chain_moved = true;
-    account_touch(sim, sim->task_streams[rank * p->tasks + task]);
+    sim->pipeline.queue_seen[worker]--;
+    sim->stalls.chain_moved = true;
+    account_touch(sim, sim->pipeline.task_streams[rank * p->tasks + task]);
     simulation_mark(sim, agent);
 }
 
@@ -361,15 +365,16 @@ static void note_push(struct simulation *sim, int thread, const struct op *op)
 {
     if (sim->program->tasks)
         return;
-    for (int i = sim->stream_pushers[op->stream]; i < sim->stream_pushers[op->stream + 1]; i++)
-        if (sim->pushers[i].thread == thread)
-            sim->pushers[i].next++;
+    for (int i = sim->host.stream_pushers[op->stream]; i < sim->host.stream_pushers[op->stream + 1];
+         i++)
+        if (sim->host.pushers[i].thread == thread)
+            sim->host.pushers[i].next++;
 }
 
 static void note_memory(struct simulation *sim, int rank, const struct op *op)
 {
     int64_t bytes = sim->program->buffers[op->object].bytes;
-    int64_t *allocated = &sim->allocated[rank];
+    int64_t *allocated = &sim->host.allocated[rank];
     *allocated += op->kind == OP_ALLOC ? bytes : -bytes;
     if (rank == 0)
         note_in_flight(sim, 0, *allocated);
@@ -424,13 +429,15 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
     if (op->kind == OP_ALLOC || op->kind == OP_FREE)
         note_memory(sim, rank, op);
     if (op->kind == OP_RECORD && p->tasks) {
-        sim->submitted[rank * p->tasks + op->task]++;
-        sim->chain_moved = true;
+        sim->pipeline.submitted[rank * p->tasks + op->task]++;
+        sim->stalls.chain_moved = true;
     }
     if (op->kind == OP_COMPLETE) {
-        account_touch(sim, sim->task_streams[rank * p->tasks + (int)sim->hands[thread].task]);
+        account_touch(
+            sim,
+            sim->pipeline.task_streams[rank * p->tasks + (int)sim->pipeline.hands[thread].task]);
         account_queues(sim, rank);
-        sim->hands[thread].task = -1;
+        sim->pipeline.hands[thread].task = -1;
         sim->result.tasks++;
     }
 }
@@ -441,7 +448,7 @@ static void thread_does(struct simulation *sim, int agent, const struct op *op)
     const struct thread_desc *thread = &p->threads[p->agents[agent].index];
     struct effect effect;
     machine_does(sim, agent, &effect);
-    sim->timers[agent] = TIMER_NONE;
+    sim->clocks.timers[agent] = TIMER_NONE;
     note_host_op(sim, agent, op, effect.iteration);
     simulation_mark(sim, agent);
     mark_after_host(sim, thread->rank, op);
@@ -454,13 +461,13 @@ static void mark_members(struct simulation *sim, int comm)
 {
     const struct comm_desc *desc = &sim->program->comms[comm];
     for (int m = 0; m < desc->count; m++)
-        if (sim->member_streams[desc->first_member + m] >= 0)
-            mark_stream(sim, sim->member_streams[desc->first_member + m]);
+        if (sim->clocks.member_streams[desc->first_member + m] >= 0)
+            mark_stream(sim, sim->clocks.member_streams[desc->first_member + m]);
 }
 
 static int *member_stream(struct simulation *sim, const struct op *op)
 {
-    return &sim->member_streams[sim->program->comms[op->comm].first_member + op->member];
+    return &sim->clocks.member_streams[sim->program->comms[op->comm].first_member + op->member];
 }
 
 static void stream_starts(struct simulation *sim, int agent)
@@ -472,8 +479,8 @@ static void stream_starts(struct simulation *sim, int agent)
     const struct op *op = &p->ops[effect.op];
     if (op->comm >= 0)
         *member_stream(sim, op) = stream;
-    if (op->comm >= 0 && sim->sharing) {
-        sharing_hold(sim->sharing, effect.op);
+    if (op->comm >= 0 && sim->clocks.sharing) {
+        sharing_hold(sim->clocks.sharing, effect.op);
         if (sim->recording)
             recording_hold(sim, effect.op);
     }
@@ -496,7 +503,7 @@ static void stream_finishes(struct simulation *sim, int agent)
     struct effect effect;
     machine_does(sim, agent, &effect);
     const struct op *op = &sim->program->ops[effect.op];
-    sim->timers[agent] = TIMER_NONE;
+    sim->clocks.timers[agent] = TIMER_NONE;
     if (op->comm >= 0)
         *member_stream(sim, op) = -1;
     tell_span(sim, SIMULATE_DEVICE, agent, effect.op, effect.iteration);
@@ -512,13 +519,13 @@ static void comm_starts(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
     const struct comm_desc *comm = &p->comms[p->agents[agent].index];
-    struct timed_op *ops = &sim->member_ops[comm->first_member];
+    struct timed_op *ops = &sim->clocks.member_ops[comm->first_member];
     for (int m = 0; m < comm->count; m++) {
-        int stream = sim->member_streams[comm->first_member + m];
+        int stream = sim->clocks.member_streams[comm->first_member + m];
         int stream_agent = program_stream_agent(p, stream);
         ops[m].op = machine_current_op(p, sim->state, stream_agent, &ops[m].iteration);
-        sim->timers[stream_agent] = TIMER_RUNNING;
-        sim->started_ns[stream_agent] = sim->now_ns;
+        sim->clocks.timers[stream_agent] = TIMER_RUNNING;
+        sim->clocks.started_ns[stream_agent] = sim->now_ns;
         touch(sim, p->streams[stream].rank);
         account_touch(sim, stream);
     }
@@ -534,16 +541,17 @@ static void comm_completes(struct simulation *sim, int agent)
         int64_t iteration;
     } ended;
     for (int m = 0; m < comm->count; m++) {
-        int stream_agent = program_stream_agent(p, sim->member_streams[comm->first_member + m]);
+        int stream_agent =
+            program_stream_agent(p, sim->clocks.member_streams[comm->first_member + m]);
         ended.op = machine_current_op(p, sim->state, stream_agent, &ended.iteration);
         tell_span(sim, SIMULATE_DEVICE, stream_agent, ended.op, ended.iteration);
     }
     struct effect effect;
     machine_does(sim, agent, &effect);
-    sim->timers[agent] = TIMER_NONE;
+    sim->clocks.timers[agent] = TIMER_NONE;
     for (int m = 0; m < comm->count; m++) {
-        int *stream = &sim->member_streams[comm->first_member + m];
-        sim->timers[program_stream_agent(p, *stream)] = TIMER_NONE;
+        int *stream = &sim->clocks.member_streams[comm->first_member + m];
+        sim->clocks.timers[program_stream_agent(p, *stream)] = TIMER_NONE;
         touch(sim, p->streams[*stream].rank);
         mark_rank(sim, p->streams[*stream].rank);
         mark_beyond(sim, *stream);
@@ -557,7 +565,7 @@ static void look_at_thread(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
     int64_t iteration;
-    if (sim->timers[agent] != TIMER_NONE || !machine_agent_enabled(p, sim->state, agent))
+    if (sim->clocks.timers[agent] != TIMER_NONE || !machine_agent_enabled(p, sim->state, agent))
         return;
     touch(sim, p->agents[agent].rank);
     if (p->threads[p->agents[agent].index].kind == THREAD_DRIVER) {
@@ -570,7 +578,7 @@ static void look_at_thread(struct simulation *sim, int agent)
         worker_takes(sim, agent);
         return;
     }
-    sim->started_ns[agent] = sim->now_ns;
+    sim->clocks.started_ns[agent] = sim->now_ns;
     if (p->ops[op].kind == OP_HOST && takes_time(sim, op))
         start_timer(sim, agent, PRIORITY_HOST, &(struct timed_op){op, iteration}, 1);
     else
@@ -580,7 +588,7 @@ static void look_at_thread(struct simulation *sim, int agent)
 static void look_at_stream(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
-    if (sim->timers[agent] == TIMER_RUNNING || !machine_agent_enabled(p, sim->state, agent))
+    if (sim->clocks.timers[agent] == TIMER_RUNNING || !machine_agent_enabled(p, sim->state, agent))
         return;
     touch(sim, p->agents[agent].rank);
     account_touch(sim, p->agents[agent].index);
@@ -590,7 +598,7 @@ static void look_at_stream(struct simulation *sim, int agent)
     }
     int64_t iteration;
     int op = machine_current_op(p, sim->state, agent, &iteration);
-    if (sim->timers[agent] == TIMER_OVER)
+    if (sim->clocks.timers[agent] == TIMER_OVER)
         stream_finishes(sim, agent);
     else /* a group that is matched now */
         start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){op, iteration}, 1);
@@ -605,7 +613,7 @@ static void look_at(struct simulation *sim, int agent)
     case AGENT_THREAD: look_at_thread(sim, agent); break;
     case AGENT_STREAM: look_at_stream(sim, agent); break;
     case AGENT_COMM:
-        if (sim->timers[agent] == TIMER_NONE &&
+        if (sim->clocks.timers[agent] == TIMER_NONE &&
             machine_agent_enabled(sim->program, sim->state, agent))
             comm_starts(sim, agent);
         break;
@@ -617,7 +625,8 @@ static void look_at(struct simulation *sim, int agent)
 static bool nothing_forgotten(struct simulation *sim)
 {
     for (int agent = 0; agent < sim->program->agent_count; agent++)
-        if (sim->program->agents[agent].kind != AGENT_DATA && sim->timers[agent] != TIMER_RUNNING &&
+        if (sim->program->agents[agent].kind != AGENT_DATA &&
+            sim->clocks.timers[agent] != TIMER_RUNNING &&
             machine_agent_enabled(sim->program, sim->state, agent))
             return false;
     return true;
@@ -629,11 +638,11 @@ void simulation_instant(struct simulation *sim)
     int agent;
     while (sim->status == STATUS_OK && (agent = next_dirty(sim)) >= 0)
         look_at(sim, agent);
-    if (sim->sharing)
-        sharing_settle(sim->sharing, sim->now_ns, &sim->events);
+    if (sim->clocks.sharing)
+        sharing_settle(sim->clocks.sharing, sim->now_ns, &sim->clocks.events);
 #ifdef SWSIM_CHECKS
     assert(sim->status != STATUS_OK || nothing_forgotten(sim));
-    assert(events_check(&sim->events));
+    assert(events_check(&sim->clocks.events));
 #endif
     account_touched(sim);
 }
@@ -645,15 +654,15 @@ void simulation_event(struct simulation *sim, int agent)
     int64_t iteration;
     if (p->agents[agent].rank >= 0)
         touch(sim, p->agents[agent].rank);
-    if (sim->sharing)
-        sharing_finish(sim->sharing, agent, sim->now_ns);
+    if (sim->clocks.sharing)
+        sharing_finish(sim->clocks.sharing, agent, sim->now_ns);
     switch (p->agents[agent].kind) {
     case AGENT_THREAD:
         thread_does(sim, agent, &p->ops[machine_current_op(p, sim->state, agent, &iteration)]);
         break;
     case AGENT_STREAM:
         account_touch(sim, p->agents[agent].index);
-        sim->timers[agent] = TIMER_OVER; /* a callback's body may still be running */
+        sim->clocks.timers[agent] = TIMER_OVER; /* a callback's body may still be running */
         if (machine_agent_enabled(p, sim->state, agent))
             stream_finishes(sim, agent);
         break;
@@ -670,12 +679,12 @@ static void run(struct simulation *sim)
     simulation_instant(sim);
     if (!sim->options->forgetful)
         automaton_run(sim);
-    while (sim->status == STATUS_OK && events_next(&sim->events, &event)) {
+    while (sim->status == STATUS_OK && events_next(&sim->clocks.events, &event)) {
         sim->now_ns = event.time_ns;
         do {
-            events_pop(&sim->events, &event);
+            events_pop(&sim->clocks.events, &event);
             simulation_event(sim, event.agent);
-        } while (events_next(&sim->events, &event) && event.time_ns == sim->now_ns);
+        } while (events_next(&sim->clocks.events, &event) && event.time_ns == sim->now_ns);
         simulation_instant(sim);
     }
 }
@@ -710,21 +719,21 @@ static void take_slowdowns(struct simulation *sim)
 {
     struct simulation_result *result = &sim->result;
     for (int s = 0; s < result->stream_count; s++)
-        memcpy(result->streams[s].slowed_ns, sharing_of_stream(sim->sharing, s),
+        memcpy(result->streams[s].slowed_ns, sharing_of_stream(sim->clocks.sharing, s),
                sizeof result->streams[s].slowed_ns);
-    result->slowdowns = sharing_take(sim->sharing);
+    result->slowdowns = sharing_take(sim->clocks.sharing);
 }
 
 static void sum_up(struct simulation *sim)
 {
     struct simulation_result *result = &sim->result;
-    if (sim->sharing)
+    if (sim->clocks.sharing)
         take_slowdowns(sim);
     result->makespan_ns = sim->now_ns;
     if (sim->program->tasks) {
-        iterations_figures(&sim->iterations, &result->iteration);
-        result->fill_ns = sim->iterations.first_over_ns;
-        result->drain_ns = sim->now_ns - sim->last_admission_ns;
+        iterations_figures(&sim->pipeline.iterations, &result->iteration);
+        result->fill_ns = sim->pipeline.iterations.first_over_ns;
+        result->drain_ns = sim->now_ns - sim->pipeline.last_admission_ns;
     }
     if (!machine_done(sim->program, sim->state)) {
         result->violated |= 1u << PROPERTY_DEADLOCK;

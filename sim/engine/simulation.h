@@ -1,15 +1,22 @@
 /*
  * simulation.h - the clocks beside a state; private to the event-driven engine.
  *
+ *     struct simulation    the machine's state, the present instant, the result
+ *       clocks             what takes time: events, timers, draws, sharing
+ *       marks              what is looked at before the instant ends
+ *       stalls             what each stream does, since when: the open ends of the stall account
+ *       pipeline, host     where work is before it is pushed, in each form of program
+ *       recording          a memo being made, if any
+ *
  * Everything is indexed as in the program. An agent is *dirty* when it may be able to do something
  * it could not do when it was last looked at; a rank is *touched* when something happened on it at
  * the present instant, so that its streams may be idle for another reason than before.
  *
  * A rank may have thousands of streams, of which an event concerns a few. So in a pipeline whose
  * streams share nothing but events (`selective`) only those are looked at again that the event can
- * have changed, and streams that wait for one and the same thing, such as their turn behind the task a
- * worker has in hand, are not told one by one when that changes: they share a *common* reason, which
- * keeps a log, and a stream that leaves it reads what was logged since it came.
+ * have changed. Streams that wait for the same thing, such as their turn behind the task a worker
+ * has in hand, are not updated one by one when that changes: they share a *common* reason, which
+ * keeps a log, and a stream that leaves it reads the entries made since it joined.
  *
  *     common   value: behind T7, since 30    log: until 10 behind T5 | until 30 behind T6
  *     lane     LANE_COMMON of it, since 4, from 0  ->  6 ns behind T5, 20 ns behind T6, then T7
@@ -23,6 +30,8 @@
 #include "sharing.h"
 #include "simulate.h"
 
+/* ---- clocks ---------------------------------------------------------------------------------- */
+
 /* An operation that takes time, in a relative iteration. */
 struct timed_op {
     int op;
@@ -35,6 +44,45 @@ enum timer {
     TIMER_RUNNING, /* its event is to come */
     TIMER_OVER     /* a callback whose own time is over and whose body is not */
 };
+
+/* Draws of one operation: those of two runs, which are all that iterations in flight need. That of
+   iteration i is at i mod DRAWS. */
+enum { DRAWS = 2 * RANDOM_RUN, DRAWS_NONE = -DRAWS };
+struct draws {
+    int64_t first; /* the iterations are first .. first + DRAWS - 1; DRAWS_NONE: there are none */
+    int64_t ns[DRAWS];
+};
+
+struct clocks {
+    struct events events;
+    struct sharing *sharing;     /* NULL: no work slows other work down */
+    struct draws *draws;         /* per operation that varies */
+    uint8_t *timers;             /* enum timer of an agent */
+    int64_t *started_ns;         /* per agent: the start of its current operation */
+    struct timed_op *member_ops; /* per communicator member: scratch */
+    int *member_streams; /* per communicator member: the stream whose operation has started, -1 */
+};
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+struct marks {
+    uint64_t *dirty;              /* one bit an agent */
+    int dirty_words, dirty_first; /* no bit is set in words before dirty_first */
+    bool *touched;                /* per rank */
+    int *touched_ranks, touched_count;
+    /* threads, then streams, of rank r: rank_agents[rank_first[r] ..], the streams from
+       rank_streams[r] on */
+    int *rank_first, *rank_agents, *rank_streams;
+
+    bool selective;        /* only some streams of a touched rank are looked at: */
+    bool *touched_streams; /* these */
+    int *touched_list, touched_stream_count;
+    int *watcher_first, *watchers; /* streams with waits for the events stream s records */
+    int *queued_seen;              /* per stream: operations in it when last looked at */
+    int *cascade;                  /* scratch: streams */
+};
+
+/* ---- stalls ---------------------------------------------------------------------------------- */
 
 /* What a stream has been doing since when. */
 struct lane {
@@ -50,7 +98,7 @@ enum { LANE_BUSY = -1, LANE_COMMON = -2 };
 /* Why all streams are idle that wait for the same. The first two of each thread are about what it has
    in hand and what is queued behind that; then comes one for each rank's driver. */
 struct common {
-    struct stall value; /* STALL_BUSY: nobody waits */
+    struct stall value; /* STALL_BUSY: no stream waits */
     int64_t since_ns;
     int waiting; /* streams */
     struct logged {
@@ -61,18 +109,24 @@ struct common {
 };
 enum { COMMON_NONE = -1 };
 
-/* What the automaton has written down (reflex.h). */
-struct recording;
-struct reflex_book;
-struct reflex_turn;
-
-/* Draws of one operation: those of two runs, which are all that iterations in flight need. That of
-   iteration i is at i mod DRAWS. */
-enum { DRAWS = 2 * RANDOM_RUN, DRAWS_NONE = -DRAWS };
-struct draws {
-    int64_t first; /* the iterations are first .. first + DRAWS - 1; DRAWS_NONE: there are none */
-    int64_t ns[DRAWS];
+struct stalls {
+    struct lane *lanes; /* per stream */
+    struct common *commons;
+    int common_count, common_cap;
+    struct logged *logs; /* of all commons */
+    /* Streams whose next instance is not handed out, because of others: they are looked at whenever one
+       of these may have gone on. */
+    bool *chained;
+    int *chained_list, *chained_at, chained_count;
+    bool chain_moved;
+    struct chain_end {
+        int64_t stamp; /* found in the look of this number */
+        int task;      /* whose instance the chain leads to; -1: no instance is to blame */
+    } * chain_ends;    /* per rank and task */
+    int64_t chain_stamp;
 };
+
+/* ---- work before it is pushed ---------------------------------------------------------------- */
 
 /* The instance a worker has in hand. */
 struct hand {
@@ -80,61 +134,8 @@ struct hand {
     int64_t task;      /* -1: none */
 };
 
-/* Host programs: the work one thread pushes to one stream, in order. */
-struct pusher {
-    int thread, stream;
-    int first, count; /* into simulation.pushes */
-    int next;         /* of these, the one to be pushed next */
-};
-
-struct simulation {
-    struct program lean;           /* without the happens-before rows, which no clock asks for */
-    const struct program *program; /* &lean */
-    const struct timing *timing;
-    const struct simulate_options *options;
-    struct diag *diag;
-    struct state *state;
-    struct events events;
-    struct sharing *sharing; /* NULL: nobody slows anybody down */
-    int64_t now_ns;
-    enum status status; /* the first failure */
-    struct simulation_result result;
-
-    uint64_t *dirty;              /* one bit an agent */
-    int dirty_words, dirty_first; /* no bit is set in words before dirty_first */
-    bool *touched;
-    int *touched_ranks, touched_count;
-    /* threads, then streams, of rank r: rank_agents[rank_first[r] ..], the streams from
-       rank_streams[r] on */
-    int *rank_first, *rank_agents, *rank_streams;
-
-    bool selective;        /* only some streams of a touched rank are looked at */
-    bool *touched_streams; /* those */
-    int *touched_list, touched_stream_count;
-    struct common *commons;
-    int common_count, common_cap;
-    struct logged *logs;
-    int *watcher_first, *watchers; /* streams with waits for what stream s records */
-    int *queued_seen;              /* per stream: operations in it when last looked at */
-    int *cascade;                  /* scratch: streams */
-    /* Streams whose next instance is not handed out, because of others: they are looked at whenever one
-       of these may have gone on. */
-    bool *chained;
-    int *chained_list, *chained_at, chained_count;
-    bool chain_moved;
-
-    /* The state's iteration numbers and those below that say so are relative to this one. */
-    int64_t base;
-    struct draws *draws;         /* per operation that varies */
-    struct recording *recording; /* writes down what happens; NULL: nobody does */
-
-    uint8_t *timers;             /* enum timer of an agent */
-    int64_t *started_ns;         /* when what an agent is doing began */
-    struct timed_op *member_ops; /* per communicator member: scratch */
-    int *member_streams; /* per communicator member: the stream whose operation has started, -1 */
-    struct lane *lanes;  /* per stream */
-
-    /* pipeline form */
+/* Tables of the pipeline form. */
+struct pipeline_notes {
     struct hand *hands;   /* per thread */
     int64_t *submitted;   /* per rank and task: instances whose work is pushed; relative */
     int64_t *admitted_ns; /* per rank and iteration mod admitted_cap */
@@ -144,25 +145,56 @@ struct simulation {
     int64_t in_flight;                /* iterations of rank 0 */
     int *task_streams;                /* per rank and task */
     int *stream_first, *stream_tasks; /* tasks of stream s: stream_tasks[stream_first[s] ..] */
-    bool *queued;    /* per rank, task and relative iteration mod window: in a worker's queue */
-    int *queue_seen; /* per thread: instances in its queue that are in `queued` */
-    struct chain_end {
-        int64_t stamp; /* found in the look of this number */
-        int task;      /* whose instance the chain leads to; -1: nobody is to blame */
-    } * chain_ends;    /* per rank and task */
-    int64_t chain_stamp;
-    int *task_positions;     /* per rank and task: place in the enqueue order */
-    bool *task_pushes;       /* per task: has it a device part? */
+    bool *queued;        /* per rank, task and relative iteration mod window: in a worker's queue */
+    int *queue_seen;     /* per thread: instances in its queue that are in `queued` */
+    int *task_positions; /* per rank and task: place in the enqueue order */
+    bool *task_pushes;   /* per task: has it a device part? */
     int64_t iteration_bytes; /* buffers of scope iteration */
     struct iterations iterations;
+};
 
-    /* host programs */
+/* Host programs: the work one thread pushes to one stream, in order. */
+struct pusher {
+    int thread, stream;
+    int first, count; /* into host.pushes */
+    int next;         /* of these, the one to be pushed next */
+};
+
+/* Tables of host programs. */
+struct host_notes {
     struct pusher *pushers; /* by stream, then thread */
     int pusher_count, pusher_cap;
     int *stream_pushers; /* those of stream s: pushers[stream_pushers[s] ..] */
     int *pushes;         /* operations that push work */
     int *next_push;      /* per operation: the first push of work at or after it in its body, -1 */
     int64_t *allocated;  /* per rank: bytes between alloc and free */
+};
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* A memo being made (reflex.h). */
+struct recording;
+struct reflex_book;
+struct reflex_turn;
+
+struct simulation {
+    struct program lean;           /* without the happens-before rows, which no clock needs */
+    const struct program *program; /* &lean */
+    const struct timing *timing;
+    const struct simulate_options *options;
+    struct diag *diag;
+    struct state *state;
+    int64_t base; /* iteration numbers in the state and in the tables are relative to this one */
+    int64_t now_ns;
+    enum status status; /* the first failure */
+    struct simulation_result result;
+
+    struct clocks clocks;
+    struct marks marks;
+    struct stalls stalls;
+    struct pipeline_notes pipeline;
+    struct host_notes host;
+    struct recording *recording; /* NULL: no memo is being made */
 };
 
 /* simulate.c: what took time at this agent is done; then, all events of this time being done, do
@@ -195,7 +227,7 @@ static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t it
         return time->mean_ns;
     if (sim->program->tasks == 0)
         return timing_draw(sim->timing, op, 0, sim->options->seed, sim->options->replication);
-    return simulation_draw_next(sim, &sim->draws[time->draw], op, iteration);
+    return simulation_draw_next(sim, &sim->clocks.draws[time->draw], op, iteration);
 }
 
 /* Why a stream that is not busy is idle; asked when nothing more can happen at this instant. Where it is
@@ -222,8 +254,8 @@ void account_derive(struct simulation *sim);
 static inline bool *account_queued(struct simulation *sim, int rank, int task, int64_t iteration)
 {
     const struct program *p = sim->program;
-    return &sim->queued[(size_t)(rank * p->tasks + task) * (size_t)p->window +
-                        (size_t)(iteration % p->window)];
+    return &sim->pipeline.queued[(size_t)(rank * p->tasks + task) * (size_t)p->window +
+                                 (size_t)(iteration % p->window)];
 }
 /* Does every stream's account add up? For assertions. */
 bool account_check(const struct simulation *sim);
