@@ -104,7 +104,7 @@ same()
     test ! -s "$dir/difference"
 }
 
-for doc in README.md doc/tutorial.md doc/predict.md doc/tuning.md doc/repairs.md; do
+for doc in README.md doc/architecture.md doc/tutorial.md doc/predict.md doc/tuning.md doc/repairs.md; do
     : >"$dir/before" >"$dir/command" >"$dir/want" >"$dir/new"
     while IFS= read -r line; do
         raw=${line:1}

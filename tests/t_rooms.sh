@@ -51,6 +51,25 @@ no_file_is_missing()
     test "$missing" -eq 0
 }
 
+# The files that doc/architecture.md names: those in its tables stand in the folder of their heading.
+named_files()
+{
+    sed -nE 's/^### ([a-z_/]+): .*/room \1/p; t
+             /^#|^\| `/s/`([a-z_]+\.(c|h|cu|inc))`/\nfile \1\n/gp' "$map" |
+        awk '$1 == "room" { room = $2 } $1 == "file" && room { print room "/" $2 }'
+    grep -oE '`[a-z_]+/[a-z_/0-9]+\.(c|h|cu|inc|sh|yaml)`' "$map" | tr -d '`'
+}
+
+# Each of them exists.
+no_file_is_gone()
+{
+    gone=$(named_files | sort -u | while read -r file; do
+        [ -e "$srcdir/$file" ] || echo "$file"
+    done)
+    printf '%s' "$gone"
+    test -z "$gone"
+}
+
 check "every room has a row" no_room_is_missing
 while read -r room allowed; do
     # shellcheck disable=SC2086
@@ -59,4 +78,5 @@ done <<EOF
 $(rows)
 EOF
 check "the map in doc/architecture.md shows every file" no_file_is_missing
+check "and no file that is not there" no_file_is_gone
 done_testing
