@@ -1,6 +1,6 @@
 /*
- * promela_ops.c - every operation in Promela: what a host thread does at it, and what a stream does
- * with it. The functions named in the rulers are in machine/machine.c.
+ * promela_ops.c - the operations in Promela: the text of a host thread's step, and the text of a
+ * stream's steps with the item. The functions named in the rulers are in machine/machine.c.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -88,13 +88,13 @@ static void put_instance(const struct model *m, const struct op *op)
         promela_put(m, "%d + (i - %d) %% %d", op->object * p->slots, op->distance, p->slots);
 }
 
-static bool may_look_at_nothing(const struct model *m, const struct op *op)
+static bool may_have_no_instance(const struct model *m, const struct op *op)
 {
     return promela_is_pipeline(m) && op->distance >= 0;
 }
 
-/* Does the iteration an operation looks at exist, and is it not skipped: dependence_applies. */
-static void put_looks(const struct model *m, const struct op *op, int rank)
+/* "the iteration that the operation depends on exists and is not skipped": dependence_applies. */
+static void put_applies(const struct model *m, const struct op *op, int rank)
 {
     promela_put(m, "i >= %d", op->distance);
     if (m->p->plan->pipeline.retired_dep != RETIRED_DEP_WAIT)
@@ -106,7 +106,7 @@ static void put_room(const struct model *m, int stream)
     promela_put(m, "room(%d, %d)", stream, m->p->streams[stream].cap);
 }
 
-/* Push an item with its two numbers; the caller has seen that there is room. */
+/* Push an item with its two numbers; the guard has found room. */
 static void put_push(const struct model *m, const struct op *op, const char *a, const char *b)
 {
     int stream = op->stream, queue = m->p->streams[stream].hw_queue;
@@ -115,6 +115,11 @@ static void put_push(const struct model *m, const struct op *op, const char *a, 
     if (queue >= 0)
         promela_put(m, "hw_%d!%d; ", queue, stream);
     promela_put(m, "pushed[%d]++", stream);
+}
+
+static bool uses_comm(const struct op *op)
+{
+    return op->kind == OP_COLLECTIVE || op->kind == OP_GROUP;
 }
 
 static void put_push_comm(const struct model *m, const struct op *op, int rank)
@@ -156,16 +161,16 @@ static void put_push_wait(const struct model *m, const struct op *op)
 
 static void put_wait(const struct model *m, const struct op *op, int rank)
 {
-    if (!may_look_at_nothing(m, op)) {
+    if (!may_have_no_instance(m, op)) {
         put_room(m, op->stream);
         promela_put(m, " -> ");
         put_push_wait(m, op);
         return;
     }
     promela_put(m, "if :: !(");
-    put_looks(m, op, rank);
+    put_applies(m, op, rank);
     promela_put(m, ") :: (");
-    put_looks(m, op, rank);
+    put_applies(m, op, rank);
     promela_put(m, ") && ");
     put_room(m, op->stream);
     promela_put(m, " -> ");
@@ -203,9 +208,9 @@ static void put_sync(const struct model *m, const struct op *op, int rank)
 
 static void put_await(const struct model *m, const struct op *op, int rank)
 {
-    if (may_look_at_nothing(m, op)) {
+    if (may_have_no_instance(m, op)) {
         promela_put(m, "!(");
-        put_looks(m, op, rank);
+        put_applies(m, op, rank);
         promela_put(m, ") || ");
     }
     promela_put(m, "flag[");
@@ -237,6 +242,43 @@ static void put_ticket(const struct model *m, const struct op *op, int rank)
 
 /* ---- the host side: op_can_step and execute -------------------------------------------------- */
 
+/* A push: "there is room -> push the item". A wait has a text of its own. */
+static void put_pushing_op(const struct model *m, const struct op *op, int rank)
+{
+    put_room(m, op->stream);
+    promela_put(m, " -> ");
+    if (uses_comm(op))
+        put_push_comm(m, op, rank);
+    else if (op->kind == OP_RECORD)
+        put_record(m, op);
+    else
+        put_push(m, op, "0", "0");
+}
+
+static void put_signal(const struct model *m, const struct op *op)
+{
+    promela_put(m, "flag[");
+    put_instance(m, op);
+    promela_put(m, "] = 1");
+}
+
+static void put_queue_op(const struct model *m, const struct op *op)
+{
+    int queue = op->object;
+    if (op->kind == OP_PUT)
+        promela_put(m, "queued[%d] < %d -> queued[%d]++", queue, m->p->queue_caps[queue], queue);
+    else
+        promela_put(m, "queued[%d] > 0 -> queued[%d]--", queue, queue);
+}
+
+static void put_lock_op(const struct model *m, const struct op *op)
+{
+    if (op->kind == OP_LOCK)
+        promela_put(m, "!locked[%d] -> locked[%d] = 1", op->object, op->object);
+    else
+        promela_put(m, "locked[%d] = 0", op->object);
+}
+
 static void put_host_op(const struct model *m, const struct op *op, int rank)
 {
     switch (op->kind) {
@@ -244,36 +286,17 @@ static void put_host_op(const struct model *m, const struct op *op, int rank)
     case OP_COPY:
     case OP_CALLBACK:
     case OP_ALLOC:
-        put_room(m, op->stream);
-        promela_put(m, " -> ");
-        put_push(m, op, "0", "0");
-        break;
     case OP_COLLECTIVE:
     case OP_GROUP:
-        put_room(m, op->stream);
-        promela_put(m, " -> ");
-        put_push_comm(m, op, rank);
-        break;
-    case OP_RECORD:
-        put_room(m, op->stream);
-        promela_put(m, " -> ");
-        put_record(m, op);
-        break;
+    case OP_RECORD: put_pushing_op(m, op, rank); break;
     case OP_WAIT: put_wait(m, op, rank); break;
     case OP_SYNC: put_sync(m, op, rank); break;
-    case OP_SIGNAL:
-        promela_put(m, "flag[");
-        put_instance(m, op);
-        promela_put(m, "] = 1");
-        break;
+    case OP_SIGNAL: put_signal(m, op); break;
     case OP_AWAIT: put_await(m, op, rank); break;
     case OP_PUT:
-        promela_put(m, "queued[%d] < %d -> queued[%d]++", op->object, m->p->queue_caps[op->object],
-                    op->object);
-        break;
-    case OP_GET: promela_put(m, "queued[%d] > 0 -> queued[%d]--", op->object, op->object); break;
-    case OP_LOCK: promela_put(m, "!locked[%d] -> locked[%d] = 1", op->object, op->object); break;
-    case OP_UNLOCK: promela_put(m, "locked[%d] = 0", op->object); break;
+    case OP_GET: put_queue_op(m, op); break;
+    case OP_LOCK:
+    case OP_UNLOCK: put_lock_op(m, op); break;
     case OP_TICKET: put_ticket(m, op, rank); break;
     case OP_SERVE: promela_put(m, "served[%d]++", rank); break;
     case OP_COMPLETE: put_complete(m, op, rank); break;
@@ -281,7 +304,7 @@ static void put_host_op(const struct model *m, const struct op *op, int rank)
     case OP_FREE:
     case OP_RECORD_STREAM: promela_put(m, "skip"); break;
     case OP_BARRIER: /* lowered to flags */
-    case OP_TAKE:    /* workers and drivers do these without a body */
+    case OP_TAKE:    /* workers and drivers execute these without a body */
     case OP_ENQUEUE:
     case OP_ADMIT:
     case OP_RETIRE:
@@ -309,13 +332,8 @@ static bool takes_sm(const struct model *m, const struct op *op)
     return m->p->plan->machine.sm_slots && op->sm;
 }
 
-static bool uses_comm(const struct op *op)
-{
-    return op->kind == OP_COLLECTIVE || op->kind == OP_GROUP;
-}
-
-/* What every start waits for besides being at the head: the hardware queue, residency, the turn in
-   its communicator. */
+/* The conditions of a start at the head of a stream: the hardware queue, residency slots, the
+   operation's turn in its communicator. */
 static void put_start_guard(const struct model *m, const struct op *op)
 {
     const struct stream_desc *stream = &m->p->streams[op->stream];
@@ -357,7 +375,7 @@ static void put_start(const struct model *m, const struct op *op)
     put_start_effect(m, op);
 }
 
-/* The rest of a finish, once it may happen. */
+/* The effect of a finish. */
 static void put_finish(const struct model *m, const struct op *op)
 {
     int rank = m->p->streams[op->stream].rank;
@@ -384,7 +402,7 @@ static void put_callback_item(const struct model *m, const struct op *op)
     promela_put(m, " }\n");
 }
 
-/* What takes effect at once at the head. */
+/* An item that takes effect at once at the head. */
 static void put_settling_item(const struct model *m, const struct op *op)
 {
     int64_t first = m->p->streams[op->stream].rank * m->iterations;
@@ -398,8 +416,8 @@ static void put_settling_item(const struct model *m, const struct op *op)
     promela_put(m, " }\n");
 }
 
-/* The members of a communicator compare what they have started; the communicator's process finishes
-   it. */
+/* The members compare the collectives they have started; the communicator's process finishes
+   them. */
 static void put_collective_item(const struct model *m, const struct op *op)
 {
     const struct comm_desc *comm = &m->p->comms[op->comm];
@@ -423,30 +441,34 @@ static void put_collective_item(const struct model *m, const struct op *op)
     promela_put(m, " };\n       (finished[%d] > a)\n", self);
 }
 
+/* "the message may leave the group": matched, or small enough to be sent eagerly. */
+static void put_part_over(const struct model *m, const struct comm_desc *comm,
+                          const struct part *part)
+{
+    int link = part->channel;
+    if (!part->send)
+        promela_put(m, " && balance[%d] >= 0", link);
+    else if (comm->eager_bytes)
+        promela_put(m, " && (balance[%d] <= %d || unmatched[%d] <= %" PRId64 ")", link,
+                    comm->eager_messages, link, comm->eager_bytes / m->byte_unit);
+    else
+        promela_put(m, " && balance[%d] <= %d", link, comm->eager_messages);
+}
+
 static void put_group_item(const struct model *m, const struct op *op)
 {
     const struct program *p = m->p;
+    const struct part *parts = &p->parts[op->part_first];
     int self = promela_member(p, op);
     put_start(m, op);
     promela_put(m, ";\n         current[%d] = -1", self);
-    for (int k = 0; k < op->part_count; k++) {
-        const struct part *part = &p->parts[op->part_first + k];
+    for (int k = 0; k < op->part_count; k++)
         promela_put(m, ";\n         %s(link_%d, %d, %d, %" PRId64 ")",
-                    part->send ? "send" : "receive", part->channel, part->channel, part->tag,
-                    part->bytes / m->byte_unit);
-    }
+                    parts[k].send ? "send" : "receive", parts[k].channel, parts[k].channel,
+                    parts[k].tag, parts[k].bytes / m->byte_unit);
     promela_put(m, " };\n       atomic { (true");
-    for (int k = 0; k < op->part_count; k++) {
-        const struct part *part = &p->parts[op->part_first + k];
-        const struct comm_desc *comm = &p->comms[op->comm];
-        if (!part->send)
-            promela_put(m, " && balance[%d] >= 0", part->channel);
-        else if (comm->eager_bytes)
-            promela_put(m, " && (balance[%d] <= %d || unmatched[%d] <= %" PRId64 ")", part->channel,
-                        comm->eager_messages, part->channel, comm->eager_bytes / m->byte_unit);
-        else
-            promela_put(m, " && balance[%d] <= %d", part->channel, comm->eager_messages);
-    }
+    for (int k = 0; k < op->part_count; k++)
+        put_part_over(m, &p->comms[op->comm], &parts[k]);
     promela_put(m, ") ->\n         current[%d] = 0; finished[%d]++; ", self, self);
     put_finish(m, op);
     promela_put(m, " }\n");
