@@ -9,24 +9,24 @@
 enum { PROMELA = PLAN_CSV + 1 }; /* after the formats of plan_out.h, as in the option's list */
 
 static enum status write_promela(struct app *app, const struct plan *plan,
-                                 const struct program_options *options, bool exact, FILE *out)
+                                 const struct program_options *options, FILE *out)
 {
     struct program *program;
     enum status status = program_build(plan, options, &program, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = export_promela(program, exact, out, &app->diag);
+    status = export_promela(program, out, &app->diag);
     program_close(program);
     return status;
 }
 
 static enum status export_plan(struct app *app, const struct plan *plan, int format,
-                               const struct program_options *options, bool exact, const char *path)
+                               const struct program_options *options, const char *path)
 {
     FILE *out = app_create(app, path);
     if (!out)
         return STATUS_SYSTEM;
-    enum status status = format == PROMELA ? write_promela(app, plan, options, exact, out)
+    enum status status = format == PROMELA ? write_promela(app, plan, options, out)
                                            : plan_write(app, plan, (enum plan_format)format, out);
     enum status closed = app_close_file(app, out, path);
     return status != STATUS_OK ? status : closed;
@@ -36,7 +36,6 @@ enum status cmd_export(struct app *app, int argc, char **argv)
 {
     int format = -1, driver = 0;
     int64_t iterations = 3, ranks = 0, max_depth = 0;
-    bool exact = false;
     const char *output = "-";
     const struct option_spec options[] = {
         {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
@@ -52,8 +51,6 @@ enum status cmd_export(struct app *app, int argc, char **argv)
          .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "promela: most iterations in flight (default: the plan's)",
          OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
-        {"exact", 0, NULL, "promela: exactly the machine's steps, so that states can be counted",
-         OPTION_FLAG, .value = &exact},
     };
     const struct command command = {
         .name = "swsim export",
@@ -85,7 +82,7 @@ enum status cmd_export(struct app *app, int argc, char **argv)
                              .ranks = (int)ranks,
                              .max_depth = (int)max_depth,
                          },
-                         exact, output);
+                         output);
     plan_fini(&plan);
     return status;
 }

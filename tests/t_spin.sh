@@ -1,8 +1,9 @@
 #!/bin/sh
-# A second opinion: SPIN explores the Promela model of a plan and must find a deadlock or a mismatch
+# A second opinion: SPIN explores Promela models of a plan and must find a deadlock or a mismatch
 # exactly where `swsim verify` does. A pipeline is compared over three iterations, under each driver.
-# Where the model takes exactly the machine's steps, both must also count the same states when
-# neither reduces anything.
+# A plain pipeline has two models, that of `swsim export` and the lean one of tests/bench/lean.h, and
+# both are compared; an exact lean model must also have as many states as the machine when
+# neither side reduces anything.
 #
 # Compiling SPIN's analyser takes most of the time: without SWSIM_LONG=1 only a few plans are tried.
 # With it so are SWSIM_PLANS random plans of each form and driver, 500 in all, the first of them from
@@ -15,20 +16,22 @@ set -u
 : "${SWSIM_SHARED:=$srcdir/../shared}"
 : "${SWSIM_SEED:=1}"
 : "${SWSIM_PLANS:=125}"
+: "${PRINT_LEAN_MODEL:=tests/bench/print_lean_model}"
 : "${PRINT_RANDOM_PLAN:=tests/print_random_plan}"
 . "$srcdir/tests/tap.sh"
 
 case $SWSIM in */*) SWSIM=$(cd "$(dirname "$SWSIM")" && pwd)/$(basename "$SWSIM") ;; esac
+case $PRINT_LEAN_MODEL in /*) ;; *) PRINT_LEAN_MODEL=$(pwd)/$PRINT_LEAN_MODEL ;; esac
 case $PRINT_RANDOM_PLAN in /*) ;; *) PRINT_RANDOM_PLAN=$(pwd)/$PRINT_RANDOM_PLAN ;; esac
 srcdir=$(cd "$srcdir" && pwd)
 iterations=3
 depth=100000 # of SPIN's search
-limit=300    # of its time, in seconds
+limit=300    # of its time, in seconds; 20 for the general model where the lean one has a verdict
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 
-# our_verdict PLAN DRIVER: "hangs|runs mismatch|match" as swsim verify says it. Whether it hangs before
-# or after the end of the data is the same to SPIN.
+# our_verdict PLAN DRIVER: "hangs|runs mismatch|match" as swsim verify says it. SPIN does not tell
+# whether a run hangs before or after the end of the data.
 our_verdict()
 {
     "$SWSIM" verify --json --driver="$2" --iterations=$iterations \
@@ -45,21 +48,20 @@ build_pan()
     (cd "$dir" && $CC -w -O0 -DSAFETY -DVECTORSZ=65536 -DMEMLIM=4000 "$@" -o pan pan.c >>spin 2>&1)
 }
 
-# explore OPTION...: run the analyser as the model says: -q where a queue must be empty at the end. Fails with 2 when it neither finished nor found anything.
+# explore OPTION...: run the analyser; -q, if the model says so, accepts ends with items in a queue. Fails
+# with 2 when it neither finished nor found anything.
 explore()
 {
     grep -q 'pan -q' "$dir/model.pml" && set -- -q "$@"
-    (cd "$dir" && timeout $limit ./pan -m$depth -w20 -n "$@" >spin 2>&1) # it leaves a trail
+    (cd "$dir" && timeout "$seconds" ./pan -m$depth -w20 -n "$@" >spin 2>&1) # it leaves a trail
     grep -q 'errors: [1-9]' "$dir/spin" && return
     grep -q 'errors: 0' "$dir/spin" && ! grep -qi 'too small\|not completed' "$dir/spin" && return
     return 2
 }
 
-# spin_verdict PLAN DRIVER: the same as SPIN says it. -A leaves assertions out, -E end states.
+# spin_verdict: our_verdict's words for $dir/model.pml. -A leaves assertions out, -E end states.
 spin_verdict()
 {
-    "$SWSIM" export --format=promela --driver="$2" --iterations=$iterations -o "$dir/model.pml" \
-        "$1" || return 1
     (cd "$dir" && spin -a model.pml >spin 2>&1) && build_pan || return 1
     explore || return
     if grep -q 'errors: 0' "$dir/spin"; then
@@ -73,28 +75,50 @@ spin_verdict()
     grep -q 'pan:.*assertion violated' "$dir/spin" && echo mismatch || echo match
 }
 
-# agree PLAN DRIVER: prints both outputs where the verdicts differ; fails with 2 when SPIN has none.
-agree()
+# model_agrees MODEL: does SPIN's verdict on $dir/model.pml equal $ours? Prints both outputs where they
+# differ; fails with 2 when SPIN has none.
+model_agrees()
 {
-    ours=$(our_verdict "$1" "$2") || { cat "$dir/ours"; return 1; }
-    spins=$(spin_verdict "$1" "$2") || { code=$?; cat "$dir/spin"; return $code; }
+    spins=$(spin_verdict) || { code=$?; cat "$dir/spin"; return $code; }
     test "$ours" = "$spins" && return
     echo "swsim verify: $ours" | tr '\n' ' '
     cat "$dir/ours"
-    echo "SPIN: $spins" | tr '\n' ' '
+    echo "SPIN, $1 model: $spins" | tr '\n' ' '
     cat "$dir/spin"
     false
 }
 
+# agree PLAN DRIVER: all models agree with swsim verify. Fails with 2 when SPIN finishes none of them.
+agree()
+{
+    ours=$(our_verdict "$1" "$2") || { cat "$dir/ours"; return 1; }
+    seconds=$limit
+    "$PRINT_LEAN_MODEL" "$1" "$2" $iterations 0 >"$dir/model.pml"
+    case $? in
+    0) model_agrees lean; lean=$? ;;
+    3) lean=2 ;;
+    *) return 1 ;;
+    esac
+    test $lean -ne 1 || return 1
+    test $lean -ne 0 || seconds=20
+    "$SWSIM" export --format=promela --driver="$2" --iterations=$iterations -o "$dir/model.pml" \
+        "$1" || return 1
+    model_agrees general
+    code=$?
+    test $code -ne 2 || return $lean
+    return $code
+}
+
 # same_states PLAN DRIVER N: the same number of states, unreduced, on one rank. Buffers are left out:
-# what is known of accesses is part of our states and not of SPIN's. Fails with 2 for a plan that is
+# knowledge of accesses is part of our states and not of SPIN's. Fails with 2 for a plan that is
 # not plain or too big.
 same_states()
 {
     "$SWSIM" export "$1" | sed '/^ *\(reads\|writes\): \[/d' >"$dir/bare.yaml"
-    "$SWSIM" export --as=promela --exact --driver="$2" --iterations="$3" --ranks=1 \
-        -o "$dir/model.pml" "$dir/bare.yaml" 2>"$dir/spin" || return 2
+    "$PRINT_LEAN_MODEL" "$dir/bare.yaml" "$2" "$3" 1 exact >"$dir/model.pml"
+    case $? in 0) ;; 3) return 2 ;; *) return 1 ;; esac
     (cd "$dir" && spin -a -o3 model.pml >spin 2>&1) && build_pan -DNOREDUCE || return 1
+    seconds=$limit
     explore -c0 -E -A || return
     "$SWSIM" verify --json --no-reduction --driver="$2" --iterations="$3" --ranks=1 \
         --property=deadlock,mismatch,drain "$dir/bare.yaml" >"$dir/ours"
@@ -106,14 +130,14 @@ same_states()
     false
 }
 
-# said CODE TEXT: what agree came to.
+# said CODE TEXT: the text, with an exit status.
 said()
 {
     printf '%s\n' "$2"
     return "$1"
 }
 
-# one NAME PLAN DRIVER: a case; skipped where SPIN came to no end.
+# one NAME PLAN DRIVER: a case; skipped where SPIN did not finish.
 one()
 {
     text=$(agree "$2" "$3" 2>&1)
@@ -140,7 +164,7 @@ compare()
 }
 
 # compare_random FORM DRIVER: plans that are too big for SPIN are passed over, but not all of them.
-# Those that are plain pipelines are counted, too.
+# The states of plain pipelines are counted, too.
 compare_random()
 {
     limit=20

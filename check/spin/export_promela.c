@@ -52,16 +52,6 @@ void promela_put_agent(const struct model *m, int agent)
 
 /* ---- what the program consists of ------------------------------------------------------------ */
 
-bool promela_pushes(enum op_kind kind)
-{
-    static const bool table[] = {
-#define X(name, key, pushes_) pushes_,
-        OP_LIST(X)
-#undef X
-    };
-    return table[kind];
-}
-
 bool promela_is_pipeline(const struct model *m)
 {
     return m->p->tasks > 0;
@@ -80,7 +70,7 @@ static int64_t pushed_ever(const struct model *m, int stream)
 {
     int64_t each = 0;
     for (size_t i = 0; i < m->p->op_count; i++)
-        each += promela_pushes(m->p->ops[i].kind) && m->p->ops[i].stream == stream;
+        each += op_pushes(m->p->ops[i].kind) && m->p->ops[i].stream == stream;
     return promela_is_pipeline(m) ? each * m->iterations : each;
 }
 
@@ -281,7 +271,7 @@ static void put_stream(const struct model *m, int stream)
         promela_put(m, "    short t%s; int y;\n", promela_is_pipeline(m) ? ", j" : "");
     promela_put(m, "end:\n    do\n");
     for (size_t k = 0; k < p->op_count; k++)
-        if (promela_pushes(p->ops[k].kind) && p->ops[k].stream == stream)
+        if (op_pushes(p->ops[k].kind) && p->ops[k].stream == stream)
             promela_put_item(m, &p->ops[k]);
     promela_put(m, "    od\n");
     put_process_end(m);
@@ -319,8 +309,7 @@ static void put_comm(const struct model *m, int index)
 
 /* ---- declarations ---------------------------------------------------------------------------- */
 
-/* In a plain pipeline's model a stream with work left may stand where it would stand without: -q. */
-static void put_preamble(const struct model *m, bool plain)
+static void put_preamble(const struct model *m)
 {
     promela_put(m, "/*\n * ");
     promela_put_name(m, m->p->plan->name ? m->p->plan->name : "a plan");
@@ -337,13 +326,8 @@ static void put_preamble(const struct model *m, bool plain)
         " * bound on iterations in flight, time.\n"
         " *\n"
         " *     spin -a model.pml && cc -O2 -DSAFETY -DVECTORSZ=65536 -o pan pan.c\n"
-        " *     ./pan %s-m1000000\n"
-        " */\n",
-        plain ? "-q " : "");
-    if (m->exact)
-        promela_put(m,
-                    "/* Exact: with spin -o3 and cc -DNOREDUCE, pan stores the states of\n"
-                    " * `swsim verify --no-reduction` with the same driver and iterations. */\n");
+        " *     ./pan -m1000000\n"
+        " */\n");
 }
 
 static void put_array(const struct model *m, const char *type, const char *name, int64_t count)
@@ -484,18 +468,9 @@ static void put_pipeline_tables(const struct model *m)
     }
 }
 
-static enum status not_plain(const struct program *p, struct diag *diag)
+enum status export_promela(const struct program *program, FILE *out, struct diag *diag)
 {
-    return diag_error(diag, STATUS_INPUT,
-                      "%s: expected a plain pipeline (doc/checker.md): of others there is no model "
-                      "with exactly the machine's steps",
-                      p->plan->file);
-}
-
-enum status export_promela(const struct program *program, bool exact, FILE *out, struct diag *diag)
-{
-    struct model m = {
-        .p = program, .out = out, .byte_unit = find_byte_unit(program), .exact = exact};
+    struct model m = {.p = program, .out = out, .byte_unit = find_byte_unit(program)};
     for (int rank = 0; program->tasks && rank < program->ranks; rank++)
         if (program->ends[rank] > m.iterations)
             m.iterations = program->ends[rank];
@@ -504,14 +479,7 @@ enum status export_promela(const struct program *program, bool exact, FILE *out,
     enum status status = check_size(&m, diag);
     if (status != STATUS_OK)
         return status;
-    bool plain = promela_is_plain(program);
-    if (exact && !plain)
-        return not_plain(program, diag);
-    put_preamble(&m, plain);
-    if (plain) {
-        promela_put_plain(&m);
-        return STATUS_OK;
-    }
+    put_preamble(&m);
     put_stream_tables(&m);
     put_object_tables(&m);
     put_comm_tables(&m);

@@ -14,11 +14,8 @@
 #include "machine/program.h"
 
 /* Write the model of `program` to `out`. A pipeline must have been built with a known number of
-   iterations. With `exact`, a plain pipeline's model takes exactly the machine's steps, so that
-   states can be counted on both sides; without, it is as small as SPIN likes it. STATUS_INPUT where
-   the number of iterations is open, where the program is too big for SPIN (255 places in a queue, 16
-   bits in a counter), or where `exact` is asked of another program. Errors in writing stay in `out`:
-   the caller asks it. */
-enum status export_promela(const struct program *program, bool exact, FILE *out, struct diag *diag);
+   iterations. STATUS_INPUT where that number is open or the program is too big for SPIN (255 places
+   in a queue, 16 bits in a counter). Errors in writing stay in `out`, for the caller to look at. */
+enum status export_promela(const struct program *program, FILE *out, struct diag *diag);
 
 #endif

@@ -2,8 +2,7 @@
  * promela.h - internal to export_promela: the model being written and its parts.
  *
  * export_promela.c writes the declarations and the processes, promela_ops.c the operations,
- * promela_drivers.c the two drivers: for any program. A plain pipeline gets a leaner model, all of
- * it in promela_plain.c.
+ * promela_drivers.c the two drivers.
  */
 #ifndef SWSIM_PROMELA_H
 #define SWSIM_PROMELA_H
@@ -19,8 +18,6 @@ struct model {
     int64_t byte_unit;  /* message sizes are counted in this many bytes */
     bool matches;       /* there are operations that can be mismatched */
     bool messages;      /* there are groups */
-    bool exact;         /* one step for each of the machine's, also for those without effect */
-    bool numbered;      /* plain: tasks are called by numbers, their names are too alike */
 };
 
 /* Errors in writing stay in the stream. */
@@ -30,7 +27,6 @@ void promela_put(const struct model *m, const char *format, ...)
 void promela_put_name(const struct model *m, const char *name);
 
 bool promela_is_pipeline(const struct model *m);
-bool promela_pushes(enum op_kind kind);
 /* The agent's name, for a comment. */
 void promela_put_agent(const struct model *m, int agent);
 /* The member of a communicator that an operation acts for, among all members of the program. */
@@ -39,20 +35,11 @@ int promela_member(const struct program *p, const struct op *op);
 int promela_collective_number(const struct program *p, const struct op *op);
 /* A comment with the operation's key and the name of what it is about. */
 void promela_put_op_comment(const struct model *m, const struct op *op);
-/* Pipelines: the operation that records a task's event, by rank * tasks + task. */
-const struct op *promela_record(const struct program *p, int family);
-/* Pipelines: the workers of a rank. */
-int promela_workers(const struct program *p, int rank);
 
 /* promela_ops.c: the operations of a body, one a line, as `rank` executes them; what a stream's
    process does with an item. */
 void promela_put_body(const struct model *m, int body, int rank, const char *indent);
 void promela_put_item(const struct model *m, const struct op *op);
-
-/* promela_plain.c: pipelines whose states are counts and queues of tasks, and their whole model
-   behind the comment at the top. */
-bool promela_is_plain(const struct program *p);
-void promela_put_plain(struct model *m);
 
 /* promela_drivers.c: definitions before the processes, the text of a driver's process, and clearing
    the signal and the event of a task's instance. */

@@ -17,23 +17,6 @@ int promela_member(const struct program *p, const struct op *op)
     return p->comms[op->comm].first_member + op->member;
 }
 
-const struct op *promela_record(const struct program *p, int family)
-{
-    const struct body *body = &p->bodies[family];
-    int k = body->count - 1;
-    while (p->ops[body->first + k].kind != OP_RECORD)
-        k--; /* every task records its event */
-    return &p->ops[body->first + k];
-}
-
-int promela_workers(const struct program *p, int rank)
-{
-    int workers = 0;
-    for (int t = 0; t < p->thread_count; t++)
-        workers += p->threads[t].kind == THREAD_WORKER && p->threads[t].rank == rank;
-    return workers;
-}
-
 static bool goes_with(const struct op *a, const struct op *b)
 {
     return a->kind == b->kind && a->name == b->name && a->bytes == b->bytes &&

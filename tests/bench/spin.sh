@@ -1,9 +1,9 @@
 #!/bin/sh
 # spin.sh - SPIN and `swsim verify` side by side; `make bench-spin` runs it.
 #
-# Four tables: both on the same plans, as good as each can; both without any reduction, at the same
-# grain; and what swsim alone does with TorchRec's plans and with data-flow in depth. Times are
-# process times (user and system), SPIN's without its compilation.
+# Four tables: both at their best on the same plans; both without any reduction, at the same grain; and
+# swsim alone on TorchRec's plans and on data-flow in depth. SPIN gets lean models
+# (tests/bench/lean.h). Times are process times (user and system), SPIN's without its compilation.
 #
 #   SWSIM_BENCH_LIMIT   seconds for one run (60); a ratio against SPIN at its limit is "> x"
 #   SWSIM_BENCH_MEMORY  MiB for SPIN's states (8000); beyond them it is tried with -DCOLLAPSE
@@ -17,6 +17,7 @@
 set -eu
 : "${srcdir:=.}"
 : "${SWSIM:=./swsim}"
+: "${PRINT_LEAN_MODEL:=tests/bench/print_lean_model}"
 : "${PROCTIME:=tests/bench/proctime}"
 : "${CC:=cc}"
 : "${SWSIM_BENCH_LIMIT:=60}"
@@ -27,6 +28,7 @@ set -eu
 
 absolute() { case $1 in /*) echo "$1" ;; *) echo "$(pwd)/$1" ;; esac; }
 SWSIM=$(absolute "$SWSIM")
+PRINT_LEAN_MODEL=$(absolute "$PRINT_LEAN_MODEL")
 PROCTIME=$(absolute "$PROCTIME")
 plans=$(absolute "$srcdir")/plans/torchrec
 json=$(absolute "$SWSIM_BENCH_JSON")
@@ -111,8 +113,7 @@ best_row()
     name=$1 driver=$5 n=$6 ranks=$7
     shown "$name" || return 0
     variant "$2" "$3" "$4" >"$dir/plan.yaml"
-    "$SWSIM" export --as=promela "--driver=$driver" "--iterations=$n" "--ranks=$ranks" \
-        -o "$dir/model.pml" "$dir/plan.yaml"
+    "$PRINT_LEAN_MODEL" "$dir/plan.yaml" "$driver" "$n" "$ranks" >"$dir/model.pml"
     (cd "$dir" && spin -a model.pml)
     mode=plain
     build_pan
@@ -170,11 +171,10 @@ unreduced_row()
 {
     name=$1 driver=$5 n=$6 ranks=$7
     shown "$name" || return 0
-    # Without buffers: what is known of accesses is part of our states and not of SPIN's.
+    # Without buffers: knowledge of accesses is part of our states and not of SPIN's.
     variant "$2" "$3" "$4" >"$dir/with_buffers.yaml"
     "$SWSIM" export "$dir/with_buffers.yaml" | sed '/^ *\(reads\|writes\): \[/d' >"$dir/plan.yaml"
-    "$SWSIM" export --as=promela --exact "--driver=$driver" "--iterations=$n" "--ranks=$ranks" \
-        -o "$dir/model.pml" "$dir/plan.yaml"
+    "$PRINT_LEAN_MODEL" "$dir/plan.yaml" "$driver" "$n" "$ranks" exact >"$dir/model.pml"
     (cd "$dir" && spin -a -o3 model.pml)
     build_pan -DNOREDUCE
     : >"$dir/a"
