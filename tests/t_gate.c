@@ -16,6 +16,7 @@
 #include "machine/machine.h"
 #include "plan/parse.h"
 #include "gpu/exec/runtime.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 #include "trace/store.h"
@@ -100,19 +101,10 @@ static bool is_in_order(const char *path, const struct walk *walk, struct diag *
     return same;
 }
 
-static bool says(const struct diag *diag, const char *text)
-{
-    for (size_t i = 0; i < diag->count; i++)
-        if (strstr(diag->messages[i].text, text))
-            return true;
-    return false;
-}
-
 static bool force(const struct plan *plan, enum driver driver, const struct walk *walk,
                   int64_t timeout_ns)
 {
-    char path[] = "/tmp/t_gate_XXXXXX";
-    int file = mkstemp(path);
+    const char *path = path_temp("forced.db");
     const struct runtime_witness witness = {walk->steps, walk->count};
     const struct runtime_options options = {.driver = driver,
                                             .iterations = ITERATIONS,
@@ -124,11 +116,10 @@ static bool force(const struct plan *plan, enum driver driver, const struct walk
     struct runtime_result result;
     struct diag diag;
     diag_init(&diag);
-    close(file);
     enum status status = runtime_run(plan, &options, &result, &diag);
     bool ran = status == STATUS_OK || status == STATUS_VIOLATED, good = ran;
     if (ran) {
-        bool broke = says(&diag, "mismatch"); /* then the end of the trace is torn */
+        bool broke = diag_says(&diag, "mismatch"); /* then the end of the trace is torn */
         good = result.forced == result.to_force && result.to_force == walk->count &&
                !result.forced_agent && (broke || result.legal == ANSWER_YES) &&
                (broke || is_in_order(path, walk, &diag));
@@ -137,8 +128,8 @@ static bool force(const struct plan *plan, enum driver driver, const struct walk
                      result.forced_agent ? result.forced_agent : "nobody");
         runtime_result_fini(&result);
     }
-    for (size_t i = 0; !good && i < diag.count; i++)
-        tap_note("%s", diag.messages[i].text);
+    if (!good)
+        diag_tell(&diag);
     diag_fini(&diag);
     unlink(path);
     return good;
@@ -146,12 +137,12 @@ static bool force(const struct plan *plan, enum driver driver, const struct walk
 
 /* ---- random plans ---------------------------------------------------------------------------- */
 
-struct op_stats {
+struct tally {
     int runs, complaints;
     size_t steps;
 };
 
-static bool try_plan(struct op_stats *op_stats, const struct plan *plan, enum driver driver,
+static bool try_plan(struct tally *tally, const struct plan *plan, enum driver driver,
                      uint64_t seed)
 {
     const struct program_options options = {.driver = driver, .iterations = ITERATIONS};
@@ -165,47 +156,42 @@ static bool try_plan(struct op_stats *op_stats, const struct plan *plan, enum dr
     diag_fini(&diag);
     if (!good)
         return false;
-    op_stats->runs++;
-    op_stats->steps += walk.count;
+    tally->runs++;
+    tally->steps += walk.count;
     /* On a busy machine the watchdog may come too early. */
     return force(plan, driver, &walk, QUICK_NS) || force(plan, driver, &walk, PATIENT_NS);
 }
 
-static void try_random(struct op_stats *op_stats, uint64_t seed, enum random_form form,
+static void try_random(struct tally *tally, uint64_t seed, enum random_form form,
                        enum driver driver)
 {
     struct plan plan;
-    struct diag diag;
     char *text = random_plan(seed, form);
-    diag_init(&diag);
-    if (!text || plan_parse("test.yaml", text, strlen(text), &plan, &diag))
+    if (!text || !plan_of_text(text, &plan))
         abort();
     tame(&plan);
-    if (!try_plan(op_stats, &plan, driver, seed) && op_stats->complaints++ < MAX_COMPLAINTS)
+    if (!try_plan(tally, &plan, driver, seed) && tally->complaints++ < MAX_COMPLAINTS)
         tap_note("SWSIM_SEED=%" PRIu64 " %s %s:\n%s", seed, random_form_key(form),
                  driver_key(driver), text);
     plan_fini(&plan);
-    diag_fini(&diag);
     free(text);
 }
 
 static void test_random(void)
 {
-    const char *wanted_seed = getenv("SWSIM_SEED"), *wanted = getenv("SWSIM_PLANS");
-    uint64_t seed = wanted_seed ? strtoull(wanted_seed, NULL, 10) : 1;
-    int plans = wanted ? atoi(wanted) : getenv("SWSIM_LONG") ? LONG_PLANS : QUICK_PLANS;
-    struct op_stats op_stats = {0};
+    uint64_t seed = env_number("SWSIM_SEED", 1);
+    int plans = env_plans(QUICK_PLANS, LONG_PLANS);
+    struct tally tally = {0};
     for (int i = 0; i < plans; i++) {
         uint64_t this = seed + (uint64_t)i;
-        try_random(&op_stats, this, RANDOM_PIPELINE, DRIVER_CLOCK);
-        try_random(&op_stats, this, RANDOM_PIPELINE, DRIVER_DATAFLOW);
-        try_random(&op_stats, this, RANDOM_THREADS, DRIVER_NONE);
-        try_random(&op_stats, this, RANDOM_PROGRAMS, DRIVER_NONE);
+        try_random(&tally, this, RANDOM_PIPELINE, DRIVER_CLOCK);
+        try_random(&tally, this, RANDOM_PIPELINE, DRIVER_DATAFLOW);
+        try_random(&tally, this, RANDOM_THREADS, DRIVER_NONE);
+        try_random(&tally, this, RANDOM_PROGRAMS, DRIVER_NONE);
     }
-    tap_is_int(op_stats.complaints, 0,
-               "%d runs took the %zu steps they were told to, in that order", op_stats.runs,
-               op_stats.steps);
-    tap_ok(op_stats.runs == 4 * plans && op_stats.steps > (size_t)plans, "and there were some");
+    tap_is_int(tally.complaints, 0, "%d runs took the %zu steps they were told to, in that order",
+               tally.runs, tally.steps);
+    tap_ok(tally.runs == 4 * plans && tally.steps > (size_t)plans, "and there were some");
 }
 
 /* ---- what cannot be forced ------------------------------------------------------------------- */
@@ -240,18 +226,18 @@ static void test_refusals(void)
     tap_is_int(run_two(TWO, right, 5, &diag), STATUS_OK, "a run of the plan happens");
     tap_is_int(run_two(TWO, right, 0, &diag), STATUS_OK, "so does one that says nothing");
     tap_is_int(run_two(TWO, wrong, 1, &diag), STATUS_INPUT, "what is no run of the plan does not");
-    tap_ok(says(&diag, "step 1 is not possible"), "and the step is named");
+    tap_ok(diag_says(&diag, "step 1 is not possible"), "and the step is named");
     tap_is_int(run_two(TWO, nobody, 1, &diag), STATUS_INPUT, "nor do steps of nobody");
     char queues[512];
     snprintf(queues, sizeof queues, "%smachine: {hw_queues: 1}\n", TWO);
     tap_is_int(run_two(queues, right, 5, &diag), STATUS_USAGE, "a knob that is not imitated");
-    tap_ok(says(&diag, "machine.hw_queues"), "is named");
+    tap_ok(diag_says(&diag, "machine.hw_queues"), "is named");
     diag_fini(&diag);
 }
 
 int main(void)
 {
-    if (!getenv("SWSIM_SEED")) /* else somebody looks into a random plan */
+    if (!env_number("SWSIM_SEED", 0)) /* else one random plan is repeated */
         test_refusals();
     test_random();
     return tap_done();

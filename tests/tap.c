@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int cases, failures;
@@ -35,22 +36,6 @@ void tap_is_int(long long got, long long want, const char *fmt, ...)
         tap_note("got %lld, want %lld", got, want);
 }
 
-/* Every line of a longer text must be a comment of its own. */
-static void note_text(const char *label, const char *text)
-{
-    if (!text) {
-        tap_note("%s NULL", label);
-        return;
-    }
-    for (;;) {
-        size_t length = strcspn(text, "\n");
-        tap_note("%s '%.*s'", label, (int)length, text);
-        text += length;
-        if (*text++ == '\0')
-            return;
-    }
-}
-
 void tap_is_str(const char *got, const char *want, const char *fmt, ...)
 {
     int equal = got && want ? strcmp(got, want) == 0 : got == want;
@@ -59,8 +44,8 @@ void tap_is_str(const char *got, const char *want, const char *fmt, ...)
     report(equal, fmt, args);
     va_end(args);
     if (!equal) {
-        note_text("got ", got);
-        note_text("want", want);
+        tap_note("got  '%s'", got ? got : "(null)");
+        tap_note("want '%s'", want ? want : "(null)");
     }
 }
 
@@ -70,14 +55,20 @@ void tap_skip(const char *why)
     fflush(stdout);
 }
 
+/* Every line of a longer text is a comment of its own. */
 void tap_note(const char *fmt, ...)
 {
+    char *text = NULL;
     va_list args;
-    fputs("# ", stdout);
     va_start(args, fmt);
-    vprintf(fmt, args);
+    if (vasprintf(&text, fmt, args) < 0)
+        text = NULL;
     va_end(args);
-    putchar('\n');
+    for (const char *line = text ? text : fmt; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        printf("# %.*s\n", (int)strcspn(line, "\n"), line);
+    }
+    free(text);
     fflush(stdout);
 }
 
