@@ -407,7 +407,7 @@ static double wanted(const struct program *p, const struct op *op, enum resource
 }
 
 /* The operation of a span; of one that waits for its peers the next on its stream, and where there is
-   none the one that waits for ever. */
+   none the one that waits for ever. NULL: the stream waits before it has any, for the first use of a link. */
 static const struct op *op_of(const struct seen *seen, int span)
 {
     const struct simulate_span *of = &seen->spans[span];
@@ -415,8 +415,8 @@ static const struct op *op_of(const struct seen *seen, int span)
         if (seen->spans[i].agent == of->agent && seen->spans[i].kind == SIMULATE_DEVICE)
             return &seen->program->ops[seen->spans[i].op];
     int64_t iteration;
-    return &seen->program
-                ->ops[machine_current_op(seen->program, seen->state, of->agent, &iteration)];
+    int current = machine_current_op(seen->program, seen->state, of->agent, &iteration);
+    return current < 0 ? NULL : &seen->program->ops[current];
 }
 
 static bool covers(const struct simulate_span *span, int64_t from_ns, int64_t to_ns)
@@ -442,7 +442,7 @@ static double rate_on_rank(const struct seen *seen, int span, int64_t from_ns, i
             const struct simulate_span *other = &seen->spans[i];
             const struct op *op = op_of(seen, i);
             bool waits = other->kind == SIMULATE_STALL;
-            if (p->agents[other->agent].rank == rank && covers(other, from_ns, to_ns) &&
+            if (op && p->agents[other->agent].rank == rank && covers(other, from_ns, to_ns) &&
                 (!waits || resource == RESOURCE_SM))
                 sum += wanted(p, op, resource, engine);
         }
