@@ -1,0 +1,320 @@
+/*
+ * host_collective.c - collectives of the host device: the members of a channel meet, the last one moves the data.
+ *
+ *     arrive ... arrive, all here --> complete (without the lock): deliver --> adjourn --> leave ... leave
+ *
+ * See host_comm.c for the rules.
+ */
+#include "host_comm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/rendezvous.h"
+
+enum { SUM_FLOATS = 1024 };
+
+/* ---- the data -------------------------------------------------------------------------------- */
+
+/* The arguments of all members at one position; all that moving the data reads. */
+struct delivery {
+    struct presence **arrived;            /* by place */
+    int count, root;                      /* the root's place */
+    const struct device_collective *what; /* of place 0; equal everywhere but for the buffers */
+};
+
+static char *sent_by(const struct delivery *all, int place)
+{
+    return ref_address(all->arrived[place]->op->collective.send);
+}
+
+static char *received_by(const struct delivery *all, int place)
+{
+    return ref_address(all->arrived[place]->op->collective.recv);
+}
+
+/* The sums over all members of `count` floats at `offset`, in order of place: the same on every
+ * run. */
+static void add_up(const struct delivery *all, size_t offset, size_t count, float *sum)
+{
+    memset(sum, 0, count * sizeof *sum);
+    for (int from = 0; from < all->count; from++)
+        host_add(sum, (const float *)(void *)(sent_by(all, from) + offset), count);
+}
+
+/* Sums of bytes [begin, end) of what was sent, to `first` .. `last` members, at the same place less
+   `shift`. In place is safe: a piece is read from all before it is written to any. */
+static void reduce(const struct delivery *all, size_t begin, size_t end, int first, int last,
+                   size_t shift)
+{
+    float sum[SUM_FLOATS];
+    for (size_t at = begin; at < end; at += sizeof sum) {
+        size_t bytes = end - at < sizeof sum ? end - at : sizeof sum;
+        add_up(all, at, bytes / sizeof *sum, sum);
+        for (int to = first; to <= last; to++)
+            memcpy(received_by(all, to) + (at - shift), sum, bytes);
+    }
+}
+
+static void deliver(const struct delivery *all)
+{
+    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
+    switch (all->what->kind) {
+    case COLLECTIVE_ALL_TO_ALL:
+        for (int to = 0; to < all->count; to++)
+            for (int from = 0; from < all->count; from++)
+                move_bytes(received_by(all, to) + (size_t)from * block,
+                           sent_by(all, from) + (size_t)to * block, block);
+        break;
+    case COLLECTIVE_ALL_GATHER:
+        for (int to = 0; to < all->count; to++)
+            for (int from = 0; from < all->count; from++)
+                move_bytes(received_by(all, to) + (size_t)from * block, sent_by(all, from), block);
+        break;
+    case COLLECTIVE_ALL_REDUCE: reduce(all, 0, bytes, 0, all->count - 1, 0); break;
+    case COLLECTIVE_REDUCE_SCATTER:
+        for (int to = 0; to < all->count; to++)
+            reduce(all, (size_t)to * block, (size_t)(to + 1) * block, to, to, (size_t)to * block);
+        break;
+    case COLLECTIVE_BROADCAST:
+        for (int to = 0; to < all->count; to++)
+            move_bytes(received_by(all, to), sent_by(all, all->root), bytes);
+        break;
+    case COLLECTIVE_BARRIER: break;
+    }
+}
+
+/* How many bytes a member gives, and gets. */
+static size_t given_by(const struct delivery *all, int place)
+{
+    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
+    switch (all->what->kind) {
+    case COLLECTIVE_ALL_TO_ALL:
+    case COLLECTIVE_REDUCE_SCATTER: return block * (size_t)all->count;
+    case COLLECTIVE_ALL_GATHER: return block;
+    case COLLECTIVE_ALL_REDUCE: return bytes;
+    case COLLECTIVE_BROADCAST: return place == all->root ? bytes : 0;
+    case COLLECTIVE_BARRIER: break;
+    }
+    return 0;
+}
+
+static size_t got_by(const struct delivery *all)
+{
+    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
+    switch (all->what->kind) {
+    case COLLECTIVE_ALL_TO_ALL:
+    case COLLECTIVE_ALL_GATHER: return block * (size_t)all->count;
+    case COLLECTIVE_REDUCE_SCATTER: return block;
+    case COLLECTIVE_ALL_REDUCE:
+    case COLLECTIVE_BROADCAST: return bytes;
+    case COLLECTIVE_BARRIER: break;
+    }
+    return 0;
+}
+
+/* Fetch from, or store to, members whose memory is not here: before and after the data moves. Returns the
+   rank that could not be reached, -1: none. */
+static int fetch_far(struct host_link *link, const struct delivery *all, const atomic_bool *stop)
+{
+    for (int place = 0; link && place < all->count; place++)
+        if (!all->arrived[place]->entry && !link_fetch(link, guest_of(all->arrived[place]),
+                                                       given_by(all, place), got_by(all), stop))
+            return all->arrived[place]->rank;
+    return -1;
+}
+
+static int store_far(struct host_link *link, const struct delivery *all)
+{
+    for (int place = 0; link && place < all->count; place++)
+        if (!all->arrived[place]->entry &&
+            !link_store(link, guest_of(all->arrived[place]), got_by(all)))
+            return all->arrived[place]->rank;
+    return -1;
+}
+
+/* ---- the meeting ----------------------------------------------------------------------------- */
+
+static bool same_collective(const struct device_collective *a, const struct device_collective *b)
+{
+    return a->kind == b->kind && a->bytes == b->bytes && same_tag(a->tag, b->tag) &&
+           (a->kind != COLLECTIVE_BROADCAST || a->root == b->root);
+}
+
+static void fail_meeting(struct meeting *meeting, int count)
+{
+    for (int place = 0; place < count; place++)
+        if (meeting->arrived[place] && meeting->arrived[place]->entry)
+            stream_fail(meeting->arrived[place]->entry->stream, meeting->failure.status, "%s",
+                        meeting->failure.text);
+}
+
+/* Two members disagree about what happens at this position. */
+static void mismatch(const struct channel *channel, struct meeting *meeting,
+                     const struct presence *a, const struct presence *b)
+{
+    char text_a[OP_TEXT], text_b[OP_TEXT];
+    meeting->failure.status = STATUS_VIOLATED;
+    snprintf(meeting->failure.text, sizeof meeting->failure.text,
+             "collective mismatch on communicator %s, position %llu: rank %d has %s of %lld bytes, "
+             "rank %d has %s of %lld bytes",
+             channel->name, (unsigned long long)meeting->position, a->rank,
+             device_op_text(a->op, text_a), (long long)a->op->collective.bytes, b->rank,
+             device_op_text(b->op, text_b), (long long)b->op->collective.bytes);
+}
+
+/* The place of a rank among the members, or -1. */
+static int place_of(const struct channel *channel, int rank)
+{
+    for (int place = 0; place < channel->count; place++)
+        if (channel->members[place] == rank)
+            return place;
+    return -1;
+}
+
+/* Arrive at the meeting and compare with one member there: all members there agree. */
+static void arrive(struct channel *channel, struct meeting *meeting, struct presence *presence)
+{
+    const struct presence *other = NULL;
+    for (int place = 0; place < channel->count && !other; place++)
+        other = meeting->arrived[place];
+    meeting->arrived[place_of(channel, presence->rank)] = presence;
+    if (++meeting->arrivals == channel->count)
+        pthread_cond_broadcast(&channel->changed); /* for the member that moves the data */
+    if (other && !meeting->failure.status &&
+        !same_collective(&other->op->collective, &presence->op->collective))
+        mismatch(channel, meeting, other, presence);
+    if (meeting->failure.status)
+        fail_meeting(meeting, channel->count);
+}
+
+/* The last to leave closes the meeting. A member that leaves before the end has failed and leaves the reason
+   behind: later arrivals fail with it instead of reading buffers that are gone. Returns whether it was the
+   last. */
+static bool leave(struct channel *channel, struct meeting *meeting, int place,
+                  const struct failure *failure)
+{
+    if (meeting->arrived[place] && !meeting->arrived[place]->entry)
+        guest_free(guest_of(meeting->arrived[place]));
+    meeting->arrived[place] = NULL;
+    if (!meeting->done && !meeting->failure.status)
+        meeting->failure = *failure;
+    if (++meeting->leavings < channel->count)
+        return false;
+    struct meeting **link = &channel->meetings;
+    while (*link != meeting)
+        link = &(*link)->next;
+    *link = meeting->next;
+    meeting_free(meeting, channel->count);
+    return true;
+}
+
+/* The data has moved: guests leave at once, as far as this copy knows, our own as they wake up. */
+static void adjourn(struct channel *channel, struct meeting *meeting)
+{
+    meeting->moving = false;
+    meeting->done = true;
+    pthread_cond_broadcast(&channel->changed);
+    for (int place = 0; place < channel->count; place++)
+        if (meeting->arrived[place] && !meeting->arrived[place]->entry &&
+            leave(channel, meeting, place, NULL))
+            return;
+}
+
+/* A member's data is out of reach. If it is dead the watchdog ends the run, and until then this stream
+   waits for it, as any other would; else it has failed. */
+static void strand(struct meeting *meeting, struct host_stream *stream, int rank)
+{
+    meeting->moving = false;
+    meeting->unreached = rank;
+    if (rendezvous_gone(stream->world->base.config.rendezvous) < 0)
+        stream_fail(stream, STATUS_VIOLATED, "the data of rank %d cannot be reached", rank);
+}
+
+/* All members are here: move the data of all, on the stream of the first. */
+static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
+{
+    struct host_world *world = channel->world;
+    const struct device_collective *what = &meeting->arrived[0]->op->collective;
+    struct delivery all = {.arrived = meeting->arrived,
+                           .count = channel->count,
+                           .root = place_of(channel, what->root),
+                           .what = what};
+    meeting->moving = true;
+    pthread_mutex_unlock(&world->lock);
+    int unreached = fetch_far(world->link, &all, &stream->stop);
+    if (unreached < 0) {
+        deliver(&all);
+        unreached = store_far(world->link, &all);
+    }
+    pthread_mutex_lock(&world->lock);
+    if (unreached >= 0) {
+        strand(meeting, stream, unreached);
+        return;
+    }
+    if (world->link)
+        link_delivered(world->link, channel, meeting->position);
+    adjourn(channel, meeting);
+}
+
+/* Is it this member's turn to move the data? */
+static bool can_complete(const struct channel *channel, const struct meeting *meeting, int place)
+{
+    return meeting->arrivals == channel->count && !meeting->moving && !meeting->done &&
+           meeting->unreached < 0 && !meeting->failure.status &&
+           (!channel->world->link || place == 0);
+}
+
+void comm_perform_collective(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    struct host_comm *comm = comm_of(entry);
+    struct channel *channel = comm->channel;
+    struct meeting *meeting = entry->meeting;
+    struct host_link *link = stream->world->link;
+    entry->phase = PHASE_PEERS;
+    entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
+    arrive(channel, meeting, &entry->presence);
+    entry_started(entry);
+    if (link)
+        link_arrive(link, channel, meeting->position, entry);
+    while (meeting->moving || (!meeting->done && !stream_failed(stream)))
+        if (can_complete(channel, meeting, comm->base.me))
+            complete(channel, meeting, stream);
+        else
+            world_wait(stream->world, &channel->changed);
+    if (link && !meeting->done)
+        link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
+    leave(channel, meeting, comm->base.me, &stream->failure);
+}
+
+/* ---- members in other processes -------------------------------------------------------------- */
+
+void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest)
+{
+    struct meeting *meeting = meeting_at(channel, position);
+    if (!meeting) {
+        guest_free(guest);
+        world_fail_all(channel->world, "no memory for a collective");
+        return;
+    }
+    arrive(channel, meeting, &guest->presence);
+}
+
+void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
+                       const struct failure *failure)
+{
+    struct meeting *meeting = meeting_find(channel, position);
+    int place = place_of(channel, rank);
+    if (!meeting || meeting->moving || !meeting->arrived[place])
+        return; /* it is over, or about to be: then the data was there in time */
+    leave(channel, meeting, place, failure);
+}
+
+void comm_delivered(struct channel *channel, uint64_t position)
+{
+    struct meeting *meeting = meeting_find(channel, position);
+    if (meeting)
+        adjourn(channel, meeting);
+}

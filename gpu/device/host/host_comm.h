@@ -1,0 +1,86 @@
+/*
+ * host_comm.h - the channels of the host device, for the files that move their data; private to
+ *
+ *     host_comm.c         channels, handles, turns
+ *     host_collective.c   collectives: members meet at a position
+ *     host_group.c        groups: sends and receives find their partners
+ *
+ * A channel belongs to its world and is freed with its last handle; a meeting is freed when its last member
+ * leaves. All functions are called with the world's lock held.
+ */
+#ifndef SWSIM_HOST_COMM_H
+#define SWSIM_HOST_COMM_H
+
+#include <string.h>
+
+#include "host.h"
+
+/* One position of a communicator, from the first push there until the last member has left. */
+struct meeting {
+    struct meeting *next;
+    uint64_t position;
+    struct presence **arrived; /* [channel->count], by place; NULL: not yet, or left */
+    int arrivals, leavings;
+    bool moving, done;
+    int unreached;          /* the rank whose data cannot be had; -1: none */
+    struct failure failure; /* a mismatch: later arrivals fail with it, too */
+};
+
+struct channel {
+    struct channel *next;
+    char *name;
+    int *members;
+    int count;
+    struct host_world *world;
+    uint64_t hash;       /* its name for other processes */
+    int handles;         /* open ones */
+    bool *open;          /* [count] */
+    uint64_t *positions; /* [count] collectives pushed by each member */
+    struct meeting *meetings;
+    struct part *unmatched, **unmatched_end;
+    pthread_cond_t changed;
+};
+
+/* NULL: there is none at this position. */
+struct meeting *meeting_find(const struct channel *channel, uint64_t position);
+/* The meeting at a position, made by the first call for it. NULL: no memory. */
+struct meeting *meeting_at(struct channel *channel, uint64_t position);
+void meeting_free(struct meeting *meeting, int count);
+
+static inline struct guest *guest_of(struct presence *presence)
+{
+    return (struct guest *)presence; /* its first member; only where there is no entry */
+}
+
+static inline struct guest *guest_of_part(struct part *part)
+{
+    return (struct guest *)((char *)part - offsetof(struct guest, part));
+}
+
+static inline struct host_comm *comm_of(const struct entry *entry)
+{
+    return (struct host_comm *)device_op_comm(&entry->op);
+}
+
+static inline int rank_of(const struct entry *entry)
+{
+    return entry->stream->device->base.rank;
+}
+
+static inline bool same_tag(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static inline const char *tag_text(const struct device_p2p *what)
+{
+    return what->tag ? what->tag : "";
+}
+
+static inline void move_bytes(char *to, const char *from, size_t bytes)
+{
+    if (bytes > 0 && to != from)
+        memmove(to, from, bytes);
+}
+
+#endif

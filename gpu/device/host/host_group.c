@@ -1,0 +1,229 @@
+/*
+ * host_group.c - groups of the host device: each part, a send or a receive, finds its partner or waits for it
+ * in `unmatched`; the second of the two moves the data. See host_comm.c for the rules.
+ */
+#include "host_comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The oldest part that waits for this one: same way, other end. Taken out of `unmatched`. */
+static struct part *take_partner(struct channel *channel, const struct part *part)
+{
+    for (struct part **link = &channel->unmatched; *link; link = &(*link)->next) {
+        struct part *other = *link;
+        if (other->from != part->from || other->to != part->to ||
+            other->what->send == part->what->send)
+            continue;
+        *link = other->next;
+        if (channel->unmatched_end == &other->next)
+            channel->unmatched_end = link;
+        return other;
+    }
+    return NULL;
+}
+
+static void wait_for_partner(struct channel *channel, struct part *part)
+{
+    part->next = NULL;
+    *channel->unmatched_end = part;
+    channel->unmatched_end = &part->next;
+}
+
+/* Is one of the two ends in another process? */
+static bool crosses(const struct host_world *world, const struct part *part)
+{
+    return !device_world_has(&world->base, part->from) || !device_world_has(&world->base, part->to);
+}
+
+/* A failed group withdraws its unmatched parts. */
+static void take_back(struct channel *channel, const struct entry *entry)
+{
+    struct part **link = &channel->unmatched;
+    while (*link) {
+        struct part *part = *link;
+        if (part->entry != entry) {
+            link = &part->next;
+            continue;
+        }
+        if (part->id)
+            link_withdraw(channel->world->link, channel, part);
+        *link = part->next;
+    }
+    channel->unmatched_end = link;
+}
+
+static void describe_pair(const struct channel *channel, const struct part *a, const struct part *b,
+                          struct failure *out)
+{
+    const struct part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
+    out->status = STATUS_VIOLATED;
+    snprintf(out->text, sizeof out->text,
+             "point-to-point mismatch on communicator %s: rank %d sends '%s' of %lld bytes, "
+             "rank %d receives '%s' of %lld bytes",
+             channel->name, send->from, tag_text(send->what), (long long)send->what->bytes,
+             send->to, tag_text(receive->what), (long long)receive->what->bytes);
+}
+
+/* Tell both ends that they do not fit; a guest's part is gone then. */
+static void fail_pair(struct channel *channel, struct part *a, struct part *b)
+{
+    struct part *parts[] = {a, b};
+    struct failure failure;
+    describe_pair(channel, a, b, &failure);
+    for (int i = 0; i < 2; i++)
+        if (parts[i]->entry) {
+            stream_fail(parts[i]->entry->stream, failure.status, "%s", failure.text);
+        } else {
+            link_received(channel->world->link, channel, parts[i], &failure);
+            guest_free(guest_of_part(parts[i]));
+        }
+}
+
+/* Match two parts; the poster of `receiver` moves the data. */
+static void match(struct channel *channel, struct part *part, struct part *partner)
+{
+    if (part->what->bytes != partner->what->bytes ||
+        !same_tag(part->what->tag, partner->what->tag)) {
+        fail_pair(channel, part, partner);
+        return;
+    }
+    part->partner = partner;
+    if (partner->entry)
+        partner->entry->moving++;
+}
+
+/* Post all parts of a group at once: each either finds its partner or waits for it. A partner found
+   is held, so that its group cannot end before the data has moved. */
+static void post(struct entry *entry)
+{
+    struct channel *channel = comm_of(entry)->channel;
+    struct host_world *world = channel->world;
+    for (size_t i = 0; i < entry->op.group.count; i++) {
+        struct part *part = &entry->parts[i];
+        int me = rank_of(entry), peer = entry->copies[i].peer;
+        bool send = entry->copies[i].send;
+        *part = (struct part){.entry = entry, .what = &entry->copies[i]};
+        part->from = send ? me : peer;
+        part->to = send ? peer : me;
+        struct part *partner = take_partner(channel, part);
+        if (partner) {
+            match(channel, part, partner);
+            continue;
+        }
+        if (send && crosses(world, part))
+            part->id = link_next_id(world->link);
+        wait_for_partner(channel, part);
+        if (part->id)
+            link_send(world->link, channel, part);
+    }
+}
+
+/* The data of a part and its partner has moved. */
+static void release(struct channel *channel, struct part *part)
+{
+    struct part *other = part->partner;
+    part->partner = NULL;
+    part->entry->unfinished--;
+    if (other->entry) {
+        other->entry->unfinished--;
+        other->entry->moving--;
+    } else {
+        link_received(channel->world->link, channel, other, NULL);
+        guest_free(guest_of_part(other));
+    }
+    pthread_cond_broadcast(&channel->changed);
+}
+
+/* Move the data of the parts that have found their partner. Returns whether there were any. */
+static bool exchange(struct entry *entry)
+{
+    struct host_world *world = entry->stream->world;
+    bool any = false;
+    for (size_t i = 0; i < entry->op.group.count; i++) {
+        struct part *part = &entry->parts[i], *other = part->partner;
+        if (!other)
+            continue;
+        const struct part *send = part->what->send ? part : other;
+        const struct part *receive = part->what->send ? other : part;
+        any = true;
+        pthread_mutex_unlock(&world->lock);
+        size_t bytes = (size_t)send->what->bytes;
+        bool here = send->entry ||
+                    link_fetch(world->link, guest_of_part(other), bytes, 0, &entry->stream->stop);
+        if (here)
+            move_bytes(ref_address(receive->what->data), ref_address(send->what->data), bytes);
+        pthread_mutex_lock(&world->lock);
+        if (!here)
+            stream_fail(entry->stream, STATUS_VIOLATED,
+                        "the data that rank %d sends cannot be reached", send->from);
+        release(comm_of(entry)->channel, part);
+    }
+    return any;
+}
+
+/* What waits here may find its partner while something else moves, so it is looked for until the end. */
+void comm_perform_group(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    struct channel *channel = comm_of(entry)->channel;
+    entry->phase = PHASE_PEERS;
+    entry->unfinished = entry->op.group.count;
+    post(entry);
+    entry_started(entry);
+    for (;;) {
+        while (exchange(entry))
+            continue;
+        if (entry->moving == 0 && (entry->unfinished == 0 || stream_failed(stream)))
+            break;
+        world_wait(stream->world, &channel->changed);
+    }
+    take_back(channel, entry);
+}
+
+/* ---- the other end in another process -------------------------------------------------------- */
+
+void comm_guest_sends(struct channel *channel, struct guest *guest)
+{
+    struct part *receive = take_partner(channel, &guest->part);
+    if (!receive)
+        wait_for_partner(channel, &guest->part);
+    else
+        match(channel, receive, &guest->part);
+    pthread_cond_broadcast(&channel->changed);
+}
+
+/* Take a part out of `unmatched`: of ours (`rank` -1) or of a guest, by its number. NULL: it is not
+   there. */
+static struct part *take_numbered(struct channel *channel, int rank, uint64_t id)
+{
+    for (struct part **link = &channel->unmatched; *link; link = &(*link)->next) {
+        struct part *part = *link;
+        if (part->id != id || (rank < 0 ? !part->entry : part->entry || part->from != rank))
+            continue;
+        *link = part->next;
+        if (channel->unmatched_end == &part->next)
+            channel->unmatched_end = link;
+        return part;
+    }
+    return NULL;
+}
+
+void comm_guest_withdraws(struct channel *channel, int rank, uint64_t id)
+{
+    struct part *part = take_numbered(channel, rank, id);
+    if (part)
+        guest_free(guest_of_part(part));
+}
+
+void comm_sent(struct channel *channel, uint64_t id, const struct failure *failure)
+{
+    struct part *part = take_numbered(channel, -1, id);
+    if (!part)
+        return; /* taken back meanwhile */
+    if (failure)
+        stream_fail(part->entry->stream, failure->status, "%s", failure->text);
+    else
+        part->entry->unfinished--;
+    pthread_cond_broadcast(&channel->changed);
+}
