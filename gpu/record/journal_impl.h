@@ -1,0 +1,116 @@
+/*
+ * journal_impl.h - a journal from inside; private to
+ *
+ *     journal_log.c      chunks, and the threads that fill them
+ *     journal.c          the writer thread and its passes; open, stop, end
+ *     journal_wire.c     logs that go to another process, and the journal that collects them
+ *     journal_replay.c   what a log means to the machine; the verdict
+ */
+#ifndef SWSIM_JOURNAL_IMPL_H
+#define SWSIM_JOURNAL_IMPL_H
+
+#include <pthread.h>
+
+#include "journal.h"
+#include "trace_writer.h"
+
+enum { CHUNK_ENTRIES = 256 };
+
+struct chunk {
+    struct log_entry entries[CHUNK_ENTRIES];
+    atomic_size_t count; /* published */
+    _Atomic(struct chunk *) next;
+    size_t read, open; /* of the consumer */
+};
+
+struct log {
+    struct journal *journal;
+    int thread;
+    struct chunk *writing; /* of the producer; NULL: nothing yet */
+    _Atomic(struct chunk *) first;
+    struct chunk *reading; /* of the consumer */
+};
+
+/* An entry without a valid stamp yet. */
+struct open_entry {
+    const struct log_entry *entry;
+    struct chunk *chunk; /* NULL: the entry is one of its own, from malloc */
+    int64_t span;
+    int thread;
+    int64_t sequence; /* among the entries of the thread that have a stamp */
+};
+
+/* What one process sends another of its log: an entry, or what became of one with a stamp. */
+enum record_kind { RECORD_ENTRY, RECORD_FINISHED, RECORD_STARTED };
+struct log_record {
+    int32_t what, thread, kind, op;
+    int64_t sequence, iteration, begin_ns, at_ns, end_ns;
+    int64_t number, start_ns, stamp_end_ns;
+};
+enum { SHIP_RECORDS = 256 };
+
+struct journal {
+    struct journal_config config;
+    struct log *logs; /* [thread_count] */
+    struct trace_writer trace;
+    struct replay *replay; /* NULL: not wanted */
+    struct open_entry *open;
+    size_t open_count, open_cap;
+    bool replay_memory;      /* the replay's memory ran out */
+    int64_t *sequences;      /* [thread_count] */
+    struct log_record *ship; /* [SHIP_RECORDS]: to be sent; NULL: everything stays here */
+    size_t ship_count;
+    int64_t shipped; /* finished operations sent */
+    bool ship_failed;
+
+    pthread_mutex_t lock; /* of the rest */
+    pthread_cond_t wake;  /* the writer shall stop; the pool has grown */
+    struct chunk *pool;
+    size_t unread, unread_most; /* chunks given to producers that the writer is not through with */
+    bool stop, no_memory;
+    bool told;          /* config.failed has been called */
+    enum status status; /* of the trace, copied for others to see */
+    char *reason;
+    pthread_t writer;
+    bool started;
+    _Atomic int64_t finished;
+};
+
+/* ---- journal_log.c ------------------------------------------------------------------------------- */
+
+/* A chunk goes back to the pool; the writer has read all of a chunk. */
+void journal_put_chunk(struct journal *journal, struct chunk *chunk);
+void journal_count_read(struct journal *journal);
+void journal_free_chunks(struct chunk *chunk);
+
+/* ---- journal.c ----------------------------------------------------------------------------------- */
+
+/* Enter an entry into the store, the figures and the replay; returns its span. The same for its end. */
+int64_t journal_enter(struct journal *journal, int thread, const struct log_entry *entry);
+void journal_enter_end(struct journal *journal, const struct open_entry *open);
+/* Keep an entry until its stamp is valid. */
+void journal_keep_open(struct journal *journal, const struct open_entry *kept);
+struct journal *journal_new(const struct journal_config *config, struct diag *diag);
+/* Open the store, the figures and the replay. */
+enum status journal_open_books(struct journal *journal, const char *device, int64_t start_ns,
+                               struct diag *diag);
+
+/* ---- journal_wire.c ------------------------------------------------------------------------------ */
+
+void journal_ship_entry(struct journal *journal, int thread, int64_t sequence,
+                        const struct log_entry *entry);
+void journal_ship_stamp(struct journal *journal, const struct open_entry *open,
+                        enum record_kind what);
+void journal_send_records(struct journal *journal);
+/* The last records: which open entries have started. */
+void journal_ship_started(struct journal *journal);
+
+/* ---- journal_replay.c ---------------------------------------------------------------------------- */
+
+void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry);
+void journal_replay_device(struct journal *journal, const struct log_entry *entry);
+/* Replay what is left and say whether the run was legal: as journal_end. */
+enum status journal_judge(struct journal *journal, const struct journal_end *end,
+                          struct runtime_result *result, struct diag *diag);
+
+#endif

@@ -1,0 +1,166 @@
+/*
+ * journal_replay.c - a log as steps of the machine, and the verdict on them (gpu/record/replay.h).
+ */
+#include "journal_impl.h"
+
+enum { REPLAY_SLICE = 1 << 16 /* steps between two checks of the stop flag */ };
+
+/* ---- the writer: steps of the replay --------------------------------------------------------- */
+
+static void add_step(struct journal *journal, const struct replay_step *step)
+{
+    if (!replay_add(journal->replay, step))
+        journal->replay_memory = true;
+}
+
+/* What the host alone decides has an exact time; of a push or a wait on the device only the call is
+   known, and that it most likely took effect at its end. */
+void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry)
+{
+    static const enum replay_kind kinds[] = {[LOG_OP] = REPLAY_OP,
+                                             [LOG_TAKE] = REPLAY_TAKE,
+                                             [LOG_ENQUEUE] = REPLAY_ENQUEUE,
+                                             [LOG_RETIRE] = REPLAY_RETIRE,
+                                             [LOG_CALL] = REPLAY_OP};
+    const struct program *p = journal->config.program;
+    bool is_op = entry->kind == LOG_OP || entry->kind == LOG_CALL;
+    bool pushed = is_op && entry->stamp.number >= 0;
+    bool marked = pushed && entry->since.number >= 0;
+    enum op_kind op = is_op ? p->ops[entry->op].kind : OP_TAKE;
+    bool call = pushed || op == OP_SYNC || op == OP_HOST;
+    add_step(journal, &(struct replay_step){
+                          .kind = kinds[entry->kind],
+                          .agent = program_thread_agent(p, thread),
+                          .op = is_op ? entry->op : -1,
+                          .task = entry->kind == LOG_TAKE ? entry->op : -1,
+                          .iteration = entry->iteration,
+                          .lo_ns = call ? entry->begin_ns : entry->at_ns,
+                          .hi_ns = entry->at_ns,
+                          .key_ns = entry->at_ns,
+                          .number = pushed ? entry->stamp.number : -1,
+                          .span = marked ? entry->stamp.number - entry->since.number : 0,
+                      });
+}
+
+/* Records, waits and allocations are no steps of a stream in the machine. The start of an operation may be
+   taken later than it was, as long as it runs: no other agent can see the difference. */
+void journal_replay_device(struct journal *journal, const struct log_entry *entry)
+{
+    const struct program *p = journal->config.program;
+    const struct op *op = &p->ops[entry->op];
+    struct replay_step step = {.kind = REPLAY_START,
+                               .agent = program_stream_agent(p, op->stream),
+                               .op = entry->op,
+                               .task = -1,
+                               .iteration = entry->iteration,
+                               .lo_ns = log_started_ns(entry),
+                               .hi_ns = entry->stamp.end_ns,
+                               .key_ns = log_started_ns(entry),
+                               .number = entry->stamp.number};
+    if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
+        return;
+    add_step(journal, &step);
+    step.kind = REPLAY_FINISH;
+    step.lo_ns = step.key_ns = step.hi_ns;
+    add_step(journal, &step);
+}
+
+/* What the device never finished may have started, and others may have finished because it had. Some
+   devices say when it started; then that is a step like any other. */
+static void replay_unfinished(struct journal *journal)
+{
+    const struct program *p = journal->config.program;
+    for (size_t i = 0; i < journal->open_count; i++) {
+        const struct log_entry *entry = journal->open[i].entry;
+        const struct op *op = &p->ops[entry->op];
+        if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
+            continue;
+        bool marked = entry->since.number >= 0;
+        bool started = marked ? entry->since.valid : entry->stamp.started;
+        if (!started && journal->config.options->device == DEVICE_KIND_HOST)
+            continue; /* this device would have said so */
+        add_step(journal,
+                 &(struct replay_step){.kind = REPLAY_START,
+                                       .agent = program_stream_agent(p, op->stream),
+                                       .op = entry->op,
+                                       .task = -1,
+                                       .iteration = entry->iteration,
+                                       .lo_ns = started ? log_started_ns(entry) : entry->begin_ns,
+                                       .hi_ns = INT64_MAX,
+                                       .key_ns = started ? log_started_ns(entry) : INT64_MAX,
+                                       .number = entry->stamp.number,
+                                       .optional = !started});
+    }
+}
+
+/* ---- the verdict ----------------------------------------------------------------------------- */
+
+static bool copy_violations(const struct journal *journal, struct runtime_result *result)
+{
+    for (int property = 0; property < PROPERTY_COUNT; property++) {
+        const char *text = replay_violation(journal->replay, (enum property)property);
+        result->violations[property] = text ? arena_strdup(&result->arena, text) : NULL;
+        if (text && !result->violations[property])
+            return false;
+    }
+    return true;
+}
+
+/* The blocked agents, in the words of the machine. */
+static bool tell_blocked(const struct journal *journal, struct runtime_result *result)
+{
+    const struct program *p = journal->config.program;
+    char name[160], wait[320];
+    result->blocked = ARENA_ARRAY(&result->arena, (size_t)p->agent_count, struct runtime_blocked);
+    if (!result->blocked)
+        return false;
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        struct wait why;
+        machine_why(p, replay_state(journal->replay), agent, &why);
+        if (why.cause == CAUSE_NONE || why.cause == CAUSE_EMPTY)
+            continue;
+        machine_describe_wait(p, replay_state(journal->replay), agent, wait, sizeof wait);
+        program_agent_name(p, agent, name, sizeof name);
+        struct runtime_blocked *blocked = &result->blocked[result->blocked_count++];
+        *blocked =
+            (struct runtime_blocked){p->agents[agent].rank, arena_strdup(&result->arena, name),
+                                     arena_strdup(&result->arena, wait)};
+        if (!blocked->agent || !blocked->waits_for)
+            return false;
+    }
+    return true;
+}
+
+enum status journal_judge(struct journal *journal, const struct journal_end *end,
+                          struct runtime_result *result, struct diag *diag)
+{
+    const struct program *p = journal->config.program;
+    const struct runtime_options *options = journal->config.options;
+    for (int rank = 0; rank < p->ranks && p->tasks; rank++)
+        if (end->ends[rank] != p->ends[rank])
+            replay_end_data(journal->replay, rank, end->ends[rank]);
+    replay_unfinished(journal);
+    while (replay_advance(journal->replay, INT64_MAX, REPLAY_SLICE))
+        if (options->stop && atomic_load(options->stop) == RUNTIME_ABORT) {
+            diag_note(diag, "interrupted before the replay was through");
+            return STATUS_OK;
+        }
+    if (journal->replay_memory)
+        return diag_no_memory(diag);
+    bool legal = replay_finish(journal->replay, end->complete);
+    bool torn =
+        !end->complete && !result->hung; /* some ends of what was under way are not logged */
+    result->legal = legal ? ANSWER_YES : torn ? ANSWER_UNKNOWN : ANSWER_NO;
+    result->steps = replay_taken(journal->replay);
+    if (!copy_violations(journal, result))
+        return diag_no_memory(diag);
+    if (result->legal == ANSWER_NO)
+        return diag_error(diag, STATUS_VIOLATED, "the run was not legal: %s",
+                          replay_reason(journal->replay));
+    if (!result->hung)
+        return STATUS_OK;
+    if (!replay_settle(journal->replay))
+        diag_note(diag,
+                  "the machine could go on from here: the device, or the timeout, is to blame");
+    return tell_blocked(journal, result) ? STATUS_OK : diag_no_memory(diag);
+}

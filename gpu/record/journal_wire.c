@@ -1,0 +1,160 @@
+/*
+ * journal_wire.c - a log that goes to another process: records sent by the process of a rank, and the journal
+ * of the launcher that collects them.
+ */
+#include "journal_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rank_report.h"
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+void journal_send_records(struct journal *journal)
+{
+    if (journal->ship_count == 0)
+        return;
+    if (!rank_report_send(journal->config.rendezvous, REPORT_LOG, 0, journal->ship,
+                          journal->ship_count * sizeof *journal->ship))
+        journal->ship_failed = true;
+    journal->ship_count = 0;
+}
+
+static void ship(struct journal *journal, const struct log_record *record)
+{
+    if (journal->ship_count == SHIP_RECORDS)
+        journal_send_records(journal);
+    journal->ship[journal->ship_count++] = *record;
+}
+
+void journal_ship_entry(struct journal *journal, int thread, int64_t sequence,
+                        const struct log_entry *entry)
+{
+    ship(journal,
+         &(struct log_record){.what = RECORD_ENTRY,
+                              .thread = thread,
+                              .kind = (int32_t)entry->kind,
+                              .op = entry->op,
+                              .sequence = sequence,
+                              .iteration = entry->iteration,
+                              .begin_ns = entry->begin_ns,
+                              .at_ns = entry->at_ns,
+                              .end_ns = entry->end_ns,
+                              .number = entry->stamp.number,
+                              .start_ns = entry->kind == LOG_RETIRE ? entry->stamp.start_ns : 0});
+}
+
+void journal_ship_stamp(struct journal *journal, const struct open_entry *open,
+                        enum record_kind what)
+{
+    ship(journal, &(struct log_record){
+                      .what = (int32_t)what,
+                      .thread = open->thread,
+                      .sequence = open->sequence,
+                      .start_ns = open->entry->stamp.start_ns,
+                      .stamp_end_ns = what == RECORD_FINISHED ? open->entry->stamp.end_ns : 0});
+}
+
+void journal_ship_started(struct journal *journal)
+{
+    for (size_t i = 0; journal->ship && i < journal->open_count; i++)
+        if (journal->open[i].entry->stamp.started)
+            journal_ship_stamp(journal, &journal->open[i], RECORD_STARTED);
+    if (journal->ship)
+        journal_send_records(journal);
+}
+
+/* ---- collecting ------------------------------------------------------------------------------ */
+
+enum status journal_open_collecting(const struct program *program,
+                                    const struct runtime_options *options, const char *device,
+                                    int64_t start_ns, int64_t apart_ns, struct journal **out,
+                                    struct diag *diag)
+{
+    struct journal *journal = journal_new(
+        &(struct journal_config){.program = program, .options = options, .apart_ns = apart_ns},
+        diag);
+    if (!journal)
+        return STATUS_SYSTEM;
+    enum status status = journal_open_books(journal, device, start_ns, diag);
+    if (status) {
+        journal_close(journal);
+        return status;
+    }
+    *out = journal;
+    return STATUS_OK;
+}
+
+/* An entry outlives the mail it came in when it has a stamp. */
+static void take_entry(struct journal *journal, const struct log_record *record)
+{
+    struct log_entry entry = {.kind = (enum log_kind)record->kind,
+                              .op = record->op,
+                              .iteration = record->iteration,
+                              .begin_ns = record->begin_ns,
+                              .at_ns = record->at_ns,
+                              .end_ns = record->end_ns,
+                              .stamp = {.number = record->number, .start_ns = record->start_ns},
+                              .since = {.number = -1}};
+    struct open_entry open = {.thread = record->thread, .sequence = record->sequence};
+    open.span = journal_enter(journal, record->thread, &entry);
+    if (record->number < 0)
+        return;
+    struct log_entry *kept = malloc(sizeof *kept);
+    if (!kept) {
+        journal->no_memory = true;
+        return;
+    }
+    *kept = entry;
+    open.entry = kept;
+    journal_keep_open(journal, &open);
+}
+
+static void take_stamp(struct journal *journal, const struct log_record *record)
+{
+    for (size_t i = 0; i < journal->open_count; i++) {
+        struct open_entry *open = &journal->open[i];
+        if (open->thread != record->thread || open->sequence != record->sequence)
+            continue;
+        struct log_entry *entry = (struct log_entry *)(uintptr_t)open->entry; /* our own */
+        entry->stamp.start_ns = record->start_ns;
+        entry->stamp.end_ns = record->stamp_end_ns;
+        entry->stamp.started = true;
+        if (record->what == RECORD_STARTED)
+            return;
+        journal_enter_end(journal, open);
+        free(entry);
+        memmove(open, open + 1, (--journal->open_count - i) * sizeof *open);
+        return;
+    }
+}
+
+/* Records come from the same program, but their indices are checked all the same. */
+static bool makes_sense(const struct journal *journal, const struct log_record *record)
+{
+    const struct program *p = journal->config.program;
+    if (record->thread < 0 || record->thread >= p->thread_count)
+        return false;
+    if (record->what != RECORD_ENTRY)
+        return true;
+    int64_t ops = record->kind == LOG_OP     ? (int64_t)p->op_count
+                  : record->kind == LOG_TAKE ? p->tasks
+                                             : 0;
+    return record->kind >= LOG_OP && record->kind <= LOG_RETIRE &&
+           (record->op < 0 ? ops == 0 : record->op < ops);
+}
+
+void journal_take(struct journal *journal, const void *records, size_t bytes)
+{
+    struct log_record record;
+    for (size_t at = 0; at + sizeof record <= bytes; at += sizeof record) {
+        memcpy(&record, (const char *)records + at, sizeof record);
+        if (!makes_sense(journal, &record))
+            continue;
+        if (record.what == RECORD_ENTRY)
+            take_entry(journal, &record);
+        else
+            take_stamp(journal, &record);
+    }
+}
