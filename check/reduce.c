@@ -10,6 +10,56 @@
 
 enum { TURN_STEPS = 64 };
 
+/* ---- agents with a free step ----------------------------------------------------------------- */
+
+static int place(const struct free_queue *queue, int k)
+{
+    int at = queue->first + k;
+    return at < queue->size ? at : at - queue->size;
+}
+
+static int peek(const struct free_queue *queue, int k)
+{
+    return queue->agents[place(queue, k)];
+}
+
+/* Takes out the k-th: those before it move up by one, or those behind it down. */
+static int take_out(struct free_queue *queue, int k)
+{
+    int agent = peek(queue, k);
+    bool from_front = k < queue->count / 2;
+    for (; from_front && k > 0; k--)
+        queue->agents[place(queue, k)] = peek(queue, k - 1);
+    for (; !from_front && k < queue->count - 1; k++)
+        queue->agents[place(queue, k)] = peek(queue, k + 1);
+    if (from_front)
+        queue->first = place(queue, 1);
+    queue->count--;
+    return agent;
+}
+
+static void drop(struct free_queue *queue, int agent)
+{
+    for (int k = 0; k < queue->count; k++)
+        if (peek(queue, k) == agent) {
+            take_out(queue, k);
+            return;
+        }
+}
+
+/* A free step stays possible until it is taken, so its agent stays in its queue. */
+static void queue_news(struct reducer *reducer)
+{
+    const struct ready_set *ready = &reducer->ready;
+    for (int i = 0; i < ready->news_count; i++) {
+        int agent = ready->news[i];
+        bool host = reducer->program->agents[agent].kind == AGENT_THREAD;
+        struct free_queue *queue = host ? &reducer->hosts : &reducer->devices;
+        if (ready->readiness[agent] == READY_FREE)
+            queue->agents[place(queue, queue->count++)] = agent;
+    }
+}
+
 /* ---- components ------------------------------------------------------------------------------ */
 
 static int component_of(const struct reducer *reducer, int agent)
@@ -65,7 +115,7 @@ static int current_component(const struct reducer *reducer, const struct state *
     return current;
 }
 
-/* Where only one of them is asked about, the others do nothing worth a thought. */
+/* Where one component is asked about, the others are left out of the program. */
 static bool has_components(const struct reducer *reducer)
 {
     if (reducer->program->options.part)
@@ -78,7 +128,7 @@ static bool has_components(const struct reducer *reducer)
 
 /* ---- free steps ------------------------------------------------------------------------------ */
 
-/* May this free step come first whatever others do, though somebody counts iterations? */
+/* May this free step come first, although drivers count iterations? */
 static bool keeps_pace(struct reducer *reducer, const struct state *state, int agent)
 {
     const struct program *p = reducer->program;
@@ -94,26 +144,25 @@ static bool keeps_pace(struct reducer *reducer, const struct state *state, int a
 }
 
 /* In host programs a thread goes on for a while, which makes a story easy to follow, and then lets
-   others have a turn, which keeps streams short. -1: it is nobody's turn. */
-static int take_turn(struct reducer *reducer, struct ready_list *ready)
+   others have a turn, which keeps streams short. -1: no thread has the turn. */
+static int take_turn(struct reducer *reducer, struct free_queue *queue)
 {
-    int last = ready->count - 1; /* who has just acted comes last */
-    if (last < 0 || ready_peek(&reducer->work, ready, last) != reducer->turn ||
-        reducer->turn_left == 0)
+    int last = queue->count - 1; /* the agent that has just acted */
+    if (last < 0 || peek(queue, last) != reducer->turn || reducer->turn_left == 0)
         return -1;
     reducer->turn_left--;
-    return ready_take(&reducer->work, ready, last);
+    return take_out(queue, last);
 }
 
 /* Of the agents of the current component, the first of those whose rank lags most; host programs
    have no iterations, there it is the one that has waited longest. Taken out; -1: none is ready. */
-static int take_first(struct reducer *reducer, const struct state *state, struct ready_list *ready)
+static int take_first(struct reducer *reducer, const struct state *state, struct free_queue *queue)
 {
     const struct program *p = reducer->program;
     int first = -1;
     int64_t least = 0;
-    for (int k = 0; k < ready->count && (first < 0 || p->tasks); k++) {
-        int agent = ready_peek(&reducer->work, ready, k), rank = p->agents[agent].rank;
+    for (int k = 0; k < queue->count && (first < 0 || p->tasks); k++) {
+        int agent = peek(queue, k), rank = p->agents[agent].rank;
         if (component_of(reducer, agent) != reducer->current || !keeps_pace(reducer, state, agent))
             continue;
         int64_t oldest = rank < 0 ? INT64_MAX : machine_oldest(p, state, rank);
@@ -122,13 +171,13 @@ static int take_first(struct reducer *reducer, const struct state *state, struct
             least = oldest;
         }
     }
-    return first < 0 ? -1 : ready_take(&reducer->work, ready, first);
+    return first < 0 ? -1 : take_out(queue, first);
 }
 
 /* Host programs let the device go first: then little is queued. */
 static int take_free(struct reducer *reducer, const struct state *state)
 {
-    struct ready_list *hosts = &reducer->work.hosts, *devices = &reducer->work.devices;
+    struct free_queue *hosts = &reducer->hosts, *devices = &reducer->devices;
     bool host_first = reducer->program->tasks > 0;
     int agent = take_first(reducer, state, host_first ? hosts : devices);
     if (agent >= 0 || host_first)
@@ -143,8 +192,8 @@ static int take_free(struct reducer *reducer, const struct state *state)
 
 /* ---- stubborn sets --------------------------------------------------------------------------- */
 
-/* Who must be in a set with this enabled step for the number of iterations in flight: see `enum
-   pace`. */
+/* Add the agents that belong in a set with this enabled step because of the number of iterations in
+   flight: see `enum pace`. */
 static void add_paced(struct reducer *reducer, const struct state *state, int agent)
 {
     const struct program *p = reducer->program;
@@ -154,9 +203,9 @@ static void add_paced(struct reducer *reducer, const struct state *state, int ag
         machine_finishers(p, p->agents[agent].rank, &reducer->closure);
 }
 
-/* The smallest closed set with `seed`: with who can step, all whose steps may conflict with that
-   step; with who cannot, all of whom one must act before. Returns how many of them can step, or
-   `enough` if there are as many. */
+/* The smallest closed set with `seed`: with an agent that can step, all whose steps may conflict with
+   that step; with one that cannot, all of whom one must act before. Returns how many of them can step,
+   or `enough` if there are as many. */
 static int close_set(struct reducer *reducer, const struct state *state, int seed, int enough)
 {
     const struct program *p = reducer->program;
@@ -203,8 +252,10 @@ static int take_only_choice(struct reducer *reducer, const struct state *state)
         for (int i = 0; agent < 0; i++)
             if (machine_agent_enabled(reducer->program, state, reducer->best.members[i]))
                 agent = reducer->best.members[i];
-    if (agent >= 0)
-        worklist_drop(&reducer->work, agent);
+    if (agent >= 0) { /* it may be in a queue, kept back by keeps_pace */
+        drop(&reducer->hosts, agent);
+        drop(&reducer->devices, agent);
+    }
     return agent;
 }
 
@@ -214,23 +265,22 @@ void reducer_begin(struct reducer *reducer, const struct state *state)
 {
     reducer->last = reducer->turn = -1;
     reducer->current = reducer->has_components ? current_component(reducer, state) : 0;
-    worklist_begin(&reducer->work, state);
+    reducer->hosts.count = reducer->devices.count = 0;
+    ready_begin(&reducer->ready, state);
+    queue_news(reducer);
 }
 
 static int take(struct reducer *reducer, const struct state *state)
 {
-    int agent = reducer->current < 0 ? -1 : take_free(reducer, state);
-    if (agent < 0 && reducer->work.unwatched) {
-        worklist_begin(&reducer->work, state);
-        agent = take_free(reducer, state);
-    }
-    return agent;
+    return reducer->current < 0 ? -1 : take_free(reducer, state);
 }
 
 int reducer_next_free(struct reducer *reducer, const struct state *state)
 {
-    if (reducer->last >= 0)
-        worklist_acted(&reducer->work, state, reducer->last);
+    if (reducer->last >= 0) {
+        ready_acted(&reducer->ready, state);
+        queue_news(reducer);
+    }
     reducer->last = -1;
     if (machine_agent_enabled(reducer->program, state, 0))
         return -1; /* the data loader is asked: both answers are explored before anything else */
@@ -241,6 +291,8 @@ int reducer_next_free(struct reducer *reducer, const struct state *state)
     }
     if (agent < 0 && reducer->current >= 0)
         agent = take_only_choice(reducer, state);
+    if (agent >= 0)
+        ready_acts(&reducer->ready, state, agent);
     reducer->last = agent;
     return agent;
 }
@@ -287,14 +339,22 @@ int reducer_choices(struct reducer *reducer, const struct state *state, struct t
     return 1;
 }
 
+static bool queue_init(struct free_queue *queue, int size)
+{
+    *queue = (struct free_queue){calloc((size_t)size, sizeof *queue->agents), 0, 0, size};
+    return queue->agents;
+}
+
 bool reducer_init(struct reducer *reducer, const struct program *program, enum pace pace)
 {
     *reducer = (struct reducer){.program = program, .pace = pace, .last = -1};
     reducer->component = program->fellows;
-    bool work = worklist_init(&reducer->work, program);
+    bool queues = queue_init(&reducer->hosts, program->agent_count);
+    queues &= queue_init(&reducer->devices, program->agent_count);
+    bool ready = ready_init(&reducer->ready, program, true);
     bool closure = agent_set_init(&reducer->closure, program->agent_count);
     bool best = agent_set_init(&reducer->best, program->agent_count);
-    if (!work || !closure || !best)
+    if (!queues || !ready || !closure || !best)
         return false;
     reducer->has_components = has_components(reducer);
     return true;
@@ -302,7 +362,9 @@ bool reducer_init(struct reducer *reducer, const struct program *program, enum p
 
 void reducer_fini(struct reducer *reducer)
 {
-    worklist_fini(&reducer->work);
+    free(reducer->hosts.agents);
+    free(reducer->devices.agents);
+    ready_fini(&reducer->ready);
     agent_set_fini(&reducer->closure);
     agent_set_fini(&reducer->best);
 }

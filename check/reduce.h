@@ -5,8 +5,8 @@
  * not, which steps make up the choice (reducer_choices)? The argument that nothing is lost, property
  * by property, is in doc/checker.md. In short:
  *
- *     free steps       commute with everything; they are taken at once, in chains, from a worklist:
- *                      an agent is looked at again only after one it waits for has acted
+ *     free steps       commute with everything; they are taken at once, in chains; a ready set
+ *                      (machine/ready.h) says which there are
  *     stubborn sets    where none is left: a set of agents, closed so that no others can interfere;
  *                      only its steps are explored (Overman; Valmari; Godefroid 1996, ch. 4)
  *
@@ -16,14 +16,19 @@
 #ifndef SWSIM_REDUCE_H
 #define SWSIM_REDUCE_H
 
-#include "worklist.h"
-#include "machine/machine.h"
+#include "machine/ready.h"
 
 /* The number of iterations in flight is looked at whenever an iteration is admitted, and finishing
    work lowers it. Is the question whether it can be too high (LATE_DEVICE), no step that finishes
    work is moved before an admission that others may still make; is the question whether a run can
    keep it low (LATE_ADMISSION), no admission before a finish. The other direction does no harm. */
 enum pace { PACE_ANY, PACE_LATE_DEVICE, PACE_LATE_ADMISSION };
+
+/* Agents with a free step, the one that has waited longest first: a ring with room for all. */
+struct free_queue {
+    int *agents;
+    int first, count, size;
+};
 
 struct reducer {
     const struct program *program;
@@ -34,8 +39,9 @@ struct reducer {
     int last;    /* the agent whose step was named last; -1: none */
     int turn,
         turn_left; /* host programs: the thread whose turn it is, and its steps left; -1: none */
-    struct worklist work;
-    struct agent_set closure, best; /* the stubborn set being tried, the best so far */
+    struct ready_set ready;
+    struct free_queue hosts, devices; /* threads; streams and communicators */
+    struct agent_set closure, best;   /* the stubborn set being tried, the best so far */
 };
 
 /* False: memory is exhausted. reducer_fini in any case. */

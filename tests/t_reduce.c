@@ -2,11 +2,11 @@
  * t_reduce.c - what may be left out of a search.
  *
  *     sets      a set of agents: in, out, emptied
- *     enablers  whoever's step lets a blocked agent go on was named by machine_enablers
+ *     enablers  an agent whose step lets a blocked one go on was named by machine_enablers
  *     stubborn  from a set closed under machine_conflicts and machine_enablers: whatever the agents
  *               outside of it do, its blocked members stay blocked and the steps of the others
  *               commute with what was done
- *     worklist  a chain takes free steps as long as there are any, without looking at everybody
+ *     ready     the ready set lists those agents that can step, in chains of free steps and in any run
  *     counts    plans whose reduced search must not grow, and must find what the whole one does
  *
  * The middle ones walk at random through random plans; SWSIM_SEED and SWSIM_PLANS as in
@@ -214,36 +214,56 @@ static void walk(struct bench *bench)
     }
 }
 
-/* ---- the worklist ---------------------------------------------------------------------------- */
+/* ---- the ready set --------------------------------------------------------------------------- */
 
-/* Take free steps until the worklist is empty: then nobody has one. */
-static void check_chain(struct bench *bench)
+/* Every agent with a free step is listed, and no other; the same for choices, unless `free_only`. */
+static void check_listed(struct bench *bench, const struct ready_set *ready, const bool *listed)
 {
     const struct program *p = bench->program;
-    struct worklist list;
-    bool ok = worklist_init(&list, p);
+    for (int agent = 1; agent < p->agent_count; agent++) {
+        bool can = machine_agent_enabled(p, bench->state, agent);
+        bool free_step = can && machine_step_free(p, bench->state, agent);
+        bool choice = ready->readiness[agent] == READY_CHOICE;
+        if (free_step != listed[agent] || (!ready->free_only && (can && !free_step) != choice))
+            complain(bench, can ? "can step, not as listed" : "is listed and cannot", agent, agent);
+    }
+}
+
+static void list_news(const struct ready_set *ready, bool *listed)
+{
+    for (int i = 0; i < ready->news_count; i++)
+        listed[ready->news[i]] |= ready->readiness[ready->news[i]] == READY_FREE;
+}
+
+/* Take steps, free or, unless `free_only`, of any agent, until none is left. */
+static void check_chain(struct bench *bench, bool free_only)
+{
+    const struct program *p = bench->program;
+    struct ready_set ready;
+    bool *listed = calloc((size_t)p->agent_count, sizeof *listed);
+    bool ok = ready_init(&ready, p, free_only) && listed;
     machine_reset(p, bench->state);
     if (ok)
-        worklist_begin(&list, bench->state);
-    for (int n = 0; ok && n < 4 * WALK_STEPS && list.hosts.count + list.devices.count; n++) {
-        struct ready_list *from = list.hosts.count && (!list.devices.count || draw(bench) % 2)
-                                      ? &list.hosts
-                                      : &list.devices;
-        int agent = ready_take(&list, from, (int)(draw(bench) % (uint64_t)from->count));
-        if (!machine_agent_enabled(p, bench->state, agent)) {
-            complain(bench, "is listed and cannot", agent, agent);
+        ready_begin(&ready, bench->state);
+    for (int n = 0; ok && n < 4 * WALK_STEPS; n++) {
+        list_news(&ready, listed);
+        check_listed(bench, &ready, listed);
+        int count = 0;
+        for (int agent = 1; agent < p->agent_count; agent++)
+            if (listed[agent] || (!free_only && ready.readiness[agent] == READY_CHOICE))
+                bench->steps[count++] = (struct transition){agent, 0};
+        if (count == 0)
             break;
-        }
-        step(p, bench->state, agent);
-        worklist_acted(&list, bench->state, agent);
+        int agent = bench->steps[draw(bench) % (uint64_t)count].agent;
+        listed[agent] = false;
+        ready_acts(&ready, bench->state, agent);
+        if (step(p, bench->state, agent) & 1u << PROPERTY_MISMATCH)
+            break;
+        ready_acted(&ready, bench->state);
         bench->chains++;
     }
-    bool empty = ok && list.hosts.count + list.devices.count == 0 && !list.unwatched;
-    for (int agent = 1; empty && agent < p->agent_count; agent++)
-        if (machine_agent_enabled(p, bench->state, agent) &&
-            machine_step_free(p, bench->state, agent))
-            complain(bench, "could and is not listed", agent, agent);
-    worklist_fini(&list);
+    ready_fini(&ready);
+    free(listed);
 }
 
 /* ---- random plans ---------------------------------------------------------------------------- */
@@ -280,7 +300,8 @@ static void check_driver(struct bench *bench, const struct plan *plan, enum driv
         if (begin(bench, program)) {
             for (int n = 0; n < WALKS; n++)
                 walk(bench);
-            check_chain(bench);
+            check_chain(bench, true);
+            check_chain(bench, false);
         } else {
             tap_ok(0, "memory for a walk");
         }

@@ -1,0 +1,188 @@
+/* ready.c - see ready.h. */
+#include "ready.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "plan/ops.h"
+
+enum { NONE = -1, WATCHES_PER_AGENT = 4 }; /* most agents wait for one other */
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+/* False: all places are taken. */
+static bool watch(struct ready_set *set, int watcher, int watched)
+{
+    int at = set->unused;
+    if (at < 0)
+        return false;
+    struct watching *watch = &set->watches[at];
+    set->unused = watch->next_own;
+    *watch = (struct watching){watcher, watched, set->head[watched], NONE, set->own[watcher]};
+    if (watch->next >= 0)
+        set->watches[watch->next].previous = at;
+    set->head[watched] = set->own[watcher] = at;
+    return true;
+}
+
+static void ask_always(struct ready_set *set, int agent)
+{
+    set->place[agent] = set->always_count;
+    set->always[set->always_count++] = agent;
+}
+
+/* The agent watches no other, and is not asked after every step. */
+static void unwatch_all(struct ready_set *set, int agent)
+{
+    while (set->own[agent] >= 0) {
+        int at = set->own[agent];
+        struct watching *watch = &set->watches[at];
+        if (watch->previous >= 0)
+            set->watches[watch->previous].next = watch->next;
+        else
+            set->head[watch->watched] = watch->next;
+        if (watch->next >= 0)
+            set->watches[watch->next].previous = watch->previous;
+        set->own[agent] = watch->next_own;
+        watch->next_own = set->unused;
+        set->unused = at;
+    }
+    if (set->place[agent] >= 0) {
+        int last = set->always[--set->always_count];
+        set->always[set->place[agent]] = last;
+        set->place[last] = set->place[agent];
+        set->place[agent] = NONE;
+    }
+}
+
+static void watch_enablers(struct ready_set *set, const struct state *state, int agent)
+{
+    bool watched = true;
+    agent_set_clear(&set->whom, set->program->agent_count);
+    machine_enablers(set->program, state, agent, &set->whom);
+    for (int i = 0; watched && i < set->whom.count; i++)
+        if (set->whom.members[i] != agent)
+            watched = watch(set, agent, set->whom.members[i]);
+    if (watched)
+        return;
+    unwatch_all(set, agent);
+    ask_always(set, agent);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static enum readiness ask(const struct ready_set *set, const struct state *state, int agent)
+{
+    const struct program *p = set->program;
+    const struct agent *desc = &p->agents[agent];
+    if (machine_agent_enabled(p, state, agent))
+        return machine_step_free(p, state, agent) ? READY_FREE : READY_CHOICE;
+    return desc->kind == AGENT_STREAM && machine_stream_queued(p, state, desc->index) == 0
+               ? READY_EMPTY
+               : READY_BLOCKED;
+}
+
+static void look_at(struct ready_set *set, const struct state *state, int agent)
+{
+    enum readiness before = set->readiness[agent], now = ask(set, state, agent);
+    set->readiness[agent] = now;
+    if (now >= READY_CHOICE && (before < READY_CHOICE || agent == set->acting))
+        set->news[set->news_count++] = agent;
+    if (set->place[agent] >= 0 && now == before)
+        return;
+    unwatch_all(set, agent);
+    if (now == READY_BLOCKED)
+        watch_enablers(set, state, agent);
+    if (now == READY_CHOICE && !set->free_only)
+        ask_always(set, agent);
+}
+
+void ready_begin(struct ready_set *set, const struct state *state)
+{
+    const struct program *p = set->program;
+    int places = WATCHES_PER_AGENT * p->agent_count;
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        set->head[agent] = set->own[agent] = set->place[agent] = NONE;
+        set->readiness[agent] = READY_BLOCKED;
+    }
+    for (int at = 0; at < places; at++)
+        set->watches[at].next_own = at + 1 < places ? at + 1 : NONE;
+    set->unused = set->always_count = set->news_count = 0;
+    set->acting = NONE;
+    for (int agent = 1; agent < p->agent_count; agent++)
+        look_at(set, state, agent);
+}
+
+void ready_acts(struct ready_set *set, const struct state *state, int agent)
+{
+    const struct program *p = set->program;
+    int64_t iteration;
+    int op = p->agents[agent].kind == AGENT_THREAD ? machine_current_op(p, state, agent, &iteration)
+                                                   : NONE;
+    set->acting = agent;
+    set->fed = op >= 0 && op_pushes(p->ops[op].kind) ? p->ops[op].stream : NONE;
+}
+
+#ifdef SWSIM_CHECKS
+static bool is_true(const struct ready_set *set, const struct state *state)
+{
+    for (int agent = 1; agent < set->program->agent_count; agent++)
+        if (!(set->free_only && set->readiness[agent] == READY_CHOICE) &&
+            set->readiness[agent] != ask(set, state, agent))
+            return false;
+    return true;
+}
+#endif
+
+void ready_acted(struct ready_set *set, const struct state *state)
+{
+    const struct program *p = set->program;
+    int stream = set->fed < 0 ? NONE : program_stream_agent(p, set->fed);
+    agent_set_clear(&set->due, p->agent_count);
+    for (int at = set->head[set->acting]; at >= 0; at = set->watches[at].next)
+        agent_set_add(&set->due, set->watches[at].watcher);
+    if (stream >= 0 && set->readiness[stream] == READY_EMPTY)
+        agent_set_add(&set->due, stream);
+    for (int i = 0; i < set->always_count; i++)
+        if (set->always[i] != set->acting)
+            agent_set_add(&set->due, set->always[i]);
+    agent_set_add(&set->due, set->acting);
+    set->news_count = 0;
+    for (int i = 0; i < set->due.count; i++)
+        look_at(set, state, set->due.members[i]);
+#ifdef SWSIM_CHECKS
+    assert(is_true(set, state));
+#endif
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+bool ready_init(struct ready_set *set, const struct program *program, bool free_only)
+{
+    size_t agents = (size_t)program->agent_count;
+    *set = (struct ready_set){.program = program, .free_only = free_only};
+    set->readiness = calloc(agents, sizeof *set->readiness);
+    set->news = calloc(agents, sizeof *set->news);
+    set->watches = calloc(WATCHES_PER_AGENT * agents, sizeof *set->watches);
+    set->head = calloc(agents, sizeof *set->head);
+    set->own = calloc(agents, sizeof *set->own);
+    set->always = calloc(agents, sizeof *set->always);
+    set->place = calloc(agents, sizeof *set->place);
+    bool sets = agent_set_init(&set->due, program->agent_count);
+    sets &= agent_set_init(&set->whom, program->agent_count);
+    return sets && set->readiness && set->news && set->watches && set->head && set->own &&
+           set->always && set->place;
+}
+
+void ready_fini(struct ready_set *set)
+{
+    free(set->readiness);
+    free(set->news);
+    free(set->watches);
+    free(set->head);
+    free(set->own);
+    free(set->always);
+    free(set->place);
+    agent_set_fini(&set->due);
+    agent_set_fini(&set->whom);
+}
