@@ -11,7 +11,7 @@
 #include "simulation.h"
 #include "reflex.h"
 
-enum { FIRST_CAP = 8 };
+enum { FIRST_CAP = 8, LEAST_LOGGED = 256 };
 
 static bool same_stall(const struct stall *a, const struct stall *b)
 {
@@ -201,7 +201,7 @@ static inline void switch_lane(struct simulation *sim, int stream, int from, int
     }
 }
 
-/* The log is full: all who wait read it. That is rare: it has room for as many as there are streams. */
+/* All streams that wait for the common reason read its log, which is empty then. */
 static void empty_log(struct simulation *sim, int number)
 {
     for (int s = 0; s < sim->program->stream_count; s++)
@@ -212,13 +212,29 @@ static void empty_log(struct simulation *sim, int number)
     sim->stalls.commons[number].log_count = 0;
 }
 
+/* Emptying is rare, since a log has room for as many entries as there are streams. */
+static void make_log_room(struct simulation *sim, int number)
+{
+    struct common *common = &sim->stalls.commons[number];
+    if (common->log) {
+        empty_log(sim, number);
+        return;
+    }
+    int streams = sim->program->stream_count, cap = streams > LEAST_LOGGED ? streams : LEAST_LOGGED;
+    common->log = ARENA_ARRAY(&sim->arena, (size_t)cap, struct logged);
+    if (common->log)
+        common->log_cap = cap;
+    else
+        simulation_fail(sim, diag_no_memory(sim->diag));
+}
+
 static inline void change_common(struct simulation *sim, int number, struct stall value)
 {
     struct common *common = &sim->stalls.commons[number];
     if (common->waiting && common->since_ns < sim->now_ns) {
-        if (common->log_count == sim->stalls.common_cap)
-            empty_log(sim, number);
-        else
+        if (common->log_count == common->log_cap)
+            make_log_room(sim, number);
+        if (common->log_count < common->log_cap)
             common->log[common->log_count++] = (struct logged){common->value, sim->now_ns};
     }
     common->value = value;

@@ -40,63 +40,96 @@ enum status simulate_check(const struct program *p, struct diag *diag)
     return STATUS_OK;
 }
 
-/* ---- allocation ------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-static bool allocate(struct simulation *sim)
+#define TABLE(sim, count, type) ARENA_ARRAY(&(sim)->arena, (size_t)(count), type)
+
+static void make_clocks(struct simulation *sim)
 {
+    struct clocks *clocks = &sim->clocks;
     const struct program *p = sim->program;
-    size_t agents = (size_t)p->agent_count, ranks = (size_t)p->ranks;
-    size_t streams = (size_t)p->stream_count, threads = (size_t)p->thread_count;
-    size_t instances = ranks * (size_t)p->tasks + 1;
-    sim->marks.dirty_words = (int)(agents / WORD_BITS) + 1;
-    sim->marks.dirty = calloc((size_t)sim->marks.dirty_words, sizeof *sim->marks.dirty);
-    sim->marks.touched = calloc(ranks, sizeof *sim->marks.touched);
-    sim->marks.touched_ranks = calloc(ranks, sizeof *sim->marks.touched_ranks);
-    sim->marks.rank_first = calloc(ranks + 2, sizeof *sim->marks.rank_first);
-    sim->marks.rank_agents = calloc(agents, sizeof *sim->marks.rank_agents);
-    sim->marks.rank_streams = calloc(ranks + 1, sizeof *sim->marks.rank_streams);
-    sim->clocks.timers = calloc(agents, sizeof *sim->clocks.timers);
-    sim->clocks.started_ns = calloc(agents, sizeof *sim->clocks.started_ns);
-    sim->clocks.member_streams =
-        malloc(((size_t)p->member_count + 1) * sizeof *sim->clocks.member_streams);
-    sim->clocks.member_ops = malloc(((size_t)p->member_count + 1) * sizeof *sim->clocks.member_ops);
-    sim->stalls.lanes = calloc(streams + 1, sizeof *sim->stalls.lanes);
-    sim->pipeline.hands = calloc(threads + 1, sizeof *sim->pipeline.hands);
-    sim->pipeline.submitted = calloc(instances, sizeof *sim->pipeline.submitted);
-    for (sim->pipeline.admitted_cap = 1; sim->pipeline.admitted_cap < p->window;)
-        sim->pipeline.admitted_cap *= 2;
-    sim->pipeline.admitted_ns =
-        calloc(ranks * (size_t)sim->pipeline.admitted_cap, sizeof *sim->pipeline.admitted_ns);
-    sim->pipeline.task_streams = calloc(instances, sizeof *sim->pipeline.task_streams);
-    sim->pipeline.task_positions = calloc(instances, sizeof *sim->pipeline.task_positions);
-    sim->pipeline.task_pushes = calloc((size_t)p->tasks + 1, sizeof *sim->pipeline.task_pushes);
-    sim->pipeline.stream_first = calloc(streams + 2, sizeof *sim->pipeline.stream_first);
-    sim->pipeline.stream_tasks = calloc(instances, sizeof *sim->pipeline.stream_tasks);
-    sim->pipeline.queued = calloc(instances * (size_t)p->window + 1, sizeof *sim->pipeline.queued);
-    sim->pipeline.queue_seen = calloc(threads + 1, sizeof *sim->pipeline.queue_seen);
-    sim->stalls.chain_ends = calloc(instances, sizeof *sim->stalls.chain_ends);
-    sim->marks.touched_streams = calloc(streams + 1, sizeof *sim->marks.touched_streams);
-    sim->marks.touched_list = calloc(streams + 1, sizeof *sim->marks.touched_list);
-    sim->stalls.chained = calloc(streams + 1, sizeof *sim->stalls.chained);
-    sim->stalls.chained_list = calloc(streams + 1, sizeof *sim->stalls.chained_list);
-    sim->stalls.chained_at = calloc(streams + 1, sizeof *sim->stalls.chained_at);
-    sim->marks.queued_seen = calloc(streams + 1, sizeof *sim->marks.queued_seen);
-    sim->host.allocated = calloc(ranks, sizeof *sim->host.allocated);
-    sim->clocks.draws = malloc(((size_t)sim->timing->draw_count + 1) * sizeof *sim->clocks.draws);
-    for (int i = 0; sim->clocks.draws && i < sim->timing->draw_count; i++)
-        sim->clocks.draws[i].first = DRAWS_NONE;
-    sim->result.streams = calloc(streams + 1, sizeof *sim->result.streams);
-    return sim->marks.dirty && sim->marks.touched && sim->marks.touched_ranks &&
-           sim->marks.rank_first && sim->marks.rank_agents && sim->marks.rank_streams &&
-           sim->clocks.timers && sim->clocks.started_ns && sim->clocks.member_streams &&
-           sim->clocks.member_ops && sim->stalls.lanes && sim->pipeline.hands &&
-           sim->pipeline.submitted && sim->pipeline.admitted_ns && sim->pipeline.task_streams &&
-           sim->pipeline.task_positions && sim->pipeline.task_pushes && sim->host.allocated &&
-           sim->pipeline.stream_first && sim->pipeline.stream_tasks && sim->pipeline.queued &&
-           sim->pipeline.queue_seen && sim->stalls.chain_ends && sim->marks.touched_streams &&
-           sim->marks.touched_list && sim->stalls.chained && sim->stalls.chained_list &&
-           sim->stalls.chained_at && sim->marks.queued_seen && sim->clocks.draws &&
-           sim->result.streams;
+    clocks->timers = TABLE(sim, p->agent_count, uint8_t);
+    clocks->started_ns = TABLE(sim, p->agent_count, int64_t);
+    clocks->member_ops = TABLE(sim, p->member_count, struct timed_op);
+    clocks->member_streams = TABLE(sim, p->member_count, int);
+    clocks->draws = TABLE(sim, sim->timing->draw_count, struct draws);
+    for (int m = 0; clocks->member_streams && m < p->member_count; m++)
+        clocks->member_streams[m] = -1;
+    for (int i = 0; clocks->draws && i < sim->timing->draw_count; i++)
+        clocks->draws[i].first = DRAWS_NONE;
+}
+
+static void make_marks(struct simulation *sim)
+{
+    struct marks *marks = &sim->marks;
+    const struct program *p = sim->program;
+    marks->dirty_words = p->agent_count / WORD_BITS + 1;
+    marks->dirty = TABLE(sim, marks->dirty_words, uint64_t);
+    marks->touched = TABLE(sim, p->ranks, bool);
+    marks->touched_ranks = TABLE(sim, p->ranks, int);
+    marks->rank_first = TABLE(sim, p->ranks + 2, int);
+    marks->rank_agents = TABLE(sim, p->agent_count, int);
+    marks->rank_streams = TABLE(sim, p->ranks, int);
+    marks->touched_streams = TABLE(sim, p->stream_count, bool);
+    marks->touched_list = TABLE(sim, p->stream_count, int);
+    marks->queued_seen = TABLE(sim, p->stream_count, int);
+}
+
+static void make_stalls(struct simulation *sim)
+{
+    struct stalls *stalls = &sim->stalls;
+    const struct program *p = sim->program;
+    stalls->lanes = TABLE(sim, p->stream_count, struct lane);
+    stalls->chained = TABLE(sim, p->stream_count, bool);
+    stalls->chained_list = TABLE(sim, p->stream_count, int);
+    stalls->chained_at = TABLE(sim, p->stream_count, int);
+    stalls->chain_ends = TABLE(sim, p->ranks * p->tasks, struct chain_end);
+    for (int s = 0; stalls->lanes && s < p->stream_count; s++)
+        stalls->lanes[s].blame = LANE_BUSY; /* for no time: the first instant says what it does */
+}
+
+static void make_pipeline(struct simulation *sim)
+{
+    struct pipeline_notes *pipeline = &sim->pipeline;
+    const struct program *p = sim->program;
+    int instances = p->ranks * p->tasks;
+    for (pipeline->admitted_cap = 1; pipeline->admitted_cap < p->window;)
+        pipeline->admitted_cap *= 2;
+    pipeline->admitted_ns = TABLE(sim, p->ranks * pipeline->admitted_cap, int64_t);
+    pipeline->hands = TABLE(sim, p->thread_count, struct hand);
+    pipeline->submitted = TABLE(sim, instances, int64_t);
+    pipeline->task_streams = TABLE(sim, instances, int);
+    pipeline->task_positions = TABLE(sim, instances, int);
+    pipeline->task_pushes = TABLE(sim, p->tasks, bool);
+    pipeline->stream_first = TABLE(sim, p->stream_count + 2, int);
+    pipeline->stream_tasks = TABLE(sim, instances, int);
+    pipeline->queued = TABLE(sim, (size_t)instances * (size_t)p->window, bool);
+    pipeline->queue_seen = TABLE(sim, p->thread_count, int);
+}
+
+static void make_host(struct simulation *sim)
+{
+    struct host_notes *host = &sim->host;
+    const struct program *p = sim->program;
+    host->allocated = TABLE(sim, p->ranks, int64_t);
+    host->stream_pushers = TABLE(sim, p->stream_count + 1, int);
+    host->pushes = TABLE(sim, p->op_count, int);
+    host->next_push = TABLE(sim, p->op_count, int);
+}
+
+/* false: memory is exhausted. */
+static bool make_tables(struct simulation *sim)
+{
+    make_clocks(sim);
+    make_marks(sim);
+    make_stalls(sim);
+    if (sim->program->tasks)
+        make_pipeline(sim);
+    else
+        make_host(sim);
+    sim->result.streams =
+        calloc((size_t)sim->program->stream_count + 1, sizeof *sim->result.streams);
+    return !sim->arena.failed && sim->result.streams;
 }
 
 void prepare_free(struct simulation *sim)
@@ -105,45 +138,7 @@ void prepare_free(struct simulation *sim)
     sharing_close(sim->clocks.sharing);
     events_fini(&sim->clocks.events);
     iterations_fini(&sim->pipeline.iterations);
-    free(sim->marks.dirty);
-    free(sim->marks.touched);
-    free(sim->marks.touched_ranks);
-    free(sim->marks.rank_first);
-    free(sim->marks.rank_agents);
-    free(sim->marks.rank_streams);
-    free(sim->pipeline.stream_first);
-    free(sim->pipeline.stream_tasks);
-    free(sim->pipeline.queued);
-    free(sim->pipeline.queue_seen);
-    free(sim->stalls.chain_ends);
-    free(sim->marks.touched_streams);
-    free(sim->marks.touched_list);
-    free(sim->stalls.chained);
-    free(sim->stalls.chained_list);
-    free(sim->stalls.chained_at);
-    free(sim->marks.queued_seen);
-    free(sim->marks.watcher_first);
-    free(sim->marks.watchers);
-    free(sim->marks.cascade);
-    free(sim->stalls.commons);
-    free(sim->stalls.logs);
-    free(sim->clocks.timers);
-    free(sim->clocks.started_ns);
-    free(sim->clocks.member_streams);
-    free(sim->clocks.member_ops);
-    free(sim->stalls.lanes);
-    free(sim->pipeline.hands);
-    free(sim->pipeline.submitted);
-    free(sim->pipeline.admitted_ns);
-    free(sim->pipeline.task_streams);
-    free(sim->pipeline.task_positions);
-    free(sim->pipeline.task_pushes);
-    free(sim->host.pushers);
-    free(sim->host.stream_pushers);
-    free(sim->host.pushes);
-    free(sim->host.next_push);
-    free(sim->host.allocated);
-    free(sim->clocks.draws);
+    arena_fini(&sim->arena);
 }
 
 /* ---- both forms ------------------------------------------------------------------------------ */
@@ -236,43 +231,34 @@ static bool find_watchers(struct simulation *sim)
     struct marks *marks = &sim->marks;
     const struct program *p = sim->program;
     int count = 0;
-    int *recorders = malloc(((size_t)p->event_families + 1) * sizeof *recorders);
-    struct pair *pairs = malloc((p->op_count + 1) * sizeof *pairs);
-    marks->watcher_first = calloc((size_t)p->stream_count + 2, sizeof *marks->watcher_first);
-    marks->watchers = malloc((p->op_count + 1) * sizeof *marks->watchers);
-    marks->cascade = malloc(((size_t)p->stream_count + p->op_count + 1) * sizeof *marks->cascade);
-    bool good = recorders && pairs && marks->watcher_first && marks->watchers && marks->cascade;
-    if (good && (marks->selective = find_recorders(p, recorders))) {
-        for (size_t i = 0; i < p->op_count; i++) {
-            const struct op *op = &p->ops[i];
-            if (op->kind == OP_WAIT && recorders[op->object] >= 0 &&
-                recorders[op->object] != op->stream)
-                pairs[count++] = (struct pair){recorders[op->object], op->stream};
-        }
-        fill_watchers(sim, pairs, count);
+    int *recorders = TABLE(sim, p->event_families, int);
+    struct pair *pairs = TABLE(sim, p->op_count, struct pair);
+    marks->watcher_first = TABLE(sim, p->stream_count + 2, int);
+    marks->watchers = TABLE(sim, p->op_count, int);
+    marks->cascade = TABLE(sim, (size_t)p->stream_count + p->op_count + 1, int);
+    if (sim->arena.failed)
+        return false;
+    marks->selective = find_recorders(p, recorders);
+    for (size_t i = 0; marks->selective && i < p->op_count; i++) {
+        const struct op *op = &p->ops[i];
+        if (op->kind == OP_WAIT && recorders[op->object] >= 0 &&
+            recorders[op->object] != op->stream)
+            pairs[count++] = (struct pair){recorders[op->object], op->stream};
     }
-    free(recorders);
-    free(pairs);
-    return good;
+    fill_watchers(sim, pairs, count);
+    return true;
 }
-
-enum { LEAST_LOGGED = 256 };
 
 static bool make_commons(struct simulation *sim)
 {
     struct stalls *stalls = &sim->stalls;
-    const struct program *p = sim->program;
-    size_t count = 2 * (size_t)p->thread_count + (size_t)p->ranks;
-    stalls->common_cap = p->stream_count < LEAST_LOGGED ? LEAST_LOGGED : p->stream_count;
-    stalls->commons = calloc(count, sizeof *stalls->commons);
-    stalls->logs = malloc(count * (size_t)stalls->common_cap * sizeof *stalls->logs);
-    if (!stalls->commons || !stalls->logs)
+    int count = 2 * sim->program->thread_count + sim->program->ranks;
+    stalls->commons = TABLE(sim, count, struct common);
+    if (!stalls->commons)
         return false;
-    stalls->common_count = (int)count;
-    for (size_t i = 0; i < count; i++) {
+    stalls->common_count = count;
+    for (int i = 0; i < count; i++)
         stalls->commons[i].value = (struct stall){STALL_BUSY, STALL_NOBODY};
-        stalls->commons[i].log = &stalls->logs[i * (size_t)stalls->common_cap];
-    }
     return true;
 }
 
@@ -345,20 +331,16 @@ static int compare_pushers(const void *a, const void *b)
     return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-static struct pusher *add_pusher(struct simulation *sim, int thread, int stream)
+static bool add_pusher(struct simulation *sim, int thread, int stream)
 {
     struct host_notes *host = &sim->host;
-    if (host->pusher_count == host->pusher_cap) {
-        int cap = host->pusher_cap ? 2 * host->pusher_cap : 16;
-        struct pusher *pushers = realloc(host->pushers, (size_t)cap * sizeof *pushers);
-        if (!pushers)
-            return NULL;
-        host->pushers = pushers;
-        host->pusher_cap = cap;
-    }
-    struct pusher *pusher = &host->pushers[host->pusher_count++];
-    *pusher = (struct pusher){.thread = thread, .stream = stream};
-    return pusher;
+    void *pushers = host->pushers;
+    if (!arena_grow(&sim->arena, &pushers, host->pusher_count, &host->pusher_cap,
+                    sizeof *host->pushers))
+        return false;
+    host->pushers = pushers;
+    host->pushers[host->pusher_count++] = (struct pusher){.thread = thread, .stream = stream};
+    return true;
 }
 
 /* One pusher for each stream the thread pushes work to; `known` is scratch: per stream the thread +
@@ -378,7 +360,7 @@ static bool find_pushers(struct simulation *sim, int thread, int *known, int *nu
             continue;
         if (known[op->stream] != thread + 1) {
             known[op->stream] = thread + 1;
-            numbers[op->stream] = host->pusher_count;
+            numbers[op->stream] = (int)host->pusher_count;
             if (!add_pusher(sim, thread, op->stream))
                 return false;
         }
@@ -391,11 +373,11 @@ static void fill_pushers(struct simulation *sim)
 {
     struct host_notes *host = &sim->host;
     const struct program *p = sim->program;
-    qsort(host->pushers, (size_t)host->pusher_count, sizeof *host->pushers, compare_pushers);
+    qsort(host->pushers, host->pusher_count, sizeof *host->pushers, compare_pushers);
     int place = 0;
-    for (int i = 0; i < host->pusher_count; i++) {
+    for (size_t i = 0; i < host->pusher_count; i++) {
         struct pusher *pusher = &host->pushers[i];
-        host->stream_pushers[pusher->stream + 1] = i + 1;
+        host->stream_pushers[pusher->stream + 1] = (int)i + 1;
         pusher->first = place;
         const struct body *body = &p->bodies[p->threads[pusher->thread].body];
         for (int k = body->first; k < body->first + body->count; k++)
@@ -410,21 +392,16 @@ static void fill_pushers(struct simulation *sim)
 
 static bool prepare_host_programs(struct simulation *sim)
 {
-    struct host_notes *host = &sim->host;
     const struct program *p = sim->program;
-    size_t streams = (size_t)p->stream_count;
-    host->stream_pushers = calloc(streams + 1, sizeof *host->stream_pushers);
-    host->pushes = calloc(p->op_count + 1, sizeof *host->pushes);
-    host->next_push = malloc((p->op_count + 1) * sizeof *host->next_push);
-    int *scratch = calloc(2 * streams + 1, sizeof *scratch);
-    bool good = host->stream_pushers && host->pushes && host->next_push && scratch;
-    for (int t = 0; good && t < p->thread_count; t++)
-        if (p->threads[t].body >= 0)
-            good = find_pushers(sim, t, scratch, scratch + streams);
-    free(scratch);
-    if (good && host->pusher_count)
+    int *known = TABLE(sim, p->stream_count, int), *numbers = TABLE(sim, p->stream_count, int);
+    if (!known || !numbers)
+        return false;
+    for (int t = 0; t < p->thread_count; t++)
+        if (p->threads[t].body >= 0 && !find_pushers(sim, t, known, numbers))
+            return false;
+    if (sim->host.pusher_count)
         fill_pushers(sim);
-    return good;
+    return true;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -446,7 +423,7 @@ enum status prepare(struct simulation *sim, const struct program *program,
     sim->result.fill_ns = sim->result.drain_ns = -1;
     sim->state = machine_state(sim->program);
     bool good = events_init(&sim->clocks.events, program->agent_count) && sim->state &&
-                sharing_open(sim->program, &sim->clocks.sharing) && allocate(sim);
+                sharing_open(sim->program, &sim->clocks.sharing) && make_tables(sim);
     if (good)
         good = program->tasks ? prepare_pipeline(sim, options->seed) : prepare_host_programs(sim);
     if (!good)

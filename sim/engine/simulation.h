@@ -26,6 +26,7 @@
 
 #include <assert.h>
 
+#include "plan/arena.h"
 #include "events.h"
 #include "sharing.h"
 #include "simulate.h"
@@ -104,16 +105,15 @@ struct common {
     struct logged {
         struct stall value;
         int64_t until_ns;
-    } * log; /* what it was before; room for common_cap */
-    int log_count;
+    } * log; /* what it was before */
+    int log_count, log_cap;
 };
 enum { COMMON_NONE = -1 };
 
 struct stalls {
     struct lane *lanes; /* per stream */
     struct common *commons;
-    int common_count, common_cap;
-    struct logged *logs; /* of all commons */
+    int common_count;
     /* Streams whose next instance is not handed out, because of others: they are looked at whenever one
        of these may have gone on. */
     bool *chained;
@@ -163,7 +163,7 @@ struct pusher {
 /* Tables of host programs. */
 struct host_notes {
     struct pusher *pushers; /* by stream, then thread */
-    int pusher_count, pusher_cap;
+    size_t pusher_count, pusher_cap;
     int *stream_pushers; /* those of stream s: pushers[stream_pushers[s] ..] */
     int *pushes;         /* operations that push work */
     int *next_push;      /* per operation: the first push of work at or after it in its body, -1 */
@@ -183,6 +183,7 @@ struct simulation {
     const struct timing *timing;
     const struct simulate_options *options;
     struct diag *diag;
+    struct arena arena; /* of the tables below */
     struct state *state;
     int64_t base; /* iteration numbers in the state and in the tables are relative to this one */
     int64_t now_ns;
