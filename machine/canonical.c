@@ -5,21 +5,20 @@
  * of things long done. The first are shifted so that the oldest iteration of all ranks is never
  * above program->history (before it, every iteration a rule can still ask about exists or does not
  * exist in the same way). Arrays indexed by iteration mod n are rotated by the same shift, so that
- * a number still finds its place. The second are counted from what is still open.
+ * a number still finds its place. The second are counted from what is still open, and the rings of
+ * the streams begin with their heads.
  */
 #include <string.h>
 
 #include "machine_internal.h"
 
-/* Rotate `count` elements of `size` bytes so that element i moves to (i - by) mod count. */
-static void rotate(void *array, int count, size_t size, int by)
+enum { PIECE = 256 };
+
+/* Of `count` elements `stride` bytes apart the first `size` bytes: those of element i move to element
+   (i - by) mod count. */
+static void rotate_piece(char *bytes, int count, size_t stride, size_t size, int by)
 {
-    char *bytes = array;
-    char saved[256];
-    by %= count;
-    if (by == 0 || size == 0)
-        return;
-    assert(size <= sizeof saved);
+    char saved[PIECE];
     /* juggling: follow each cycle once */
     int cycles = count, step = by;
     while (step) {
@@ -28,34 +27,32 @@ static void rotate(void *array, int count, size_t size, int by)
         step = rest;
     }
     for (int start = 0; start < cycles; start++) {
-        memcpy(saved, bytes + (size_t)start * size, size);
+        memcpy(saved, bytes + (size_t)start * stride, size);
         int to = start;
         for (;;) {
             int from = to + by < count ? to + by : to + by - count;
             if (from == start)
                 break;
-            memcpy(bytes + (size_t)to * size, bytes + (size_t)from * size, size);
+            memcpy(bytes + (size_t)to * stride, bytes + (size_t)from * stride, size);
             to = from;
         }
-        memcpy(bytes + (size_t)to * size, saved, size);
+        memcpy(bytes + (size_t)to * stride, saved, size);
     }
+}
+
+/* Rotate `count` elements of `size` bytes so that element i moves to (i - by) mod count. */
+static void rotate(void *array, int count, size_t size, int by)
+{
+    by %= count;
+    for (size_t at = 0; by && at < size; at += PIECE)
+        rotate_piece((char *)array + at, count, size, size - at < PIECE ? size - at : PIECE, by);
 }
 
 static void rotate_rows(const struct program *p, int32_t *c, int first, int families, int count,
                         int by)
 {
-    size_t words = (size_t)p->at.row_words;
-    for (int f = 0; words && f < families; f++)
-        for (size_t word = 0; word < words; word++) { /* one word of every row at a time */
-            uint64_t *rows = row(p, c, first + f * count);
-            uint64_t column[4096];
-            assert(count <= 4096);
-            for (int i = 0; i < count; i++)
-                column[i] = rows[(size_t)i * words + word];
-            rotate(column, count, sizeof *column, by);
-            for (int i = 0; i < count; i++)
-                rows[(size_t)i * words + word] = column[i];
-        }
+    for (int f = 0; f < families; f++)
+        rotate(row(p, c, first + f * count), count, (size_t)p->at.row_words * sizeof(uint64_t), by);
 }
 
 /* Within every row, the bits of iteration i's buffers move to those of iteration i - by. */
@@ -187,6 +184,45 @@ static void shift(const struct program *p, int32_t *c)
     rotate_bits(p, c, by);
 }
 
+/* `count` elements of `size` bytes in a ring of `cap`, the first one at `first`, move to its beginning.
+   Unused places are zero. */
+static void unwind(void *ring, int cap, size_t size, int first, int count)
+{
+    char *bytes = ring;
+    if (first + count > cap) {
+        rotate(ring, cap, size, first);
+        return;
+    }
+    memmove(bytes, bytes + (size_t)first * size, (size_t)count * size);
+    int left = first > count ? first : count; /* the first place that is no longer used */
+    memset(bytes + (size_t)left * size, 0, (size_t)(first + count - left) * size);
+}
+
+static void unwind_items(const struct program *p, int32_t *c, int stream)
+{
+    int32_t *state = stream_cells(p, c, stream);
+    int first = state[STREAM_FIRST], count = state[STREAM_COUNT], cap = p->streams[stream].cap;
+    if (first == 0)
+        return;
+    unwind(state + STREAM_CELLS, cap, ITEM_CELLS * sizeof *state, first, count);
+    if (p->at.row_words)
+        unwind(row(p, c, p->at.row_items[stream]), cap, (size_t)p->at.row_words * sizeof(uint64_t),
+               first, count);
+    state[STREAM_FIRST] = 0;
+}
+
+/* A position waited for counts from the head of that stream; a wait that is over waits for none. */
+static void renumber_wait(const struct program *p, int32_t *c, int32_t *item)
+{
+    if (item[ITEM_A] < 0)
+        return;
+    item[ITEM_B] -= stream_cells(p, c, item[ITEM_A])[STREAM_DONE];
+    if (item[ITEM_B] < 0) {
+        item[ITEM_A] = -1;
+        item[ITEM_B] = 0;
+    }
+}
+
 /* Has nothing been finished or started that is still counted? */
 static bool is_renumbered(const struct program *p, int32_t *c)
 {
@@ -208,8 +244,8 @@ static void renumber(const struct program *p, int32_t *c)
         for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
             int32_t *item = item_cells(p, c, s, k);
             const struct op *op = &p->ops[item[ITEM_OP]];
-            if (op->kind == OP_WAIT && item[ITEM_A] >= 0)
-                item[ITEM_B] -= stream_cells(p, c, item[ITEM_A])[STREAM_DONE];
+            if (op->kind == OP_WAIT)
+                renumber_wait(p, c, item);
             if (op->comm >= 0) {
                 item[ITEM_A] -= member_cells(p, c, op)[MEMBER_FINISHED];
                 item[ITEM_C] -= rank_cells(p, c, rank)[RANK_COMM_STARTED];
@@ -239,8 +275,10 @@ static void renumber(const struct program *p, int32_t *c)
         state[RANK_COMM_ISSUED] -= state[RANK_COMM_STARTED];
         state[RANK_COMM_STARTED] = 0;
     }
-    for (int s = 0; s < p->stream_count; s++)
+    for (int s = 0; s < p->stream_count; s++) {
+        unwind_items(p, c, s);
         stream_cells(p, c, s)[STREAM_DONE] = 0;
+    }
 }
 
 void machine_canonical(const struct program *p, struct state *state)

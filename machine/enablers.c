@@ -63,7 +63,8 @@ static void add_movers(const struct query *q, int stream)
         }
         const struct op *op = head_op(p, q->c, stream);
         int queue = p->streams[stream].hw_queue;
-        int awaited = op->kind == OP_WAIT ? item_cells(p, q->c, stream, 0)[ITEM_A] : -1;
+        const int32_t *item = item_cells(p, q->c, stream, 0);
+        int awaited = op->kind == OP_WAIT && !wait_is_over(p, q->c, item) ? item[ITEM_A] : -1;
         if (state[STREAM_RUNNING] && op->kind == OP_COLLECTIVE) {
             add_comm(q, op->comm);
             return;

@@ -170,33 +170,28 @@ static void pop(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
     int32_t *state = stream_cells(p, w->c, stream);
-    int32_t *first = item_cells(p, w->c, stream, 0);
-    int count = --state[STREAM_COUNT];
-    memmove(first, first + ITEM_CELLS, (size_t)count * ITEM_CELLS * sizeof *first);
-    memset(first + count * ITEM_CELLS, 0, ITEM_CELLS * sizeof *first);
-    hb_shift(w, p->at.row_items[stream], count + 1);
+    memset(item_cells(p, w->c, stream, 0), 0, ITEM_CELLS * sizeof *state);
+    hb_clear(w, item_row(p, w->c, stream, 0));
+    state[STREAM_FIRST] = --state[STREAM_COUNT] ? item_place(p, w->c, stream, 1) : 0;
     state[STREAM_RUNNING] = 0;
     state[STREAM_DONE]++;
 }
 
-/* What `waiter` holds of waits for the record at this position of `stream` is over. */
-static void end_waits(struct work_state *w, int waiter, int stream, int position)
+/* The waits that `waiter` holds for the record at this position of `stream` learn what is known there. */
+static void tell_waits(struct work_state *w, int waiter, int stream, int position)
 {
     const struct program *p = w->p;
     int count = stream_cells(p, w->c, waiter)[STREAM_COUNT];
     for (int k = 0; k < count; k++) {
-        int32_t *item = item_cells(p, w->c, waiter, k);
+        const int32_t *item = item_cells(p, w->c, waiter, k);
         if (p->ops[item[ITEM_OP]].kind == OP_WAIT && item[ITEM_A] == stream &&
-            item[ITEM_B] == position) {
-            item[ITEM_A] = -1;
-            item[ITEM_B] = 0;
-            hb_join(w, p->at.row_items[waiter] + k, at_stream(w, stream));
-        }
+            item[ITEM_B] == position)
+            hb_join(w, item_row(p, w->c, waiter, k), at_stream(w, stream));
     }
 }
 
 /* The event recorded at this position has happened: tell the event, if it still means this, and all
-   waits that do. */
+   waits that do. The waits are over when the record is popped. */
 static void reach_record(struct work_state *w, int stream, const struct op *op)
 {
     const struct program *p = w->p;
@@ -210,8 +205,9 @@ static void reach_record(struct work_state *w, int stream, const struct op *op)
         event[EVENT_POS] = 0;
         hb_copy(w, p->at.row_events + instance, at_stream(w, stream));
     }
-    for (int i = p->waiter_first[op->object]; i < p->waiter_first[op->object + 1]; i++)
-        end_waits(w, p->waiters[i], stream, position);
+    if (p->at.row_words)
+        for (int i = p->waiter_first[op->object]; i < p->waiter_first[op->object + 1]; i++)
+            tell_waits(w, p->waiters[i], stream, position);
     if (op->task < 0 || p->tasks == 0)
         return;
     int32_t *window = window_cells(p, w->c, rank, iteration);
@@ -284,9 +280,10 @@ static const struct op *settle_head(struct work_state *w, int stream)
     if (state[STREAM_COUNT] == 0 || state[STREAM_RUNNING] || !heads_hw_queue(p, w->c, stream))
         return NULL;
     const struct op *op = item_op(p, w->c, stream, 0);
-    if (runs(op->kind) || (op->kind == OP_WAIT && item_cells(p, w->c, stream, 0)[ITEM_A] >= 0))
+    if (runs(op->kind) ||
+        (op->kind == OP_WAIT && !wait_is_over(p, w->c, item_cells(p, w->c, stream, 0))))
         return NULL;
-    hb_join(w, at_stream(w, stream), p->at.row_items[stream]);
+    hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
     if (op->kind == OP_RECORD)
         reach_record(w, stream, op);
     if (op->kind == OP_ALLOC)
@@ -441,7 +438,7 @@ static void tell_peer(struct work_state *w, int stream, const struct part *part)
     if (part->send || rendezvous) {
         int peer = part->send ? channel->to : channel->from;
         hb_join(w, at_stream(w, running_group(p, w->c, channel->comm, peer)),
-                p->at.row_items[stream]);
+                item_row(p, w->c, stream, 0));
     }
 }
 
@@ -461,7 +458,7 @@ static void post_part(struct work_state *w, int stream, int index, int64_t itera
         assert(pending < p->channels[part->channel].cap);
         first[pending * MESSAGE_CELLS + CHANNEL_PART] = index;
         first[pending * MESSAGE_CELLS + CHANNEL_ITER] = (int32_t)iteration;
-        hb_copy(w, rows + pending, p->at.row_items[stream]);
+        hb_copy(w, rows + pending, item_row(p, w->c, stream, 0));
         return;
     }
     tell_peer(w, stream, part);
@@ -479,7 +476,7 @@ static void start_comm(struct work_state *w, int stream, const struct op *op, in
     member_cells(p, w->c, op)[MEMBER_ACTIVE] = stream + 1;
     if (p->plan->machine.launch_order_implicit)
         rank_cells(p, w->c, p->streams[stream].rank)[RANK_COMM_STARTED]++;
-    hb_copy(w, p->at.row_items[stream], at_stream(w, stream));
+    hb_copy(w, item_row(p, w->c, stream, 0), at_stream(w, stream));
     if (failure_is_aborted(p, w->c, op->comm))
         return; /* nobody hears of it, and it ends with an error */
     if (op->kind == OP_COLLECTIVE)
@@ -506,7 +503,7 @@ static void start(struct work_state *w, int stream)
     leave_hw_queue(p, w->c, stream);
     if (p->plan->machine.sm_slots)
         rank_cells(p, w->c, p->streams[stream].rank)[RANK_SM_USED] += op->sm;
-    hb_join(w, at_stream(w, stream), p->at.row_items[stream]);
+    hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
     hb_access(w, op, iteration, at_stream(w, stream), program_stream_agent(p, stream));
     if (uses_comm(op))
         start_comm(w, stream, op, iteration);
@@ -686,11 +683,11 @@ static int32_t *push(struct work_state *w, int thread, const struct op *op, int6
 {
     const struct program *p = w->p;
     int32_t *state = stream_cells(p, w->c, op->stream);
-    int place = state[STREAM_COUNT]++;
-    int32_t *item = item_cells(p, w->c, op->stream, place);
+    int last = state[STREAM_COUNT]++;
+    int32_t *item = item_cells(p, w->c, op->stream, last);
     item[ITEM_OP] = (int32_t)(op - p->ops);
     item[ITEM_ITER] = (int32_t)iteration;
-    hb_copy(w, p->at.row_items[op->stream] + place, at_thread(w, thread));
+    hb_copy(w, item_row(p, w->c, op->stream, last), at_thread(w, thread));
     int queue = p->streams[op->stream].hw_queue;
     if (queue >= 0) {
         int32_t *cells = w->c + p->at.hw_queues[queue];
@@ -746,11 +743,11 @@ static void wait(struct work_state *w, int thread, const struct op *op, int64_t 
     int instance = instance_of(p, op, iteration);
     const int32_t *event = event_cells(p, w->c, instance);
     check_owner(w, op, iteration, event[EVENT_OWNER]);
-    int place = stream_cells(p, w->c, op->stream)[STREAM_COUNT];
+    int row = item_row(p, w->c, op->stream, stream_cells(p, w->c, op->stream)[STREAM_COUNT]);
     int32_t *item = push(w, thread, op, iteration);
     item[ITEM_A] = event[EVENT_STREAM];
     item[ITEM_B] = event[EVENT_POS];
-    hb_join(w, p->at.row_items[op->stream] + place, p->at.row_events + instance);
+    hb_join(w, row, p->at.row_events + instance);
 }
 
 static void sync_done(struct work_state *w, int thread, const struct op *op, int64_t iteration)

@@ -8,7 +8,7 @@
  *     | windows    rank x window x WINDOW_CELLS    |      | items: one a place in a stream|
  *     | fired      rank x task x window: bits      |      | events, flags                 |
  *     | threads    THREAD_CELLS + queue_cap x 3    |      | locks, tickets                |
- *     | streams    STREAM_CELLS + cap x 5          |      | done, admit: rank x window    |
+ *     | streams    STREAM_CELLS + ring of cap x 5  |      | done, admit: rank x window    |
  *     | members    MEMBER_CELLS each               |      | entries: worker queue places  |
  *     | channels   1 + cap x 2                     |      | queues: one a place           |
  *     | hw queues  1 + hw_cap                      |      | channels: one a message       |
@@ -62,13 +62,14 @@ enum stream_cell {
     STREAM_COUNT,   /* items queued, the head included */
     STREAM_RUNNING, /* the head has started */
     STREAM_DONE,    /* items popped so far: the head's position */
+    STREAM_FIRST,   /* the head's place in the ring of items; 0 if there is none */
     STREAM_CELLS
 };
 enum item_cell {
     ITEM_OP,
     ITEM_ITER,
     ITEM_A, /* wait: stream waited for, -1 none; record: event instance; comm: issue number on it */
-    ITEM_B, /* wait: position waited for */
+    ITEM_B, /* wait: position waited for; the wait is over when that stream has popped it */
     ITEM_C, /* comm: issue number on any communicator of this rank */
     ITEM_CELLS
 };
@@ -118,9 +119,24 @@ static inline int32_t *stream_cells(const struct program *p, int32_t *c, int str
 {
     return c + p->at.streams[stream];
 }
+/* The place in the ring of the k-th item of a stream; or, k its number of items, of the next. */
+static inline int item_place(const struct program *p, const int32_t *c, int stream, int k)
+{
+    int place = c[p->at.streams[stream] + STREAM_FIRST] + k, cap = p->streams[stream].cap;
+    return k == 0 || place < cap ? place : place - cap;
+}
 static inline int32_t *item_cells(const struct program *p, int32_t *c, int stream, int k)
 {
-    return c + p->at.streams[stream] + STREAM_CELLS + k * ITEM_CELLS;
+    return c + p->at.streams[stream] + STREAM_CELLS + item_place(p, c, stream, k) * ITEM_CELLS;
+}
+static inline int item_row(const struct program *p, const int32_t *c, int stream, int k)
+{
+    return p->at.row_items[stream] + item_place(p, c, stream, k);
+}
+/* Has the record that this item, a wait, waits for been reached? */
+static inline bool wait_is_over(const struct program *p, const int32_t *c, const int32_t *item)
+{
+    return item[ITEM_A] < 0 || c[p->at.streams[item[ITEM_A]] + STREAM_DONE] > item[ITEM_B];
 }
 static inline int32_t *member_cells(const struct program *p, int32_t *c, const struct op *op)
 {

@@ -302,7 +302,7 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
         wait->cause = CAUSE_PEER;
         wait->agent =
             op->kind == OP_CALLBACK ? program_thread_agent(p, op->callback) : absent_peer(p, c, op);
-    } else if (op->kind == OP_WAIT && item[ITEM_A] >= 0) {
+    } else if (op->kind == OP_WAIT && !wait_is_over(p, c, item)) {
         wait->cause = CAUSE_DEPENDENCE;
         wait->agent = program_stream_agent(p, item[ITEM_A]);
         if (p->tasks) {
