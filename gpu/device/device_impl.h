@@ -152,4 +152,9 @@ int device_comm_place(const struct device_comm *comm, int rank);
 enum { OP_TEXT = 96 };
 const char *device_op_text(const struct device_op *op, char out[OP_TEXT]);
 
+/* device_check.c: has the operation a meaning, on handles that belong together? `captured`: for a graph, which
+   cannot keep some. */
+enum status device_check_op(const struct device *device, const struct device_op *op, bool captured,
+                            struct diag *diag);
+
 #endif

@@ -305,32 +305,44 @@ static void add_graphs(struct runtime_graphs *sum, const struct runtime_graphs *
     sum->periods += more->periods;
 }
 
+/* Ranks match their serial runs when all do; one that does not decides, one that is unknown leaves it open. */
+static enum answer both_match(enum answer a, enum answer b)
+{
+    if (a == ANSWER_NO || b == ANSWER_NO)
+        return ANSWER_NO;
+    return a == ANSWER_YES && b == ANSWER_YES ? ANSWER_YES : ANSWER_UNKNOWN;
+}
+
+/* Add what a rank reported at its end. */
+static void add_end(struct summary *all, const struct rank_end *end)
+{
+    all->finished = all->finished && end->finished;
+    all->complete = all->complete && end->complete;
+    all->interrupted = all->interrupted || end->interrupted;
+    all->hung = all->hung || end->hung;
+    all->peer_died = all->peer_died || end->peer_died;
+    all->matches = both_match(all->matches, (enum answer)end->matches_serial);
+    if (end->duration_ns > all->duration_ns)
+        all->duration_ns = end->duration_ns;
+    add_graphs(&all->graph, &end->graph);
+}
+
 static struct summary sum_up(const struct collector *collector)
 {
     bool missing = false;
     struct summary all = {.all = true, .finished = true, .complete = true, .matches = ANSWER_YES};
     for (int rank = 0; rank < collector->program->ranks; rank++) {
         const struct rank_end *end = &collector->ends[rank];
-        bool here = collector->ended[rank] && end->has_result;
-        enum answer matches = here ? (enum answer)end->matches_serial : ANSWER_UNKNOWN;
-        all.all = all.all && here;
-        all.finished = all.finished && here && end->finished;
-        all.complete = all.complete && here && end->complete;
-        all.interrupted = all.interrupted || (here && end->interrupted);
-        all.hung = all.hung || (here && end->hung);
-        all.peer_died = all.peer_died || (here && end->peer_died);
-        missing = missing || !collector->ended[rank];
-        if (matches == ANSWER_NO || all.matches == ANSWER_NO)
-            all.matches = ANSWER_NO;
-        else if (matches == ANSWER_UNKNOWN)
-            all.matches = ANSWER_UNKNOWN;
-        all.status =
-            worse(all.status, collector->ended[rank] ? (enum status)end->status : STATUS_VIOLATED);
-        if (here && end->duration_ns > all.duration_ns)
-            all.duration_ns = end->duration_ns;
-        if (here)
-            add_graphs(&all.graph, &end->graph);
+        bool ended = collector->ended[rank];
+        missing = missing || !ended;
+        all.status = worse(all.status, ended ? (enum status)end->status : STATUS_VIOLATED);
+        if (ended && end->has_result)
+            add_end(&all, end);
+        else
+            all.all = false;
     }
+    all.finished = all.finished && all.all;
+    all.complete = all.complete && all.all;
     if (!all.finished)
         all.matches = ANSWER_UNKNOWN;
     all.hung = all.hung && !all.peer_died;

@@ -218,12 +218,8 @@ static enum status read_plan(struct swpipe *pipe, const struct swpipe_config *co
     return status;
 }
 
-static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
+static enum status take_options(struct swpipe *pipe, const struct swpipe_config *config)
 {
-    enum status status = read_plan(pipe, config);
-    if (status)
-        return status;
-    size_t tasks = pipe->plan.pipeline.task_count;
     if (config->ranks < 0 || config->max_depth < 0 || config->wait_timeout_ns < -1 ||
         config->spin_ns < -1 || config->progress_timeout_ns < -1)
         return diag_error(&pipe->diag, STATUS_USAGE,
@@ -242,6 +238,12 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
     pipe->progress_ns = config->progress_timeout_ns == -1 ? DEVICE_FOREVER
                         : config->progress_timeout_ns     ? config->progress_timeout_ns
                                                           : PROGRESS_TIMEOUT_NS;
+    return STATUS_OK;
+}
+
+static enum status make_tables(struct swpipe *pipe)
+{
+    size_t tasks = pipe->plan.pipeline.task_count;
     pipe->tasks = calloc(tasks, sizeof *pipe->tasks);
     pipe->device_only = calloc(tasks, sizeof *pipe->device_only);
     pipe->shortcuts = calloc((size_t)pipe->ranks * tasks, sizeof *pipe->shortcuts);
@@ -251,12 +253,23 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
     if (!pipe->tasks || !pipe->device_only || !pipe->shortcuts || !pipe->devices || !pipe->pools ||
         !pipe->exposed)
         return diag_no_memory(&pipe->diag);
-    status = take_tasks(pipe, config);
+    return STATUS_OK;
+}
+
+static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    enum status status = read_plan(pipe, config);
+    if (!status)
+        status = take_options(pipe, config);
+    if (!status)
+        status = make_tables(pipe);
+    if (!status)
+        status = take_tasks(pipe, config);
     if (!status)
         status = take_device_only(pipe, config);
     if (!status)
         status = copy_io(pipe);
-    /* whatever is wrong with the plan shows now, not when it is filled */
+    /* an error of the plan shows now, not when the pipeline is filled */
     return status ? status : need_engine(pipe, false);
 }
 
