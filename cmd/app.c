@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/print.h"
+#include "plan/parse.h"
 
 void app_init(struct app *app, const char *program)
 {
@@ -94,4 +94,39 @@ enum status app_close_file(struct app *app, FILE *file, const char *path)
         failed |= fclose(file) != 0;
     errno = error ? error : errno;
     return failed ? write_failed(app, file == stdout ? "standard output" : path) : STATUS_OK;
+}
+
+enum status app_with_plan(struct app *app, const char *path, plan_use *use, void *context)
+{
+    struct plan plan;
+    enum status status = plan_read(path, &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = use(app, &plan, context);
+    plan_fini(&plan);
+    return status;
+}
+
+enum status app_with_store(struct app *app, const char *path, store_use *use, void *context)
+{
+    struct store *store;
+    enum status status = store_open(path, false, &store, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = use(app, store, context);
+    enum status closed = store_close(store, &app->diag);
+    return status != STATUS_OK ? status : closed;
+}
+
+struct program_options app_program_options(const struct program_request *request,
+                                           const struct plan *plan)
+{
+    return (struct program_options){
+        .driver = plan->form != FORM_PIPELINE ? DRIVER_NONE
+                  : request->driver == 0      ? DRIVER_CLOCK
+                                              : DRIVER_DATAFLOW,
+        .iterations = request->iterations,
+        .ranks = (int)request->ranks,
+        .max_depth = (int)request->max_depth,
+    };
 }

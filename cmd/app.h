@@ -14,6 +14,8 @@
 #include "plan/arena.h"
 #include "plan/diag.h"
 #include "plan/plan.h"
+#include "machine/program.h"
+#include "trace/store.h"
 
 enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
@@ -48,6 +50,21 @@ enum status app_worse(enum status a, enum status b);
 FILE *app_create(struct app *app, const char *path);
 /* Close what app_create opened; says if not everything could be written. */
 enum status app_close_file(struct app *app, FILE *file, const char *path);
+
+/* Read the plan in `path` ("-" is standard input) or open the store that is there, hand it to `use` and
+   release it. */
+typedef enum status plan_use(struct app *app, struct plan *plan, void *context);
+typedef enum status store_use(struct app *app, struct store *store, void *context);
+enum status app_with_plan(struct app *app, const char *path, plan_use *use, void *context);
+enum status app_with_store(struct app *app, const char *path, store_use *use, void *context);
+
+/* The options of a verb that builds a program: 0 is clock, 1 is dataflow. */
+struct program_request {
+    int driver;
+    int64_t iterations, ranks, max_depth;
+};
+struct program_options app_program_options(const struct program_request *request,
+                                           const struct plan *plan);
 
 /* A verb: its own options and arguments in argv, argv[0] being its name. */
 typedef enum status verb_run(struct app *app, int argc, char **argv);

@@ -9,7 +9,6 @@
 #include "options.h"
 
 #include "plan/json.h"
-#include "plan/parse.h"
 #include "plan/print.h"
 #include "plan/units.h"
 #include "sim/predict/compare.h"
@@ -173,40 +172,34 @@ static enum status parse_limit(struct app *app, const char *text, double *out)
     return STATUS_OK;
 }
 
-static enum status compare_runs(struct app *app, const char *path,
-                                const struct compare_options *options, double limit)
+struct compare_request {
+    struct compare_options options;
+    double limit;
+};
+
+static enum status compare_runs(struct app *app, struct store *store, void *context)
 {
-    struct store *store;
+    const struct compare_request *request = context;
     struct compared compared;
-    enum status status = store_open(path, false, &store, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = compare_store(store, options, &compared, &app->diag);
-    enum status closed = store_close(store, &app->diag);
+    enum status status = compare_store(store, &request->options, &compared, &app->diag);
     if (status != STATUS_OK)
         return status;
     if (app->json)
         status = write_all(app, &compared);
     else
         print_all(&compared, app->quiet);
-    if (status == STATUS_OK && compared.worst_error > limit)
+    if (status == STATUS_OK && compared.worst_error > request->limit)
         status = diag_error(&app->diag, STATUS_VIOLATED,
                             "the worst error is %.1f%%, expected at most %.1f%%",
-                            100 * compared.worst_error, 100 * limit);
+                            100 * compared.worst_error, 100 * request->limit);
     compared_fini(&compared);
-    return app_worse(status, closed);
+    return status;
 }
 
 /* The canonical text by which runs of this plan are known. */
-static enum status canonical_text(struct app *app, const char *path, char **out)
+static enum status canonical_text(struct app *app, struct plan *plan, void *out)
 {
-    struct plan plan;
-    enum status status = plan_read(path, &plan, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = plan_text(&plan, out, &app->diag);
-    plan_fini(&plan);
-    return status;
+    return plan_text(plan, out, &app->diag);
 }
 
 static int processors(void)
@@ -249,21 +242,20 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     };
     struct arguments arguments;
     enum status status;
-    double limit;
+    struct compare_request request;
     char *text = NULL;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    status = parse_limit(app, limit_text, &limit);
+    status = parse_limit(app, limit_text, &request.limit);
     if (status == STATUS_OK && arguments.count == 2)
-        status = canonical_text(app, arguments.items[1], &text);
+        status = app_with_plan(app, arguments.items[1], canonical_text, &text);
+    request.options = (struct compare_options){.run = run,
+                                               .plan = text,
+                                               .seed = (uint64_t)seed,
+                                               .replications = (int)replications,
+                                               .threads = processors()};
     if (status == STATUS_OK)
-        status = compare_runs(app, arguments.items[0],
-                              &(struct compare_options){.run = run,
-                                                        .plan = text,
-                                                        .seed = (uint64_t)seed,
-                                                        .replications = (int)replications,
-                                                        .threads = processors()},
-                              limit);
+        status = app_with_store(app, arguments.items[0], compare_runs, &request);
     free(text);
     return status;
 }

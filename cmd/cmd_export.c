@@ -8,11 +8,18 @@
 
 enum { PROMELA = PLAN_CSV + 1 }; /* after the formats of plan_out.h, as in the option's list */
 
+struct export_request {
+    struct program_request program;
+    int format; /* as above; -1: the default */
+    const char *path;
+};
+
 static enum status write_promela(struct app *app, const struct plan *plan,
-                                 const struct program_options *options, FILE *out)
+                                 const struct export_request *request, FILE *out)
 {
+    const struct program_options options = app_program_options(&request->program, plan);
     struct program *program;
-    enum status status = program_build(plan, options, &program, &app->diag);
+    enum status status = program_build(plan, &options, &program, &app->diag);
     if (status != STATUS_OK)
         return status;
     status = export_promela(program, out, &app->diag);
@@ -20,37 +27,37 @@ static enum status write_promela(struct app *app, const struct plan *plan,
     return status;
 }
 
-static enum status export_plan(struct app *app, const struct plan *plan, int format,
-                               const struct program_options *options, const char *path)
+static enum status export_plan(struct app *app, struct plan *plan, void *context)
 {
-    FILE *out = app_create(app, path);
+    const struct export_request *request = context;
+    int format = request->format >= 0 ? request->format : app->json ? PLAN_JSON : PLAN_YAML;
+    FILE *out = app_create(app, request->path);
     if (!out)
         return STATUS_SYSTEM;
-    enum status status = format == PROMELA ? write_promela(app, plan, options, out)
+    enum status status = format == PROMELA ? write_promela(app, plan, request, out)
                                            : plan_write(app, plan, (enum plan_format)format, out);
-    enum status closed = app_close_file(app, out, path);
+    enum status closed = app_close_file(app, out, request->path);
     return status != STATUS_OK ? status : closed;
 }
 
 enum status cmd_export(struct app *app, int argc, char **argv)
 {
-    int format = -1, driver = 0;
-    int64_t iterations = 3, ranks = 0, max_depth = 0;
-    const char *output = "-";
+    struct export_request request = {.program.iterations = 3, .format = -1, .path = "-"};
     const struct option_spec options[] = {
         {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
-         .value = &format},
-        {"as", 0, "yaml|json|csv|promela", "the same as --format", OPTION_CHOICE, .value = &format},
+         .value = &request.format},
+        {"as", 0, "yaml|json|csv|promela", "the same as --format", OPTION_CHOICE,
+         .value = &request.format},
         {"output", 'o', "FILE", "where to (default: standard output)", OPTION_TEXT,
-         .value = &output},
+         .value = &request.path},
         {"driver", 0, "clock|dataflow", "promela, pipeline form: which driver (default clock)",
-         OPTION_CHOICE, .value = &driver},
+         OPTION_CHOICE, .value = &request.program.driver},
         {"iterations", 'n', "N", "promela, pipeline form: iterations of data (default 3)",
-         OPTION_INTEGER, .value = &iterations, .max = INT16_MAX},
-        {"ranks", 0, "N", "promela: ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks,
-         .min = 1, .max = PLAN_MAX_RANKS},
+         OPTION_INTEGER, .value = &request.program.iterations, .max = INT16_MAX},
+        {"ranks", 0, "N", "promela: ranks (default: the plan's)", OPTION_INTEGER,
+         .value = &request.program.ranks, .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "promela: most iterations in flight (default: the plan's)",
-         OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+         OPTION_INTEGER, .value = &request.program.max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
     };
     const struct command command = {
         .name = "swsim export",
@@ -67,22 +74,5 @@ enum status cmd_export(struct app *app, int argc, char **argv)
         .arguments_min = 1,
         .arguments_max = 1,
     };
-    struct plan plan;
-    enum status status;
-    if (!options_parse_plan(app, &command, argc, argv, &plan, &status))
-        return status;
-    if (format < 0)
-        format = app->json ? PLAN_JSON : PLAN_YAML;
-    status = export_plan(app, &plan, format,
-                         &(struct program_options){
-                             .driver = plan.form != FORM_PIPELINE ? DRIVER_NONE
-                                       : driver == 0              ? DRIVER_CLOCK
-                                                                  : DRIVER_DATAFLOW,
-                             .iterations = iterations,
-                             .ranks = (int)ranks,
-                             .max_depth = (int)max_depth,
-                         },
-                         output);
-    plan_fini(&plan);
-    return status;
+    return options_use_plan(app, &command, argc, argv, export_plan, &request);
 }

@@ -45,11 +45,11 @@ static enum status show_json(struct app *app, const struct program *program)
     return status;
 }
 
-static enum status show(struct app *app, const struct plan *plan,
-                        const struct program_options *options)
+static enum status show(struct app *app, struct plan *plan, void *context)
 {
+    const struct program_options options = app_program_options(context, plan);
     struct program *program;
-    enum status status = program_build(plan, options, &program, &app->diag);
+    enum status status = program_build(plan, &options, &program, &app->diag);
     if (status != STATUS_OK)
         return status;
     status = app->json ? show_json(app, program) : program_print(program, stdout, &app->diag);
@@ -59,17 +59,16 @@ static enum status show(struct app *app, const struct plan *plan,
 
 enum status cmd_lower(struct app *app, int argc, char **argv)
 {
-    int driver = 0;
-    int64_t ranks = 0, max_depth = 0, iterations = -1;
+    struct program_request request = {.iterations = -1};
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow", "pipeline form: which driver (default clock)",
-         OPTION_CHOICE, .value = &driver},
+         OPTION_CHOICE, .value = &request.driver},
         {"iterations", 'n', "N", "iterations until the data ends (default: any number)",
-         OPTION_INTEGER, .value = &iterations, .max = INT64_MAX},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
-         .max = PLAN_MAX_RANKS},
+         OPTION_INTEGER, .value = &request.iterations, .max = INT64_MAX},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &request.ranks,
+         .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,
-         .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+         .value = &request.max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
     };
     const struct command command = {
         .name = "swsim lower",
@@ -84,19 +83,5 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
         .arguments_min = 1,
         .arguments_max = 1,
     };
-    struct plan plan;
-    enum status status;
-    if (!options_parse_plan(app, &command, argc, argv, &plan, &status))
-        return status;
-    status = show(app, &plan,
-                  &(struct program_options){
-                      .driver = plan.form != FORM_PIPELINE ? DRIVER_NONE
-                                : driver == 0              ? DRIVER_CLOCK
-                                                           : DRIVER_DATAFLOW,
-                      .iterations = iterations,
-                      .ranks = (int)ranks,
-                      .max_depth = (int)max_depth,
-                  });
-    plan_fini(&plan);
-    return status;
+    return options_use_plan(app, &command, argc, argv, show, &request);
 }

@@ -4,10 +4,8 @@
 #include "app.h"
 #include "options.h"
 
-#include "plan/parse.h"
 #include "sim/predict/stalls.h"
 #include "trace/plangraph.h"
-#include "trace/store.h"
 #include "trace/timeline.h"
 
 struct render_options {
@@ -17,8 +15,7 @@ struct render_options {
     bool all, no_threads;
 };
 
-/* Does the file begin as an SQLite database does? What cannot be read is left to the plan's loader.
- */
+/* Does the file begin as an SQLite database does? One that cannot be read is left to the plan's loader. */
 static bool is_store(const char *path)
 {
     static const char magic[16] = "SQLite format 3";
@@ -31,9 +28,9 @@ static bool is_store(const char *path)
     return length == sizeof head && memcmp(head, magic, sizeof magic) == 0;
 }
 
-static enum status render_run(struct app *app, const struct render_options *options,
-                              struct store *store)
+static enum status render_run(struct app *app, struct store *store, void *context)
 {
+    const struct render_options *options = context;
     bool some = options->from >= 0 || options->to >= 0;
     struct timeline_options timeline = {
         .range = some           ? TIMELINE_ITERATIONS
@@ -58,28 +55,10 @@ static enum status render_run(struct app *app, const struct render_options *opti
     return timeline_render(&trace, &timeline, options->output, &app->diag);
 }
 
-static enum status render_store(struct app *app, const struct render_options *options,
-                                const char *path)
+static enum status render_plan(struct app *app, struct plan *plan, void *context)
 {
-    struct store *store;
-    enum status status = store_open(path, false, &store, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = render_run(app, options, store);
-    enum status closed = store_close(store, &app->diag);
-    return status != STATUS_OK ? status : closed;
-}
-
-static enum status render_plan(struct app *app, const struct render_options *options,
-                               const char *path)
-{
-    struct plan plan;
-    enum status status = plan_read(path, &plan, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = plangraph_render(&plan, options->output, &app->diag);
-    plan_fini(&plan);
-    return status;
+    const struct render_options *options = context;
+    return plangraph_render(plan, options->output, &app->diag);
 }
 
 enum status cmd_render(struct app *app, int argc, char **argv)
@@ -120,5 +99,6 @@ enum status cmd_render(struct app *app, int argc, char **argv)
     if (!render.output)
         return diag_error(&app->diag, STATUS_USAGE, "where should the picture go? --output=FILE");
     const char *path = arguments.items[0];
-    return is_store(path) ? render_store(app, &render, path) : render_plan(app, &render, path);
+    return is_store(path) ? app_with_store(app, path, render_run, &render)
+                          : app_with_plan(app, path, render_plan, &render);
 }

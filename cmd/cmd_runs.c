@@ -7,7 +7,6 @@
 
 #include "plan/json.h"
 #include "plan/units.h"
-#include "trace/store.h"
 
 static const char *finished_text(enum run_finished finished)
 {
@@ -66,8 +65,9 @@ static void print_run(const struct store_run *run, void *context)
            witness && info->note ? ", " : "", witness && info->note ? info->note : "");
 }
 
-static enum status list(struct app *app, struct store *store)
+static enum status list(struct app *app, struct store *store, void *context)
 {
+    (void)context;
     struct json json;
     bool begun = false;
     enum status status;
@@ -98,11 +98,5 @@ enum status cmd_runs(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    struct store *store;
-    status = store_open(arguments.items[0], false, &store, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = list(app, store);
-    enum status closed = store_close(store, &app->diag);
-    return status != STATUS_OK ? status : closed;
+    return app_with_store(app, arguments.items[0], list, NULL);
 }

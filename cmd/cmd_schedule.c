@@ -5,9 +5,11 @@
 #include "plan/json.h"
 #include "plan/schedule.h"
 
-static enum status show(struct app *app, const struct plan *plan, int64_t wanted)
+/* `context`: the periods wanted, 0: the default. */
+static enum status show(struct app *app, struct plan *plan, void *context)
 {
-    int periods = wanted ? (int)wanted : schedule_default_periods(plan);
+    int wanted = (int)*(const int64_t *)context;
+    int periods = wanted ? wanted : schedule_default_periods(plan);
     if (!app->json)
         return schedule_print(plan, periods, stdout, &app->diag);
     struct json json;
@@ -35,11 +37,5 @@ enum status cmd_schedule(struct app *app, int argc, char **argv)
         .arguments_min = 1,
         .arguments_max = 1,
     };
-    struct plan plan;
-    enum status status;
-    if (!options_parse_plan(app, &command, argc, argv, &plan, &status))
-        return status;
-    status = show(app, &plan, periods);
-    plan_fini(&plan);
-    return status;
+    return options_use_plan(app, &command, argc, argv, show, &periods);
 }

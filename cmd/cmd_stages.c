@@ -1,12 +1,13 @@
-/* cmd_stages.c - `swsim stages`: are the stages as few as they can be, and what stalls whom. */
+/* cmd_stages.c - `swsim stages`: how few stages would do, and which dependences stall a stream. */
 #include "app.h"
 #include "options.h"
 
 #include "plan/json.h"
 #include "plan/schedule.h"
 
-static enum status show(struct app *app, const struct plan *plan)
+static enum status show(struct app *app, struct plan *plan, void *context)
 {
+    (void)context;
     if (!app->json)
         return schedule_print_stages(plan, stdout, &app->diag);
     struct json json;
@@ -29,11 +30,5 @@ enum status cmd_stages(struct app *app, int argc, char **argv)
         .arguments_min = 1,
         .arguments_max = 1,
     };
-    struct plan plan;
-    enum status status;
-    if (!options_parse_plan(app, &command, argc, argv, &plan, &status))
-        return status;
-    status = show(app, &plan);
-    plan_fini(&plan);
-    return status;
+    return options_use_plan(app, &command, argc, argv, show, NULL);
 }

@@ -11,7 +11,6 @@
 
 #include "check/verify.h"
 #include "plan/nearest.h"
-#include "plan/parse.h"
 #include "plan/units.h"
 
 enum { BITSTATE_LEAST = 64 };
@@ -300,24 +299,17 @@ static enum status verify_plan_file(struct app *app, struct request *request,
     return status;
 }
 
-static enum status verify_one(struct app *app, struct request *request, const char *path)
+static enum status verify_one(struct app *app, struct plan *plan, void *context)
 {
-    struct plan plan;
-    enum status status = plan_read(path, &plan, &app->diag);
-    if (status != STATUS_OK)
-        return status;
     struct finding *finding = ARENA_NEW(&app->arena, struct finding);
-    if (!finding) {
-        plan_fini(&plan);
+    if (!finding)
         return diag_no_memory(&app->diag);
-    }
-    finding->plan = &plan;
-    status = verify_plan_file(app, request, finding);
+    finding->plan = plan;
+    enum status status = verify_plan_file(app, context, finding);
     for (int d = 0; d < finding->count; d++)
         verify_fini(&finding->reports[d]);
     if (finding->repair_sought)
         repair_fini(&finding->repair);
-    plan_fini(&plan);
     return status;
 }
 
@@ -326,7 +318,7 @@ static enum status verify_all(struct app *app, struct request *request,
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < plans->count && !interrupts_seen(); i++) {
-        status = app_worse(status, verify_one(app, request, plans->items[i]));
+        status = app_worse(status, app_with_plan(app, plans->items[i], verify_one, request));
         app_report(app);
     }
     return status;

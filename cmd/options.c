@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "plan/nearest.h"
-#include "plan/parse.h"
 #include "plan/units.h"
 
 enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30, HELP_WIDTH = 90 };
@@ -385,14 +384,14 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
     return *status == STATUS_OK;
 }
 
-bool options_parse_plan(struct app *app, const struct command *command, int argc, char **argv,
-                        struct plan *plan, enum status *status)
+enum status options_use_plan(struct app *app, const struct command *command, int argc, char **argv,
+                             plan_use *use, void *context)
 {
     struct arguments arguments;
-    if (!options_parse(app, command, argc, argv, &arguments, status))
-        return false;
-    *status = plan_read(arguments.items[0], plan, &app->diag);
-    return *status == STATUS_OK;
+    enum status status;
+    if (!options_parse(app, command, argc, argv, &arguments, &status))
+        return status;
+    return app_with_plan(app, arguments.items[0], use, context);
 }
 
 bool options_parse_leading(struct app *app, const char *name, int argc, char **argv, int *position,

@@ -15,8 +15,6 @@
 
 #include "app.h"
 
-#include "plan/plan.h"
-
 enum option_kind {
     OPTION_FLAG,    /* bool */
     OPTION_TEXT,    /* const char * */
@@ -71,10 +69,9 @@ struct arguments {
 bool options_parse(struct app *app, const struct command *command, int argc, char **argv,
                    struct arguments *out, enum status *status);
 
-/* The same for a command whose one argument is a plan, which is read into *plan; after true the caller
- * releases it with plan_fini. */
-bool options_parse_plan(struct app *app, const struct command *command, int argc, char **argv,
-                        struct plan *plan, enum status *status);
+/* The same for a command whose one argument is a plan, then app_with_plan. */
+enum status options_use_plan(struct app *app, const struct command *command, int argc, char **argv,
+                             plan_use *use, void *context);
 
 /* The same for the options before a verb: stops at the first argument, whose position in argv goes
  * to position (argc if there is none). Prints no help: says in *help that it was asked for. */

@@ -168,16 +168,17 @@ static enum status run_plan(struct app *app, struct request *request, struct pla
 
 /* ---- a counterexample ------------------------------------------------------------------------ */
 
-static enum status load_witness(struct app *app, const struct request *request,
-                                struct trace_witness *witness, struct run_info *info, int64_t *run)
+struct loaded_witness {
+    int64_t wanted, run;
+    struct trace_witness witness;
+    struct run_info info;
+};
+
+static enum status load_witness(struct app *app, struct store *store, void *context)
 {
-    struct store *store = NULL;
-    enum status status = store_open(request->witness, false, &store, &app->diag);
-    if (status == STATUS_OK)
-        status =
-            store_load_witness(store, request->run, &app->arena, witness, run, info, &app->diag);
-    enum status closed = store_close(store, &app->diag);
-    return status != STATUS_OK ? status : closed;
+    struct loaded_witness *out = context;
+    return store_load_witness(store, out->wanted, &app->arena, &out->witness, &out->run, &out->info,
+                              &app->diag);
 }
 
 /* The options under which the witness was found, and its steps. */
@@ -250,18 +251,21 @@ static enum status replay_plan(struct app *app, const struct request *request,
 
 static enum status replay_witness(struct app *app, const struct request *request)
 {
-    struct trace_witness witness;
-    struct run_info info;
+    struct loaded_witness loaded = {.wanted = request->run};
     struct plan plan;
-    struct replayed replayed = {.path = request->witness, .info = &info, .witness = &witness};
-    enum status status = load_witness(app, request, &witness, &info, &replayed.run);
+    enum status status = app_with_store(app, request->witness, load_witness, &loaded);
     if (status != STATUS_OK)
         return status;
+    struct replayed replayed = {.path = request->witness,
+                                .run = loaded.run,
+                                .info = &loaded.info,
+                                .witness = &loaded.witness};
     const char *name =
         arena_printf(&app->arena, "%s, run %" PRId64, request->witness, replayed.run);
     if (!name)
         return diag_no_memory(&app->diag);
-    status = plan_parse(name, info.plan_text, strlen(info.plan_text), &plan, &app->diag);
+    status =
+        plan_parse(name, loaded.info.plan_text, strlen(loaded.info.plan_text), &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
     catch_signals();
@@ -357,20 +361,19 @@ static enum status run_file(struct app *app, struct request *request, const char
 
 /* ---- exposed times --------------------------------------------------------------------------- */
 
+static enum status profile_plan(struct app *app, struct plan *plan, void *options)
+{
+    return exposure_show(app, plan, options);
+}
+
 static enum status profile_file(struct app *app, const struct request *request, const char *path,
                                 int64_t iterations)
 {
-    struct plan plan;
-    const struct exposure_options options = {.device = request->runtime.device,
-                                             .ranks = request->runtime.ranks,
-                                             .iterations = iterations > 0 ? (int)iterations : 0,
-                                             .timeout_ns = request->runtime.timeout_ns};
-    enum status status = plan_read(path, &plan, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = exposure_show(app, &plan, &options);
-    plan_fini(&plan);
-    return status;
+    struct exposure_options options = {.device = request->runtime.device,
+                                       .ranks = request->runtime.ranks,
+                                       .iterations = iterations > 0 ? (int)iterations : 0,
+                                       .timeout_ns = request->runtime.timeout_ns};
+    return app_with_plan(app, path, profile_plan, &options);
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
