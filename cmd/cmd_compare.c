@@ -215,11 +215,11 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     const struct option_spec options[] = {
         {"run", 0, "N", "only this run (default: all pipelined ones)", OPTION_INTEGER,
          .value = &run, .max = INT64_MAX},
-        {"limit-error", 0, "SHARE", "exit with 1 when the worst error is more, as in 5%",
+        {"limit-error", 0, "SHARE", "exit with 1 if the worst error is above SHARE, such as 5%",
          OPTION_TEXT, .value = &limit_text},
         {"replications", 0, "N", "of each prediction (default 10)", OPTION_INTEGER,
          .value = &replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
-        {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, .value = &seed,
+        {"seed", 0, "S", "of all random numbers (default 1)", OPTION_INTEGER, .value = &seed,
          .max = INT64_MAX},
     };
     const struct command command = {
@@ -229,10 +229,12 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
             "Predict the pipelined runs in a trace store and say how far off the predictions are.\n"
             "\n"
             "Times come from the newest serial run of the same plan, on the same device, with as\n"
-            "many ranks: 'swrun --serial --db DB PLAN' makes one. The pipelined runs themselves\n"
-            "tell their predictions nothing but driver, depth and number of iterations. Measured\n"
-            "stall accounts come from the steps of the run, which went through the same machine.\n"
-            "With PLAN only its own runs are looked at.",
+            "many ranks: 'swrun --serial --db DB PLAN' makes one. A prediction knows nothing of "
+            "its\n"
+            "pipelined run but driver, depth and number of iterations. Measured stall accounts "
+            "come\n"
+            "from the steps of the run, which went through the same machine.\n"
+            "With PLAN only the runs of that plan are compared.",
         .examples = "  swrun --serial --db=runs.db plan.yaml\n"
                     "  swrun --driver=both --db=runs.db plan.yaml\n"
                     "  swsim compare --limit-error=5% runs.db",

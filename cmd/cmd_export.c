@@ -48,7 +48,7 @@ enum status cmd_export(struct app *app, int argc, char **argv)
          .value = &request.format},
         {"as", 0, "yaml|json|csv|promela", "the same as --format", OPTION_CHOICE,
          .value = &request.format},
-        {"output", 'o', "FILE", "where to (default: standard output)", OPTION_TEXT,
+        {"output", 'o', "FILE", "output file (default: standard output)", OPTION_TEXT,
          .value = &request.path},
         {"driver", 0, "clock|dataflow", "promela, pipeline form: which driver (default clock)",
          OPTION_CHOICE, .value = &request.program.driver},

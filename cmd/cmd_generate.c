@@ -86,7 +86,7 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
          .max = PLAN_MAX_RANKS},
         {"microbatches", 'm', "N", "microbatches in a step", OPTION_INTEGER, .value = &microbatches,
          .min = 1, .max = PLAN_MAX_MICROBATCHES},
-        {"chunks", 'v', "N", "stages a rank (default 1, or what the schedule needs)",
+        {"chunks", 'v', "N", "stages per rank (default: 1, or as many as the schedule needs)",
          OPTION_INTEGER, .value = &chunks, .min = 1, .max = PLAN_MAX_STAGE + 1},
         {"group", 0, "N", "interleaved_1f1b: microbatches in a row (default: ranks)",
          OPTION_INTEGER, .value = &group, .min = 1, .max = PLAN_MAX_MICROBATCHES},

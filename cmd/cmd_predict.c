@@ -558,24 +558,24 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
          OPTION_CHOICE, .value = &request.driver},
         {"iterations", 'n', "N", "iterations in a replication (default 1000)", OPTION_INTEGER,
          .value = &iterations, .min = 1, .max = SIMULATE_MAX_ITERATIONS},
-        {"replications", 0, "N", "repeat so often with other luck (default 1)", OPTION_INTEGER,
-         .value = &replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
-        {"seed", 0, "S", "of all luck (default 1)", OPTION_INTEGER, .value = &seed,
+        {"replications", 0, "N", "simulations, each with other random numbers (default 1)",
+         OPTION_INTEGER, .value = &replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
+        {"seed", 0, "S", "of all random numbers (default 1)", OPTION_INTEGER, .value = &seed,
          .max = INT64_MAX},
-        {"jitter", 0, "TASK=DIST", "let the time of TASK vary, '*': of all; may be repeated",
+        {"jitter", 0, "TASK=DIST", "vary the time of TASK ('*': of every task); may be repeated",
          OPTION_LIST, .value = &texts.jitters},
-        {"engine", 0, "auto|event|recurrence|batched", "how to compute it (default auto)",
+        {"engine", 0, "auto|event|recurrence|batched", "method of computation (default auto)",
          OPTION_CHOICE, .value = &engine},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth or ranks", OPTION_TEXT,
          .value = &texts.sweep},
-        {"what-if", 0, "TASK=0.8x", "what another time of TASK (0.8x, 2ms) brings; may be repeated",
+        {"what-if", 0, "TASK=0.8x", "effect of another time of TASK (0.8x, 2ms); may be repeated",
          OPTION_LIST, .value = &texts.changes, .excludes = "sweep db"},
         {"critical-path", 0, "[ITERATION]",
-         "who decided when ITERATION (default the middle one; 'slowest') was over", OPTION_TEXT,
-         .value = &texts.critical, .excludes = "sweep what-if"},
-        {"exposed", 0, NULL, "find exposed times however many tasks there are", OPTION_FLAG,
+         "what determined when ITERATION finished (a number or 'slowest'; default: the middle one)",
+         OPTION_TEXT, .value = &texts.critical, .excludes = "sweep what-if"},
+        {"exposed", 0, NULL, "compute exposed times even for many tasks", OPTION_FLAG,
          .value = &exposed},
-        {"times", 0, "F=T,B=T,...", "rank programs: how long actions take (default: the plan's)",
+        {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &texts.times},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
          .max = PLAN_MAX_RANKS},
@@ -585,7 +585,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
          .value = &request.db},
         {"threads", 0, "N", "threads for the replications (default: one a processor)",
          OPTION_INTEGER, .value = &threads, .min = 1, .max = PREDICT_MAX_THREADS},
-        {"no-mpi", 0, NULL, "under mpirun: each process by itself, as if started alone",
+        {"no-mpi", 0, NULL, "under mpirun: each process works by itself, as if started alone",
          OPTION_FLAG, .value = &no_mpi},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
          .value = &texts.profile, .excludes = "jitter",
@@ -601,11 +601,12 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
             "depth\n"
             "iterations are left out. The confidence interval (95%) is that of 20 batch means, or "
             "of\n"
-            "the replications; where it should not be trusted a line says why. Fill lasts until "
-            "the\n"
-            "first iteration has retired, drain from the last admission to the end. Busy and idle\n"
-            "shares are of the whole "
-            "run. Plans and drivers compared under one seed see the same luck.\n"
+            "the replications; where it should not be trusted a line gives the reason. Fill lasts\n"
+            "until the first iteration has retired, drain from the last admission to the end. "
+            "Busy\n"
+            "and idle shares are of the whole run. Under one seed all plans and drivers draw the "
+            "same\n"
+            "random numbers.\n"
             "\n"
             "DIST: constant, uniform(half=), normal(cv=), lognormal(cv=), gamma(cv=), "
             "exponential,\n"
@@ -615,21 +616,25 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
             "\n"
             "The steady state of a pipeline without jitter is also computed exactly: as the "
             "maximum\n"
-            "cycle ratio of the event graph where causes do not depend on the timing, else from "
-            "the\n"
-            "run, which comes to repeat itself.\n"
-            "Work that says what it wants of its device (shares, copy_engines) slows other work\n"
-            "down; the report says by how much.\n"
-            "Of more than ten million iterations the quantiles are those of a sample.\n"
+            "cycle ratio of the event graph if causes do not depend on the timing, else from the "
+            "run,\n"
+            "once it repeats itself.\n"
+            "Work that declares its share of the device (shares, copy_engines) slows other work "
+            "down;\n"
+            "the report says by how much.\n"
+            "Above ten million iterations the quantiles come from a sample.\n"
             "\n"
-            "With --profile the CPU part and the device part of every task take what they took in\n"
-            "a serial run ('swrun --serial --db FILE PLAN'), drawn from the measured durations;\n"
-            "without RUN in its newest one of a plan of this name.\n"
+            "With --profile the CPU part and the device part of every task draw their durations "
+            "from\n"
+            "those measured in a serial run ('swrun --serial --db FILE PLAN'): in RUN, or in the "
+            "newest\n"
+            "one of a plan of this name.\n"
             "\n"
-            "Under mpirun or srun the processes share the replications, of each line of a sweep "
-            "and of\n"
-            "each change of a what-if; the figures are those of one process, and rank 0 prints "
-            "them.",
+            "Under mpirun or srun the processes share the replications, also those of each line of "
+            "a\n"
+            "sweep and of each change of a what-if; the figures are those of one process, and rank "
+            "0\n"
+            "prints them.",
         .examples = "  swsim predict plans/torchrec/sparse_dist.yaml\n"
                     "  swsim predict --jitter='H2D=lognormal(cv=0.3)' --driver=dataflow \\\n"
                     "      --sweep=max_depth=1..8 plans/torchrec/sparse_dist.yaml\n"

@@ -65,7 +65,7 @@ enum status cmd_render(struct app *app, int argc, char **argv)
 {
     struct render_options render = {.run = STORE_LATEST, .from = STORE_ALL, .to = STORE_ALL};
     const struct option_spec options[] = {
-        {"output", 'o', "FILE", "where to: .svg, .png or .dot", OPTION_TEXT,
+        {"output", 'o', "FILE", "output file: .svg, .png or .dot", OPTION_TEXT,
          .value = &render.output},
         {"run", 0, "N", "which run of the store (default: the latest)", OPTION_INTEGER,
          .value = &render.run, .max = INT64_MAX},
@@ -97,7 +97,7 @@ enum status cmd_render(struct app *app, int argc, char **argv)
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
     if (!render.output)
-        return diag_error(&app->diag, STATUS_USAGE, "where should the picture go? --output=FILE");
+        return diag_error(&app->diag, STATUS_USAGE, "missing option: --output=FILE");
     const char *path = arguments.items[0];
     return is_store(path) ? app_with_store(app, path, render_run, &render)
                           : app_with_plan(app, path, render_plan, &render);

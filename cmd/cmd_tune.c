@@ -91,7 +91,7 @@ static void print_counts(const struct tune *tune)
     printf("  %-18s%" PRIu64 " candidates: %" PRIu64 " proved, %" PRIu64 " predicted", "tried",
            counts->tried, counts->proved, counts->predicted);
     if (counts->stale)
-        printf(", %" PRIu64 " that are faster compute something else", counts->stale);
+        printf(", %" PRIu64 " faster ones have other results", counts->stale);
     putchar('\n');
 }
 
@@ -102,9 +102,8 @@ static void print_tuning(struct app *app, const struct tuning *o)
     print_table(o);
     print_counts(tune);
     if (!o->better) {
-        printf("\n%s\n", tune->first_score.unfit
-                             ? "nothing that was tried is proved and within the limits"
-                             : "the plan is already as good as any that was tried");
+        printf("\n%s\n", tune->first_score.unfit ? "no candidate is proved and within the limits"
+                                                 : "no candidate is better than the plan");
         return;
     }
     printf("\nchanges\n");
@@ -184,7 +183,7 @@ static enum status check_result(struct app *app, const struct tuning *o)
 {
     if (!o->better || o->after.verdict == VERDICT_PROVED)
         return STATUS_OK;
-    return diag_error(&app->diag, STATUS_LIMIT, "%s: the tuned plan is %s when it is read again",
+    return diag_error(&app->diag, STATUS_LIMIT, "%s: the tuned plan is %s when read again",
                       o->tune->given.name, verdict_key(o->after.verdict));
 }
 
@@ -211,11 +210,10 @@ static void warn(struct app *app, const struct tune *tune)
 {
     const char *name = tune->given.name;
     if (tune->verdict != VERDICT_PROVED)
-        diag_warn(&app->diag, "%s is %s as it is given: only what is proved is kept instead", name,
+        diag_warn(&app->diag, "%s is %s as given: only proved plans are kept", name,
                   verdict_key(tune->verdict));
     if (tune->options->memory_bytes >= 0 && tune->iteration_bytes + tune->shared_bytes == 0)
-        diag_warn(&app->diag, "%s says of no buffer how large it is: --memory bounds nothing",
-                  name);
+        diag_warn(&app->diag, "%s gives no buffer a size: --memory limits nothing", name);
 }
 
 /* Nothing can be compared with the view of a plan that hangs. */
@@ -223,9 +221,9 @@ static enum status check_view(struct app *app, const struct tune *tune)
 {
     if (tune->has_view || tune->options->allow_stale)
         return STATUS_OK;
-    diag_error(&app->diag, STATUS_VIOLATED, "%s hangs: what it is to compute is not known",
-               tune->given.name);
-    diag_note(&app->diag, "'swsim verify --fix=FILE' repairs it; --allow-stale tunes it as it is");
+    diag_error(&app->diag, STATUS_VIOLATED, "%s hangs: its results are unknown", tune->given.name);
+    diag_note(&app->diag,
+              "'swsim verify --fix=FILE' repairs it; --allow-stale accepts other results");
     return STATUS_VIOLATED;
 }
 
@@ -237,7 +235,7 @@ static enum status search(struct app *app, struct tune *tune, const char *path)
         return status;
     o.better = tune_found(tune);
     if (tune_is_interrupted(tune))
-        diag_warn(&app->diag, "%s: interrupted: this is the best of the candidates tried so far",
+        diag_warn(&app->diag, "%s: interrupted: this is the best candidate so far",
                   tune->given.name);
     status = tune_examine(tune, tune->first, &o.before, &app->diag);
     if (status != STATUS_OK)
@@ -307,20 +305,20 @@ static enum status parse_memory(struct app *app, const char *text, int64_t *byte
 
 static const char about[] =
     "Search stages, streams, thread groups, enqueue order and depth of PLAN for a shorter\n"
-    "iteration. Only what the checker proves is kept; the period is the exact one where there\n"
-    "is one, else that of a short simulation. Of plans that are equally fast the one with fewer\n"
-    "stages, then fewer streams, thread groups and changes is taken. PLAN must be of the\n"
+    "iteration. Only plans that the checker proves are kept; the period is the exact one where\n"
+    "there is one, else that of a short simulation. Among equally fast plans the one with the\n"
+    "fewest stages wins, then streams, thread groups and changes count. PLAN must be of the\n"
     "pipeline form.\n"
     "\n"
-    "Dependences, buffers and work stay as they are, and what is computed stays the same: every\n"
-    "read of a shared buffer sees the same write as before, and writes keep their order.\n"
-    "--allow-stale lifts that. A plan that names no shared buffer keeps what runs on one stream\n"
-    "in its order.\n"
+    "Dependences, buffers and work stay as they are, and so do the results: every read of a\n"
+    "shared buffer sees the same write as before, and writes keep their order. --allow-stale\n"
+    "lifts that. A plan that names no shared buffer keeps the order of work on each stream.\n"
     "\n"
-    "In the model streams overlap freely unless tasks say `sm:`, and so do threads: --keep what\n"
-    "you know better. A rank may use --memory: its shared buffers and those of every iteration\n"
-    "in flight. With --profile every task takes what it took on average in a serial run, on the\n"
-    "slowest rank, and the plan that is written says so. SIGINT ends the search early.";
+    "In the model streams and threads overlap freely unless tasks say `sm:`; use --keep where\n"
+    "the machine cannot do that. --memory limits the bytes of a rank: its shared buffers and\n"
+    "those of every iteration in flight. With --profile every task takes its mean time of a\n"
+    "serial run, on the slowest rank, and the written plan has these times. SIGINT ends the\n"
+    "search early.";
 
 enum status cmd_tune(struct app *app, int argc, char **argv)
 {
@@ -341,12 +339,12 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          OPTION_FLAG, .value = &allow_stale},
         {"budget", 0, "N", "candidates to try (default 10000; 1000 if they are simulated)",
          OPTION_INTEGER, .value = &budget, .min = 1, .max = TUNE_MOST_CANDIDATES},
-        {"seed", 0, "S", "of the search and of all luck (default 1)", OPTION_INTEGER,
+        {"seed", 0, "S", "of the search and of all random numbers (default 1)", OPTION_INTEGER,
          .value = &seed, .max = INT64_MAX},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
          .value = &profile},
-        {"output", 'o', "FILE", "write the plan: the better one, or the given one", OPTION_TEXT,
-         .value = &path},
+        {"output", 'o', "FILE", "write the better plan, or the given one if none is better",
+         OPTION_TEXT, .value = &path},
     };
     const struct command command = {
         .name = "swsim tune",

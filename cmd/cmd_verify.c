@@ -369,7 +369,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          .value = &limits},
         {"threads", 0, "N", "threads to search with (default 1): same verdict, same states",
          OPTION_INTEGER, .value = &threads, .min = 1, .max = SEARCH_MAX_THREADS},
-        {"bitstate", 0, "[SIZE]", "remember states by a few bits: finds, never proves", OPTION_TEXT,
+        {"bitstate", 0, "[SIZE]",
+         "store a few bits of each state: finds violations, proves nothing", OPTION_TEXT,
          .value = &request.bitstate},
         {"witness", 0, "FILE",
          "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
@@ -377,11 +378,11 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"fix", 0, "FILE", "write the repaired plan, if a repair is found", OPTION_TEXT,
          .value = &request.fix, .excludes = "bitstate",
          .because = "a repair is written only if it is proved"},
-        {"no-fix", 0, NULL, "do not look for what repairs a violated plan", OPTION_FLAG,
+        {"no-fix", 0, NULL, "do not search for a repair of a violated plan", OPTION_FLAG,
          .value = &request.no_fix},
-        {"fix-budget", 0, "N", "changed plans tried at most (default 3000)", OPTION_INTEGER,
+        {"fix-budget", 0, "N", "try at most N changed plans (default 3000)", OPTION_INTEGER,
          .value = &request.fix_budget, .min = 1, .max = INT32_MAX},
-        {"expect", 0, NULL, "hold the verdicts against the plan's `expect:`", OPTION_FLAG,
+        {"expect", 0, NULL, "compare the verdicts with the plan's `expect:`", OPTION_FLAG,
          .value = &request.expect},
     };
     const struct command command = {
@@ -390,8 +391,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         .about =
             "Explore every interleaving of every PLAN, for any number of iterations, and say\n"
             "whether each property is proved or violated. A violation is shown with the steps\n"
-            "that lead to it, with who waits for whom, and with the smallest change of the\n"
-            "plan found that repairs it: proved like any plan.",
+            "that lead to it, with the agents that are blocked in the end, and with the smallest\n"
+            "change of the plan found that repairs it. The repaired plan is proved, too.",
         .examples = "  swsim verify plans/torchrec/sparse_dist.yaml\n"
                     "  swsim verify --expect plans/deadlocks/*.yaml\n"
                     "  swsim verify --witness=hang.svg plans/bugs/nccl_send_send_broken.yaml",

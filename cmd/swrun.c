@@ -190,10 +190,10 @@ static enum status replay_options(struct app *app, const struct request *request
                                           [RUN_DRIVER_CLOCK] = DRIVER_CLOCK,
                                           [RUN_DRIVER_DATAFLOW] = DRIVER_DATAFLOW};
     if (strcmp(witness->property, property_key(PROPERTY_FAULTS)) == 0)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "%s: a witness of '%s' cannot be replayed: whatever fails, swrun stops "
-                          "everything",
-                          info->plan_name, witness->property);
+        return diag_error(
+            &app->diag, STATUS_USAGE,
+            "%s: a witness of '%s' cannot be replayed: swrun stops all ranks after a failure",
+            info->plan_name, witness->property);
     struct transition *steps = ARENA_ARRAY(&app->arena, witness->move_count + 1, struct transition);
     struct runtime_witness *forced = ARENA_ARRAY(&app->arena, 1, struct runtime_witness);
     if (!steps || !forced)
@@ -279,7 +279,7 @@ static enum status check_plan(struct app *app, const struct request *request,
                               const struct arguments *arguments)
 {
     if (!request->witness && request->run != STORE_LATEST)
-        return diag_error(&app->diag, STATUS_USAGE, "--run: of which store? --replay=FILE");
+        return diag_error(&app->diag, STATUS_USAGE, "--run needs a store: --replay=FILE");
     if (!request->witness && arguments->count == 0)
         return diag_error(&app->diag, STATUS_USAGE,
                           "missing argument: swrun [OPTION]... PLAN|--replay=FILE");
@@ -414,19 +414,19 @@ static enum status run(struct app *app, int argc, char **argv)
         {"one-process", 0, NULL, "all ranks as threads of one process (host: the default)",
          OPTION_FLAG, .value = &one_process},
         {"rendezvous", 0, "NAME",
-         "under mpirun or srun: where the ranks of this run meet (default: the job's name)",
+         "under mpirun or srun: name of the ranks' rendezvous (default: the job's name)",
          OPTION_TEXT, .value = &request.launch.name},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
          OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
         {"serial", 0, NULL, "one task after another, as a baseline", OPTION_FLAG,
          .value = &runtime->serial},
         {"graph", 0, "[auto|require]",
-         "steady periods as one launch each: where the plan allows it, or else fail", OPTION_TEXT,
-         .value = &graph},
+         "launch each steady period as one graph: if the plan allows it (auto), or fail (require)",
+         OPTION_TEXT, .value = &graph},
         {"shortcut", 0, "TASK",
-         "put TASK's first results back instead of running it; may be repeated", OPTION_LIST,
+         "restore TASK's first results instead of running it; may be repeated", OPTION_LIST,
          .value = &request.shortcuts, .excludes = "graph",
-         .because = "the host puts the results back, which no graph does"},
+         .because = "the host restores the results, a graph cannot"},
         {"profile", 0, NULL, "exposed time of each task: serial runs, each left out in turn",
          OPTION_FLAG, .value = &profile,
          .excludes = "driver serial db max-depth graph processes shortcut stats replay",
@@ -434,7 +434,7 @@ static enum status run(struct app *app, int argc, char **argv)
         {"stats", 0, NULL, "calls and times of each task, or kind of operation", OPTION_FLAG,
          .value = &request.stats},
         {"db", 0, "FILE", "store the trace", OPTION_TEXT, .value = &runtime->db},
-        {"replay", 0, "FILE", "make a witness in a store happen, step by step; no PLAN then",
+        {"replay", 0, "FILE", "force a witness of a store step by step, instead of PLAN",
          OPTION_TEXT, .value = &request.witness,
          .excludes = "driver iterations ranks max-depth processes one-process rendezvous serial "
                      "graph shortcut stats no-check",
@@ -442,7 +442,7 @@ static enum status run(struct app *app, int argc, char **argv)
         {"run", 0, "N", "which run of the store (default: its latest witness)", OPTION_INTEGER,
          .value = &request.run, .max = INT64_MAX},
         {"timeout", 0, "DURATION",
-         "give up after so long without progress (default 30s; --replay 2s)", OPTION_TIME,
+         "give up after DURATION without progress (default 30s; with --replay 2s)", OPTION_TIME,
          .value = &runtime->timeout_ns},
         {"no-check", 0, NULL, "no replay through the machine, no comparison of results",
          OPTION_FLAG, .value = &no_check},
@@ -451,14 +451,14 @@ static enum status run(struct app *app, int argc, char **argv)
         .name = "swrun",
         .arguments = "PLAN|--replay=FILE",
         .about =
-            "Carry PLAN out with real threads, streams, events and communicators, and measure it.\n"
+            "Run PLAN with real threads, streams, events and communicators, and measure it.\n"
             "Afterwards the run is replayed through the machine that 'swsim verify' explores, and\n"
-            "its results are compared with those of a serial run. Interrupt once to let what is "
-            "in\n"
-            "flight finish, twice to stop at once.\n"
-            "With --replay a counterexample is made to happen instead: real threads, forced into "
-            "the\n"
-            "steps that 'swsim verify --witness=FILE.db' has kept, and then let go.",
+            "its results are compared with those of a serial run. Interrupt once to let the "
+            "iterations\n"
+            "in flight finish, twice to stop at once.\n"
+            "With --replay a counterexample is run instead: real threads are forced through the "
+            "steps\n"
+            "that 'swsim verify --witness=FILE.db' stored, and then run freely.",
         .examples = "  swrun plans/torchrec/sparse_dist.yaml\n"
                     "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db "
                     "plans/torchrec/base.yaml\n"

@@ -157,7 +157,7 @@ static void print_cycle(const struct story *story, FILE *out)
     for (size_t i = 0; i < story->cycle_count; i++)
         fprintf(out, "%s -> ", story->blocked[story->cycle[i]].agent);
     fprintf(out, "%s%s\n", story->blocked[story->cycle[0]].agent,
-            story->cycle_count == 1 ? ": what it waits for comes behind what it is at" : "");
+            story->cycle_count == 1 ? ": it waits for one of its own later operations" : "");
 }
 
 /* Lines first to last - 1 are left out, but not where something goes wrong. */
@@ -197,8 +197,7 @@ static void print_steps(const struct story *story, const struct telling *lines, 
 static void print_blocked(const struct story *story, const struct columns *columns, FILE *out)
 {
     if (story->blocked_count > 0)
-        fputs(story->cycle_count > 0 ? "  who waits for whom (* in a circle):\n"
-                                     : "  who waits for whom:\n",
+        fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
               out);
     for (size_t i = 0; i < story->blocked_count; i++)
         fprintf(out, "  %*c  %-*s  %s\n", columns->number, story->blocked[i].in_cycle ? '*' : ' ',

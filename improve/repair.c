@@ -59,11 +59,11 @@ static int64_t time_left_ns(const struct hunt *hunt)
 static bool is_spent(struct hunt *hunt)
 {
     if (time_left_ns(hunt) <= 0)
-        hunt->out->why_not = "the time for it was up";
+        hunt->out->why_not = "the time was up";
     else if (hunt->candidates_left == 0)
-        hunt->out->why_not = "the budget of candidates was spent";
+        hunt->out->why_not = "the budget of candidates is spent";
     else if (hunt->states_left == 0)
-        hunt->out->why_not = "the budget of states was spent";
+        hunt->out->why_not = "the budget of states is spent";
     else
         return false;
     return true;
@@ -400,7 +400,7 @@ static enum status begin(struct hunt *hunt, const struct plan *plan, struct half
     plan_fini(&copy);
     *root = (struct half){.text = hunt->original, .suspects = judgement.suspects};
     if (status == STATUS_OK && !judgement.failed)
-        hunt->out->why_not = "the violation is out of reach of its budget";
+        hunt->out->why_not = "its budget of states does not reach the violation";
     return status;
 }
 
@@ -430,7 +430,7 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
     if (status == STATUS_OK && !is_finished(hunt))
         status = try_more_edits(hunt);
     if (status == STATUS_OK && !out->found && !out->why_not)
-        out->why_not = "all that follow from the counterexample were tried";
+        out->why_not = "every edit suggested by the counterexample was tried";
     if (status != STATUS_OK)
         repair_fini(out);
     return status;

@@ -190,7 +190,7 @@ check "half a store" complains 3 'damaged' "$SWRUN" --replay="$dir/cut.db"
 check "a plan beside the witness's" complains 2 'a witness brings its own' \
     "$SWRUN" --replay="$db" "$(path_of pqra)"
 check "a driver beside the witness's" complains 2 "witness's own" "$SWRUN" --replay="$db" --driver=clock
-check "a run of no store" complains 2 'of which store' "$SWRUN" --run=1 "$(path_of pqra)"
+check "a run of no store" complains 2 'needs a store' "$SWRUN" --run=1 "$(path_of pqra)"
 check "another device" complains 2 'on the host device only' "$SWRUN" --replay="$db" --device=cuda
 
 # Another program may have been at the store.
