@@ -398,3 +398,18 @@ char *random_plan(uint64_t seed, enum random_form form)
     }
     return text;
 }
+
+char *random_pipeline(uint64_t seed)
+{
+    return random_plan(seed, RANDOM_PIPELINE);
+}
+
+char *random_threads(uint64_t seed)
+{
+    return random_plan(seed, RANDOM_THREADS);
+}
+
+char *random_programs(uint64_t seed)
+{
+    return random_plan(seed, RANDOM_PROGRAMS);
+}

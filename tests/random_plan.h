@@ -20,6 +20,9 @@ const char *random_form_key(enum random_form form);
 
 /* A plan's text; the caller frees it. NULL when memory is exhausted. */
 char *random_plan(uint64_t seed, enum random_form form);
+char *random_pipeline(uint64_t seed);
+char *random_threads(uint64_t seed);
+char *random_programs(uint64_t seed);
 
 /* The same from every key that can change a verdict (random_wide.c): one to three ranks, up to four
    tasks or threads, every operation, knob and kind of work, in any mixture. Many of these are too

@@ -8,6 +8,7 @@
 
 #include "plan/parse.h"
 #include "sim/predict/critical_path.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"
@@ -163,23 +164,10 @@ static void check_plan(struct op_stats *op_stats, const char *text, enum driver 
     plan_fini(&plan);
 }
 
-static char *wild_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_PIPELINE);
-}
-static char *thread_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_THREADS);
-}
-static char *rank_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_PROGRAMS);
-}
-
 static void test_plans(const char *what, char *(*make)(uint64_t seed), bool pipeline)
 {
     struct op_stats op_stats = {0};
-    int count = getenv("SWSIM_LONG") ? 3000 : 150;
+    int count = env_plans(150, 3000);
     for (int i = 0; i < count; i++) {
         char *text = make((uint64_t)i);
         if (pipeline) {
@@ -256,11 +244,11 @@ int main(void)
 {
     diag_init(&diag);
     test_by_hand();
-    test_plans("random", wild_plan, true);
+    test_plans("random", random_pipeline, true);
     test_plans("tame random", tame_plan, true);
     test_plans("calm random", calm_plan, true);
-    test_plans("random thread", thread_plan, false);
-    test_plans("random rank program", rank_plan, false);
+    test_plans("random thread", random_threads, false);
+    test_plans("random rank program", random_programs, false);
     diag_fini(&diag);
     return tap_done();
 }

@@ -16,6 +16,7 @@
 #include "sim/engine/random.h"
 #include "sim/predict/report.h"
 #include "sim/maxplus/slack.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"
@@ -187,7 +188,7 @@ static bool agrees_on_deadlock(uint64_t seed)
 
 static void test_random_graphs(void)
 {
-    int count = getenv("SWSIM_LONG") ? 10000 : 2000, good = 0, right = 0;
+    int count = env_is_long() ? 10000 : 2000, good = 0, right = 0;
     for (int seed = 0; seed < count; seed++) {
         good += agrees((uint64_t)seed);
         right += agrees_on_deadlock((uint64_t)seed);
@@ -494,11 +495,6 @@ static void check_folder(const char *folder, bool must_be_exact)
     globfree(&found);
 }
 
-static char *wild_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_PIPELINE);
-}
-
 struct tally {
     int exact, deadlocks, wrong;
 };
@@ -532,7 +528,7 @@ static void tally(struct tally *sum, const char *text, int seed)
 /* Every exact answer for a random plan must be the simulator's. */
 static void test_random_plans(const char *what, char *(*make)(uint64_t seed))
 {
-    int count = getenv("SWSIM_LONG") ? 10000 : 500;
+    int count = env_plans(500, 10000);
     struct tally sum = {0};
     for (int seed = 0; seed < count; seed++) {
         char *text = make((uint64_t)seed);
@@ -599,7 +595,7 @@ static void check_slacks(const struct program *program, struct timing *timing, i
 static void test_slack(void)
 {
     const struct program_options options = {.driver = DRIVER_CLOCK, .iterations = 100, .ranks = 1};
-    int looked_at = 0, wrong = 0, count = getenv("SWSIM_LONG") ? 2000 : 200;
+    int looked_at = 0, wrong = 0, count = env_is_long() ? 2000 : 200;
     for (int i = 0; i < count; i++) {
         char *text = calm_plan((uint64_t)i);
         struct plan plan;
@@ -635,7 +631,7 @@ int main(void)
     check_folder("deadlocks", false);
     check_folder("examples", false);
     check_folder("bugs", false);
-    test_random_plans("random", wild_plan);
+    test_random_plans("random", random_pipeline);
     test_random_plans("tame random", tame_plan);
     test_slack();
     tell_times();

@@ -11,6 +11,7 @@
 #include "plan/hash.h"
 #include "plan/parse.h"
 #include "sim/maxplus/recurrence.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"
@@ -226,16 +227,11 @@ static void compare_text(struct op_stats *op_stats, const char *text, uint64_t s
 
 /* ---- random plans ---------------------------------------------------------------------------- */
 
-static char *wild_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_PIPELINE);
-}
-
 static void test_random_plans(const char *what, char *(*make)(uint64_t seed), int count,
                               int by_recurrence)
 {
     struct op_stats op_stats = {0};
-    if (getenv("SWSIM_LONG"))
+    if (env_is_long())
         count *= 10;
     for (int i = 0; i < count; i++) {
         char *text = make((uint64_t)i);
@@ -282,7 +278,7 @@ static void test_our_plans(void)
 int main(void)
 {
     diag_init(&diag);
-    test_random_plans("random", wild_plan, 100, 5);
+    test_random_plans("random", random_pipeline, 100, 5);
     test_random_plans("tame random", tame_plan, 60, 3);
     test_random_plans("calm random", calm_plan, 120, 30);
     test_our_plans();

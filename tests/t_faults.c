@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "check/faults.h"
 #include "check/verify.h"
 #include "plan/keywords.h"
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 
@@ -291,18 +291,9 @@ static void by_hand(void)
     judge_text(two_collectives, 2, OUTCOME_PROVED, "so says a search of everything");
 }
 
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-    const char *value = getenv(name);
-    return value && *value ? strtoull(value, NULL, 0) : otherwise;
-}
-
 int main(void)
 {
-    bool is_long = number("SWSIM_LONG", 0) == 1;
-    uint64_t seed = number("SWSIM_SEED", (uint64_t)time(NULL) * 100000);
-    tap_note("SWSIM_SEED=%" PRIu64, seed);
     by_hand();
-    random_plans(seed, number("SWSIM_PLANS", is_long ? LONG : QUICK), is_long);
+    random_plans(env_seed(), (uint64_t)env_plans(QUICK, LONG), env_is_long());
     return tap_done();
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/harness.h"
 #include "tests/random_draw.h"
 #include "tests/tap.h"
 
@@ -366,9 +367,7 @@ static void test_lying_broker(void)
 
 int main(void)
 {
-    const char *seed = getenv("SWSIM_SEED");
-    luck.seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
-    tap_note("SWSIM_SEED=%llu", (unsigned long long)luck.seed);
+    luck.seed = env_seed();
     test_news();
     test_knocks();
     test_liar();

@@ -11,6 +11,7 @@
 #include "sim/maxplus/orbit.h"
 #include "sim/engine/simulate.h"
 #include "sim/maxplus/slack.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"
@@ -189,15 +190,10 @@ static void with_program(const char *text, uint64_t seed, enum driver driver, in
     plan_fini(&plan);
 }
 
-static char *wild_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_PIPELINE);
-}
-
 static void test_plans(const char *what, char *(*make)(uint64_t seed), int least)
 {
     struct op_stats op_stats = {0};
-    int count = getenv("SWSIM_LONG") ? 3000 : 70;
+    int count = env_plans(70, 3000);
     for (int i = 0; i < count; i++) {
         char *text = make((uint64_t)i);
         for (enum driver driver = DRIVER_CLOCK; driver <= DRIVER_DATAFLOW; driver++)
@@ -285,7 +281,7 @@ static void check_slacks(struct op_stats *op_stats, const struct program *progra
 static void test_slack(void)
 {
     struct op_stats op_stats = {0};
-    int count = getenv("SWSIM_LONG") ? 1000 : 40;
+    int count = env_is_long() ? 1000 : 40;
     for (int i = 0; i < count; i++) {
         char *text = calm_plan((uint64_t)i);
         with_program(text, (uint64_t)i, DRIVER_CLOCK, 1, check_slacks, &op_stats);
@@ -305,7 +301,7 @@ static void test_slack(void)
 int main(void)
 {
     diag_init(&diag);
-    test_plans("random", wild_plan, 20);
+    test_plans("random", random_pipeline, 20);
     test_plans("tame random", tame_plan, 20);
     test_plans("calm random", calm_plan, 20);
     test_slack();

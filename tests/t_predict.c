@@ -11,6 +11,7 @@
 
 #include "plan/parse.h"
 #include "sim/predict/predict.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 static struct diag diag;
@@ -685,8 +686,8 @@ static void test_coverage(void)
         "swplan: 1\n"
         "max_depth: 4\n"
         "schedule: {Work: {stage: 0, time: 1ms, jitter: lognormal(cv=0.5)}}\n";
-    int runs = getenv("SWSIM_LONG") ? 2000 : 400, inside = 0;
-    double band = getenv("SWSIM_LONG") ? 0.01 : 0.03;
+    int runs = env_is_long() ? 2000 : 400, inside = 0;
+    double band = env_is_long() ? 0.01 : 0.03;
     struct plan plan;
     struct prediction prediction;
     if (!parse(text, &plan))

@@ -12,6 +12,7 @@
 #include "sim/engine/iterations.h"
 #include "sim/engine/quantile.h"
 #include "sim/engine/random.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 /* ---- Philox ---------------------------------------------------------------------------------- */
@@ -425,7 +426,7 @@ static void check_coverage(int runs, bool smooth, double least, double most)
 
 static void test_coverage(void)
 {
-    bool longer = getenv("SWSIM_LONG");
+    bool longer = env_is_long();
     int runs = longer ? 20000 : 2000;
     double band = longer ? 0.01 : 0.02;
     check_coverage(runs, false, 0.95 - band, 0.95 + band);

@@ -22,13 +22,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "check/affinity.h"
 #include "check/tree.h"
 #include "check/verify.h"
 #include "plan/hash.h"
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 
@@ -572,12 +572,6 @@ static void check_plan(struct bench *bench, enum random_form form, bool wide)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-    const char *value = getenv(name);
-    return value && *value ? strtoull(value, NULL, 0) : otherwise;
-}
-
 /* Plans on which the two once disagreed. */
 static const uint64_t known[] = {100126,  8000357, 9000535,        9000946,
                                  9001522, 9001541, 179528939000010};
@@ -622,11 +616,8 @@ static void check_keys(const int *compared, uint64_t plans)
 
 int main(void)
 {
-    uint64_t seed = number("SWSIM_SEED", (uint64_t)time(NULL) * 100000);
-    bool is_long = number("SWSIM_LONG", 0) == 1;
-    uint64_t plans = number("SWSIM_PLANS", is_long ? LONG : QUICK);
+    uint64_t seed = env_seed(), plans = (uint64_t)env_plans(QUICK, LONG);
     int key_compared[KEY_COUNT] = {0};
-    tap_note("SWSIM_SEED=%" PRIu64, seed);
     for (int form = 0; form < RANDOM_FORMS; form++)
         for (int wide = 0; wide < 2; wide++) {
             uint64_t share = form == RANDOM_PROGRAMS ? (plans + 9) / 10 : (plans + 4) / 5;

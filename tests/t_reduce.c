@@ -16,12 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "check/reduce.h"
 #include "check/verify.h"
 #include "plan/hash.h"
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 
@@ -314,12 +314,10 @@ static void check_driver(struct bench *bench, const struct plan *plan, enum driv
 static void check_plan(struct bench *bench, enum random_form form)
 {
     struct plan plan;
-    struct diag diag;
     char *text = random_plan(bench->seed, form);
-    diag_init(&diag);
     bench->text = text;
     bench->draws = 0;
-    if (text && plan_parse("random.yaml", text, strlen(text), &plan, &diag) == STATUS_OK) {
+    if (text && plan_of_text(text, &plan)) {
         check_driver(bench, &plan, form == RANDOM_PIPELINE ? DRIVER_CLOCK : DRIVER_NONE);
         if (form == RANDOM_PIPELINE)
             check_driver(bench, &plan, DRIVER_DATAFLOW);
@@ -327,21 +325,12 @@ static void check_plan(struct bench *bench, enum random_form form)
     } else {
         complain(bench, "is refused", 0, 0);
     }
-    diag_fini(&diag);
     free(text);
-}
-
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-    const char *value = getenv(name);
-    return value && *value ? strtoull(value, NULL, 0) : otherwise;
 }
 
 static void test_random_plans(void)
 {
-    uint64_t seed = number("SWSIM_SEED", (uint64_t)time(NULL) * 100000);
-    uint64_t plans = number("SWSIM_PLANS", number("SWSIM_LONG", 0) == 1 ? LONG : QUICK);
-    tap_note("SWSIM_SEED=%" PRIu64, seed);
+    uint64_t seed = env_seed(), plans = (uint64_t)env_plans(QUICK, LONG);
     for (int form = 0; form < RANDOM_FORMS; form++) {
         struct bench bench = {0};
         for (uint64_t i = 0; i < plans; i++) {
@@ -440,31 +429,18 @@ static const struct example examples[] = {
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples, EXAMPLE_ROUNDS = 20 };
 
-static bool parse(const char *text, struct plan *plan, struct diag *diag)
-{
-    diag_init(diag);
-    if (plan_parse("example.yaml", text, strlen(text), plan, diag) == STATUS_OK)
-        return true;
-    diag_print(diag, "t_reduce", false, stderr);
-    diag_fini(diag);
-    return false;
-}
-
 static void walk_example(const struct example *example)
 {
     struct plan plan;
-    struct diag diag;
     struct bench bench = {.text = example->plan};
-    bool read = parse(example->plan, &plan, &diag);
+    bool read = plan_of_text(example->plan, &plan);
     for (int round = 0; read && round < EXAMPLE_ROUNDS; round++) {
         bench.seed = (uint64_t)round;
         check_driver(&bench, &plan, example->driver);
     }
     tap_ok(read && bench.complaints == 0, "%s: nobody outside interferes", example->what);
-    if (!read)
-        return;
-    plan_fini(&plan);
-    diag_fini(&diag);
+    if (read)
+        plan_fini(&plan);
 }
 
 static bool verify(const struct plan *plan, enum driver driver, bool no_reduction,
@@ -484,9 +460,8 @@ static bool verify(const struct plan *plan, enum driver driver, bool no_reductio
 static void count_states(const char *what, const char *text, enum driver driver, unsigned most)
 {
     struct plan plan;
-    struct diag diag;
     struct verify_report with, without;
-    if (!parse(text, &plan, &diag))
+    if (!plan_of_text(text, &plan))
         return;
     if (verify(&plan, driver, false, &with)) {
         tap_ok(with.states <= most, "%s: %" PRIu64 " states, at most %u", what, with.states, most);
@@ -501,7 +476,6 @@ static void count_states(const char *what, const char *text, enum driver driver,
         verify_fini(&with);
     }
     plan_fini(&plan);
-    diag_fini(&diag);
 }
 
 /* Six ranks in groups of two and of three, one residency slot: each rank may start its two
@@ -531,9 +505,8 @@ static void test_two_groupings(void)
     for (int waits = 0; waits < 2; waits++) {
         char *text = two_groupings(waits);
         struct plan plan;
-        struct diag diag;
         struct verify_report report;
-        if (text && parse(text, &plan, &diag)) {
+        if (text && plan_of_text(text, &plan)) {
             if (verify(&plan, DRIVER_NONE, false, &report)) {
                 tap_is_int(report.outcome[PROPERTY_DEADLOCK], waits ? OUTCOME_PROVED : OUTCOME_SOME,
                            "two groupings of six ranks, %s",
@@ -542,7 +515,6 @@ static void test_two_groupings(void)
                 verify_fini(&report);
             }
             plan_fini(&plan);
-            diag_fini(&diag);
         }
         free(text);
     }

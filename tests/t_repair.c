@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "improve/diff.h"
 #include "improve/edits.h"
@@ -22,6 +21,7 @@
 #include "improve/repair.h"
 #include "plan/parse.h"
 #include "plan/print.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 
@@ -46,22 +46,6 @@ static bool parse(const char *text, struct plan *out)
     return parsed;
 }
 
-/* The caller frees it. */
-static char *print(const struct plan *plan)
-{
-    char *text = NULL;
-    size_t length;
-    struct diag diag;
-    FILE *out = open_memstream(&text, &length);
-    diag_init(&diag);
-    bool printed = out && plan_print(plan, out, &diag) == STATUS_OK;
-    diag_fini(&diag);
-    if (out && fclose(out) == 0 && printed)
-        return text;
-    free(text);
-    return NULL;
-}
-
 /* ---- kinds of edits -------------------------------------------------------------------------- */
 
 struct op_stats {
@@ -73,7 +57,7 @@ static bool same_when_printed_again(const char *text)
     struct plan plan;
     if (!parse(text, &plan))
         return false;
-    char *again = print(&plan);
+    char *again = text_of_plan(&plan);
     bool same = again && strcmp(again, text) == 0;
     free(again);
     plan_fini(&plan);
@@ -96,7 +80,7 @@ static void check_edit(const char *text, const struct edit *edit, struct op_stat
     if (!words || !*words)
         complain(0, "an edit without words", edit_key(edit->kind), text);
     bool applied = edit_apply(&plan, edit, &diag) == STATUS_OK;
-    char *after = applied ? print(&plan) : NULL;
+    char *after = applied ? text_of_plan(&plan) : NULL;
     struct plan reparsed;
     if (!after) {
         complain(0, "an edit that cannot be made", words, text);
@@ -144,7 +128,7 @@ static void check_edits_of(const char *source, struct op_stats *op_stats)
         complain(0, "a plan of this test that does not parse", "", source);
         return;
     }
-    char *text = print(&plan);
+    char *text = text_of_plan(&plan);
     plan_fini(&plan);
     if (!text || !parse(text, &plan)) {
         complain(0, "a plan of this test that does not print", "", source);
@@ -391,17 +375,9 @@ static void try_random_plan(uint64_t seed, enum random_form form, struct counts 
     free(text);
 }
 
-static uint64_t number(const char *name, uint64_t otherwise)
-{
-    const char *value = getenv(name);
-    return value && *value ? strtoull(value, NULL, 0) : otherwise;
-}
-
 static void test_random_plans(void)
 {
-    uint64_t seed = number("SWSIM_SEED", (uint64_t)time(NULL) * 100000);
-    uint64_t plans = number("SWSIM_PLANS", number("SWSIM_LONG", 0) == 1 ? LONG : QUICK);
-    tap_note("SWSIM_SEED=%" PRIu64, seed);
+    uint64_t seed = env_seed(), plans = (uint64_t)env_plans(QUICK, LONG);
     for (int form = 0; form < RANDOM_FORMS; form++) {
         struct counts counts = {0};
         complaints = 0;

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/random_draw.h"
 #include "tests/tap.h"
 
@@ -380,14 +381,12 @@ static void make_parcels(const struct program *program, struct post *post)
 int main(void)
 {
     const struct program_options options = {.driver = DRIVER_CLOCK, .iterations = 4};
-    const char *seed = getenv("SWSIM_SEED");
     struct plan plan;
     struct program *program;
     struct diag diag;
     struct post post = {0};
     diag_init(&diag);
-    luck.seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
-    tap_note("SWSIM_SEED=%llu", (unsigned long long)luck.seed);
+    luck.seed = env_seed();
     if (plan_parse("t.yaml", plan_text, strlen(plan_text), &plan, &diag) ||
         program_build(&plan, &options, &program, &diag)) {
         tap_ok(0, "the plan: %s", diag.count ? diag.messages[0].text : "?");

@@ -14,6 +14,7 @@
 #include "plan/print.h"
 #include "sim/predict/predict.h"
 #include "sim/maxplus/recurrence.h"
+#include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"
@@ -609,7 +610,7 @@ static void try_one(struct op_stats *op_stats, const struct ready *ready, uint64
 static void test_random(const char *what, char *(*make)(uint64_t seed), int count)
 {
     struct op_stats op_stats = {0};
-    if (getenv("SWSIM_LONG"))
+    if (env_is_long())
         count *= 10;
     for (int i = 0; i < count; i++) {
         char *text = make((uint64_t)i);
@@ -715,21 +716,6 @@ static void test_memory(const char *what, char *(*make)(uint64_t seed), int coun
                op_stats.runs);
     tap_ok(op_stats.sharing > 10 && op_stats.slowed > 10, "%d of them share, %d of them remember",
            op_stats.sharing, op_stats.slowed);
-}
-
-static char *wild_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_PIPELINE);
-}
-
-static char *host_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_THREADS);
-}
-
-static char *rank_plan(uint64_t seed)
-{
-    return random_plan(seed, RANDOM_PROGRAMS);
 }
 
 /* ---- never earlier --------------------------------------------------------------------------- */
@@ -970,11 +956,11 @@ int main(void)
     test_collectives();
     test_pipeline();
     test_memory("tame pipelines", tame_plan, 60);
-    test_memory("pipelines", wild_plan, 60);
+    test_memory("pipelines", random_pipeline, 60);
     test_random("tame pipelines", tame_plan, 60);
-    test_random("pipelines", wild_plan, 100);
-    test_random("host programs", host_plan, 200);
-    test_random("rank programs", rank_plan, 60);
+    test_random("pipelines", random_pipeline, 100);
+    test_random("host programs", random_threads, 200);
+    test_random("rank programs", random_programs, 60);
     test_never_earlier();
     test_order();
     test_nobody_meets();

@@ -7,15 +7,14 @@
  * of: collectives, tickets, locks, host synchronisation, limits of the machine, ranks that differ.
  * Prints its seed; SWSIM_SEED sets it, SWSIM_LONG=1 asks for more plans, SWSIM_PLANS for so many.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "check/search.h"
 #include "check/structure.h"
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/random_draw.h"
 #include "tests/tap.h"
 
@@ -202,12 +201,9 @@ static void report(const struct op_stats *op_stats, const char *driver)
 
 int main(void)
 {
-    const char *seed = getenv("SWSIM_SEED"), *is_long = getenv("SWSIM_LONG");
-    const char *number = getenv("SWSIM_PLANS");
-    struct random random = {seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL), 0, NULL};
-    int plans = number ? atoi(number) : is_long && *is_long == '1' ? LONG : QUICK;
+    struct random random = {.seed = env_seed()};
+    int plans = env_plans(QUICK, LONG);
     struct op_stats clock = {0}, dataflow = {0};
-    tap_note("SWSIM_SEED=%" PRIu64, random.seed);
     for (int i = 0; i < plans; i++) {
         char *text = NULL;
         size_t length;
