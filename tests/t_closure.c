@@ -10,7 +10,6 @@
  * The groups are those a person would choose (by stream, by stage, in turn) and some at random;
  * SWSIM_LONG=1 tries every way to spread the tasks over at most three groups.
  */
-#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,37 +18,37 @@
 #include "check/verify.h"
 #include "plan/hash.h"
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 enum { MAX_TASKS = 16, MAX_GROUPS = 3, RANDOM = 4, MOST_STATES = 5000 };
 
 /* The group of each task. */
-struct result_wire {
+struct spread {
     int count; /* groups, at least those that are used */
     int group[MAX_TASKS];
 };
 
-struct op_stats {
+struct tally {
     int proved, by_structure, refused;
     uint64_t states; /* the biggest search */
 };
 
-static void complain(struct op_stats *op_stats, const struct plan *plan,
-                     const struct result_wire *spread, const struct verify_report *report,
-                     int max_depth)
+static void complain(struct tally *tally, const struct plan *plan, const struct spread *spread,
+                     const struct verify_report *report, int max_depth)
 {
     char groups[4 * MAX_TASKS + 1] = "";
     size_t at = 0;
     for (size_t t = 0; t < plan->pipeline.task_count && at < sizeof groups - 4; t++)
         at += (size_t)snprintf(groups + at, sizeof groups - at, " %d", spread->group[t]);
-    if (op_stats->refused++ < 10)
+    if (tally->refused++ < 10)
         tap_note("%s, %s, max_depth %d, groups%s: %s, %" PRIu64 " states", plan->file,
                  driver_key(report->driver), max_depth, groups, verdict_key(report->verdict),
                  report->states);
 }
 
-static void try_one(struct op_stats *op_stats, const struct plan *plan,
-                    const struct result_wire *spread, enum driver driver, int max_depth)
+static void try_one(struct tally *tally, const struct plan *plan, const struct spread *spread,
+                    enum driver driver, int max_depth)
 {
     struct verify_options options = {
         .program = {.driver = driver, .iterations = -1, .max_depth = max_depth},
@@ -59,23 +58,23 @@ static void try_one(struct op_stats *op_stats, const struct plan *plan,
     struct diag diag;
     diag_init(&diag);
     if (verify_plan(plan, &options, &report, &diag) != STATUS_OK) {
-        op_stats->refused++;
+        tally->refused++;
         diag_print(&diag, "t_closure", false, stderr);
         diag_fini(&diag);
         return;
     }
     if (report.verdict == VERDICT_PROVED)
-        op_stats->proved++;
+        tally->proved++;
     else
-        complain(op_stats, plan, spread, &report, max_depth);
-    op_stats->by_structure += report.verdict == VERDICT_PROVED && report.states == 0;
-    op_stats->states = report.states > op_stats->states ? report.states : op_stats->states;
+        complain(tally, plan, spread, &report, max_depth);
+    tally->by_structure += report.verdict == VERDICT_PROVED && report.states == 0;
+    tally->states = report.states > tally->states ? report.states : tally->states;
     verify_fini(&report);
     diag_fini(&diag);
 }
 
-static void try_spread(struct op_stats *clock, struct op_stats *dataflow, struct plan *plan,
-                       const struct result_wire *spread)
+static void try_spread(struct tally *clock, struct tally *dataflow, struct plan *plan,
+                       const struct spread *spread)
 {
     static const char *const names[MAX_GROUPS] = {"first", "second", "third"};
     struct pipeline *pipeline = &plan->pipeline;
@@ -102,11 +101,11 @@ static int group_of(const struct plan *plan, int task, int way, int groups)
     }
 }
 
-static void try_usual(struct op_stats *clock, struct op_stats *dataflow, struct plan *plan)
+static void try_usual(struct tally *clock, struct tally *dataflow, struct plan *plan)
 {
     for (int groups = 1; groups <= MAX_GROUPS; groups++)
         for (int way = 0; way < (groups == 1 ? 1 : 3 + RANDOM); way++) {
-            struct result_wire spread = {.count = groups};
+            struct spread spread = {.count = groups};
             for (int t = 0; t < (int)plan->pipeline.task_count; t++)
                 spread.group[t] = group_of(plan, t, way, groups);
             try_spread(clock, dataflow, plan, &spread);
@@ -114,8 +113,8 @@ static void try_usual(struct op_stats *clock, struct op_stats *dataflow, struct 
 }
 
 /* All of them: task by task, a group that is used already or the next one. */
-static void try_all(struct op_stats *clock, struct op_stats *dataflow, struct plan *plan,
-                    struct result_wire *spread, int task)
+static void try_all(struct tally *clock, struct tally *dataflow, struct plan *plan,
+                    struct spread *spread, int task)
 {
     if (task == (int)plan->pipeline.task_count) {
         try_spread(clock, dataflow, plan, spread);
@@ -140,21 +139,15 @@ static bool has_collective(const struct plan *plan)
 
 static void check_file(const char *path, bool all)
 {
-    struct op_stats clock = {0}, dataflow = {0};
-    struct diag diag;
+    struct tally clock = {0}, dataflow = {0};
     struct plan plan;
     const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    diag_init(&diag);
-    if (plan_read(path, &plan, &diag) != STATUS_OK) {
-        diag_print(&diag, "t_closure", false, stderr);
-        tap_ok(0, "%s is a plan", base);
-        diag_fini(&diag);
+    if (!plan_of_file(path, &plan))
         return;
-    }
     bool fits =
         plan.pipeline.task_count <= MAX_TASKS && (!has_collective(&plan) || plan.ranks == 2);
     tap_ok(fits, "%s: %zu tasks, %d ranks", base, plan.pipeline.task_count, plan.ranks);
-    struct result_wire spread = {0};
+    struct spread spread = {0};
     if (fits && all)
         try_all(&clock, &dataflow, &plan, &spread, 0);
     else if (fits)
@@ -167,21 +160,13 @@ static void check_file(const char *path, bool all)
            dataflow.proved, dataflow.proved + dataflow.refused, dataflow.by_structure,
            dataflow.states);
     plan_fini(&plan);
-    diag_fini(&diag);
 }
 
 int main(void)
 {
-    const char *srcdir = getenv("srcdir"), *is_long = getenv("SWSIM_LONG");
-    char pattern[4096];
-    glob_t files;
-    snprintf(pattern, sizeof pattern, "%s/plans/torchrec/*.yaml", srcdir ? srcdir : ".");
-    if (glob(pattern, 0, NULL, &files) != 0) {
-        tap_ok(0, "found no plans at %s", pattern);
-        return tap_done();
-    }
+    glob_t files = files_source("plans/torchrec/*.yaml");
     for (size_t i = 0; i < files.gl_pathc; i++)
-        check_file(files.gl_pathv[i], is_long && *is_long == '1');
+        check_file(files.gl_pathv[i], env_is_long());
     tap_ok(files.gl_pathc >= 11, "%zu plans", files.gl_pathc);
     globfree(&files);
     return tap_done();

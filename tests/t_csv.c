@@ -6,11 +6,11 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "plan/actions.h"
 #include "plan/csv.h"
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 static bool read_text(const char *text, struct plan *plan)
@@ -127,33 +127,15 @@ static void test_looks_like(void)
 
 /* ---- the real files -------------------------------------------------------------------------- */
 
-/* False, with a skip, where the file is not there. */
-static bool find_real(const char *name, char *path, size_t cap)
-{
-    const char *shared = getenv("SWSIM_SHARED"), *srcdir = getenv("srcdir");
-    if (shared)
-        snprintf(path, cap, "%s/data/pytorch/%s", shared, name);
-    else
-        snprintf(path, cap, "%s/../shared/data/pytorch/%s", srcdir ? srcdir : ".", name);
-    if (access(path, R_OK) == 0)
-        return true;
-    tap_skip("PyTorch's schedule files are not here (SWSIM_SHARED)");
-    return false;
-}
-
 static bool read_real(const char *name, struct plan *plan)
 {
-    char path[4096];
-    if (!find_real(name, path, sizeof path))
+    const char *path = path_shared(name);
+    if (!has_shared(path))
         return false;
-    struct diag diag;
-    diag_init(&diag);
-    enum status status = plan_read(path, plan, &diag);
-    tap_is_int(status, STATUS_OK, "%s is accepted", name);
-    if (diag.count)
-        tap_note("%s", diag.messages[0].text);
-    diag_fini(&diag);
-    return status == STATUS_OK;
+    bool good = plan_of_file(path, plan);
+    if (good)
+        tap_ok(1, "%s is accepted", name);
+    return good;
 }
 
 static bool same_rows(const struct plan *a, const struct plan *b, int rank)
@@ -170,9 +152,9 @@ static bool same_rows(const struct plan *a, const struct plan *b, int rank)
 static void test_real_dialects(void)
 {
     struct plan today, old;
-    if (!read_real("zb1p_2rank_2stagep_compute.csv", &today))
+    if (!read_real("data/pytorch/zb1p_2rank_2stagep_compute.csv", &today))
         return;
-    if (read_real("zb1p_2rank_2stagep_compute.olddialect.csv", &old)) {
+    if (read_real("data/pytorch/zb1p_2rank_2stagep_compute.olddialect.csv", &old)) {
         tap_ok(same_rows(&today, &old, 0) && same_rows(&today, &old, 1),
                "both dialects say the same");
         plan_fini(&old);
@@ -186,7 +168,7 @@ static void test_real_dialects(void)
 static void test_real_comms(void)
 {
     struct plan plan;
-    if (!read_real("zb1p_2rank_2stagep_comms.csv", &plan))
+    if (!read_real("data/pytorch/zb1p_2rank_2stagep_comms.csv", &plan))
         return;
     size_t sends = 0, receives = 0;
     for (int rank = 0; rank < plan.ranks; rank++) {

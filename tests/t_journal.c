@@ -15,6 +15,7 @@
 #include "gpu/record/journal.h"
 #include "gpu/exec/runtime.h"
 #include "gpu/lib/swpipe.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 static const char plan_text[] =
@@ -88,15 +89,7 @@ static void set_disk(int every, int after)
 
 /* ---- runs -------------------------------------------------------------------------------------- */
 
-static char path[64];
-
-static void new_store(void)
-{
-    strcpy(path, "/tmp/t_journal.XXXXXX");
-    int file = mkstemp(path);
-    tap_ok(file >= 0, "a file for a store");
-    close(file);
-}
+static const char *path; /* of the store */
 
 /* Of the store's newest run; -1: cannot be read. */
 static int64_t count_rows(const char *sql)
@@ -141,7 +134,6 @@ static void test_slow_disk(void)
     struct runtime_result result;
     struct diag diag;
     diag_init(&diag);
-    new_store();
     set_disk(100, -1);
     enum status status = run(ITERATIONS, LIMIT, &result, &diag);
     tap_is_int(status, STATUS_OK, "a run with a slow disk: %s",
@@ -158,7 +150,6 @@ static void test_slow_disk(void)
                "and what the device did");
     runtime_result_fini(&result);
     unlink(path);
-    new_store();
     set_disk(100, -1);
     status = run(ITERATIONS, 0, &result, &diag);
     tap_ok(status == STATUS_OK && result.log_bytes > (LIMIT + 2 * THREADS) * (CHUNK + 256),
@@ -181,7 +172,6 @@ static void test_full_disk(void)
     struct runtime_result result;
     struct diag diag;
     diag_init(&diag);
-    new_store();
     set_disk(0, 200);
     enum status status = run(100000000, LIMIT, &result, &diag);
     tap_ok(status == STATUS_SYSTEM && says(&diag, "full"), "a full disk ends a run: %s",
@@ -207,7 +197,6 @@ static void test_full_disk_in_the_library(void)
     const struct swpipe_config config = {.plan_text = plan_text, .plan_file = "quick.yaml"};
     const struct swpipe_source source = {endless, NULL};
     struct swpipe *pipe;
-    new_store();
     set_disk(0, 200);
     tap_ok(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, path) == SWPIPE_OK,
            "a recorded pipeline opens: %s", swpipe_error(pipe));
@@ -226,6 +215,7 @@ static void test_full_disk_in_the_library(void)
 
 int main(void)
 {
+    path = path_temp("journal.db");
     tap_ok(mount_disk(), "a disk that can be slow, or full");
     test_slow_disk();
     test_full_disk();

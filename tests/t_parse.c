@@ -11,12 +11,14 @@
  * Every message must be named. Besides: what text files cannot hold, values that end up in the
  * plan, files, and damaged plans.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "plan/csv.h"
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 enum { MAX_TEXT = 16384, MAX_EXPECTED = 16 };
@@ -28,12 +30,6 @@ struct test_case {
     char expected[MAX_EXPECTED][512];
     size_t expected_count;
 };
-
-static const char *source_dir(void)
-{
-    const char *dir = getenv("srcdir");
-    return dir ? dir : ".";
-}
 
 static bool starts_with(const char *text, const char *start)
 {
@@ -95,10 +91,10 @@ static void run_case(const struct test_case *test)
 static void run_file(const char *name)
 {
     static struct test_case test;
-    char path[4096], line[1024];
-    snprintf(path, sizeof path, "%s/tests/cases/parse/%s", source_dir(), name);
-    FILE *file = fopen(path, "r");
-    tap_ok(file != NULL, "%s can be opened", path);
+    char line[1024];
+    snprintf(line, sizeof line, "tests/cases/parse/%s", name);
+    FILE *file = fopen(path_source(line), "r");
+    tap_ok(file != NULL, "%s can be opened", name);
     if (!file)
         return;
     test = (struct test_case){0};
@@ -297,10 +293,10 @@ static void test_files(void)
 /* A file that is too big by one byte; sparse, so that it costs nothing on the disk. */
 static void test_size_limit(void)
 {
-    char path[] = "/tmp/swsim-parse-XXXXXX";
+    const char *path = path_temp("big.yaml");
     struct plan plan;
     struct diag diag;
-    int fd = mkstemp(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || ftruncate(fd, (off_t)PLAN_MAX_FILE_BYTES + 1) != 0) {
         tap_skip("no temporary file");
         return;
@@ -310,7 +306,6 @@ static void test_size_limit(void)
     tap_ok(diag.count && strstr(diag.messages[0].text, "bigger than 64 MiB"), "names the limit");
     diag_fini(&diag);
     close(fd);
-    unlink(path);
 }
 
 /* ---- damaged plans --------------------------------------------------------------------------- */

@@ -2,12 +2,10 @@
  * t_predict.c - the simulator: times against an independent recurrence to the nanosecond, the stall
  * account, what the seeds say must come out, replay through the machine, deadlocks, threads.
  */
-#include <glob.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "plan/parse.h"
 #include "sim/predict/predict.h"
@@ -17,15 +15,6 @@
 static struct diag diag;
 
 /* ---- helpers --------------------------------------------------------------------------------- */
-
-static bool parse(const char *text, struct plan *plan)
-{
-    enum status status = plan_parse("test.yaml", text, strlen(text), plan, &diag);
-    if (status == STATUS_OK)
-        return true;
-    tap_ok(0, "the test's plan is good: %s", diag.count ? diag.messages[0].text : "?");
-    return false;
-}
 
 static struct predict_options usual(enum driver driver, int64_t iterations)
 {
@@ -90,7 +79,7 @@ static double mean_of(const char *text, enum driver driver, int max_depth, int64
     struct plan plan;
     struct prediction prediction;
     double mean = NAN;
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return NAN;
     struct predict_options options = usual(driver, iterations);
     options.program.max_depth = max_depth;
@@ -228,7 +217,7 @@ static void test_recurrence(enum driver driver)
     struct plan plan;
     struct prediction prediction;
     struct times *got = calloc(2, sizeof *got), *want = got + 1;
-    if (!got || !parse(chain, &plan)) {
+    if (!got || !plan_of_text(chain, &plan)) {
         tap_ok(0, "there is memory");
         free(got);
         return;
@@ -321,7 +310,7 @@ static void test_fill(void)
 {
     struct plan plan;
     struct prediction clock, dataflow;
-    if (!parse(SPARSE_DIST("time: 3ms", "max_depth: 8\n"), &plan))
+    if (!plan_of_text(SPARSE_DIST("time: 3ms", "max_depth: 8\n"), &plan))
         return;
     if (predicts(&plan, usual(DRIVER_CLOCK, 100), &clock)) {
         tap_is_int(clock.in_flight_max, 3, "clock: depth iterations in flight");
@@ -339,7 +328,7 @@ static void test_exposed(void)
 {
     struct plan plan;
     struct prediction prediction;
-    if (!parse(SPARSE_DIST("time: 3ms", ""), &plan))
+    if (!plan_of_text(SPARSE_DIST("time: 3ms", ""), &plan))
         return;
     struct predict_options options = usual(DRIVER_CLOCK, 1000);
     options.exposed = EXPOSED_IF_CHEAP;
@@ -364,7 +353,7 @@ static void test_causes(void)
 {
     struct plan plan;
     struct prediction clock, dataflow;
-    if (!parse(SPARSE_DIST("time: 3ms", ""), &plan))
+    if (!plan_of_text(SPARSE_DIST("time: 3ms", ""), &plan))
         return;
     if (predicts(&plan, usual(DRIVER_CLOCK, 1000), &clock)) {
         tap_ok(near(share(&clock, 0, "memcpy", STALL_CLOCK), 1 - 3 / 9.6),
@@ -387,7 +376,7 @@ static void check_cause(const char *text, enum driver driver, const char *stream
 {
     struct plan plan;
     struct prediction prediction;
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return;
     if (predicts(&plan, usual(driver, 1000), &prediction)) {
         double got = share(&prediction, rank, stream, cause);
@@ -462,7 +451,7 @@ static void check_schedule(const char *schedule, const char *fifo, double want_m
              "p2p: {fifo: %s}\n"
              "times: {F: 1ms, B: 2ms}\n",
              schedule, fifo);
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return;
     if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
         int64_t busy_ns = prediction.streams[prediction_compute_stream(&prediction, 0)].busy_ns;
@@ -495,21 +484,14 @@ static void test_schedules(void)
 static void test_pytorch_schedules(void)
 {
     static const char *const names[] = {"comms", "compute", "compute.olddialect"};
-    const char *shared = getenv("SWSIM_SHARED"), *source = getenv("srcdir");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[4096];
+        char name[80];
         struct plan plan;
         struct prediction prediction;
-        snprintf(path, sizeof path, "%s%s/data/pytorch/zb1p_2rank_2stagep_%s.csv",
-                 shared ? shared : source, shared ? "" : "/../shared", names[i]);
-        if ((!shared && !source) || access(path, R_OK) != 0) {
-            tap_skip("no PyTorch schedules in $SWSIM_SHARED or $srcdir/../shared");
+        snprintf(name, sizeof name, "data/pytorch/zb1p_2rank_2stagep_%s.csv", names[i]);
+        const char *path = path_shared(name);
+        if (!has_shared(path) || !plan_of_file(path, &plan))
             continue;
-        }
-        if (plan_read(path, &plan, &diag) != STATUS_OK) {
-            tap_ok(0, "%s is read", path);
-            continue;
-        }
         plan.programs.times[ACTION_F] = plan.programs.times[ACTION_I] =
             plan.programs.times[ACTION_W] = (struct action_time){true, 1000000};
         plan.programs.times[ACTION_B] = (struct action_time){true, 2000000};
@@ -540,7 +522,7 @@ static void test_host_program(void)
                                "    - {host: 1ms}\n";
     struct plan plan;
     struct prediction prediction;
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return;
     if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
         const struct stream_account *account = &prediction.streams[0];
@@ -567,7 +549,7 @@ static void test_callback(void)
                                "    - {host: 5ms}\n";
     struct plan plan;
     struct prediction prediction;
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return;
     if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
         tap_is_int((long long)prediction.makespan_ns, 8000000, "callback: 1 + 2 + 5 ms");
@@ -589,7 +571,7 @@ static void test_deadlock(void)
                                "inter_iter_deps: [[A, B]]\n";
     struct plan plan;
     struct prediction prediction;
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return;
     if (predicts(&plan, usual(DRIVER_CLOCK, 100), &prediction)) {
         bool told = false;
@@ -617,7 +599,7 @@ static void test_left_behind(void)
                                "inter_iter_deps: [[A, B]]\n";
     struct plan plan;
     struct prediction prediction;
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return;
     if (predicts(&plan, usual(DRIVER_DATAFLOW, 2), &prediction)) {
         tap_ok(prediction.violated & (1u << PROPERTY_DEADLOCK), "a task is never handed out");
@@ -636,7 +618,7 @@ static void test_refusals(void)
     struct plan plan;
     struct prediction prediction;
     struct jitter_rule rule = {.task = "Nobody"};
-    if (!parse("swplan: 1\nschedule: {A: {stage: 0}}\n", &plan))
+    if (!plan_of_text("swplan: 1\nschedule: {A: {stage: 0}}\n", &plan))
         return;
     struct predict_options options = usual(DRIVER_CLOCK, -1);
     tap_is_int(predict(&plan, &options, &prediction, &diag), STATUS_USAGE,
@@ -657,7 +639,7 @@ static void test_replications(void)
 {
     struct plan plan;
     struct prediction one, four;
-    if (!parse(chain, &plan))
+    if (!plan_of_text(chain, &plan))
         return;
     struct predict_options options = usual(DRIVER_DATAFLOW, 300);
     options.replications = 9;
@@ -690,7 +672,7 @@ static void test_coverage(void)
     double band = env_is_long() ? 0.01 : 0.03;
     struct plan plan;
     struct prediction prediction;
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return;
     for (int run = 0; run < runs; run++) {
         struct predict_options options = usual(DRIVER_DATAFLOW, 2000);
@@ -718,7 +700,7 @@ static void test_same_luck(void)
         "  A: {stage: 0, stream: a, time: 1ms, jitter: lognormal(cv=0.8)}\n";
     struct plan first, second;
     struct prediction a, b;
-    if (!parse(chain, &first) || !parse(other, &second))
+    if (!plan_of_text(chain, &first) || !plan_of_text(other, &second))
         return;
     if (predicts(&first, usual(DRIVER_CLOCK, 300), &a)) {
         if (predicts(&second, usual(DRIVER_DATAFLOW, 300), &b)) {
@@ -796,20 +778,11 @@ static void check_plan(const struct plan *plan, enum driver driver)
 
 static void test_all_plans(void)
 {
-    const char *source = getenv("srcdir");
-    char pattern[4096];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/plans/*/*.yaml", source ? source : ".");
-    if (glob(pattern, 0, NULL, &found) != 0) {
-        tap_skip("no plans in $srcdir/plans");
-        return;
-    }
+    glob_t found = files_source("plans/*/*.yaml");
     for (size_t i = 0; i < found.gl_pathc; i++) {
         struct plan plan;
-        if (plan_read(found.gl_pathv[i], &plan, &diag) != STATUS_OK) {
-            tap_ok(0, "%s is read", found.gl_pathv[i]);
+        if (!plan_of_file(found.gl_pathv[i], &plan))
             continue;
-        }
         bool pipeline = plan.form == FORM_PIPELINE;
         check_plan(&plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE);
         if (pipeline)
@@ -840,7 +813,7 @@ static double looks_a_task(int tasks)
     at += sprintf(text + at, "intra_iter_deps:\n");
     for (int t = 1; t < tasks; t++)
         at += sprintf(text + at, "  - [T%d, T%d]\n", t, t - 1);
-    bool good = parse(text, &plan);
+    bool good = plan_of_text(text, &plan);
     free(text);
     if (!good)
         return NAN;

@@ -2,45 +2,20 @@
  * t_print.c - the canonical text of a plan: what it looks like, that it is a fixed point of parsing
  * and printing, and that a full disk is reported.
  */
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/parse.h"
 #include "plan/print.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
-/* The text of a plan, to be freed; NULL after a failure. */
-static char *print_text(const struct plan *plan, size_t *length)
-{
-    char *text = NULL;
-    struct diag diag;
-    FILE *out = open_memstream(&text, length);
-    if (!out)
-        return NULL;
-    diag_init(&diag);
-    enum status status = plan_print(plan, out, &diag);
-    fclose(out);
-    diag_fini(&diag);
-    if (status == STATUS_OK)
-        return text;
-    free(text);
-    return NULL;
-}
-
-static char *reprint(const char *file_name, const char *text, size_t length, size_t *out_length)
+static char *reprint(const char *text)
 {
     struct plan plan;
-    struct diag diag;
-    diag_init(&diag);
-    enum status status = plan_parse(file_name, text, length, &plan, &diag);
-    if (diag.count)
-        tap_note("%u:%u: %s", diag.messages[0].mark.line, diag.messages[0].mark.col,
-                 diag.messages[0].text);
-    diag_fini(&diag);
-    if (status != STATUS_OK)
+    if (!plan_of_text(text, &plan))
         return NULL;
-    char *printed = print_text(&plan, out_length);
+    char *printed = text_of_plan(&plan);
     plan_fini(&plan);
     return printed;
 }
@@ -48,9 +23,8 @@ static char *reprint(const char *file_name, const char *text, size_t length, siz
 /* print(parse(print(parse(x)))) == print(parse(x)); and equal to `want`, if given. */
 static void check(const char *title, const char *text, const char *want)
 {
-    size_t length = 0, again_length = 0;
-    char *first = reprint("plan.yaml", text, strlen(text), &length);
-    char *second = first ? reprint("other.yaml", first, length, &again_length) : NULL;
+    char *first = reprint(text);
+    char *second = first ? reprint(first) : NULL;
     tap_is_str(second, first, "%s: a fixed point", title);
     if (want)
         tap_is_str(first, want, "%s: the text", title);
@@ -271,44 +245,28 @@ static void test_texts(void)
 static void check_file(const char *path)
 {
     struct plan plan;
-    struct diag diag;
-    size_t length = 0, again_length = 0;
-    diag_init(&diag);
-    enum status status = plan_read(path, &plan, &diag);
-    diag_fini(&diag);
-    tap_is_int(status, STATUS_OK, "%s is accepted", path);
-    if (status != STATUS_OK)
+    if (!plan_of_file(path, &plan))
         return;
-    char *first = print_text(&plan, &length);
+    char *first = text_of_plan(&plan);
     plan_fini(&plan);
-    char *second = first ? reprint("other.yaml", first, length, &again_length) : NULL;
+    char *second = first ? reprint(first) : NULL;
     tap_ok(first && second && strcmp(first, second) == 0, "%s: a fixed point", path);
     free(first);
     free(second);
 }
 
-static void check_files(const char *dir, const char *pattern)
+static void check_files(glob_t files)
 {
-    char path[4096];
-    glob_t files;
-    snprintf(path, sizeof path, "%s/%s", dir, pattern);
-    if (glob(path, 0, NULL, &files) == 0) {
-        for (size_t i = 0; i < files.gl_pathc; i++)
-            check_file(files.gl_pathv[i]);
-        globfree(&files);
-    } else {
-        tap_skip(pattern);
-    }
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        check_file(files.gl_pathv[i]);
+    globfree(&files);
 }
 
 static void test_files(void)
 {
-    const char *shared = getenv("SWSIM_SHARED"), *srcdir = getenv("srcdir");
-    char beside[4096];
-    snprintf(beside, sizeof beside, "%s/../shared", srcdir ? srcdir : ".");
-    check_files(srcdir ? srcdir : ".", "plans/*/*.yaml");
-    check_files(shared ? shared : beside, "zoo/*.yaml");
-    check_files(shared ? shared : beside, "data/pytorch/*.csv");
+    check_files(files_source("plans/*/*.yaml"));
+    check_files(files_shared("zoo/*.yaml"));
+    check_files(files_shared("data/pytorch/*.csv"));
 }
 
 static void test_full_disk(void)

@@ -12,6 +12,7 @@
 #include "plan/generate.h"
 #include "machine/machine.h"
 #include "plan/programs.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 enum { TEXT = 1 << 16 };
@@ -835,22 +836,6 @@ static void test_makespans(void)
 
 /* ---- PyTorch's own file ---------------------------------------------------------------------- */
 
-static bool read_file(const char *name, char *text)
-{
-    const char *shared = getenv("SWSIM_SHARED"), *srcdir = getenv("srcdir");
-    char path[4096];
-    if (shared)
-        snprintf(path, sizeof path, "%s/data/pytorch/%s", shared, name);
-    else
-        snprintf(path, sizeof path, "%s/../shared/data/pytorch/%s", srcdir ? srcdir : ".", name);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    text[fread(text, 1, TEXT - 1, file)] = '\0';
-    fclose(file);
-    return true;
-}
-
 static void read_ranks(struct arena *arena, const char *text, struct rank_program ranks[2])
 {
     ranks[0] = read_rank(arena, text);
@@ -859,12 +844,12 @@ static void read_ranks(struct arena *arena, const char *text, struct rank_progra
 
 static void test_pytorch(void)
 {
-    static char compute[TEXT], comms[TEXT], want[TEXT];
-    if (!read_file("zb1p_2rank_2stagep_compute.csv", compute) ||
-        !read_file("zb1p_2rank_2stagep_comms.csv", comms)) {
-        tap_skip("PyTorch's schedule files are not here (SWSIM_SHARED)");
+    static char want[TEXT];
+    const char *path = path_shared("data/pytorch/zb1p_2rank_2stagep_comms.csv");
+    if (!has_shared(path))
         return;
-    }
+    char *comms = file_text(path);
+    char *compute = file_text(path_shared("data/pytorch/zb1p_2rank_2stagep_compute.csv"));
     struct arena arena;
     struct diag diag;
     arena_init(&arena, 0);
@@ -898,6 +883,8 @@ static void test_pytorch(void)
     plan_fini(&plan);
     diag_fini(&diag);
     arena_fini(&arena);
+    free(comms);
+    free(compute);
 }
 
 int main(void)

@@ -2,13 +2,13 @@
  * t_search.c - the search: limits, interrupts, threads, bitstate, counterexamples, always and some;
  * and every plan of the project, with and without reduction, against what it says of itself.
  */
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check/verify.h"
 #include "plan/parse.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 enum { WITHOUT_REDUCTION_STATES = 30000 };
@@ -144,16 +144,16 @@ static void compare_threads(const struct program *program, const char *what, uin
 }
 
 /* More states than are found before the threads begin. */
-static void test_threads(const char *srcdir)
+static void test_threads(void)
 {
     static const char *const names[] = {"torchrec/sparse_dist", "torchrec/fused_sparse_dist"};
     struct plan plan;
     struct diag diag;
     struct program *program;
-    char path[4096];
+    char name[80];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(path, sizeof path, "%s/plans/%s.yaml", srcdir, names[i]);
-        if (!build(path, &plan, &program, &diag)) {
+        snprintf(name, sizeof name, "plans/%s.yaml", names[i]);
+        if (!build(path_source(name), &plan, &program, &diag)) {
             tap_ok(0, "%s is built", names[i]);
             continue;
         }
@@ -320,39 +320,27 @@ static void test_plan(const char *path)
     diag_fini(&diag);
 }
 
-static void test_plans(const char *root, const char *pattern)
+static void test_plans(glob_t files)
 {
-    char path[4096];
-    glob_t found;
-    snprintf(path, sizeof path, "%s/%s", root, pattern);
-    if (glob(path, 0, NULL, &found) != 0) {
-        tap_note("%s", path);
-        tap_skip("no such plans (SWSIM_SHARED says where the zoo is)");
-        return;
-    }
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        test_plan(found.gl_pathv[i]);
-    globfree(&found);
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        test_plan(files.gl_pathv[i]);
+    globfree(&files);
 }
 
 int main(void)
 {
-    const char *srcdir = getenv("srcdir"), *shared = getenv("SWSIM_SHARED");
-    char beside[4096];
-    srcdir = srcdir ? srcdir : ".";
-    snprintf(beside, sizeof beside, "%s/../shared", srcdir);
     test_shortest();
     test_limits();
     test_interrupt();
     test_little_memory();
-    test_threads(srcdir);
+    test_threads();
     test_bitstate();
     test_numbers();
     test_asked_for();
-    test_plans(srcdir, "plans/knobs/*.yaml");
-    test_plans(srcdir, "plans/bugs/*.yaml");
-    test_plans(srcdir, "plans/deadlocks/*.yaml");
-    test_plans(srcdir, "plans/examples/*.yaml");
-    test_plans(shared ? shared : beside, "zoo/*.yaml");
+    test_plans(files_source("plans/knobs/*.yaml"));
+    test_plans(files_source("plans/bugs/*.yaml"));
+    test_plans(files_source("plans/deadlocks/*.yaml"));
+    test_plans(files_source("plans/examples/*.yaml"));
+    test_plans(files_shared("zoo/*.yaml"));
     return tap_done();
 }

@@ -94,14 +94,6 @@ static struct seen *watch(const struct program *program, const struct timing *ti
     return NULL;
 }
 
-static bool parse(const char *text, struct plan *plan)
-{
-    if (plan_parse("test.yaml", text, strlen(text), plan, &diag) == STATUS_OK)
-        return true;
-    tap_ok(0, "the test's plan is good: %s", diag.count ? diag.messages[0].text : "?");
-    return false;
-}
-
 /* A plan made ready to be simulated. */
 struct ready {
     struct plan plan;
@@ -174,7 +166,7 @@ static void check_case(const char *what, const char *text, const struct expected
                        int count)
 {
     struct ready ready;
-    if (!parse(text, &ready.plan))
+    if (!plan_of_text(text, &ready.plan))
         return;
     if (prepare(&ready, DRIVER_NONE, 1, NULL)) {
         struct seen *seen = watch(ready.program, &ready.timing, 1);
@@ -308,7 +300,7 @@ static void test_pipeline(void)
                                "  A: {stage: 0, stream: a, time: 1ms, shares: {sm: 0.75}}\n"
                                "  B: {stage: 0, stream: b, time: 1ms, shares: {sm: 0.75}}\n";
     struct ready ready;
-    if (!parse(text, &ready.plan))
+    if (!plan_of_text(text, &ready.plan))
         return;
     struct prediction prediction;
     const struct predict_options options = {.program = {.driver = DRIVER_CLOCK, .iterations = 50},
@@ -572,7 +564,7 @@ static bool comes_back(const struct plan *plan)
     struct plan read;
     if (plan_text(plan, &text, &diag) != STATUS_OK)
         return false;
-    if (parse(text, &read)) {
+    if (plan_of_text(text, &read)) {
         if (plan_text(&read, &again, &diag) != STATUS_OK)
             again = NULL;
         plan_fini(&read);
@@ -616,7 +608,7 @@ static void test_random(const char *what, char *(*make)(uint64_t seed), int coun
         char *text = make((uint64_t)i);
         struct random_stream luck = luck_of((uint64_t)i);
         struct ready ready;
-        if (text && parse(text, &ready.plan)) {
+        if (text && plan_of_text(text, &ready.plan)) {
             draw_wishes(&ready.plan, &luck);
             op_stats.changed += !comes_back(&ready.plan);
             enum driver driver = i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK;
@@ -701,7 +693,7 @@ static void test_memory(const char *what, char *(*make)(uint64_t seed), int coun
         char *text = make(seed);
         struct random_stream luck = luck_of(seed);
         struct ready ready;
-        if (text && parse(text, &ready.plan)) {
+        if (text && plan_of_text(text, &ready.plan)) {
             draw_wishes(&ready.plan, &luck);
             if (prepare(&ready, i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK, 120,
                         seed % 3 ? "normal(cv=0.4)" : NULL)) {
@@ -734,7 +726,7 @@ static void test_never_earlier(void)
         struct ready alone, shared;
         struct recurrence *recurrence = NULL;
         struct random_stream luck = luck_of(seed);
-        if (!text || !parse(text, &alone.plan) || !parse(text, &shared.plan))
+        if (!text || !plan_of_text(text, &alone.plan) || !plan_of_text(text, &shared.plan))
             continue;
         draw_wishes(&shared.plan, &luck);
         bool good = prepare(&alone, DRIVER_CLOCK, 60, "gamma(cv=0.5)") &&
@@ -803,7 +795,7 @@ static void test_order(void)
         struct seen *seen[2] = {NULL, NULL};
         for (int b = 0; b < 2; b++) {
             char *text = listed(seed, b == 1);
-            if (parse(text, &ready[b].plan) && prepare(&ready[b], DRIVER_NONE, 1, NULL))
+            if (plan_of_text(text, &ready[b].plan) && prepare(&ready[b], DRIVER_NONE, 1, NULL))
                 seen[b] = watch(ready[b].program, &ready[b].timing, 1);
             free(text);
         }
@@ -845,7 +837,7 @@ static void test_nobody_meets(void)
     struct ready ready[2];
     struct seen *seen[2] = {NULL, NULL};
     for (int i = 0; i < 2; i++)
-        if (parse(texts[i], &ready[i].plan) &&
+        if (plan_of_text(texts[i], &ready[i].plan) &&
             prepare(&ready[i], DRIVER_CLOCK, 40, "lognormal(cv=0.3)"))
             seen[i] = watch(ready[i].program, &ready[i].timing, 3);
     if (!seen[0] || !seen[1])
@@ -893,7 +885,7 @@ static void test_room_for_all(void)
         struct recurrence *recurrence;
         struct simulation_result fast;
         const struct simulate_options options = {.seed = seed};
-        if (!text || !parse(text, &ready.plan))
+        if (!text || !plan_of_text(text, &ready.plan))
             continue;
         draw_tasks(&luck, ready.plan.pipeline.tasks, ready.plan.pipeline.task_count);
         shrink_tasks(ready.plan.pipeline.tasks, ready.plan.pipeline.task_count, 8);
@@ -932,7 +924,7 @@ static void test_threads(void)
                                       .replications = 12,
                                       .threads = 1,
                                       .exposed = EXPOSED_NEVER};
-    if (!parse(text, &plan))
+    if (!plan_of_text(text, &plan))
         return;
     if (predict(&plan, &options, &one, &diag) == STATUS_OK) {
         options.threads = 4;

@@ -13,20 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/harness.h"
 #include "tests/tap.h"
 #include "trace/store.h"
-
-static char folder[] = "/tmp/t_store.XXXXXX";
-
-/* A path in the test's folder; valid until the fourth call after. */
-static const char *in_folder(const char *name)
-{
-    static char paths[4][128];
-    static int turn;
-    char *path = paths[turn++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 static bool exists(const char *path)
 {
@@ -53,19 +42,14 @@ static void run_sql(const char *path, const char *sql)
     sqlite3_close(db);
 }
 
-static const char *first_message(const struct diag *diag)
-{
-    return diag->count ? diag->messages[0].text : "(no message)";
-}
-
 /* One error with this status whose text contains `part`; empties the diag. */
 static void expect_error(enum status got, enum status want, struct diag *diag, const char *part,
                          const char *what)
 {
-    bool said = diag->errors == 1 && strstr(first_message(diag), part);
+    bool said = diag->errors == 1 && strstr(diag_first(diag), part);
     tap_ok(got == want && said, "%s", what);
     if (got != want || !said)
-        tap_note("status %d, %zu errors: %s", (int)got, diag->errors, first_message(diag));
+        tap_note("status %d, %zu errors: %s", (int)got, diag->errors, diag_first(diag));
     diag_fini(diag);
 }
 
@@ -74,7 +58,7 @@ static void expect_ok(enum status got, struct diag *diag, const char *what)
 {
     tap_ok(got == STATUS_OK && diag->errors == 0, "%s", what);
     if (got != STATUS_OK)
-        tap_note("status %d: %s", (int)got, first_message(diag));
+        tap_note("status %d: %s", (int)got, diag_first(diag));
     diag_fini(diag);
 }
 
@@ -134,7 +118,7 @@ static void check_info(const struct run_info *got)
 
 static void test_round_trip(void)
 {
-    const char *path = in_folder("round.db");
+    const char *path = path_temp("round.db");
     struct diag diag;
     struct arena arena;
     struct store *store = NULL;
@@ -146,7 +130,7 @@ static void test_round_trip(void)
     expect_ok(store_open(path, true, &store, &diag), &diag, "a missing file becomes a store");
     expect_ok(store_write_trace(store, &trace, &run, &diag), &diag, "a trace is written");
     expect_ok(store_close(store, &diag), &diag, "the store is closed");
-    tap_ok(!exists(in_folder("round.db-wal")), "a closed store has no write-ahead log beside it");
+    tap_ok(!exists(path_temp("round.db-wal")), "a closed store has no write-ahead log beside it");
 
     expect_ok(store_open(path, false, &store, &diag), &diag, "the store is opened for reading");
     expect_ok(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &back, &diag), &diag,
@@ -196,7 +180,7 @@ static void test_window(void)
     struct trace part = {0};
     diag_init(&diag);
     arena_init(&arena, 0);
-    expect_ok(store_open(in_folder("round.db"), false, &store, &diag), &diag, "open once more");
+    expect_ok(store_open(path_temp("round.db"), false, &store, &diag), &diag, "open once more");
     expect_ok(store_load(store, STORE_LATEST, 2, 3, &arena, &part, &diag), &diag,
               "load iterations 2 to 3");
     tap_is_int((long long)part.span_count, 4, "only their spans");
@@ -236,7 +220,7 @@ static void test_many_runs(void)
     arena_init(&arena, 0);
     build_trace(&small, &arena, 1);
     build_trace(&large, &arena, 9000);
-    expect_ok(store_open(in_folder("round.db"), true, &store, &diag), &diag,
+    expect_ok(store_open(path_temp("round.db"), true, &store, &diag), &diag,
               "a store is opened to add runs");
     expect_ok(store_write_trace(store, &small, NULL, &diag), &diag, "a second run");
     expect_ok(store_write_trace(store, &large, &run, &diag), &diag,
@@ -260,17 +244,17 @@ static void test_not_a_store(void)
     struct diag diag;
     struct store *store = NULL;
     diag_init(&diag);
-    const char *garbage = in_folder("garbage.db");
+    const char *garbage = path_temp("garbage.db");
     write_text(garbage, "This is a text of some length, and surely no database. Not at all.\n");
     expect_error(store_open(garbage, false, &store, &diag), STATUS_INPUT, &diag,
                  "not a swsim trace store", "a text file is not a store");
     expect_error(store_open(garbage, true, &store, &diag), STATUS_INPUT, &diag,
                  "not a swsim trace store", "nor is it made one");
-    const char *foreign = in_folder("foreign.db");
+    const char *foreign = path_temp("foreign.db");
     run_sql(foreign, "CREATE TABLE song (title)");
     expect_error(store_open(foreign, true, &store, &diag), STATUS_INPUT, &diag,
                  "not a swsim trace store", "another program's database is left alone");
-    const char *future = in_folder("future.db");
+    const char *future = path_temp("future.db");
     expect_ok(store_open(future, true, &store, &diag), &diag, "a new store");
     expect_ok(store_close(store, &diag), &diag, "without any run");
     expect_ok(store_open(future, false, &store, &diag), &diag, "opens again");
@@ -281,7 +265,7 @@ static void test_not_a_store(void)
     run_sql(future, "PRAGMA user_version = 7");
     expect_error(store_open(future, false, &store, &diag), STATUS_INPUT, &diag, "schema version 7",
                  "a store of another version is refused");
-    const char *empty = in_folder("empty.db");
+    const char *empty = path_temp("empty.db");
     write_text(empty, "");
     expect_error(store_open(empty, false, &store, &diag), STATUS_INPUT, &diag, "is empty",
                  "an empty file is not a store to read");
@@ -329,7 +313,7 @@ static enum status read_witness(const char *path, int64_t run, struct arena *are
 
 static void test_witness(void)
 {
-    const char *path = in_folder("witness.db");
+    const char *path = path_temp("witness.db");
     struct trace_witness back;
     struct arena arena;
     struct diag diag;
@@ -370,7 +354,7 @@ static void test_witness(void)
 /* Version 1 had no witnesses. */
 static void test_older_version(void)
 {
-    const char *path = in_folder("older.db");
+    const char *path = path_temp("older.db");
     struct trace_witness back;
     struct arena arena;
     struct diag diag;
@@ -402,7 +386,7 @@ static void test_damaged(void)
     diag_init(&diag);
     arena_init(&arena, 0);
     build_trace(&trace, &arena, 2);
-    const char *path = in_folder("damaged.db");
+    const char *path = path_temp("damaged.db");
     store_open(path, true, &store, &diag);
     store_write_trace(store, &trace, NULL, &diag);
     expect_ok(store_close(store, &diag), &diag, "a store to damage");
@@ -433,21 +417,21 @@ static void test_unwritable(void)
     struct diag diag;
     struct store *store = NULL;
     diag_init(&diag);
-    expect_error(store_open(in_folder("no/such/folder.db"), true, &store, &diag), STATUS_SYSTEM,
+    expect_error(store_open(path_temp("no/such/folder.db"), true, &store, &diag), STATUS_SYSTEM,
                  &diag, "No such file or directory", "a missing folder is said");
-    expect_error(store_open(in_folder("missing.db"), false, &store, &diag), STATUS_SYSTEM, &diag,
+    expect_error(store_open(path_temp("missing.db"), false, &store, &diag), STATUS_SYSTEM, &diag,
                  "No such file or directory", "so is a missing file");
-    tap_ok(!exists(in_folder("missing.db")), "which is not created by reading");
-    expect_error(store_open(folder, true, &store, &diag), STATUS_SYSTEM, &diag, "cannot open",
-                 "a folder is no file");
+    tap_ok(!exists(path_temp("missing.db")), "which is not created by reading");
+    expect_error(store_open(path_temp(""), true, &store, &diag), STATUS_SYSTEM, &diag,
+                 "cannot open", "a folder is no file");
     expect_error(store_open("", true, &store, &diag), STATUS_SYSTEM, &diag, "name is empty",
                  "a name is needed");
     if (geteuid() == 0) {
         tap_skip("the superuser may write everywhere");
         return;
     }
-    mkdir(in_folder("locked"), 0500);
-    expect_error(store_open(in_folder("locked/x.db"), true, &store, &diag), STATUS_SYSTEM, &diag,
+    mkdir(path_temp("locked"), 0500);
+    expect_error(store_open(path_temp("locked/x.db"), true, &store, &diag), STATUS_SYSTEM, &diag,
                  "cannot open", "a folder without permission is said");
 }
 
@@ -464,14 +448,14 @@ static int fill_disk(void)
     build_trace(&trace, &arena, 20000);
     signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0 ||
-        store_open(in_folder("full.db"), true, &store, &diag) != STATUS_OK)
+        store_open(path_temp("full.db"), true, &store, &diag) != STATUS_OK)
         return 1;
     enum status written = store_write_trace(store, &trace, NULL, &diag);
-    bool said = diag.errors == 1 && strstr(first_message(&diag), "cannot write");
+    bool said = diag.errors == 1 && strstr(diag_first(&diag), "cannot write");
     enum status closed = store_close(store, &diag);
     bool quiet = diag.errors == 1;
     if (!said)
-        fprintf(stderr, "%s\n", first_message(&diag));
+        fprintf(stderr, "%s\n", diag_first(&diag));
     diag_fini(&diag);
     arena_fini(&arena);
     return written != STATUS_SYSTEM ? 2 : !said ? 3 : closed != STATUS_SYSTEM ? 4 : !quiet ? 5 : 0;
@@ -486,7 +470,7 @@ static int die_in_the_middle(void)
     struct run_info info = some_info;
     info.finished = RUN_OPEN;
     diag_init(&diag);
-    if (store_open(in_folder("killed.db"), true, &store, &diag) != STATUS_OK ||
+    if (store_open(path_temp("killed.db"), true, &store, &diag) != STATUS_OK ||
         store_begin_run(store, &info, &run, &diag) != STATUS_OK ||
         store_add_agent(store, run, &(struct trace_agent){0, TRACE_THREAD, "t", 0}, &agent,
                         &diag) != STATUS_OK)
@@ -522,7 +506,7 @@ static void test_full_disk(void)
     struct diag diag;
     struct store *store = NULL;
     diag_init(&diag);
-    expect_ok(store_open(in_folder("full.db"), false, &store, &diag), &diag,
+    expect_ok(store_open(path_temp("full.db"), false, &store, &diag), &diag,
               "the store can still be opened");
     expect_ok(store_close(store, &diag), &diag, "and closed");
 }
@@ -537,17 +521,17 @@ static void test_killed(void)
     struct trace trace = {0};
     diag_init(&diag);
     arena_init(&arena, 0);
-    expect_ok(store_open(in_folder("killed.db"), false, &store, &diag), &diag, "its store opens");
+    expect_ok(store_open(path_temp("killed.db"), false, &store, &diag), &diag, "its store opens");
     expect_ok(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &trace, &diag), &diag,
               "the run loads");
     tap_is_int((long long)trace.span_count, 100, "everything flushed is there, nothing else");
     tap_is_int(trace.info.finished, RUN_OPEN, "the run counts as not finished");
     expect_ok(store_close(store, &diag), &diag, "the store is closed");
-    expect_ok(store_open(in_folder("killed.db"), true, &store, &diag), &diag, "runs can be added");
+    expect_ok(store_open(path_temp("killed.db"), true, &store, &diag), &diag, "runs can be added");
     expect_ok(store_end_run(store, trace.run, RUN_INTERRUPTED, 100, &diag), &diag,
               "the old one is marked as interrupted");
     expect_ok(store_close(store, &diag), &diag, "and committed");
-    expect_ok(store_open(in_folder("killed.db"), false, &store, &diag), &diag, "open again");
+    expect_ok(store_open(path_temp("killed.db"), false, &store, &diag), &diag, "open again");
     expect_ok(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &trace, &diag), &diag,
               "an interrupted run loads");
     tap_ok(trace.info.finished == RUN_INTERRUPTED && trace.info.duration_ns == 100, "and says so");
@@ -563,7 +547,7 @@ static void test_memory(void)
     struct trace trace;
     diag_init(&diag);
     arena_init(&arena, 64 * 1024);
-    store_open(in_folder("round.db"), false, &store, &diag);
+    store_open(path_temp("round.db"), false, &store, &diag);
     tap_is_int(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &trace, &diag),
                STATUS_SYSTEM, "a run that does not fit into its arena is refused");
     tap_ok(diag.out_of_memory, "as out of memory");
@@ -574,10 +558,6 @@ static void test_memory(void)
 
 int main(void)
 {
-    if (!mkdtemp(folder)) {
-        tap_ok(0, "could make a folder");
-        return tap_done();
-    }
     test_round_trip();
     test_window();
     test_many_runs();
@@ -589,8 +569,5 @@ int main(void)
     test_full_disk();
     test_killed();
     test_memory();
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    tap_is_int(system(command), 0, "the folder is removed");
     return tap_done();
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gpu/lib/swpipe.h"
+#include "tests/harness.h"
 #include "tests/tap.h"
 
 static const char plan_text[] = "swplan: 1\n"
@@ -543,16 +544,7 @@ static void test_ranks(void)
 
 /* ---- recorded runs ----------------------------------------------------------------------------- */
 
-static char store_path[64];
-
-static bool new_store(void)
-{
-    strcpy(store_path, "/tmp/t_swpipe.XXXXXX");
-    int file = mkstemp(store_path);
-    if (file >= 0)
-        close(file);
-    return file >= 0;
-}
+static const char *store_path;
 
 static bool is_legal(struct swpipe *pipe, struct swpipe_recorded *recorded, int64_t iterations)
 {
@@ -575,8 +567,7 @@ static void test_record(enum swpipe_driver driver, const char *name)
     struct swpipe *pipe = open_with(&model, driver, 0);
     check(swpipe_recorded(pipe, &recorded) == SWPIPE_USAGE, "%s: nothing was recorded: %s", name,
           swpipe_error(pipe));
-    check(new_store() && swpipe_record(pipe, store_path) == SWPIPE_OK, "%s: record: %s", name,
-          swpipe_error(pipe));
+    check(swpipe_record(pipe, store_path) == SWPIPE_OK, "%s: record: %s", name, swpipe_error(pipe));
     check(swpipe_run(pipe, &source, NULL) == SWPIPE_OK && results_are_right(&model, 30),
           "%s: a recorded run does the same: %s", name, swpipe_error(pipe));
     check(is_legal(pipe, &recorded, 30) && recorded.run == 1 && recorded.iteration_seconds > 0,
@@ -624,7 +615,6 @@ static void test_record_failure(enum swpipe_driver driver, const char *name)
     reset(&model);
     model.fail_at = 4;
     struct swpipe *pipe = open_with(&model, driver, 0);
-    new_store();
     swpipe_record(pipe, store_path);
     check(swpipe_run(pipe, &source, NULL) == SWPIPE_FAILED && swpipe_drain(pipe) == SWPIPE_OK,
           "%s: a recorded run fails: %s", name, swpipe_error(pipe));
@@ -697,7 +687,6 @@ static void test_record_kinds(void)
         struct numbers numbers = {0, 60, -1}; /* both ranks take from it */
         struct swpipe_source source = source_of(&numbers);
         struct swpipe_recorded recorded = {0};
-        new_store();
         check(swpipe_open(&config, &pipe) == SWPIPE_OK && !swpipe_record(pipe, store_path) &&
                   swpipe_run(pipe, &source, NULL) == SWPIPE_OK,
               "all kinds of functions: %s", swpipe_error(pipe));
@@ -725,7 +714,6 @@ static void test_record_illegal(void)
     struct numbers numbers = {0, 40, -1};
     struct swpipe_source source = source_of(&numbers);
     struct swpipe_recorded recorded = {0};
-    new_store();
     check(swpipe_open(&config, &pipe) == SWPIPE_OK && !swpipe_record(pipe, store_path) &&
               swpipe_run(pipe, &source, NULL) == SWPIPE_OK && !swpipe_recorded(pipe, &recorded),
           "a collective that is none: %s", swpipe_error(pipe));
@@ -763,6 +751,7 @@ static void test_refusals(void)
 
 int main(void)
 {
+    store_path = path_temp("run.db");
     for (int driver = 0; driver < 2; driver++) {
         const char *name = driver ? "dataflow" : "clock";
         test_run((enum swpipe_driver)driver, name);

@@ -1,7 +1,7 @@
 /*
  * t_timeline.c - timeline pictures of a made-up but plausible run: a sparse training pipeline of
- * depth 3 on three streams, clock-driven, as a small simulation in this file gives it. With an
- * argument the pictures stay in that folder, to be looked at.
+ * depth 3 on three streams, clock-driven, as a small simulation in this file gives it. SWSIM_TEMP=DIR
+ * keeps the pictures.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/harness.h"
 #include "tests/tap.h"
 #include "trace/timeline.h"
 
@@ -149,34 +150,10 @@ static void build_run(struct trace *trace, struct arena *arena, int ranks, int i
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-static char folder[128] = "/tmp/t_timeline.XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char paths[4][256];
-    static int turn;
-    char *path = paths[turn++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
 static long file_size(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 ? (long)info.st_size : -1;
-}
-
-/* The whole file as a string; "" if it cannot be read. The caller frees it. */
-static char *slurp(const char *path)
-{
-    long size = file_size(path);
-    char *text = calloc(1, size > 0 ? (size_t)size + 1 : 1);
-    FILE *file = fopen(path, "r");
-    if (file && text && size > 0 && fread(text, 1, (size_t)size, file) != (size_t)size)
-        text[0] = '\0';
-    if (file)
-        fclose(file);
-    return text;
 }
 
 static int count_of(const char *text, const char *part)
@@ -191,7 +168,7 @@ static bool render(const struct trace *trace, struct timeline_options options, c
 {
     struct diag diag;
     diag_init(&diag);
-    enum status status = timeline_render(trace, &options, in_folder(name), &diag);
+    enum status status = timeline_render(trace, &options, path_temp(name), &diag);
     tap_ok(status == STATUS_OK && diag.errors == 0, "%s is drawn", name);
     if (diag.count)
         tap_note("%s", diag.messages[0].text);
@@ -216,14 +193,14 @@ static void test_svg(const struct trace *trace)
 {
     if (!render(trace, (struct timeline_options){0}, "first.svg"))
         return;
-    char *svg = slurp(in_folder("first.svg"));
+    char *svg = file_text(path_temp("first.svg"));
     tap_ok(count_of(svg, ">Forward 5<") == 1, "the last of the first six iterations has its label");
     tap_ok(count_of(svg, ">TrainPipelineSparseDist<") == 1, "the title is the plan's name");
     tap_ok(strstr(svg, "xlink:title=\"Forward 0; rank 0 stream default; ") != NULL,
            "boxes have tooltips");
     tap_ok(!strstr(svg, "<image") && !strstr(svg, "href=\"http"), "the file needs no other file");
-    tap_ok(file_size(in_folder("first.svg")) < 300000, "six iterations take less than 300 kB (%ld)",
-           file_size(in_folder("first.svg")));
+    tap_ok(file_size(path_temp("first.svg")) < 300000, "six iterations take less than 300 kB (%ld)",
+           file_size(path_temp("first.svg")));
     free(svg);
 }
 
@@ -231,7 +208,7 @@ static void test_ranges(const struct trace *trace)
 {
     struct timeline_options options = {.range = TIMELINE_ITERATIONS, .from = 20, .to = 22};
     if (render(trace, options, "middle.svg")) {
-        char *svg = slurp(in_folder("middle.svg"));
+        char *svg = file_text(path_temp("middle.svg"));
         tap_ok(strstr(svg, ">Forward 21<") && !strstr(svg, ">Forward 17<") &&
                    !strstr(svg, ">Forward 26<"),
                "iterations 20 to 22, and not much else");
@@ -243,14 +220,14 @@ static void test_ranges(const struct trace *trace)
     options =
         (struct timeline_options){.arrows = TIMELINE_ARROWS_ALL, .title = "Ti<tle> & \\N \"q\""};
     if (render(trace, options, "arrows.svg")) {
-        char *svg = slurp(in_folder("arrows.svg"));
+        char *svg = file_text(path_temp("arrows.svg"));
         tap_ok(strstr(svg, ">Ti&lt;tle&gt; &amp; \\N &quot;q&quot;<") != NULL,
                "a title is taken as it is");
         free(svg);
     }
     options = (struct timeline_options){.hide_threads = true, .width_pt = 800};
     if (render(trace, options, "streams.svg")) {
-        char *svg = slurp(in_folder("streams.svg"));
+        char *svg = file_text(path_temp("streams.svg"));
         tap_ok(!strstr(svg, "thread"), "threads can be left out");
         free(svg);
     }
@@ -260,7 +237,7 @@ static void test_formats(const struct trace *trace)
 {
     unsigned char head[4] = {0};
     if (render(trace, (struct timeline_options){0}, "first.png")) {
-        FILE *png = fopen(in_folder("first.png"), "rb");
+        FILE *png = fopen(path_temp("first.png"), "rb");
         tap_ok(png && fread(head, 1, 4, png) == 4 && memcmp(head, "\x89PNG", 4) == 0,
                "a PNG is a PNG");
         if (png)
@@ -269,8 +246,8 @@ static void test_formats(const struct trace *trace)
     if (!render(trace, (struct timeline_options){0}, "first.dot"))
         return;
     char command[1024], size[2][128] = {"", "?"};
-    snprintf(command, sizeof command, "dot -Tsvg '%s' -o '%s' 2>&1", in_folder("first.dot"),
-             in_folder("by_dot.svg"));
+    snprintf(command, sizeof command, "dot -Tsvg '%s' -o '%s' 2>&1", path_temp("first.dot"),
+             path_temp("by_dot.svg"));
     if (system("dot -V >/dev/null 2>&1") != 0) {
         tap_skip("no dot program here");
         return;
@@ -279,7 +256,7 @@ static void test_formats(const struct trace *trace)
     const char *const files[] = {"first.svg", "by_dot.svg"};
     int texts[2];
     for (int i = 0; i < 2; i++) {
-        char *svg = slurp(in_folder(files[i]));
+        char *svg = file_text(path_temp(files[i]));
         const char *box = strstr(svg, "viewBox");
         snprintf(size[i], sizeof size[i], "%.*s", box ? (int)strcspn(box, ">") : 0, box ? box : "");
         texts[i] = count_of(svg, "<text");
@@ -296,20 +273,20 @@ static void test_refusals(const struct trace *trace)
     const struct timeline_options none = {0};
     arena_init(&arena, 0);
     trace_init(&empty, &arena);
-    refused(&empty, none, in_folder("empty.svg"), STATUS_INPUT, "no spans");
-    refused(trace, none, in_folder("picture.jpeg"), STATUS_USAGE, "expected .svg");
-    refused(trace, none, in_folder("no.such/folder.svg"), STATUS_SYSTEM, "No such file");
+    refused(&empty, none, path_temp("empty.svg"), STATUS_INPUT, "no spans");
+    refused(trace, none, path_temp("picture.jpeg"), STATUS_USAGE, "expected .svg");
+    refused(trace, none, path_temp("no.such/folder.svg"), STATUS_SYSTEM, "No such file");
     refused(trace, (struct timeline_options){.range = TIMELINE_ITERATIONS, .from = 90, .to = 99},
-            in_folder("none.svg"), STATUS_INPUT, "no iterations 90 to 99");
+            path_temp("none.svg"), STATUS_INPUT, "no iterations 90 to 99");
     refused(trace, (struct timeline_options){.range = TIMELINE_TIME, .from = -9, .to = -3},
-            in_folder("none.svg"), STATUS_INPUT, "in this time");
-    refused(trace, (struct timeline_options){.width_pt = 3}, in_folder("none.svg"), STATUS_USAGE,
+            path_temp("none.svg"), STATUS_INPUT, "in this time");
+    refused(trace, (struct timeline_options){.width_pt = 3}, path_temp("none.svg"), STATUS_USAGE,
             "at least");
-    refused(trace, (struct timeline_options){.one_rank = true, .rank = 2}, in_folder("none.svg"),
+    refused(trace, (struct timeline_options){.one_rank = true, .rank = 2}, path_temp("none.svg"),
             STATUS_INPUT, "no rank");
-    tap_is_int(file_size(in_folder("none.svg")), -1, "nothing is written then");
-    if (access("/dev/full", W_OK) == 0 && symlink("/dev/full", in_folder("full.svg")) == 0)
-        refused(trace, none, in_folder("full.svg"), STATUS_SYSTEM, "No space left");
+    tap_is_int(file_size(path_temp("none.svg")), -1, "nothing is written then");
+    if (access("/dev/full", W_OK) == 0 && symlink("/dev/full", path_temp("full.svg")) == 0)
+        refused(trace, none, path_temp("full.svg"), STATUS_SYSTEM, "No space left");
     else
         tap_skip("no /dev/full here");
     arena_fini(&arena);
@@ -335,7 +312,7 @@ static void test_witness(void)
                                                     "rank 1 in \"A\""});
     }
     if (render(&trace, (struct timeline_options){0}, "witness.svg")) {
-        char *svg = slurp(in_folder("witness.svg"));
+        char *svg = file_text(path_temp("witness.svg"));
         tap_ok(strstr(svg, ">step 1<") != NULL, "a witness counts steps");
         tap_ok(strstr(svg, ">rank 1 streams<") != NULL, "ranks have headers");
         free(svg);
@@ -343,15 +320,8 @@ static void test_witness(void)
     arena_fini(&arena);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    bool keep = argc > 1;
-    if (keep)
-        snprintf(folder, sizeof folder, "%s", argv[1]);
-    else if (!mkdtemp(folder)) {
-        tap_ok(0, "could make a folder");
-        return tap_done();
-    }
     struct arena arena;
     struct trace one, four;
     arena_init(&arena, 0);
@@ -365,10 +335,5 @@ int main(int argc, char **argv)
     test_witness();
     test_refusals(&one);
     arena_fini(&arena);
-    if (!keep) {
-        char command[256];
-        snprintf(command, sizeof command, "rm -rf '%s'", folder);
-        tap_is_int(system(command), 0, "the folder is removed");
-    }
     return tap_done();
 }
