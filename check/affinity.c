@@ -18,7 +18,7 @@ struct objects {
     size_t count;
 };
 
-struct piece {
+struct placed_leaf {
     uint32_t number;
     int rank, group;
 };
@@ -104,9 +104,9 @@ static int compare_objects(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static int compare_pieces(const void *a, const void *b)
+static int compare_placed(const void *a, const void *b)
 {
-    const struct piece *x = a, *y = b;
+    const struct placed_leaf *x = a, *y = b;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
     if (x->group != y->group)
@@ -121,7 +121,8 @@ static size_t most_objects(const struct program *p)
 }
 
 /* A leaf belongs to what is at its middle. */
-static void sort_leaves(struct objects *objects, struct piece *pieces, struct tree_order *order)
+static void sort_leaves(struct objects *objects, struct placed_leaf *placed,
+                        struct tree_order *order)
 {
     size_t object = 0;
     qsort(objects->items, objects->count, sizeof *objects->items, compare_objects);
@@ -129,12 +130,12 @@ static void sort_leaves(struct objects *objects, struct piece *pieces, struct tr
         size_t middle = i * TREE_LEAF_BYTES + TREE_LEAF_BYTES / 2;
         while (object + 1 < objects->count && objects->items[object + 1].at <= middle)
             object++;
-        pieces[i] =
-            (struct piece){(uint32_t)i, objects->items[object].rank, objects->items[object].group};
+        placed[i] = (struct placed_leaf){(uint32_t)i, objects->items[object].rank,
+                                         objects->items[object].group};
     }
-    qsort(pieces, order->count, sizeof *pieces, compare_pieces);
+    qsort(placed, order->count, sizeof *placed, compare_placed);
     for (size_t i = 0; i < order->count; i++)
-        order->leaves[i] = pieces[i].number;
+        order->leaves[i] = placed[i].number;
     order->first_half = order->count / 2;
 }
 
@@ -143,20 +144,20 @@ enum status affinity_order(const struct program *program, struct budget *budget,
 {
     struct objects objects = {.program = program};
     size_t object_bytes = most_objects(program) * sizeof *objects.items;
-    struct piece *pieces = NULL;
+    struct placed_leaf *placed = NULL;
     *order = (struct tree_order){.count = tree_leaves(program)};
     enum status status = budget_alloc(budget, order->count * sizeof *order->leaves, &order->leaves);
     if (status == STATUS_OK)
         status = budget_alloc(budget, object_bytes, &objects.items);
     if (status == STATUS_OK)
-        status = budget_alloc(budget, order->count * sizeof *pieces, &pieces);
+        status = budget_alloc(budget, order->count * sizeof *placed, &placed);
     if (status == STATUS_OK) {
         add_cell(&objects, 0, 0, GROUP_DRIVER);
         add_cells(&objects);
         add_rows(&objects);
-        sort_leaves(&objects, pieces, order);
+        sort_leaves(&objects, placed, order);
     }
-    budget_free(budget, pieces, order->count * sizeof *pieces);
+    budget_free(budget, placed, order->count * sizeof *placed);
     budget_free(budget, objects.items, object_bytes);
     return status;
 }

@@ -21,7 +21,7 @@ enum { HASHES = 3, PROGRESS_EVERY = 1 << 12 };
 
 const char SEARCH_BITSTATE[] = "bitstate";
 
-struct entry {
+struct stacked_state {
     uint64_t root;
     uint32_t agent;
     uint16_t choice;
@@ -33,7 +33,7 @@ struct supertrace {
     const struct search_options *options;
     struct search_result *result;
     struct budget *budget;
-    struct watch *watch;
+    struct search_watch *watch;
     struct tree tree;
     struct explorer explorer;
     struct batch batch;
@@ -72,9 +72,9 @@ static double false_alarm(const struct supertrace *search)
 
 /* ---- the stack ------------------------------------------------------------------------------- */
 
-static struct entry *entry_at(const struct supertrace *search, size_t i)
+static struct stacked_state *entry_at(const struct supertrace *search, size_t i)
 {
-    return chunked_at(&search->stack, i, sizeof(struct entry));
+    return chunked_at(&search->stack, i, sizeof(struct stacked_state));
 }
 
 static void refuse(struct supertrace *search, enum status status)
@@ -93,7 +93,8 @@ static void push(struct supertrace *search, const struct successor *found)
         return;
     search->left_out += chance / (1 - chance);
     search->result->states++;
-    struct entry entry = {found->root, (uint32_t)found->by.agent, (uint16_t)found->by.choice, 0};
+    struct stacked_state entry = {found->root, (uint32_t)found->by.agent,
+                                  (uint16_t)found->by.choice, 0};
     refuse(search, chunked_push(&search->stack, &entry));
 }
 
@@ -109,7 +110,7 @@ static enum status witness(struct supertrace *search, const struct violation *se
     if (!choices)
         return STATUS_SYSTEM;
     for (size_t i = 1; i < search->stack.count; i++) {
-        const struct entry *entry = entry_at(search, i);
+        const struct stacked_state *entry = entry_at(search, i);
         if (entry->open)
             choices[count++] = (struct transition){(int)entry->agent, entry->choice};
     }
@@ -184,7 +185,7 @@ static void depth_first(struct supertrace *search)
     look_around(search);
     for (uint64_t steps = 0; search->stack.count && !search->stop && search->status == STATUS_OK;
          steps++) {
-        struct entry *top = entry_at(search, search->stack.count - 1);
+        struct stacked_state *top = entry_at(search, search->stack.count - 1);
         if (top->open) {
             chunked_pop(&search->stack);
             continue;
@@ -207,7 +208,7 @@ static enum status open_tables(struct supertrace *search)
     size_t bytes = search->options->bitstate_bytes / 8 * 8;
     struct tree_order order = {0};
     search->bit_count = 8 * (uint64_t)bytes;
-    chunked_open(&search->stack, sizeof(struct entry), search->budget);
+    chunked_open(&search->stack, sizeof(struct stacked_state), search->budget);
     batch_open(&search->batch, search->budget);
     enum status status = budget_alloc(search->budget, bytes, &search->bits);
     if (status == STATUS_OK)
@@ -230,7 +231,8 @@ static void close_tables(struct supertrace *search)
 }
 
 enum status bitstate_run(const struct program *program, const struct search_options *options,
-                         struct budget *budget, struct watch *watch, struct search_result *out)
+                         struct budget *budget, struct search_watch *watch,
+                         struct search_result *out)
 {
     struct supertrace search = {
         .program = program, .options = options, .result = out, .budget = budget, .watch = watch};

@@ -20,6 +20,7 @@
 
 /* Fills in *out as search_run does; never complete. The budget is that of all it allocates. */
 enum status bitstate_run(const struct program *program, const struct search_options *options,
-                         struct budget *budget, struct watch *watch, struct search_result *out);
+                         struct budget *budget, struct search_watch *watch,
+                         struct search_result *out);
 
 #endif

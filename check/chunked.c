@@ -9,8 +9,8 @@ enum { FIRST_LIST = 16 };
 void chunked_open(struct chunked *array, size_t item_bytes, struct budget *budget)
 {
     *array = (struct chunked){.budget = budget, .item_bytes = item_bytes};
-    assert(item_bytes && (item_bytes & (item_bytes - 1)) == 0 && item_bytes <= PILE_CHUNK_BYTES);
-    while (item_bytes << array->shift < PILE_CHUNK_BYTES)
+    assert(item_bytes && (item_bytes & (item_bytes - 1)) == 0 && item_bytes <= CHUNK_BYTES);
+    while (item_bytes << array->shift < CHUNK_BYTES)
         array->shift++;
 }
 
@@ -18,7 +18,7 @@ void chunked_close(struct chunked *array)
 {
     unsigned char **list = atomic_load_explicit(&array->list, memory_order_relaxed);
     for (size_t i = 0; i < array->chunk_count; i++)
-        budget_free(array->budget, list[i], PILE_CHUNK_BYTES);
+        budget_free(array->budget, list[i], CHUNK_BYTES);
     for (size_t i = 0, cap = FIRST_LIST; i < array->retired_count; i++, cap *= 2)
         budget_free(array->budget, array->retired[i], cap * sizeof *list);
     budget_free(array->budget, list, array->list_cap * sizeof *list);
@@ -48,7 +48,7 @@ static enum status add_chunk(struct chunked *array)
         status = grow_list(array);
     unsigned char *chunk;
     if (status == STATUS_OK)
-        status = budget_alloc(array->budget, PILE_CHUNK_BYTES, &chunk);
+        status = budget_alloc(array->budget, CHUNK_BYTES, &chunk);
     if (status != STATUS_OK)
         return status;
     atomic_load_explicit(&array->list, memory_order_relaxed)[array->chunk_count++] = chunk;

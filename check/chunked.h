@@ -20,7 +20,7 @@
 
 #include "budget.h"
 
-enum { PILE_CHUNK_BYTES = 1 << 14 };
+enum { CHUNK_BYTES = 1 << 14 };
 
 struct chunked {
     struct budget *budget;

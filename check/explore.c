@@ -31,7 +31,7 @@ static void add_successor(struct batch *batch, uint64_t root, struct transition 
         batch->status = status;
 }
 
-/* Only the first of a kind counts: nodes are expanded in the order in which they are judged. */
+/* The first violation of each property counts: nodes are expanded in the order of judging. */
 static void add_violation(struct batch *batch, unsigned violated, uint32_t id,
                           const struct transition *choice, size_t chain)
 {
@@ -56,7 +56,7 @@ static uint32_t node_id(const struct batch *batch, size_t node)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Is the search over? A clock is not looked at for every step. */
+/* Is the search over? The clock is read at every LOOK_EVERY-th call. */
 static bool is_over(struct explorer *explorer)
 {
     if (++explorer->ticks % LOOK_EVERY && !watch_interrupted(explorer->watch))
@@ -80,7 +80,7 @@ static int list_choices(struct explorer *explorer)
     return kept;
 }
 
-/* One step in `work`, and what it violates; returns whether to go on behind it. */
+/* Take one step in `work` and note its violations; returns whether the run goes on behind it. */
 static bool take(struct explorer *explorer, struct batch *batch, size_t node,
                  struct transition step, const struct transition *choice, size_t chain)
 {
@@ -93,8 +93,8 @@ static bool take(struct explorer *explorer, struct batch *batch, size_t node,
     return !(effect.violated & (explorer->options->cut_at | 1u << PROPERTY_MISMATCH));
 }
 
-/* Let the one who asked look at `work`: the state after `choice` and `chain` free steps. What it said
-   of the last state it looked at stands: in this batch it is asked no more. */
+/* Show `work`, the state after `choice` and `chain` free steps, to the caller's `visit`. After its
+   first hit it is not called again in this batch. */
 static void visit(struct explorer *explorer, struct batch *batch, size_t node,
                   const struct transition *choice, size_t chain)
 {
@@ -104,45 +104,64 @@ static void visit(struct explorer *explorer, struct batch *batch, size_t node,
         add_violation(batch, FAULTS, node_id(batch, node), choice, chain);
 }
 
-/* Do the chosen step, if any, and the chain of free steps behind it; note the node it leads to. */
-static void follow(struct explorer *explorer, struct batch *batch, size_t node,
-                   const struct transition *choice)
+/* Take free steps until there is none, one retires an iteration, or the search is over; returns
+   whether the run goes on behind them. */
+static bool follow_chain(struct explorer *explorer, struct batch *batch, size_t node,
+                         const struct transition *choice)
 {
-    const struct program *p = explorer->program;
-    struct cursor *cursor = &explorer->cursor;
-    bool anchored = choice && machine_retires(p, &cursor->work, choice->agent);
-    bool goes_on = !choice || take(explorer, batch, node, *choice, choice, 0);
-    if (goes_on)
-        visit(explorer, batch, node, choice, 0);
-    if (explorer->options->reduction && goes_on && !anchored)
-        reducer_begin(&explorer->reducer, &cursor->work);
-    for (size_t k = 1; explorer->options->reduction && goes_on && !anchored &&
-                       k < EXPLORE_MAX_CHAIN && !is_over(explorer);
-         k++) {
-        int agent = reducer_next_free(&explorer->reducer, &cursor->work);
+    const struct state *work = &explorer->cursor.work;
+    reducer_begin(&explorer->reducer, work);
+    bool retires = false;
+    for (size_t k = 1; k < EXPLORE_MAX_CHAIN && !retires && !is_over(explorer); k++) {
+        int agent = reducer_next_free(&explorer->reducer, work);
         if (agent < 0)
             break;
-        anchored = machine_retires(p, &cursor->work, agent);
-        goes_on = take(explorer, batch, node, (struct transition){agent, 0}, choice, k);
-        if (goes_on)
-            visit(explorer, batch, node, choice, k);
+        retires = machine_retires(explorer->program, work, agent);
+        if (!take(explorer, batch, node, (struct transition){agent, 0}, choice, k))
+            return false;
+        visit(explorer, batch, node, choice, k);
     }
-    if (!goes_on) {
-        cursor_restore(cursor);
-        return;
-    }
-    machine_canonical(p, &cursor->work);
+    return true;
+}
+
+/* Take the chosen step, if any, and the chain of free steps behind it; returns whether the run goes
+   on. A step that retires has no chain: its state is a node. */
+static bool follow_choice(struct explorer *explorer, struct batch *batch, size_t node,
+                          const struct transition *choice)
+{
+    const struct state *work = &explorer->cursor.work;
+    bool retires = choice && machine_retires(explorer->program, work, choice->agent);
+    if (choice && !take(explorer, batch, node, *choice, choice, 0))
+        return false;
+    visit(explorer, batch, node, choice, 0);
+    return retires || !explorer->options->reduction || follow_chain(explorer, batch, node, choice);
+}
+
+/* Store `work` and note it as the successor by `choice`. */
+static void keep_successor(struct explorer *explorer, struct batch *batch,
+                           const struct transition *choice)
+{
     uint64_t root;
-    enum status status = cursor_store(cursor, &root);
+    machine_canonical(explorer->program, &explorer->cursor.work);
+    enum status status = cursor_store(&explorer->cursor, &root);
     if (status == STATUS_OK)
         add_successor(batch, root, choice ? *choice : (struct transition){0, 0});
     else
         batch->status = status;
 }
 
+static void follow(struct explorer *explorer, struct batch *batch, size_t node,
+                   const struct transition *choice)
+{
+    if (follow_choice(explorer, batch, node, choice))
+        keep_successor(explorer, batch, choice);
+    else
+        cursor_restore(&explorer->cursor);
+}
+
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* A state where nothing can go on: the end, or a deadlock. */
+/* A state without enabled steps: the end, or a deadlock. */
 static unsigned judge_end(struct explorer *explorer, struct expansion *expansion)
 {
     const struct program *p = explorer->program;
@@ -160,8 +179,8 @@ static unsigned judge_end(struct explorer *explorer, struct expansion *expansion
     return violated;
 }
 
-/* Programs built with `faults`: what is judged is who is blocked after a fault, and nothing else.
-   True if there is nothing to expand here. */
+/* Programs built with `faults` are judged by one question: is an agent blocked for ever after a
+   fault? True if there is nothing to expand here. */
 static bool judge_fault(struct explorer *explorer, struct batch *batch, size_t node, int choices)
 {
     const struct state *state = &explorer->cursor.node;
@@ -173,7 +192,7 @@ static bool judge_fault(struct explorer *explorer, struct batch *batch, size_t n
     return choices == 0 || explorer->options->cut_at & FAULTS;
 }
 
-/* A node that nothing is explored from: the end, a hang, or a run given up. */
+/* A node without successors: the end, a hang, or a run given up. */
 static void judge_leaf(struct explorer *explorer, struct batch *batch, size_t node)
 {
     struct expansion *expansion = &batch->nodes[node];
@@ -249,7 +268,7 @@ static size_t choice_bytes(const struct program *program)
 }
 
 enum status explorer_open(struct explorer *explorer, const struct search_options *options,
-                          struct tree *tree, struct watch *watch)
+                          struct tree *tree, struct search_watch *watch)
 {
     *explorer = (struct explorer){
         .program = tree->program, .options = options, .watch = watch, .budget = tree->budget};

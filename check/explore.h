@@ -1,8 +1,8 @@
 /*
- * explore.h - the successors of states: what one thread of a search does.
+ * explore.h - the successors of states: the work of one thread of a search.
  *
- * An explorer is given a batch of nodes and fills in what comes of them. One node is expanded like
- * this:
+ * An explorer gets a batch of nodes and fills in their successors and violations. One node is
+ * expanded like this:
  *
  *     node --choice--> state --free step--> state ... --free step--> state = next node
  *
@@ -11,7 +11,7 @@
  * and the graph can close). The chain is deterministic, so a parent and a choice are enough to find
  * it again.
  *
- * Explorers share a tree and nothing else; what a batch holds does not depend on who filled it.
+ * Explorers share a tree and nothing else; the contents of a batch do not depend on its explorer.
  */
 #ifndef SWSIM_EXPLORE_H
 #define SWSIM_EXPLORE_H
@@ -39,11 +39,11 @@ struct violation {
     unsigned violated;
 };
 
-/* What came of one node; its successors and violations end where these say. */
+/* The results of one node: the ends of its successors and violations in the lists of the batch. */
 struct expansion {
     size_t successors, violations;
     uint64_t transitions;
-    bool ends_well; /* it is the end of a run that has done everything */
+    bool ends_well; /* the node is the end of a complete run */
     bool given_up;  /* a run that could go on was not followed */
 };
 
@@ -51,10 +51,10 @@ struct expansion {
 struct batch {
     struct budget *budget;
     uint32_t first, count;
-    unsigned properties; /* violations that are worth noting */
+    unsigned properties; /* violations to note */
     uint64_t roots[BATCH_NODES];
     struct expansion nodes[BATCH_NODES];
-    size_t done; /* nodes completely expanded: all, unless `status` says why not, or time is up */
+    size_t done; /* nodes completely expanded: all, unless `status` is an error or time is up */
     enum status status;
     struct successor *successors;
     size_t successor_count, successor_cap;
@@ -65,28 +65,28 @@ struct batch {
 struct explorer {
     const struct program *program;
     const struct search_options *options;
-    struct watch *watch;
+    struct search_watch *watch;
     struct budget *budget;
     struct cursor cursor;
     struct reducer reducer;
     struct transition *choices;
-    unsigned ticks; /* nodes and free steps since the watch was looked at */
+    unsigned ticks; /* nodes and free steps so far */
 };
 
 enum status explorer_open(struct explorer *explorer, const struct search_options *options,
-                          struct tree *tree, struct watch *watch);
+                          struct tree *tree, struct search_watch *watch);
 /* Also after a failed open. */
 void explorer_close(struct explorer *explorer);
 
 void batch_open(struct batch *batch, struct budget *budget);
 void batch_close(struct batch *batch);
 
-/* Fill in what comes of the nodes of `batch`. */
+/* Fill in successors and violations of the nodes of `batch`. */
 void explorer_expand(struct explorer *explorer, struct batch *batch);
-/* The way from the initial state to the first node, the only successor. */
+/* The path from the initial state to the first node, the only successor. */
 void explorer_begin(struct explorer *explorer, struct batch *batch);
 
-/* Which of the free steps go first; depends on what is looked for. */
+/* The order of free steps that the properties looked for need. */
 enum pace explorer_pace(const struct program *program, const struct search_options *options);
 
 #endif

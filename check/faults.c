@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each way but the last has a budget: it may give up where the next can still answer. Where the first
-   run that was found is longer than HOPELESS_STEPS, breadth-first searches within a budget get nowhere
-   near its end. */
+/* Each way but the last has a budget: where it gives up, the next may still answer. A breadth-first
+   search within a budget does not reach the end of a run longer than HOPELESS_STEPS. */
 enum {
     INJECT_STATES = 20000,
     SHORTEST_STATES = 100000,
@@ -22,8 +21,8 @@ static const unsigned faults_bit = 1u << PROPERTY_FAULTS;
 
 /* ---- structure ------------------------------------------------------------------------------- */
 
-/* Which ranks a watchdog stops together: those of a communicator, and so on. team[rank] is the first
-   of them. */
+/* Watchdogs stop the ranks of a communicator together, and so on. team[rank]: the first rank that
+   stops together with it. */
 static void find_teams(const struct program *p, int *team)
 {
     for (int rank = 0; rank < p->ranks; rank++)
@@ -54,8 +53,8 @@ static bool joins_teams(int *seen, int team)
     return before && before != team + 1;
 }
 
-/* Flags and queues belong to the plan: does one connect two teams? `flags`, `queues`: the team + 1
-   seen first; zero. */
+/* Flags and queues belong to the plan: does none connect two teams? `flags`, `queues`: zeros, for the
+   team + 1 seen last. */
 static bool teams_are_apart(const struct program *p, const int *team, int *flags, int *queues)
 {
     for (int b = 0; b < (int)p->body_count; b++) {
@@ -107,8 +106,8 @@ enum status faults_proved_by_structure(const struct program *p, bool lives, bool
 
 /* ---- injection ------------------------------------------------------------------------------- */
 
-/* What the search shows its states to: the same program with faults, and the run that was tried
-   last, from the fault on. */
+/* The argument of `inject`: the same program without and with faults, and the last run tried, from
+   its fault on. */
 struct injector {
     const struct program *plain, *program;
     struct state *start, *work;
@@ -119,24 +118,15 @@ struct injector {
 
 static void take_step(struct injector *injector, int agent, int choice)
 {
-    struct search_path *run = &injector->run;
-    if (run->count == injector->run_cap) {
-        size_t cap = injector->run_cap ? 2 * injector->run_cap : 256;
-        struct transition *steps = realloc(run->steps, cap * sizeof *steps);
-        if (!steps) {
-            injector->out_of_memory = true;
-            return;
-        }
-        run->steps = steps;
-        injector->run_cap = cap;
-    }
     struct transition step = {agent, choice};
-    run->steps[run->count++] = step;
-    machine_step(injector->program, injector->work, step, NULL);
+    if (search_path_push(&injector->run, &injector->run_cap, step))
+        machine_step(injector->program, injector->work, step, NULL);
+    else
+        injector->out_of_memory = true;
 }
 
-/* The fault, and then everyone in turn as far as he comes. There are data for as many iterations as
-   any wait can reach; with the end of the data every run ends. */
+/* Take the fault, then the steps of each agent in turn for as long as it is enabled. There are data
+   for as many iterations as any wait can reach; with the end of the data every run ends. */
 static void run_on(struct injector *injector, int fault)
 {
     const struct program *p = injector->program;
@@ -157,7 +147,7 @@ static void run_on(struct injector *injector, int fault)
     }
 }
 
-/* Does some fault in this state leave somebody blocked, in the one run that is tried? */
+/* Does some fault in this state leave an agent blocked, in the one run that is tried? */
 static bool inject(void *arg, const struct state *state)
 {
     struct injector *injector = arg;
@@ -175,7 +165,7 @@ static bool inject(void *arg, const struct state *state)
     return false;
 }
 
-/* `path`, and then the run that was tried last. */
+/* Append the last run tried to `path`. */
 static bool append_run(struct search_path *path, const struct search_path *run)
 {
     size_t count = path->count + run->count;
@@ -196,7 +186,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a && (!b || a < b) ? a : b;
 }
 
-/* The limits of the one who asks, or the budget where that is less; 0 is no limit. */
+/* The caller's limits, or the budget where that is less; 0 is no limit. */
 static struct search_limits within(const struct search_limits *limits, uint64_t states,
                                    int64_t time_ns)
 {
@@ -214,7 +204,7 @@ static void add_up(struct faults_answer *answer, const struct search_result *res
         answer->peak_bytes = result->peak_bytes;
 }
 
-/* Take the witness of a search that found one, if it is the first or a shorter one. */
+/* Keep the witness of a search, if there is one, and it is the first or shorter than the last. */
 static void take_witness(struct faults_answer *answer, struct search_result *result)
 {
     struct search_path *found = &result->witness[PROPERTY_FAULTS];
@@ -227,6 +217,35 @@ static void take_witness(struct faults_answer *answer, struct search_result *res
     answer->outcome = OUTCOME_SOME;
 }
 
+/* Search the program without faults and try one run for each fault in each state. */
+static enum status search_with_injector(struct injector *injector,
+                                        const struct faults_options *options,
+                                        struct faults_answer *answer, struct diag *diag)
+{
+    struct search_options search = {.reduction = true,
+                                    .properties = faults_bit,
+                                    .stop_at = faults_bit,
+                                    .visit = inject,
+                                    .visit_arg = injector,
+                                    .limits = within(&options->limits, INJECT_STATES, INJECT_NS),
+                                    .progress = options->progress,
+                                    .progress_arg = options->progress_arg};
+    struct search_result result;
+    enum status status = search_run(injector->plain, &search, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    bool found = result.found & faults_bit;
+    if (injector->out_of_memory ||
+        (found && !append_run(&result.witness[PROPERTY_FAULTS], &injector->run))) {
+        search_result_fini(&result);
+        return diag_no_memory(diag);
+    }
+    add_up(answer, &result);
+    take_witness(answer, &result);
+    search_result_fini(&result);
+    return STATUS_OK;
+}
+
 static enum status search_by_injection(const struct program *plain,
                                        const struct faults_options *options,
                                        struct faults_answer *answer, struct diag *diag)
@@ -235,30 +254,9 @@ static enum status search_by_injection(const struct program *plain,
                                 .program = answer->program,
                                 .start = machine_state(answer->program),
                                 .work = machine_state(answer->program)};
-    struct search_options search = {.reduction = true,
-                                    .properties = faults_bit,
-                                    .stop_at = faults_bit,
-                                    .visit = inject,
-                                    .visit_arg = &injector,
-                                    .limits = within(&options->limits, INJECT_STATES, INJECT_NS),
-                                    .progress = options->progress,
-                                    .progress_arg = options->progress_arg};
-    struct search_result result = {0};
-    enum status status = STATUS_OK;
-    if (!injector.start || !injector.work)
-        status = diag_no_memory(diag);
-    if (status == STATUS_OK)
-        status = search_run(plain, &search, &result, diag);
-    bool found = status == STATUS_OK && result.found & faults_bit;
-    if (status == STATUS_OK &&
-        (injector.out_of_memory ||
-         (found && !append_run(&result.witness[PROPERTY_FAULTS], &injector.run))))
-        status = diag_no_memory(diag);
-    if (status == STATUS_OK) {
-        add_up(answer, &result);
-        take_witness(answer, &result);
-    }
-    search_result_fini(&result);
+    enum status status = injector.start && injector.work
+                             ? search_with_injector(&injector, options, answer, diag)
+                             : diag_no_memory(diag);
     free(injector.run.steps);
     machine_free(injector.start);
     machine_free(injector.work);
@@ -304,7 +302,7 @@ static enum status find_shortest(const struct faults_options *options, struct fa
     return STATUS_OK;
 }
 
-/* Always, if no run in which something goes wrong ends well. */
+/* "Always" if no run with a fault ends well. */
 static enum status always_or_some(const struct faults_options *options,
                                   struct faults_answer *answer, struct diag *diag)
 {

@@ -1,17 +1,17 @@
 /*
- * faults.h - failure safety: whatever one fault, nobody is left blocked for ever.
+ * faults.h - failure safety: after any one fault no agent stays blocked for ever.
  *
- * What may go wrong and what a plan does about it (`on_failure`) is the machine's (machine/failure.h,
- * doc/semantics.md section 4). Here it is decided whether it is enough, in up to three ways, the first
- * that answers:
+ * The faults, and what a plan does about them (`on_failure`), are part of the machine
+ * (machine/failure.h, doc/semantics.md section 4). Here failure safety is decided, in up to three
+ * ways; the first answer counts:
  *
- *     structure    a rank that stops lets go of everything; a proof without a search
+ *     structure    a rank that stops releases everything it holds; a proof without a search
  *     injection    a fault in every state that the reduced search passes, then one run to its end:
- *                  finds what is wrong, proves nothing
+ *                  finds violations, proves nothing
  *     exhaustion   every interleaving of the program with its faults
  *
- * The arguments are in doc/checker.md, "Failure safety". The question makes sense only for a plan that
- * does not hang anyway; the caller sees to that.
+ * The arguments are in doc/checker.md, "Failure safety". The caller asks only about plans that do not
+ * hang without a fault.
  */
 #ifndef SWSIM_FAULTS_H
 #define SWSIM_FAULTS_H
@@ -22,7 +22,7 @@
 struct faults_options {
     bool no_structure; /* search even what structure proves */
     bool any_witness;  /* do not look for a shortest counterexample */
-    bool lives;        /* it is proved that the plan, without a fault, never hangs */
+    bool lives;        /* proved: the plan never hangs without a fault */
     struct search_limits limits;
     void (*progress)(void *arg, const struct search_progress *);
     void *progress_arg;
@@ -44,8 +44,8 @@ enum status faults_judge(const struct plan *plan, const struct program *program,
                          struct diag *diag);
 void faults_fini(struct faults_answer *answer);
 
-/* Does the structure of the program prove it? `lives` as in faults_options. STATUS_SYSTEM: memory is
-   exhausted. */
+/* Does the structure of the program prove failure safety? `lives` as in faults_options.
+   STATUS_SYSTEM: memory is exhausted. */
 enum status faults_proved_by_structure(const struct program *program, bool lives, bool *proved,
                                        struct diag *diag);
 

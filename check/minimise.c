@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EFFORT = 1 << 20 }; /* machine steps */
+enum { EFFORT = 1 << 20 }; /* machine steps at most */
 
 struct minimiser {
     const struct program *program;
@@ -14,7 +14,7 @@ struct minimiser {
     struct state *state;
     struct reducer reducer;
     struct transition *choices;            /* room for the reducer's answers */
-    struct transition *path, *trial, *try; /* the best so far; what to replay; what came of it */
+    struct transition *path, *trial, *try; /* the best so far; to be replayed; the steps replayed */
     size_t count;
     int64_t effort;
 };
@@ -26,8 +26,8 @@ static bool is_possible(const struct minimiser *m, struct transition step)
     return machine_agent_enabled(m->program, m->state, step.agent) > step.choice;
 }
 
-/* Is the state one where nothing can go on, and that what the property forbids? As the search sees
-   it: of several components of ranks one may hang alone. */
+/* Is the state an end that the property forbids? As in the search, one component of several may hang
+   alone. */
 static bool ends_badly(struct minimiser *m)
 {
     const struct program *p = m->program;
@@ -43,15 +43,14 @@ static bool ends_badly(struct minimiser *m)
     return false;
 }
 
-/* Is the violation one that a last state has, rather than a step? */
+/* Is the violation a property of a last state, rather than of a step? */
 static bool is_of_states(enum property property)
 {
     return property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN || property == PROPERTY_SLOT;
 }
 
-/* Replay `count` steps of `trial`, without those that are not possible; the others go to `try`.
-   Returns how many there are when the violation ends them, 0 when it does not. Nothing is followed
-   beyond a mismatch. */
+/* Replay `count` steps of `trial` into `try`, without those that are not enabled. Returns the length
+   of `try` if it ends in the violation, else 0. No run goes on behind a mismatch. */
 static size_t replay(struct minimiser *m, size_t count)
 {
     size_t done = 0;
@@ -73,7 +72,7 @@ static size_t replay(struct minimiser *m, size_t count)
 
 /* ---- leaving out ----------------------------------------------------------------------------- */
 
-/* Replay the trial; if it is as good and not longer, it is the path from now on. */
+/* Replay the trial; it becomes the path if it shows the violation and is not too long. */
 static bool adopt(struct minimiser *m, size_t count, size_t longest)
 {
     size_t length = replay(m, count);
@@ -130,7 +129,7 @@ static void shorten(struct minimiser *m)
 
 /* ---- straightening --------------------------------------------------------------------------- */
 
-/* Draw the next step of the agent that made step `at - 1` forward to `at`, if that is possible. */
+/* Move the next step of the agent of step `at - 1` forward to `at`, if the path stays as good. */
 static void draw_forward(struct minimiser *m, size_t at)
 {
     size_t next = at;
@@ -154,16 +153,14 @@ static void straighten(struct minimiser *m)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool open_minimiser(struct minimiser *m, const struct program *program,
-                           enum property property, size_t count)
+static bool alloc_minimiser(struct minimiser *m, size_t count)
 {
-    *m = (struct minimiser){.program = program, .property = property, .effort = EFFORT};
-    m->state = machine_state(program);
-    m->choices = calloc((size_t)program->agent_count + 1, sizeof *m->choices);
+    m->state = machine_state(m->program);
+    m->choices = calloc((size_t)m->program->agent_count + 1, sizeof *m->choices);
     m->path = calloc(count + 1, sizeof *m->path);
     m->trial = calloc(count + 1, sizeof *m->trial);
     m->try = calloc(count + 1, sizeof *m->try);
-    return reducer_init(&m->reducer, program, PACE_ANY) && m->state && m->choices && m->path &&
+    return reducer_init(&m->reducer, m->program, PACE_ANY) && m->state && m->choices && m->path &&
            m->trial && m->try;
 }
 
@@ -177,24 +174,31 @@ static void close_minimiser(struct minimiser *m)
     free(m->try);
 }
 
-static void copy_path(struct minimiser *m, const struct search_path *path)
+/* Open with `path` as the best so far and as the trial. */
+static enum status open_minimiser(struct minimiser *m, const struct program *program,
+                                  enum property property, const struct search_path *path,
+                                  struct diag *diag)
 {
-    m->count = path->count;
-    if (path->count == 0)
-        return;
-    memcpy(m->path, path->steps, path->count * sizeof *m->path);
-    memcpy(m->trial, path->steps, path->count * sizeof *m->path);
+    *m = (struct minimiser){
+        .program = program, .property = property, .count = path->count, .effort = EFFORT};
+    if (!alloc_minimiser(m, path->count)) {
+        close_minimiser(m);
+        return diag_no_memory(diag);
+    }
+    if (path->count > 0) {
+        memcpy(m->path, path->steps, path->count * sizeof *m->path);
+        memcpy(m->trial, path->steps, path->count * sizeof *m->path);
+    }
+    return STATUS_OK;
 }
 
 enum status minimise_path(const struct program *program, enum property property,
                           struct search_path *path, struct diag *diag)
 {
     struct minimiser m;
-    if (!open_minimiser(&m, program, property, path->count)) {
-        close_minimiser(&m);
-        return diag_no_memory(diag);
-    }
-    copy_path(&m, path);
+    enum status status = open_minimiser(&m, program, property, path, diag);
+    if (status != STATUS_OK)
+        return status;
     if (path->count > 0 && replay(&m, path->count) == path->count) {
         shorten(&m);
         straighten(&m);
@@ -209,11 +213,9 @@ enum status minimise_check(const struct program *program, enum property property
                            const struct search_path *path, bool *out, struct diag *diag)
 {
     struct minimiser m;
-    if (!open_minimiser(&m, program, property, path->count)) {
-        close_minimiser(&m);
-        return diag_no_memory(diag);
-    }
-    copy_path(&m, path);
+    enum status status = open_minimiser(&m, program, property, path, diag);
+    if (status != STATUS_OK)
+        return status;
     size_t length = replay(&m, path->count);
     *out = path->count > 0 ? length == path->count : is_of_states(property) && ends_badly(&m);
     close_minimiser(&m);

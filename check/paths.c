@@ -5,45 +5,50 @@
 
 #include "explore.h"
 
-static bool append(struct search_path *path, size_t *cap, struct transition step)
+struct replayer {
+    const struct program *program;
+    struct reducer reducer;
+    struct state *state;
+    struct search_path path;
+    size_t cap;
+};
+
+/* Take a step and append it to the path. False: memory is exhausted. */
+static bool take(struct replayer *replayer, struct transition step)
 {
-    if (path->count == *cap) {
-        size_t grown = *cap ? 2 * *cap : 64;
-        struct transition *steps = realloc(path->steps, grown * sizeof *steps);
-        if (!steps)
+    machine_step(replayer->program, replayer->state, step, NULL);
+    return search_path_push(&replayer->path, &replayer->cap, step);
+}
+
+/* Up to `limit` free steps, as in explore.c: a chain ends behind a step that retires. */
+static bool replay_chain(struct replayer *replayer, size_t limit)
+{
+    bool retires = false;
+    reducer_begin(&replayer->reducer, replayer->state);
+    for (size_t k = 0; k < limit && !retires; k++) {
+        int agent = reducer_next_free(&replayer->reducer, replayer->state);
+        if (agent < 0)
+            break;
+        retires = machine_retires(replayer->program, replayer->state, agent);
+        if (!take(replayer, (struct transition){agent, 0}))
             return false;
-        path->steps = steps;
-        *cap = grown;
     }
-    path->steps[path->count++] = step;
     return true;
 }
 
-static bool replay(const struct program *p, struct reducer *reducer, struct state *state,
-                   bool reduction, const struct transition *choices, size_t count,
-                   size_t last_chain, struct search_path *path)
+static bool replay(struct replayer *replayer, bool reduction, const struct transition *choices,
+                   size_t count, size_t last_chain)
 {
-    size_t cap = 0;
     for (size_t i = 0; i <= count; i++) {
-        bool anchored = false;
+        bool retires = false;
         if (i > 0) {
-            anchored = machine_retires(p, state, choices[i - 1].agent);
-            if (!append(path, &cap, choices[i - 1]))
+            retires = machine_retires(replayer->program, replayer->state, choices[i - 1].agent);
+            if (!take(replayer, choices[i - 1]))
                 return false;
-            machine_step(p, state, choices[i - 1], NULL);
         }
         size_t limit = i == count ? last_chain : EXPLORE_MAX_CHAIN;
-        if (reduction && !anchored)
-            reducer_begin(reducer, state);
-        for (size_t k = 0; reduction && !anchored && k < limit; k++) {
-            int agent = reducer_next_free(reducer, state);
-            if (agent < 0)
-                break;
-            anchored = machine_retires(p, state, agent);
-            if (!append(path, &cap, (struct transition){agent, 0}))
-                return false;
-            machine_step(p, state, (struct transition){agent, 0}, NULL);
-        }
+        if (reduction && !retires && !replay_chain(replayer, limit))
+            return false;
     }
     return true;
 }
@@ -52,19 +57,16 @@ enum status path_replay(const struct program *program, const struct search_optio
                         const struct transition *choices, size_t count, size_t last_chain,
                         struct search_path *out)
 {
-    struct search_path path = {0};
-    struct reducer reducer;
-    struct state *state = machine_state(program);
-    bool ok =
-        reducer_init(&reducer, program, explorer_pace(program, options)) && state &&
-        replay(program, &reducer, state, options->reduction, choices, count, last_chain, &path);
-    reducer_fini(&reducer);
-    machine_free(state);
+    struct replayer replayer = {.program = program, .state = machine_state(program)};
+    bool ok = reducer_init(&replayer.reducer, program, explorer_pace(program, options)) &&
+              replayer.state && replay(&replayer, options->reduction, choices, count, last_chain);
+    reducer_fini(&replayer.reducer);
+    machine_free(replayer.state);
     if (!ok) {
-        free(path.steps);
+        free(replayer.path.steps);
         return STATUS_SYSTEM;
     }
-    *out = path;
+    *out = replayer.path;
     return STATUS_OK;
 }
 

@@ -1,8 +1,8 @@
 /*
- * paths.h - from a node's number back to the steps that lead to it.
+ * paths.h - from the number of a node to the steps that lead to it.
  *
- * Parents and choices are kept, the chains of free steps between them are not: they are found again
- * by replaying.
+ * The store keeps parents and choices, not the chains of free steps between them: these are found
+ * again by replaying.
  */
 #ifndef SWSIM_PATHS_H
 #define SWSIM_PATHS_H
@@ -10,9 +10,8 @@
 #include "search.h"
 #include "states.h"
 
-/* Replay `choices`, `count` of them, each with the chain of free steps behind it (the first chain
-   comes before the first choice), the last chain only up to `last_chain` steps. The caller frees
-   out->steps. */
+/* Replay `count` choices, each with the chain of free steps behind it; another chain comes before the
+   first choice, and the last one ends after `last_chain` steps. The caller frees out->steps. */
 enum status path_replay(const struct program *program, const struct search_options *options,
                         const struct transition *choices, size_t count, size_t last_chain,
                         struct search_path *out);

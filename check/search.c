@@ -37,18 +37,18 @@ enum { LEARN_STATES = 100 };
 enum { LEARN_STATES = 1 << 14 };
 #endif
 
-struct worker {
-    struct search *search;
+struct search_worker {
+    struct exact_search *search;
     struct explorer explorer;
     pthread_t thread;
 };
 
-struct search {
+struct exact_search {
     const struct program *program;
     const struct search_options *options;
     struct search_result *result;
     struct budget budget;
-    struct watch watch;
+    struct search_watch watch;
     struct tree tree;
     struct states states;
     struct edges edges; /* only for an endless search */
@@ -57,7 +57,7 @@ struct search {
 
     pthread_mutex_t lock; /* all that follows, states and result */
     pthread_cond_t changed;
-    struct worker *workers;
+    struct search_worker *workers;
     int threads;
     uint32_t pause_at;     /* stop for now when there are so many states */
     struct batch *batches; /* a ring: batch n is at n mod ring */
@@ -71,7 +71,7 @@ struct search {
 
 /* ---- judging what came of a batch ------------------------------------------------------------ */
 
-static void end_search(struct search *search, const char *limit)
+static void end_search(struct exact_search *search, const char *limit)
 {
     if (!search->stop)
         search->result->limit = limit;
@@ -79,7 +79,7 @@ static void end_search(struct search *search, const char *limit)
 }
 
 /* Whatever is refused ends the search, which keeps what it knows. */
-static void refuse(struct search *search, enum status status)
+static void refuse(struct exact_search *search, enum status status)
 {
     if (status == STATUS_OK)
         return;
@@ -87,7 +87,7 @@ static void refuse(struct search *search, enum status status)
     end_search(search, status == STATUS_SYSTEM ? "no more memory in the system" : "memory");
 }
 
-static void judge_violation(struct search *search, const struct violation *seen)
+static void judge_violation(struct exact_search *search, const struct violation *seen)
 {
     struct search_result *result = search->result;
     const struct search_options *options = search->options;
@@ -105,7 +105,8 @@ static void judge_violation(struct search *search, const struct violation *seen)
         end_search(search, NULL);
 }
 
-static void keep_successor(struct search *search, uint32_t parent, const struct successor *found)
+static void keep_successor(struct exact_search *search, uint32_t parent,
+                           const struct successor *found)
 {
     uint32_t id;
     bool is_new;
@@ -116,7 +117,7 @@ static void keep_successor(struct search *search, uint32_t parent, const struct 
     refuse(search, status);
 }
 
-static void commit_node(struct search *search, const struct batch *batch, size_t node)
+static void commit_node(struct exact_search *search, const struct batch *batch, size_t node)
 {
     const struct expansion *now = &batch->nodes[node];
     size_t violation = node ? batch->nodes[node - 1].violations : 0;
@@ -140,7 +141,7 @@ static void commit_node(struct search *search, const struct batch *batch, size_t
         end_search(search, "states");
 }
 
-static void commit(struct search *search, const struct batch *batch)
+static void commit(struct exact_search *search, const struct batch *batch)
 {
     for (size_t node = 0; node < batch->done && !search->stop; node++)
         commit_node(search, batch, node);
@@ -150,7 +151,7 @@ static void commit(struct search *search, const struct batch *batch)
         end_search(search, watch_interrupted(&search->watch) ? "interrupted" : "time");
 }
 
-static void report_progress(struct search *search)
+static void report_progress(struct exact_search *search)
 {
     double seconds = stopwatch_seconds(&search->watch.start);
     if (!search->options->progress || seconds - search->last_progress < 0.5)
@@ -167,7 +168,7 @@ static void report_progress(struct search *search)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static bool is_over(const struct search *search)
+static bool is_over(const struct exact_search *search)
 {
     if (search->stop || search->status != STATUS_OK)
         return true;
@@ -178,7 +179,7 @@ static bool is_over(const struct search *search)
 
 /* The next nodes as a batch, in *number; false: there are none now. When few are left, all threads
    get some. */
-static bool take_batch(struct search *search, uint64_t *number)
+static bool take_batch(struct exact_search *search, uint64_t *number)
 {
     uint32_t left = states_count(&search->states) - search->next;
     if (left == 0 || search->taken - search->committed == search->ring)
@@ -196,7 +197,7 @@ static bool take_batch(struct search *search, uint64_t *number)
     return true;
 }
 
-static void commit_ready(struct search *search)
+static void commit_ready(struct exact_search *search)
 {
     while (search->committed < search->taken && search->ready[search->committed % search->ring] &&
            !search->stop) {
@@ -209,8 +210,8 @@ static void commit_ready(struct search *search)
 
 static void *work(void *arg)
 {
-    struct worker *worker = arg;
-    struct search *search = worker->search;
+    struct search_worker *worker = arg;
+    struct exact_search *search = worker->search;
     pthread_mutex_lock(&search->lock);
     while (!is_over(search)) {
         uint64_t number;
@@ -230,7 +231,7 @@ static void *work(void *arg)
 }
 
 /* The caller is a worker too; a thread the system refuses is done without. */
-static void run_workers(struct search *search)
+static void run_workers(struct exact_search *search)
 {
     int started = 1, wanted = search->threads;
     while (started < wanted && pthread_create(&search->workers[started].thread, NULL, work,
@@ -243,7 +244,7 @@ static void run_workers(struct search *search)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static enum status open_workers(struct search *search, int threads)
+static enum status open_workers(struct exact_search *search, int threads)
 {
     size_t count = (size_t)threads;
     search->threads = threads;
@@ -265,7 +266,7 @@ static enum status open_workers(struct search *search, int threads)
     return status;
 }
 
-static void close_workers(struct search *search)
+static void close_workers(struct exact_search *search)
 {
     struct budget *budget = &search->budget;
     size_t count = (size_t)search->threads;
@@ -287,7 +288,8 @@ static int thread_count(const struct search_options *options)
 }
 
 /* All states so far into another tree, with the numbers they have. */
-static enum status move_states(struct search *search, struct tree *tree, struct states *states)
+static enum status move_states(struct exact_search *search, struct tree *tree,
+                               struct states *states)
 {
     struct cursor from, to;
     enum status status = cursor_open(&from, &search->tree), opened = cursor_open(&to, tree);
@@ -309,7 +311,7 @@ static enum status move_states(struct search *search, struct tree *tree, struct 
 }
 
 /* Lay the tree out anew; in the old order where there is no room to think about a better one. */
-static enum status learn(struct search *search, bool shared)
+static enum status learn(struct exact_search *search, bool shared)
 {
     struct budget *budget = &search->budget;
     struct tree tree = {0};
@@ -334,7 +336,7 @@ static enum status learn(struct search *search, bool shared)
 }
 
 /* One thread to the first states, then as many as are wanted to the end. */
-static void breadth_first(struct search *search)
+static void breadth_first(struct exact_search *search)
 {
     struct batch *batch = &search->batches[0];
     batch->properties = search->options->properties;
@@ -357,7 +359,7 @@ static void breadth_first(struct search *search)
         run_workers(search);
 }
 
-static void conclude(struct search *search)
+static void conclude(struct exact_search *search)
 {
     bool cycle = false;
     if (search->options->endless && !search->stop)
@@ -367,7 +369,7 @@ static void conclude(struct search *search)
     search->result->states = states_count(&search->states);
 }
 
-static enum status open_tables(struct search *search)
+static enum status open_tables(struct exact_search *search)
 {
     struct budget *budget = &search->budget;
     edges_open(&search->edges, budget);
@@ -379,7 +381,7 @@ static enum status open_tables(struct search *search)
     return status == STATUS_OK ? open_workers(search, 1) : status;
 }
 
-static void search_exactly(struct search *search)
+static void search_exactly(struct exact_search *search)
 {
     enum status status = open_tables(search);
     refuse(search, status);
@@ -398,10 +400,10 @@ enum status search_run(const struct program *program, const struct search_option
                        struct search_result *out, struct diag *diag)
 {
     *out = (struct search_result){0};
-    struct search search = {.program = program, .options = options, .result = out};
-    search.watch = (struct watch){.start = stopwatch_start(),
-                                  .time_ns = options->limits.time_ns,
-                                  .interrupted = options->interrupted};
+    struct exact_search search = {.program = program, .options = options, .result = out};
+    search.watch = (struct search_watch){.start = stopwatch_start(),
+                                         .time_ns = options->limits.time_ns,
+                                         .interrupted = options->interrupted};
     size_t limit = options->limits.mem_bytes;
     budget_init(&search.budget, limit ? limit : SEARCH_DEFAULT_MEMORY);
     pthread_mutex_init(&search.lock, NULL);
@@ -419,6 +421,20 @@ enum status search_run(const struct program *program, const struct search_option
     if (search.status != STATUS_OK)
         search_result_fini(out);
     return search.status;
+}
+
+bool search_path_push(struct search_path *path, size_t *cap, struct transition step)
+{
+    if (path->count == *cap) {
+        size_t grown = *cap ? 2 * *cap : 64;
+        struct transition *steps = realloc(path->steps, grown * sizeof *steps);
+        if (!steps)
+            return false;
+        path->steps = steps;
+        *cap = grown;
+    }
+    path->steps[path->count++] = step;
+    return true;
 }
 
 void search_result_fini(struct search_result *result)

@@ -59,9 +59,12 @@ struct search_options {
 
 /* A path from the initial state that ends in (or right after the step to) a violation. */
 struct search_path {
-    struct transition *steps; /* malloc'd; search_path_free */
+    struct transition *steps; /* malloc'd */
     size_t count;
 };
+
+/* Append a step; *cap is the capacity of path->steps. False: memory is exhausted. */
+bool search_path_push(struct search_path *path, size_t *cap, struct transition step);
 
 struct search_result {
     unsigned found;                             /* properties violated */

@@ -13,26 +13,26 @@
 
 #include "stopwatch.h"
 
-struct watch {
+struct search_watch {
     struct timespec start;
     int64_t time_ns;                /* 0: no limit */
     const atomic_bool *interrupted; /* NULL: nobody can */
     atomic_bool over;
 };
 
-static inline bool watch_interrupted(const struct watch *watch)
+static inline bool watch_interrupted(const struct search_watch *watch)
 {
     return watch->interrupted && atomic_load_explicit(watch->interrupted, memory_order_relaxed);
 }
 
 /* Cheap: what is known already. */
-static inline bool watch_over(const struct watch *watch)
+static inline bool watch_over(const struct search_watch *watch)
 {
     return atomic_load_explicit(&watch->over, memory_order_relaxed);
 }
 
 /* Looks at the clock. */
-static inline bool watch_look(struct watch *watch)
+static inline bool watch_look(struct search_watch *watch)
 {
     if (watch_interrupted(watch) ||
         (watch->time_ns && stopwatch_seconds(&watch->start) * 1e9 > (double)watch->time_ns))
