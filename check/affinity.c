@@ -6,7 +6,7 @@
 /* Within a rank. */
 enum group { GROUP_DRIVER, GROUP_THREADS = 1, GROUP_STREAMS = 1 << 20, GROUP_TASKS = 2 << 20 };
 
-/* An object starts at `at`, in bytes, and goes on to the next. */
+/* An object extends from `at`, in bytes, to the next object. */
 struct object {
     size_t at;
     int rank, group;
@@ -120,7 +120,7 @@ static size_t most_objects(const struct program *p)
            (size_t)p->event_families * 2 + (size_t)p->flag_families * 2 + 4;
 }
 
-/* A leaf belongs to what is at its middle. */
+/* A leaf belongs to the object at its middle. */
 static void sort_leaves(struct objects *objects, struct placed_leaf *placed,
                         struct tree_order *order)
 {

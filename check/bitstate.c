@@ -5,9 +5,8 @@
  *               |                   |            |
  *               initial state       a child      a child of that: the current state
  *
- * An entry is a state that was new when it was pushed. It is opened when its successors are pushed
- * above it, and taken away when it is on top again. So the open entries are the way to the topmost
- * of them.
+ * A state is pushed when it is new. It is opened when its successors are pushed above it, and popped
+ * when it is on top again. So the open states are the path to the topmost of them.
  */
 #include "bitstate.h"
 
@@ -39,7 +38,7 @@ struct supertrace {
     struct batch batch;
     struct chunked stack;
     uint64_t *bits, bit_count, bits_set;
-    double left_out; /* states taken for seen, estimated */
+    double left_out; /* new states mistaken for old ones, estimated */
     double last_progress;
     enum status status;
     bool stop;
@@ -47,7 +46,7 @@ struct supertrace {
 
 /* ---- the filter ------------------------------------------------------------------------------ */
 
-/* Put a state in; returns whether it was new. The positions are those of double hashing. */
+/* Insert a state; returns whether it was new. Positions by double hashing. */
 static bool filter_insert(struct supertrace *search, uint64_t root)
 {
     uint64_t at = hash_words(&root, 1), step = hash_mix(at ^ UINT64_C(0x2545f4914f6cdd1d)) | 1;
@@ -63,7 +62,7 @@ static bool filter_insert(struct supertrace *search, uint64_t root)
     return is_new;
 }
 
-/* The chance that a state never seen is taken for one. */
+/* The probability that a new state is mistaken for an old one. */
 static double false_alarm(const struct supertrace *search)
 {
     double full = (double)search->bits_set / (double)search->bit_count;
@@ -100,8 +99,8 @@ static void push(struct supertrace *search, const struct successor *found)
 
 /* ---- violations ------------------------------------------------------------------------------ */
 
-/* The way to the current state, then the step of the violation. The first entry is the initial
-   state, which no choice leads to. */
+/* The path to the current state, then the step of the violation. No choice leads to the first state
+   of the stack, the initial one. */
 static enum status witness(struct supertrace *search, const struct violation *seen,
                            struct search_path *out)
 {
@@ -136,7 +135,7 @@ static void judge(struct supertrace *search, const struct violation *seen)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static void take_over(struct supertrace *search)
+static void commit(struct supertrace *search)
 {
     const struct batch *batch = &search->batch;
     search->result->transitions += batch->nodes[0].transitions;
@@ -148,7 +147,7 @@ static void take_over(struct supertrace *search)
     refuse(search, batch->status);
 }
 
-static void look_around(struct supertrace *search)
+static void check_limits(struct supertrace *search)
 {
     struct search_result *result = search->result;
     uint64_t limit = search->options->limits.states;
@@ -181,8 +180,8 @@ static void depth_first(struct supertrace *search)
     struct batch *batch = &search->batch;
     batch->properties = search->options->properties;
     explorer_begin(&search->explorer, batch);
-    take_over(search);
-    look_around(search);
+    commit(search);
+    check_limits(search);
     for (uint64_t steps = 0; search->stack.count && !search->stop && search->status == STATUS_OK;
          steps++) {
         struct stacked_state *top = entry_at(search, search->stack.count - 1);
@@ -196,8 +195,8 @@ static void depth_first(struct supertrace *search)
         batch->properties = search->options->properties & ~search->result->found;
         batch->roots[0] = top->root;
         explorer_expand(&search->explorer, batch);
-        take_over(search);
-        look_around(search);
+        commit(search);
+        check_limits(search);
         if (steps % PROGRESS_EVERY == 0)
             report_progress(search);
     }

@@ -9,8 +9,8 @@
 
 enum { LINE_BYTES = 64, FIRST_ITEMS = 16 };
 
-/* From this size on the system is asked for large pages: a table probed at random is otherwise as
-   slow as the translation of its addresses. */
+/* From this size on the system is asked for large pages: otherwise address translation dominates
+   random probes of a table. */
 static const uintptr_t LARGE_BYTES = (uintptr_t)4 << 20, LARGE_PAGE = (uintptr_t)2 << 20;
 
 void budget_init(struct budget *budget, size_t limit_bytes)
@@ -40,12 +40,12 @@ static bool fails(struct budget *budget)
            atomic_fetch_sub(&budget->fails_in, 1) == 1;
 }
 
-static void wish_for_large_pages(void *memory, size_t bytes)
+static void advise_large_pages(void *memory, size_t bytes)
 {
     uintptr_t from = ((uintptr_t)memory + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
     uintptr_t to = ((uintptr_t)memory + bytes) & ~(LARGE_PAGE - 1);
     if (bytes >= LARGE_BYTES && from < to)
-        (void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* if not, it is only slower */
+        (void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* a refusal costs only speed */
 }
 
 enum status budget_alloc(struct budget *budget, size_t bytes, void *out)
@@ -59,7 +59,7 @@ enum status budget_alloc(struct budget *budget, size_t bytes, void *out)
         atomic_fetch_sub(&budget->used_bytes, bytes);
         return STATUS_SYSTEM;
     }
-    wish_for_large_pages(memory, bytes);
+    advise_large_pages(memory, bytes);
     *(void **)out = memset(memory, 0, bytes);
     return STATUS_OK;
 }
@@ -76,7 +76,7 @@ enum status budget_resize(struct budget *budget, void *array, size_t before, siz
     }
     if (after < before)
         atomic_fetch_sub(&budget->used_bytes, before - after);
-    wish_for_large_pages(memory, after);
+    advise_large_pages(memory, after);
     *at = memory;
     return STATUS_OK;
 }

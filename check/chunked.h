@@ -1,15 +1,15 @@
 /*
- * chunked.h - an array that only grows, and whose items never move.
+ * chunked.h - a growing array whose items never move.
  *
  *     list of chunks          chunks of 16 KiB
  *     +---+---+---+---+       +-----------------+
  *     | o | o | o |   | ----> | item 0, 1, 2 .. |
  *     +---+---+---+---+       +-----------------+
  *
- * Growing takes one chunk more, so that a large array has no peak while it doubles. One thread (or
- * several, under a lock) may push while others read items they know of: a list that has become too
- * short is replaced, and the old one kept until the end for those who still read it. Items are
- * counted from 0; memory comes from a budget.
+ * The array grows chunk by chunk, so a large one has no peak of memory while it grows. One thread (or
+ * several, under a lock) may push while others read items pushed before: a list that is too short
+ * is replaced, and the old list is kept until the end for threads that still read it. Memory comes
+ * from a budget.
  */
 #ifndef SWSIM_CHUNKED_H
 #define SWSIM_CHUNKED_H
@@ -37,12 +37,12 @@ struct chunked {
 void chunked_open(struct chunked *array, size_t item_bytes, struct budget *budget);
 void chunked_close(struct chunked *array);
 
-/* Append a copy of `item`; nothing happens on failure. */
+/* Append a copy of `item`; a failure changes nothing. */
 enum status chunked_push(struct chunked *array, const void *item);
-/* Take away the last item; its chunk stays. */
+/* Remove the last item; its chunk stays. */
 void chunked_pop(struct chunked *array);
 
-/* `item_bytes` again, since a constant is quicker than the array's own. */
+/* `item_bytes` as a constant argument is faster than the array's own. */
 static inline void *chunked_at(const struct chunked *array, size_t i, size_t item_bytes)
 {
     unsigned char **list = atomic_load_explicit(&array->list, memory_order_acquire);

@@ -1,7 +1,7 @@
 /*
- * cycle.c - see cycle.h. Nodes that no edge leads to are taken away until none is left, or a cycle
- * is (Kahn, Topological Sorting of Large Networks, CACM 1962). Those yet to be taken away are a list
- * through the table of degrees, which they need no more.
+ * cycle.c - see cycle.h. Nodes without incoming edges are removed until no node is left, or a cycle
+ * (Kahn, Topological Sorting of Large Networks, CACM 1962). The nodes to be removed are a list linked
+ * through the table of degrees, whose entries they no longer need.
  */
 #include "cycle.h"
 

@@ -6,8 +6,8 @@
  *     | o | o | o | ----------> | numbers of nodes     |
  *     +---+---+---+             +----------------------+
  *
- * Edges come node by node, in the order of the nodes. Four bytes a node and four an edge, counted in
- * the budget.
+ * Edges are added node by node, in the order of the nodes. Four bytes a node and four an edge,
+ * counted in the budget.
  */
 #ifndef SWSIM_CYCLE_H
 #define SWSIM_CYCLE_H

@@ -1,9 +1,9 @@
 /*
- * difference.h - where two blocks of memory differ, as fast as memory can be read.
+ * difference.h - the lines in which two blocks of memory differ, as fast as memory can be read.
  *
- * A search without reduction compares each successor with its parent as a whole to find what a step
- * has changed, which is little: several times as much is read here as anywhere else. So there is a
- * version for wide registers, taken where the processor has them.
+ * A search without reduction compares each successor with its parent as a whole to find the few
+ * changes of a step, and reads more memory here than anywhere else. So there is a version for wide
+ * registers, used where the processor has them.
  */
 #ifndef SWSIM_DIFFERENCE_H
 #define SWSIM_DIFFERENCE_H

@@ -6,7 +6,7 @@
 enum { SAMPLE = 1024, TABLE = 4 * SAMPLE, MAX_PASSES = 8 };
 
 /* A hash for each state of the sample: of one leaf, or of all leaves of a half (their exclusive or,
-   so that a leaf can be taken out again). */
+   from which a leaf can be removed again). */
 struct column {
     uint64_t hash[SAMPLE];
 };
@@ -22,8 +22,7 @@ struct division {
     uint32_t *times;        /* and how often each was seen */
 };
 
-/* Pairs of states in the sample that agree in a half, when one leaf's hashes are added to it or
-   taken out. */
+/* Pairs of states in the sample that agree in a half after a leaf was added to it or removed. */
 static uint64_t agreeing_pairs(struct division *d, const struct column *half,
                                const struct column *leaf)
 {
@@ -40,7 +39,7 @@ static uint64_t agreeing_pairs(struct division *d, const struct column *half,
     return pairs;
 }
 
-/* The values of both halves, up to a factor. */
+/* The estimated number of values of both halves, up to a factor. */
 static double cost(uint64_t pairs, uint64_t pairs_too)
 {
     return 1 / ((double)pairs + 0.5) + 1 / ((double)pairs_too + 0.5);
@@ -52,7 +51,7 @@ static void toggle(struct division *d, int half, size_t leaf)
         d->halves[half].hash[i] ^= d->columns[leaf].hash[i];
 }
 
-/* Move leaves as long as it helps. */
+/* Move leaves as long as the cost decreases. */
 static void improve(struct division *d)
 {
     static const struct column nothing;
@@ -129,7 +128,7 @@ static void close_division(struct division *d)
     budget_free(d->budget, d->times, TABLE * sizeof *d->times);
 }
 
-/* Those of one half, ranked; what changes equally often stays in the old order. */
+/* The leaves of one half, the most often changed first; equals keep their order. */
 static size_t gather(const struct division *d, const uint32_t *leaves, bool second, uint32_t *out)
 {
     size_t count = 0;

@@ -13,7 +13,7 @@ static const char *task_name(const struct program *p, int op)
     return op >= 0 && p->ops[op].task >= 0 ? p->plan->pipeline.tasks[p->ops[op].task].name : NULL;
 }
 
-/* The description starts with the agent's name and a colon: what follows is the action. */
+/* The description is the agent's name, a colon and the action. */
 static void tell_step(const struct program *p, const struct state *state, struct transition step,
                       struct arena *arena, struct story_step *out)
 {
@@ -37,12 +37,12 @@ static int finisher(const struct program *p, int agent, const struct effect *eff
     return collective ? program_comm_agent(p, p->ops[effect->op].comm) : agent;
 }
 
-/* A worker between two instances? */
+/* Is the agent a worker between two instances? */
 static bool is_waiting_worker(const struct program *p, const struct state *state, int agent)
 {
-    const struct agent *who = &p->agents[agent];
+    const struct agent *desc = &p->agents[agent];
     int64_t iteration;
-    return who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_WORKER &&
+    return desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_WORKER &&
            machine_current_op(p, state, agent, &iteration) < 0;
 }
 
@@ -106,7 +106,7 @@ static bool tell_blocked(const struct program *p, const struct state *state, str
 static const char *tell_fault(const struct program *p, const struct story *story,
                               struct arena *arena)
 {
-    const char *fault = "something fails", *blocked = "somebody";
+    const char *fault = "something fails", *blocked = "a thread";
     char text[2 * TEXT];
     for (size_t i = 0; i < story->step_count; i++)
         if (story->steps[i].agent_kind == AGENT_FAULT)
@@ -118,7 +118,7 @@ static const char *tell_fault(const struct program *p, const struct story *story
     return arena_strdup(arena, text);
 }
 
-/* Follow "must act first" from everyone until somebody comes twice. */
+/* Follow "must act first" from each agent until an agent comes twice. */
 static bool find_cycle(struct arena *arena, struct story *out)
 {
     out->cycle = ARENA_ARRAY(arena, out->blocked_count, int);
@@ -140,7 +140,7 @@ static bool find_cycle(struct arena *arena, struct story *out)
     return true;
 }
 
-/* The other face of a slot hazard: somebody waits for what has been cleared. */
+/* The other form of a slot hazard: an agent waits for an event or flag that has been cleared. */
 static void find_stale_wait(const struct program *p, const struct state *state, struct effect *out)
 {
     int64_t wanted, found;

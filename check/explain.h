@@ -1,6 +1,6 @@
 /*
- * explain.h - a counterexample as a story: numbered steps in words, who is blocked on what, the
- * cycle.
+ * explain.h - a counterexample as a story: numbered steps in words, the blocked agents and their
+ * waits, the cycle.
  *
  * All texts live in the arena of the story's owner.
  */
@@ -20,9 +20,9 @@ struct story_step {
     int op;                     /* enum op_kind; -1: a step without an operation */
     bool opens, closes;         /* a worker's: the first and the last of submitting an instance */
     int agent_index;            /* program->agents */
-    enum agent_kind agent_kind; /* AGENT_FAULT: something goes wrong here */
+    enum agent_kind agent_kind; /* AGENT_FAULT: the fault happens here */
     int choice;                 /* with agent_index: the transition */
-    int finished_by; /* START: whose later step ends it: the agent itself, or a communicator */
+    int finished_by; /* START: the agent whose later step ends it, possibly a communicator */
 };
 
 struct story_blocked {
@@ -31,7 +31,7 @@ struct story_blocked {
     const char *waits_for; /* "is at B(3), waits for the CPU signal of A(3)" */
     int agent_index;
     enum agent_kind agent_kind;
-    int on; /* index into blocked of who must act first, -1: nobody here */
+    int on; /* index into blocked of the agent that must act first, -1: none of these */
     bool in_cycle;
 };
 
@@ -39,13 +39,13 @@ struct story {
     const char *sentence; /* the violation in one sentence */
     struct story_step *steps;
     size_t step_count;
-    struct story_blocked *blocked; /* deadlock and drain: everyone who waits */
+    struct story_blocked *blocked; /* deadlock and drain: all that wait */
     size_t blocked_count;
     int *cycle; /* indices into blocked, each waiting for the next, the last for the first */
     size_t cycle_count;
 };
 
-/* Replay `path` and put it into words. */
+/* Replay `path` and describe it. */
 enum status explain_path(const struct program *program, enum property property,
                          const struct search_path *path, struct arena *arena, struct story *out,
                          struct diag *diag);

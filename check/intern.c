@@ -16,7 +16,7 @@ static size_t index_bytes(uint32_t size)
     return sizeof(struct intern_index) + (size_t)size * sizeof(uint32_t);
 }
 
-/* Before anybody else sees the index, or under the lock. */
+/* Called before the index is published, or under the lock. */
 static void put(struct intern_index *index, uint64_t hash, uint32_t number)
 {
     uint32_t at = intern_home(index, hash);
@@ -77,7 +77,7 @@ static void fill(const struct intern *table, struct intern_index *index)
         put(index, hash_words(intern_value(table, number, table->words), table->words), number);
 }
 
-/* Threads that share the table may be reading the index; one alone can make it anew in place. */
+/* Threads that share the table may be reading the index; otherwise it is rebuilt in place. */
 static enum status grow(struct intern *table)
 {
     struct intern_index *old = atomic_load_explicit(&table->index, memory_order_relaxed);

@@ -1,21 +1,21 @@
 /*
  * intern.h - numbers for values: equal words get equal numbers, different ones different numbers.
  *
- *     index (open addressing, linear probing)      values (a array), by number
+ *     index (open addressing, linear probing)      values (chunked), by number
  *     +-----------------------+                    +----------------------+
  *     |  tag  |  number + 1   | -----------------> | a fixed count of     |
  *     |        0: empty       |                    | 64-bit words each    |
  *     +-----------------------+                    +----------------------+
  *
- * A slot has 32 bits. What the largest number leaves of them is a piece of the hash, so that few
- * values are looked at in vain; how many that are is decided anew whenever the index grows. Numbers
+ * A slot has 32 bits. The bits that the largest number does not need hold a part of the hash, so few
+ * values are compared in vain; their number is chosen anew whenever the index grows. Numbers
  * are dense, from 0, in the order of insertion. The index grows by half when three quarters are
  * full and is filled again from the values: it never exists twice, unless threads share the table.
  *
- * Shared: a value that is there already, by far the most frequent case, is found without a lock,
- * and new ones are added under one. Slots are published after the value they name. An index that
- * was outgrown stays until the end for those who may be reading it; together they are less than
- * twice the size of the last.
+ * Shared: a value that is already there, by far the most frequent case, is found without a lock;
+ * new ones are added under a lock. A slot is published after its value. An outgrown index stays until
+ * the end for threads that may be reading it; together these are less than twice the size of the
+ * last.
  */
 #ifndef SWSIM_INTERN_H
 #define SWSIM_INTERN_H
@@ -49,8 +49,8 @@ enum status intern_open(struct intern *table, size_t words, bool shared, struct 
 /* Also after a failed open, or of a zeroed table. */
 void intern_close(struct intern *table);
 
-/* The number of `value`, a new one if need be: *is_new says so. STATUS_LIMIT or STATUS_SYSTEM: it
-   is not there, and there is no room for it; all others still are. */
+/* The number of `value`; *is_new: it was added. STATUS_LIMIT or STATUS_SYSTEM: it is not there, and
+   there is no room for it; the table is unchanged. */
 enum status intern_add(struct intern *table, const uint64_t *value, uint64_t hash, uint32_t *number,
                        bool *is_new);
 
@@ -82,7 +82,7 @@ static inline bool intern_equal(const uint64_t *a, const uint64_t *b, size_t wor
     return difference == 0;
 }
 
-/* INTERN_NONE: not there (or, in a shared table, added a moment ago: intern_add looks again). */
+/* INTERN_NONE: not there (or, in a shared table, just added: intern_add looks again). */
 INTERN_INLINE uint32_t intern_find(const struct intern *table, const uint64_t *value, uint64_t hash,
                                    size_t words)
 {
@@ -110,7 +110,7 @@ INTERN_INLINE enum status intern_number(struct intern *table, const uint64_t *va
     return *number != INTERN_NONE ? STATUS_OK : intern_add(table, value, hash, number, is_new);
 }
 
-/* Ask the memory for what intern_number will look at. */
+/* Prefetch the slot that intern_number will read. */
 static inline void intern_prefetch(const struct intern *table, const uint64_t *value, size_t words)
 {
     const struct intern_index *index = atomic_load_explicit(&table->index, memory_order_acquire);

@@ -8,14 +8,13 @@
  *                               thread    thread
  *
  * The numbers of the states are the queue. A thread takes the next few nodes as a batch and expands
- * them by itself (explore.h); the tree of states is shared without locks. What came of a batch is
- * committed, by whichever thread is there, in the order of the nodes: only then do new states get
- * their numbers and violations count. So all threads together do exactly what one does alone. What
- * is done under the lock is a look into one table for each transition, and little beside what
- * finding the transition took.
+ * them alone (explore.h); the tree of states is shared without locks. The results are committed, by
+ * any thread, in the order of the nodes: only then do new states get their numbers and violations
+ * count. So any number of threads gives the result of one. The work under the lock is one lookup
+ * in a table for each transition, little beside the cost of finding the transition.
  *
- * The first states are found by one thread, in a tree laid out by what belongs to whom; then the
- * tree is laid out anew by what these states have taught (divide.h), and they are moved over.
+ * One thread finds the first states, in a tree ordered by rank and agent (affinity.h); then the tree
+ * is laid out anew by a sample of these states (divide.h), and they are moved into it.
  */
 #include "search.h"
 
@@ -55,13 +54,13 @@ struct exact_search {
     struct tree_order order;
     double last_progress;
 
-    pthread_mutex_t lock; /* all that follows, states and result */
+    pthread_mutex_t lock; /* protects the fields below, states and result */
     pthread_cond_t changed;
     struct search_worker *workers;
     int threads;
-    uint32_t pause_at;     /* stop for now when there are so many states */
+    uint32_t pause_at;     /* the workers return when there are so many states */
     struct batch *batches; /* a ring: batch n is at n mod ring */
-    bool *ready;           /* it is expanded */
+    bool *ready;           /* of each: is it expanded? */
     uint64_t taken, committed, ring;
     uint32_t next; /* the first node in no batch */
     enum status status;
@@ -69,7 +68,7 @@ struct exact_search {
     bool given_up; /* some run was not followed to its end */
 };
 
-/* ---- judging what came of a batch ------------------------------------------------------------ */
+/* ---- committing a batch ---------------------------------------------------------------------- */
 
 static void end_search(struct exact_search *search, const char *limit)
 {
@@ -78,7 +77,7 @@ static void end_search(struct exact_search *search, const char *limit)
     search->stop = true;
 }
 
-/* Whatever is refused ends the search, which keeps what it knows. */
+/* A refused request for memory ends the search, which keeps its results. */
 static void refuse(struct exact_search *search, enum status status)
 {
     if (status == STATUS_OK)
@@ -177,8 +176,8 @@ static bool is_over(const struct exact_search *search)
            (search->next == states || states >= search->pause_at);
 }
 
-/* The next nodes as a batch, in *number; false: there are none now. When few are left, all threads
-   get some. */
+/* The next nodes as a batch, in *number; false: there are none now. Few nodes are shared among all
+   threads. */
 static bool take_batch(struct exact_search *search, uint64_t *number)
 {
     uint32_t left = states_count(&search->states) - search->next;
@@ -230,7 +229,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* The caller is a worker too; a thread the system refuses is done without. */
+/* The caller is a worker, too. If the system refuses a thread, the search goes on with fewer. */
 static void run_workers(struct exact_search *search)
 {
     int started = 1, wanted = search->threads;
@@ -287,7 +286,7 @@ static int thread_count(const struct search_options *options)
     return options->threads > 1 && !options->visit ? options->threads : 1;
 }
 
-/* All states so far into another tree, with the numbers they have. */
+/* Move all states into another tree; they keep their numbers. */
 static enum status move_states(struct exact_search *search, struct tree *tree,
                                struct states *states)
 {
@@ -310,7 +309,7 @@ static enum status move_states(struct exact_search *search, struct tree *tree,
     return status;
 }
 
-/* Lay the tree out anew; in the old order where there is no room to think about a better one. */
+/* Lay the tree out anew; in the old order if there is no memory for finding a better one. */
 static enum status learn(struct exact_search *search, bool shared)
 {
     struct budget *budget = &search->budget;
@@ -335,7 +334,7 @@ static enum status learn(struct exact_search *search, bool shared)
     return STATUS_OK;
 }
 
-/* One thread to the first states, then as many as are wanted to the end. */
+/* One thread for the first states, then as many as asked for. */
 static void breadth_first(struct exact_search *search)
 {
     struct batch *batch = &search->batches[0];

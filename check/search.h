@@ -3,13 +3,13 @@
  *
  * Breadth-first, exact, over canonical states: with an open number of iterations the reachable
  * graph of a pipeline is finite, and the search closes it. With reduction, steps that commute with
- * everything (machine_step_free) are taken at once and alone, and only states where a real choice
- * remains, or where an iteration was retired, are stored; see doc/checker.md for why nothing is
- * lost. Without reduction every step is a node.
+ * everything (machine_step_free) are taken at once and alone, and only states with a real choice,
+ * or behind the retirement of an iteration, are stored; doc/checker.md proves that no violation is
+ * lost. Without reduction every state is a node.
  *
- * Any number of threads gives the same result, to the numbers of the states and the steps of the
- * witnesses. A bitstate search (bitstate.h) visits states by their hash alone: what it finds is
- * real, what it does not find is not proved absent.
+ * The result, including the numbers of states and the steps of witnesses, does not depend on the
+ * number of threads. A bitstate search (bitstate.h) remembers states by their hash alone: its
+ * violations are real, but it proves nothing absent.
  */
 #ifndef SWSIM_SEARCH_H
 #define SWSIM_SEARCH_H
@@ -41,10 +41,10 @@ struct search_options {
     unsigned stop_at;       /* stop as soon as one of these is found (0: explore everything) */
     unsigned stop_when_all; /* stop as soon as all of these are found (0: explore everything) */
     unsigned cut_at;        /* do not go on behind a violation of these */
-    bool endless; /* do not follow the end of the data; ends_well then tells of infinite runs */
-    /* Looks at every state a run passes; true: from here on a fault leaves somebody blocked, which is
-       reported as PROPERTY_FAULTS with the path to this state. May be NULL; there is one thread
-       then. */
+    bool endless; /* do not follow the end of the data; ends_well then means infinite runs */
+    /* Called for every state a run passes; true: a fault in this state leaves an agent blocked, which
+       is reported as PROPERTY_FAULTS with the path to this state. May be NULL; otherwise the search
+       has one thread. */
     bool (*visit)(void *arg, const struct state *state);
     void *visit_arg;
     struct search_limits limits;
@@ -69,21 +69,21 @@ bool search_path_push(struct search_path *path, size_t *cap, struct transition s
 struct search_result {
     unsigned found;                             /* properties violated */
     struct search_path witness[PROPERTY_COUNT]; /* of those found */
-    bool complete;     /* the graph was closed: what is not found is proved absent */
+    bool complete;     /* the graph was closed: violations not found are proved absent */
     const char *limit; /* why it is not complete, NULL otherwise (static) */
     bool no_memory;    /* the system refused memory: there is a message in diag, and `limit` */
-    double coverage;   /* bitstate: the part of the states that was visited, estimated; else 0 */
-    bool ends_well; /* some run reaches the end, or (open number of iterations) goes on for ever */
+    double coverage;   /* bitstate: estimated part of the states that was visited; else 0 */
+    bool ends_well;    /* some run reaches the end or (open number of iterations) is infinite */
     uint64_t states, transitions;
     size_t peak_bytes;
     double seconds;
 };
 
-/* `limit` of a bitstate search that came to its end. */
+/* `limit` of a bitstate search that reached its end. */
 extern const char SEARCH_BITSTATE[];
 
-/* STATUS_OK also when something was found or a limit was reached, or memory ran out on the way;
-   STATUS_SYSTEM when it could not begin. The caller frees the result with search_result_fini. */
+/* STATUS_OK also if a violation was found, a limit was reached or memory ran out on the way;
+   STATUS_SYSTEM if the search could not begin. The caller frees the result with search_result_fini. */
 enum status search_run(const struct program *program, const struct search_options *options,
                        struct search_result *out, struct diag *diag);
 void search_result_fini(struct search_result *result);

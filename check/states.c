@@ -42,7 +42,7 @@ static enum status keep_step(struct states *states, uint32_t id, struct transiti
     return status;
 }
 
-/* Parent and step go in first: a state that is in is complete. */
+/* Parent and step are inserted first, so every inserted state is complete. */
 static enum status keep_way(struct states *states, uint32_t parent, struct transition by)
 {
     uint32_t id = states_count(states);

@@ -1,5 +1,5 @@
 /*
- * states.h - the states seen so far: exact, by dense numbers, with the way each was reached.
+ * states.h - the states found so far: exact, by dense numbers, each with its parent and step.
  *
  *     roots (intern)     parents      steps
  *     +------------+     +-------+    +------+      one entry a state, by its number; states are
@@ -7,8 +7,8 @@
  *     +------------+     +-------+    +------+      are also the queue of a breadth-first search
  *
  * A state is given by its root in a tree (tree.h). With the index of the roots that is 19 to 22
- * bytes a state, the nodes of the tree not counted. A step that does not fit into 16 bits is kept in
- * a table beside. One thread at a time may insert; others may read what was there before.
+ * bytes a state, the nodes of the tree not counted. Steps that do not fit into 16 bits are kept in
+ * another table. One thread at a time may insert; others may read states inserted before.
  */
 #ifndef SWSIM_STATES_H
 #define SWSIM_STATES_H
@@ -29,8 +29,8 @@ enum status states_open(struct states *states, const struct program *program,
 /* Also after a failed open. */
 void states_close(struct states *states);
 
-/* *id: the number of this state, *is_new: whether it has just come in, reached from `parent` by
-   `by`. STATUS_LIMIT, STATUS_SYSTEM: it is not in, and there is no room for it. */
+/* *id: the number of this state; *is_new: it was inserted, reached from `parent` by `by`.
+   STATUS_LIMIT, STATUS_SYSTEM: it is new, and there is no room for it. */
 enum status states_insert(struct states *states, uint64_t root, uint32_t parent,
                           struct transition by, uint32_t *id, bool *is_new);
 

@@ -1,6 +1,6 @@
 /*
- * stopwatch.h - how long the checker has been at it, on the monotonic clock. For reports and limits of
- * time only: no verdict depends on it.
+ * stopwatch.h - the time since the start of a search, on the monotonic clock. For reports and limits
+ * of time only: no verdict depends on it.
  */
 #ifndef SWSIM_STOPWATCH_H
 #define SWSIM_STOPWATCH_H

@@ -4,14 +4,14 @@
  * Lemma (order).    Every task is handed out, submitted and starts in iteration order; under the clock
  *                   every thread takes its instances in the order (period, place in the enqueue
  *                   order), the key of an instance.
- * Theorem (life).   Where collectives are issued in one order on all ranks and nothing is held while
- *                   waiting for something that comes later, nobody blocks for ever and ranks agree.
+ * Theorem (life).   If collectives are issued in one order on all ranks and no agent holds a resource
+ *                   while it waits for a later instance, no agent blocks for ever and ranks agree.
  * Theorem (order).  X(i) happens before Y(i + g) whenever g is at least the length of a shortest path
  *                   X -> Y in the graph of
  *                       on -> task   of length d, for every dependence of distance d
  *                       T -> T       of length 1, by the lemma
  *                       any -> any   of length depth, when retiring waits for the device
- *                       X -> Y       clock: on one thread and one stream, as far as their keys say
+ *                       X -> Y       clock: on one thread and one stream, from their keys
  *                   Accesses on one stream are ordered anyway.
  */
 #include "structure.h"
@@ -42,13 +42,13 @@ static bool same_list(const struct index_list *a, const struct index_list *b)
            (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
 }
 
-/* What ranks do, all alike. */
+/* The tasks of rank 0, which stand for those of all ranks. */
 static const struct task *all_tasks(const struct program *p)
 {
     return plan_task(p->plan, 0, 0);
 }
 
-/* Would the two be one collective, and do they block alike? */
+/* Do the two match as a collective, and block in the same way? */
 static bool same_work(const struct work *a, const struct work *b)
 {
     return a->kind == b->kind && a->comm == b->comm && a->collective == b->collective &&
@@ -64,7 +64,7 @@ static bool same_task(const struct task *a, const struct task *b)
            same_list(&a->writes, &b->writes);
 }
 
-/* Ranks may differ in how long things take, not in what they do. */
+/* Ranks may differ in durations only. */
 static bool ranks_are_alike(const struct program *p)
 {
     for (int rank = 1; rank < p->ranks; rank++) {
@@ -77,10 +77,10 @@ static bool ranks_are_alike(const struct program *p)
     return true;
 }
 
-/* How the tasks of a rank communicate and are ordered. */
+/* The collectives and the global order of the tasks of a rank. */
 struct traffic {
     int ordered, communicating;
-    bool by_ticket, by_thread; /* all that communicate are ordered, are on one thread */
+    bool by_ticket, by_thread; /* all communicating tasks are ordered, are on one thread */
 };
 
 static struct traffic count_traffic(const struct program *p)
@@ -100,19 +100,19 @@ static struct traffic count_traffic(const struct program *p)
     return traffic;
 }
 
-/* Collectives are issued in one order on all ranks, and tickets come up in the order of queues. Under
-   data-flow two tasks may be fired in any order. */
+/* Are collectives issued in one order on all ranks, and tickets taken in the order of the queues?
+   Under data-flow two tasks may be fired in any order. */
 static bool traffic_is_plain(const struct program *p)
 {
     struct traffic traffic = count_traffic(p);
     if (traffic.communicating > 1 && p->plan->machine.sm_slots > 0)
-        return false; /* two at once may hold what each other's peers need */
+        return false; /* two at once may hold slots that each other's peers need */
     if (is_clock(p))
         return traffic.communicating <= 1 || traffic.by_ticket || traffic.by_thread;
     return traffic.ordered <= 1 && traffic.communicating <= 1;
 }
 
-/* Nobody waits for a peer on the host, and nobody waits for a lock while holding another. */
+/* No thread waits for a peer, and no thread waits for a lock while it holds another. */
 static bool tasks_are_plain(const struct program *p)
 {
     int slots = p->plan->machine.sm_slots;
@@ -140,7 +140,7 @@ static int key_gap(const struct program *p, const int *place, int from, int to)
     return tasks[from].stage - tasks[to].stage + (place[from] >= place[to]);
 }
 
-/* Clock: what an instance depends on has been handed out before it. */
+/* Clock: are the dependences of each instance handed out before it? */
 static bool dependences_come_first(const struct program *p, const int *place)
 {
     for (int task = 0; task < p->tasks; task++)
@@ -159,8 +159,8 @@ static void shorten(int *known, int length)
     *known = length < *known ? length : *known;
 }
 
-/* Clock: one thread pushes X(i) before Y(j) to their stream if its key is less. Never a step back to
-   an older iteration: a path must not lead through one that lies behind the end of the data. */
+/* Clock: one thread pushes X(i) before Y(j) to their stream if its key is less. No edge has a negative
+   length: a path must not lead through an iteration behind the end of the data. */
 static void add_key_gaps(const struct program *p, const int *place, int *gap)
 {
     const struct task *tasks = all_tasks(p);
@@ -174,8 +174,8 @@ static void add_key_gaps(const struct program *p, const int *place, int *gap)
 }
 
 /* All shortest paths (Floyd, Warshall 1962); tasks x tasks, row = from. No cycle is shorter than 1:
-   by the clock every edge is at least as long as the keys of its ends are apart, by data-flow
-   dependences within an iteration have no cycle. */
+   under the clock the length of an edge is at least the distance of the keys of its ends, under
+   data-flow dependences within an iteration have no cycle. */
 static int *shortest_gaps(const struct program *p, const int *place)
 {
     int n = p->tasks;
@@ -188,7 +188,7 @@ static int *shortest_gaps(const struct program *p, const int *place)
     for (int task = 0; task < n; task++)
         for (int k = 0; k < p->depends[task].count; k++) {
             struct edge edge = p->depends[task].items[k];
-            /* an elided wait orders nothing across streams, and within one it is not needed */
+            /* an elided wait is within one stream, which orders its tasks anyway */
             shorten(&gap[edge.task * n + task], edge.distance);
         }
     if (is_clock(p))
@@ -216,7 +216,7 @@ static bool conflicts(const struct task *a, const struct task *b, int buffer)
     return (a_writes && b_touches) || (b_writes && a_touches);
 }
 
-/* Accesses of one stream are ordered; host work is not in a stream, but in its thread. */
+/* Accesses of one stream are ordered; host work belongs to its thread instead. */
 static bool same_place(const struct task *a, const struct task *b)
 {
     bool a_host = a->work.kind == WORK_HOST, b_host = b->work.kind == WORK_HOST;
@@ -226,7 +226,7 @@ static bool same_place(const struct task *a, const struct task *b)
 }
 
 /* Host work is ordered behind device work only by the driver, which saw the device finish: a CPU signal
-   tells that work was submitted, not that it is done. */
+   means that work was submitted, not that it is done. */
 static int ordering_gap(const struct program *p, const int *gap, int from, int to)
 {
     const struct task *tasks = all_tasks(p);
@@ -236,7 +236,7 @@ static int ordering_gap(const struct program *p, const int *gap, int from, int t
 }
 
 /* Iteration buffers: X(i) and Y(i) must be ordered. Shared ones: X(i) and Y(j) for all i and j,
-   which is so when the two gaps leave no distance between them. */
+   hence the two gaps together must cover every distance. */
 static bool is_ordered(const struct program *p, const int *gap, int x, int y, int buffer)
 {
     int there = ordering_gap(p, gap, x, y), back = ordering_gap(p, gap, y, x);
@@ -257,7 +257,7 @@ static bool accesses_are_ordered(const struct program *p, const int *gap)
     return true;
 }
 
-/* The properties that the theorem of life gives, without races. */
+/* The properties that the theorem of life proves; races are not among them. */
 static unsigned life(const struct program *p)
 {
     unsigned proved = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_LIFETIME |

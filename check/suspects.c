@@ -44,7 +44,7 @@ static void add_op(struct lineup *lineup, int op, int rank, int nearness)
     add(lineup, &(struct suspect){what->task, what->mark, rank, nearness});
 }
 
-/* Names instead of indices: they survive an edit. */
+/* Names instead of indices, which an edit changes. */
 static void imprint(struct lineup *lineup, int agent, int op)
 {
     char text[2 * NAME] = "";
@@ -83,17 +83,17 @@ static bool is_in_cycle(const struct lineup *lineup, int agent)
     return false;
 }
 
-/* What a blocked worker has not come to yet stands in its queue. */
+/* The instances in the queue of a blocked worker. */
 static void add_queue(struct lineup *lineup, int agent)
 {
     const struct program *p = lineup->program;
-    const struct agent *who = &p->agents[agent];
-    if (who->kind != AGENT_THREAD || p->threads[who->index].kind != THREAD_WORKER)
+    const struct agent *desc = &p->agents[agent];
+    if (desc->kind != AGENT_THREAD || p->threads[desc->index].kind != THREAD_WORKER)
         return;
     int task;
     int64_t iteration;
-    for (int k = 0; k < machine_queue(p, lineup->state, who->index, k, &task, &iteration); k++)
-        add(lineup, &(struct suspect){task, {0, 0}, who->rank, 1});
+    for (int k = 0; k < machine_queue(p, lineup->state, desc->index, k, &task, &iteration); k++)
+        add(lineup, &(struct suspect){task, {0, 0}, desc->rank, 1});
 }
 
 static void add_blocked(struct lineup *lineup)

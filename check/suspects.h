@@ -1,11 +1,10 @@
 /*
- * suspects.h - whom a counterexample points at: the operations an edit should look at first.
+ * suspects.h - the operations involved in a counterexample, which repairs edit first.
  *
- * A story (explain.h) is for people; this is the same path for repair.h. A suspect is a task of a
- * pipeline, or the operation of a host or rank program that stands at `mark`. Nearness 0 is what
- * the violation is made of: the operations on the cycle of waits, the two accesses that race, the
- * two collectives that do not match. Nearness 1 is what else is blocked or waited for, and what is
- * queued behind it.
+ * A story (explain.h) is for people; suspects are for repair.h. A suspect is a task of a pipeline, or
+ * the operation of a host or rank program at `mark`. Nearness 0 are the operations of the violation:
+ * those on the cycle of waits, the two accesses that race, the two collectives that do not match.
+ * Nearness 1 are other blocked or awaited operations, and those queued behind them.
  */
 #ifndef SWSIM_SUSPECTS_H
 #define SWSIM_SUSPECTS_H
@@ -24,8 +23,7 @@ struct suspects {
     enum property property;
     struct suspect *items; /* no two alike */
     size_t count;
-    uint64_t
-        fingerprint; /* equal for equal violations, whatever the iteration and the plan's marks */
+    uint64_t fingerprint; /* equal for equal violations; independent of iterations and marks */
 };
 
 /* Replay `path` to the violation of `property` it ends in. Memory is the arena's. */

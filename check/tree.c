@@ -20,8 +20,8 @@ struct parts {
     bool ranked; /* the first parts are a leaf each, and the last is the rest */
 };
 
-/* Ranked leaves hang one by one for a few levels, so that what changes often is near the top. The
-   rest is divided evenly, so that the parts fill trees one level less deep. */
+/* Ranked leaves hang one by one for a few levels, so that leaves that change often are near the top.
+   The rest is divided evenly, so that the parts fill trees one level less deep. */
 static struct parts divide(size_t leaves, int rank_levels)
 {
     struct parts parts = {.leaves = leaves, .ranked = rank_levels > 0 && leaves > TREE_FANOUT};
@@ -40,7 +40,7 @@ static size_t part_start(const struct parts *parts, size_t k)
     return parts->leaves * k / parts->count;
 }
 
-/* How many nodes it takes to hang these many leaves, the topmost included. */
+/* The number of nodes above so many leaves, the topmost included. */
 static size_t nodes_for(size_t leaves, int rank_levels)
 {
     struct parts parts = divide(leaves, rank_levels);
@@ -52,7 +52,8 @@ static size_t nodes_for(size_t leaves, int rank_levels)
     return nodes;
 }
 
-/* Hang leaves below `node`; *next is the next free number of a node. As deep as the tree. */
+/* Hang leaves below `node`; *next is the next free number of a node. The recursion is as deep as the
+   tree. */
 static void hang(struct tree *tree, const uint32_t *leaves, size_t count, int rank_levels,
                  size_t node, size_t *next)
 {
@@ -197,7 +198,7 @@ static void load_leaf(struct cursor *cursor, size_t leaf, uint32_t number)
     memcpy(leaf_at(&cursor->work, leaf), words, TREE_LEAF_BYTES);
 }
 
-/* As deep as the tree, which is a few levels. */
+/* The recursion is as deep as the tree, a few levels. */
 static void load_node(struct cursor *cursor, size_t node, uint32_t number)
 {
     const struct tree *tree = cursor->tree;
@@ -278,7 +279,7 @@ static enum status store_node(struct cursor *cursor, size_t node, uint32_t *half
     return STATUS_OK;
 }
 
-/* What is above a node has a smaller number: from the last changed one down to the halves. */
+/* A parent has a smaller number than its children: from the last changed node down to the halves. */
 static enum status store_nodes(struct cursor *cursor, uint32_t *half)
 {
     enum status status = STATUS_OK;

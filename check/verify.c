@@ -1,10 +1,10 @@
 /*
  * verify.c - see verify.h.
  *
- * First what structure alone proves (structure.h), then up to three searches for the rest: one
- * over everything; one a violated property that asks whether any run avoids it (always or some);
+ * First the proofs by structure (structure.h), then up to three searches for the rest: one over
+ * everything; for each violated property one that asks whether any run avoids it (always or some),
  * and one without reduction that looks for its shortest counterexample, within a small budget.
- * Whatever comes of that is shortened and straightened (minimise.h).
+ * The counterexample is then shortened and straightened (minimise.h).
  */
 #include "verify.h"
 
@@ -56,8 +56,8 @@ static bool data_are_open(const struct program *program)
     return open;
 }
 
-/* Is there a run that avoids the violation? If the search for one is cut short, we say "some"; and
-   where the states are too many to be kept it is not begun. */
+/* Is there a run that avoids the violation? "Some" if the search for one reaches a limit. A bitstate
+   search has too many states for it. */
 static enum status always_or_some(const struct program *program,
                                   const struct verify_options *options, enum property property,
                                   enum outcome *out, struct diag *diag)
@@ -102,7 +102,7 @@ static enum status shortest(const struct program *program, const struct verify_o
     return STATUS_OK;
 }
 
-/* `by_structure`: proved without the search, which looked for `searched`. */
+/* `by_structure`: proved without the search; `searched`: the properties of the search. */
 static void judge(struct verify_report *report, unsigned by_structure, unsigned searched,
                   const struct search_result *result)
 {
@@ -111,9 +111,9 @@ static void judge(struct verify_report *report, unsigned by_structure, unsigned 
     for (int p = 0; p < PROPERTY_COUNT; p++)
         report->outcome[p] = proved & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
     unsigned unknown = 0;
-    if (result->found & bit(PROPERTY_DEADLOCK)) /* nobody can drain what hangs anyway */
+    if (result->found & bit(PROPERTY_DEADLOCK)) /* a run that hangs does not reach the drain */
         unknown = bit(PROPERTY_DRAIN);
-    if (result->found & bit(PROPERTY_MISMATCH)) /* nothing was followed beyond it */
+    if (result->found & bit(PROPERTY_MISMATCH)) /* no run was followed beyond it */
         unknown = ~0u;
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (unknown & 1u << p)
@@ -137,8 +137,7 @@ static enum status report_search(const struct search_result *result, struct veri
     return report->limit ? STATUS_OK : diag_no_memory(diag);
 }
 
-/* A plan that hangs before the end of its data hangs after it as well: that is one finding, not
- * two. */
+/* A plan that hangs before the end of its data hangs after it as well: that is one finding. */
 static unsigned findings(const struct search_result *result)
 {
     unsigned found = result->found;
@@ -172,7 +171,7 @@ static enum status explain_findings(const struct program *program,
     return status;
 }
 
-/* The quick question: one violation, and whom it points at. */
+/* The quick answer: one violation and its suspects. */
 static enum status find_suspects(const struct program *program, const struct search_result *result,
                                  struct verify_report *report, struct diag *diag)
 {
@@ -196,7 +195,7 @@ static const struct expectation *expected(const struct plan *plan, enum driver d
     return driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
 }
 
-/* Is failure safety asked for: by the caller, or by what the plan expects of this driver? */
+/* Does the caller ask about failure safety, or does the plan expect an outcome of it? */
 static bool asks_for_faults(const struct program *program, const struct verify_options *options)
 {
     return options->faults || options->properties & bit(PROPERTY_FAULTS) ||
@@ -222,8 +221,8 @@ static void report_faults(struct verify_report *report, const struct faults_answ
     }
 }
 
-/* A plan that hangs or mixes up its collectives by itself does so after a fault as well: then the
-   question is not asked. `plan` is what `program` was built from. */
+/* A plan that hangs or mismatches without a fault does so after a fault as well, and is not asked.
+   `program` was built from `plan`. */
 static enum status judge_faults(const struct plan *plan, const struct program *program,
                                 const struct verify_options *options, struct verify_report *report,
                                 struct diag *diag)
@@ -255,9 +254,9 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
     return status;
 }
 
-/* ---- the search for what structure leaves open ----------------------------------------------- */
+/* ---- properties that structure does not prove ------------------------------------------------ */
 
-/* Search for `searched`, if there is any; the rest is proved `by_structure`. */
+/* Search for the properties `searched`, if any; those `by_structure` are proved. */
 static enum status search_program(const struct program *program,
                                   const struct verify_options *options, unsigned by_structure,
                                   unsigned searched, struct verify_report *report,
@@ -283,10 +282,10 @@ static enum status search_program(const struct program *program,
     return status;
 }
 
-/* ---- ranks that have nothing to do with each other ------------------------------------------- */
+/* ---- independent ranks ----------------------------------------------------------------------- */
 
-/* A violation of one part is one of the whole, avoided by no run if the part cannot avoid it; what is
-   proved of every part is proved. */
+/* A violation of one part violates the whole, and always if it does so in the part. The whole is proved
+   if every part is. */
 static enum outcome worse(enum outcome a, enum outcome b)
 {
     static const int rank[] = {
@@ -317,7 +316,7 @@ static void add_part(struct verify_report *whole, const struct verify_report *pa
     whole->peak_bytes = part->peak_bytes > whole->peak_bytes ? part->peak_bytes : whole->peak_bytes;
 }
 
-/* Its texts are in the arena of the whole. */
+/* The texts of the part are in the arena of the whole. */
 static enum status verify_part(const struct plan *plan, const struct program *whole, int rank,
                                const struct verify_options *options, unsigned by_structure,
                                unsigned searched, struct verify_report *report, struct diag *diag)
@@ -337,7 +336,7 @@ static enum status verify_part(const struct plan *plan, const struct program *wh
     return status;
 }
 
-/* Do all ranks the same, each for itself? Then one speaks for all. */
+/* Are all ranks equal and without communicators? Then the result of one holds for all. */
 static bool ranks_are_one(const struct program *program)
 {
     const struct pipeline *pipeline = &program->plan->pipeline;
@@ -352,8 +351,8 @@ static bool has_parts(const struct program *program)
     return false;
 }
 
-/* Ranks that cannot notice each other are verified apart: their steps interleave in very many ways,
-   none of which matters, and the hang of one is not the end of the others. */
+/* Independent ranks are verified apart: their steps interleave in very many ways without effect, and
+   the hang of one does not end the others. */
 static enum status verify_parts(const struct plan *plan, const struct program *program,
                                 const struct verify_options *options, unsigned by_structure,
                                 unsigned searched, struct verify_report *report, struct diag *diag)
@@ -373,7 +372,7 @@ static enum status verify_parts(const struct plan *plan, const struct program *p
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static enum status verify_program(const struct plan *plan, const struct program *program,
                                   const struct verify_options *options,
@@ -386,7 +385,7 @@ static enum status verify_program(const struct plan *plan, const struct program 
     if (status != STATUS_OK)
         return status;
     bool faults = asks_for_faults(program, options);
-    if (faults) /* whether it hangs by itself must be known first */
+    if (faults) /* needs to know whether the plan hangs without a fault */
         asked |= bit(PROPERTY_DEADLOCK) | bit(PROPERTY_DRAIN) | bit(PROPERTY_MISMATCH);
     by_structure &= asked;
     unsigned searched = asked & ~by_structure & ~bit(PROPERTY_FAULTS);
@@ -444,7 +443,7 @@ bool verify_as_expected(const struct plan *plan, const struct verify_report *rep
             same = expect->any_violation[p] ? is_violated(got) : got == want;
             wanted = expect->any_violation[p] ? "violated" : outcome_key(want);
         } else if (same && got == OUTCOME_UNDECIDED && report->limit && p != PROPERTY_FAULTS) {
-            same = false; /* not finished is not agreement */
+            same = false; /* an unfinished search does not agree */
             wanted = "proved";
         }
         if (same)

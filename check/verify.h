@@ -1,6 +1,5 @@
 /*
- * verify.h - prove a plan or refute it: what is known about every property, and the story of a
- * failure.
+ * verify.h - prove a plan or refute it: the outcome of every property, and the story of a violation.
  */
 #ifndef SWSIM_VERIFY_H
 #define SWSIM_VERIFY_H
@@ -13,15 +12,15 @@
 struct verify_options {
     struct program_options program; /* driver, iterations (-1: any number), ranks, max_depth */
     unsigned properties;            /* bits of enum property; 0: all but faults */
-    bool faults; /* failure safety as well; so do its bit and the plan's `expect:` */
+    bool faults; /* ask about failure safety; its bit and the plan's `expect:` ask, too */
     bool no_reduction;
     bool any_witness; /* do not look for a shortest counterexample */
-    bool quick;       /* stop at the first violation; suspects instead of a story */
+    bool quick;       /* stop at the first violation, and find suspects instead of a story */
     struct search_limits limits;
-    int threads;                    /* that search; 0: one */
-    size_t bitstate_bytes;          /* not 0: look for violations with a filter of this size, and
-                                       prove nothing by search */
-    const atomic_bool *interrupted; /* ends it all, undecided; may be NULL */
+    int threads;                    /* of a search; 0: one */
+    size_t bitstate_bytes;          /* not 0: a bitstate search with a filter of this size, which
+                                       proves nothing */
+    const atomic_bool *interrupted; /* ends all searches, undecided; may be NULL */
     void (*progress)(void *arg, const struct search_progress *);
     void *progress_arg;
 };
@@ -40,23 +39,23 @@ struct verify_report {
     enum verdict verdict;
     enum outcome outcome[PROPERTY_COUNT];
     struct story stories[PROPERTY_COUNT]; /* of the violated ones */
-    struct suspects suspects;             /* of `first`; only if the question was quick */
+    struct suspects suspects;             /* of `first`; only if `quick` */
     enum property first;          /* the violation to show first; only if verdict is VIOLATED */
     const char *limit;            /* why it is undecided, NULL otherwise */
-    bool bitstate;                /* and that is only because the search was a bitstate search */
+    bool bitstate;                /* undecided only because it was a bitstate search */
     bool no_memory;               /* the system had no more memory: there is a message in diag */
     uint64_t states, transitions; /* of the main search; 0 states: structure alone decided */
     size_t peak_bytes;
-    double seconds; /* for everything, counterexamples included */
+    double seconds; /* in total, counterexamples included */
 };
 
-/* STATUS_OK whatever the verdict; an error only if the question could not be asked. */
+/* STATUS_OK whatever the verdict; an error only if the verification could not begin. */
 enum status verify_plan(const struct plan *plan, const struct verify_options *options,
                         struct verify_report *out, struct diag *diag);
 void verify_fini(struct verify_report *report);
 
-/* Does the report agree with what the plan expects of this driver? Each difference is added to diag
-   as a note. A property the plan does not name must not be violated. */
+/* Does the report agree with the plan's expectations of this driver? Each difference is added to diag
+   as a note. A property that the plan does not name must not be violated. */
 bool verify_as_expected(const struct plan *plan, const struct verify_report *report,
                         struct diag *diag);
 

@@ -1,8 +1,8 @@
 /*
- * watch.h - has a search been asked to end: by its time limit, or by a person?
+ * watch.h - has a search been told to end, by its time limit or by an interrupt?
  *
- * Every thread asks between two pieces of work, and now and then within a long one. The first to see
- * that it is over says so to all. Header only.
+ * Every thread asks between nodes, and now and then within a long chain of steps. The first thread
+ * that sees the end tells all others. Header only.
  */
 #ifndef SWSIM_WATCH_H
 #define SWSIM_WATCH_H
@@ -16,7 +16,7 @@
 struct search_watch {
     struct timespec start;
     int64_t time_ns;                /* 0: no limit */
-    const atomic_bool *interrupted; /* NULL: nobody can */
+    const atomic_bool *interrupted; /* NULL: never */
     atomic_bool over;
 };
 
@@ -25,13 +25,13 @@ static inline bool watch_interrupted(const struct search_watch *watch)
     return watch->interrupted && atomic_load_explicit(watch->interrupted, memory_order_relaxed);
 }
 
-/* Cheap: what is known already. */
+/* Cheap: does not read the clock. */
 static inline bool watch_over(const struct search_watch *watch)
 {
     return atomic_load_explicit(&watch->over, memory_order_relaxed);
 }
 
-/* Looks at the clock. */
+/* Reads the clock. */
 static inline bool watch_look(struct search_watch *watch)
 {
     if (watch_interrupted(watch) ||

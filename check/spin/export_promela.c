@@ -1,21 +1,21 @@
 /*
  * export_promela.c - see export_promela.h.
  *
- * What an operation means is said in machine/machine.c; here it is said again in Promela, guard by
- * guard and effect by effect, so that a difference between the two shows up as a verdict on which
- * SPIN and our checker disagree. Each agent of the machine is a process:
+ * machine/machine.c defines the operations; this is a second definition, in Promela, guard by guard
+ * and effect by effect, so that a difference between the two shows as a verdict on which SPIN and
+ * our checker disagree. Each agent of the machine is a process:
  *
- *     thread       its operations one after the other, each atomic { what it waits for -> effect }
+ *     thread       its operations one after the other, each atomic { guard -> effect }
  *     worker       do :: take an instance of task T from its queue -> T's operations od
  *     driver       enqueue a period or admit an iteration; retire; and again
  *     stream       do :: item of operation N at the head -> start; finish od
  *     comm         do :: all members have started a collective -> finish it on all of them od
  *
- * Four things are said differently, and mean the same. Records and waits at the head of a stream are
- * steps of their own (the machine lets them take effect at once). An event remembers its position
- * in its stream for ever and has happened when the stream has passed it (the machine forgets it
- * then). A callback's body stands in the process of the stream that waits for it. The iterations of
- * a pipeline are numbered from 0 and never shifted, since there are finitely many.
+ * Four definitions differ in form and have the same meaning. Records and waits at the head of a
+ * stream are steps of their own (in the machine they take effect at once). An event remembers its
+ * position in its stream for ever and has happened when the stream has passed it (the machine
+ * forgets it then). A callback's body is part of the process of the stream that waits for it. The
+ * iterations of a pipeline are numbered from 0 and never shifted, since there are finitely many.
  *
  * In the model `i` is the iteration and `n` the ticket of a worker's instance.
  */
@@ -37,7 +37,7 @@ void promela_put(const struct model *m, const char *format, ...)
     va_end(args);
 }
 
-/* Names are the plan's: they shall not end the comment. */
+/* A name of the plan must not end the comment. */
 void promela_put_name(const struct model *m, const char *name)
 {
     for (; *name; name++)
@@ -50,7 +50,7 @@ void promela_put_agent(const struct model *m, int agent)
     promela_put_name(m, program_agent_name(m->p, agent, name, sizeof name));
 }
 
-/* ---- what the program consists of ------------------------------------------------------------ */
+/* ---- questions about the program ------------------------------------------------------------- */
 
 bool promela_is_pipeline(const struct model *m)
 {
@@ -65,7 +65,7 @@ static bool has_kind(const struct program *p, enum op_kind kind)
     return false;
 }
 
-/* Items ever pushed to a stream: `each` of them an iteration, or once. */
+/* Items ever pushed to a stream: `each` of them an iteration, or once without a pipeline. */
 static int64_t pushed_ever(const struct model *m, int stream)
 {
     int64_t each = 0;
@@ -126,7 +126,7 @@ static int64_t find_byte_unit(const struct program *p)
     return unit ? unit : 1;
 }
 
-/* ---- is it small enough? --------------------------------------------------------------------- */
+/* ---- limits of a model ----------------------------------------------------------------------- */
 
 static enum status too_many(const struct model *m, struct diag *diag, int64_t found,
                             const char *what, int64_t most)
@@ -207,7 +207,7 @@ static enum status check_size(const struct model *m, struct diag *diag)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* A mismatch ends the run, as it ends the checker's: every process then takes its way out. */
+/* A mismatch ends the run, as in the checker: every process then leaves its loop. */
 static void put_process_begin(const struct model *m, const char *name, int number, int agent)
 {
     promela_put(m, "\nactive proctype %s_%d() /* ", name, number);
@@ -246,7 +246,7 @@ static void put_thread(const struct model *m, int thread)
 {
     const struct thread_desc *desc = &m->p->threads[thread];
     if (desc->kind == THREAD_CALLBACK)
-        return; /* its stream's process executes the bodies */
+        return; /* the process of its stream executes the bodies */
     put_process_begin(m, "thread", thread, program_thread_agent(m->p, thread));
     switch (desc->kind) {
     case THREAD_HOST:

@@ -2,8 +2,8 @@
  * export_promela.h - a lowered program as a Promela model, for the model checker SPIN.
  *
  * The model is a second opinion on two properties: SPIN reports a deadlock as an invalid end state
- * and a mismatch as a violated assertion. Buffers, races, slots and bounds are left out; the comment
- * at the top of the model says so and how to run it.
+ * and a mismatch as a violated assertion. Buffers, races, slots and bounds are left out. The comment
+ * at the top of a model tells how to run it.
  */
 #ifndef SWSIM_EXPORT_PROMELA_H
 #define SWSIM_EXPORT_PROMELA_H

@@ -33,11 +33,11 @@ void promela_put_agent(const struct model *m, int agent);
 int promela_member(const struct program *p, const struct op *op);
 /* Equal numbers, from 1, for collectives that go together. */
 int promela_collective_number(const struct program *p, const struct op *op);
-/* A comment with the operation's key and the name of what it is about. */
+/* A comment with the operation's key and the name of its object. */
 void promela_put_op_comment(const struct model *m, const struct op *op);
 
-/* promela_ops.c: the operations of a body, one a line, as `rank` executes them; what a stream's
-   process does with an item. */
+/* promela_ops.c: the operations of a body, one a line, as `rank` executes them; the steps of a stream's
+   process with an item. */
 void promela_put_body(const struct model *m, int body, int rank, const char *indent);
 void promela_put_item(const struct model *m, const struct op *op);
 

@@ -32,7 +32,7 @@ static void put_admit(const struct model *m, int rank)
     promela_put(m, "  admitted[%d] = k + 1\n}\n", rank);
 }
 
-/* Has a dependence of iteration k been submitted, as far as the driver remembers? `submitted` in
+/* "the dependence of iteration k is submitted, as far as the driver remembers": `submitted` in
    dataflow.c. */
 static void put_submitted(const struct model *m, int rank, const struct edge *edge)
 {
@@ -49,7 +49,7 @@ static void put_submitted(const struct model *m, int rank, const struct edge *ed
                     edge->distance, rank, edge->distance, p->window, rank, at);
 }
 
-/* inline fire_R_T(k): hand (T, k) to its worker if nothing is missing: try_fire in dataflow.c. */
+/* inline fire_R_T(k): hand (T, k) to its worker if its dependences allow: try_fire in dataflow.c. */
 static void put_fire(const struct model *m, int rank, int task)
 {
     const struct program *p = m->p;
@@ -61,8 +61,8 @@ static void put_fire(const struct model *m, int rank, int task)
                 "  :: k >= oldest[%d] && k < admitted[%d] && !fired[%" PRId64 " + k]",
                 rank, task, rank, rank, at);
     for (int e = 0; e < p->depends[task].count; e++) {
-        promela_put(
-            m, " &&\n     "); /* SPIN takes an expression to end at a line's end where it can */
+        promela_put(m,
+                    " &&\n     "); /* SPIN ends an expression at the end of a line where it can */
         put_submitted(m, rank, &p->depends[task].items[e]);
     }
     promela_put(m, " ->\n     fired[%" PRId64 " + k] = 1; work_%d!%d,k,", at, p->worker[index],
@@ -142,7 +142,7 @@ static void put_iteration_over(const struct model *m, int rank)
     }
 }
 
-/* From the first label to the end as driver_step and driver_settle go through the phases. */
+/* The phases of driver_step and driver_settle, in their order. */
 static void put_clock_phases(const struct model *m, int rank)
 {
     const struct program *p = m->p;
