@@ -1,12 +1,11 @@
 /*
  * canonical.c - states with equal futures get equal memory.
  *
- * Two things make equal situations look different: iteration numbers that only grow, and counters
- * of things long done. The first are shifted so that the oldest iteration of all ranks is never
- * above program->history (before it, every iteration a rule can still ask about exists or does not
- * exist in the same way). Arrays indexed by iteration mod n are rotated by the same shift, so that
- * a number still finds its place. The second are counted from what is still open, and the rings of
- * the streams begin with their heads.
+ * Two kinds of numbers make equal situations differ: iteration numbers, which only grow, and counters
+ * of finished work. Iterations are shifted so that the oldest iteration of all ranks is never above
+ * program->history (the rules treat all iterations before it alike). Arrays indexed by iteration
+ * mod n are rotated by the same shift. Counters are reduced to count from the first open item, and the
+ * rings of the streams are rotated to begin with their heads.
  */
 #include <string.h>
 
@@ -119,7 +118,7 @@ static void shift_thread(const struct program *p, int32_t *c, int thread, int by
     }
 }
 
-/* An owner nobody can ask about any more is as good as none. */
+/* No rule asks about an older owner any more, so it counts as none. */
 static int32_t older(int32_t owner, int by)
 {
     return owner < by ? -1 : owner - by;
@@ -144,7 +143,7 @@ static void shift_slots(const struct program *p, int32_t *c, int by)
     rotate_rows(p, c, p->at.row_admit, p->ranks, p->window, by);
 }
 
-/* An event keeps the place its record has: rotation moved the instances, items name them. */
+/* Rotation moved the instances of events, so queued records must name their new places. */
 static void shift_items(const struct program *p, int32_t *c, int by)
 {
     for (int s = 0; s < p->stream_count; s++)
@@ -174,7 +173,7 @@ static void shift(const struct program *p, int32_t *c)
         return;
     c[0] = c[0] - by > 0 ? c[0] - by : 0;
     for (int rank = 0; rank < p->ranks; rank++)
-        if (p->ends[rank] != 0) /* else nothing ever happens there */
+        if (p->ends[rank] != 0) /* else the rank never acts */
             shift_rank(p, c, rank, by);
     for (int t = 0; t < p->thread_count; t++)
         if (p->threads[t].kind == THREAD_WORKER)
@@ -223,7 +222,7 @@ static void renumber_wait(const struct program *p, int32_t *c, int32_t *item)
     }
 }
 
-/* Has nothing been finished or started that is still counted? */
+/* Are all counters of finished and started work zero? */
 static bool is_renumbered(const struct program *p, int32_t *c)
 {
     int32_t done = 0;
@@ -236,7 +235,7 @@ static bool is_renumbered(const struct program *p, int32_t *c)
     return done == 0;
 }
 
-/* Positions in streams count from the head, issue numbers from what is finished or started. */
+/* Positions in streams count from the head, issue numbers from the finished or started ones. */
 static void renumber(const struct program *p, int32_t *c)
 {
     for (int s = 0; s < p->stream_count; s++) {

@@ -6,8 +6,8 @@
  *     3. its iteration has a context,        4. its intra-iteration dependences are submitted,
  *     5. its inter-iteration dependences are submitted.
  *
- * Condition 2 follows from 3, since at most max_depth iterations have a context; it is not tested
- * apart. Stages are ignored.
+ * Condition 2 follows from 3, since at most max_depth iterations have a context, and has no test of
+ * its own. Stages are ignored.
  */
 #include "driver.h"
 
@@ -16,7 +16,7 @@ static bool submitted(const struct program *p, int32_t *c, int rank, int task, i
 {
     const int32_t *state = rank_cells(p, c, rank);
     if (iteration < 0)
-        return true; /* before the first iteration there is nothing to wait for */
+        return true; /* no dependence reaches before the first iteration */
     if (iteration >= state[RANK_ADMITTED])
         return false;
     if (iteration < state[RANK_OLDEST]) {

@@ -40,8 +40,8 @@ static void report_bound(struct work_state *w, int64_t wanted, int64_t found, bo
     w->e->bytes = bytes;
 }
 
-/* More than `depth` iterations with unfinished work, or more bytes than `machine: {memory}`: memory is not
-   bounded as the plan says. */
+/* A violation: more than `depth` iterations with unfinished work, or more bytes than
+   `machine: {memory}`. */
 static void check_bound(struct work_state *w, int rank, int64_t newest)
 {
     const struct program *p = w->p;
@@ -103,9 +103,8 @@ void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration
             p->at.row_admit + rank * p->window + (int)(iteration % p->window));
 }
 
-/* The place in the window the next iteration needs must be free: the device lags that far at most.
-   So all instances in a worker's queue belong to one window, which is what its capacity is made
-   for. */
+/* The next iteration needs a free place in the window, so the device lags at most a window behind.
+   Hence all instances in a worker's queue belong to one window, and fit into it. */
 static bool has_room(const struct program *p, int32_t *c, int rank)
 {
     int64_t next = rank_cells(p, c, rank)[RANK_ADMITTED];

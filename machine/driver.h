@@ -1,10 +1,9 @@
 /*
- * driver.h - the two drivers as policies of the machine (doc/semantics.md, section 4); private to
- * it.
+ * driver.h - the two drivers (doc/semantics.md, section 4); private to the machine.
  *
- * A driver is a thread whose operations are ENQUEUE (clock) or ADMIT (data-flow), and RETIRE. What
- * both share - admitting an iteration, handing an instance to its worker, retiring - is in
- * driver.c; clock.c and dataflow.c say when.
+ * A driver is a thread whose operations are ENQUEUE (clock) or ADMIT (data-flow), and RETIRE.
+ * driver.c has the parts of both: admitting an iteration, handing an instance to its worker,
+ * retiring. clock.c and dataflow.c decide when an instance is handed out.
  */
 #ifndef SWSIM_DRIVER_H
 #define SWSIM_DRIVER_H
@@ -18,21 +17,21 @@ bool driver_can_step(const struct program *p, int32_t *c, int rank);
 void driver_step(struct work_state *w, int rank);
 /* The iteration its next step is about to admit, if it has not yet. */
 int64_t driver_next(const struct program *p, const int32_t *rank_state);
-/* Is the driver held up because the data loader has not said whether the next iteration exists? */
+/* Does the driver wait for the data loader to decide whether the next iteration exists? */
 bool driver_asks_for_data(const struct program *p, int32_t *c, int rank);
 /* Give iteration `iteration` its context: window entry, slots, buffers; checks the bound. */
 void driver_admit(struct work_state *w, int rank, int64_t iteration);
-/* Clear the CPU signal and the event of (task, iteration) and make their slot its own. */
+/* Clear the CPU signal and the event of (task, iteration); the iteration becomes the slot's owner. */
 void driver_arm_slot(struct work_state *w, int rank, int task, int64_t iteration);
 /* Put (task, iteration) into its worker's queue. */
 void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration, int64_t ticket);
-/* After anything that may change the driver's phase without a step of its own. */
+/* Update the driver's phase, after a change that is no step of the driver. */
 void driver_settle(const struct program *p, int32_t *c, int rank);
-/* What retiring waits for by the plan's rule, and so what the driver knows afterwards: the end of
-   the submissions, the event of this task. */
+/* Does retiring, by the plan's rule, wait for the end of the submissions, for the event of this task?
+   Afterwards the driver knows the accesses before them. */
 bool driver_awaits_submission(const struct program *p);
 bool driver_awaits_event(const struct program *p, int task);
-/* Has the device (or the host) still work of this iteration? */
+/* Has this iteration work that is not submitted, or not finished on the device? */
 bool driver_unfinished(const struct program *p, int32_t *c, int rank, int64_t iteration);
 
 /* clock.c */

@@ -6,7 +6,7 @@
 #include "driver.h"
 #include "happens_before.h"
 
-/* ---- what may happen ------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 /* CPU work can fail, and so can a call that gives work to the device. */
 static bool can_fail(enum op_kind kind)
@@ -14,14 +14,14 @@ static bool can_fail(enum op_kind kind)
     return kind == OP_HOST || (op_pushes(kind) && kind != OP_RECORD && kind != OP_WAIT);
 }
 
-/* A task fails in the middle of what it does: where its next step would be its work. */
+/* A task fails where its next step would be its work. */
 static bool task_can_fail(const struct program *p, int32_t *c, int thread)
 {
     const struct op *op = machine_thread_op(p, c, thread);
     return op && can_fail(op->kind) && machine_thread_can_step(p, c, thread);
 }
 
-/* The rank is about to admit an iteration, and finds that it has no data for it. */
+/* The rank is about to admit an iteration for which it finds no data. */
 static bool data_can_end(const struct program *p, int32_t *c, int rank)
 {
     const int32_t *state = rank_cells(p, c, rank);
@@ -30,7 +30,7 @@ static bool data_can_end(const struct program *p, int32_t *c, int rank)
            driver_next(p, state) == admitted && (state[RANK_END] < 0 || admitted < state[RANK_END]);
 }
 
-/* A rank that has nothing left to do dies unnoticed. */
+/* The death of a rank at its end has no consequence. */
 static bool rank_can_die(const struct program *p, int32_t *c, int rank)
 {
     const struct state state = {c};
@@ -52,9 +52,9 @@ bool failure_can_happen(const struct program *p, int32_t *c, const struct fault 
     return false;
 }
 
-/* ---- what follows ---------------------------------------------------------------------------- */
+/* ---- consequences ---------------------------------------------------------------------------- */
 
-/* What the thread was at is over: its body, the instance it had taken. */
+/* End the thread's body and its instance. */
 static void end_body(struct work_state *w, int thread)
 {
     int32_t *state = thread_cells(w->p, w->c, thread);
@@ -62,7 +62,7 @@ static void end_body(struct work_state *w, int thread)
     state[THREAD_BODY] = -1;
 }
 
-/* An error leaves the locks it passes on its way up. */
+/* An error releases the locks of its thread. */
 static void release_locks(struct work_state *w, int thread)
 {
     for (int lock = 0; lock < w->p->lock_count; lock++)
@@ -80,8 +80,8 @@ static void forget_queue(struct work_state *w, int thread)
     state[THREAD_COUNT] = 0;
 }
 
-/* The driver ends, queues are forgotten. Threads in the middle of something go on until they stand
-   at a wait (failure_gives_up) or at their end. */
+/* The driver ends, queues are cleared. Threads within a body go on until they are at a wait
+   (failure_gives_up) or at their end. */
 static void stop_rank(struct work_state *w, int rank)
 {
     const struct program *p = w->p;

@@ -1,16 +1,17 @@
 /*
- * failure.h - what happens when something goes wrong (doc/semantics.md, section 4, "When something
- * fails"); private to the machine.
+ * failure.h - faults and their consequences (doc/semantics.md, section 4, "When something fails");
+ * private to the machine.
  *
- * Programs built with `faults` have one agent more for everything that may go wrong, and at most one
- * of them steps in a run: a task fails, the data of one rank end early, a rank dies. What follows is
- * the plan's `on_failure`:
+ * Programs built with `faults` have an agent for each possible fault, and at most one of these steps
+ * in a run: a task fails, the data of one rank end early, a rank dies. The consequence depends on the
+ * plan's `on_failure`:
  *
- *     none     the failing thread is gone; nobody is told
- *     wake     its rank stops: nothing is handed out any more, and who stands at something that
- *              only the CPU ends gives up. The device goes on with what it has
- *     abort    wake, and a watchdog a communicator: once a member is stopped, dead or out of data,
- *              it ends all its operations with an error and stops the other members
+ *     none     the failing thread is gone; no other agent is told
+ *     wake     its rank stops: nothing more is handed out, and threads at a wait for another thread
+ *              give up. The device finishes its queued work
+ *     abort    wake, and a watchdog for each communicator: once a member is stopped, dead or out of
+ *              data, it ends all operations of the communicator with an error and stops the other
+ *              members
  *
  *     cells, behind all others          +-----------------------+
  *                                       | fault + 1, 0: none    |   program->faults
@@ -18,8 +19,7 @@
  *                                       | aborted: each comm    |
  *                                       +-----------------------+
  *
- * Without `faults` there are no such cells and no such agents, and every question here is answered
- * no.
+ * Without `faults` these cells and agents do not exist, and every question below is answered no.
  */
 #ifndef SWSIM_FAILURE_H
 #define SWSIM_FAILURE_H
@@ -63,7 +63,7 @@ bool failure_has_ended(const struct program *p, const int32_t *c, int thread);
 bool failure_gives_up(const struct program *p, int32_t *c, int thread, const struct op *op);
 void failure_give_up(struct work_state *w, int thread);
 
-/* Has the watchdog of a communicator a reason to abort it, and not done so yet? */
+/* Can the watchdog of a communicator abort it: it has a reason, and it has not done so yet? */
 bool failure_can_abort(const struct program *p, int32_t *c, int comm);
 void failure_abort(struct work_state *w, int comm);
 

@@ -54,8 +54,8 @@ static int first_bit(const struct program *p, const struct buffer_desc *buffer, 
     return buffer->record_first + (int)(iteration % p->window) * p->period_records;
 }
 
-/* A dead access is known to nobody, so that equal knowledge is equal memory. What a buffer was marked
-   with (the last rows) is no knowledge and stays. */
+/* Clear a dead access in every row, so that equal knowledge is equal memory. The marks of buffers (the
+   last rows) are no knowledge and stay. */
 static void forget(struct work_state *w, int bit)
 {
     const struct layout *at = &w->p->at;
@@ -91,10 +91,10 @@ static void access_once(struct work_state *w, const struct access *access, int64
         if (!test(live, bit) || !(record->write || access->write))
             continue;
         if (!test(known, bit))
-            report_race(w, access->buffer, record); /* and the other one stays live: either order
+            report_race(w, access->buffer, record); /* the other access stays live: either order
                                                        leads to the same state */
         else if (access->write)
-            forget(w, bit); /* whoever is ordered with this write is ordered with that access */
+            forget(w, bit); /* an access ordered after this write is ordered after that one */
     }
     assert(own >= 0);
     forget(w, own);

@@ -1,8 +1,8 @@
 /*
  * happens_before.h - knowledge of accesses, and the races it reveals; private to the machine.
  *
- * See machine_internal.h for what a row is. Every function does nothing when the plan declares no
- * accesses (row_words is 0).
+ * machine_internal.h defines rows. Every function does nothing when the plan declares no accesses
+ * (row_words is 0).
  */
 #ifndef SWSIM_HAPPENS_BEFORE_H
 #define SWSIM_HAPPENS_BEFORE_H
@@ -16,14 +16,14 @@ void hb_clear(struct work_state *w, int index);
 /* Rows first .. first + count - 1 move one down; the last becomes zero. */
 void hb_shift(struct work_state *w, int first, int count);
 
-/* Make the accesses of `op` by `agent`, whose knowledge is row `self`: check and remember. */
+/* Check and remember the accesses of `op` by `agent`, whose knowledge is row `self`. */
 void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int self, int agent);
 
-/* Forget the accesses to the buffers of an iteration on a rank: its instances are new ones. */
+/* Forget the accesses to the buffers of an iteration on a rank, which get new instances. */
 void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration);
 
-/* Accesses to `buffer` (by other agents than `agent`) that happened and are not known in row
-   `self`, those in row `except` left out: is there one? Its maker goes to *other. */
+/* Is there a live access to `buffer` by an agent other than `agent` that is neither in row `self` nor
+   in row `except`? The accessing agent goes to *other. */
 bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, int agent,
                        int *other);
 

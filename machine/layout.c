@@ -1,4 +1,4 @@
-/* layout.c - computes where a state keeps what; the drawing is in machine_internal.h. */
+/* layout.c - computes the layout of a state; the drawing is in machine_internal.h. */
 #include "lower.h"
 #include "machine_internal.h"
 

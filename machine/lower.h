@@ -1,5 +1,5 @@
 /*
- * lower.h - internal to machine: the parts program_build is made of.
+ * lower.h - internal to machine: the parts of program_build.
  *
  * A `struct lowering` is the scratch space of one build; the tables it fills belong to the program.
  */
@@ -16,7 +16,7 @@ struct lowering {
     size_t channel_total, stream_total; /* as size_t, for arena_grow */
     size_t thread_total;
     struct names flags; /* flag families by name */
-    bool failed;        /* memory ran out on the way */
+    bool failed;        /* memory was exhausted */
 };
 
 /* Every function below returns STATUS_SYSTEM when memory is exhausted, STATUS_INPUT when the plan
@@ -26,7 +26,7 @@ enum status lower_threads(struct lowering *lowering);
 
 /* Table builders shared by the two. They set lowering->failed and return 0 on exhaustion, so that a
    caller can go on and check once. */
-/* Room for so many operations and parts from the start: growing leaves the old copies behind. */
+/* Reserve room for operations and parts: growing leaves the old copies in the arena. */
 void lower_reserve(struct lowering *lowering, size_t ops, size_t parts);
 struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark);
 int lower_body_begin(struct lowering *lowering);

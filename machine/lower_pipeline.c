@@ -267,7 +267,7 @@ static bool collect_edges(struct lowering *lowering)
     return true;
 }
 
-/* All ranks number in the order of rank 0, so that they agree; a rank may leave tasks out. */
+/* All ranks number tasks in the order of rank 0, so that they agree; a rank may leave tasks out. */
 static void number_tickets(struct program *program, const struct plan *plan, int rank)
 {
     for (int k = 0; k < program->tasks; k++) {
@@ -335,7 +335,7 @@ static int max_distance(const struct pipeline *pipeline)
     return distance;
 }
 
-/* Items one iteration pushes to the stream that gets the fewest, and to each. */
+/* The items that one iteration pushes to each stream, and the fewest of these. */
 static void count_pushes(const struct program *program, int *per_stream)
 {
     memset(per_stream, 0, (size_t)program->stream_count * sizeof *per_stream);
@@ -344,7 +344,7 @@ static void count_pushes(const struct program *program, int *per_stream)
             per_stream[program->ops[i].stream]++;
 }
 
-/* The fewest bytes a send of the channel has. */
+/* The bytes of the smallest send of the channel. */
 static int64_t smallest_message(const struct program *program, int channel)
 {
     int64_t least = INT64_MAX;
@@ -376,7 +376,7 @@ static enum status most_eager(struct lowering *lowering, int channel, int *out)
     return STATUS_OK;
 }
 
-/* A channel holds what a window of iterations posts to it, and what is sent on credit. */
+/* A channel holds the messages of a window of iterations, and those sent on credit. */
 static enum status size_channels(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -390,7 +390,7 @@ static enum status size_channels(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* How far ahead of the device the host may run, and what must be remembered for it: the drawing.
+/* How far ahead of the device the host may run, and the iterations that must be remembered for it:
  *
  *        device lags by <= run      contexts <= depth     history: only as "done"
  *     ------[-----------------------|----------------]------> iterations

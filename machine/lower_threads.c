@@ -1,9 +1,10 @@
 /*
  * lower_threads.c - host programs become one body a thread, almost operation by operation.
  *
- * What is not one to one: `host_time` of a push becomes a host operation before it, a pageable copy
- * is followed by a stream synchronisation, a barrier becomes one flag a participant and use (set
- * one's own, await the others'), a callback's body becomes the body of a callback thread.
+ * The exceptions: `host_time` of a push becomes a host operation before it; a pageable copy is
+ * followed by a stream synchronisation; a barrier becomes a flag for each participant and use, which
+ * it sets before it awaits those of the others; a callback's body becomes the body of a callback
+ * thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static void emit_host_time(struct lowering *lowering, const struct host_op *from
     op->time_ns = from->host_time_ns;
 }
 
-/* How often `thread` comes to barrier `barrier`. */
+/* The number of uses of barrier `barrier` by `thread`. */
 static int barrier_uses(const struct host_thread *thread, int barrier)
 {
     int uses = 0;
@@ -258,7 +259,7 @@ static enum status lower_callbacks(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* Everything a finite program ever pushes fits, unless the plan limits the launch queue. */
+/* All pushes of a finite program fit, unless the plan limits the launch queue. */
 static enum status size_streams(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -280,7 +281,7 @@ static enum status size_streams(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* Accesses are known by the buffer's name: two lives of one name could not be told apart. */
+/* Accesses are known by the buffer's name, so a name must not have two lifetimes. */
 static enum status check_allocs(struct lowering *lowering)
 {
     const struct program *program = lowering->program;

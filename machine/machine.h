@@ -1,18 +1,18 @@
 /*
- * machine.h - what a plan means: the one transition system behind checker, simulator and runtime.
+ * machine.h - the meaning of a plan: one transition system for checker, simulator and runtime.
  *
  * A state is one flat block of memory without pointers (`struct state`), created by machine_state
- * and copied with machine_copy. machine_agent_enabled says what an agent can do next; machine_step
- * does it and reports what was violated. No clocks are in it: who wants time keeps it beside the
- * state. Every step can say in words what it is, every blocked agent what it waits for.
+ * and copied with machine_copy. machine_agent_enabled tells whether an agent can step; machine_step
+ * takes the step and reports violations. The state has no clocks: the simulator keeps time beside
+ * it. Every step, and every wait of a blocked agent, can be described in words.
  *
  * Steps of one agent:
  *     data    two choices: 0 there is a further iteration, 1 the data ends here
  *     thread  execute the next operation
  *     stream  start the operation at the head, or finish the one that runs
  *     comm    complete the collective that all members have started
- *     fault   something goes wrong, once a run (programs built with `faults`)
- *     watchdog  abort a communicator whose member is gone (the same)
+ *     fault   the fault happens, once a run (programs built with `faults`)
+ *     watchdog  abort a communicator whose member is gone (the same programs)
  * Records, waits and allocations at the head of a stream take effect at once, as part of the step
  * that brought them there.
  */
@@ -30,7 +30,7 @@ struct transition {
     int choice; /* data: 0 more, 1 end; else 0 */
 };
 
-/* What a step did, for those who watch. */
+/* The effect of a step. */
 struct effect {
     unsigned violated; /* bit (1u << PROPERTY_x) */
     /* the operation that was executed, started or finished; op -1: a driver's or the loader's step
@@ -40,9 +40,9 @@ struct effect {
     enum effect_kind { EFFECT_HOST, EFFECT_START, EFFECT_FINISH } kind;
     /* details of the first violation */
     int buffer;      /* RACE, LIFETIME: program->buffers */
-    int other_agent; /* RACE, LIFETIME: who made the other access; MISMATCH: the other stream */
+    int other_agent; /* RACE, LIFETIME: agent of the other access; MISMATCH: the other stream */
     bool other_write;
-    int other_op; /* MISMATCH: the operation the other member is at; -1 */
+    int other_op; /* MISMATCH: the operation of the other member; -1 */
     int64_t other_iteration;
     int64_t wanted, found; /* SLOT: iteration looked for and the one found; BOUND: bound, number */
     bool bytes;            /* BOUND: of bytes, not of iterations */
@@ -62,16 +62,16 @@ int machine_agent_enabled(const struct program *program, const struct state *sta
 int machine_enabled(const struct program *program, const struct state *state,
                     struct transition *out);
 
-/* Do one enabled transition. `effect` may be NULL. */
+/* Take one enabled transition. `effect` may be NULL. */
 void machine_step(const struct program *program, struct state *state, struct transition transition,
                   struct effect *effect);
 
-/* May this enabled step be done first without losing any behaviour: does it commute with everything
-   any other agent can do until it is done? The argument is in conflicts.c and doc/checker.md. */
+/* May this enabled step be taken first without losing any behaviour: does it commute with all steps
+   that other agents can take before it? The argument is in conflicts.c and doc/checker.md. */
 bool machine_step_free(const struct program *program, const struct state *state, int agent);
 
-/* Has everything been done: all threads at their end, all queues and streams empty, every admitted
-   iteration finished? */
+/* Is this the end of a complete run: all threads at their end, all queues and streams empty, every
+   admitted iteration finished? */
 bool machine_done(const struct program *program, const struct state *state);
 /* Is this agent a driver whose next step retires an iteration? */
 bool machine_retires(const struct program *program, const struct state *state, int agent);
@@ -82,8 +82,8 @@ bool machine_data_ended(const struct program *program, const struct state *state
 /* Is this agent at its end, or idle with nothing to do? */
 bool machine_agent_idle(const struct program *program, const struct state *state, int agent);
 
-/* A thread blocked at a wait for a slot that belongs to another iteration than the one it wants:
-   the other face of a slot hazard. */
+/* Is the agent a thread blocked at a slot of another iteration than the one it waits for? This is the
+   other form of a slot hazard. */
 bool machine_stale_wait(const struct program *program, const struct state *state, int agent,
                         int64_t *wanted, int64_t *found);
 
@@ -91,20 +91,20 @@ bool machine_stale_wait(const struct program *program, const struct state *state
 void machine_end_data(const struct program *program, struct state *state, int rank,
                       int64_t iterations);
 
-/* Programs built with `faults`: has something gone wrong? */
+/* Programs built with `faults`: has the fault happened? */
 bool machine_failed(const struct program *program, const struct state *state);
-/* And is now a thread of a living rank blocked for ever: nobody who could ever wake it can step? */
+/* After a fault: is a thread of a living rank blocked, and can no agent step that could wake it? */
 bool machine_never_woken(const struct program *program, const struct state *state);
-/* Set to a state of `plain`, the same program built without `faults`: nothing has gone wrong yet. */
+/* Set to a state of `plain`, the same program built without `faults`; no fault has happened. */
 void machine_state_from_plain(const struct program *program, struct state *to,
                               const struct program *plain, const struct state *from);
 
-/* Make equal futures equal memory: iteration numbers relative, finished things forgotten. */
+/* Make equal futures equal memory: iteration numbers become relative, finished work is forgotten. */
 void machine_canonical(const struct program *program, struct state *state);
 
-/* ---- asking a state -------------------------------------------------------------------------- */
+/* ---- questions about a state ----------------------------------------------------------------- */
 
-/* The operation an agent is at: a thread's next one, the head of a stream (running or not); -1:
+/* The current operation of an agent: a thread's next one, the head of a stream (running or not); -1:
    none. The iteration goes to *iteration. */
 int machine_current_op(const struct program *program, const struct state *state, int agent,
                        int64_t *iteration);
@@ -127,17 +127,17 @@ enum wait_cause {
     CAUSE_EMPTY,      /* a stream or worker with nothing queued */
     CAUSE_DEPENDENCE, /* a CPU signal, an event, a sync */
     CAUSE_COMM_ORDER, /* its communicator's previous operation on this rank */
-    CAUSE_PEER,       /* a collective or group whose other members have not come */
+    CAUSE_PEER,       /* a collective or group whose other members have not started */
     CAUSE_RESOURCE,   /* residency slots, a full launch queue, a hardware queue, a lock */
     CAUSE_ORDER,      /* its ticket's turn */
     CAUSE_QUEUE,      /* an empty or full queue between threads */
     CAUSE_RETIRE,     /* the driver: the oldest iteration has not finished */
-    CAUSE_LEFT, /* the driver is at its end, having retired what nobody will finish any more */
-    CAUSE_DATA  /* the data loader has not answered */
+    CAUSE_LEFT,       /* the driver is at its end, but a retired iteration never finishes */
+    CAUSE_DATA        /* the data loader has not answered */
 };
 struct wait {
     enum wait_cause cause;
-    int agent;         /* who must act first, -1: nobody in particular */
+    int agent;         /* the agent that must act first; -1: no particular one */
     int task;          /* the task waited for, -1 */
     int64_t iteration; /* of that task */
 };

@@ -1,5 +1,5 @@
 /*
- * machine_internal.h - where a state keeps what; private to the machine's files.
+ * machine_internal.h - the layout of a state; private to the machine's files.
  *
  *     cells (int32_t)                                     rows (row_words x uint64_t each)
  *     +--------------------------------------------+      +-------------------------------+
@@ -18,10 +18,10 @@
  *
  * Iterations are absolute within a state; machine_canonical shifts them. Unused places are zero.
  *
- * Happens-before. Bit b of a row says that whoever owns the row knows access b (program->records)
- * has been made: it happened before what the owner does next. Synchronisation joins rows; an access
- * is a race if a conflicting live access is not known. This is the transpose of vector clocks
- * restricted to the last accesses (FastTrack: Flanagan, Freund 2009) and, unlike clocks, finite.
+ * Happens-before. Bit b of a row: access b (program->records) has happened before the next step of
+ * the row's owner. Synchronisation joins rows; an access is a race if a conflicting live access is
+ * not in the row. This is the transpose of vector clocks restricted to the last accesses
+ * (FastTrack: Flanagan, Freund 2009) and, unlike clocks, finite.
  */
 #ifndef SWSIM_MACHINE_INTERNAL_H
 #define SWSIM_MACHINE_INTERNAL_H
@@ -168,7 +168,7 @@ static inline int instance_of(const struct program *p, const struct op *op, int6
     return op->object * p->slots + (int)((iteration - op->distance) % p->slots);
 }
 
-/* Does the iteration this operation looks at exist, and is it not one that is skipped? */
+/* Does the iteration that this operation depends on exist, and is it not skipped? */
 bool dependence_applies(const struct program *p, int32_t *c, int rank, const struct op *op,
                         int64_t iteration);
 /* The operation a thread is at, or NULL (idle, at its end, a driver). */

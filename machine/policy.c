@@ -62,7 +62,7 @@ void policy_end_data(struct policy *policy, int rank, int64_t iterations)
     machine_end_data(policy->program, policy->state, rank, iterations);
 }
 
-/* Move what the driver put into the workers' queues to the runtime's. */
+/* Move new instances from the workers' queues in the state to those of the runtime. */
 static void deliver(struct policy *policy, int rank)
 {
     const struct program *p = policy->program;

@@ -1,15 +1,14 @@
 /*
- * policy.h - the two drivers for a real run: which instance to hand out next, decided by the
- * machine.
+ * policy.h - the two drivers for a real run: the machine decides which instance is handed out next.
  *
- * A runtime has real queues, signals and devices, but it must not have its own idea of what a
- * period is or when an instance fires. A `struct policy` is a machine state of which only the
- * drivers' part is used: the runtime asks what the driver of a rank does next, does it, and says
- * what has happened; the instances the driver hands out come back through a callback, in order.
+ * A runtime has real queues, signals and devices, but the machine defines periods and firing. A
+ * `struct policy` is a machine state of which only the drivers' part is used: the runtime asks for
+ * the next step of a rank's driver, executes it, and reports its end; the instances handed out come
+ * back through a callback, in order.
  *
- * A policy is not safe for concurrent use: hold one lock around every call (this is the fire lock
- * of the data-flow driver). The program must be built with a known number of iterations, or the
- * runtime says when the data ends with policy_end_data.
+ * A policy is not safe for concurrent use: hold one lock around every call (the fire lock of the
+ * data-flow driver). Unless the program was built with a known number of iterations, the runtime
+ * reports the end of the data with policy_end_data.
  */
 #ifndef SWSIM_POLICY_H
 #define SWSIM_POLICY_H
@@ -32,7 +31,7 @@ enum policy_next {
     POLICY_RETIRE, /* wait until *iteration is over by the plan's rule, then policy_retire */
     POLICY_END
 };
-/* What the driver of `rank` does next. */
+/* The next step of the driver of `rank`. */
 enum policy_next policy_next(const struct policy *policy, int rank, int64_t *iteration);
 
 /* The iteration that `rank` admits next; compare before and after a policy_enqueue. */

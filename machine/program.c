@@ -217,7 +217,7 @@ void lower_accesses(struct lowering *lowering, struct op *op, int rank,
         add_access(lowering, op, base + writes->items[i], true);
 }
 
-/* The two sides of a link each set a flag and await the other's; flags stay set, so only the first
+/* Each side of a link sets a flag and awaits that of the other; flags stay set, so only the first
    use can block. */
 static void meet(struct lowering *lowering, int comm, int rank, int peer, enum op_kind kind,
                  struct mark mark)
@@ -267,7 +267,7 @@ void lower_load_end(struct lowering *lowering, int rank, struct mark mark)
         lower_emit(lowering, OP_UNLOCK, mark)->object = lower_context_lock(lowering, rank);
 }
 
-/* ---- tables that follow from the rest -------------------------------------------------------- */
+/* ---- derived tables -------------------------------------------------------------------------- */
 
 static enum status name_locks(struct lowering *lowering)
 {
@@ -344,8 +344,8 @@ static void assign_hw_queues(struct lowering *lowering)
     }
 }
 
-/* Ranks that share a communicator notice each other, and so on; in host programs flags and queues
-   may connect any two. Other ranks share nothing but the answer of the data loader. */
+/* Components of ranks connected by communicators; in host programs flags and queues may connect any
+   two. Ranks of different components share only the answer of the data loader. */
 static enum status find_fellows(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -367,7 +367,7 @@ static enum status find_fellows(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* Only one rank and its fellows are asked about: the others have no data. */
+/* For `part`: ranks outside the component have no data. */
 static void leave_out_others(struct program *program)
 {
     int part = program->options.part - 1;
@@ -385,8 +385,8 @@ static bool shares_comm(const struct program *program, int rank)
     return false;
 }
 
-/* Any thread but a driver may fail. Data end early only where others go on, and a single rank that
-   dies leaves nobody. */
+/* Any thread but a driver may fail. The data of a rank end early only if it has peers, and a rank
+   dies only if there are others. */
 static enum status list_faults(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -428,7 +428,7 @@ static enum status list_streams(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* Counting sort by family; a stream with several waits for one stands there several times. */
+/* Counting sort by family; a stream with several waits for one event occurs several times. */
 static enum status list_waiters(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -539,8 +539,8 @@ static void assign_bodies(struct program *program)
             program->bodies[program->ops[i].object].thread = program->ops[i].callback;
 }
 
-/* Every (buffer, agent, read or write) that can happen gets one bit; shared buffers come first,
-   then those of one iteration, to be repeated once an iteration of the window. */
+/* Every possible (buffer, agent, read or write) gets one bit; shared buffers come first, then those
+   of one iteration, which are repeated for each iteration of the window. */
 static enum status list_records(struct lowering *lowering)
 {
     struct program *program = lowering->program;

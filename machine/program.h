@@ -4,7 +4,7 @@
  * `program_build` lowers every form of plan to bodies of operations (ops.h), executed by agents:
  *
  *     data        the data loader: decides whether a further iteration exists (only when the number
- *                 of iterations is left open)
+ *                 of iterations is open)
  *     threads     host threads, pipeline workers (one a thread group and rank), pipeline drivers
  *                 (one a rank), and callback threads (one a stream that has callbacks)
  *     streams     device FIFOs
@@ -25,15 +25,15 @@
 enum driver { DRIVER_NONE, DRIVER_CLOCK, DRIVER_DATAFLOW };
 const char *driver_key(enum driver driver); /* "none", "clock", "dataflow" */
 
-/* How a plan is to be run: what the command line may change. */
+/* The options of a run that the command line may change. */
 struct program_options {
     enum driver driver; /* pipeline form: CLOCK or DATAFLOW; other forms: NONE */
     int64_t iterations; /* pipeline form: iterations until the data ends; -1: any number */
     int ranks;          /* 0: as the plan says */
     int max_depth;      /* 0: as the plan says */
     int part;           /* 0: all ranks; k + 1: rank k and its fellows, the others have no data */
-    bool faults;        /* let one thing go wrong: see struct fault */
-    bool no_knowledge;  /* keep no happens-before knowledge: races and lifetimes go unseen, and a
+    bool faults;        /* let one fault happen: see struct fault */
+    bool no_knowledge;  /* no happens-before knowledge: races and lifetimes are not checked, and a
                            state is about half as large */
 };
 
@@ -64,8 +64,8 @@ struct op {
     int64_t bytes;
     int64_t time_ns; /* HOST: CPU time; pushes of work: device time */
     const struct dist *jitter;
-    const struct work *work;     /* what a real run does; never NULL for LAUNCH, COPY, COLLECTIVE */
-    const struct shares *shares; /* what it wants of its device; NULL: it says nothing */
+    const struct work *work;     /* work of a real run; never NULL for LAUNCH, COPY, COLLECTIVE */
+    const struct shares *shares; /* its shares of the device; NULL: none given */
     int access_first, access_count; /* program->accesses */
     int part_first, part_count;     /* program->parts */
     int callback;                   /* CALLBACK: program->threads */
@@ -107,7 +107,7 @@ struct comm_desc {
     int64_t eager_bytes;
 };
 
-/* A directed pair of members: messages one rank sends to another through one communicator. */
+/* A directed pair of members: messages from one rank to another through one communicator. */
 struct channel {
     int comm, from, to; /* ranks */
     int cap;            /* unmatched messages it may hold */
@@ -122,7 +122,7 @@ struct buffer_desc {
     int record_first, record_count; /* program->records, of instance 0 for scope iteration */
 };
 
-/* Who accesses a buffer how: one bit of happens-before knowledge each (machine.c). */
+/* An access that an agent can make: one bit of happens-before knowledge (machine.c). */
 struct record {
     int buffer;
     int agent;
@@ -142,7 +142,7 @@ struct agent {
     int rank;  /* -1: none (data, comms, faults, watchdogs) */
 };
 
-/* What may go wrong, at most once a run (failure.h). */
+/* A possible fault; at most one happens in a run (failure.h). */
 struct fault {
     enum fault_kind { FAULT_TASK, FAULT_DATA, FAULT_RANK } kind;
     int index; /* TASK: the thread that fails; DATA: the rank whose data end; RANK: the one that dies */
@@ -157,7 +157,7 @@ struct edge_list {
     int count;
 };
 
-/* Where a state keeps what, in cells from its start; the drawing is in machine_internal.h. Arrays
+/* The layout of a state, in cells from its start; the drawing is in machine_internal.h. Arrays
    with a * have one entry per thread, stream, and so on. Rows of happens-before knowledge follow
    the cells; row numbers count from the first row. */
 struct layout {
@@ -187,10 +187,10 @@ struct program {
     int min_stage;
     int slots;   /* instances in a family of events and flags */
     int window;  /* iterations the machine may have to remember */
-    int history; /* iterations before the oldest that can still matter */
+    int history; /* iterations before the oldest that rules may still look at */
     int max_distance;
     int64_t iteration_bytes, shared_bytes; /* of the buffers of one iteration, of the shared ones */
-    bool slots_safe; /* a slot is never re-armed while it may be looked at (semantics, section 5) */
+    bool slots_safe; /* no slot is re-armed while a wait may look at it (semantics, section 5) */
 
     struct op *ops;
     size_t op_count, op_cap;
@@ -225,7 +225,7 @@ struct program {
     int agent_count;
     struct fault *faults; /* only with options.faults */
     int fault_count;
-    int *fellows; /* per rank, the first of the ranks that can notice each other */
+    int *fellows; /* per rank, the first rank of its component of communicating ranks */
     struct names names;
     bool has_lifetimes; /* host programs that free buffers */
     int event_families, flag_families, queue_count, lock_count, kernel_count;
@@ -238,8 +238,8 @@ struct program {
     int **order;               /* order[rank][k]: the k-th task in enqueue order */
     int *worker;               /* worker[rank * tasks + task]: thread that submits it */
     int *driver_thread;        /* driver_thread[rank] */
-    struct edge_list *depends; /* per task: what it waits for */
-    struct edge_list *fires;   /* per task: what its end of submission may fire, intra first */
+    struct edge_list *depends; /* per task: its dependences */
+    struct edge_list *fires;   /* per task: the tasks its end of submission may fire, intra first */
     int last_task;             /* last in topological order */
     int64_t *ends;             /* per rank: iterations it has data for; -1: open */
     int *ticket_position; /* ticket_position[rank * tasks + task]: position among those globally

@@ -3,7 +3,7 @@
 
 #include "failure.h"
 
-/* The oldest send in the channel that nobody received; -1: none. */
+/* The oldest send in the channel without a receive; -1: none. */
 static int unreceived_part(const struct program *p, const int32_t *c, int channel)
 {
     const int32_t *cells = c + p->at.channels[channel];
@@ -20,7 +20,7 @@ void refill_check(struct work_state *w)
 {
     const struct program *p = w->p;
     if (failure_happened(p, w->c))
-        return; /* a rank that stopped is not drained */
+        return; /* a stopped rank is not drained */
     for (int channel = 0; p->tasks && channel < p->channel_count; channel++) {
         int part = may_be_eager(p, channel) ? unreceived_part(p, w->c, channel) : -1;
         if (part < 0)

@@ -1,6 +1,5 @@
 /*
- * words.c - the machine explains itself: why an agent cannot go on, and what its steps are in
- * words.
+ * words.c - the machine in words: why an agent cannot step, and what its steps are.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,9 +8,9 @@
 #include "driver.h"
 #include "failure.h"
 
-/* ---- who must act first ---------------------------------------------------------------------- */
+/* ---- the agent that must act first ----------------------------------------------------------- */
 
-/* The thread of `rank` that will do `kind` on `object` next, as far as the program text tells. */
+/* A thread of `rank` with an operation `kind` on `object` ahead of it, by the program text. */
 static int thread_with(const struct program *p, int32_t *c, int rank, enum op_kind kind, int object,
                        int not_thread)
 {
@@ -65,7 +64,7 @@ static void why_sync(const struct program *p, int32_t *c, int rank, const struct
                 wait->agent = program_stream_agent(p, s);
 }
 
-/* Who holds ticket `number` of a rank, in hand or in a queue? */
+/* The worker with ticket `number` of a rank, of its instance or one in its queue. */
 static int ticket_holder(const struct program *p, int32_t *c, int rank, int64_t number,
                          struct wait *wait)
 {
@@ -132,7 +131,7 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
     }
 }
 
-/* The first task of an iteration that keeps it from being over, and who has it. */
+/* The first unfinished task of an iteration, and the agent that has it. */
 static void why_iteration(const struct program *p, int32_t *c, int rank, int64_t iteration,
                           struct wait *wait)
 {
@@ -165,8 +164,8 @@ static void why_iteration(const struct program *p, int32_t *c, int rank, int64_t
     }
 }
 
-/* A driver at its end may have retired an iteration before it was finished. Is there one that nobody has
-   any more, because a task of it was never handed out? */
+/* A driver at its end may have retired an iteration before it was finished. Is there one that no agent
+   has any more, because one of its tasks was never handed out? */
 static void why_left(const struct program *p, int32_t *c, int rank, struct wait *wait)
 {
     int64_t admitted = rank_cells(p, c, rank)[RANK_ADMITTED];
@@ -208,8 +207,7 @@ static void why_driver(const struct program *p, int32_t *c, int rank, struct wai
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* Where is the operation a communicator's member must still come to? In a stream, or with a thread.
- */
+/* The stream or thread with the operation that a communicator's member has yet to start. */
 static int absent_member(const struct program *p, int32_t *c, int comm, int member_rank)
 {
     for (int s = 0; s < p->stream_count; s++) {
@@ -228,7 +226,7 @@ static int absent_member(const struct program *p, int32_t *c, int comm, int memb
             if (p->ops[body->first + i].comm == comm)
                 return program_thread_agent(p, t);
     }
-    for (int t = 0; t < p->thread_count; t++) /* it has nothing more to say on it */
+    for (int t = 0; t < p->thread_count; t++) /* none is left: its thread must act */
         if (p->threads[t].rank == member_rank &&
             (p->threads[t].kind == THREAD_DRIVER || p->threads[t].kind == THREAD_HOST))
             return program_thread_agent(p, t);
@@ -283,7 +281,7 @@ static void why_not_started(const struct program *p, int32_t *c, int stream, con
         wait->agent = program_stream_agent(p, c[p->at.hw_queues[queue] + 1]);
         return;
     }
-    for (int s = 0; s < p->stream_count; s++) /* who holds residency slots */
+    for (int s = 0; s < p->stream_count; s++) /* a holder of residency slots */
         if (s != stream && p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_RUNNING] &&
             head_op(p, c, s)->sm > 0)
             wait->agent = program_stream_agent(p, s);
@@ -317,15 +315,15 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
 void machine_why(const struct program *p, const struct state *state, int agent, struct wait *wait)
 {
     *wait = (struct wait){.cause = CAUSE_NONE, .agent = -1, .task = -1};
-    const struct agent *who = &p->agents[agent];
+    const struct agent *desc = &p->agents[agent];
     if (machine_agent_enabled(p, state, agent))
         return;
-    if (who->kind == AGENT_STREAM)
-        why_stream(p, state->cells, who->index, wait);
-    else if (who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER)
-        why_driver(p, state->cells, who->rank, wait);
-    else if (who->kind == AGENT_THREAD)
-        why_thread(p, state->cells, who->index, wait);
+    if (desc->kind == AGENT_STREAM)
+        why_stream(p, state->cells, desc->index, wait);
+    else if (desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_DRIVER)
+        why_driver(p, state->cells, desc->rank, wait);
+    else if (desc->kind == AGENT_THREAD)
+        why_thread(p, state->cells, desc->index, wait);
 }
 
 /* ---- sentences ------------------------------------------------------------------------------- */
@@ -451,7 +449,7 @@ static bool ends_with_error(const struct program *p, int32_t *c, int stream)
            failure_is_aborted(p, c, op->comm);
 }
 
-/* What a thread does next; one of a stopped rank gives up instead of waiting. */
+/* The next step of a thread; on a stopped rank it gives up instead of waiting. */
 static void describe_thread(const struct program *p, int32_t *c, int thread, const struct op *op,
                             char *buf, size_t cap)
 {
@@ -465,10 +463,10 @@ const char *machine_describe(const struct program *p, const struct state *state,
                              struct transition transition, char *buf, size_t cap)
 {
     int32_t *c = state->cells;
-    const struct agent *who = &p->agents[transition.agent];
+    const struct agent *desc = &p->agents[transition.agent];
     char name[NAME], action[2 * NAME], subject[NAME];
     program_agent_name(p, transition.agent, name, sizeof name);
-    switch (who->kind) {
+    switch (desc->kind) {
     case AGENT_DATA:
         snprintf(action, sizeof action,
                  transition.choice ? "the data ends before iteration %d"
@@ -476,36 +474,37 @@ const char *machine_describe(const struct program *p, const struct state *state,
                  c[0]);
         break;
     case AGENT_STREAM:
-        program_op_subject(p, head_op(p, c, who->index), item_cells(p, c, who->index, 0)[ITEM_ITER],
-                           subject, sizeof subject);
+        program_op_subject(p, head_op(p, c, desc->index),
+                           item_cells(p, c, desc->index, 0)[ITEM_ITER], subject, sizeof subject);
         snprintf(action, sizeof action, "%s %s%s",
-                 stream_cells(p, c, who->index)[STREAM_RUNNING] ? "finishes" : "starts", subject,
-                 ends_with_error(p, c, who->index) ? " with an error" : "");
+                 stream_cells(p, c, desc->index)[STREAM_RUNNING] ? "finishes" : "starts", subject,
+                 ends_with_error(p, c, desc->index) ? " with an error" : "");
         break;
     case AGENT_COMM: {
         int stream =
-            c[p->at.members + p->comms[who->index].first_member * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
+            c[p->at.members + p->comms[desc->index].first_member * MEMBER_CELLS + MEMBER_ACTIVE] -
+            1;
         program_op_subject(p, head_op(p, c, stream), item_cells(p, c, stream, 0)[ITEM_ITER],
                            subject, sizeof subject);
         snprintf(action, sizeof action, "completes %s on all members", subject);
         break;
     }
     case AGENT_THREAD: {
-        const struct op *op = machine_thread_op(p, c, who->index);
-        if (p->threads[who->index].kind == THREAD_DRIVER)
-            describe_driver(p, c, who->rank, action, sizeof action);
+        const struct op *op = machine_thread_op(p, c, desc->index);
+        if (p->threads[desc->index].kind == THREAD_DRIVER)
+            describe_driver(p, c, desc->rank, action, sizeof action);
         else if (op)
-            describe_thread(p, c, who->index, op, action, sizeof action);
+            describe_thread(p, c, desc->index, op, action, sizeof action);
         else
             snprintf(action, sizeof action, "takes %s(%d) from its queue",
-                     p->plan->pipeline.tasks[entry_cells(p, c, who->index, 0)[ENTRY_TASK]].name,
-                     entry_cells(p, c, who->index, 0)[ENTRY_ITER]);
+                     p->plan->pipeline.tasks[entry_cells(p, c, desc->index, 0)[ENTRY_TASK]].name,
+                     entry_cells(p, c, desc->index, 0)[ENTRY_ITER]);
         break;
     }
-    case AGENT_FAULT: describe_fault(p, c, &p->faults[who->index], action, sizeof action); break;
+    case AGENT_FAULT: describe_fault(p, c, &p->faults[desc->index], action, sizeof action); break;
     case AGENT_WATCHDOG:
         snprintf(action, sizeof action, "aborts communicator %s: its ranks stop",
-                 p->comms[who->index].name);
+                 p->comms[desc->index].name);
         break;
     }
     snprintf(buf, cap, "%s: %s", name, action);
@@ -544,7 +543,7 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
                  p->queue_names[op->object]);
         break;
     case OP_GET:
-        snprintf(buf, cap, "is at %s, waits for something in queue %s", subject,
+        snprintf(buf, cap, "is at %s, waits for an item in queue %s", subject,
                  p->queue_names[op->object]);
         break;
     case OP_LOCK:
@@ -622,24 +621,25 @@ const char *machine_describe_wait(const struct program *p, const struct state *s
 {
     struct wait wait;
     machine_why(p, state, agent, &wait);
-    const struct agent *who = &p->agents[agent];
+    const struct agent *desc = &p->agents[agent];
     if (wait.cause == CAUSE_NONE)
         snprintf(buf, cap, machine_agent_idle(p, state, agent) ? "is at its end" : "can go on");
     else if (wait.cause == CAUSE_EMPTY)
         snprintf(buf, cap, "has nothing queued");
-    else if (who->kind == AGENT_STREAM)
-        describe_stream_wait(p, state->cells, who->index, &wait, buf, cap);
-    else if (p->threads[who->index].kind == THREAD_DRIVER)
+    else if (desc->kind == AGENT_STREAM)
+        describe_stream_wait(p, state->cells, desc->index, &wait, buf, cap);
+    else if (p->threads[desc->index].kind == THREAD_DRIVER)
         describe_driver_wait(p, &wait, buf, cap);
     else
-        describe_thread_wait(p, state->cells, who->index, &wait, buf, cap);
+        describe_thread_wait(p, state->cells, desc->index, &wait, buf, cap);
     return buf;
 }
 
 const char *machine_describe_violation(const struct program *p, enum property property,
                                        const struct effect *effect, char *buf, size_t cap)
 {
-    char subject[NAME] = "a driver", other[NAME] = "somebody", who[NAME] = "an earlier operation";
+    char subject[NAME] = "a driver", other[NAME] = "another operation",
+         who[NAME] = "an earlier operation";
     if (effect->op >= 0)
         program_op_subject(p, &p->ops[effect->op], effect->iteration, subject, sizeof subject);
     if (effect->other_op >= 0)
@@ -676,13 +676,13 @@ const char *machine_describe_violation(const struct program *p, enum property pr
     case PROPERTY_DRAIN:
         if (effect->other_op >= 0)
             snprintf(buf, cap,
-                     "after the drain the message of %s is left, which nobody received: the next "
-                     "fill would receive it",
+                     "after the drain the message of %s is left without a receive: the next fill "
+                     "would receive it",
                      other);
         else
             snprintf(buf, cap, "after the end of the data an iteration never retires");
         break;
-    case PROPERTY_FAULTS: snprintf(buf, cap, "after a fault somebody is never woken"); break;
+    case PROPERTY_FAULTS: snprintf(buf, cap, "after a fault an agent is never woken"); break;
     default: snprintf(buf, cap, "%s", property_key(property)); break;
     }
     return buf;
