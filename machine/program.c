@@ -727,6 +727,23 @@ const char *program_agent_name(const struct program *program, int agent, char *b
     return buf;
 }
 
+const char *program_object_name(const struct program *program, const struct op *op)
+{
+    if (op->kind == OP_SYNC && op->sync != SYNC_EVENT)
+        return NULL;
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT: return program->event_names[op->object];
+    case OPERAND_FLAG: return program->flag_names[op->object];
+    case OPERAND_QUEUE: return program->queue_names[op->object];
+    case OPERAND_LOCK: return program->lock_names[op->object];
+    case OPERAND_BUFFER: return program->buffers[op->object].name;
+    case OPERAND_BARRIER: /* lowered to flags */
+    case OPERAND_TURN:
+    case OPERAND_NONE: break;
+    }
+    return NULL;
+}
+
 const char *program_op_subject(const struct program *program, const struct op *op,
                                int64_t iteration, char *buf, size_t cap)
 {
@@ -746,9 +763,10 @@ const char *program_op_subject(const struct program *program, const struct op *o
     return buf;
 }
 
-static void print_instance(FILE *out, const char *name, const struct op *op, const char *task)
+static void print_object(FILE *out, const char *name, const struct op *op, const char *task)
 {
-    if (!task)
+    enum op_operand kind = op_operand(op->kind);
+    if (!task || (kind != OPERAND_EVENT && kind != OPERAND_FLAG))
         fprintf(out, " %s", name);
     else if (op->distance > 0)
         fprintf(out, " %s(i-%d)", name, op->distance);
@@ -760,17 +778,9 @@ static void print_operands(const struct program *program, const struct op *op, F
 {
     const char *task =
         op->task >= 0 && op->distance >= 0 ? program->plan->pipeline.tasks[op->task].name : NULL;
-    if (op->kind == OP_RECORD || op->kind == OP_WAIT ||
-        (op->kind == OP_SYNC && op->sync == SYNC_EVENT))
-        print_instance(out, program->event_names[op->object], op, task);
-    else if (op->kind == OP_SIGNAL || op->kind == OP_AWAIT)
-        print_instance(out, program->flag_names[op->object], op, task);
-    else if (op->kind == OP_LOCK || op->kind == OP_UNLOCK)
-        fprintf(out, " %s", program->lock_names[op->object]);
-    else if (op->kind == OP_PUT || op->kind == OP_GET)
-        fprintf(out, " %s", program->queue_names[op->object]);
-    else if (op->kind == OP_ALLOC || op->kind == OP_FREE || op->kind == OP_RECORD_STREAM)
-        fprintf(out, " %s", program->buffers[op->object].name);
+    const char *object = program_object_name(program, op);
+    if (object)
+        print_object(out, object, op, task);
     else if (op->kind == OP_SYNC)
         fprintf(out, " %s",
                 op->sync == SYNC_DEVICE ? "device"

@@ -263,6 +263,9 @@ int program_thread_agent(const struct program *program, int thread);
 int program_stream_agent(const struct program *program, int stream);
 int program_comm_agent(const struct program *program, int comm);
 
+/* The name of the event, flag, queue, lock or buffer an operation uses; NULL: none. */
+const char *program_object_name(const struct program *program, const struct op *op);
+
 /* "Forward(3)" for a task's operation, else the operation's own name or key. Returns buf. */
 const char *program_op_subject(const struct program *program, const struct op *op,
                                int64_t iteration, char *buf, size_t cap);

@@ -1,25 +1,17 @@
 /* ops.c - names of operations, properties and outcomes; see ops.h. */
 #include "ops.h"
 
-const char *op_key(enum op_kind kind)
-{
-    static const char *const keys[] = {
-#define X(name, key, pushes) key,
-        OP_LIST(X)
+const struct op_row op_table[OP_COUNT] = {
+#define X(name, key_, role_, operand_, use_, waits_, words_)                                       \
+    {.key = key_,                                                                                  \
+     .words = words_,                                                                              \
+     .role = ROLE_##role_,                                                                         \
+     .operand = OPERAND_##operand_,                                                                \
+     .use = use_,                                                                                  \
+     .waits = WAITS_##waits_},
+    OP_LIST(X)
 #undef X
-    };
-    return keys[kind];
-}
-
-bool op_pushes(enum op_kind kind)
-{
-    static const bool pushes[] = {
-#define X(name, key, pushes_) pushes_,
-        OP_LIST(X)
-#undef X
-    };
-    return pushes[kind];
-}
+};
 
 const char *property_key(enum property property)
 {

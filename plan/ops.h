@@ -1,62 +1,175 @@
 /*
- * ops.h - the one list of machine operations.
+ * ops.h - the one table of machine operations.
  *
- * Parser, printer, machine, simulator, runtime and exports are generated from or switch over this
- * list, so they cannot drift apart. The first block is what a host program may say
- * (doc/semantics.md, section 3; the key in the plan file is the second column); the second block is
- * what only the pipeline drivers use (section 4).
+ * A row says what an operation is. Everybody asks the op_*() functions below or is generated from
+ * the table, so there is one answer to "does it push?" or "which object does it use, and how?". The
+ * first block is what a host program may say (doc/semantics.md, section 3), the second what only the
+ * tasks of a pipeline contain (section 4).
  */
 #ifndef SWSIM_OPS_H
 #define SWSIM_OPS_H
 
 #include <stdbool.h>
 
-/*            NAME           key in a plan    pushes to a stream */
-#define HOST_OP_LIST(X)                                                                            \
-    X(HOST, "host", 0)             /* CPU work: time */                                            \
-    X(LAUNCH, "launch", 1)         /* kernel: name, reads, writes, sm, time */                     \
-    X(COPY, "copy", 1)             /* direction, bytes; a pageable one blocks the host */          \
-    X(COLLECTIVE, "collective", 1) /* tag, comm, bytes, sm */                                      \
-    X(GROUP, "group", 1)           /* comm, list of send/recv */                                   \
-    X(RECORD, "record", 1)         /* event := all work in the stream so far */                    \
-    X(WAIT, "wait", 1)             /* stream waits for the event as recorded now */                \
-    X(SYNC, "sync", 0)             /* host waits for stream, event or device */                    \
-    X(SIGNAL, "signal", 0)         /* set a CPU flag */                                            \
-    X(AWAIT, "await", 0)           /* block until a CPU flag is set */                             \
-    X(PUT, "put", 0)               /* into a bounded queue; full blocks */                         \
-    X(GET, "get", 0)               /* from a bounded queue; empty blocks */                        \
-    X(LOCK, "lock", 0)                                                                             \
-    X(UNLOCK, "unlock", 0)                                                                         \
-    X(BARRIER, "barrier", 0)   /* all threads that name it */                                      \
-    X(TICKET, "ticket", 0)     /* block until n tickets before it have been served */              \
-    X(SERVE, "serve", 0)       /* the turn a ticket gave is over */                                \
-    X(CALLBACK, "callback", 1) /* host function run in stream order: body */                       \
-    X(ALLOC, "alloc", 1)       /* the caching allocator hands memory to a stream */                \
-    X(FREE, "free", 0)         /* on the host; reusable at once in the owning stream */            \
-    X(RECORD_STREAM, "record_stream",                                                              \
-      0) /* not reusable before that stream has passed this point  \
-                                          */
+/* What an operation is to its thread and to its stream. */
+enum op_role {
+    ROLE_CONTROL, /* host: takes effect at once, maybe after a wait */
+    ROLE_CPU,     /* host: work that takes time on the CPU */
+    ROLE_MARK,    /* pushed: takes effect at once at the head of its stream */
+    ROLE_DEVICE,  /* pushed: device work, which starts, takes time and finishes */
+    ROLE_COMM,    /* pushed: device work done together with other members of a communicator */
+    ROLE_CALL     /* pushed: host code, executed at its place in the stream */
+};
 
-#define DRIVER_OP_LIST(X)                                                                          \
-    X(TAKE, "take", 0)         /* a worker takes an instance from its queue */                     \
-    X(COMPLETE, "complete", 0) /* an instance is submitted; data-flow fires its successors */      \
-    X(ENQUEUE, "enqueue", 0)   /* clock: enqueue one period */                                     \
-    X(ADMIT, "admit", 0)       /* data-flow: give the next iteration a context and fire */         \
-    X(RETIRE, "retire", 0)     /* wait for the oldest iteration and forget it */
+/* The kind of object it names: the table that its `object` is an index into. */
+enum op_operand {
+    OPERAND_NONE,
+    OPERAND_EVENT, /* a sync names one only as `sync: event`, else its object is -1 */
+    OPERAND_FLAG,
+    OPERAND_QUEUE,
+    OPERAND_LOCK,
+    OPERAND_BARRIER,
+    OPERAND_TURN, /* the turns of a rank: a ticket's number, no object */
+    OPERAND_BUFFER
+};
+
+/* How it uses that object: others wait to take what it gives. */
+enum op_use { KEEPS = 0, GIVES = 1, TAKES = 2, GIVES_AND_TAKES = GIVES | TAKES };
+
+/* What its thread can wait for at it, besides room in the stream for a push. */
+enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
+
+/* The words say what a thread does: %n is the operation's name, %o its object, %s its stream, %c its
+   communicator.
+
+     NAME, key in a plan, role, operand, use, waits, words */
+#define HOST_OP_LIST(X)                                                                            \
+    X(HOST, "host", CPU, NONE, KEEPS, NEVER, "does the CPU part of %n")                            \
+    X(LAUNCH, "launch", DEVICE, NONE, KEEPS, NEVER, "launches %n on stream %s")                    \
+    X(COPY, "copy", DEVICE, NONE, KEEPS, NEVER, "pushes copy %n on stream %s")                     \
+    X(COLLECTIVE, "collective", COMM, NONE, KEEPS, NEVER,                                          \
+      "pushes collective %n of communicator %c on stream %s")                                      \
+    X(GROUP, "group", COMM, NONE, KEEPS, NEVER,                                                    \
+      "pushes a group of communicator %c (%n) on stream %s")                                       \
+    X(RECORD, "record", MARK, EVENT, GIVES, NEVER, "records %o on stream %s")                      \
+    X(WAIT, "wait", MARK, EVENT, TAKES, NEVER, "makes stream %s wait for %o")                      \
+    X(SYNC, "sync", CONTROL, EVENT, TAKES, DEVICE, "has synchronised with %o")                     \
+    X(SIGNAL, "signal", CONTROL, FLAG, GIVES, NEVER, "sets %o")                                    \
+    X(AWAIT, "await", CONTROL, FLAG, TAKES, THREADS, "passes %o")                                  \
+    X(PUT, "put", CONTROL, QUEUE, GIVES, THREADS, "puts into queue %o")                            \
+    X(GET, "get", CONTROL, QUEUE, TAKES, THREADS, "gets from queue %o")                            \
+    X(LOCK, "lock", CONTROL, LOCK, TAKES, THREADS, "takes lock %o")                                \
+    X(UNLOCK, "unlock", CONTROL, LOCK, GIVES, NEVER, "releases lock %o")                           \
+    X(BARRIER, "barrier", CONTROL, BARRIER, GIVES_AND_TAKES, THREADS, "waits at barrier %o")       \
+    X(TICKET, "ticket", CONTROL, TURN, TAKES, THREADS, "has its turn for %n")                      \
+    X(SERVE, "serve", CONTROL, TURN, GIVES, NEVER, "ends its turn for %n")                         \
+    X(CALLBACK, "callback", CALL, NONE, KEEPS, NEVER, "pushes callback %n on stream %s")           \
+    X(ALLOC, "alloc", MARK, BUFFER, KEEPS, NEVER, "allocates %o on stream %s")                     \
+    X(FREE, "free", CONTROL, BUFFER, KEEPS, NEVER, "frees %o")                                     \
+    X(RECORD_STREAM, "record_stream", CONTROL, BUFFER, KEEPS, NEVER,                               \
+      "marks %o as used by stream %s")
+
+#define DRIVER_OP_LIST(X) X(COMPLETE, "complete", CONTROL, NONE, KEEPS, NEVER, "has submitted %n")
 
 #define OP_LIST(X) HOST_OP_LIST(X) DRIVER_OP_LIST(X)
 
 enum op_kind {
-#define X(name, key, pushes) OP_##name,
+#define X(name, ...) OP_##name,
     OP_LIST(X)
 #undef X
-        OP_COUNT
 };
 
+#define X(name, ...) +1
+enum { HOST_OP_COUNT = 0 HOST_OP_LIST(X), OP_COUNT = 0 OP_LIST(X) };
+#undef X
+
+struct op_row {
+    const char *key, *words;
+    enum op_role role;
+    enum op_operand operand;
+    enum op_use use;
+    enum op_wait waits;
+};
+extern const struct op_row op_table[OP_COUNT];
+
 /* The key of an operation in a plan file. */
-const char *op_key(enum op_kind kind);
+static inline const char *op_key(enum op_kind kind)
+{
+    return op_table[kind].key;
+}
+
+/* What it does, with %n, %o, %s and %c in it. */
+static inline const char *op_words(enum op_kind kind)
+{
+    return op_table[kind].words;
+}
+
+static inline enum op_role op_role(enum op_kind kind)
+{
+    return op_table[kind].role;
+}
+
+/* Is it work that keeps its thread busy? */
+static inline bool op_is_cpu_work(enum op_kind kind)
+{
+    return op_role(kind) == ROLE_CPU;
+}
+
 /* Does it take a place in a stream's FIFO? */
-bool op_pushes(enum op_kind kind);
+static inline bool op_pushes(enum op_kind kind)
+{
+    return op_role(kind) >= ROLE_MARK;
+}
+
+/* Does it take effect at once when its stream comes to it? */
+static inline bool op_is_mark(enum op_kind kind)
+{
+    return op_role(kind) == ROLE_MARK;
+}
+
+/* Does it keep its stream busy, from a start to a finish? */
+static inline bool op_is_stream_work(enum op_kind kind)
+{
+    return op_role(kind) > ROLE_MARK;
+}
+
+/* Is it work of the device itself, not of the host at its place in the stream? */
+static inline bool op_is_device_work(enum op_kind kind)
+{
+    return op_role(kind) == ROLE_DEVICE || op_role(kind) == ROLE_COMM;
+}
+
+/* Does it take time: of its thread or of its stream? */
+static inline bool op_is_work(enum op_kind kind)
+{
+    return op_is_cpu_work(kind) || op_is_stream_work(kind);
+}
+
+/* Does it belong to a communicator? */
+static inline bool op_uses_comm(enum op_kind kind)
+{
+    return op_role(kind) == ROLE_COMM;
+}
+
+static inline enum op_operand op_operand(enum op_kind kind)
+{
+    return op_table[kind].operand;
+}
+
+static inline bool op_gives(enum op_kind kind)
+{
+    return op_table[kind].use & GIVES;
+}
+
+static inline bool op_takes(enum op_kind kind)
+{
+    return op_table[kind].use & TAKES;
+}
+
+static inline enum op_wait op_waits(enum op_kind kind)
+{
+    return op_table[kind].waits;
+}
 
 /* Properties that are checked (section 8): NAME, key in JSON and in `expect:`. */
 #define PROPERTY_LIST(X)                                                                           \

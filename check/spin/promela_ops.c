@@ -34,21 +34,12 @@ int promela_collective_number(const struct program *p, const struct op *op)
 
 static const char *object_name(const struct program *p, const struct op *op)
 {
-    switch (op->kind) {
-    case OP_SYNC:
-        return op->sync == SYNC_EVENT    ? p->event_names[op->object]
-               : op->sync == SYNC_STREAM ? p->streams[op->stream].name
-                                         : "device";
-    case OP_RECORD:
-    case OP_WAIT: return p->event_names[op->object];
-    case OP_SIGNAL:
-    case OP_AWAIT: return p->flag_names[op->object];
-    case OP_PUT:
-    case OP_GET: return p->queue_names[op->object];
-    case OP_LOCK:
-    case OP_UNLOCK: return p->lock_names[op->object];
-    default: return op->name >= 0 ? p->names.items[op->name] : "";
-    }
+    const char *name = program_object_name(p, op);
+    if (name)
+        return name;
+    if (op->kind == OP_SYNC)
+        return op->sync == SYNC_STREAM ? p->streams[op->stream].name : "device";
+    return op->name >= 0 ? p->names.items[op->name] : "";
 }
 
 void promela_put_op_comment(const struct model *m, const struct op *op)
@@ -286,12 +277,7 @@ static void put_host_op(const struct model *m, const struct op *op, int rank)
     case OP_HOST:
     case OP_FREE:
     case OP_RECORD_STREAM: promela_put(m, "skip"); break;
-    case OP_BARRIER: /* lowered to flags */
-    case OP_TAKE:    /* workers and drivers execute these without a body */
-    case OP_ENQUEUE:
-    case OP_ADMIT:
-    case OP_RETIRE:
-    case OP_COUNT: assert(0 && "an operation that stands in no body"); break;
+    case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
     }
 }
 
@@ -326,9 +312,9 @@ static void put_start_guard(const struct model *m, const struct op *op)
     if (takes_sm(m, op))
         promela_put(m, " && sm_used[%d] + %d <= %d", stream->rank, op->sm,
                     m->p->plan->machine.sm_slots);
-    if (uses_comm(op))
+    if (op_uses_comm(op->kind))
         promela_put(m, " && a == finished[%d]", promela_member(m->p, op));
-    if (uses_comm(op) && m->p->plan->machine.launch_order_implicit)
+    if (op_uses_comm(op->kind) && m->p->plan->machine.launch_order_implicit)
         promela_put(m, " && b == started_any[%d]", stream->rank);
     if (op->kind == OP_WAIT)
         promela_put(m, " && (a == 0 || popped[a - 1] > b)");
@@ -342,14 +328,14 @@ static void put_start_effect(const struct model *m, const struct op *op)
         promela_put(m, "; hw_%d?%d", stream->hw_queue, op->stream);
     if (takes_sm(m, op))
         promela_put(m, "; sm_used[%d] = sm_used[%d] + %d", stream->rank, stream->rank, op->sm);
-    if (uses_comm(op) && m->p->plan->machine.launch_order_implicit)
+    if (op_uses_comm(op->kind) && m->p->plan->machine.launch_order_implicit)
         promela_put(m, "; started_any[%d]++", stream->rank);
 }
 
 /* "items?N,... -> guard; effect", left open inside an atomic. */
 static void put_start(const struct model *m, const struct op *op)
 {
-    bool reads = uses_comm(op) || op->kind == OP_WAIT;
+    bool reads = op_uses_comm(op->kind) || op->kind == OP_WAIT;
     promela_put(m, "    :: atomic { items_%d?%d,%s%s ->", op->stream, op_number(m->p, op),
                 promela_is_pipeline(m) ? "i," : "", reads ? "a,b" : "_,_");
     promela_put_op_comment(m, op);
@@ -459,33 +445,17 @@ static void put_group_item(const struct model *m, const struct op *op)
 
 void promela_put_item(const struct model *m, const struct op *op)
 {
-    switch (op->kind) {
-    case OP_LAUNCH:
-    case OP_COPY: put_launch_item(m, op); break;
-    case OP_CALLBACK: put_callback_item(m, op); break;
-    case OP_COLLECTIVE: put_collective_item(m, op); break;
-    case OP_GROUP: put_group_item(m, op); break;
-    case OP_RECORD:
-    case OP_WAIT:
-    case OP_ALLOC: put_settling_item(m, op); break;
-    case OP_HOST: /* these push nothing */
-    case OP_SYNC:
-    case OP_SIGNAL:
-    case OP_AWAIT:
-    case OP_PUT:
-    case OP_GET:
-    case OP_LOCK:
-    case OP_UNLOCK:
-    case OP_BARRIER:
-    case OP_TICKET:
-    case OP_SERVE:
-    case OP_FREE:
-    case OP_RECORD_STREAM:
-    case OP_TAKE:
-    case OP_COMPLETE:
-    case OP_ENQUEUE:
-    case OP_ADMIT:
-    case OP_RETIRE:
-    case OP_COUNT: assert(0 && "an operation that is no item of a stream"); break;
+    switch (op_role(op->kind)) {
+    case ROLE_DEVICE: put_launch_item(m, op); break;
+    case ROLE_CALL: put_callback_item(m, op); break;
+    case ROLE_MARK: put_settling_item(m, op); break;
+    case ROLE_COMM:
+        if (op->kind == OP_COLLECTIVE)
+            put_collective_item(m, op);
+        else
+            put_group_item(m, op);
+        break;
+    case ROLE_CONTROL:
+    case ROLE_CPU: assert(0 && "an operation that pushes nothing"); break;
     }
 }

@@ -26,8 +26,8 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
     bool is_op = entry->kind == LOG_OP || entry->kind == LOG_CALL;
     bool pushed = is_op && entry->stamp.number >= 0;
     bool marked = pushed && entry->since.number >= 0;
-    enum op_kind op = is_op ? p->ops[entry->op].kind : OP_TAKE;
-    bool call = pushed || op == OP_SYNC || op == OP_HOST;
+    const struct op *op = is_op ? &p->ops[entry->op] : NULL;
+    bool call = pushed || (op && (op->kind == OP_SYNC || op_is_cpu_work(op->kind)));
     add_step(journal, &(struct replay_step){
                           .kind = kinds[entry->kind],
                           .agent = program_thread_agent(p, thread),
@@ -57,7 +57,7 @@ void journal_replay_device(struct journal *journal, const struct log_entry *entr
                                .hi_ns = entry->stamp.end_ns,
                                .key_ns = log_started_ns(entry),
                                .number = entry->stamp.number};
-    if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
+    if (op_is_mark(op->kind))
         return;
     add_step(journal, &step);
     step.kind = REPLAY_FINISH;
@@ -73,7 +73,7 @@ static void replay_unfinished(struct journal *journal)
     for (size_t i = 0; i < journal->open_count; i++) {
         const struct log_entry *entry = journal->open[i].entry;
         const struct op *op = &p->ops[entry->op];
-        if (op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_ALLOC)
+        if (op_is_mark(op->kind))
             continue;
         bool marked = entry->since.number >= 0;
         bool started = marked ? entry->since.valid : entry->stamp.started;

@@ -49,16 +49,6 @@ static const struct body *body_of(const struct program *p, int rank, int task)
     return &p->bodies[rank * p->tasks + task];
 }
 
-static bool pushes(const struct op *op)
-{
-    static const bool table[] = {
-#define X(name, key, pushes_) pushes_,
-        OP_LIST(X)
-#undef X
-    };
-    return table[op->kind];
-}
-
 /* Do the periods of the fill and the depth fit every rank's stages? */
 static bool stages_fit(const struct program *p)
 {
@@ -160,7 +150,7 @@ static bool orders_are_fixed(struct builder *b, int *locks, struct issuers *memb
             int thread = scan.place.thread;
             if (op->kind == OP_GROUP)
                 return event_graph_refuse(b, "sends and receives are not part of the event graph");
-            if (pushes(op) && !claim(&b->stream_threads[op->stream], thread))
+            if (op_pushes(op->kind) && !claim(&b->stream_threads[op->stream], thread))
                 return event_graph_refuse(b, "several threads push to stream %s",
                                           p->streams[op->stream].name);
             if (op->kind == OP_LOCK && !claim(&locks[op->object], thread))
@@ -548,7 +538,17 @@ static void walk_op(struct builder *b, const struct op *op, const struct place *
     case OP_COLLECTIVE: walk_collective(b, op, place); break;
     case OP_RECORD: walk_record(b, op, place); break;
     case OP_SIGNAL: b->slots[b->slot_signals + op->object] = closed(b, *thread); break;
-    default: break; /* an uncontended lock, the end of an instance: no time */
+    case OP_LOCK: /* uncontended: no time */
+    case OP_UNLOCK:
+    case OP_COMPLETE: break;
+    case OP_GROUP:
+    case OP_CALLBACK:
+    case OP_PUT:
+    case OP_GET:
+    case OP_BARRIER:
+    case OP_ALLOC:
+    case OP_FREE:
+    case OP_RECORD_STREAM: assert(0 && "an operation that no event graph has"); break;
     }
 }
 
@@ -652,7 +652,7 @@ static void count_items(struct builder *b)
     for (int rank = 0; rank < p->ranks; rank++)
         for (struct scan scan = {.rank = rank}; (op = scan_next(b, &scan));) {
             b->positions[rank * p->tasks + scan.place.task] = scan.position;
-            if (pushes(op))
+            if (op_pushes(op->kind))
                 b->items[op->stream]++;
         }
 }

@@ -32,11 +32,11 @@ struct path_watch {
 
 static enum path_wait of_thread(const struct program *p, const struct cause_step *step)
 {
-    enum op_kind kind = step->op < 0 ? OP_RETIRE : p->ops[step->op].kind;
+    const struct op *op = step->op < 0 ? NULL : &p->ops[step->op]; /* NULL: a driver's step */
     switch (step->wait.cause) {
     case CAUSE_RETIRE: return p->driver == DRIVER_CLOCK ? PATH_PERIOD : PATH_BACKPRESSURE;
-    case CAUSE_RESOURCE: return kind == OP_LOCK ? PATH_RESOURCE : PATH_BACKPRESSURE;
-    case CAUSE_QUEUE: return kind == OP_PUT ? PATH_BACKPRESSURE : PATH_DEPENDENCE;
+    case CAUSE_RESOURCE: return op && op->kind == OP_LOCK ? PATH_RESOURCE : PATH_BACKPRESSURE;
+    case CAUSE_QUEUE: return op && op->kind == OP_PUT ? PATH_BACKPRESSURE : PATH_DEPENDENCE;
     case CAUSE_ORDER: return PATH_TICKET;
     case CAUSE_DEPENDENCE: return PATH_DEPENDENCE;
     default: return PATH_THREAD_ORDER;
