@@ -13,14 +13,12 @@ enum { MOVE_REACH = 6, MOVE_EXTRA = 15, LABEL = 96 };
 
 static bool is_work(const struct host_op *op)
 {
-    return op_pushes(op->kind) && op->kind != OP_RECORD && op->kind != OP_WAIT &&
-           op->kind != OP_ALLOC;
+    return op_is_stream_work(op->kind);
 }
 
 static bool is_event_op(const struct host_op *op)
 {
-    return op->kind == OP_RECORD || op->kind == OP_WAIT ||
-           (op->kind == OP_SYNC && op->sync == SYNC_EVENT);
+    return op_operand(op->kind) == OPERAND_EVENT && op->object >= 0;
 }
 
 static bool is_same_name(const char *a, const char *b)
@@ -97,19 +95,17 @@ static void propose_both(struct proposer *proposer, struct edit edit, size_t i, 
 
 static bool takes_turn(const struct host_op *op) /* blocks the thread for another */
 {
-    return op->kind == OP_AWAIT || op->kind == OP_GET || op->kind == OP_TICKET ||
-           op->kind == OP_BARRIER || op->kind == OP_LOCK;
+    return op_takes(op->kind) && op_waits(op->kind) == WAITS_THREADS;
 }
 
 static bool gives_turn(const struct host_op *op)
 {
-    return op->kind == OP_SIGNAL || op->kind == OP_PUT || op->kind == OP_SERVE ||
-           op->kind == OP_BARRIER || op->kind == OP_UNLOCK;
+    return op_gives(op->kind) && !op_pushes(op->kind);
 }
 
 static bool is_lock_op(const struct host_op *op)
 {
-    return op->kind == OP_LOCK || op->kind == OP_UNLOCK;
+    return op_operand(op->kind) == OPERAND_LOCK;
 }
 
 /* `first` stands before `second`: is an order lost when they change places? */
@@ -363,7 +359,7 @@ static void propose_others(struct proposer *proposer, int t)
                                   .a = op->object,
                                   .to = plan->queues[op->object].capacity + more},
                     near, 2 * more);
-        if (op->kind != OP_LAUNCH && op->kind != OP_COPY && op->kind != OP_HOST)
+        if (op->kind != OP_LAUNCH && op->kind != OP_COPY && !op_is_cpu_work(op->kind))
             propose(proposer,
                     (struct edit){.kind = EDIT_REMOVE_OP, .a = t, .b = (int)i, .weakens = true},
                     near, 0);
@@ -640,25 +636,6 @@ bool apply_host(struct plan *plan, const struct edit *edit)
 
 /* ---- saying them ----------------------------------------------------------------------------- */
 
-static const char *object_name(const struct plan *plan, const struct host_op *op)
-{
-    switch (op->kind) {
-    case OP_RECORD:
-    case OP_WAIT: return plan->events.items[op->object];
-    case OP_SIGNAL:
-    case OP_AWAIT: return plan->flags.items[op->object];
-    case OP_PUT:
-    case OP_GET: return plan->queues[op->object].name;
-    case OP_LOCK:
-    case OP_UNLOCK: return plan->locks.items[op->object];
-    case OP_BARRIER: return plan->barriers.items[op->object];
-    case OP_ALLOC:
-    case OP_FREE:
-    case OP_RECORD_STREAM: return plan->buffers[op->object].name;
-    default: return op->name ? op->name : "";
-    }
-}
-
 /* "collective grads", "send x0 + recv x1", "record e". */
 static const char *label(const struct plan *plan, int t, int i, struct arena *arena)
 {
@@ -669,8 +646,8 @@ static const char *label(const struct plan *plan, int t, int i, struct arena *ar
                             : op->sync == SYNC_EVENT ? plan->events.items[op->object]
                                                      : "device");
     if (op->kind != OP_GROUP) {
-        const char *name = object_name(plan, op);
-        return arena_printf(arena, "%s%s%s", op_key(op->kind), *name ? " " : "", name);
+        const char *object = plan_object_name(plan, op), *name = object ? object : op->name;
+        return arena_printf(arena, "%s%s%s", op_key(op->kind), name ? " " : "", name ? name : "");
     }
     const char *text = "";
     for (size_t k = 0; text && k < op->part_count; k++)

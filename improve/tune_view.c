@@ -82,7 +82,7 @@ static bool watch(void *context, int64_t time_ns, struct transition transition,
         return true;
     const struct op *op = &w->program->ops[effect->op];
     int rank = w->program->agents[transition.agent].rank;
-    bool host = effect->kind == EFFECT_HOST && op->kind == OP_HOST &&
+    bool host = effect->kind == EFFECT_HOST && op_is_cpu_work(op->kind) &&
                 plan_task(w->given, rank, op->task)->work.kind == WORK_HOST;
     if (effect->kind == EFFECT_START || host)
         note(w, rank, op->task, effect->iteration);

@@ -144,7 +144,7 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
         return STATUS_OK;
     enum op_kind kind = push_kind(task->work.kind);
     int stream = stream_of(lowering, rank, task);
-    bool uses_comm = kind == OP_COLLECTIVE || kind == OP_GROUP;
+    bool uses_comm = op_uses_comm(kind);
     if (uses_comm) {
         enum status status = check_member(lowering, rank, task);
         if (status != STATUS_OK)

@@ -13,7 +13,7 @@
 
 static void emit_host_time(struct lowering *lowering, const struct host_op *from)
 {
-    if (from->kind == OP_HOST || from->host_time_ns == 0)
+    if (op_is_cpu_work(from->kind) || from->host_time_ns == 0)
         return;
     struct op *op = lower_emit(lowering, OP_HOST, from->mark);
     op->time_ns = from->host_time_ns;
@@ -117,6 +117,22 @@ static enum status emit_callback(struct lowering *lowering, int rank, const stru
     return STATUS_OK;
 }
 
+/* Where the objects of `rank` begin among the program's: the plan's own are shared by all ranks. */
+static int first_object(const struct plan *plan, const struct host_op *op, int rank)
+{
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT: return rank * (int)plan->events.count;
+    case OPERAND_LOCK: return rank * ((int)plan->locks.count + 1);
+    case OPERAND_BUFFER: return rank * (int)plan->buffer_count;
+    case OPERAND_FLAG: /* the plan's flags are the first families */
+    case OPERAND_QUEUE:
+    case OPERAND_BARRIER:
+    case OPERAND_TURN:
+    case OPERAND_NONE: break;
+    }
+    return 0;
+}
+
 static void emit_simple(struct lowering *lowering, int rank, const struct host_op *from, int stream)
 {
     struct op *op = lower_emit(lowering, from->kind, from->mark);
@@ -130,47 +146,18 @@ static void emit_simple(struct lowering *lowering, int rank, const struct host_o
     op->sm = from->sm;
     op->shares = &from->shares;
     op->work = &from->work;
-    const struct plan *plan = lowering->plan;
-    switch (from->kind) {
-    case OP_RECORD:
-    case OP_WAIT: op->object = rank * (int)plan->events.count + from->object; break;
-    case OP_SYNC:
-        op->object = from->sync == SYNC_EVENT ? rank * (int)plan->events.count + from->object : -1;
-        break;
-    case OP_LOCK:
-    case OP_UNLOCK: op->object = rank * ((int)plan->locks.count + 1) + from->object; break;
-    case OP_ALLOC:
-    case OP_FREE:
-    case OP_RECORD_STREAM: op->object = rank * (int)plan->buffer_count + from->object; break;
-    case OP_SIGNAL:
-    case OP_AWAIT: op->object = from->object; break; /* plan flags are the first families */
-    default: op->object = from->object; break;
-    }
+    op->object = from->object < 0 ? -1 : first_object(lowering->plan, from, rank) + from->object;
     lower_accesses(lowering, op, rank, &from->reads, &from->writes);
-}
-
-static bool names_a_stream(const struct host_op *from)
-{
-    switch (from->kind) {
-    case OP_LAUNCH:
-    case OP_COPY:
-    case OP_RECORD:
-    case OP_WAIT:
-    case OP_ALLOC:
-    case OP_RECORD_STREAM: return true;
-    case OP_SYNC: return from->sync == SYNC_STREAM;
-    default: return false;
-    }
 }
 
 static enum status emit_op(struct lowering *lowering, int rank, const struct host_op *from)
 {
     emit_host_time(lowering, from);
-    if (from->kind == OP_COLLECTIVE || from->kind == OP_GROUP)
+    if (op_uses_comm(from->kind))
         return emit_comm_op(lowering, rank, from);
     if (from->kind == OP_CALLBACK)
         return emit_callback(lowering, rank, from);
-    int stream = names_a_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;
+    int stream = host_op_has_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;
     bool loads = from->kind == OP_LAUNCH;
     if (loads)
         lower_load_begin(lowering, rank, lower_name(lowering, from->name), from->mark);

@@ -43,105 +43,94 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
         OP_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                           \
         OP_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
 
-static const struct field host_fields[] = {
+static const struct field HOST_fields[] = {
     OP_FIELD("host", time_ns, field_time),
     OP_FIELD("name", name, field_name),
     OP_FIELD("jitter", jitter, field_dist),
 };
-static const struct field launch_fields[] = {
+static const struct field LAUNCH_fields[] = {
     OP_FIELD("launch", name, field_name),
     OP_WORK,
     OP_FIELD("work", work, field_work),
 };
-static const struct field copy_fields[] = {
+static const struct field COPY_fields[] = {
     OP_FIELD("copy", direction, field_word, .words = keywords_direction),
     OP_FIELD("name", name, field_name),
     OP_FIELD("bytes", bytes, field_bytes),
     OP_FIELD("pageable", pageable, field_bool),
     OP_WORK,
 };
-static const struct field collective_fields[] = {
+static const struct field COLLECTIVE_fields[] = {
     OP_FIELD("collective", name, field_name),
     OP_COMM,
     OP_FIELD("op", collective, field_word, .words = keywords_collective),
     OP_FIELD("bytes", bytes, field_bytes),
     OP_WORK,
 };
-static const struct field group_fields[] = {
+static const struct field GROUP_fields[] = {
     {.key = "group", .parse = field_parts},
     OP_COMM,
     OP_WORK,
 };
-static const struct field record_fields[] = {OP_NAMED("record", TABLE_EVENTS), OP_PUSH};
-static const struct field wait_fields[] = {OP_NAMED("wait", TABLE_EVENTS), OP_PUSH};
-static const struct field sync_fields[] = {
+static const struct field RECORD_fields[] = {OP_NAMED("record", TABLE_EVENTS), OP_PUSH};
+static const struct field WAIT_fields[] = {OP_NAMED("wait", TABLE_EVENTS), OP_PUSH};
+static const struct field SYNC_fields[] = {
     OP_FIELD("sync", sync, field_word, .words = keywords_sync),
     OP_STREAM,
     OP_NAMED("event", TABLE_EVENTS),
 };
-static const struct field signal_fields[] = {OP_NAMED("signal", TABLE_FLAGS)};
-static const struct field await_fields[] = {OP_NAMED("await", TABLE_FLAGS)};
-static const struct field put_fields[] = {OP_NAMED("put", TABLE_QUEUES)};
-static const struct field get_fields[] = {OP_NAMED("get", TABLE_QUEUES)};
-static const struct field lock_fields[] = {OP_NAMED("lock", TABLE_LOCKS)};
-static const struct field unlock_fields[] = {OP_NAMED("unlock", TABLE_LOCKS)};
-static const struct field barrier_fields[] = {OP_NAMED("barrier", TABLE_BARRIERS)};
-static const struct field ticket_fields[] = {
+static const struct field SIGNAL_fields[] = {OP_NAMED("signal", TABLE_FLAGS)};
+static const struct field AWAIT_fields[] = {OP_NAMED("await", TABLE_FLAGS)};
+static const struct field PUT_fields[] = {OP_NAMED("put", TABLE_QUEUES)};
+static const struct field GET_fields[] = {OP_NAMED("get", TABLE_QUEUES)};
+static const struct field LOCK_fields[] = {OP_NAMED("lock", TABLE_LOCKS)};
+static const struct field UNLOCK_fields[] = {OP_NAMED("unlock", TABLE_LOCKS)};
+static const struct field BARRIER_fields[] = {OP_NAMED("barrier", TABLE_BARRIERS)};
+static const struct field TICKET_fields[] = {
     OP_FIELD("ticket", ticket, field_int64, .max = PLAN_MAX_OPS),
 };
-static const struct field serve_fields[] = {
+static const struct field SERVE_fields[] = {
     OP_FIELD("serve", ticket, field_int64, .max = PLAN_MAX_OPS),
 };
-static const struct field callback_fields[] = {
+static const struct field CALLBACK_fields[] = {
     OP_FIELD("callback", name, field_name),
     {.key = "body", .parse = field_body, .required = true},
     OP_PUSH,
     OP_FIELD("time", time_ns, field_time),
     OP_FIELD("jitter", jitter, field_dist),
 };
-static const struct field alloc_fields[] = {OP_NAMED("alloc", TABLE_BUFFERS), OP_PUSH};
-static const struct field free_fields[] = {OP_NAMED("free", TABLE_BUFFERS)};
-static const struct field record_stream_fields[] = {
+static const struct field ALLOC_fields[] = {OP_NAMED("alloc", TABLE_BUFFERS), OP_PUSH};
+static const struct field FREE_fields[] = {OP_NAMED("free", TABLE_BUFFERS)};
+static const struct field RECORD_STREAM_fields[] = {
     OP_NAMED("record_stream", TABLE_BUFFERS),
     OP_STREAM,
 };
 
-/* `pushes` comes from ops.h; a record_stream names a stream without pushing to it. A callback's
-   body touches no device and takes part in no barrier. */
-static const struct op_syntax {
+/* The keys an operation takes. */
+static const struct {
     const struct field *fields;
     size_t count;
-    bool in_callback;
 } op_syntax[] = {
-#define SYNTAX(fields, in_callback)                                                                \
-    {                                                                                              \
-        fields, FIELD_COUNT(fields), in_callback                                                   \
-    }
-    [OP_HOST] = SYNTAX(host_fields, true),
-    [OP_LAUNCH] = SYNTAX(launch_fields, false),
-    [OP_COPY] = SYNTAX(copy_fields, false),
-    [OP_COLLECTIVE] = SYNTAX(collective_fields, false),
-    [OP_GROUP] = SYNTAX(group_fields, false),
-    [OP_RECORD] = SYNTAX(record_fields, false),
-    [OP_WAIT] = SYNTAX(wait_fields, false),
-    [OP_SYNC] = SYNTAX(sync_fields, false),
-    [OP_SIGNAL] = SYNTAX(signal_fields, true),
-    [OP_AWAIT] = SYNTAX(await_fields, true),
-    [OP_PUT] = SYNTAX(put_fields, true),
-    [OP_GET] = SYNTAX(get_fields, true),
-    [OP_LOCK] = SYNTAX(lock_fields, true),
-    [OP_UNLOCK] = SYNTAX(unlock_fields, true),
-    [OP_BARRIER] = SYNTAX(barrier_fields, false),
-    [OP_TICKET] = SYNTAX(ticket_fields, true),
-    [OP_SERVE] = SYNTAX(serve_fields, true),
-    [OP_CALLBACK] = SYNTAX(callback_fields, false),
-    [OP_ALLOC] = SYNTAX(alloc_fields, false),
-    [OP_FREE] = SYNTAX(free_fields, false),
-    [OP_RECORD_STREAM] = SYNTAX(record_stream_fields, false),
-#undef SYNTAX
+#define X(name, ...) {name##_fields, FIELD_COUNT(name##_fields)},
+    HOST_OP_LIST(X)
+#undef X
 };
 
-enum { HOST_OP_COUNT = FIELD_COUNT(op_syntax) };
+/* A callback's body touches no device and takes part in no barrier. */
+static bool fits_in_callback(enum op_kind kind)
+{
+    switch (op_operand(kind)) {
+    case OPERAND_FLAG:
+    case OPERAND_QUEUE:
+    case OPERAND_LOCK:
+    case OPERAND_TURN: return true;
+    case OPERAND_NONE: return op_is_cpu_work(kind);
+    case OPERAND_EVENT:
+    case OPERAND_BARRIER:
+    case OPERAND_BUFFER: break;
+    }
+    return false;
+}
 
 static int find_op(const char *key)
 {
@@ -189,8 +178,13 @@ static bool finish_launch(struct parser *parser, const struct node *item, const 
         return parse_error(parser, node_find(item, "work")->mark,
                            "found work \"%s\" in a launch, expected gemm, gather, axpy or spin",
                            work_key(op->work.kind));
-    default: return true;
+    case WORK_NONE:
+    case WORK_GEMM:
+    case WORK_GATHER:
+    case WORK_AXPY:
+    case WORK_SPIN: break;
     }
+    return true;
 }
 
 static bool finish_sync(struct parser *parser, const struct node *item, const struct host_op *op)
@@ -209,39 +203,35 @@ static bool finish_sync(struct parser *parser, const struct node *item, const st
 static bool default_stream(struct parser *parser, struct host_op *op)
 {
     static const struct node name = {.kind = NODE_SCALAR, .text = "default", .length = 7};
-    bool wants = op_pushes(op->kind) || op->kind == OP_RECORD_STREAM ||
-                 (op->kind == OP_SYNC && op->sync == SYNC_STREAM);
+    bool wants = host_op_has_stream(op);
     if (wants && op->stream < 0)
         op->stream = symbol_resolve(parser, TABLE_STREAMS, &name);
     return !wants || op->stream >= 0;
 }
 
-/* What follows from the keys together. */
-static bool finish_op(struct parser *parser, const struct node *item, struct host_op *op)
+/* What a copy or a collective does in a real run follows from its keys. */
+static void fill_work(struct host_op *op)
 {
-    switch (op->kind) {
-    case OP_LAUNCH:
-        if (!finish_launch(parser, item, op))
-            return false;
-        break;
-    case OP_SYNC:
-        if (!finish_sync(parser, item, op))
-            return false;
-        break;
-    case OP_COPY:
+    if (op->kind == OP_COPY) {
         op->work.kind = WORK_COPY;
         op->work.direction = op->direction;
         op->work.pageable = op->pageable;
         op->work.bytes = op->bytes;
-        break;
-    case OP_COLLECTIVE:
+    } else if (op->kind == OP_COLLECTIVE) {
         op->work.kind = WORK_COLLECTIVE;
         op->work.collective = op->collective;
         op->work.comm = op->comm;
         op->work.bytes = op->bytes;
-        break;
-    default: break;
     }
+}
+
+/* What follows from the keys together. */
+static bool finish_op(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    if ((op->kind == OP_LAUNCH && !finish_launch(parser, item, op)) ||
+        (op->kind == OP_SYNC && !finish_sync(parser, item, op)))
+        return false;
+    fill_work(op);
     return default_stream(parser, op);
 }
 
@@ -253,15 +243,15 @@ static bool parse_op(struct parser *parser, const struct node *item, bool in_cal
     op->work = (struct work){.comm = -1, .peer = -1};
     if (!parse_kind(parser, item, &op->kind))
         return false;
-    const struct op_syntax *syntax = &op_syntax[op->kind];
-    if (in_callback && !syntax->in_callback)
+    if (in_callback && !fits_in_callback(op->kind))
         return parse_error(parser, item->mark,
                            "found \"%s\" in the body of a callback, expected operations that touch "
                            "no device",
                            op_key(op->kind));
     char what[64];
     snprintf(what, sizeof what, "operation \"%s\"", op_key(op->kind));
-    return fields_parse(parser, item, syntax->fields, syntax->count, op, what) &&
+    return fields_parse(parser, item, op_syntax[op->kind].fields, op_syntax[op->kind].count, op,
+                        what) &&
            finish_op(parser, item, op);
 }
 

@@ -99,6 +99,29 @@ int names_intern(struct names *names, struct arena *arena, const char *name)
     return (int)names->count++;
 }
 
+const char *plan_object_name(const struct plan *plan, const struct host_op *op)
+{
+    if (op->object < 0)
+        return NULL;
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT: return plan->events.items[op->object];
+    case OPERAND_FLAG: return plan->flags.items[op->object];
+    case OPERAND_QUEUE: return plan->queues[op->object].name;
+    case OPERAND_LOCK: return plan->locks.items[op->object];
+    case OPERAND_BARRIER: return plan->barriers.items[op->object];
+    case OPERAND_BUFFER: return plan->buffers[op->object].name;
+    case OPERAND_TURN:
+    case OPERAND_NONE: break;
+    }
+    return NULL;
+}
+
+bool host_op_has_stream(const struct host_op *op)
+{
+    return op_pushes(op->kind) || op->kind == OP_RECORD_STREAM ||
+           (op->kind == OP_SYNC && op->sync == SYNC_STREAM);
+}
+
 const char *work_key(enum work_kind kind)
 {
     static const char *const keys[] = {

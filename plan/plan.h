@@ -491,6 +491,11 @@ int names_intern(struct names *names, struct arena *arena, const char *name);
 /* The index of `name`, or -1. */
 int names_find(const struct names *names, const char *name);
 
+/* The name of the event, flag, queue, lock, barrier or buffer an operation uses; NULL: none. */
+const char *plan_object_name(const struct plan *plan, const struct host_op *op);
+/* Does the operation concern a stream: push to it, wait for it, or mark memory as used there? */
+bool host_op_has_stream(const struct host_op *op);
+
 const char *work_key(enum work_kind kind);
 const char *direction_key(enum direction direction);
 const char *collective_key(enum collective_kind kind);

@@ -1,4 +1,6 @@
 /* print_threads.c - host programs in canonical text: one operation a line. */
+#include <assert.h>
+
 #include "keywords.h"
 #include "print_internal.h"
 
@@ -19,7 +21,6 @@ static void put_parts(struct printer *printer, const struct host_op *op)
 /* The value of the key that names the operation. */
 static void put_head(struct printer *printer, const struct host_op *op)
 {
-    const struct plan *plan = printer->plan;
     switch (op->kind) {
     case OP_HOST: put_time(printer, op->time_ns); break;
     case OP_LAUNCH:
@@ -27,22 +28,22 @@ static void put_head(struct printer *printer, const struct host_op *op)
     case OP_CALLBACK: put_text(printer, op->name); break;
     case OP_COPY: put_word(printer, direction_key(op->direction)); break;
     case OP_GROUP: put_parts(printer, op); break;
-    case OP_RECORD:
-    case OP_WAIT: put_text(printer, plan->events.items[op->object]); break;
     case OP_SYNC: put_word(printer, keywords_sync[op->sync]); break;
-    case OP_SIGNAL:
-    case OP_AWAIT: put_text(printer, plan->flags.items[op->object]); break;
-    case OP_PUT:
-    case OP_GET: put_text(printer, plan->queues[op->object].name); break;
-    case OP_LOCK:
-    case OP_UNLOCK: put_text(printer, plan->locks.items[op->object]); break;
-    case OP_BARRIER: put_text(printer, plan->barriers.items[op->object]); break;
     case OP_TICKET:
     case OP_SERVE: put_number(printer, op->ticket); break;
+    case OP_RECORD:
+    case OP_WAIT:
+    case OP_SIGNAL:
+    case OP_AWAIT:
+    case OP_PUT:
+    case OP_GET:
+    case OP_LOCK:
+    case OP_UNLOCK:
+    case OP_BARRIER:
     case OP_ALLOC:
     case OP_FREE:
-    case OP_RECORD_STREAM: put_text(printer, plan->buffers[op->object].name); break;
-    default: put_text(printer, NULL); break; /* a driver's operation is in no plan */
+    case OP_RECORD_STREAM: put_text(printer, plan_object_name(printer->plan, op)); break;
+    case OP_COMPLETE: assert(0 && "an operation that is in no plan"); break;
     }
 }
 

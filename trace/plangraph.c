@@ -88,24 +88,10 @@ static const char *object_name(const struct plan *plan, const struct host_op *op
 {
     if (op->name)
         return op->name;
-    if (op->object < 0)
-        return op->kind == OP_SYNC && op->sync == SYNC_DEVICE ? "device" : "";
-    switch (op->kind) {
-    case OP_RECORD:
-    case OP_WAIT:
-    case OP_SYNC: return plan->events.items[op->object];
-    case OP_SIGNAL:
-    case OP_AWAIT: return plan->flags.items[op->object];
-    case OP_PUT:
-    case OP_GET: return plan->queues[op->object].name;
-    case OP_LOCK:
-    case OP_UNLOCK: return plan->locks.items[op->object];
-    case OP_BARRIER: return plan->barriers.items[op->object];
-    case OP_ALLOC:
-    case OP_FREE:
-    case OP_RECORD_STREAM: return plan->buffers[op->object].name;
-    default: return "";
-    }
+    if (op->kind == OP_SYNC && op->sync == SYNC_DEVICE)
+        return "device";
+    const char *name = plan_object_name(plan, op);
+    return name ? name : "";
 }
 
 static struct draw_node *draw_op(struct sketch *sketch, const struct host_op *op,
@@ -126,16 +112,17 @@ static struct draw_node *draw_op(struct sketch *sketch, const struct host_op *op
 /* Does `to` wait for what `from` sets? Events are a rank's own, the rest is the plan's. */
 static bool releases(const struct host_op *from, const struct host_op *to, bool same_rank)
 {
-    if (from->object < 0 || from->object != to->object)
-        return false;
-    switch (from->kind) {
-    case OP_RECORD:
-        return same_rank &&
-               (to->kind == OP_WAIT || (to->kind == OP_SYNC && to->sync == SYNC_EVENT));
-    case OP_SIGNAL: return to->kind == OP_AWAIT;
-    case OP_PUT: return to->kind == OP_GET;
-    default: return false;
-    }
+    enum op_operand kind = op_operand(from->kind);
+    return op_operand(to->kind) == kind && from->object == to->object && op_takes(to->kind) &&
+           (same_rank || kind != OPERAND_EVENT);
+}
+
+/* Locks and barriers would be arrows both ways. */
+static bool draws_releases(const struct host_op *op)
+{
+    enum op_operand kind = op_operand(op->kind);
+    return op_gives(op->kind) &&
+           (kind == OPERAND_EVENT || kind == OPERAND_FLAG || kind == OPERAND_QUEUE);
 }
 
 /* Dashed arrows from `from`, node `index`, to whatever it releases. */
@@ -143,7 +130,7 @@ static void draw_releases(struct sketch *sketch, const struct host_thread *threa
                           const struct host_op *from, size_t index)
 {
     size_t target = 0;
-    if (from->kind != OP_RECORD && from->kind != OP_SIGNAL && from->kind != OP_PUT)
+    if (!draws_releases(from))
         return;
     for (size_t i = 0; i < sketch->plan->thread_count; i++) {
         const struct host_thread *other = &sketch->plan->threads[i];
