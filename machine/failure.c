@@ -8,10 +8,10 @@
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-/* CPU work can fail, and so can a call that gives work to the device. */
+/* CPU work can fail, and so can a call that gives work to the device or allocates. */
 static bool can_fail(enum op_kind kind)
 {
-    return kind == OP_HOST || (op_pushes(kind) && kind != OP_RECORD && kind != OP_WAIT);
+    return op_is_work(kind) || kind == OP_ALLOC;
 }
 
 /* A task fails where its next step would be its work. */
@@ -144,9 +144,7 @@ bool failure_has_ended(const struct program *p, const int32_t *c, int thread)
 
 bool failure_gives_up(const struct program *p, int32_t *c, int thread, const struct op *op)
 {
-    bool cpu_wait = op->kind == OP_AWAIT || op->kind == OP_TICKET || op->kind == OP_LOCK ||
-                    op->kind == OP_PUT || op->kind == OP_GET;
-    return cpu_wait && failure_is_stopped(p, c, p->threads[thread].rank);
+    return op_waits(op->kind) == WAITS_THREADS && failure_is_stopped(p, c, p->threads[thread].rank);
 }
 
 void failure_give_up(struct work_state *w, int thread)

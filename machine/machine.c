@@ -71,17 +71,6 @@ static const struct op *item_op(const struct program *p, int32_t *c, int stream,
     return &p->ops[item_cells(p, c, stream, k)[ITEM_OP]];
 }
 
-/* Records, waits and allocations take effect at once; everything else runs. */
-static bool runs(enum op_kind kind)
-{
-    return kind != OP_RECORD && kind != OP_WAIT && kind != OP_ALLOC;
-}
-
-static bool uses_comm(const struct op *op)
-{
-    return op->kind == OP_COLLECTIVE || op->kind == OP_GROUP;
-}
-
 static int at_thread(const struct work_state *w, int thread)
 {
     return w->p->at.row_threads + thread;
@@ -280,7 +269,7 @@ static const struct op *settle_head(struct work_state *w, int stream)
     if (state[STREAM_COUNT] == 0 || state[STREAM_RUNNING] || !heads_hw_queue(p, w->c, stream))
         return NULL;
     const struct op *op = item_op(p, w->c, stream, 0);
-    if (runs(op->kind) ||
+    if (!op_is_mark(op->kind) ||
         (op->kind == OP_WAIT && !wait_is_over(p, w->c, item_cells(p, w->c, stream, 0))))
         return NULL;
     hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
@@ -346,9 +335,9 @@ bool machine_can_start(const struct program *p, int32_t *c, int stream)
     const struct op *op = item_op(p, c, stream, 0);
     const int32_t *item = item_cells(p, c, stream, 0);
     int rank = p->streams[stream].rank;
-    if (!runs(op->kind) || !heads_hw_queue(p, c, stream) || !has_resources(p, c, rank, op))
+    if (op_is_mark(op->kind) || !heads_hw_queue(p, c, stream) || !has_resources(p, c, rank, op))
         return false;
-    if (!uses_comm(op))
+    if (!op_uses_comm(op->kind))
         return true;
     if (p->plan->machine.launch_order_implicit &&
         item[ITEM_C] != rank_cells(p, c, rank)[RANK_COMM_STARTED])
@@ -505,7 +494,7 @@ static void start(struct work_state *w, int stream)
         rank_cells(p, w->c, p->streams[stream].rank)[RANK_SM_USED] += op->sm;
     hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
     hb_access(w, op, iteration, at_stream(w, stream), program_stream_agent(p, stream));
-    if (uses_comm(op))
+    if (op_uses_comm(op->kind))
         start_comm(w, stream, op, iteration);
     if (op->kind == OP_CALLBACK)
         start_callback(w, stream, op, iteration);
@@ -548,13 +537,18 @@ static bool can_finish(const struct program *p, int32_t *c, int stream)
     if (!stream_cells(p, c, stream)[STREAM_RUNNING])
         return false;
     const struct op *op = item_op(p, c, stream, 0);
-    switch (op->kind) {
-    case OP_GROUP: return failure_is_aborted(p, c, op->comm) || machine_group_matched(p, c, op);
-    case OP_COLLECTIVE:
-        return failure_is_aborted(p, c, op->comm); /* else the communicator's step */
-    case OP_CALLBACK: return thread_cells(p, c, op->callback)[THREAD_BODY] < 0;
-    default: return true;
+    switch (op_role(op->kind)) {
+    case ROLE_DEVICE: return true;
+    case ROLE_COMM: /* a collective's members finish by one step of the communicator */
+        return failure_is_aborted(p, c, op->comm) ||
+               (op->kind == OP_GROUP && machine_group_matched(p, c, op));
+    case ROLE_CALL: return thread_cells(p, c, op->callback)[THREAD_BODY] < 0;
+    case ROLE_MARK:
+    case ROLE_CPU:
+    case ROLE_CONTROL: break;
     }
+    assert(0 && "an operation that never starts");
+    return false;
 }
 
 static void finish(struct work_state *w, int stream)
@@ -566,7 +560,7 @@ static void finish(struct work_state *w, int stream)
     w->e->kind = EFFECT_FINISH;
     if (p->plan->machine.sm_slots)
         rank_cells(p, w->c, p->streams[stream].rank)[RANK_SM_USED] -= op->sm;
-    if (uses_comm(op)) {
+    if (op_uses_comm(op->kind)) {
         member_cells(p, w->c, op)[MEMBER_ACTIVE] = 0;
         member_cells(p, w->c, op)[MEMBER_FINISHED]++;
     }
@@ -664,8 +658,16 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_GET: return c[p->at.queues + op->object] > 0;
     case OP_LOCK: return c[p->at.locks + op->object] == 0;
     case OP_TICKET: return rank_cells(p, c, rank)[RANK_SERVED] == ticket_of(op, state);
-    default: return true;
+    case OP_HOST:
+    case OP_SIGNAL:
+    case OP_UNLOCK:
+    case OP_SERVE:
+    case OP_FREE:
+    case OP_RECORD_STREAM:
+    case OP_COMPLETE:
+    case OP_BARRIER: break; /* a barrier is lowered to flags */
     }
+    return true;
 }
 
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread)
@@ -713,7 +715,7 @@ static void push_work(struct work_state *w, int thread, const struct op *op, int
 {
     int32_t *item = push(w, thread, op, iteration);
     check_freed(w, op);
-    if (!uses_comm(op))
+    if (!op_uses_comm(op->kind))
         return;
     item[ITEM_A] = member_cells(w->p, w->c, op)[MEMBER_ISSUED]++;
     if (w->p->plan->machine.launch_order_implicit)
@@ -887,7 +889,7 @@ static void execute(struct work_state *w, int thread, const struct op *op, int64
     case OP_FREE:
     case OP_RECORD_STREAM: change_buffer(w, op); break;
     case OP_COMPLETE: complete(w, thread, op, iteration); break;
-    default: assert(0 && "an operation no thread executes"); break;
+    case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;
     }
 }
 

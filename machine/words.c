@@ -102,32 +102,33 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
             wait->agent = program_thread_agent(p, p->driver_thread[rank]);
         return;
     }
-    switch (op->kind) {
-    case OP_AWAIT: why_await(p, c, thread, op, state[THREAD_ITER], wait); break;
-    case OP_SYNC: why_sync(p, c, rank, op, state[THREAD_ITER], wait); break;
-    case OP_PUT:
+    if (op_pushes(op->kind)) { /* to a full stream */
+        wait->cause = CAUSE_RESOURCE;
+        wait->agent = program_stream_agent(p, op->stream);
+        return;
+    }
+    switch (op_operand(op->kind)) {
+    case OPERAND_FLAG: why_await(p, c, thread, op, state[THREAD_ITER], wait); break;
+    case OPERAND_EVENT: why_sync(p, c, rank, op, state[THREAD_ITER], wait); break;
+    case OPERAND_QUEUE:
         wait->cause = CAUSE_QUEUE;
-        wait->agent = thread_with(p, c, -1, OP_GET, op->object, thread);
+        wait->agent =
+            thread_with(p, c, -1, op->kind == OP_PUT ? OP_GET : OP_PUT, op->object, thread);
         break;
-    case OP_GET:
-        wait->cause = CAUSE_QUEUE;
-        wait->agent = thread_with(p, c, -1, OP_PUT, op->object, thread);
-        break;
-    case OP_LOCK:
+    case OPERAND_LOCK:
         wait->cause = CAUSE_RESOURCE;
         wait->agent = program_thread_agent(p, c[p->at.locks + op->object] - 1);
         break;
-    case OP_TICKET:
+    case OPERAND_TURN:
         wait->cause = CAUSE_ORDER;
         if (p->tasks)
             wait->agent = ticket_holder(p, c, rank, rank_cells(p, c, rank)[RANK_SERVED], wait);
         else
             wait->agent = thread_with(p, c, rank, OP_SERVE, -1, thread);
         break;
-    default: /* a push to a full stream */
-        wait->cause = CAUSE_RESOURCE;
-        wait->agent = program_stream_agent(p, op->stream);
-        break;
+    case OPERAND_NONE:
+    case OPERAND_BARRIER:
+    case OPERAND_BUFFER: assert(0 && "an operation that never waits"); break;
     }
 }
 
@@ -330,78 +331,53 @@ void machine_why(const struct program *p, const struct state *state, int agent, 
 
 enum { NAME = 160 };
 
+/* What an operation uses: "CPU signal of Forward(3)", "m"; of a sync, what it waits for. */
 static const char *object_name(const struct program *p, const struct op *op, int64_t iteration,
                                char *buf)
 {
-    const char *name = op->kind == OP_RECORD || op->kind == OP_WAIT || op->kind == OP_SYNC
-                           ? p->event_names[op->object]
-                           : p->flag_names[op->object];
-    if (p->tasks && op->distance >= 0)
+    enum op_operand kind = op_operand(op->kind);
+    bool instance = kind == OPERAND_EVENT || kind == OPERAND_FLAG;
+    const char *name = program_object_name(p, op);
+    if (name && instance && p->tasks && op->distance >= 0)
         snprintf(buf, NAME, "%s(%" PRId64 ")", name, iteration - op->distance);
-    else
+    else if (name)
         snprintf(buf, NAME, "%s", name);
+    else if (op->kind == OP_SYNC && op->sync == SYNC_STREAM)
+        snprintf(buf, NAME, "stream %s", p->streams[op->stream].name);
+    else
+        snprintf(buf, NAME, "the device%s", op->sync == SYNC_LOAD ? " to load a kernel" : "");
     return buf;
+}
+
+/* What a letter of an operation's words in ops.h stands for. */
+static const char *spell(const struct program *p, const struct op *op, int64_t iteration,
+                         char letter, char *buf)
+{
+    switch (letter) {
+    case 'o': return object_name(p, op, iteration, buf);
+    case 's': return p->streams[op->stream].name;
+    case 'c': return p->comms[op->comm].name;
+    default: return program_op_subject(p, op, iteration, buf, NAME);
+    }
 }
 
 static void describe_op(const struct program *p, const struct op *op, int64_t iteration, char *buf,
                         size_t cap)
 {
-    char subject[NAME], object[NAME];
-    const char *stream = op->stream >= 0 ? p->streams[op->stream].name : "";
+    char text[NAME];
     bool before_first = p->tasks && op->distance > iteration;
     if (before_first && (op->kind == OP_AWAIT || op->kind == OP_WAIT)) {
         snprintf(buf, cap, "has nothing to wait for: there is no %s(%" PRId64 ")",
                  p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);
         return;
     }
-    program_op_subject(p, op, iteration, subject, sizeof subject);
-    switch (op->kind) {
-    case OP_HOST: snprintf(buf, cap, "does the CPU part of %s", subject); break;
-    case OP_LAUNCH: snprintf(buf, cap, "launches %s on stream %s", subject, stream); break;
-    case OP_COPY: snprintf(buf, cap, "pushes copy %s on stream %s", subject, stream); break;
-    case OP_COLLECTIVE:
-        snprintf(buf, cap, "pushes collective %s of communicator %s on stream %s", subject,
-                 p->comms[op->comm].name, stream);
-        break;
-    case OP_GROUP:
-        snprintf(buf, cap, "pushes a group of communicator %s (%s) on stream %s",
-                 p->comms[op->comm].name, subject, stream);
-        break;
-    case OP_CALLBACK: snprintf(buf, cap, "pushes callback %s on stream %s", subject, stream); break;
-    case OP_RECORD:
-        snprintf(buf, cap, "records %s on stream %s", object_name(p, op, iteration, object),
-                 stream);
-        break;
-    case OP_WAIT:
-        snprintf(buf, cap, "makes stream %s wait for %s", stream,
-                 object_name(p, op, iteration, object));
-        break;
-    case OP_SYNC:
-        if (op->sync == SYNC_STREAM)
-            snprintf(buf, cap, "has synchronised with stream %s", stream);
-        else if (op->sync == SYNC_EVENT)
-            snprintf(buf, cap, "has synchronised with %s", object_name(p, op, iteration, object));
+    const char *words = op_words(op->kind);
+    for (size_t at = 0; *words && at < cap; words++) {
+        if (*words == '%')
+            at +=
+                (size_t)snprintf(buf + at, cap - at, "%s", spell(p, op, iteration, *++words, text));
         else
-            snprintf(buf, cap, "has synchronised with the device%s",
-                     op->sync == SYNC_LOAD ? " to load a kernel" : "");
-        break;
-    case OP_SIGNAL: snprintf(buf, cap, "sets %s", object_name(p, op, iteration, object)); break;
-    case OP_AWAIT: snprintf(buf, cap, "passes %s", object_name(p, op, iteration, object)); break;
-    case OP_PUT: snprintf(buf, cap, "puts into queue %s", p->queue_names[op->object]); break;
-    case OP_GET: snprintf(buf, cap, "gets from queue %s", p->queue_names[op->object]); break;
-    case OP_LOCK: snprintf(buf, cap, "takes lock %s", p->lock_names[op->object]); break;
-    case OP_UNLOCK: snprintf(buf, cap, "releases lock %s", p->lock_names[op->object]); break;
-    case OP_TICKET: snprintf(buf, cap, "has its turn for %s", subject); break;
-    case OP_SERVE: snprintf(buf, cap, "ends its turn for %s", subject); break;
-    case OP_ALLOC:
-        snprintf(buf, cap, "allocates %s on stream %s", p->buffers[op->object].name, stream);
-        break;
-    case OP_FREE: snprintf(buf, cap, "frees %s", p->buffers[op->object].name); break;
-    case OP_RECORD_STREAM:
-        snprintf(buf, cap, "marks %s as used by stream %s", p->buffers[op->object].name, stream);
-        break;
-    case OP_COMPLETE: snprintf(buf, cap, "has submitted %s", subject); break;
-    default: snprintf(buf, cap, "%s", op_key(op->kind)); break;
+            at += (size_t)snprintf(buf + at, cap - at, "%c", *words);
     }
 }
 
@@ -525,12 +501,16 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
     else
         snprintf(subject, sizeof subject, "operation %d",
                  thread_cells(p, c, thread)[THREAD_PC] + 1);
-    switch (op->kind) {
-    case OP_AWAIT:
+    if (op_pushes(op->kind)) {
+        snprintf(buf, cap, "is at %s, waits for room in the launch queue of %s", subject, who);
+        return;
+    }
+    switch (op_operand(op->kind)) {
+    case OPERAND_FLAG:
         snprintf(buf, cap, "is at %s, waits for %s", subject,
                  object_name(p, op, iteration, object));
         break;
-    case OP_SYNC:
+    case OPERAND_EVENT:
         if (op->sync == SYNC_EVENT)
             snprintf(buf, cap, "is at %s, waits on the host for %s", subject,
                      object_name(p, op, iteration, object));
@@ -538,28 +518,24 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
             snprintf(buf, cap, "is at %s, waits on the host for %s%s", subject,
                      op->sync == SYNC_STREAM ? "" : "the device: ", who);
         break;
-    case OP_PUT:
-        snprintf(buf, cap, "is at %s, waits for room in queue %s", subject,
-                 p->queue_names[op->object]);
+    case OPERAND_QUEUE:
+        snprintf(buf, cap, "is at %s, waits for %s in queue %s", subject,
+                 op_takes(op->kind) ? "an item" : "room", p->queue_names[op->object]);
         break;
-    case OP_GET:
-        snprintf(buf, cap, "is at %s, waits for an item in queue %s", subject,
-                 p->queue_names[op->object]);
-        break;
-    case OP_LOCK:
+    case OPERAND_LOCK:
         snprintf(buf, cap, "is at %s, waits for lock %s, held by %s", subject,
                  p->lock_names[op->object], who);
         break;
-    case OP_TICKET:
+    case OPERAND_TURN:
         if (wait->task >= 0)
             snprintf(buf, cap, "is at %s, waits for the turn of %s(%" PRId64 ") to be over",
                      subject, p->plan->pipeline.tasks[wait->task].name, wait->iteration);
         else
             snprintf(buf, cap, "is at %s, waits for its turn", subject);
         break;
-    default:
-        snprintf(buf, cap, "is at %s, waits for room in the launch queue of %s", subject, who);
-        break;
+    case OPERAND_NONE:
+    case OPERAND_BARRIER:
+    case OPERAND_BUFFER: assert(0 && "an operation that never waits"); break;
     }
 }
 
