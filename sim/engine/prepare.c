@@ -17,7 +17,7 @@ static int64_t most_iterations(const struct program *p)
     for (int s = 0; s < p->stream_count; s++) {
         int64_t pushes = 0;
         for (size_t i = 0; i < p->op_count; i++)
-            pushes += p->ops[i].stream == s && p->ops[i].kind != OP_SYNC;
+            pushes += p->ops[i].stream == s && op_pushes(p->ops[i].kind);
         most = pushes > most ? pushes : most;
     }
     int64_t limit = INT32_MAX / most - p->window - p->history;
@@ -295,7 +295,7 @@ static void find_task(struct simulation *sim, int rank, int task)
     const struct program *p = sim->program;
     const struct body *body = &p->bodies[rank * p->tasks + task];
     for (int i = body->first; i < body->first + body->count; i++) {
-        if (is_work(p->ops[i].kind))
+        if (op_is_stream_work(p->ops[i].kind))
             sim->pipeline.task_pushes[task] = true;
         if (p->ops[i].kind == OP_RECORD)
             sim->pipeline.task_streams[rank * p->tasks + task] = p->ops[i].stream;
@@ -353,10 +353,10 @@ static bool find_pushers(struct simulation *sim, int thread, int *known, int *nu
     int next = -1;
     for (int i = body->first + body->count - 1; i >= body->first; i--) {
         const struct op *op = &p->ops[i];
-        if (is_work(op->kind))
+        if (op_is_stream_work(op->kind))
             next = i;
         host->next_push[i] = next;
-        if (!is_work(op->kind))
+        if (!op_is_stream_work(op->kind))
             continue;
         if (known[op->stream] != thread + 1) {
             known[op->stream] = thread + 1;
@@ -381,7 +381,7 @@ static void fill_pushers(struct simulation *sim)
         pusher->first = place;
         const struct body *body = &p->bodies[p->threads[pusher->thread].body];
         for (int k = body->first; k < body->first + body->count; k++)
-            if (is_work(p->ops[k].kind) && p->ops[k].stream == pusher->stream)
+            if (op_is_stream_work(p->ops[k].kind) && p->ops[k].stream == pusher->stream)
                 host->pushes[place++] = k;
         assert(place == pusher->first + pusher->count);
     }

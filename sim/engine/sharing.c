@@ -99,13 +99,12 @@ static int engine_of(enum direction direction, int engines)
 static const struct shares *usual_shares(const struct program *p, const struct op *op)
 {
     const struct shares *shares = p->plan->machine.shares;
-    switch (op->kind) {
-    case OP_LAUNCH: return &shares[SHARED_WORK_KERNEL];
-    case OP_COPY: return &shares[SHARED_WORK_COPY];
-    case OP_COLLECTIVE: return &shares[SHARED_WORK_COLLECTIVE];
-    case OP_GROUP: return &shares[SHARED_WORK_P2P];
-    default: return NULL;
-    }
+    if (!op_is_device_work(op->kind))
+        return NULL;
+    return &shares[op->kind == OP_COPY         ? SHARED_WORK_COPY
+                   : op->kind == OP_COLLECTIVE ? SHARED_WORK_COLLECTIVE
+                   : op->kind == OP_GROUP      ? SHARED_WORK_P2P
+                                               : SHARED_WORK_KERNEL];
 }
 
 static int share_of(const struct share *own, const struct share *usual)

@@ -414,7 +414,13 @@ static void mark_after_host(struct simulation *sim, int rank, const struct op *o
     case OP_UNLOCK:
     case OP_SERVE:
     case OP_COMPLETE: mark_threads(sim, rank); break;
-    default: break;
+    case OP_HOST:
+    case OP_AWAIT:
+    case OP_LOCK:
+    case OP_BARRIER:
+    case OP_TICKET:
+    case OP_FREE:
+    case OP_RECORD_STREAM: break;
     }
 }
 
@@ -422,9 +428,9 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
 {
     const struct program *p = sim->program;
     int thread = p->agents[agent].index, rank = p->threads[thread].rank;
-    if (op->kind == OP_HOST)
+    if (op_is_cpu_work(op->kind))
         tell_span(sim, SIMULATE_HOST, agent, (int)(op - p->ops), iteration);
-    if (is_work(op->kind))
+    if (op_is_stream_work(op->kind))
         note_push(sim, thread, op);
     if (op->kind == OP_ALLOC || op->kind == OP_FREE)
         note_memory(sim, rank, op);
@@ -579,7 +585,7 @@ static void look_at_thread(struct simulation *sim, int agent)
         return;
     }
     sim->clocks.started_ns[agent] = sim->now_ns;
-    if (p->ops[op].kind == OP_HOST && takes_time(sim, op))
+    if (op_is_cpu_work(p->ops[op].kind) && takes_time(sim, op))
         start_timer(sim, agent, PRIORITY_HOST, &(struct timed_op){op, iteration}, 1);
     else
         thread_does(sim, agent, &p->ops[op]);

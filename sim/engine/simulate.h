@@ -4,7 +4,7 @@
  * An interpreter of machine/machine.h: what a step means and when it is possible only the machine says.
  * Beside the machine's state stand clocks. Steps without a duration are done at once, host threads
  * first, then streams, then communicators, each in order of number. These take time: the CPU part
- * of a thread (OP_HOST), a kernel or copy from its start, a collective once all members have
+ * of a thread (CPU work), a kernel or copy from its start, a collective once all members have
  * started (the longest of their durations), a group of sends and receives once the machine says it
  * is matched, a callback (its body and at least its own time). Work that together wants more of its
  * device than there is takes longer (sharing.h).

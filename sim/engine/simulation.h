@@ -261,10 +261,4 @@ static inline bool *account_queued(struct simulation *sim, int rank, int task, i
 /* Does every stream's account add up? For assertions. */
 bool account_check(const struct simulation *sim);
 
-static inline bool is_work(enum op_kind kind)
-{
-    return kind == OP_LAUNCH || kind == OP_COPY || kind == OP_COLLECTIVE || kind == OP_GROUP ||
-           kind == OP_CALLBACK;
-}
-
 #endif

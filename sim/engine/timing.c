@@ -17,24 +17,11 @@ static const char *luck_name(const struct program *program, const struct op *op)
     return op_key(op->kind);
 }
 
-static bool takes_time(const struct op *op)
-{
-    switch (op->kind) {
-    case OP_HOST:
-    case OP_LAUNCH:
-    case OP_COPY:
-    case OP_COLLECTIVE:
-    case OP_GROUP:
-    case OP_CALLBACK: return true;
-    default: return false;
-    }
-}
-
 /* Does a rule for this task or operation speak of this part of it? */
 static bool names_part(const struct program *program, const char *task, const struct op *op)
 {
-    bool varied_part = op->kind != OP_HOST || op->task < 0 || op->work->kind == WORK_HOST;
-    return varied_part && takes_time(op) &&
+    bool varied_part = !op_is_cpu_work(op->kind) || op->task < 0 || op->work->kind == WORK_HOST;
+    return varied_part && op_is_work(op->kind) &&
            (strcmp(task, "*") == 0 || strcmp(task, luck_name(program, op)) == 0);
 }
 
@@ -53,7 +40,7 @@ static bool varies(const struct dist *dist, int64_t mean_ns)
 static void set_time(struct op_time *time, const struct program *program, const struct op *op,
                      int rank, const struct jitter_rule *rules, bool *used, size_t rule_count)
 {
-    bool host = op->kind == OP_HOST;
+    bool host = op_is_cpu_work(op->kind);
     time->mean_ns = op->time_ns;
     if (op->time_ns == 0 && (op->work->kind == WORK_SPIN || op->work->kind == WORK_HOST))
         time->mean_ns = op->work->time_ns;
@@ -81,7 +68,7 @@ static enum status number_names(struct timing *timing, struct diag *diag)
         return diag_no_memory(diag);
     for (size_t i = 0; i < program->op_count; i++) {
         const struct op *op = &program->ops[i];
-        if (!takes_time(op))
+        if (!op_is_work(op->kind))
             continue;
         int name = op->name >= 0        ? op->name
                    : op->part_count > 0 ? program->parts[op->part_first].tag
@@ -97,7 +84,7 @@ static void set_body(struct timing *timing, const struct body *body, int rank,
 {
     for (int i = body->first; i < body->first + body->count; i++) {
         const struct op *op = &timing->program->ops[i];
-        if (!takes_time(op))
+        if (!op_is_work(op->kind))
             continue;
         set_time(&timing->ops[i], timing->program, op, rank, rules, used, rule_count);
         timing->varies |= timing->ops[i].dist != NULL;
@@ -239,7 +226,7 @@ enum status timing_without(struct timing *out, const struct timing *timing, int 
         return diag_no_memory(diag);
     memcpy(copy.ops, timing->ops, program->op_count * sizeof *copy.ops);
     for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].task == task && takes_time(&program->ops[i]) && !copy.ops[i].host) {
+        if (program->ops[i].task == task && op_is_work(program->ops[i].kind) && !copy.ops[i].host) {
             copy.ops[i].mean_ns = 0;
             copy.ops[i].dist = NULL;
         }

@@ -106,7 +106,8 @@ static void describe(struct builder *b, struct event *event, const struct cause_
     if (who->kind == AGENT_COMM) {
         event->rank = p->comms[who->index].count > 1 ? NONE : p->comms[who->index].members[0];
         add_member_ops(b, event, op);
-    } else if (class % VARIANTS == FINISH || (class % VARIANTS == EXECUTE && op->kind == OP_HOST)) {
+    } else if (class % VARIANTS == FINISH ||
+               (class % VARIANTS == EXECUTE && op_is_cpu_work(op->kind))) {
         add_op(b, event, step->op);
     }
 }
