@@ -61,11 +61,9 @@ static bool teams_are_apart(const struct program *p, const int *team, int *flags
         int mine = team[p->threads[p->bodies[b].thread].rank];
         for (int i = 0; i < p->bodies[b].count; i++) {
             const struct op *op = &p->ops[p->bodies[b].first + i];
-            if ((op->kind == OP_SIGNAL || op->kind == OP_AWAIT) &&
-                joins_teams(&flags[op->object], mine))
+            if (op_operand(op->kind) == OPERAND_FLAG && joins_teams(&flags[op->object], mine))
                 return false;
-            if ((op->kind == OP_PUT || op->kind == OP_GET) &&
-                joins_teams(&queues[op->object], mine))
+            if (op_operand(op->kind) == OPERAND_QUEUE && joins_teams(&queues[op->object], mine))
                 return false;
         }
     }

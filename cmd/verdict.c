@@ -71,8 +71,7 @@ static size_t telling_end(const struct story *story, size_t first)
 
 static bool is_push_of_work(const struct story_step *step)
 {
-    return step->op == OP_LAUNCH || step->op == OP_COPY || step->op == OP_COLLECTIVE ||
-           step->op == OP_GROUP;
+    return step->op >= 0 && op_is_device_work((enum op_kind)step->op);
 }
 
 /* "launches Backward(0) on stream compute, behind Forward(0)": what submitting comes to. */

@@ -18,18 +18,13 @@
  */
 #include "run.h"
 
-static bool is_device_work(enum op_kind kind)
-{
-    return kind == OP_LAUNCH || kind == OP_COPY || kind == OP_COLLECTIVE || kind == OP_GROUP;
-}
-
 /* The last operation of the task of either kind; NULL: there is none. */
 static const struct op *find(const struct program *p, const struct body *body, bool device)
 {
     const struct op *found = NULL;
     for (int i = 0; i < body->count; i++) {
         const struct op *op = &p->ops[body->first + i];
-        if (op->task >= 0 && (device ? is_device_work(op->kind) : op->kind == OP_HOST))
+        if (op->task >= 0 && (device ? op_is_device_work(op->kind) : op_is_cpu_work(op->kind)))
             found = op;
     }
     return found;

@@ -406,19 +406,14 @@ static enum status capture_op(struct run_thread *worker, struct rank_graphs *gra
     struct device_stream *stream = op->stream >= 0 ? run->streams[op->stream].handle : NULL;
     struct stamp place, *stamp = worker->log ? &place : NULL;
     enum status status = STATUS_OK;
-    switch (op->kind) {
-    case OP_LAUNCH:
-    case OP_COPY:
-    case OP_COLLECTIVE:
-    case OP_GROUP: status = work_push(run, op, iteration, stamp, diag); break;
-    case OP_RECORD:
+    if (!op_pushes(op->kind))
+        return STATUS_OK;
+    if (op_is_device_work(op->kind))
+        status = work_push(run, op, iteration, stamp, diag);
+    else if (op->kind == OP_RECORD)
         status = device_record(stream, run->events[run_instance(run, op, iteration)], stamp, diag);
-        break;
-    case OP_WAIT:
+    else /* a task allocates nothing and has no callbacks */
         status = device_wait(stream, run->events[run_instance(run, op, iteration)], stamp, diag);
-        break;
-    default: return STATUS_OK;
-    }
     if (!status && stamp)
         graphs->now->places[graphs->stamp_count++] = (int)place.number;
     return status;

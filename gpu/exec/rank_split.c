@@ -27,9 +27,9 @@ static enum status check_body(struct users *users, const struct body *body, int 
     enum status status = STATUS_OK;
     for (int i = 0; i < body->count && !status; i++) {
         const struct op *op = &p->ops[body->first + i];
-        if (op->kind == OP_SIGNAL || op->kind == OP_AWAIT)
+        if (op_operand(op->kind) == OPERAND_FLAG)
             status = use(users, &users->flags[op->object], p->flag_names[op->object], rank);
-        else if (op->kind == OP_PUT || op->kind == OP_GET)
+        else if (op_operand(op->kind) == OPERAND_QUEUE)
             status = use(users, &users->queues[op->object], p->queue_names[op->object], rank);
     }
     return status;

@@ -320,15 +320,14 @@ enum status work_push(struct run *run, const struct op *op, int64_t iteration, s
     enum status status = push_marks(&job);
     if (status)
         return status;
-    switch (op->kind) {
-    case OP_LAUNCH: return push_kernel(&job, work, stamp);
-    case OP_COPY: return push_copy(&job, work, stamp);
-    case OP_COLLECTIVE: return push_collective(&job, work, stamp);
-    case OP_GROUP: return push_group(&job, work, stamp);
-    default: break;
-    }
-    assert(0 && "an operation without work");
-    return STATUS_OK;
+    if (op->kind == OP_COPY)
+        return push_copy(&job, work, stamp);
+    if (op->kind == OP_COLLECTIVE)
+        return push_collective(&job, work, stamp);
+    if (op->kind == OP_GROUP)
+        return push_group(&job, work, stamp);
+    assert(op->kind == OP_LAUNCH);
+    return push_kernel(&job, work, stamp);
 }
 
 /* ---- in a graph ------------------------------------------------------------------------------ */

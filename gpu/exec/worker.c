@@ -106,39 +106,35 @@ static int64_t ticket_of(const struct run_thread *self, const struct op *op)
 static bool can_pass(const struct run_thread *self, const struct op *op)
 {
     const struct run *run = self->run;
-    switch (op->kind) {
-    case OP_LOCK: return run->holders[op->object] < 0;
-    case OP_PUT: return run->queued[op->object] < run->program->queue_caps[op->object];
-    case OP_GET: return run->queued[op->object] > 0;
-    case OP_TICKET: return run->ranks[self->rank].served == ticket_of(self, op);
-    default: return true;
-    }
+    if (op->kind == OP_LOCK)
+        return run->holders[op->object] < 0;
+    if (op->kind == OP_PUT)
+        return run->queued[op->object] < run->program->queue_caps[op->object];
+    if (op->kind == OP_GET)
+        return run->queued[op->object] > 0;
+    return op->kind != OP_TICKET || run->ranks[self->rank].served == ticket_of(self, op);
 }
 
 /* What a thread waits for, and what changes when the operation takes effect. */
 static const void *object_of(const struct run_thread *self, const struct op *op)
 {
     const struct run *run = self->run;
-    switch (op->kind) {
-    case OP_LOCK:
-    case OP_UNLOCK: return &run->holders[op->object];
-    case OP_PUT:
-    case OP_GET: return &run->queued[op->object];
-    default: return &run->ranks[self->rank].served;
-    }
+    enum op_operand kind = op_operand(op->kind);
+    return kind == OPERAND_LOCK    ? (const void *)&run->holders[op->object]
+           : kind == OPERAND_QUEUE ? (const void *)&run->queued[op->object]
+                                   : (const void *)&run->ranks[self->rank].served;
 }
 
 static void pass(struct run_thread *self, const struct op *op)
 {
     struct run *run = self->run;
-    switch (op->kind) {
-    case OP_LOCK: run->holders[op->object] = self->index; break;
-    case OP_UNLOCK: run->holders[op->object] = -1; break;
-    case OP_PUT: run->queued[op->object]++; break;
-    case OP_GET: run->queued[op->object]--; break;
-    case OP_SERVE: run->ranks[self->rank].served++; break;
-    default: break;
-    }
+    enum op_operand kind = op_operand(op->kind);
+    if (kind == OPERAND_LOCK)
+        run->holders[op->object] = op_takes(op->kind) ? self->index : -1;
+    else if (kind == OPERAND_QUEUE)
+        run->queued[op->object] += op_takes(op->kind) ? -1 : 1;
+    else if (op->kind == OP_SERVE)
+        run->ranks[self->rank].served++;
 }
 
 static bool take_turn(struct run_thread *self, const struct op *op, int64_t iteration)
@@ -299,23 +295,17 @@ static bool execute(struct run_thread *self, const struct op *op, int64_t iterat
     case OP_TICKET:
     case OP_SERVE: return take_turn(self, op, iteration);
     case OP_COMPLETE: return complete(self, op, iteration);
-    default: break;
+    case OP_BARRIER: break;
     }
-    assert(0 && "an operation no thread executes");
+    assert(0 && "an operation that is lowered to others");
     return false;
 }
 
 bool worker_is_work(const struct op *op)
 {
-    switch (op->kind) {
-    case OP_HOST:
-    case OP_LAUNCH:
-    case OP_COPY:
-    case OP_COLLECTIVE:
-    case OP_GROUP: return op->task >= 0;
-    case OP_SYNC: return op->sync == SYNC_LOAD;
-    default: return false;
-    }
+    if (op->kind == OP_SYNC)
+        return op->sync == SYNC_LOAD;
+    return op->task >= 0 && op_is_work(op->kind);
 }
 
 bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
@@ -349,10 +339,7 @@ static int last_work(const struct program *p, const struct body *body)
 
 static bool has_range(const struct program *p, const struct op *op)
 {
-    return p->tasks
-               ? worker_is_work(op)
-               : op->kind == OP_HOST || op->kind == OP_LAUNCH || op->kind == OP_COPY ||
-                     op->kind == OP_COLLECTIVE || op->kind == OP_GROUP || op->kind == OP_CALLBACK;
+    return p->tasks ? worker_is_work(op) : op_is_work(op->kind);
 }
 
 /* Before operation `i` of the body. */

@@ -39,9 +39,7 @@ static const char *group_name(const struct program *p, const struct op *op)
 /* NULL: it is no work. */
 static const char *name_of(const struct program *p, const struct op *op)
 {
-    bool work = op->kind == OP_HOST || op->kind == OP_LAUNCH || op->kind == OP_COPY ||
-                op->kind == OP_COLLECTIVE || op->kind == OP_GROUP || op->kind == OP_CALLBACK;
-    if (!work)
+    if (!op_is_work(op->kind))
         return NULL;
     if (p->tasks)
         return op->task >= 0 ? p->plan->pipeline.tasks[op->task].name : NULL;
@@ -112,7 +110,7 @@ void op_stats_close(struct op_stats *op_stats)
 /* A task with CPU work and device work is called once: what it does on the device counts. */
 static bool counts_on_host(const struct program *p, const struct op *op)
 {
-    return op->kind == OP_HOST && (p->tasks == 0 || op->work->kind == WORK_HOST);
+    return op_is_cpu_work(op->kind) && (p->tasks == 0 || op->work->kind == WORK_HOST);
 }
 
 void op_stats_host(struct op_stats *op_stats, int op, int64_t ns)

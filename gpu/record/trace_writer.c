@@ -162,39 +162,31 @@ static int64_t iteration_of(const struct program *p, int64_t iteration)
 static const char *cause_of(const struct program *p, const struct op *op, int64_t iteration,
                             char *buf)
 {
-    switch (op->kind) {
-    case OP_AWAIT:
-    case OP_WAIT:
-        if (p->tasks && op->distance >= 0)
+    if (!op_takes(op->kind) && op_waits(op->kind) == WAITS_NEVER)
+        return NULL;
+    const char *object = program_object_name(p, op);
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT:
+    case OPERAND_FLAG:
+        if (op->kind != OP_SYNC && p->tasks && op->distance >= 0)
             snprintf(buf, NAME, "%s(%" PRId64 ")",
                      p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);
-        else
-            snprintf(buf, NAME, "%s",
-                     op->kind == OP_AWAIT ? p->flag_names[op->object] : p->event_names[op->object]);
-        return buf;
-    case OP_SYNC:
-        if (op->sync == SYNC_STREAM)
+        else if (op->kind == OP_SYNC && op->sync == SYNC_STREAM)
             snprintf(buf, NAME, "stream %s", p->streams[op->stream].name);
-        else if (op->sync == SYNC_EVENT)
-            snprintf(buf, NAME, "%s", p->event_names[op->object]);
         else
-            snprintf(buf, NAME, "the device");
+            snprintf(buf, NAME, "%s", object ? object : "the device");
         return buf;
-    case OP_LOCK: snprintf(buf, NAME, "lock %s", p->lock_names[op->object]); return buf;
-    case OP_PUT:
-    case OP_GET: snprintf(buf, NAME, "queue %s", p->queue_names[op->object]); return buf;
-    case OP_TICKET: return "its turn";
-    default: return NULL;
+    case OPERAND_LOCK: snprintf(buf, NAME, "lock %s", object); return buf;
+    case OPERAND_QUEUE: snprintf(buf, NAME, "queue %s", object); return buf;
+    case OPERAND_TURN: return "its turn";
+    case OPERAND_NONE:
+    case OPERAND_BARRIER:
+    case OPERAND_BUFFER: break;
     }
+    return NULL;
 }
 
 /* ---- what threads did ------------------------------------------------------------------------ */
-
-static bool is_work(enum op_kind kind)
-{
-    return kind == OP_LAUNCH || kind == OP_COPY || kind == OP_COLLECTIVE || kind == OP_GROUP ||
-           kind == OP_CALLBACK;
-}
 
 /* The span that stands for (task, iteration) in dependence edges. */
 static void stand_for(struct trace_writer *trace, int rank, int task, int64_t iteration,
@@ -220,7 +212,7 @@ static void stand_for(struct trace_writer *trace, int rank, int task, int64_t it
 static void host_figures(struct trace_writer *trace, int rank, const struct op *op,
                          const struct log_entry *entry)
 {
-    if (rank == 0 && op->task >= 0 && (op->kind == OP_HOST || entry->kind == LOG_CALL))
+    if (rank == 0 && op->task >= 0 && (op_is_cpu_work(op->kind) || entry->kind == LOG_CALL))
         trace->host_ns[op->task] += entry->end_ns - entry->begin_ns;
 }
 
@@ -236,10 +228,10 @@ static int64_t host_op(struct trace_writer *trace, int thread, const struct log_
                               .end_ns = entry->end_ns};
     host_figures(trace, rank, op, entry);
     op_stats_host(&trace->op_stats, entry->op, entry->end_ns - entry->begin_ns);
-    if (op->kind == OP_HOST || is_work(op->kind)) {
+    if (op_is_work(op->kind)) {
         span.task = op_name(p, op, name);
         int64_t id = add_span(trace, agent, &span);
-        if (op->kind == OP_HOST && op->work->kind == WORK_HOST)
+        if (op_is_cpu_work(op->kind) && op->work->kind == WORK_HOST)
             stand_for(trace, rank, op->task, entry->iteration, id);
         return id;
     }
@@ -321,7 +313,7 @@ void trace_writer_device(struct trace_writer *trace, const struct log_entry *ent
                               .end_ns = entry->stamp.end_ns};
     int agent = program_stream_agent(p, op->stream);
     trace->finished++;
-    if (is_work(op->kind)) {
+    if (op_is_stream_work(op->kind)) {
         device_figures(trace, op, span.end_ns - span.start_ns);
         op_stats_device(&trace->op_stats, entry->op, span.end_ns - span.start_ns);
         span.task = op_name(p, op, name);
