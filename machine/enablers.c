@@ -291,24 +291,33 @@ static void lock_enablers(const struct query *q, const struct op *op)
         add_thread(q, q->c[q->p->at.locks + op->object] - 1);
 }
 
+/* Its stream is full. */
+static void push_enablers(const struct query *q, int rank, const struct op *op)
+{
+    add_movers(q, op->stream);
+    if (op->kind == OP_WAIT && q->p->tasks && q->p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP)
+        add_thread(q, q->p->driver_thread[rank]); /* then there is nothing to push */
+}
+
 static void op_enablers(const struct query *q, int thread, const struct op *op)
 {
     int rank = q->p->threads[thread].rank;
     int64_t iteration = thread_cells(q->p, q->c, thread)[THREAD_ITER];
-    switch (op->kind) {
-    case OP_SYNC: sync_enablers(q, rank, op, iteration); break;
-    case OP_AWAIT: await_enablers(q, rank, op); break;
-    case OP_PUT: add_users(q, OBJECT_QUEUE, op->object, WAY_GET); break;
-    case OP_GET: add_users(q, OBJECT_QUEUE, op->object, WAY_PUT); break;
-    case OP_LOCK: lock_enablers(q, op); break;
-    case OP_TICKET: add_users(q, OBJECT_TICKET, rank, WAY_CHANGE); break;
-    default:
-        assert(op_pushes(op->kind));
-        add_movers(q, op->stream);
-        if (op->kind == OP_WAIT && q->p->tasks &&
-            q->p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP)
-            add_thread(q, q->p->driver_thread[rank]); /* then there is nothing to push */
+    if (op_pushes(op->kind)) {
+        push_enablers(q, rank, op);
+        return;
+    }
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT: sync_enablers(q, rank, op, iteration); break;
+    case OPERAND_FLAG: await_enablers(q, rank, op); break;
+    case OPERAND_QUEUE:
+        add_users(q, OBJECT_QUEUE, op->object, op_gives(op->kind) ? WAY_GET : WAY_PUT);
         break;
+    case OPERAND_LOCK: lock_enablers(q, op); break;
+    case OPERAND_TURN: add_users(q, OBJECT_TICKET, rank, WAY_CHANGE); break;
+    case OPERAND_NONE:
+    case OPERAND_BUFFER:
+    case OPERAND_BARRIER: assert(0 && "an operation that never waits"); break;
     }
 }
 

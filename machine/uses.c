@@ -97,6 +97,24 @@ static void use_complete(const struct visitor *v, const struct op *op, int rank)
         use_inbox(v, rank, p->fires[op->task].items[i].task);
 }
 
+static void use_lock(const struct visitor *v, const struct op *op)
+{
+    bool abused = v->program->uses->lock_abused[op->object];
+    use(v, OBJECT_LOCK, op->object,
+        op_takes(op->kind) ? WAY_PUT
+        : abused           ? WAY_WRITE
+                           : WAY_RELEASE);
+}
+
+/* The turns of a pipeline are numbered in advance: to wait for one conflicts with nothing. */
+static void use_turn(const struct visitor *v, const struct op *op, int rank)
+{
+    if (op_gives(op->kind))
+        use(v, OBJECT_TICKET, rank, WAY_CHANGE);
+    else if (v->program->tasks == 0)
+        use(v, OBJECT_TICKET, rank, WAY_ASK);
+}
+
 void uses_of_op(const struct program *program, const struct op *op, int thread, use_visit *visit,
                 void *arg)
 {
@@ -104,28 +122,28 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
     int rank = program->threads[thread].rank;
     if (op_pushes(op->kind))
         use_push(&v, op);
-    switch (op->kind) {
-    case OP_RECORD:
-    case OP_WAIT: use_event(&v, op, rank); break;
-    case OP_SYNC: use_sync(&v, op, rank); break;
-    case OP_SIGNAL:
-    case OP_AWAIT: use_flag(&v, op, rank); break;
-    case OP_PUT: use(&v, OBJECT_QUEUE, op->object, WAY_PUT); break;
-    case OP_GET: use(&v, OBJECT_QUEUE, op->object, WAY_GET); break;
-    case OP_LOCK: use(&v, OBJECT_LOCK, op->object, WAY_PUT); break;
-    case OP_UNLOCK:
-        use(&v, OBJECT_LOCK, op->object,
-            program->uses->lock_abused[op->object] ? WAY_WRITE : WAY_RELEASE);
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT:
+        if (op->kind == OP_SYNC)
+            use_sync(&v, op, rank);
+        else
+            use_event(&v, op, rank);
         break;
-    case OP_TICKET:
-        if (program->tasks == 0)
-            use(&v, OBJECT_TICKET, rank, WAY_ASK);
+    case OPERAND_FLAG: use_flag(&v, op, rank); break;
+    case OPERAND_QUEUE:
+        use(&v, OBJECT_QUEUE, op->object, op_gives(op->kind) ? WAY_PUT : WAY_GET);
         break;
-    case OP_SERVE: use(&v, OBJECT_TICKET, rank, WAY_CHANGE); break;
-    case OP_FREE:
-    case OP_RECORD_STREAM: use(&v, OBJECT_MEMORY, rank, WAY_WRITE); break;
-    case OP_COMPLETE: use_complete(&v, op, rank); break;
-    default: break;
+    case OPERAND_LOCK: use_lock(&v, op); break;
+    case OPERAND_TURN: use_turn(&v, op, rank); break;
+    case OPERAND_BUFFER:
+        if (!op_pushes(op->kind))
+            use(&v, OBJECT_MEMORY, rank, WAY_WRITE);
+        break;
+    case OPERAND_NONE:
+        if (op->kind == OP_COMPLETE)
+            use_complete(&v, op, rank);
+        break;
+    case OPERAND_BARRIER: assert(0 && "a barrier is lowered to flags"); break;
     }
 }
 

@@ -91,11 +91,6 @@ static void put_push(const struct model *m, const struct op *op, const char *a, 
     promela_put(m, "pushed[%d]++", stream);
 }
 
-static bool uses_comm(const struct op *op)
-{
-    return op->kind == OP_COLLECTIVE || op->kind == OP_GROUP;
-}
-
 static void put_push_comm(const struct model *m, const struct op *op, int rank)
 {
     char issued[32], any[32] = "0";
@@ -221,7 +216,7 @@ static void put_pushing_op(const struct model *m, const struct op *op, int rank)
 {
     put_room(m, op->stream);
     promela_put(m, " -> ");
-    if (uses_comm(op))
+    if (op_uses_comm(op->kind))
         put_push_comm(m, op, rank);
     else if (op->kind == OP_RECORD)
         put_record(m, op);
