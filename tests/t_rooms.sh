@@ -70,6 +70,17 @@ no_file_is_gone()
     test -z "$gone"
 }
 
+# A switch over the kinds of operations without a default: the compiler names what a new one lacks.
+no_operation_by_default()
+{
+    defaults=$(cd "$srcdir" && find . -name '*.c' ! -path './tests/*' ! -path './build*' -exec awk '
+        /switch \(/ { ops = 0 }
+        /case OP_/ { ops = 1 }
+        /default:/ && ops { print FILENAME ":" FNR }' {} +)
+    printf '%s' "$defaults"
+    test -z "$defaults"
+}
+
 check "every room has a row" no_room_is_missing
 while read -r room allowed; do
     # shellcheck disable=SC2086
@@ -79,4 +90,5 @@ $(rows)
 EOF
 check "the map in doc/architecture.md shows every file" no_file_is_missing
 check "and no file that is not there" no_file_is_gone
+check "no switch over enum op_kind has a default" no_operation_by_default
 done_testing
