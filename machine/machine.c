@@ -659,6 +659,7 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_LOCK: return c[p->at.locks + op->object] == 0;
     case OP_TICKET: return rank_cells(p, c, rank)[RANK_SERVED] == ticket_of(op, state);
     case OP_HOST:
+    case OP_COMPUTE:
     case OP_SIGNAL:
     case OP_UNLOCK:
     case OP_SERVE:
@@ -856,7 +857,11 @@ static void execute(struct work_state *w, int thread, const struct op *op, int64
     const struct program *p = w->p;
     int rank = p->threads[thread].rank, self = at_thread(w, thread);
     switch (op->kind) {
-    case OP_HOST: hb_access(w, op, iteration, self, program_thread_agent(p, thread)); break;
+    case OP_HOST:
+    case OP_COMPUTE:
+        hb_access(w, op, iteration, self, program_thread_agent(p, thread));
+        check_freed(w, op);
+        break;
     case OP_LAUNCH:
     case OP_COPY:
     case OP_COLLECTIVE:

@@ -122,6 +122,8 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
     int rank = program->threads[thread].rank;
     if (op_pushes(op->kind))
         use_push(&v, op);
+    else if (op->access_count > 0)
+        use(&v, OBJECT_MEMORY, rank, WAY_READ);
     switch (op_operand(op->kind)) {
     case OPERAND_EVENT:
         if (op->kind == OP_SYNC)

@@ -45,6 +45,7 @@ enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
      NAME, key in a plan, role, operand, use, waits, words */
 #define HOST_OP_LIST(X)                                                                            \
     X(HOST, "host", CPU, NONE, KEEPS, NEVER, "does the CPU part of %n")                            \
+    X(COMPUTE, "compute", CPU, NONE, KEEPS, NEVER, "computes %n")                                  \
     X(LAUNCH, "launch", DEVICE, NONE, KEEPS, NEVER, "launches %n on stream %s")                    \
     X(COPY, "copy", DEVICE, NONE, KEEPS, NEVER, "pushes copy %n on stream %s")                     \
     X(COLLECTIVE, "collective", COMM, NONE, KEEPS, NEVER,                                          \

@@ -35,18 +35,26 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
 #define OP_NAMED(key, table_)               OP_FIELD(key, object, field_symbol, .table = (table_))
 #define OP_STREAM                           OP_FIELD("stream", stream, field_symbol, .table = TABLE_STREAMS)
 #define OP_COMM                             OP_FIELD("comm", comm, field_symbol, .required = true, .table = TABLE_COMMS)
+#define OP_ACCESSES                                                                                \
+    OP_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                               \
+        OP_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
 /* What every push takes, and what every push of device work takes. */
 #define OP_PUSH OP_STREAM, OP_FIELD("host_time", host_time_ns, field_time)
 #define OP_WORK                                                                                    \
     OP_PUSH, OP_FIELD("time", time_ns, field_time), OP_FIELD("jitter", jitter, field_dist),        \
         OP_FIELD("sm", sm, field_slots, .max = MAX_SM), OP_FIELD("shares", shares, field_shares),  \
-        OP_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                           \
-        OP_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
+        OP_ACCESSES
 
 static const struct field HOST_fields[] = {
     OP_FIELD("host", time_ns, field_time),
     OP_FIELD("name", name, field_name),
     OP_FIELD("jitter", jitter, field_dist),
+};
+static const struct field COMPUTE_fields[] = {
+    OP_FIELD("compute", name, field_name),
+    OP_FIELD("time", time_ns, field_time),
+    OP_FIELD("jitter", jitter, field_dist),
+    OP_ACCESSES,
 };
 static const struct field LAUNCH_fields[] = {
     OP_FIELD("launch", name, field_name),

@@ -23,6 +23,7 @@ static void put_head(struct printer *printer, const struct host_op *op)
 {
     switch (op->kind) {
     case OP_HOST: put_time(printer, op->time_ns); break;
+    case OP_COMPUTE:
     case OP_LAUNCH:
     case OP_COLLECTIVE:
     case OP_CALLBACK: put_text(printer, op->name); break;

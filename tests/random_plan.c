@@ -189,8 +189,8 @@ static void write_push(struct host_writer *writer)
         fprintf(random->out, "    - {callback: f, stream: %s, body: [{%s}]}\n", stream(random),
                 one_of(random,
                        (const char *const[]){"signal: f", "await: g", "lock: m}, {unlock: m",
-                                             "host: 1us", "put: q"},
-                       5));
+                                             "host: 1us", "put: q", "compute: c, writes: [b]"},
+                       6));
     }
 }
 
@@ -207,6 +207,24 @@ static void write_event(struct random *random)
         break;
     default: fprintf(random->out, "    - {sync: event, event: e%d}\n", below(random, 2)); break;
     }
+}
+
+/* Also on memory that this thread, or another of its rank, has allocated and may have freed. */
+static void write_cpu_work(const struct host_writer *writer)
+{
+    struct random *random = writer->random;
+    if (rarely(random, 3)) {
+        fputs("    - {host: 1us}\n", random->out);
+        return;
+    }
+    fputs("    - {compute: c, time: 1us", random->out);
+    if (writer->alloc > 0 && below(random, 2))
+        fprintf(random->out, ", writes: [a%d_%d]", writer->thread, below(random, writer->alloc));
+    else if (rarely(random, 4))
+        fprintf(random->out, ", reads: [a%d_0]", writer->rank);
+    else
+        write_accesses(random);
+    fputs("}\n", random->out);
 }
 
 static void write_host(struct host_writer *writer)
@@ -228,7 +246,7 @@ static void write_host(struct host_writer *writer)
         fprintf(random->out, "    - {serve: %d}\n", turn);
         break;
     }
-    default: fputs("    - {host: 1us}\n", random->out); break;
+    default: write_cpu_work(writer); break;
     }
 }
 
@@ -243,6 +261,8 @@ static void write_lifetime(struct host_writer *writer)
             writer->thread, first);
     if (below(random, 2))
         write_event(random);
+    if (rarely(random, 4))
+        write_cpu_work(writer);
     if (rarely(random, 3))
         fprintf(random->out, "    - {record_stream: a%d_%d, stream: %s}\n", writer->thread, first,
                 below(random, 2) ? marked : stream(random));

@@ -431,7 +431,9 @@ static void write_host_step(struct thread_writer *writer)
     case 1: fprintf(out, "await: %s", some_flag(random)); break;
     case 2: fprintf(out, "put: %s", below(random, 3) ? "q" : "r"); break;
     case 3: fprintf(out, "get: %s", below(random, 3) ? "q" : "r"); break;
-    case 4: fputs("host: 1us, name: think", out); break;
+    case 4:
+        fputs(below(random, 2) ? "host: 1us, name: think" : "compute: c, writes: [b]", out);
+        break;
     case 5: fprintf(out, "sync: stream, stream: %s", some_stream(random)); break;
     case 6: fputs("sync: device", out); break;
     default: fprintf(out, "barrier: %s", below(random, 3) ? "b" : "c"); break;

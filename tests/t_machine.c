@@ -22,6 +22,7 @@
 #define DEADLOCK_SOME "expect: {deadlock: some}\n"
 #define MISMATCH      "expect: {mismatch: always}\n"
 #define LIFETIME      "expect: {lifetime: always}\n"
+#define LIFETIME_SOME "expect: {lifetime: some}\n"
 
 static const struct example {
     const char *what, *plan;
@@ -169,6 +170,44 @@ static const struct example {
     {"an empty callback",
      HOLDS "threads: {r0.a: [{callback: c, stream: s, body: []}, {sync: stream, "
            "stream: s}]}"},
+
+    /* ---- CPU work on buffers */
+    {"CPU code beside a kernel", RACE "threads: {r0.a: [" WRITES ", {compute: c, reads: [b]}]}"},
+    {"CPU code after a kernel that its thread has waited for",
+     HOLDS "threads: {r0.a: [" WRITES ", {sync: stream, stream: s}, {compute: c, reads: [b]}]}"},
+    {"CPU code waits for another stream",
+     RACE "threads: {r0.a: [" WRITES ", {sync: stream, stream: t}, {compute: c, reads: [b]}]}"},
+    {"a kernel pushed after CPU code knows it",
+     HOLDS "threads: {r0.a: [{compute: c, writes: [b]}, " WRITES "]}"},
+    {"CPU code and a kernel that both read",
+     HOLDS "threads: {r0.a: [" READS ", {compute: c, reads: [b]}]}"},
+    {"CPU code of two threads",
+     RACE "threads: {r0.a: [{compute: c, writes: [b]}], r0.b: [{compute: d, reads: [b]}]}"},
+    {"a flag orders it", HOLDS "threads: {r0.a: [{compute: c, writes: [b]}, {signal: f}], r0.b: "
+                               "[{await: f}, {compute: d, reads: [b]}]}"},
+    {"a flag set before it does not", RACE
+     "threads: {r0.a: [{signal: f}, {compute: c, writes: [b]}], r0.b: [{await: f}, {compute: d, "
+     "reads: [b]}]}"},
+    {"a lock orders it, either way round",
+     HOLDS "threads: {r0.a: [{lock: m}, {compute: c, writes: [b]}, {unlock: m}], r0.b: [{lock: m}, "
+           "{compute: d, writes: [b]}, {unlock: m}]}"},
+    {"CPU code in a callback comes after the kernels before it",
+     HOLDS "threads: {r0.a: [" WRITES
+           ", {callback: c, stream: s, body: [{compute: c, writes: [b]}]}, " WRITES "]}"},
+    {"and races with its own thread",
+     RACE "threads: {r0.a: [{callback: c, stream: s, body: [{compute: c, writes: [b]}]}, {compute: "
+          "d, reads: [b]}]}"},
+    {"CPU code on freed memory",
+     LIFETIME "threads: {r0.a: [{alloc: x, stream: s}, {free: x}, {compute: c, reads: [x]}]}"},
+    {"CPU code before another thread frees", LIFETIME_SOME
+     "threads: {r0.a: [{alloc: x, stream: s}, {signal: f}, {compute: c, reads: [x]}], r0.b: "
+     "[{await: f}, {free: x}]}"},
+    {"memory is reused while another thread still uses it",
+     LIFETIME "threads: {r0.a: [{alloc: x, stream: s}, {signal: f}, {compute: c, reads: [x]}], "
+              "r0.b: [{await: f}, {free: x}, {alloc: y, stream: s}]}"},
+    {"that thread has finished",
+     HOLDS "threads: {r0.a: [{alloc: x, stream: s}, {compute: c, reads: [x]}, {signal: f}], "
+           "r0.b: [{await: f}, {free: x}, {alloc: y, stream: s}]}"},
 
     /* ---- the allocator */
     {"freed memory is reused in its stream while another still uses it",

@@ -95,6 +95,8 @@ check "in flight over time: it fills" \
     grep -q '"in_flight":\[{"time_ns":0,"iterations":[123],"bytes":' "$dir/out"
 check "and at the end is empty" sh -c \
     "$predict --json -n 10 --driver clock '$dir/plan.yaml' | grep -q '\"iterations\":0,\"bytes\":0}\]'"
+check "CPU work on buffers takes its time" \
+    prints '"makespan_ns":6000000,' $predict --json "$srcdir/plans/properties/cpu_race_fixed.yaml"
 check "JSON of a host program" prints '"makespan_ns":3000000,' $predict --json "$dir/threads.yaml"
 
 # ---- determinism ---------------------------------------------------------------------------------

@@ -94,10 +94,10 @@ static const char *const keys[] = {
     "batch: true", "eager_messages: 1", "eager_bytes: 1KiB", "UNSHARD", "RESHARD", "REDUCE_GRAD",
     "0I0", "0W0", "OVERLAP_F_B", "0SEND_F0", "1RECV_F0", "1SEND_B0", "0RECV_B0",
     /* host programs */
-    "- {host:", "- {launch:", "- {copy:", "- {collective:", "- {group:", "- {record:", "- {wait:",
-    "- {sync: stream", "- {sync: event", "- {sync: device", "- {signal:", "- {await:", "- {put:",
-    "- {get:", "- {lock:", "- {unlock:", "- {barrier:", "- {ticket:", "- {serve:", "- {callback:",
-    "- {alloc:", "- {free:", "- {record_stream:", "op: broadcast"};
+    "- {host:", "- {compute:", "- {launch:", "- {copy:", "- {collective:", "- {group:",
+    "- {record:", "- {wait:", "- {sync: stream", "- {sync: event", "- {sync: device", "- {signal:",
+    "- {await:", "- {put:", "- {get:", "- {lock:", "- {unlock:", "- {barrier:", "- {ticket:",
+    "- {serve:", "- {callback:", "- {alloc:", "- {free:", "- {record_stream:", "op: broadcast"};
 enum { KEY_COUNT = sizeof keys / sizeof *keys };
 
 static void complain(struct bench *bench, const char *what, const char *detail)

@@ -95,6 +95,11 @@ check "a plan from standard input" sh -c '"$1" -n 5 - <"$2" >/dev/null' sh "$SWR
 check "a bad plan" exits 3 "$SWRUN" /dev/null
 check "a plan that is not there" exits 2 "$SWRUN" "$dir/none.yaml"
 check "--stats: a row a task" prints 0 '^Copy  *40  ' "$SWRUN" -n 20 --stats "$dir/quick.yaml"
+check "CPU work on buffers takes its time" \
+    prints 0 '^pack  *2  *0.000  *[2-9]' "$SWRUN" --stats "$srcdir/plans/properties/cpu_race_fixed.yaml"
+check "and its races are seen" \
+    prints 0 'race  *pack accesses buffer pinned, which stream memcpy reads' \
+    "$SWRUN" "$srcdir/plans/properties/cpu_race_broken.yaml"
 check "also in JSON" prints 0 '"stats":{"Copy":{"calls":40,"device_ns":[1-9]' "$SWRUN" -n 20 --stats --json "$dir/quick.yaml"
 check "only if asked for" sh -c '"$1" -n 2 --json "$2" >"$3" && ! grep -q "\"stats\"" "$3"' sh "$SWRUN" "$dir/quick.yaml" "$dir/out"
 if [ -x "$SWSIM" ]; then

@@ -270,6 +270,7 @@ static void put_host_op(const struct model *m, const struct op *op, int rank)
     case OP_SERVE: promela_put(m, "served[%d]++", rank); break;
     case OP_COMPLETE: put_complete(m, op, rank); break;
     case OP_HOST:
+    case OP_COMPUTE:
     case OP_FREE:
     case OP_RECORD_STREAM: promela_put(m, "skip"); break;
     case OP_BARRIER: assert(0 && "an operation that is lowered to others"); break;

@@ -274,7 +274,8 @@ static bool wait_event(struct run_thread *self, const struct op *op, int64_t ite
 static bool execute(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     switch (op->kind) {
-    case OP_HOST: return spend(self, op, iteration);
+    case OP_HOST:
+    case OP_COMPUTE: return spend(self, op, iteration);
     case OP_LAUNCH:
     case OP_COPY:
     case OP_COLLECTIVE:

@@ -415,6 +415,7 @@ static void mark_after_host(struct simulation *sim, int rank, const struct op *o
     case OP_SERVE:
     case OP_COMPLETE: mark_threads(sim, rank); break;
     case OP_HOST:
+    case OP_COMPUTE:
     case OP_AWAIT:
     case OP_LOCK:
     case OP_BARRIER:

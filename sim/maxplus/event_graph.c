@@ -541,6 +541,7 @@ static void walk_op(struct builder *b, const struct op *op, const struct place *
     case OP_LOCK: /* uncontended: no time */
     case OP_UNLOCK:
     case OP_COMPLETE: break;
+    case OP_COMPUTE:
     case OP_GROUP:
     case OP_CALLBACK:
     case OP_PUT:
