@@ -66,12 +66,13 @@ static int component_of(const struct reducer *reducer, int agent)
 {
     if (!reducer->has_components)
         return 0;
-    const struct agent *who = &reducer->program->agents[agent];
-    int rank = who->kind == AGENT_COMM ? reducer->program->comms[who->index].members[0] : who->rank;
+    const struct program *p = reducer->program;
+    const struct agent *desc = &p->agents[agent];
+    int rank = desc->kind == AGENT_COMM ? p->comms[desc->index].members[0] : desc->rank;
     return reducer->component[rank];
 }
 
-/* What a component can do: some agent can step; or none can, and there is work left. */
+/* Can an agent of the component step; if none can, is there work left? */
 struct activity {
     bool enabled, busy;
 };
@@ -92,9 +93,9 @@ static struct activity look_at(const struct reducer *reducer, const struct state
 
 enum { NO_COMPONENT = -1, HUNG_COMPONENT = -2 };
 
-/* The component that goes on: the one that lags most of those that can. So none runs away from the
-   others, and the graph closes. If one hangs, the run is over, whatever others may still do. The
-   steps of one component are a persistent set. */
+/* The next component to step: of those that can, the one that lags most. So their distance is bounded,
+   and the graph closes. If one hangs, the run is over, even if others could step. The steps of one
+   component are a persistent set. */
 static int current_component(const struct reducer *reducer, const struct state *state)
 {
     const struct program *p = reducer->program;
@@ -103,7 +104,7 @@ static int current_component(const struct reducer *reducer, const struct state *
     for (int rank = 0; rank < p->ranks; rank++) {
         int64_t oldest = machine_oldest(p, state, rank);
         if (reducer->component[rank] != rank)
-            continue; /* its first rank speaks for it: the ranks of a component keep together */
+            continue; /* the first rank stands for its component, whose ranks stay close together */
         struct activity activity = look_at(reducer, state, rank);
         if (!activity.enabled && activity.busy)
             return HUNG_COMPONENT;
@@ -128,7 +129,7 @@ static bool has_components(const struct reducer *reducer)
 
 /* ---- free steps ------------------------------------------------------------------------------ */
 
-/* May this free step come first, although drivers count iterations? */
+/* May this free step be taken first, although drivers count iterations? */
 static bool keeps_pace(struct reducer *reducer, const struct state *state, int agent)
 {
     const struct program *p = reducer->program;
@@ -297,7 +298,6 @@ int reducer_next_free(struct reducer *reducer, const struct state *state)
     return agent;
 }
 
-/* Have the ranks that hang admitted all there is data for? */
 bool reducer_data_ended(const struct reducer *reducer, const struct state *state)
 {
     const struct program *p = reducer->program;

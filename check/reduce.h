@@ -1,27 +1,28 @@
 /*
- * reduce.h - which steps must be explored from a state, and which may be left for later.
+ * reduce.h - which steps must be explored from a state, and which may be explored later.
  *
  * The reducer answers two questions. Is there a step that may be taken alone (reducer_next_free)? If
  * not, which steps make up the choice (reducer_choices)? The argument that nothing is lost, property
  * by property, is in doc/checker.md. In short:
  *
- *     free steps       commute with everything; they are taken at once, in chains; a ready set
- *                      (machine/ready.h) says which there are
- *     stubborn sets    where none is left: a set of agents, closed so that no others can interfere;
- *                      only its steps are explored (Overman; Valmari; Godefroid 1996, ch. 4)
+ *     free steps       commute with all others; they are taken at once, in chains; a ready set
+ *                      (machine/ready.h) lists them
+ *     stubborn sets    where no free step is left: a set of agents, closed so that no others can
+ *                      interfere; only its steps are explored (Overman; Valmari; Godefroid 1996,
+ *                      ch. 4)
  *
- * The reducer keeps scratch memory, so each searching thread has its own. What it answers depends
- * only on the state a chain began at and the steps since, so a chain can be replayed.
+ * The reducer keeps scratch memory, so each searching thread has its own. Its answers depend only on
+ * the state where a chain began and the steps since, so a chain can be replayed.
  */
 #ifndef SWSIM_REDUCE_H
 #define SWSIM_REDUCE_H
 
 #include "machine/ready.h"
 
-/* The number of iterations in flight is looked at whenever an iteration is admitted, and finishing
-   work lowers it. Is the question whether it can be too high (LATE_DEVICE), no step that finishes
-   work is moved before an admission that others may still make; is the question whether a run can
-   keep it low (LATE_ADMISSION), no admission before a finish. The other direction does no harm. */
+/* The number of iterations in flight is checked at each admission, and finishing work lowers it. If the
+   question is whether it can be too high (LATE_DEVICE), no step that finishes work is moved before an
+   admission that others may still make; if the question is whether a run can keep it low
+   (LATE_ADMISSION), no admission is moved before a finish. The other direction is harmless. */
 enum pace { PACE_ANY, PACE_LATE_DEVICE, PACE_LATE_ADMISSION };
 
 /* Agents with a free step, the one that has waited longest first: a ring with room for all. */
@@ -35,8 +36,8 @@ struct reducer {
     enum pace pace;
     const int *component; /* per rank: the first rank of its component: program->fellows */
     bool has_components;
-    int current; /* the component that goes on */
-    int last;    /* the agent whose step was named last; -1: none */
+    int current; /* the component whose steps are taken */
+    int last;    /* the agent of the last step named; -1: none */
     int turn,
         turn_left; /* host programs: the thread whose turn it is, and its steps left; -1: none */
     struct ready_set ready;
@@ -50,15 +51,15 @@ void reducer_fini(struct reducer *reducer);
 
 /* A chain of free steps begins at `state`. */
 void reducer_begin(struct reducer *reducer, const struct state *state);
-/* The agent whose step is to be taken alone, or -1: there is a choice, or nothing to do. The caller
-   takes that step and asks again with the state it leads to. */
+/* An agent with a step to be taken alone, or -1: there is a choice, or the run ends. The caller takes
+   that step and asks again in the state behind it. */
 int reducer_next_free(struct reducer *reducer, const struct state *state);
 
 /* The transitions to explore from `state`; `out` has room for program->agent_count + 1. Returns
    their number; 0: the run ends here. */
 int reducer_choices(struct reducer *reducer, const struct state *state, struct transition *out);
 
-/* Have the ranks that hang in `state` admitted all there is data for? */
+/* Have the ranks that hang in `state` admitted all iterations of their data? */
 bool reducer_data_ended(const struct reducer *reducer, const struct state *state);
 
 #endif
