@@ -115,7 +115,7 @@ agree()
 same_states()
 {
     "$SWSIM" export "$1" | sed '/^ *\(reads\|writes\): \[/d' >"$dir/bare.yaml"
-    "$PRINT_LEAN_MODEL" "$dir/bare.yaml" "$2" "$3" 1 exact >"$dir/model.pml"
+    "$PRINT_LEAN_MODEL" "$dir/bare.yaml" "$2" "$3" 1 exact >"$dir/model.pml" 2>"$dir/spin"
     case $? in 0) ;; 3) return 2 ;; *) return 1 ;; esac
     (cd "$dir" && spin -a -o3 model.pml >spin 2>&1) && build_pan -DNOREDUCE || return 1
     seconds=$limit

@@ -4,7 +4,8 @@
  *
  *     print_lean_model PLAN clock|dataflow ITERATIONS RANKS [exact]     RANKS 0: the plan's
  *
- * Exit status 3: the pipeline is not plain.
+ * Exit status 3: there is no lean model, because the plan is no plain pipeline or cannot run with
+ * these options.
  */
 #include "tests/bench/lean.h"
 
@@ -14,7 +15,7 @@
 
 #include "plan/parse.h"
 
-enum { EXIT_NOT_PLAIN = 3 };
+enum { EXIT_NO_MODEL = 3 };
 
 /* ---- drivers --------------------------------------------------------------------------------- */
 
@@ -298,7 +299,7 @@ static int print_program(const struct program *p, bool exact)
     const struct lean m = {
         .model = {.p = p, .out = stdout}, .p = p, .exact = exact, .numbered = lean_words_clash(p)};
     if (!lean_is_plain(p))
-        return EXIT_NOT_PLAIN;
+        return EXIT_NO_MODEL;
     put_model(&m);
     return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -308,9 +309,10 @@ static int print_plan(const struct plan *plan, const struct program_options *opt
 {
     struct program *program;
     if (plan->form != FORM_PIPELINE)
-        return EXIT_NOT_PLAIN;
-    if (program_build(plan, options, &program, diag) != STATUS_OK)
-        return EXIT_FAILURE;
+        return EXIT_NO_MODEL;
+    enum status status = program_build(plan, options, &program, diag);
+    if (status != STATUS_OK)
+        return status == STATUS_INPUT ? EXIT_NO_MODEL : EXIT_FAILURE;
     int code = print_program(program, exact);
     program_close(program);
     return code;
