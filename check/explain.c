@@ -14,8 +14,8 @@ static const char *task_name(const struct program *p, int op)
 }
 
 /* The description is the agent's name, a colon and the action. */
-static void tell_step(const struct program *p, const struct state *state, struct transition step,
-                      struct arena *arena, struct story_step *out)
+static void describe_step(const struct program *p, const struct state *state,
+                          struct transition step, struct arena *arena, struct story_step *out)
 {
     char text[TEXT], name[TEXT];
     const char *whole = machine_describe(p, state, step, text, sizeof text);
@@ -46,15 +46,16 @@ static bool is_waiting_worker(const struct program *p, const struct state *state
            machine_current_op(p, state, agent, &iteration) < 0;
 }
 
-static bool tell_steps(const struct program *p, struct state *state, const struct search_path *path,
-                       struct arena *arena, struct story *out, struct effect *last)
+static bool describe_steps(const struct program *p, struct state *state,
+                           const struct search_path *path, struct arena *arena, struct story *out,
+                           struct effect *last)
 {
     out->steps = ARENA_ARRAY(arena, path->count, struct story_step);
     if (!out->steps)
         return false;
     for (size_t i = 0; i < path->count; i++) {
         struct story_step *step = &out->steps[i];
-        tell_step(p, state, path->steps[i], arena, step);
+        describe_step(p, state, path->steps[i], arena, step);
         step->opens = is_waiting_worker(p, state, path->steps[i].agent);
         machine_step(p, state, path->steps[i], last);
         step->closes = is_waiting_worker(p, state, path->steps[i].agent);
@@ -76,8 +77,8 @@ static int find_blocked(const struct story *story, int agent)
     return -1;
 }
 
-static bool tell_blocked(const struct program *p, const struct state *state, struct arena *arena,
-                         struct story *out)
+static bool describe_blocked(const struct program *p, const struct state *state,
+                             struct arena *arena, struct story *out)
 {
     out->blocked = ARENA_ARRAY(arena, (size_t)p->agent_count, struct story_blocked);
     if (!out->blocked)
@@ -103,8 +104,8 @@ static bool tell_blocked(const struct program *p, const struct state *state, str
 }
 
 /* "task Forward(1) of rank 0 fails, and rank 1 driver is never woken". */
-static const char *tell_fault(const struct program *p, const struct story *story,
-                              struct arena *arena)
+static const char *describe_fault(const struct program *p, const struct story *story,
+                                  struct arena *arena)
 {
     const char *fault = "something fails", *blocked = "a thread";
     char text[2 * TEXT];
@@ -161,18 +162,18 @@ enum status explain_path(const struct program *program, enum property property,
     if (!state)
         return diag_no_memory(diag);
     struct effect last = {.op = -1, .other_op = -1, .other_agent = -1};
-    bool told = tell_steps(program, state, path, arena, out, &last);
-    if (told && (property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN ||
-                 property == PROPERTY_FAULTS ||
-                 (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))))
-        told = tell_blocked(program, state, arena, out) && find_cycle(arena, out);
+    bool described = describe_steps(program, state, path, arena, out, &last);
+    if (described && (property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN ||
+                      property == PROPERTY_FAULTS ||
+                      (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))))
+        described = describe_blocked(program, state, arena, out) && find_cycle(arena, out);
     if (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))
         find_stale_wait(program, state, &last);
     char text[TEXT];
     out->sentence = arena_strdup(
         arena, machine_describe_violation(program, property, &last, text, sizeof text));
-    if (told && property == PROPERTY_FAULTS)
-        out->sentence = tell_fault(program, out, arena);
+    if (described && property == PROPERTY_FAULTS)
+        out->sentence = describe_fault(program, out, arena);
     machine_free(state);
-    return told && !arena->failed ? STATUS_OK : diag_no_memory(diag);
+    return described && !arena->failed ? STATUS_OK : diag_no_memory(diag);
 }

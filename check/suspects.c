@@ -7,7 +7,7 @@
 
 enum { NAME = 320 };
 
-struct lineup {
+struct finder {
     const struct program *program;
     const struct state *state; /* at the end of the path */
     struct effect last;
@@ -23,60 +23,60 @@ static bool same_place(const struct suspect *a, const struct suspect *b)
 }
 
 /* The nearer of two views of one operation counts. */
-static void add(struct lineup *lineup, const struct suspect *suspect)
+static void add(struct finder *finder, const struct suspect *suspect)
 {
-    struct suspects *out = lineup->out;
+    struct suspects *out = finder->out;
     for (size_t i = 0; i < out->count; i++)
         if (same_place(&out->items[i], suspect)) {
             if (suspect->nearness < out->items[i].nearness)
                 out->items[i].nearness = suspect->nearness;
             return;
         }
-    if (arena_grow(lineup->arena, (void **)&out->items, out->count, &lineup->cap, sizeof *suspect))
+    if (arena_grow(finder->arena, (void **)&out->items, out->count, &finder->cap, sizeof *suspect))
         out->items[out->count++] = *suspect;
 }
 
-static void add_op(struct lineup *lineup, int op, int rank, int nearness)
+static void add_op(struct finder *finder, int op, int rank, int nearness)
 {
     if (op < 0)
         return;
-    const struct op *what = &lineup->program->ops[op];
-    add(lineup, &(struct suspect){what->task, what->mark, rank, nearness});
+    const struct op *what = &finder->program->ops[op];
+    add(finder, &(struct suspect){what->task, what->mark, rank, nearness});
 }
 
 /* Names instead of indices, which an edit changes. */
-static void imprint(struct lineup *lineup, int agent, int op)
+static void mix_fingerprint(struct finder *finder, int agent, int op)
 {
     char text[2 * NAME] = "";
     if (agent >= 0)
-        program_agent_name(lineup->program, agent, text, NAME);
+        program_agent_name(finder->program, agent, text, NAME);
     size_t length = strlen(text);
     if (op >= 0)
-        program_op_subject(lineup->program, &lineup->program->ops[op], 0, text + length, NAME);
-    lineup->out->fingerprint = hash_mix(lineup->out->fingerprint ^ hash_bytes(text, strlen(text)));
+        program_op_subject(finder->program, &finder->program->ops[op], 0, text + length, NAME);
+    finder->out->fingerprint = hash_mix(finder->out->fingerprint ^ hash_bytes(text, strlen(text)));
 }
 
 /* ---- hangs ----------------------------------------------------------------------------------- */
 
-static int waits_for(const struct lineup *lineup, int agent)
+static int waits_for(const struct finder *finder, int agent)
 {
     struct wait wait;
-    machine_why(lineup->program, lineup->state, agent, &wait);
+    machine_why(finder->program, finder->state, agent, &wait);
     return wait.agent;
 }
 
-static bool is_blocked(const struct lineup *lineup, int agent)
+static bool is_blocked(const struct finder *finder, int agent)
 {
-    return !machine_agent_idle(lineup->program, lineup->state, agent) &&
-           !machine_agent_enabled(lineup->program, lineup->state, agent);
+    return !machine_agent_idle(finder->program, finder->state, agent) &&
+           !machine_agent_enabled(finder->program, finder->state, agent);
 }
 
 /* Does following "waits for" from `agent` lead back to it? */
-static bool is_in_cycle(const struct lineup *lineup, int agent)
+static bool is_in_cycle(const struct finder *finder, int agent)
 {
     int at = agent;
-    for (int hops = 0; hops < lineup->program->agent_count; hops++) {
-        at = is_blocked(lineup, at) ? waits_for(lineup, at) : -1;
+    for (int hops = 0; hops < finder->program->agent_count; hops++) {
+        at = is_blocked(finder, at) ? waits_for(finder, at) : -1;
         if (at < 0 || at == agent)
             return at == agent;
     }
@@ -84,34 +84,34 @@ static bool is_in_cycle(const struct lineup *lineup, int agent)
 }
 
 /* The instances in the queue of a blocked worker. */
-static void add_queue(struct lineup *lineup, int agent)
+static void add_queue(struct finder *finder, int agent)
 {
-    const struct program *p = lineup->program;
+    const struct program *p = finder->program;
     const struct agent *desc = &p->agents[agent];
     if (desc->kind != AGENT_THREAD || p->threads[desc->index].kind != THREAD_WORKER)
         return;
     int task;
     int64_t iteration;
-    for (int k = 0; k < machine_queue(p, lineup->state, desc->index, k, &task, &iteration); k++)
-        add(lineup, &(struct suspect){task, {0, 0}, desc->rank, 1});
+    for (int k = 0; k < machine_queue(p, finder->state, desc->index, k, &task, &iteration); k++)
+        add(finder, &(struct suspect){task, {0, 0}, desc->rank, 1});
 }
 
-static void add_blocked(struct lineup *lineup)
+static void add_blocked(struct finder *finder)
 {
-    const struct program *p = lineup->program;
+    const struct program *p = finder->program;
     for (int agent = 0; agent < p->agent_count; agent++) {
-        if (!is_blocked(lineup, agent))
+        if (!is_blocked(finder, agent))
             continue;
         int64_t iteration;
-        int rank = p->agents[agent].rank, nearness = is_in_cycle(lineup, agent) ? 0 : 1;
-        int op = machine_current_op(p, lineup->state, agent, &iteration);
+        int rank = p->agents[agent].rank, nearness = is_in_cycle(finder, agent) ? 0 : 1;
+        int op = machine_current_op(p, finder->state, agent, &iteration);
         struct wait wait;
-        machine_why(p, lineup->state, agent, &wait);
-        add_op(lineup, op, rank, nearness);
+        machine_why(p, finder->state, agent, &wait);
+        add_op(finder, op, rank, nearness);
         if (wait.task >= 0)
-            add(lineup, &(struct suspect){wait.task, {0, 0}, rank, nearness});
-        add_queue(lineup, agent);
-        imprint(lineup, agent, op);
+            add(finder, &(struct suspect){wait.task, {0, 0}, rank, nearness});
+        add_queue(finder, agent);
+        mix_fingerprint(finder, agent, op);
     }
 }
 
@@ -135,34 +135,34 @@ static bool touches(const struct program *p, const struct op *op, int buffer)
 }
 
 /* The operations by which `last.other_agent` may have made the other access. */
-static void add_other_access(struct lineup *lineup)
+static void add_other_access(struct finder *finder)
 {
-    const struct program *p = lineup->program;
-    const struct effect *last = &lineup->last;
+    const struct program *p = finder->program;
+    const struct effect *last = &finder->last;
     if (last->other_agent < 0 || last->buffer < 0)
         return;
     int rank = p->buffers[last->buffer].rank;
     for (size_t i = 0; i < p->op_count; i++) {
         int agent = agent_of(p, &p->ops[i], rank);
         if ((agent == last->other_agent || agent < 0) && touches(p, &p->ops[i], last->buffer))
-            add_op(lineup, (int)i, rank, 0);
+            add_op(finder, (int)i, rank, 0);
     }
 }
 
-static void add_offenders(struct lineup *lineup, int agent)
+static void add_offenders(struct finder *finder, int agent)
 {
-    const struct program *p = lineup->program;
-    const struct effect *last = &lineup->last;
-    add_op(lineup, last->op, agent >= 0 ? p->agents[agent].rank : -1, 0);
-    imprint(lineup, agent, last->op);
-    if (lineup->out->property == PROPERTY_RACE || lineup->out->property == PROPERTY_LIFETIME) {
-        add_other_access(lineup);
-        imprint(lineup, last->other_agent, -1);
+    const struct program *p = finder->program;
+    const struct effect *last = &finder->last;
+    add_op(finder, last->op, agent >= 0 ? p->agents[agent].rank : -1, 0);
+    mix_fingerprint(finder, agent, last->op);
+    if (finder->out->property == PROPERTY_RACE || finder->out->property == PROPERTY_LIFETIME) {
+        add_other_access(finder);
+        mix_fingerprint(finder, last->other_agent, -1);
     }
     if (last->other_op >= 0) {
         int rank = last->other_agent >= 0 ? p->agents[last->other_agent].rank : -1;
-        add_op(lineup, last->other_op, rank, 0);
-        imprint(lineup, last->other_agent, last->other_op);
+        add_op(finder, last->other_op, rank, 0);
+        mix_fingerprint(finder, last->other_agent, last->other_op);
     }
 }
 
@@ -174,7 +174,7 @@ enum status suspects_find(const struct program *program, enum property property,
     struct state *state = machine_state(program);
     if (!state)
         return diag_no_memory(diag);
-    struct lineup lineup = {
+    struct finder finder = {
         .program = program,
         .state = state,
         .last = {.op = -1, .buffer = -1, .other_op = -1, .other_agent = -1},
@@ -182,11 +182,11 @@ enum status suspects_find(const struct program *program, enum property property,
         .out = out,
     };
     for (size_t i = 0; i < path->count; i++)
-        machine_step(program, state, path->steps[i], &lineup.last);
-    if (lineup.last.violated & 1u << property)
-        add_offenders(&lineup, path->steps[path->count - 1].agent);
+        machine_step(program, state, path->steps[i], &finder.last);
+    if (finder.last.violated & 1u << property)
+        add_offenders(&finder, path->steps[path->count - 1].agent);
     else
-        add_blocked(&lineup);
+        add_blocked(&finder);
     machine_free(state);
     return arena->failed ? diag_no_memory(diag) : STATUS_OK;
 }
