@@ -28,7 +28,7 @@ const struct op *lean_work(const struct program *p, int rank, int task)
     const struct body *body = lean_body(p, rank, task);
     for (int k = 0; k < body->count; k++) {
         const struct op *op = &p->ops[body->first + k];
-        if (op->kind == OP_LAUNCH || op->kind == OP_COPY || op->kind == OP_COLLECTIVE)
+        if (op_is_device_work(op->kind))
             return op;
     }
     return NULL;
@@ -138,7 +138,7 @@ static bool body_is_plain(const struct program *p, int rank, int task)
             return false;
         if (op->kind == OP_SYNC && op->sync == SYNC_DEVICE && workers_of(p, rank) > 1)
             return false;
-        works |= op->kind == OP_LAUNCH || op->kind == OP_COPY || op->kind == OP_COLLECTIVE;
+        works |= op_is_device_work(op->kind);
         waits |= op->kind == OP_WAIT && lean_waits_across(p, op);
     }
     return works || (!waits && p->plan->pipeline.retire == RETIRE_DEVICE);
