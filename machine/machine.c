@@ -1,9 +1,9 @@
 /*
- * machine.c - what every operation does; see machine.h for the contract and machine_internal.h for
+ * machine.c - the steps of every operation; see machine.h for the contract and machine_internal.h for
  * the layout of a state.
  *
  * Reading order: machine_thread_can_step and thread_step (host side), can_start, start and finish (device
- * side), settle (what takes effect at once at the head of a stream), complete_collective.
+ * side), settle (items that take effect at once at the head of a stream), complete_collective.
  */
 #include "machine.h"
 
@@ -119,8 +119,8 @@ bool dependence_applies(const struct program *p, int32_t *c, int rank, const str
            wanted >= rank_cells(p, c, rank)[RANK_OLDEST];
 }
 
-/* Who skips a dependence because its iteration is retired has asked the driver, and now knows what
-   the driver knew when it retired it. */
+/* A thread that skips a dependence because its iteration is retired has asked the driver, and gets the
+   knowledge that the driver had at the retirement. */
 static void learn_of_retirement(struct work_state *w, int thread, const struct op *op,
                                 int64_t iteration)
 {
@@ -166,7 +166,7 @@ static void pop(struct work_state *w, int stream)
     state[STREAM_DONE]++;
 }
 
-/* The waits that `waiter` holds for the record at this position of `stream` learn what is known there. */
+/* The waits in `waiter` for the record at this position of `stream` get the knowledge of `stream`. */
 static void tell_waits(struct work_state *w, int waiter, int stream, int position)
 {
     const struct program *p = w->p;
@@ -179,8 +179,8 @@ static void tell_waits(struct work_state *w, int waiter, int stream, int positio
     }
 }
 
-/* The event recorded at this position has happened: tell the event, if it still means this, and all
-   waits that do. The waits are over when the record is popped. */
+/* The record at the head takes effect: its knowledge goes to the event, if that has not been recorded
+   again, and to all waits for this record. The waits are over when the record is popped. */
 static void reach_record(struct work_state *w, int stream, const struct op *op)
 {
     const struct program *p = w->p;
@@ -216,8 +216,8 @@ static bool accesses(const struct program *p, const struct op *op, int buffer)
     return false;
 }
 
-/* Is an access to `buffer` still queued on another stream of the rank, one the allocator has not
-   been told of by record_stream? */
+/* Is an access to `buffer` queued on another stream of the rank that record_stream has not announced
+   to the allocator? */
 static bool access_pending(struct work_state *w, int buffer, int stream, int *other)
 {
     const struct program *p = w->p;
@@ -235,8 +235,8 @@ static bool access_pending(struct work_state *w, int buffer, int stream, int *ot
     return false;
 }
 
-/* The allocator has handed out memory to `stream`: any buffer of that stream which had been freed by
-   then may be what it handed out. */
+/* The allocator gives memory to `stream`: it may be that of any buffer of the stream that was freed
+   before. */
 static void reuse_memory(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
@@ -261,7 +261,7 @@ static void reuse_memory(struct work_state *w, int stream)
 
 enum { LONGEST_CHAIN = 64 };
 
-/* One thing at the head of `stream` takes effect, if it does at once: what it was, or NULL. */
+/* Pop the head of `stream` if it takes effect at once. Returns its operation, or NULL. */
 static const struct op *settle_head(struct work_state *w, int stream)
 {
     const struct program *p = w->p;
@@ -282,7 +282,7 @@ static const struct op *settle_head(struct work_state *w, int stream)
     return op;
 }
 
-/* All streams of a rank, until nothing takes effect any more. */
+/* Settle all streams of a rank, until no head takes effect any more. */
 static void settle_rank(struct work_state *w, int rank)
 {
     const struct program *p = w->p;
@@ -294,7 +294,8 @@ static void settle_rank(struct work_state *w, int rank)
     }
 }
 
-/* `stream`, and those that wait for what it records. A long chain of them ends in settle_rank. */
+/* Settle `stream` and the streams that wait for its records. A long chain of them ends in
+   settle_rank. */
 static void settle_chain(struct work_state *w, int stream, int length)
 {
     const struct program *p = w->p;
@@ -309,8 +310,8 @@ static void settle_chain(struct work_state *w, int stream, int length)
     }
 }
 
-/* `stream` has changed: until nothing takes effect any more; the result does not depend on the
-   order. Other streams go on only if they wait for what it recorded, or share its hardware queue. */
+/* `stream` has changed: settle until no head takes effect any more; the order does not matter. Only
+   streams that wait for its records, or share its hardware queue, can be concerned. */
 static void settle(struct work_state *w, int stream)
 {
     if (w->p->streams[stream].hw_queue >= 0)
@@ -345,7 +346,7 @@ bool machine_can_start(const struct program *p, int32_t *c, int stream)
     return item[ITEM_A] == member_cells(p, c, op)[MEMBER_FINISHED];
 }
 
-/* After a fault it is no finding: such a collective never ends (can_complete). */
+/* After a fault a mismatch is not reported: the collective never ends (can_complete). */
 static void report_mismatch(struct work_state *w, int stream, const struct op *op,
                             int64_t iteration)
 {
@@ -357,7 +358,7 @@ static void report_mismatch(struct work_state *w, int stream, const struct op *o
     w->e->other_iteration = iteration;
 }
 
-/* Would these two be one collective? */
+/* Do the two match as one collective? */
 static bool same_collective(const struct op *a, int64_t iteration_a, const struct op *b,
                             int64_t iteration_b)
 {
@@ -403,7 +404,7 @@ static int active_stream(const struct program *p, int32_t *c, int comm, int memb
            1;
 }
 
-/* The stream where the group of `rank` that a message belongs to runs. */
+/* The stream of `rank` where the group of a message runs. */
 static int running_group(const struct program *p, int32_t *c, int comm, int rank)
 {
     const struct comm_desc *desc = &p->comms[comm];
@@ -413,9 +414,9 @@ static int running_group(const struct program *p, int32_t *c, int comm, int rank
     return -1;
 }
 
-/* A message matches: its receiver learns what the sender knew when its group started, and a sender
-   that waits for its receiver the reverse. `stream` runs the part that came last, whose knowledge
-   then is in its item; that of the part that came first is with the message. */
+/* A message matches: its receiver gets the knowledge that the sender had when its group started, and a
+   sender that waits for its receiver gets the receiver's. `stream` runs the later part, whose
+   knowledge is in its item; the knowledge of the earlier part is kept with the message. */
 static void tell_peer(struct work_state *w, int stream, const struct part *part)
 {
     const struct program *p = w->p;
@@ -467,7 +468,7 @@ static void start_comm(struct work_state *w, int stream, const struct op *op, in
         rank_cells(p, w->c, p->streams[stream].rank)[RANK_COMM_STARTED]++;
     hb_copy(w, item_row(p, w->c, stream, 0), at_stream(w, stream));
     if (failure_is_aborted(p, w->c, op->comm))
-        return; /* nobody hears of it, and it ends with an error */
+        return; /* it has no peers any more, and ends with an error */
     if (op->kind == OP_COLLECTIVE)
         check_collective(w, op, iteration);
     for (int k = 0; k < op->part_count; k++)
@@ -506,7 +507,7 @@ static void start(struct work_state *w, int stream)
 
 /* ---- device: finish -------------------------------------------------------------------------- */
 
-/* Do the unmatched sends of a channel count as done: the first `messages`, or the first `bytes`? */
+/* Are the unmatched sends of a channel within the eager limits, of messages or of bytes? */
 static bool sends_are_eager(const struct program *p, const int32_t *channel,
                             const struct comm_desc *comm)
 {
@@ -570,8 +571,8 @@ static void finish(struct work_state *w, int stream)
     settle(w, stream);
 }
 
-/* Are the members, who have all started a collective, in the same one? Only after a fault may they not
-   be: the first that disagrees ends a run otherwise. */
+/* Are the members, which have all started a collective, in the same one? Without a fault they are: the
+   first that disagrees ends the run. */
 static bool members_agree(const struct program *p, int32_t *c, int comm)
 {
     int first = active_stream(p, c, comm, 0);
@@ -595,7 +596,7 @@ static bool can_complete(const struct program *p, int32_t *c, int comm)
            (!failure_is_aborted(p, c, comm) && members_agree(p, c, comm));
 }
 
-/* All members have started: each now knows what any of them knew. */
+/* All members have started: each gets the knowledge of all. */
 static void complete_collective(struct work_state *w, int comm)
 {
     const struct program *p = w->p;
@@ -699,7 +700,7 @@ static int32_t *push(struct work_state *w, int thread, const struct op *op, int6
     return item;
 }
 
-/* Work that uses freed memory is wrong whatever the timing. */
+/* Work that uses freed memory is wrong in any timing. */
 static void check_freed(struct work_state *w, const struct op *op)
 {
     for (int k = 0; w->p->has_lifetimes && k < op->access_count; k++) {
@@ -770,8 +771,8 @@ static void sync_done(struct work_state *w, int thread, const struct op *op, int
         w->c[p->at.kernels + rank * p->kernel_count + op->object] = 1;
 }
 
-/* Only the first signal lets anybody pass, so only it carries knowledge: who passed may have passed
-   before a later one. */
+/* Only the first signal carries knowledge: a thread that passed the await may have passed it before a
+   later signal. */
 static void signal_flag(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
     int instance = instance_of(w->p, op, iteration);
@@ -980,16 +981,16 @@ static void decide(struct work_state *w, int choice)
 int machine_agent_enabled(const struct program *p, const struct state *state, int agent)
 {
     int32_t *c = state->cells;
-    const struct agent *who = &p->agents[agent];
-    switch (who->kind) {
+    const struct agent *desc = &p->agents[agent];
+    switch (desc->kind) {
     case AGENT_DATA: return someone_asks(p, c) ? 2 : 0;
-    case AGENT_THREAD: return machine_thread_can_step(p, c, who->index);
+    case AGENT_THREAD: return machine_thread_can_step(p, c, desc->index);
     case AGENT_STREAM:
-        return !failure_is_dead(p, c, who->rank) &&
-               (machine_can_start(p, c, who->index) || can_finish(p, c, who->index));
-    case AGENT_COMM: return can_complete(p, c, who->index);
-    case AGENT_FAULT: return failure_can_happen(p, c, &p->faults[who->index]);
-    case AGENT_WATCHDOG: return failure_can_abort(p, c, who->index);
+        return !failure_is_dead(p, c, desc->rank) &&
+               (machine_can_start(p, c, desc->index) || can_finish(p, c, desc->index));
+    case AGENT_COMM: return can_complete(p, c, desc->index);
+    case AGENT_FAULT: return failure_can_happen(p, c, &p->faults[desc->index]);
+    case AGENT_WATCHDOG: return failure_can_abort(p, c, desc->index);
     }
     return 0;
 }
@@ -1011,19 +1012,19 @@ void machine_step(const struct program *p, struct state *state, struct transitio
     struct effect unused;
     struct work_state w = {p, state->cells, effect ? effect : &unused};
     *w.e = (struct effect){.op = -1, .buffer = -1, .other_agent = -1, .other_op = -1};
-    const struct agent *who = &p->agents[transition.agent];
-    switch (who->kind) {
+    const struct agent *desc = &p->agents[transition.agent];
+    switch (desc->kind) {
     case AGENT_DATA: decide(&w, transition.choice); break;
-    case AGENT_THREAD: thread_step(&w, who->index); break;
+    case AGENT_THREAD: thread_step(&w, desc->index); break;
     case AGENT_STREAM:
-        if (stream_cells(p, w.c, who->index)[STREAM_RUNNING])
-            finish(&w, who->index);
+        if (stream_cells(p, w.c, desc->index)[STREAM_RUNNING])
+            finish(&w, desc->index);
         else
-            start(&w, who->index);
+            start(&w, desc->index);
         break;
-    case AGENT_COMM: complete_collective(&w, who->index); break;
-    case AGENT_FAULT: failure_happens(&w, &p->faults[who->index]); break;
-    case AGENT_WATCHDOG: failure_abort(&w, who->index); break;
+    case AGENT_COMM: complete_collective(&w, desc->index); break;
+    case AGENT_FAULT: failure_happens(&w, &p->faults[desc->index]); break;
+    case AGENT_WATCHDOG: failure_abort(&w, desc->index); break;
     }
     refill_check(&w);
 }
@@ -1031,49 +1032,48 @@ void machine_step(const struct program *p, struct state *state, struct transitio
 bool machine_step_free(const struct program *p, const struct state *state, int agent)
 {
     int32_t *c = state->cells;
-    const struct agent *who = &p->agents[agent];
-    switch (who->kind) {
+    const struct agent *desc = &p->agents[agent];
+    switch (desc->kind) {
     case AGENT_DATA:
     case AGENT_FAULT:
     case AGENT_WATCHDOG: return false;
     case AGENT_COMM: return true;
     case AGENT_STREAM: {
-        const struct op *op = item_op(p, c, who->index, 0);
-        return stream_cells(p, c, who->index)[STREAM_RUNNING] || p->plan->machine.sm_slots == 0 ||
+        const struct op *op = item_op(p, c, desc->index, 0);
+        return stream_cells(p, c, desc->index)[STREAM_RUNNING] || p->plan->machine.sm_slots == 0 ||
                op->sm == 0;
     }
     case AGENT_THREAD: break;
     }
-    if (p->threads[who->index].kind == THREAD_DRIVER)
-        return thread_cells(p, c, who->index)[THREAD_PC] == PHASE_RETIRE ? p->retire_free
-                                                                         : p->admit_free;
-    const struct op *op = machine_thread_op(p, c, who->index);
+    if (p->threads[desc->index].kind == THREAD_DRIVER)
+        return thread_cells(p, c, desc->index)[THREAD_PC] == PHASE_RETIRE ? p->retire_free
+                                                                          : p->admit_free;
+    const struct op *op = machine_thread_op(p, c, desc->index);
     return op ? op->free : p->take_free;
 }
 
 bool machine_agent_idle(const struct program *p, const struct state *state, int agent)
 {
     int32_t *c = state->cells;
-    const struct agent *who = &p->agents[agent];
-    switch (who->kind) {
+    const struct agent *desc = &p->agents[agent];
+    switch (desc->kind) {
     case AGENT_DATA:
     case AGENT_COMM:
     case AGENT_FAULT:
     case AGENT_WATCHDOG: return true;
     case AGENT_STREAM:
-        return stream_cells(p, c, who->index)[STREAM_COUNT] == 0 ||
-               failure_is_dead(p, c, who->rank);
+        return stream_cells(p, c, desc->index)[STREAM_COUNT] == 0 ||
+               failure_is_dead(p, c, desc->rank);
     case AGENT_THREAD: break;
     }
-    const int32_t *thread = thread_cells(p, c, who->index);
-    if (p->threads[who->index].kind == THREAD_DRIVER)
+    const int32_t *thread = thread_cells(p, c, desc->index);
+    if (p->threads[desc->index].kind == THREAD_DRIVER)
         return thread[THREAD_PC] == PHASE_END;
-    return !machine_thread_op(p, c, who->index) &&
-           (thread[THREAD_COUNT] == 0 || failure_has_ended(p, c, who->index));
+    return !machine_thread_op(p, c, desc->index) &&
+           (thread[THREAD_COUNT] == 0 || failure_has_ended(p, c, desc->index));
 }
 
-/* Is an iteration left that was admitted and never finished? Its driver may have retired it all the
-   same. */
+/* Is an admitted iteration unfinished? Its driver may have retired it already. */
 static bool iteration_left(const struct program *p, int32_t *c)
 {
     for (int rank = 0; p->tasks && rank < p->ranks; rank++)
@@ -1098,28 +1098,28 @@ bool machine_failed(const struct program *p, const struct state *state)
     return failure_happened(p, state->cells);
 }
 
-/* The first rank of those that can notice what this agent does. */
+/* The first rank of the component of this agent. */
 static int fellows_of(const struct program *p, int agent)
 {
-    const struct agent *who = &p->agents[agent];
-    bool of_comm = who->kind == AGENT_COMM || who->kind == AGENT_WATCHDOG;
-    return p->fellows[of_comm ? p->comms[who->index].members[0] : who->rank];
+    const struct agent *desc = &p->agents[agent];
+    bool of_comm = desc->kind == AGENT_COMM || desc->kind == AGENT_WATCHDOG;
+    return p->fellows[of_comm ? p->comms[desc->index].members[0] : desc->rank];
 }
 
-/* Is nobody among these ranks able to step, or to be given data, and a thread left in the middle? */
+/* Can no agent of these ranks step, does none wait for data, and is a thread blocked? */
 static bool is_stuck(const struct program *p, const struct state *state, int fellows)
 {
     bool blocked = false;
     for (int agent = 1; agent < p->agent_count; agent++) {
-        const struct agent *who = &p->agents[agent];
-        if (who->kind == AGENT_FAULT || fellows_of(p, agent) != fellows)
+        const struct agent *desc = &p->agents[agent];
+        if (desc->kind == AGENT_FAULT || fellows_of(p, agent) != fellows)
             continue;
         if (machine_agent_enabled(p, state, agent))
             return false;
         if (p->tasks && machine_admits(p, state, agent) &&
-            driver_asks_for_data(p, state->cells, who->rank))
+            driver_asks_for_data(p, state->cells, desc->rank))
             return false;
-        blocked |= who->kind == AGENT_THREAD && !machine_agent_idle(p, state, agent);
+        blocked |= desc->kind == AGENT_THREAD && !machine_agent_idle(p, state, agent);
     }
     return blocked;
 }
@@ -1143,9 +1143,9 @@ void machine_state_from_plain(const struct program *p, struct state *to,
 
 static bool driver_is_in(const struct program *p, const struct state *state, int agent, int phase)
 {
-    const struct agent *who = &p->agents[agent];
-    return who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER &&
-           thread_cells(p, state->cells, who->index)[THREAD_PC] == phase;
+    const struct agent *desc = &p->agents[agent];
+    return desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_DRIVER &&
+           thread_cells(p, state->cells, desc->index)[THREAD_PC] == phase;
 }
 
 bool machine_admits(const struct program *p, const struct state *state, int agent)
@@ -1174,14 +1174,14 @@ bool machine_data_ended(const struct program *p, const struct state *state, int 
 bool machine_stale_wait(const struct program *p, const struct state *state, int agent,
                         int64_t *wanted, int64_t *found)
 {
-    const struct agent *who = &p->agents[agent];
-    if (who->kind != AGENT_THREAD || p->tasks == 0)
+    const struct agent *desc = &p->agents[agent];
+    if (desc->kind != AGENT_THREAD || p->tasks == 0)
         return false;
-    const struct op *op = machine_thread_op(p, state->cells, who->index);
+    const struct op *op = machine_thread_op(p, state->cells, desc->index);
     if (!op || op->kind != OP_AWAIT || op->distance < 0)
         return false;
-    int64_t iteration = thread_cells(p, state->cells, who->index)[THREAD_ITER];
-    if (!dependence_applies(p, state->cells, who->rank, op, iteration))
+    int64_t iteration = thread_cells(p, state->cells, desc->index)[THREAD_ITER];
+    if (!dependence_applies(p, state->cells, desc->rank, op, iteration))
         return false;
     *wanted = iteration - op->distance;
     *found = flag_cells(p, state->cells, instance_of(p, op, iteration))[FLAG_OWNER];
@@ -1192,15 +1192,15 @@ int machine_current_op(const struct program *p, const struct state *state, int a
                        int64_t *iteration)
 {
     int32_t *c = state->cells;
-    const struct agent *who = &p->agents[agent];
-    if (who->kind == AGENT_STREAM && stream_cells(p, c, who->index)[STREAM_COUNT] > 0) {
-        *iteration = item_cells(p, c, who->index, 0)[ITEM_ITER];
-        return item_cells(p, c, who->index, 0)[ITEM_OP];
+    const struct agent *desc = &p->agents[agent];
+    if (desc->kind == AGENT_STREAM && stream_cells(p, c, desc->index)[STREAM_COUNT] > 0) {
+        *iteration = item_cells(p, c, desc->index, 0)[ITEM_ITER];
+        return item_cells(p, c, desc->index, 0)[ITEM_OP];
     }
-    const struct op *op = who->kind == AGENT_THREAD ? machine_thread_op(p, c, who->index) : NULL;
+    const struct op *op = desc->kind == AGENT_THREAD ? machine_thread_op(p, c, desc->index) : NULL;
     if (!op)
         return -1;
-    *iteration = thread_cells(p, c, who->index)[THREAD_ITER];
+    *iteration = thread_cells(p, c, desc->index)[THREAD_ITER];
     return (int)(op - p->ops);
 }
 
