@@ -40,8 +40,8 @@ static void add_op(struct finder *finder, int op, int rank, int nearness)
 {
     if (op < 0)
         return;
-    const struct op *what = &finder->program->ops[op];
-    add(finder, &(struct suspect){what->task, what->mark, rank, nearness});
+    const struct op *desc = &finder->program->ops[op];
+    add(finder, &(struct suspect){desc->task, desc->mark, rank, nearness});
 }
 
 /* Names instead of indices, which an edit changes. */

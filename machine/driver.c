@@ -1,4 +1,4 @@
-/* driver.c - what the clock-driven and the data-flow driver share; see driver.h. */
+/* driver.c - the common part of the clock-driven and the data-flow driver; see driver.h. */
 #include "driver.h"
 
 #include "happens_before.h"

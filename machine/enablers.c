@@ -17,7 +17,7 @@
 #include "driver.h"
 #include "uses.h"
 
-/* ---- who uses an object ---------------------------------------------------------------------- */
+/* ---- the users of an object ------------------------------------------------------------------ */
 
 /* Program, state, and the set that collects the agents. */
 struct query {
@@ -123,7 +123,7 @@ static int member_of_rank(const struct program *p, int comm, int rank)
     return member;
 }
 
-/* A group is matched when all its parts are: who must come for the first that is not? */
+/* A group is matched when all its parts are: add the peer of the first part that is not. */
 static void group_enablers(const struct query *q, const struct op *op)
 {
     for (int k = 0; k < op->part_count; k++) {
@@ -150,7 +150,7 @@ static void running_enablers(const struct query *q, const struct op *op)
         group_enablers(q, op);
 }
 
-/* Whoever holds residency slots of a rank may give them back. */
+/* The holders of residency slots of a rank may release them. */
 static void slot_holders(const struct query *q, int rank)
 {
     const struct program *p = q->p;
@@ -272,7 +272,7 @@ static void sync_enablers(const struct query *q, int rank, const struct op *op, 
     for (int i = p->rank_first[rank]; op->sync != SYNC_STREAM && i < p->rank_first[rank + 1]; i++)
         if (stream_cells(p, q->c, p->rank_streams[i])[STREAM_COUNT] > 0)
             busy = p->rank_streams[i];
-    add_movers(q, busy); /* a kernel to be loaded is loaded by nobody else: there is a lock */
+    add_movers(q, busy); /* a lock keeps other threads from loading the kernel */
 }
 
 static void await_enablers(const struct query *q, int rank, const struct op *op)
@@ -280,7 +280,7 @@ static void await_enablers(const struct query *q, int rank, const struct op *op)
     const struct program *p = q->p;
     add_users(q, OBJECT_FLAG, op->object, WAY_PUT);
     if (p->tasks && op->distance >= 0 && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP)
-        add_thread(q, p->driver_thread[rank]); /* retires what is waited for */
+        add_thread(q, p->driver_thread[rank]); /* retires the iteration waited for */
 }
 
 static void lock_enablers(const struct query *q, const struct op *op)

@@ -5,7 +5,7 @@
 
 #include "machine_internal.h"
 
-/* ---- what a step uses ------------------------------------------------------------------------ */
+/* ---- the objects a step uses ----------------------------------------------------------------- */
 
 struct visitor {
     const struct program *program;

@@ -1,7 +1,7 @@
 /*
  * ops.h - the one table of machine operations.
  *
- * A row says what an operation is. Everybody asks the op_*() functions below or is generated from
+ * A row defines an operation. All other code asks the op_*() functions below or is generated from
  * the table, so there is one answer to "does it push?" or "which object does it use, and how?". The
  * first block is what a host program may say (doc/semantics.md, section 3), the second what only the
  * tasks of a pipeline contain (section 4).
