@@ -199,7 +199,7 @@ static enum status compare_runs(struct app *app, struct store *store, void *cont
 /* The canonical text by which runs of this plan are known. */
 static enum status canonical_text(struct app *app, struct plan *plan, void *out)
 {
-    return plan_text(plan, out, &app->diag);
+    return plan_text_in(plan, &app->arena, out, &app->diag);
 }
 
 static int processors(void)
@@ -245,7 +245,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     struct arguments arguments;
     enum status status;
     struct compare_request request;
-    char *text = NULL;
+    const char *text = NULL;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
     status = parse_limit(app, limit_text, &request.limit);
@@ -258,6 +258,5 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
                                                .threads = processors()};
     if (status == STATUS_OK)
         status = app_with_store(app, arguments.items[0], compare_runs, &request);
-    free(text);
     return status;
 }

@@ -387,13 +387,14 @@ static enum status predict_both(struct app *app, const struct request *request,
 /* Everybody in the workers must be about to do the same. */
 static enum status agree(struct app *app, const struct request *request, const struct plan *plan)
 {
-    char *text;
-    enum status status = request->workers ? plan_text(plan, &text, &app->diag) : STATUS_OK;
-    if (!request->workers || status != STATUS_OK)
-        return status;
-    mpi_workers_agree(request->workers, hash_mix(request->digest ^ hash_bytes(text, strlen(text))));
-    free(text);
-    return STATUS_OK;
+    const char *text;
+    if (!request->workers)
+        return STATUS_OK;
+    enum status status = plan_text_in(plan, &app->arena, &text, &app->diag);
+    if (status == STATUS_OK)
+        mpi_workers_agree(request->workers,
+                          hash_mix(request->digest ^ hash_bytes(text, strlen(text))));
+    return status;
 }
 
 static enum status predict_plan(struct app *app, const struct request *request,

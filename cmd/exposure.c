@@ -73,9 +73,9 @@ static enum status measure(struct app *app, const struct plan *plan,
 enum status exposure_show(struct app *app, const struct plan *plan,
                           const struct exposure_options *options)
 {
-    char *text = NULL;
+    const char *text;
     struct swpipe *pipe = NULL;
-    enum status status = plan_text(plan, &text, &app->diag);
+    enum status status = plan_text_in(plan, &app->arena, &text, &app->diag);
     if (status != STATUS_OK)
         return status;
     const struct swpipe_config config = {
@@ -91,6 +91,5 @@ enum status exposure_show(struct app *app, const struct plan *plan,
     else
         status = measure(app, plan, options, pipe);
     swpipe_close(pipe);
-    free(text);
     return status;
 }

@@ -1,7 +1,6 @@
 /* run_shortcut.c - see run_shortcut.h. */
 #include "run_shortcut.h"
 
-#include <stdlib.h>
 
 #include "plan/print.h"
 #include "gpu/lib/swpipe_impl.h"
@@ -39,8 +38,8 @@ static int next_batch(void *arg, int rank, void **batch)
 static enum status open_pipe(struct app *app, const struct plan *plan,
                              const struct runtime_options *options, struct swpipe **pipe)
 {
-    char *text = NULL;
-    enum status status = plan_text(plan, &text, &app->diag);
+    const char *text;
+    enum status status = plan_text_in(plan, &app->arena, &text, &app->diag);
     if (status != STATUS_OK)
         return status;
     const struct swpipe_config config = {
@@ -52,9 +51,7 @@ static enum status open_pipe(struct app *app, const struct plan *plan,
         .max_depth = options->max_depth,
         .wait_timeout_ns = options->timeout_ns,
         .progress_timeout_ns = options->timeout_ns};
-    status = check(app, *pipe, swpipe_open(&config, pipe));
-    free(text);
-    return status;
+    return check(app, *pipe, swpipe_open(&config, pipe));
 }
 
 static enum status keep_results(struct app *app, struct swpipe *pipe,

@@ -154,16 +154,10 @@ static enum status run_drivers(struct app *app, struct request *request, const s
 
 static enum status run_plan(struct app *app, struct request *request, struct plan *plan)
 {
-    char *text = NULL;
-    enum status status = STATUS_OK;
-    status = check_shortcuts(app, request, plan);
+    enum status status = check_shortcuts(app, request, plan);
     if (status == STATUS_OK && request->runtime.db)
-        status = plan_text(plan, &text, &app->diag);
-    request->runtime.plan_text = text;
-    if (status == STATUS_OK)
-        status = run_drivers(app, request, plan);
-    free(text);
-    return status;
+        status = plan_text_in(plan, &app->arena, &request->runtime.plan_text, &app->diag);
+    return status == STATUS_OK ? run_drivers(app, request, plan) : status;
 }
 
 /* ---- a counterexample ------------------------------------------------------------------------ */

@@ -244,8 +244,8 @@ static enum status store_all(struct witness *witness, const char *path)
     struct app *app = witness->app;
     const struct verify_report *report = witness->report;
     struct store *store = NULL;
-    char *text = NULL;
-    enum status status = plan_text(witness->plan, &text, &app->diag);
+    const char *text = NULL;
+    enum status status = plan_text_in(witness->plan, &app->arena, &text, &app->diag);
     if (status == STATUS_OK)
         status = store_open(path, true, &store, &app->diag);
     for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {
@@ -255,7 +255,6 @@ static enum status store_all(struct witness *witness, const char *path)
             status = add_to_store(witness, text, store);
     }
     enum status closed = store_close(store, &app->diag);
-    free(text);
     return status != STATUS_OK ? status : closed;
 }
 

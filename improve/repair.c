@@ -77,17 +77,6 @@ static void charge(struct hunt *hunt, uint64_t states)
 
 /* ---- texts and plans ------------------------------------------------------------------------- */
 
-static enum status print_text(const struct plan *plan, struct arena *arena, const char **out,
-                              struct diag *diag)
-{
-    char *text;
-    enum status status = plan_text(plan, &text, diag);
-    if (status == STATUS_OK && !(*out = arena_strdup(arena, text)))
-        status = diag_no_memory(diag);
-    free(text);
-    return status;
-}
-
 static enum status parse_text(const char *text, struct plan *out, struct diag *diag)
 {
     enum status status = plan_parse("repaired.yaml", text, strlen(text), out, diag);
@@ -208,7 +197,7 @@ static enum status set_text(struct hunt *hunt, const char *text, const bool *pro
                                                                            : &plan.expect);
     if (plan.form != FORM_PIPELINE)
         forget_violations(&plan.expect_dataflow);
-    status = print_text(&plan, &hunt->out->arena, &hunt->out->text, hunt->diag);
+    status = plan_text_in(&plan, &hunt->out->arena, &hunt->out->text, hunt->diag);
     plan_fini(&plan);
     return status;
 }
@@ -279,7 +268,7 @@ static enum status make_candidate(struct hunt *hunt, const struct half *half,
         *change = arena_printf(arena, "%s; and %s", half->change, *change);
     status = *change ? edit_apply(&plan, edit, diag) : diag_no_memory(diag);
     if (status == STATUS_OK)
-        status = print_text(&plan, arena, text, diag);
+        status = plan_text_in(&plan, arena, text, diag);
     plan_fini(&plan);
     if (status == STATUS_OK && is_known(hunt, *text))
         *text = NULL;
@@ -387,7 +376,7 @@ static enum status try_more_edits(struct hunt *hunt)
 /* The plan itself once more, in its canonical text: whom does the violation point at? */
 static enum status begin(struct hunt *hunt, const struct plan *plan, struct half *root)
 {
-    enum status status = print_text(plan, &hunt->out->arena, &hunt->original, hunt->diag);
+    enum status status = plan_text_in(plan, &hunt->out->arena, &hunt->original, hunt->diag);
     if (status != STATUS_OK)
         return status;
     is_known(hunt, hunt->original);

@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "edits.h"
+#include "plan/copy.h"
 #include "plan/hash.h"
 #include "plan/order.h"
-#include "plan/parse.h"
-#include "plan/print.h"
 #include "plan/schedule.h"
 #include "sim/predict/predict.h"
 
@@ -20,6 +19,7 @@ enum {
     STATES = 200,     /* for a candidate, if the given plan needed none */
     EFFORTS = 4       /* times as many as the given plan needed */
 };
+#define NAME            "tuned.yaml"
 #define CANDIDATE_BYTES ((size_t)256 << 20)
 #define QUANTUM         0.001 /* share of the given period: simulated ones closer than this are equal */
 
@@ -36,24 +36,6 @@ const char *tune_knob_key(enum tune_knob knob)
 static enum driver other_driver(enum driver driver)
 {
     return driver == DRIVER_CLOCK ? DRIVER_DATAFLOW : DRIVER_CLOCK;
-}
-
-/* ---- texts and plans ------------------------------------------------------------------------- */
-
-static enum status print_text(const struct plan *plan, struct arena *arena, const char **out,
-                              struct diag *diag)
-{
-    char *text;
-    enum status status = plan_text(plan, &text, diag);
-    if (status == STATUS_OK && !(*out = arena_strdup(arena, text)))
-        status = diag_no_memory(diag);
-    free(text);
-    return status;
-}
-
-static enum status parse_text(const char *text, struct plan *out, struct diag *diag)
-{
-    return plan_parse("tuned.yaml", text, strlen(text), out, diag);
 }
 
 /* ---- a candidate and its plan ---------------------------------------------------------------- */
@@ -416,19 +398,13 @@ static void expect_no_violation(struct expectation *expect)
 
 static enum status copy_plan(struct tune *tune, const struct plan *plan, struct diag *diag)
 {
-    struct arena scratch;
-    const char *text = NULL;
-    arena_init(&scratch, 0);
-    enum status status = print_text(plan, &scratch, &text, diag);
-    if (status == STATUS_OK)
-        status = parse_text(text, &tune->given, diag);
-    if (status == STATUS_OK) {
-        tune->text = arena_strdup(&tune->given.arena, text);
-        status = tune->text ? parse_text(text, &tune->work, diag) : diag_no_memory(diag);
-        if (status != STATUS_OK)
-            plan_fini(&tune->given);
-    }
-    arena_fini(&scratch);
+    const char *text;
+    enum status status = plan_copy(plan, NAME, &tune->given, &text, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = plan_copy(plan, NAME, &tune->work, &text, diag);
+    if (status != STATUS_OK)
+        plan_fini(&tune->given);
     return status;
 }
 
@@ -620,24 +596,17 @@ enum status tune_examine(struct tune *tune, const int *cells, struct tune_result
                                 .depth = tune_depth(tune, cells),
                                 .streams = count_used(tune, cells, TUNE_STREAM, 0),
                                 .groups = count_used(tune, cells, TUNE_GROUP, 0)};
-    arena_init(&out->arena, 0);
     out->bytes = tune_bytes(tune, out->depth);
-    enum status status = STATUS_OK;
-    if (memcmp(cells, tune->first, tune->cells * sizeof *cells) == 0)
-        out->text = tune->text;
-    else if (!finish_work(tune, cells))
-        status = diag_no_memory(diag);
-    else
-        status = print_text(&tune->work, &out->arena, &out->text, diag);
-    if (status == STATUS_OK)
-        status = parse_text(out->text, &out->plan, diag);
-    if (status == STATUS_OK) {
-        status = judge_result(tune, out, diag);
-        if (status != STATUS_OK)
-            plan_fini(&out->plan);
-    }
+    bool given = memcmp(cells, tune->first, tune->cells * sizeof *cells) == 0;
+    if (!given && !finish_work(tune, cells))
+        return diag_no_memory(diag);
+    enum status status =
+        plan_copy(given ? &tune->given : &tune->work, NAME, &out->plan, &out->text, diag);
     if (status != STATUS_OK)
-        arena_fini(&out->arena);
+        return status;
+    status = judge_result(tune, out, diag);
+    if (status != STATUS_OK)
+        plan_fini(&out->plan);
     return status;
 }
 
@@ -645,7 +614,6 @@ void tune_result_fini(struct tune_result *result)
 {
     steady_fini(&result->steady);
     plan_fini(&result->plan);
-    arena_fini(&result->arena);
 }
 
 /* ---- in words -------------------------------------------------------------------------------- */

@@ -101,7 +101,6 @@ struct tune {
     uint64_t budget;
     int depth_limit;
     struct plan given, work; /* as parsed; `work` is changed in place */
-    const char *text;        /* the given plan, canonical; in given.arena */
     size_t tasks, cells;     /* cells: integers of a candidate */
     int streams, groups;     /* table sizes, spares included */
     int64_t iteration_bytes, shared_bytes;
@@ -178,9 +177,8 @@ bool tune_is_better(const struct tune_score *a, const struct tune_score *b);
 
 /* A plan judged as a user would judge it, from its text. */
 struct tune_result {
-    struct arena arena;
-    const char *text;
-    struct plan plan; /* parsed from it; the caller must not move the result */
+    const char *text; /* canonical; in plan.arena */
+    struct plan plan; /* parsed from it */
     enum verdict verdict;
     double period_ns;     /* NAN: none */
     struct steady steady; /* kind UNKNOWN where there is none */

@@ -308,3 +308,17 @@ enum status plan_text(const struct plan *plan, char **out, struct diag *diag)
     }
     return status;
 }
+
+enum status plan_text_in(const struct plan *plan, struct arena *arena, const char **out,
+                         struct diag *diag)
+{
+    char *text;
+    enum status status = plan_text(plan, &text, diag);
+    const char *kept = status == STATUS_OK ? arena_strdup(arena, text) : NULL;
+    free(text);
+    if (status == STATUS_OK && !kept)
+        return diag_no_memory(diag);
+    if (kept)
+        *out = kept;
+    return status;
+}

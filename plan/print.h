@@ -18,4 +18,8 @@ enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag);
 /* The same as a text, which the caller frees; NULL on failure. STATUS_SYSTEM without memory. */
 enum status plan_text(const struct plan *plan, char **out, struct diag *diag);
 
+/* The same in `arena`; *out is set on success only. */
+enum status plan_text_in(const struct plan *plan, struct arena *arena, const char **out,
+                         struct diag *diag);
+
 #endif
