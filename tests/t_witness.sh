@@ -88,7 +88,7 @@ done
 check "the picture of a hang" well_formed 4
 check "says that it shows steps" holds 'steps, not time'
 check "what is violated" holds 'deadlock: no step is possible and work remains'
-check "where everybody ends" holds 'and nobody can go on'
+check "that no agent can go on" holds 'no agent can go on'
 check "and goes round in red" holds 'stroke="#c0392b" stroke-width="1.4"'
 check "a picture as DOT" draws 4 dot
 check "a witness is drawn as a whole" complains 2 'as a whole' "$SWSIM" render --run=11 --from=0 -o "$dir/x.svg" "$db"

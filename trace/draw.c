@@ -240,6 +240,16 @@ void draw_text(struct drawing *drawing, const struct draw_text *text)
         set(drawing, node, "fontname", "Helvetica-Bold");
 }
 
+void draw_line(struct drawing *drawing, double x_pt, double y_pt, const char *text,
+               const char *color, double font_pt)
+{
+    if (text)
+        draw_text(
+            drawing,
+            &(struct draw_text){
+                .x_pt = x_pt, .y_pt = y_pt, .text = text, .color = color, .font_pt = font_pt});
+}
+
 void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
 {
     enum { HEAD_PT = 4 };

@@ -79,6 +79,9 @@ struct draw_arc {
 
 struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box);
 void draw_text(struct drawing *drawing, const struct draw_text *text);
+/* One that begins at `x_pt`; NULL is no text. */
+void draw_line(struct drawing *drawing, double x_pt, double y_pt, const char *text,
+               const char *color, double font_pt);
 void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow);
 void draw_arc(struct drawing *drawing, const struct draw_arc *arc);
 

@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "draw.h"
+#include "lanes.h"
 
 /* Sizes in points. */
 enum {
@@ -34,14 +35,8 @@ enum {
     TITLE_FONT = 15,
     TEXT_FONT = 9,
     HEAD_HEIGHT = 76, /* title, subtitle, violation, numbers */
-    HEADER_HEIGHT = 17,
     HEADER_FONT = 8,
     ROW_HEIGHT = 32,
-    ROW_GAP = 6,
-    RANK_GAP = 10,
-    NAME_FONT = 10,
-    NAME_GAP = 8,
-    MIN_GUTTER = 56,
     STEPS_WIDTH = 780, /* what they get, if that makes them neither too narrow nor too wide */
     MIN_STEP = 58,
     MAX_STEP = 104,
@@ -56,30 +51,22 @@ enum {
     SHEET_MIN = 520
 };
 
-static const char text_dark[] = "#222222", text_grey[] = "#777777", row_fill[] = "#f6f6f6",
-                  grid_color[] = "#e9e9e9", red[] = "#c0392b", red_text[] = "#a8453b",
-                  red_fill[] = "#fbdcd8", pale_fill[] = "#fdf1ef", grey_arrow[] = "#999999",
-                  culprit_fill[] = "#d9513f", plain_fill[] = "#e4e4e4", plain_border[] = "#9c9c9c";
-
-struct row {
-    int agent;
-    double y_pt;
-    bool starts_group;
-};
+static const char text_dark[] = "#222222", text_grey[] = "#777777", grid_color[] = "#e9e9e9",
+                  red[] = "#c0392b", red_text[] = "#a8453b", red_fill[] = "#fbdcd8",
+                  pale_fill[] = "#fdf1ef", grey_arrow[] = "#999999", culprit_fill[] = "#d9513f",
+                  plain_fill[] = "#e4e4e4", plain_border[] = "#9c9c9c";
 
 struct board {
     const struct trace *trace;
     struct arena arena; /* of this picture */
     struct drawing *drawing;
-    struct row *rows;
-    int *row_of_agent;
-    size_t row_count;
+    struct lanes rows;
     const char **colors; /* the names that have one; their index is the colour */
     size_t color_count;
     int64_t steps, bands, band_steps; /* as many steps in each band, or fewer in the last */
     double band_pt;                   /* from the top of one to that of the next */
     size_t arcs;
-    double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt, top_pt;
+    double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt;
     struct draw_node **nodes; /* of each span */
 };
 
@@ -104,36 +91,31 @@ static const struct trace_step *step_of(const struct board *board, int64_t seq)
     return NULL;
 }
 
-static int compare_rows(const void *left, const void *right, void *context)
-{
-    const struct trace *trace = context;
-    int i = ((const struct row *)left)->agent, j = ((const struct row *)right)->agent;
-    const struct trace_agent *a = &trace->agents[i], *b = &trace->agents[j];
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->kind != b->kind)
-        return a->kind > b->kind ? -1 : 1; /* who decides stands above who obeys */
-    if (a->position != b->position)
-        return a->position < b->position ? -1 : 1;
-    return (i > j) - (i < j);
-}
+/* A thread decides what a stream does and stands above it. */
+static const struct lanes_style style = {
+    .threads_first = true,
+    .margin_pt = MARGIN,
+    .header_pt = 17,
+    .header_font_pt = HEADER_FONT,
+    .stream_pt = ROW_HEIGHT,
+    .thread_pt = ROW_HEIGHT,
+    .gap_pt = 6,
+    .rank_gap_pt = 10,
+    .stream_font_pt = 10,
+    .thread_font_pt = 10,
+    .name_gap_pt = 8,
+    .least_gutter_pt = 56,
+};
 
 static bool choose_rows(struct board *board)
 {
     const struct trace *trace = board->trace;
-    board->rows = ARENA_ARRAY(&board->arena, trace->agent_count + 1, struct row);
-    board->row_of_agent = ARENA_ARRAY(&board->arena, trace->agent_count + 1, int);
     board->colors = ARENA_ARRAY(&board->arena, trace->span_count + 1, const char *);
     board->nodes = ARENA_ARRAY(&board->arena, trace->span_count + 1, struct draw_node *);
-    if (!board->rows || !board->row_of_agent || !board->colors || !board->nodes)
+    if (!lanes_open(&board->rows, trace, &style, &board->arena) || !board->colors || !board->nodes)
         return false;
     for (size_t i = 0; i < trace->agent_count; i++)
-        board->rows[board->row_count++] = (struct row){.agent = (int)i};
-    if (board->row_count)
-        qsort_r(board->rows, board->row_count, sizeof *board->rows, compare_rows,
-                (void *)(uintptr_t)trace);
-    for (size_t i = 0; i < board->row_count; i++)
-        board->row_of_agent[board->rows[i].agent] = (int)i;
+        lanes_add(&board->rows, (int)i);
     return true;
 }
 
@@ -168,28 +150,15 @@ static double x_of(const struct board *board, int64_t band, int64_t step)
 
 static double y_of(const struct board *board, int64_t band, int agent)
 {
-    return board->rows[board->row_of_agent[agent]].y_pt + board->band_pt * (double)band;
+    return lanes_of(&board->rows, agent)->y_pt + board->band_pt * (double)band;
 }
 
 static void place_rows(struct board *board)
 {
-    double y = MARGIN + HEAD_HEIGHT, gutter = MIN_GUTTER;
-    const struct trace_agent *before = NULL;
-    board->top_pt = y;
-    for (size_t i = 0; i < board->row_count; i++) {
-        struct row *row = &board->rows[i];
-        const struct trace_agent *agent = &board->trace->agents[row->agent];
-        row->starts_group = !before || agent->rank != before->rank || agent->kind != before->kind;
-        y += row->starts_group ? HEADER_HEIGHT : 0;
-        y += before && agent->rank != before->rank ? RANK_GAP : 0;
-        row->y_pt = y;
-        y += ROW_HEIGHT + ROW_GAP;
-        gutter = fmax(gutter, draw_text_width(agent->name, NAME_FONT));
-        before = agent;
-    }
-    board->band_pt = y - board->top_pt + BAND_GAP;
-    board->height_pt = y + board->band_pt * (double)(board->bands - 1) + MARGIN;
-    board->left_pt = MARGIN + gutter + NAME_GAP;
+    lanes_place(&board->rows, MARGIN + HEAD_HEIGHT);
+    board->band_pt = board->rows.bottom_pt - board->rows.top_pt + BAND_GAP;
+    board->height_pt = board->rows.bottom_pt + board->band_pt * (double)(board->bands - 1) + MARGIN;
+    board->left_pt = MARGIN + board->rows.gutter_pt + style.name_gap_pt;
 }
 
 static void measure(struct board *board)
@@ -301,17 +270,6 @@ static const char *tooltip(struct board *board, const struct trace_span *span)
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
-static void write_line(struct board *board, double y, const char *text, const char *color,
-                       double font_pt, bool bold)
-{
-    draw_text(board->drawing, &(struct draw_text){.x_pt = MARGIN,
-                                                  .y_pt = y,
-                                                  .text = text ? text : "",
-                                                  .color = color,
-                                                  .font_pt = font_pt,
-                                                  .bold = bold});
-}
-
 static void draw_title(struct board *board, const char *title)
 {
     const struct run_info *info = &board->trace->info;
@@ -319,55 +277,26 @@ static void draw_title(struct board *board, const char *title)
         info->driver == RUN_DRIVER_NONE
             ? ""
             : arena_printf(&board->arena, "  \xc2\xb7  %s driver", run_driver_text(info->driver));
-    write_line(board, MARGIN + TITLE_FONT / 2.0, title ? title : info->plan_name, text_dark,
-               TITLE_FONT, true);
-    write_line(board, MARGIN + TITLE_FONT + 12,
-               arena_printf(&board->arena,
-                            "witness%s  \xc2\xb7  %" PRId64
-                            " steps from left to right: steps, not time",
-                            driver ? driver : "", board->steps),
-               text_grey, TEXT_FONT, false);
-    if (info->note)
-        write_line(board, MARGIN + TITLE_FONT + 26, info->note, red, TEXT_FONT, false);
-}
-
-static bool many_ranks(const struct board *board)
-{
-    return board->row_count > 0 &&
-           board->trace->agents[board->rows[0].agent].rank !=
-               board->trace->agents[board->rows[board->row_count - 1].agent].rank;
-}
-
-static void draw_row(struct board *board, const struct row *row, int64_t band)
-{
-    const struct trace_agent *agent = &board->trace->agents[row->agent];
-    bool last = band == board->bands - 1;
-    double y = y_of(board, band, row->agent);
-    double right = last ? board->arcs_pt : x_of(board, band, board->steps);
-    const char *kind = trace_agent_kind_text(agent->kind);
-    if (row->starts_group)
-        write_line(board, y - HEADER_FONT,
-                   many_ranks(board) ? arena_printf(&board->arena, "rank %d %ss", agent->rank, kind)
-                                     : arena_printf(&board->arena, "%ss", kind),
-                   text_grey, HEADER_FONT, false);
-    draw_box(board->drawing, &(struct draw_box){.x_pt = board->left_pt,
-                                                .y_pt = y,
-                                                .width_pt = right - board->left_pt,
-                                                .height_pt = ROW_HEIGHT,
-                                                .fill = row_fill});
-    draw_text(board->drawing, &(struct draw_text){.x_pt = board->left_pt - NAME_GAP,
-                                                  .y_pt = y + ROW_HEIGHT / 2.0,
-                                                  .align = DRAW_RIGHT,
-                                                  .text = agent->name,
+    draw_text(board->drawing, &(struct draw_text){.x_pt = MARGIN,
+                                                  .y_pt = MARGIN + TITLE_FONT / 2.0,
+                                                  .text = title ? title : info->plan_name,
                                                   .color = text_dark,
-                                                  .font_pt = NAME_FONT});
+                                                  .font_pt = TITLE_FONT,
+                                                  .bold = true});
+    draw_line(board->drawing, MARGIN, MARGIN + TITLE_FONT + 12,
+              arena_printf(&board->arena,
+                           "witness%s  \xc2\xb7  %" PRId64
+                           " steps from left to right: steps, not time",
+                           driver ? driver : "", board->steps),
+              text_grey, TEXT_FONT);
+    draw_line(board->drawing, MARGIN, MARGIN + TITLE_FONT + 26, info->note, red, TEXT_FONT);
 }
 
 /* A number above a column, and a line where it begins. */
 static void draw_column(struct board *board, int64_t step)
 {
     int64_t band = step / board->band_steps;
-    double x = x_of(board, band, step), y = board->top_pt + board->band_pt * (double)band;
+    double x = x_of(board, band, step), y = board->rows.top_pt + board->band_pt * (double)band;
     const char *text = arena_printf(&board->arena, "%s%" PRId64, step ? "" : "step ", step + 1);
     draw_box(board->drawing, &(struct draw_box){.x_pt = x,
                                                 .y_pt = y,
@@ -386,15 +315,10 @@ static void draw_columns(struct board *board)
 {
     for (int64_t step = 0; step < board->steps; step++)
         draw_column(board, step);
+    double last_pt = board->band_pt * (double)(board->bands - 1);
     if (board->arcs_pt > board->blocked_pt)
-        draw_text(board->drawing,
-                  &(struct draw_text){.x_pt = board->blocked_pt,
-                                      .y_pt = board->top_pt +
-                                              board->band_pt * (double)(board->bands - 1) -
-                                              HEADER_FONT,
-                                      .text = "and nobody can go on",
-                                      .color = red,
-                                      .font_pt = HEADER_FONT});
+        draw_line(board->drawing, board->blocked_pt, board->rows.top_pt + last_pt - HEADER_FONT,
+                  "no agent can go on", red, HEADER_FONT);
 }
 
 static bool in_cycle(const struct board *board, size_t span)
@@ -424,7 +348,7 @@ static void draw_blocked(struct board *board, size_t index)
                                            .tooltip = tooltip(board, span)});
 }
 
-/* The step that violates something, where nobody is stuck, is the last one. */
+/* The step that violates a property, where no agent is blocked, is the last one. */
 static bool is_culprit(const struct board *board, const struct trace_span *span)
 {
     return board->arcs_pt == board->blocked_pt && span->start_ns == board->steps - 1;
@@ -508,8 +432,9 @@ static enum status draw_all(struct board *board, const char *title, const char *
         return status;
     draw_title(board, title);
     for (int64_t band = 0; band < board->bands; band++)
-        for (size_t i = 0; i < board->row_count; i++)
-            draw_row(board, &board->rows[i], band);
+        lanes_draw(&board->rows, board->drawing, board->left_pt,
+                   band == board->bands - 1 ? board->arcs_pt : x_of(board, band, board->steps),
+                   board->band_pt * (double)band);
     draw_columns(board);
     for (size_t i = 0; i < board->trace->span_count; i++)
         if (is_blocked(board, &board->trace->spans[i]))

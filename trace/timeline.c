@@ -27,6 +27,7 @@
 
 #include "plan/units.h"
 #include "draw.h"
+#include "lanes.h"
 #include "storyboard.h"
 
 /* Sizes in points. */
@@ -39,30 +40,15 @@ enum {
     AXIS_HEIGHT = 22,
     AXIS_FONT = 8,
     TICK_SPACING = 90, /* at least so far apart */
-    HEADER_HEIGHT = 18,
-    HEADER_FONT = 8,
-    STREAM_HEIGHT = 26,
-    THREAD_HEIGHT = 13,
-    LANE_GAP = 9,
-    RANK_GAP = 8, /* more above the first lane of another rank */
-    LANE_FONT = 10,
-    LABEL_GAP = 8, /* between a lane's name and the lane */
-    MIN_GUTTER = 56,
     LEGEND_GAP = 16,
     LEGEND_ROW = 17,
     LEGEND_FONT = 9,
     SWATCH = 10
 };
 
-static const char text_dark[] = "#222222", text_grey[] = "#777777", lane_fill[] = "#f6f6f6",
-                  grid_color[] = "#e4e4e4", stall_fill[] = "#fbdcd8", block_fill[] = "#fdefed",
-                  wait_text[] = "#a8453b", tight_color[] = "#333333cc", loose_color[] = "#33333344";
-
-struct lane {
-    int agent;
-    double y_pt, height_pt;
-    bool starts_group; /* the first of its rank and kind: a header stands above */
-};
+static const char text_dark[] = "#222222", text_grey[] = "#777777", grid_color[] = "#e4e4e4",
+                  stall_fill[] = "#fbdcd8", block_fill[] = "#fdefed", wait_text[] = "#a8453b",
+                  tight_color[] = "#333333cc", loose_color[] = "#33333344";
 
 /* A task in the order of first start, which is also its colour. */
 struct task_entry {
@@ -78,16 +64,13 @@ struct view {
     struct arena arena; /* of this picture */
     struct drawing *drawing;
     int64_t start_ns, end_ns;
-    struct lane *lanes;
-    int *lane_of_agent; /* -1: not shown */
-    size_t lane_count;
+    struct lanes lanes;
     struct task_entry *tasks;
     size_t task_count, task_cap;
     bool any_wait, arrows_left_out;
     int64_t first_iteration, last_iteration; /* asked for; last -1: whatever there is */
     double width_pt, height_pt;
     double left_pt, right_pt; /* of the lanes */
-    double lanes_top_pt, lanes_bottom_pt;
     struct draw_node **nodes; /* of each span, NULL: not drawn */
 };
 
@@ -256,113 +239,42 @@ static bool collect_tasks(struct view *view)
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
-static int compare_agents(const void *left, const void *right, void *context)
-{
-    const struct trace *trace = context;
-    int i = ((const struct lane *)left)->agent, j = ((const struct lane *)right)->agent;
-    const struct trace_agent *a = &trace->agents[i], *b = &trace->agents[j];
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
-    if (a->position != b->position)
-        return a->position < b->position ? -1 : 1;
-    return (i > j) - (i < j);
-}
+static const struct lanes_style style = {
+    .margin_pt = MARGIN,
+    .header_pt = 18,
+    .header_font_pt = 8,
+    .stream_pt = 26,
+    .thread_pt = 13,
+    .gap_pt = 9,
+    .rank_gap_pt = 8,
+    .stream_font_pt = 10,
+    .thread_font_pt = 8,
+    .name_gap_pt = 8,
+    .least_gutter_pt = 56,
+};
 
 static bool choose_lanes(struct view *view)
 {
     const struct trace *trace = view->trace;
-    view->lanes = ARENA_ARRAY(&view->arena, trace->agent_count, struct lane);
-    view->lane_of_agent = ARENA_ARRAY(&view->arena, trace->agent_count, int);
     view->nodes = ARENA_ARRAY(&view->arena, trace->span_count, struct draw_node *);
-    if (!view->lanes || !view->lane_of_agent || !view->nodes)
+    if (!lanes_open(&view->lanes, trace, &style, &view->arena) || !view->nodes)
         return false;
     for (size_t i = 0; i < trace->agent_count; i++) {
-        view->lane_of_agent[i] = -1;
         const struct trace_agent *agent = &trace->agents[i];
         bool shown = agent->kind == TRACE_STREAM || !view->options->hide_threads;
         if (shown && (!view->options->one_rank || agent->rank == view->options->rank))
-            view->lanes[view->lane_count++] = (struct lane){.agent = (int)i};
+            lanes_add(&view->lanes, (int)i);
     }
-    if (view->lane_count)
-        qsort_r(view->lanes, view->lane_count, sizeof *view->lanes, compare_agents,
-                (void *)(uintptr_t)trace);
-    for (size_t i = 0; i < view->lane_count; i++)
-        view->lane_of_agent[view->lanes[i].agent] = (int)i;
     for (size_t i = 0; i < trace->span_count; i++)
         view->any_wait |= trace->spans[i].kind == SPAN_WAIT && in_window(view, &trace->spans[i]);
     return true;
 }
 
-/* Give every lane its place, from `y` downwards, and find the width of their names. */
-static void place_lanes(struct view *view, double y)
+static void place_lanes(struct view *view)
 {
-    double gutter = MIN_GUTTER;
-    const struct trace_agent *before = NULL;
-    view->lanes_top_pt = y;
-    for (size_t i = 0; i < view->lane_count; i++) {
-        struct lane *lane = &view->lanes[i];
-        const struct trace_agent *agent = &view->trace->agents[lane->agent];
-        lane->starts_group = !before || agent->rank != before->rank || agent->kind != before->kind;
-        y += lane->starts_group ? HEADER_HEIGHT : 0;
-        y += before && agent->rank != before->rank ? RANK_GAP : 0;
-        lane->y_pt = y;
-        lane->height_pt = agent->kind == TRACE_STREAM ? STREAM_HEIGHT : THREAD_HEIGHT;
-        y += lane->height_pt + LANE_GAP;
-        gutter = fmax(gutter, draw_text_width(agent->name, LANE_FONT));
-        before = agent;
-    }
-    view->lanes_bottom_pt = y;
-    view->left_pt = MARGIN + fmin(gutter, view->width_pt / 4) + LABEL_GAP;
+    lanes_place(&view->lanes, MARGIN + TITLE_HEIGHT + AXIS_HEIGHT);
+    view->left_pt = MARGIN + fmin(view->lanes.gutter_pt, view->width_pt / 4) + style.name_gap_pt;
     view->right_pt = view->width_pt - MARGIN;
-}
-
-/* Does the picture show more than one rank? */
-static bool many_ranks(const struct view *view)
-{
-    return view->lane_count &&
-           view->trace->agents[view->lanes[0].agent].rank !=
-               view->trace->agents[view->lanes[view->lane_count - 1].agent].rank;
-}
-
-/* "streams", "rank 1 threads" */
-static void draw_header(struct view *view, const struct lane *lane)
-{
-    const struct trace_agent *agent = &view->trace->agents[lane->agent];
-    const char *kind = trace_agent_kind_text(agent->kind);
-    const char *text = many_ranks(view)
-                           ? arena_printf(&view->arena, "rank %d %ss", agent->rank, kind)
-                           : arena_printf(&view->arena, "%ss", kind);
-    draw_text(view->drawing, &(struct draw_text){
-                                 .x_pt = MARGIN,
-                                 .y_pt = lane->y_pt - HEADER_FONT,
-                                 .text = text ? text : "",
-                                 .color = text_grey,
-                                 .font_pt = HEADER_FONT,
-                             });
-}
-
-static void draw_lane(struct view *view, const struct lane *lane)
-{
-    const struct trace_agent *agent = &view->trace->agents[lane->agent];
-    if (lane->starts_group)
-        draw_header(view, lane);
-    draw_box(view->drawing, &(struct draw_box){
-                                .x_pt = view->left_pt,
-                                .y_pt = lane->y_pt,
-                                .width_pt = view->right_pt - view->left_pt,
-                                .height_pt = lane->height_pt,
-                                .fill = lane_fill,
-                            });
-    draw_text(view->drawing, &(struct draw_text){
-                                 .x_pt = view->left_pt - LABEL_GAP,
-                                 .y_pt = lane->y_pt + lane->height_pt / 2,
-                                 .align = DRAW_RIGHT,
-                                 .text = agent->name,
-                                 .color = text_dark,
-                                 .font_pt = agent->kind == TRACE_STREAM ? LANE_FONT : LANE_FONT - 2,
-                             });
 }
 
 /* ---- title and axis -------------------------------------------------------------------------- */
@@ -415,21 +327,14 @@ static const char *subtitle_text(struct view *view)
 static void draw_title(struct view *view)
 {
     const char *name = view->options->title ? view->options->title : view->trace->info.plan_name;
-    draw_text(view->drawing, &(struct draw_text){
-                                 .x_pt = MARGIN,
-                                 .y_pt = MARGIN + TITLE_FONT / 2.0,
-                                 .text = name,
-                                 .color = text_dark,
-                                 .font_pt = TITLE_FONT,
-                                 .bold = true,
-                             });
-    draw_text(view->drawing, &(struct draw_text){
-                                 .x_pt = MARGIN,
-                                 .y_pt = MARGIN + TITLE_FONT + 12,
-                                 .text = subtitle_text(view),
-                                 .color = text_grey,
-                                 .font_pt = SUBTITLE_FONT,
-                             });
+    draw_text(view->drawing, &(struct draw_text){.x_pt = MARGIN,
+                                                 .y_pt = MARGIN + TITLE_FONT / 2.0,
+                                                 .text = name,
+                                                 .color = text_dark,
+                                                 .font_pt = TITLE_FONT,
+                                                 .bold = true});
+    draw_line(view->drawing, MARGIN, MARGIN + TITLE_FONT + 12, subtitle_text(view), text_grey,
+              SUBTITLE_FONT);
 }
 
 /* The smallest of 1, 2, 5, 10, 20, ... that is at least `least`. */
@@ -478,16 +383,16 @@ static void draw_axis(struct view *view)
             arena_printf(&view->arena, "%.*f %s", decimals, (double)tick_ns / unit_ns, unit);
         draw_box(view->drawing, &(struct draw_box){
                                     .x_pt = x,
-                                    .y_pt = view->lanes_top_pt,
+                                    .y_pt = view->lanes.top_pt,
                                     .width_pt = 1,
-                                    .height_pt = view->lanes_bottom_pt - view->lanes_top_pt,
+                                    .height_pt = view->lanes.bottom_pt - view->lanes.top_pt,
                                     .fill = grid_color,
                                 });
         double half_pt = text ? draw_text_width(text, AXIS_FONT) / 2 : 0;
         bool fits = x + half_pt < view->width_pt - MARGIN / 2.0;
         draw_text(view->drawing, &(struct draw_text){
                                      .x_pt = fits ? x : view->right_pt + 4,
-                                     .y_pt = view->lanes_top_pt - AXIS_FONT,
+                                     .y_pt = view->lanes.top_pt - AXIS_FONT,
                                      .align = fits ? DRAW_CENTER : DRAW_RIGHT,
                                      .text = text ? text : "",
                                      .color = text_grey,
@@ -594,7 +499,7 @@ static void draw_wait(struct view *view, const struct trace_span *span, struct d
 static void draw_span(struct view *view, size_t index)
 {
     const struct trace_span *span = &view->trace->spans[index];
-    const struct lane *lane = &view->lanes[view->lane_of_agent[span->agent]];
+    const struct lane *lane = lanes_of(&view->lanes, span->agent);
     double left = x_of(view, span->start_ns), right = x_of(view, span->end_ns);
     struct draw_box box = {
         .x_pt = left,
@@ -617,7 +522,7 @@ static void draw_spans(struct view *view)
         for (size_t i = 0; i < view->trace->span_count; i++) {
             const struct trace_span *span = &view->trace->spans[i];
             if ((span->kind != SPAN_WAIT) == work && in_window(view, span) &&
-                view->lane_of_agent[span->agent] >= 0)
+                view->lanes.of_agent[span->agent] >= 0)
                 draw_span(view, i);
         }
     }
@@ -641,7 +546,7 @@ static bool is_drawn(const struct view *view, const struct trace_edge *edge)
     bool wanted = view->options->arrows != TIMELINE_ARROWS_NONE &&
                   (edge->kind == EDGE_DEPENDENCE || view->options->arrows == TIMELINE_ARROWS_ALL);
     return wanted && from->agent != to->agent && in_window(view, from) && in_window(view, to) &&
-           view->lane_of_agent[from->agent] >= 0 && view->lane_of_agent[to->agent] >= 0;
+           view->lanes.of_agent[from->agent] >= 0 && view->lanes.of_agent[to->agent] >= 0;
 }
 
 static void count_arrows(struct view *view)
@@ -657,8 +562,8 @@ static void draw_edge_arrow(struct view *view, const struct trace_edge *edge)
 {
     const struct trace_span *from = &view->trace->spans[edge->from];
     const struct trace_span *to = &view->trace->spans[edge->to];
-    const struct lane *source = &view->lanes[view->lane_of_agent[from->agent]];
-    const struct lane *target = &view->lanes[view->lane_of_agent[to->agent]];
+    const struct lane *source = lanes_of(&view->lanes, from->agent);
+    const struct lane *target = lanes_of(&view->lanes, to->agent);
     double from_width = x_of(view, from->end_ns) - x_of(view, from->start_ns);
     double to_width = x_of(view, to->end_ns) - x_of(view, to->start_ns);
     bool down = source->y_pt < target->y_pt;
@@ -707,13 +612,8 @@ static double lay_legend(struct view *view, double y)
                                         .fill = task ? draw_fill((int)i) : stall_fill,
                                         .border = task ? draw_border((int)i) : NULL,
                                     });
-            draw_text(view->drawing, &(struct draw_text){
-                                         .x_pt = x + SWATCH + 5,
-                                         .y_pt = y + LEGEND_ROW / 2.0,
-                                         .text = text ? text : "",
-                                         .color = text_dark,
-                                         .font_pt = LEGEND_FONT,
-                                     });
+            draw_line(view->drawing, x + SWATCH + 5, y + LEGEND_ROW / 2.0, text, text_dark,
+                      LEGEND_FONT);
         }
         x += width;
     }
@@ -725,12 +625,12 @@ static void note_short_names(struct view *view)
 {
     for (size_t i = 0; i < view->trace->span_count; i++) {
         const struct trace_span *span = &view->trace->spans[i];
-        int index = view->lane_of_agent[span->agent];
+        int index = view->lanes.of_agent[span->agent];
         double font_pt;
         if (index < 0 || span->kind == SPAN_WAIT || !in_window(view, span))
             continue;
         double width_pt = x_of(view, span->end_ns) - x_of(view, span->start_ns);
-        (void)work_label(view, span, width_pt, view->lanes[index].height_pt, &font_pt);
+        (void)work_label(view, span, width_pt, view->lanes.items[index].height_pt, &font_pt);
     }
 }
 
@@ -747,12 +647,12 @@ static enum status measure(struct view *view, struct diag *diag)
                           TIMELINE_MIN_WIDTH_PT);
     if (!collect_tasks(view) || !choose_lanes(view))
         return diag_no_memory(diag);
-    place_lanes(view, MARGIN + TITLE_HEIGHT + AXIS_HEIGHT);
-    if (view->lane_count == 0)
+    place_lanes(view);
+    if (view->lanes.count == 0)
         return diag_error(diag, STATUS_INPUT, "nothing to draw: no rank or stream is left");
     count_arrows(view);
     note_short_names(view);
-    view->height_pt = view->lanes_bottom_pt + LEGEND_GAP + lay_legend(view, 0) + MARGIN;
+    view->height_pt = view->lanes.bottom_pt + LEGEND_GAP + lay_legend(view, 0) + MARGIN;
     return STATUS_OK;
 }
 
@@ -762,12 +662,11 @@ static enum status draw_all(struct view *view, const char *path, struct diag *di
     if (status != STATUS_OK)
         return status;
     draw_title(view);
-    for (size_t i = 0; i < view->lane_count; i++)
-        draw_lane(view, &view->lanes[i]);
+    lanes_draw(&view->lanes, view->drawing, view->left_pt, view->right_pt, 0);
     draw_axis(view);
     draw_spans(view);
     draw_arrows(view);
-    lay_legend(view, view->lanes_bottom_pt + LEGEND_GAP);
+    lay_legend(view, view->lanes.bottom_pt + LEGEND_GAP);
     status = view->arena.failed ? diag_no_memory(diag) : draw_write(view->drawing, path, diag);
     draw_close(view->drawing);
     return status;

@@ -1,0 +1,111 @@
+/* lanes.c - see lanes.h. */
+#include "lanes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const char name_color[] = "#222222", header_color[] = "#777777", lane_fill[] = "#f6f6f6";
+
+static const struct trace_agent *agent_of(const struct lanes *lanes, const struct lane *lane)
+{
+    return &lanes->trace->agents[lane->agent];
+}
+
+static int compare_lanes(const void *left, const void *right, void *context)
+{
+    const struct lanes *lanes = context;
+    const struct trace_agent *a = agent_of(lanes, left), *b = agent_of(lanes, right);
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->kind != b->kind)
+        return (a->kind < b->kind) != lanes->style->threads_first ? -1 : 1;
+    if (a->position != b->position)
+        return a->position < b->position ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+bool lanes_open(struct lanes *lanes, const struct trace *trace, const struct lanes_style *style,
+                struct arena *arena)
+{
+    *lanes = (struct lanes){.trace = trace, .style = style, .arena = arena};
+    lanes->items = ARENA_ARRAY(arena, trace->agent_count + 1, struct lane);
+    lanes->of_agent = ARENA_ARRAY(arena, trace->agent_count + 1, int);
+    for (size_t i = 0; lanes->of_agent && i < trace->agent_count; i++)
+        lanes->of_agent[i] = -1;
+    return lanes->items && lanes->of_agent;
+}
+
+void lanes_add(struct lanes *lanes, int agent)
+{
+    lanes->items[lanes->count++] = (struct lane){.agent = agent};
+}
+
+void lanes_place(struct lanes *lanes, double top_pt)
+{
+    const struct lanes_style *style = lanes->style;
+    const struct trace_agent *before = NULL;
+    double y = top_pt;
+    if (lanes->count)
+        qsort_r(lanes->items, lanes->count, sizeof *lanes->items, compare_lanes, lanes);
+    lanes->gutter_pt = style->least_gutter_pt;
+    for (size_t i = 0; i < lanes->count; i++) {
+        struct lane *lane = &lanes->items[i];
+        const struct trace_agent *agent = agent_of(lanes, lane);
+        lanes->of_agent[lane->agent] = (int)i;
+        lane->starts_group = !before || agent->rank != before->rank || agent->kind != before->kind;
+        y += lane->starts_group ? style->header_pt : 0;
+        y += before && agent->rank != before->rank ? style->rank_gap_pt : 0;
+        lane->y_pt = y;
+        lane->height_pt = agent->kind == TRACE_STREAM ? style->stream_pt : style->thread_pt;
+        y += lane->height_pt + style->gap_pt;
+        lanes->gutter_pt =
+            fmax(lanes->gutter_pt, draw_text_width(agent->name, style->stream_font_pt));
+        before = agent;
+    }
+    lanes->top_pt = top_pt;
+    lanes->bottom_pt = y;
+}
+
+static bool has_many_ranks(const struct lanes *lanes)
+{
+    return lanes->count && agent_of(lanes, &lanes->items[0])->rank !=
+                               agent_of(lanes, &lanes->items[lanes->count - 1])->rank;
+}
+
+/* "streams", "rank 1 threads" */
+static void draw_header(const struct lanes *lanes, struct drawing *drawing,
+                        const struct trace_agent *agent, double y_pt)
+{
+    const char *kind = trace_agent_kind_text(agent->kind);
+    const char *text = has_many_ranks(lanes)
+                           ? arena_printf(lanes->arena, "rank %d %ss", agent->rank, kind)
+                           : arena_printf(lanes->arena, "%ss", kind);
+    draw_line(drawing, lanes->style->margin_pt, y_pt - lanes->style->header_font_pt, text,
+              header_color, lanes->style->header_font_pt);
+}
+
+void lanes_draw(const struct lanes *lanes, struct drawing *drawing, double left_pt, double right_pt,
+                double down_pt)
+{
+    const struct lanes_style *style = lanes->style;
+    for (size_t i = 0; i < lanes->count; i++) {
+        const struct lane *lane = &lanes->items[i];
+        const struct trace_agent *agent = agent_of(lanes, lane);
+        double y_pt = lane->y_pt + down_pt;
+        if (lane->starts_group)
+            draw_header(lanes, drawing, agent, y_pt);
+        draw_box(drawing, &(struct draw_box){.x_pt = left_pt,
+                                             .y_pt = y_pt,
+                                             .width_pt = right_pt - left_pt,
+                                             .height_pt = lane->height_pt,
+                                             .fill = lane_fill});
+        draw_text(drawing, &(struct draw_text){.x_pt = left_pt - style->name_gap_pt,
+                                               .y_pt = y_pt + lane->height_pt / 2,
+                                               .align = DRAW_RIGHT,
+                                               .text = agent->name,
+                                               .color = name_color,
+                                               .font_pt = agent->kind == TRACE_STREAM
+                                                              ? style->stream_font_pt
+                                                              : style->thread_font_pt});
+    }
+}
