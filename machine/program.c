@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lower.h"
-#include "plan/programs.h"
+#include "plan/rank_programs.h"
 #include "plan/units.h"
 
 enum { MAX_PROGRAM_BYTES = 1 << 30 };
@@ -658,7 +658,7 @@ static enum status as_threads(const struct plan *plan, struct program *program,
     struct plan *lowered = calloc(1, sizeof *lowered);
     if (!lowered)
         return diag_no_memory(diag);
-    enum status status = programs_lower(plan, lowered, diag);
+    enum status status = rank_programs_lower(plan, lowered, diag);
     if (status != STATUS_OK) {
         free(lowered);
         return status;

@@ -1,6 +1,5 @@
 /*
- * programs.h - rank programs (PyTorch's actions) as host programs: what an action does on a
- * machine.
+ * rank_programs.h - rank programs (PyTorch's actions) as host programs: what an action does on a machine.
  *
  * Every rank gets one thread "main", which issues its actions in their order and then waits for the
  * device. In these words the whole meaning of an action is said:
@@ -19,21 +18,21 @@
  * message for microbatch 3 arriving at stage 2 has the tag "F3@2" or "B3@2" on both sides. Stages
  * that live on one rank exchange no messages.
  */
-#ifndef SWSIM_PROGRAMS_H
-#define SWSIM_PROGRAMS_H
+#ifndef SWSIM_RANK_PROGRAMS_H
+#define SWSIM_RANK_PROGRAMS_H
 
 #include "plan.h"
 
 /* Rank programs with more actions than this have no buffers, hence no order races. */
-enum { PROGRAMS_MAX_TRACKED = 2048 };
+enum { RANK_PROGRAMS_MAX_TRACKED = 2048 };
 
 /* The lists a plan of FORM_PROGRAMS stands for: generated if it says `generate:`, with messages
    added if it has none. In `arena`; the plan is not changed. */
-enum status programs_complete(const struct plan *plan, struct arena *arena,
-                              struct rank_program **ranks, int *rank_count, struct diag *diag);
+enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
+                                   struct rank_program **ranks, int *rank_count, struct diag *diag);
 
 /* Turn a plan of FORM_PROGRAMS into an equivalent one of FORM_THREADS, with memory of its own. On
    success end it with plan_fini; on failure *out is untouched. */
-enum status programs_lower(const struct plan *plan, struct plan *out, struct diag *diag);
+enum status rank_programs_lower(const struct plan *plan, struct plan *out, struct diag *diag);
 
 #endif

@@ -1,0 +1,122 @@
+/*
+ * rank_internal.h - what the files that lower rank programs share.
+ *
+ *     rank_programs.c   what the plan stands for, checks, costs, the loop over the ranks
+ *     rank_steps.c      the actions of a rank as steps, the communicators they use, the steps they wait for
+ *     rank_ops.c        the steps as host operations, with events and buffers
+ */
+#ifndef SWSIM_RANK_INTERNAL_H
+#define SWSIM_RANK_INTERNAL_H
+
+#include "comms.h"
+#include "plan.h"
+
+enum step_kind { STEP_KERNEL, STEP_HOST, STEP_GROUP };
+
+/* One operation. Indices + 1 mean 0: none. */
+struct rank_step {
+    enum step_kind kind;
+    const struct action *action; /* a pass; GROUP: its first message */
+    int stream, comm;
+    int64_t time_ns;
+    size_t first_message, last_message, message_count; /* GROUP: rank_steps.messages */
+    size_t first_wait, wait_count;                     /* rank_steps.waits: what it waits for */
+    size_t first_waiter;                               /* index + 1 into waits: who waits for it */
+    size_t waiters_left;                               /* of those, not yet written down */
+    size_t event_slot;                                 /* held while waiters are left */
+};
+
+struct message {
+    const struct action *action;
+    size_t next; /* index + 1: in the same group */
+};
+
+/* A stream waits for a step on another stream. */
+struct wait_for {
+    size_t producer;
+    int stream;
+    size_t next; /* index + 1: the next wait for the same producer */
+};
+
+/* The rank being lowered; arrays big enough for the longest list. */
+struct rank_steps {
+    struct rank_step *steps;
+    struct message *messages;
+    struct wait_for *waits;
+    size_t step_count, message_count, wait_count;
+    size_t run_first; /* the first step of the current run of neighbouring messages */
+};
+
+/* The latest step that did something, index + 1. A stage lives on one rank, so one set of tables
+   serves all ranks. The first four are per stage and microbatch. */
+struct latest {
+    uint32_t *forward, *backward, *recv_forward, *recv_backward;
+    uint32_t unshard[PLAN_MAX_STAGE + 1], stage_backward[PLAN_MAX_STAGE + 1];
+};
+
+/* The events that stand for one kind of action, and those of them unused now. */
+struct event_pool {
+    int *ids; /* per slot: plan->events */
+    size_t count, cap;
+    size_t *unused;
+    size_t unused_count, unused_cap;
+};
+
+/* A communicator, the stream that carries its messages and the ranks or direction it is for. */
+struct route {
+    int comm, stream;
+};
+
+struct lowering {
+    const struct plan *plan;
+    struct plan *out;
+    struct diag *diag;
+    struct arena scratch;
+    struct rank_program *ranks;
+    int rank_count;
+    struct stage_map map;
+    int64_t times[ACTION_IDLE];
+    int compute;          /* stream */
+    struct route *routes; /* comm -1: not made yet; see route_cell */
+    size_t comm_cap, buffer_cap;
+    int *activations, *gradients; /* per stage and microbatch: buffer + 1; NULL: no buffers */
+    struct latest latest;
+    struct event_pool events[ACTION_IDLE];
+    struct rank_steps now;
+    size_t op_count; /* of all ranks so far */
+};
+
+static inline size_t cell_count(const struct lowering *lowering)
+{
+    return (size_t)lowering->map.stages * (size_t)lowering->map.microbatches;
+}
+
+static inline size_t lowering_cell(const struct lowering *lowering, int stage, int microbatch)
+{
+    return (size_t)stage * (size_t)lowering->map.microbatches + (size_t)microbatch;
+}
+
+/* ---- rank_steps.c ---------------------------------------------------------------------------- */
+
+bool message_is_forward(const struct action *message);
+bool message_is_send(const struct action *message);
+/* Sender and receiver of a message, as ranks. */
+void message_ends(const struct lowering *lowering, const struct action *message, int *from,
+                  int *to);
+
+/* False: out of memory. */
+bool routes_begin(struct lowering *lowering);
+/* A communicator that the plan describes but no message uses is a misspelling. */
+enum status routes_check(const struct lowering *lowering);
+
+/* The steps of a rank in lowering->now, each with the steps that it waits for. False: out of memory. */
+bool steps_make(struct lowering *lowering, const struct rank_program *list);
+
+/* ---- rank_ops.c ------------------------------------------------------------------------------ */
+
+/* A rank takes over the events of the ranks before it, all unused; the first ones go first. */
+void events_reset(struct lowering *lowering);
+/* lowering->now as the operations of a thread. */
+enum status ops_write(struct lowering *lowering, struct host_thread *thread);
+
+#endif

@@ -1,0 +1,257 @@
+/*
+ * rank_programs.c - see rank_programs.h.
+ *
+ * A rank is lowered in three walks over its list: its actions become steps (one device or host
+ * operation each; with `batch` neighbouring messages share one), each step finds the earlier steps
+ * on other streams it has to wait for, and the steps are written down as host operations with the
+ * records and waits between them.
+ *
+ * Events are reused: one serves from its record to its last wait, which is right because a wait
+ * means the event as last recorded. So a rank needs as many as it has results in flight, not one a
+ * message. Event F.2 is the third of those that stand for forward passes.
+ */
+#include "rank_programs.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate.h"
+#include "rank_internal.h"
+
+/* ---- what the plan stands for ---------------------------------------------------------------- */
+
+/* Messages from the generators and from comms.c know the position but not the file. */
+static void name_file(struct diag *diag, size_t first, const char *file)
+{
+    for (size_t i = first; i < diag->count; i++) {
+        if (diag->messages[i].file || !file)
+            continue;
+        diag->messages[i].file = strdup(file);
+        if (!diag->messages[i].file)
+            diag->out_of_memory = true;
+    }
+}
+
+static enum status complete(const struct plan *plan, struct arena *arena,
+                            struct rank_program **ranks, int *rank_count, struct diag *diag)
+{
+    const struct programs *programs = &plan->programs;
+    enum status status = STATUS_OK;
+    if (programs->generate.given) {
+        status = generate_program(&programs->generate, arena, ranks, rank_count, diag);
+    } else {
+        *rank_count = plan->ranks;
+        *ranks = ARENA_ARRAY(arena, (size_t)plan->ranks, struct rank_program);
+        if (!*ranks)
+            return diag_no_memory(diag);
+        memcpy(*ranks, programs->ranks, (size_t)plan->ranks * sizeof **ranks);
+    }
+    if (status == STATUS_OK && !comms_present(*ranks, *rank_count))
+        status = comms_add(arena, *ranks, *rank_count, diag);
+    return status;
+}
+
+enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
+                                   struct rank_program **ranks, int *rank_count, struct diag *diag)
+{
+    size_t first = diag->count;
+    struct rank_program *made = NULL;
+    int count = 0;
+    enum status status = complete(plan, arena, &made, &count, diag);
+    if (status != STATUS_OK) {
+        name_file(diag, first, plan->file);
+        return status;
+    }
+    *ranks = made;
+    *rank_count = count;
+    return STATUS_OK;
+}
+
+/* ---- checks and costs ------------------------------------------------------------------------ */
+
+/* A message must have someone at its other end, though it may not be expected there. */
+static enum status check_partner(const struct lowering *lowering, int rank,
+                                 const struct action *action)
+{
+    int partner = comms_partner(action);
+    if (comms_rank_of(&lowering->map, partner) >= 0)
+        return STATUS_OK;
+    char name[ACTION_NAME];
+    comms_action_name(action, name, sizeof name);
+    if (partner < 0)
+        return diag_error_at(lowering->diag, lowering->plan->file, NULL, action->mark,
+                             "found %s on rank %d, expected no such message: stage 0 is the first",
+                             name, rank);
+    return diag_error_at(lowering->diag, lowering->plan->file, NULL, action->mark,
+                         "found %s on rank %d, but no rank holds stage %d", name, rank, partner);
+}
+
+static enum status check_partners(const struct lowering *lowering)
+{
+    for (int rank = 0; rank < lowering->rank_count; rank++)
+        for (size_t i = 0; i < lowering->ranks[rank].count; i++) {
+            const struct action *action = &lowering->ranks[rank].actions[i];
+            if (!comms_is_message(action))
+                continue;
+            enum status status = check_partner(lowering, rank, action);
+            if (status != STATUS_OK)
+                return status;
+        }
+    return STATUS_OK;
+}
+
+static bool is_used(const struct lowering *lowering, enum action_kind kind)
+{
+    for (int rank = 0; rank < lowering->rank_count; rank++)
+        for (size_t i = 0; i < lowering->ranks[rank].count; i++) {
+            const struct action *parts;
+            size_t count = comms_parts(&lowering->ranks[rank].actions[i], &parts);
+            for (size_t k = 0; k < count; k++)
+                if (parts[k].kind == kind)
+                    return true;
+        }
+    return false;
+}
+
+/* B costs what I and W cost together unless it is given. A pass forgotten in `times:` is worth a
+   warning: it would make a prediction too good. */
+static void fill_times(struct lowering *lowering)
+{
+    const struct action_time *given = lowering->plan->programs.times;
+    bool known[ACTION_IDLE], any = false;
+    for (int kind = 0; kind < ACTION_IDLE; kind++) {
+        known[kind] = given[kind].given;
+        any |= known[kind];
+        lowering->times[kind] = given[kind].given ? given[kind].time_ns : 0;
+    }
+    if (!known[ACTION_B] && known[ACTION_I] && known[ACTION_W]) {
+        lowering->times[ACTION_B] = lowering->times[ACTION_I] + lowering->times[ACTION_W];
+        known[ACTION_B] = true;
+    }
+    static const enum action_kind passes[] = {ACTION_F, ACTION_I, ACTION_W, ACTION_B};
+    for (size_t i = 0; any && i < sizeof passes / sizeof passes[0]; i++)
+        if (!known[passes[i]] && is_used(lowering, passes[i]))
+            diag_warn(lowering->diag, "%s: times: does not say how long %s takes; it takes no time",
+                      lowering->plan->file, action_text(passes[i]));
+}
+
+/* ---- all ranks ------------------------------------------------------------------------------- */
+
+static enum status lower_rank(struct lowering *lowering, int rank)
+{
+    struct host_thread *thread = &lowering->out->threads[rank];
+    *thread = (struct host_thread){.rank = rank, .name = "main"};
+    events_reset(lowering);
+    if (!steps_make(lowering, &lowering->ranks[rank]))
+        return diag_no_memory(lowering->diag);
+    return ops_write(lowering, thread);
+}
+
+static size_t part_total(const struct rank_program *list)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct action *parts;
+        total += comms_parts(&list->actions[i], &parts);
+    }
+    return total;
+}
+
+static bool begin_buffers(struct lowering *lowering, size_t total)
+{
+    if (total > RANK_PROGRAMS_MAX_TRACKED)
+        return true;
+    size_t cells = cell_count(lowering);
+    lowering->activations = ARENA_ARRAY(&lowering->scratch, cells, int);
+    lowering->gradients = ARENA_ARRAY(&lowering->scratch, cells, int);
+    return lowering->activations && lowering->gradients;
+}
+
+/* Tables and arrays as big as the biggest rank needs them. */
+static bool begin_tables(struct lowering *lowering)
+{
+    struct arena *scratch = &lowering->scratch;
+    struct latest *latest = &lowering->latest;
+    struct rank_steps *now = &lowering->now;
+    size_t cells = cell_count(lowering), most = 0, total = 0;
+    for (int rank = 0; rank < lowering->rank_count; rank++) {
+        size_t count = part_total(&lowering->ranks[rank]);
+        most = count > most ? count : most;
+        total += count;
+    }
+    latest->forward = ARENA_ARRAY(scratch, cells, uint32_t);
+    latest->backward = ARENA_ARRAY(scratch, cells, uint32_t);
+    latest->recv_forward = ARENA_ARRAY(scratch, cells, uint32_t);
+    latest->recv_backward = ARENA_ARRAY(scratch, cells, uint32_t);
+    now->steps = ARENA_ARRAY(scratch, most, struct rank_step);
+    now->messages = ARENA_ARRAY(scratch, most, struct message);
+    now->waits = ARENA_ARRAY(scratch, 2 * most, struct wait_for); /* a pass waits for two at most */
+    return begin_buffers(lowering, total) && routes_begin(lowering) && !scratch->failed;
+}
+
+static enum status begin(struct lowering *lowering)
+{
+    const struct plan *plan = lowering->plan;
+    size_t first = lowering->diag->count;
+    enum status status = rank_programs_complete(plan, &lowering->scratch, &lowering->ranks,
+                                                &lowering->rank_count, lowering->diag);
+    if (status == STATUS_OK)
+        status = comms_map_stages(&lowering->scratch, lowering->ranks, lowering->rank_count,
+                                  &lowering->map, lowering->diag);
+    if (status != STATUS_OK) {
+        name_file(lowering->diag, first, plan->file);
+        return status;
+    }
+    status = check_partners(lowering);
+    if (status != STATUS_OK)
+        return status;
+    fill_times(lowering);
+    struct plan *out = lowering->out;
+    lowering->compute = names_intern(&out->streams, &out->arena, "compute");
+    out->ranks = lowering->rank_count;
+    out->thread_count = (size_t)out->ranks;
+    out->threads = ARENA_ARRAY(&out->arena, out->thread_count, struct host_thread);
+    if (lowering->compute < 0 || !out->threads || !begin_tables(lowering))
+        return diag_no_memory(lowering->diag);
+    return STATUS_OK;
+}
+
+static bool copy_text(struct arena *arena, const char *text, const char **out)
+{
+    *out = text ? arena_strdup(arena, text) : NULL;
+    return !text || *out;
+}
+
+static bool copy_head(struct plan *out, const struct plan *plan)
+{
+    out->form = FORM_THREADS;
+    out->machine = plan->machine;
+    out->on_failure = plan->on_failure;
+    out->expect = plan->expect;
+    out->expect_dataflow = plan->expect_dataflow;
+    return copy_text(&out->arena, plan->file, &out->file) &&
+           copy_text(&out->arena, plan->name, &out->name) &&
+           copy_text(&out->arena, plan->about, &out->about) &&
+           copy_text(&out->arena, plan->source, &out->source);
+}
+
+enum status rank_programs_lower(const struct plan *plan, struct plan *out, struct diag *diag)
+{
+    assert(plan->form == FORM_PROGRAMS);
+    struct plan made;
+    plan_init(&made);
+    struct lowering lowering = {.plan = plan, .out = &made, .diag = diag};
+    arena_init(&lowering.scratch, 0);
+    enum status status = copy_head(&made, plan) ? begin(&lowering) : diag_no_memory(diag);
+    for (int rank = 0; status == STATUS_OK && rank < lowering.rank_count; rank++)
+        status = lower_rank(&lowering, rank);
+    if (status == STATUS_OK)
+        status = routes_check(&lowering);
+    arena_fini(&lowering.scratch);
+    if (status == STATUS_OK)
+        *out = made;
+    else
+        plan_fini(&made);
+    return status;
+}

@@ -1,0 +1,305 @@
+/* rank_steps.c - see rank_internal.h: actions become steps, and steps find the steps they wait for. */
+#include "rank_internal.h"
+
+#include <string.h>
+
+/* ---- communicators --------------------------------------------------------------------------- */
+
+bool message_is_forward(const struct action *message)
+{
+    return message->kind == ACTION_SEND_F || message->kind == ACTION_RECV_F;
+}
+
+bool message_is_send(const struct action *message)
+{
+    return message->kind == ACTION_SEND_F || message->kind == ACTION_SEND_B;
+}
+
+void message_ends(const struct lowering *lowering, const struct action *message, int *from, int *to)
+{
+    int here = comms_rank_of(&lowering->map, message->stage);
+    int there = comms_rank_of(&lowering->map, comms_partner(message));
+    *from = message_is_send(message) ? here : there;
+    *to = message_is_send(message) ? there : here;
+}
+
+/* Which of the lowering's routes a message takes, and what tells it apart from the others: "" or
+   ".forward", ".0-1", ".0>1". */
+static struct route *route_cell(struct lowering *lowering, const struct action *message,
+                                char *suffix, size_t cap)
+{
+    int from, to;
+    message_ends(lowering, message, &from, &to);
+    int low = from < to ? from : to, high = from < to ? to : from;
+    size_t width = (size_t)lowering->rank_count;
+    switch (lowering->plan->programs.fifo) {
+    case FIFO_RANK: snprintf(suffix, cap, "%s", ""); return &lowering->routes[0];
+    case FIFO_DIRECTION:
+        snprintf(suffix, cap, "%s", message_is_forward(message) ? ".forward" : ".backward");
+        return &lowering->routes[message_is_forward(message) ? 0 : 1];
+    case FIFO_PAIR:
+        snprintf(suffix, cap, ".%d-%d", low, high);
+        return &lowering->routes[(size_t)low * width + (size_t)high];
+    case FIFO_EDGE: break;
+    }
+    snprintf(suffix, cap, ".%d>%d", from, to);
+    return &lowering->routes[(size_t)from * width + (size_t)to];
+}
+
+/* The communicator of that name as the plan's `machine:` describes it, NULL if it does not. */
+static const struct comm *find_described(const struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->comm_count; i++)
+        if (strcmp(plan->comms[i].name, name) == 0)
+            return &plan->comms[i];
+    return NULL;
+}
+
+static bool fill_members(struct lowering *lowering, struct comm *comm, const struct action *message)
+{
+    enum fifo_rule fifo = lowering->plan->programs.fifo;
+    if (fifo == FIFO_RANK || fifo == FIFO_DIRECTION)
+        return true;
+    int from, to;
+    message_ends(lowering, message, &from, &to);
+    comm->members = ARENA_ARRAY(&lowering->out->arena, 2, int);
+    if (!comm->members)
+        return false;
+    comm->members[0] = from < to ? from : to;
+    comm->members[1] = from < to ? to : from;
+    comm->member_count = 2;
+    return true;
+}
+
+static bool make_route(struct lowering *lowering, struct route *route, const char *suffix,
+                       const struct action *message)
+{
+    struct plan *out = lowering->out;
+    const struct programs *programs = &lowering->plan->programs;
+    struct comm comm = {.name = arena_printf(&out->arena, "pp%s", suffix),
+                        .eager_messages = programs->eager_messages,
+                        .eager_bytes = programs->eager_bytes};
+    const char *stream = arena_printf(&out->arena, "p2p%s", suffix);
+    if (!comm.name || !stream || !fill_members(lowering, &comm, message))
+        return false;
+    const struct comm *described = find_described(lowering->plan, comm.name);
+    if (described) {
+        comm.eager_messages = described->eager_messages;
+        comm.eager_bytes = described->eager_bytes;
+        comm.mark = described->mark;
+    }
+    if (!arena_grow(&out->arena, (void **)&out->comms, out->comm_count, &lowering->comm_cap,
+                    sizeof comm))
+        return false;
+    route->stream = names_intern(&out->streams, &out->arena, stream);
+    route->comm = (int)out->comm_count;
+    out->comms[out->comm_count++] = comm;
+    return route->stream >= 0;
+}
+
+/* The route of a message, made at its first use; NULL when memory is exhausted. */
+static const struct route *route_of(struct lowering *lowering, const struct action *message)
+{
+    char suffix[32];
+    struct route *route = route_cell(lowering, message, suffix, sizeof suffix);
+    if (route->comm < 0 && !make_route(lowering, route, suffix, message))
+        return NULL;
+    return route;
+}
+
+bool routes_begin(struct lowering *lowering)
+{
+    enum fifo_rule fifo = lowering->plan->programs.fifo;
+    size_t width = (size_t)lowering->rank_count;
+    size_t count = fifo == FIFO_RANK || fifo == FIFO_DIRECTION ? 2 : width * width;
+    lowering->routes = ARENA_ARRAY(&lowering->scratch, count, struct route);
+    for (size_t i = 0; lowering->routes && i < count; i++)
+        lowering->routes[i].comm = -1;
+    return lowering->routes != NULL;
+}
+
+enum status routes_check(const struct lowering *lowering)
+{
+    const struct plan *plan = lowering->plan, *out = lowering->out;
+    for (size_t i = 0; i < plan->comm_count; i++) {
+        bool made = false;
+        for (size_t k = 0; k < out->comm_count; k++)
+            made |= strcmp(out->comms[k].name, plan->comms[i].name) == 0;
+        if (!made)
+            return diag_error_at(lowering->diag, plan->file, NULL, plan->comms[i].mark,
+                                 "found communicator %s, which no message uses, expected %s%s",
+                                 plan->comms[i].name,
+                                 out->comm_count ? "one that `p2p: {fifo}` makes, like " : "none",
+                                 out->comm_count ? out->comms[0].name : "");
+    }
+    return STATUS_OK;
+}
+
+/* ---- actions to steps ------------------------------------------------------------------------ */
+
+static struct rank_step *add_step(struct rank_steps *now, struct rank_step step)
+{
+    now->steps[now->step_count] = step;
+    return &now->steps[now->step_count++];
+}
+
+/* The parts of a composite share the time given for it in proportion to their own. */
+static int64_t part_time(const struct lowering *lowering, const struct action *action,
+                         const struct action *part)
+{
+    int64_t own = lowering->times[part->kind];
+    if (part == action || !lowering->plan->programs.times[action->kind].given)
+        return own;
+    double all = 0;
+    for (size_t i = 0; i < action->part_count; i++)
+        all += (double)lowering->times[action->parts[i].kind];
+    double share = all > 0 ? (double)own / all : 1.0 / (double)action->part_count;
+    return (int64_t)((double)lowering->times[action->kind] * share + 0.5);
+}
+
+static bool step_part(struct lowering *lowering, const struct action *action,
+                      const struct action *part)
+{
+    struct rank_step step = {.action = part,
+                             .stream = lowering->compute,
+                             .comm = -1,
+                             .time_ns = part_time(lowering, action, part)};
+    if (part->kind == ACTION_RESHARD) {
+        step.kind = STEP_HOST;
+        step.stream = -1;
+    } else if (part->kind == ACTION_UNSHARD || part->kind == ACTION_REDUCE_GRAD) {
+        step.stream = names_intern(&lowering->out->streams, &lowering->out->arena, "fsdp");
+        if (step.stream < 0)
+            return false;
+    }
+    add_step(&lowering->now, step);
+    lowering->now.run_first = lowering->now.step_count;
+    return true;
+}
+
+/* The group a message joins: with `batch` that of its neighbours on the same communicator. */
+static struct rank_step *find_group(struct lowering *lowering, const struct route *route)
+{
+    struct rank_steps *now = &lowering->now;
+    for (size_t i = now->run_first; lowering->plan->programs.batch && i < now->step_count; i++)
+        if (now->steps[i].comm == route->comm)
+            return &now->steps[i];
+    return NULL;
+}
+
+static bool step_message(struct lowering *lowering, const struct action *action)
+{
+    struct rank_steps *now = &lowering->now;
+    int from, to;
+    message_ends(lowering, action, &from, &to);
+    if (from == to)
+        return true;
+    const struct route *route = route_of(lowering, action);
+    if (!route)
+        return false;
+    size_t message = now->message_count++;
+    now->messages[message] = (struct message){.action = action};
+    struct rank_step *group = find_group(lowering, route);
+    if (group) {
+        now->messages[group->last_message].next = message + 1;
+    } else {
+        group = add_step(now, (struct rank_step){.kind = STEP_GROUP,
+                                                 .action = action,
+                                                 .stream = route->stream,
+                                                 .comm = route->comm,
+                                                 .first_message = message});
+    }
+    group->last_message = message;
+    group->message_count++;
+    return true;
+}
+
+/* ---- waits ---------------------------------------------------------------------- */
+
+/* Step `at` waits for `producer` (index + 1), unless its stream does so already or it is the same.
+ */
+static void wait_for(struct rank_steps *now, size_t at, uint32_t producer)
+{
+    if (producer == 0)
+        return;
+    struct rank_step *step = &now->steps[at], *from = &now->steps[producer - 1];
+    if (from->stream == step->stream)
+        return;
+    for (size_t i = from->first_waiter; i; i = now->waits[i - 1].next)
+        if (now->waits[i - 1].stream == step->stream)
+            return;
+    now->waits[now->wait_count] = (struct wait_for){
+        .producer = producer - 1, .stream = step->stream, .next = from->first_waiter};
+    from->first_waiter = ++now->wait_count;
+    from->waiters_left++;
+    step->wait_count++;
+}
+
+static void link_message(struct lowering *lowering, size_t at, const struct action *message)
+{
+    struct latest *latest = &lowering->latest;
+    size_t cell = lowering_cell(lowering, message->stage, message->microbatch);
+    switch (message->kind) {
+    case ACTION_SEND_F: wait_for(&lowering->now, at, latest->forward[cell]); break;
+    case ACTION_SEND_B: wait_for(&lowering->now, at, latest->backward[cell]); break;
+    case ACTION_RECV_F: latest->recv_forward[cell] = (uint32_t)at + 1; break;
+    default: latest->recv_backward[cell] = (uint32_t)at + 1; break;
+    }
+}
+
+static void link_pass(struct lowering *lowering, size_t at, const struct action *pass)
+{
+    struct latest *latest = &lowering->latest;
+    struct rank_steps *now = &lowering->now;
+    size_t cell = lowering_cell(lowering, pass->stage, pass->microbatch);
+    uint32_t number = (uint32_t)at + 1;
+    wait_for(now, at, latest->unshard[pass->stage]);
+    if (pass->kind == ACTION_F) {
+        wait_for(now, at, latest->recv_forward[cell]);
+        latest->forward[cell] = number;
+        return;
+    }
+    latest->stage_backward[pass->stage] = number;
+    if (pass->kind == ACTION_W)
+        return;
+    wait_for(now, at, latest->recv_backward[cell]);
+    latest->backward[cell] = number;
+}
+
+static void link_step(struct lowering *lowering, size_t at)
+{
+    struct rank_steps *now = &lowering->now;
+    struct rank_step *step = &now->steps[at];
+    struct latest *latest = &lowering->latest;
+    step->first_wait = now->wait_count;
+    if (step->kind == STEP_GROUP) {
+        for (size_t m = step->first_message + 1; m; m = now->messages[m - 1].next)
+            link_message(lowering, at, now->messages[m - 1].action);
+        return;
+    }
+    switch (step->action->kind) {
+    case ACTION_UNSHARD: latest->unshard[step->action->stage] = (uint32_t)at + 1; break;
+    case ACTION_REDUCE_GRAD: wait_for(now, at, latest->stage_backward[step->action->stage]); break;
+    case ACTION_RESHARD: break;
+    default: link_pass(lowering, at, step->action); break;
+    }
+}
+
+/* ---- all of a rank --------------------------------------------------------------------------- */
+
+bool steps_make(struct lowering *lowering, const struct rank_program *list)
+{
+    struct rank_steps *now = &lowering->now;
+    now->step_count = now->message_count = now->wait_count = now->run_first = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct action *action = &list->actions[i], *parts;
+        size_t count = comms_parts(action, &parts);
+        for (size_t k = 0; k < count; k++)
+            if (comms_is_message(&parts[k]) ? !step_message(lowering, &parts[k])
+                                            : !step_part(lowering, action, &parts[k]))
+                return false;
+    }
+    for (size_t i = 0; i < now->step_count; i++)
+        link_step(lowering, i);
+    return true;
+}
