@@ -40,13 +40,14 @@ static enum status unknown_schedule(struct app *app, const char *name)
     return STATUS_USAGE;
 }
 
-struct request {
+struct generate_request {
     struct generate_spec spec;
     bool comms, brief;
 };
 
 /* Fill an empty plan: only the parameters if `brief`, else every action. */
-static enum status fill_plan(struct app *app, const struct request *request, struct plan *plan)
+static enum status fill_plan(struct app *app, const struct generate_request *request,
+                             struct plan *plan)
 {
     const struct generate_spec *spec = &request->spec;
     struct programs *programs = &plan->programs;
@@ -66,7 +67,7 @@ static enum status fill_plan(struct app *app, const struct request *request, str
     return status;
 }
 
-static enum status generate(struct app *app, const struct request *request)
+static enum status generate(struct app *app, const struct generate_request *request)
 {
     struct plan plan;
     plan_init(&plan);
@@ -79,7 +80,7 @@ static enum status generate(struct app *app, const struct request *request)
 
 enum status cmd_generate(struct app *app, int argc, char **argv)
 {
-    struct request request = {0};
+    struct generate_request request = {0};
     int64_t ranks = 0, chunks = 0, microbatches = 0, group = 0;
     const struct option_spec options[] = {
         {"ranks", 'p', "N", "pipeline ranks", OPTION_INTEGER, .value = &ranks, .min = 1,

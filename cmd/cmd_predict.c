@@ -23,7 +23,7 @@
 
 enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH, MOST_FACTOR = 1000 };
 
-struct request {
+struct predict_request {
     struct predict_options predict;
     int driver;                      /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
     const char *db;                  /* store the trace here; NULL: nowhere */
@@ -93,7 +93,7 @@ static enum status parse_change(struct app *app, const char *text, struct time_r
 }
 
 static enum status parse_changes(struct app *app, const struct text_list *texts,
-                                 struct request *request)
+                                 struct predict_request *request)
 {
     request->changes = texts;
     request->rules = ARENA_ARRAY(&app->arena, texts->count + 1, struct time_rule);
@@ -154,7 +154,7 @@ static enum status set_times(struct app *app, const char *text, struct plan *pla
 }
 
 /* KEY=FROM..TO */
-static enum status parse_sweep(struct app *app, const char *text, struct request *request)
+static enum status parse_sweep(struct app *app, const char *text, struct predict_request *request)
 {
     char *copy = arena_strdup(&app->arena, text);
     if (!copy)
@@ -178,7 +178,7 @@ static enum status parse_sweep(struct app *app, const char *text, struct request
 
 /* ---- one prediction -------------------------------------------------------------------------- */
 
-struct watch {
+struct predict_watch {
     struct progress progress;
     int64_t iterations;
 };
@@ -186,7 +186,7 @@ struct watch {
 /* An observer of the first replication that says how far it has come. */
 static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
 {
-    struct watch *watch = context;
+    struct predict_watch *watch = context;
     progress_show(&watch->progress, "%" PRId64 " of %" PRId64 " iterations, %.1f s simulated",
                   iterations, watch->iterations, 1e-9 * (double)time_ns);
     return true;
@@ -195,7 +195,7 @@ static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
 static enum status simulate_watched(struct app *app, const struct plan *plan,
                                     struct predict_options options, struct prediction *out)
 {
-    struct watch watch = {.iterations = options.program.iterations};
+    struct predict_watch watch = {.iterations = options.program.iterations};
     const struct simulate_observer observer = {.context = &watch, .progress = watch_progress};
     progress_init(&watch.progress, app);
     options.observer = &observer;
@@ -237,7 +237,7 @@ static enum status show_json(struct app *app, const struct prediction *predictio
     return status == STATUS_OK ? json_close(&json, &app->diag) : status;
 }
 
-static enum status show(struct app *app, const struct request *request,
+static enum status show(struct app *app, const struct predict_request *request,
                         const struct prediction *prediction, int64_t value,
                         const struct prediction *base)
 {
@@ -268,7 +268,7 @@ static void warn(struct app *app, const struct prediction *prediction)
 
 /* `base`: what it was under the other driver; NULL: nothing to compare with. The prediction goes to
    *out, unless that is NULL. */
-static enum status predict_one(struct app *app, const struct request *request,
+static enum status predict_one(struct app *app, const struct predict_request *request,
                                const struct plan *plan, enum driver driver, int64_t value,
                                const struct prediction *base, struct prediction *out)
 {
@@ -298,7 +298,7 @@ static enum status predict_one(struct app *app, const struct request *request,
 }
 
 /* One line: the plan with these changes, beside what it was. */
-static enum status predict_change(struct app *app, const struct request *request,
+static enum status predict_change(struct app *app, const struct predict_request *request,
                                   const struct plan *plan, enum driver driver, size_t first,
                                   size_t count, const char *name, const struct prediction *base,
                                   struct prediction *out)
@@ -321,7 +321,7 @@ static enum status predict_change(struct app *app, const struct request *request
 }
 
 /* The plan as it is, with each change alone, and with all of them, under the same luck. */
-static enum status predict_changes(struct app *app, const struct request *request,
+static enum status predict_changes(struct app *app, const struct predict_request *request,
                                    const struct plan *plan, enum driver driver)
 {
     struct prediction base, changed;
@@ -348,7 +348,7 @@ static enum status predict_changes(struct app *app, const struct request *reques
 }
 
 /* All values of the sweep, all changes, or one prediction without. */
-static enum status predict_driver(struct app *app, const struct request *request,
+static enum status predict_driver(struct app *app, const struct predict_request *request,
                                   const struct plan *plan, enum driver driver)
 {
     enum status worst = STATUS_OK;
@@ -370,7 +370,7 @@ static enum status predict_driver(struct app *app, const struct request *request
 }
 
 /* One driver after the other, and the difference between them. */
-static enum status predict_both(struct app *app, const struct request *request,
+static enum status predict_both(struct app *app, const struct predict_request *request,
                                 const struct plan *plan)
 {
     struct prediction clock;
@@ -385,7 +385,8 @@ static enum status predict_both(struct app *app, const struct request *request,
 }
 
 /* Everybody in the workers must be about to do the same. */
-static enum status agree(struct app *app, const struct request *request, const struct plan *plan)
+static enum status agree(struct app *app, const struct predict_request *request,
+                         const struct plan *plan)
 {
     const char *text;
     if (!request->workers)
@@ -397,7 +398,7 @@ static enum status agree(struct app *app, const struct request *request, const s
     return status;
 }
 
-static enum status predict_plan(struct app *app, const struct request *request,
+static enum status predict_plan(struct app *app, const struct predict_request *request,
                                 const struct plan *plan)
 {
     int driver = request->driver;
@@ -436,7 +437,7 @@ static enum status predict_plan(struct app *app, const struct request *request,
 }
 
 /* The same with measured times. */
-static enum status predict_profiled(struct app *app, const struct request *request,
+static enum status predict_profiled(struct app *app, const struct predict_request *request,
                                     const struct plan *plan, const char *spec)
 {
     struct profile profile;
@@ -468,12 +469,13 @@ static uint64_t digest_of(int argc, char **argv)
 }
 
 /* What the options say, of the plan in `path`. */
-struct texts {
+struct predict_texts {
     struct text_list jitters, changes;
     const char *sweep, *profile, *times, *critical;
 };
 
-static enum status parse_texts(struct app *app, const struct texts *texts, struct request *request)
+static enum status parse_texts(struct app *app, const struct predict_texts *texts,
+                               struct predict_request *request)
 {
     enum status status = parse_jitters(app, &texts->jitters, &request->predict);
     if (status == STATUS_OK)
@@ -488,8 +490,8 @@ static enum status parse_texts(struct app *app, const struct texts *texts, struc
     return status;
 }
 
-static enum status predict_file(struct app *app, struct request *request, const struct texts *texts,
-                                const char *path)
+static enum status predict_file(struct app *app, struct predict_request *request,
+                                const struct predict_texts *texts, const char *path)
 {
     struct plan plan;
     enum status status = parse_texts(app, texts, request);
@@ -513,9 +515,9 @@ static enum status predict_file(struct app *app, struct request *request, const 
 }
 
 /* With the processes that mpirun or srun has started besides this one; rank 0 speaks and stores. */
-static enum status predict_together(struct app *app, struct request *request,
-                                    const struct starter *starter, const struct texts *texts,
-                                    const char *path)
+static enum status predict_together(struct app *app, struct predict_request *request,
+                                    const struct starter *starter,
+                                    const struct predict_texts *texts, const char *path)
 {
     enum status status = starter->rank > 0 ? app_silence(app) : STATUS_OK;
     if (status != STATUS_OK || !mpi_workers_open(app, starter, &request->workers))
@@ -544,9 +546,9 @@ static void keep_memory(void)
 
 enum status cmd_predict(struct app *app, int argc, char **argv)
 {
-    struct request request = {.driver = -1, .digest = digest_of(argc, argv)};
+    struct predict_request request = {.driver = -1, .digest = digest_of(argc, argv)};
     struct starter starter;
-    struct texts texts = {0};
+    struct predict_texts texts = {0};
     int64_t iterations = 1000, ranks = 0, max_depth = 0, replications = 1, seed = 1;
     bool exposed = false, no_mpi = false;
     int engine = ENGINE_AUTO;

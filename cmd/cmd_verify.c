@@ -15,7 +15,7 @@
 
 enum { BITSTATE_LEAST = 64 };
 
-struct request {
+struct verify_request {
     struct verify_options verify;
     const char *bitstate; /* its size, "" for the default; NULL: an exact search */
     int driver;           /* 0 clock, 1 dataflow, 2 both */
@@ -144,8 +144,8 @@ static void show_progress(void *arg, const struct search_progress *search)
                   search->transitions, bytes, search->seconds);
 }
 
-static enum status judge(struct app *app, const struct request *request, const struct plan *plan,
-                         const struct verify_report *report)
+static enum status judge(struct app *app, const struct verify_request *request,
+                         const struct plan *plan, const struct verify_report *report)
 {
     static const enum status statuses[] = {
         [VERDICT_PROVED] = STATUS_OK,
@@ -160,7 +160,7 @@ static enum status judge(struct app *app, const struct request *request, const s
 }
 
 /* A store takes every counterexample, any other file the first. */
-static enum status keep_witness(struct app *app, struct request *request,
+static enum status keep_witness(struct app *app, struct verify_request *request,
                                 const struct finding *finding, const struct verdict_view *view)
 {
     struct program_options options = request->verify.program;
@@ -173,7 +173,7 @@ static enum status keep_witness(struct app *app, struct request *request,
     return status;
 }
 
-static enum status show(struct app *app, struct request *request, struct finding *finding,
+static enum status show(struct app *app, struct verify_request *request, struct finding *finding,
                         const struct verify_report *report)
 {
     struct verdict_view view = {report, finding->repair_sought ? &finding->repair : NULL,
@@ -194,7 +194,7 @@ static enum status show(struct app *app, struct request *request, struct finding
     return keep_witness(app, request, finding, &view);
 }
 
-static enum status verify_driver(struct app *app, const struct request *request,
+static enum status verify_driver(struct app *app, const struct verify_request *request,
                                  struct finding *finding, enum driver driver)
 {
     struct progress progress;
@@ -210,7 +210,7 @@ static enum status verify_driver(struct app *app, const struct request *request,
     return status;
 }
 
-static enum status verify_drivers(struct app *app, const struct request *request,
+static enum status verify_drivers(struct app *app, const struct verify_request *request,
                                   struct finding *finding)
 {
     if (finding->plan->form != FORM_PIPELINE)
@@ -233,14 +233,14 @@ static void show_repair_progress(void *arg, const struct repair_progress *repair
 
 /* Who compares with expectations or wants no story wants no repair, unless it is asked for. A bitstate
    search cannot prove one, and who interrupts wants an end. */
-static bool wants_repair(const struct app *app, const struct request *request)
+static bool wants_repair(const struct app *app, const struct verify_request *request)
 {
     if (request->bitstate || interrupts_seen())
         return false;
     return request->fix || (!request->no_fix && !request->expect && (!app->quiet || app->json));
 }
 
-static enum status find_repair(struct app *app, const struct request *request,
+static enum status find_repair(struct app *app, const struct verify_request *request,
                                struct finding *finding)
 {
     struct progress progress;
@@ -281,7 +281,7 @@ static enum status save_repair(struct app *app, const char *path, const struct f
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum status verify_plan_file(struct app *app, struct request *request,
+static enum status verify_plan_file(struct app *app, struct verify_request *request,
                                     struct finding *finding)
 {
     enum status status = verify_drivers(app, request, finding);
@@ -313,7 +313,7 @@ static enum status verify_one(struct app *app, struct plan *plan, void *context)
     return status;
 }
 
-static enum status verify_all(struct app *app, struct request *request,
+static enum status verify_all(struct app *app, struct verify_request *request,
                               const struct arguments *plans)
 {
     enum status status = STATUS_OK;
@@ -325,8 +325,9 @@ static enum status verify_all(struct app *app, struct request *request,
 }
 
 /* What the option table could not say. */
-static enum status finish_request(struct app *app, struct request *request, const char *iterations,
-                                  const char *limits, const char *properties)
+static enum status finish_request(struct app *app, struct verify_request *request,
+                                  const char *iterations, const char *limits,
+                                  const char *properties)
 {
     enum status status = STATUS_OK;
     request->verify.program.iterations = -1;
@@ -346,7 +347,7 @@ static enum status finish_request(struct app *app, struct request *request, cons
 
 enum status cmd_verify(struct app *app, int argc, char **argv)
 {
-    struct request request = {.driver = 2};
+    struct verify_request request = {.driver = 2};
     const char *iterations = NULL, *limits = NULL, *properties = NULL;
     int64_t ranks = 0, max_depth = 0, threads = 1;
     const struct option_spec options[] = {

@@ -22,7 +22,7 @@ enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30, HELP_WIDTH = 90 };
 #endif
 
 /* A command's options and the common ones, and the two forms getopt wants them in. */
-struct table {
+struct option_table {
     struct option_spec *specs;
     size_t count;
     struct option *longs;
@@ -161,7 +161,7 @@ void options_print_exit_codes(void)
            "  4  a limit was reached, undecided\n");
 }
 
-static void print_help(const struct command *command, const struct table *table)
+static void print_help(const struct command *command, const struct option_table *table)
 {
     printf("Usage: %s [OPTION]... %s\n\n%s\n", command->name, command->arguments, command->about);
     if (command->option_count > 0)
@@ -183,7 +183,7 @@ void options_print_version(const char *program)
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
-static void add_common(struct app *app, struct table *table)
+static void add_common(struct app *app, struct option_table *table)
 {
     const struct option_spec common[COMMON] = {
         {"json", 0, NULL, "results as JSON, one object a line", OPTION_FLAG, .value = &app->json},
@@ -208,9 +208,9 @@ static int takes_argument(const struct option_spec *spec)
 /* Fill `table`, whose address the common options keep. `order` is "+" to stop at the first
  * argument. */
 static bool make_table(struct app *app, const struct option_spec *options, size_t count,
-                       const char *order, struct table *table)
+                       const char *order, struct option_table *table)
 {
-    *table = (struct table){0};
+    *table = (struct option_table){0};
     table->specs = ARENA_ARRAY(&app->arena, count + COMMON, struct option_spec);
     table->longs = ARENA_ARRAY(&app->arena, count + COMMON + 1, struct option);
     table->shorts = arena_alloc(&app->arena, 2 * (count + COMMON) + 3);
@@ -237,7 +237,7 @@ static bool make_table(struct app *app, const struct option_spec *options, size_
 
 enum status options_print_common(struct app *app)
 {
-    struct table table;
+    struct option_table table;
     if (!make_table(app, NULL, 0, "", &table))
         return diag_no_memory(&app->diag);
     printf("\nCommon options:\n");
@@ -246,7 +246,7 @@ enum status options_print_common(struct app *app)
     return STATUS_OK;
 }
 
-static const struct option_spec *find_option(const struct table *table, int value)
+static const struct option_spec *find_option(const struct option_table *table, int value)
 {
     if (value >= FIRST)
         return &table->specs[value - FIRST];
@@ -257,7 +257,7 @@ static const struct option_spec *find_option(const struct table *table, int valu
 }
 
 /* `text` is a long option that getopt refused: unknown, or short for several. */
-static enum status refuse_long(struct app *app, const struct table *table, const char *text)
+static enum status refuse_long(struct app *app, const struct option_table *table, const char *text)
 {
     size_t length = strcspn(text, "=");
     char *name = arena_strndup(&app->arena, text, length);
@@ -282,7 +282,7 @@ static enum status refuse_long(struct app *app, const struct table *table, const
 }
 
 /* getopt returned '?' or ':' about `argument`. */
-static enum status refuse(struct app *app, const struct table *table, int answer,
+static enum status refuse(struct app *app, const struct option_table *table, int answer,
                           const char *argument)
 {
     const struct option_spec *spec = optopt ? find_option(table, optopt) : NULL;
@@ -296,7 +296,7 @@ static enum status refuse(struct app *app, const struct table *table, int answer
     return refuse_long(app, table, argument + 2);
 }
 
-static enum status parse(struct app *app, struct table *table, int argc, char **argv)
+static enum status parse(struct app *app, struct option_table *table, int argc, char **argv)
 {
     optind = 0; /* glibc: start again, with the order and the signs in `shorts` */
     opterr = 0;
@@ -316,7 +316,7 @@ static enum status parse(struct app *app, struct table *table, int argc, char **
 
 /* ---- options that exclude each other --------------------------------------------------------- */
 
-static bool is_given(const struct table *table, const char *name, size_t length)
+static bool is_given(const struct option_table *table, const char *name, size_t length)
 {
     for (size_t i = 0; i < table->count; i++)
         if (strncmp(table->specs[i].name, name, length) == 0 && !table->specs[i].name[length])
@@ -325,7 +325,7 @@ static bool is_given(const struct table *table, const char *name, size_t length)
     return false;
 }
 
-static enum status check_exclusions(struct app *app, const struct table *table)
+static enum status check_exclusions(struct app *app, const struct option_table *table)
 {
     size_t length;
     for (size_t i = 0; i < table->count; i++) {
@@ -362,7 +362,7 @@ static enum status check_count(struct app *app, const struct command *command,
 bool options_parse(struct app *app, const struct command *command, int argc, char **argv,
                    struct arguments *out, enum status *status)
 {
-    struct table table;
+    struct option_table table;
     if (!make_table(app, command->options, command->option_count, "", &table)) {
         *status = diag_no_memory(&app->diag);
         return false;
@@ -397,7 +397,7 @@ enum status options_use_plan(struct app *app, const struct command *command, int
 bool options_parse_leading(struct app *app, const char *name, int argc, char **argv, int *position,
                            bool *help, enum status *status)
 {
-    struct table table;
+    struct option_table table;
     if (!make_table(app, NULL, 0, "+", &table)) {
         *status = diag_no_memory(&app->diag);
         return false;

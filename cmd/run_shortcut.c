@@ -1,7 +1,6 @@
 /* run_shortcut.c - see run_shortcut.h. */
 #include "run_shortcut.h"
 
-
 #include "plan/print.h"
 #include "gpu/lib/swpipe_impl.h"
 

@@ -41,7 +41,7 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-struct request {
+struct run_request {
     struct runtime_options runtime;
     struct launch launch;
     bool processes; /* one a rank */
@@ -63,7 +63,7 @@ static enum status unknown_task(struct app *app, const struct plan *plan, const 
                       name, nearest_hint(&nearest, '\'', &app->arena));
 }
 
-static enum status check_shortcuts(struct app *app, const struct request *request,
+static enum status check_shortcuts(struct app *app, const struct run_request *request,
                                    const struct plan *plan)
 {
     if (request->shortcuts.count > 0 && plan->form != FORM_PIPELINE)
@@ -93,8 +93,8 @@ static enum status show(struct app *app, const struct measured *measured)
     return json_close(&json, &app->diag);
 }
 
-static enum status run_shortcut(struct app *app, struct request *request, const struct plan *plan,
-                                const struct runtime_options *options)
+static enum status run_shortcut(struct app *app, struct run_request *request,
+                                const struct plan *plan, const struct runtime_options *options)
 {
     const struct shortcut_run how = {request->shortcuts.items, request->shortcuts.count,
                                      options->stop};
@@ -108,7 +108,7 @@ static enum status run_shortcut(struct app *app, struct request *request, const 
     return status;
 }
 
-static enum status run_driver(struct app *app, struct request *request, const struct plan *plan,
+static enum status run_driver(struct app *app, struct run_request *request, const struct plan *plan,
                               enum driver driver)
 {
     struct runtime_options options = request->runtime;
@@ -130,7 +130,8 @@ static enum status run_driver(struct app *app, struct request *request, const st
     return app_worse(status, shown);
 }
 
-static enum status run_drivers(struct app *app, struct request *request, const struct plan *plan)
+static enum status run_drivers(struct app *app, struct run_request *request,
+                               const struct plan *plan)
 {
     if (plan->form != FORM_PIPELINE) {
         if (request->driver >= 0 || request->runtime.serial)
@@ -152,7 +153,7 @@ static enum status run_drivers(struct app *app, struct request *request, const s
     return app_worse(status, run_driver(app, request, plan, DRIVER_DATAFLOW));
 }
 
-static enum status run_plan(struct app *app, struct request *request, struct plan *plan)
+static enum status run_plan(struct app *app, struct run_request *request, struct plan *plan)
 {
     enum status status = check_shortcuts(app, request, plan);
     if (status == STATUS_OK && request->runtime.db)
@@ -176,7 +177,7 @@ static enum status load_witness(struct app *app, struct store *store, void *cont
 }
 
 /* The options under which the witness was found, and its steps. */
-static enum status replay_options(struct app *app, const struct request *request,
+static enum status replay_options(struct app *app, const struct run_request *request,
                                   const struct trace_witness *witness, const struct run_info *info,
                                   struct runtime_options *out)
 {
@@ -222,7 +223,7 @@ static enum status show_replayed(struct app *app, const struct replayed *replaye
 }
 
 /* A violation that happened is one, whatever the run came to. */
-static enum status replay_plan(struct app *app, const struct request *request,
+static enum status replay_plan(struct app *app, const struct run_request *request,
                                const struct plan *plan, struct replayed *replayed)
 {
     struct runtime_options options;
@@ -243,7 +244,7 @@ static enum status replay_plan(struct app *app, const struct request *request,
     return app_worse(status, STATUS_VIOLATED);
 }
 
-static enum status replay_witness(struct app *app, const struct request *request)
+static enum status replay_witness(struct app *app, const struct run_request *request)
 {
     struct loaded_witness loaded = {.wanted = request->run};
     struct plan plan;
@@ -269,7 +270,7 @@ static enum status replay_witness(struct app *app, const struct request *request
 }
 
 /* A run is of one plan: the argument's or a witness's. */
-static enum status check_plan(struct app *app, const struct request *request,
+static enum status check_plan(struct app *app, const struct run_request *request,
                               const struct arguments *arguments)
 {
     if (!request->witness && request->run != STORE_LATEST)
@@ -287,7 +288,7 @@ static enum status check_plan(struct app *app, const struct request *request,
 /* ---- where the ranks are ---------------------------------------------------------------------- */
 
 /* Threads of this process, or processes; under mpirun and srun the latter, where rank 0 speaks for all. */
-static void choose_launch(struct app *app, struct request *request, bool one_process)
+static void choose_launch(struct app *app, struct run_request *request, bool one_process)
 {
     struct runtime_options *runtime = &request->runtime;
     struct launch *launch = &request->launch;
@@ -304,7 +305,7 @@ static void choose_launch(struct app *app, struct request *request, bool one_pro
 }
 
 /* A GPU has one rank a process. */
-static enum status choose_processes(struct app *app, struct request *request,
+static enum status choose_processes(struct app *app, struct run_request *request,
                                     const struct plan *plan, bool one_process)
 {
     const struct runtime_options *runtime = &request->runtime;
@@ -319,7 +320,7 @@ static enum status choose_processes(struct app *app, struct request *request,
     return STATUS_OK;
 }
 
-static enum status read_plan(struct app *app, const struct request *request, const char *path,
+static enum status read_plan(struct app *app, const struct run_request *request, const char *path,
                              struct plan *plan)
 {
     if (request->launch.size && strcmp(path, "-") == 0)
@@ -330,7 +331,7 @@ static enum status read_plan(struct app *app, const struct request *request, con
 }
 
 /* What only this rank cannot do, rank 0 hears and says. */
-static enum status run_file(struct app *app, struct request *request, const char *path,
+static enum status run_file(struct app *app, struct run_request *request, const char *path,
                             bool one_process)
 {
     struct plan plan;
@@ -360,8 +361,8 @@ static enum status profile_plan(struct app *app, struct plan *plan, void *option
     return exposure_show(app, plan, options);
 }
 
-static enum status profile_file(struct app *app, const struct request *request, const char *path,
-                                int64_t iterations)
+static enum status profile_file(struct app *app, const struct run_request *request,
+                                const char *path, int64_t iterations)
 {
     struct exposure_options options = {.device = request->runtime.device,
                                        .ranks = request->runtime.ranks,
@@ -387,7 +388,7 @@ static enum status read_graph(struct app *app, const char *text, enum runtime_gr
 
 static enum status run(struct app *app, int argc, char **argv)
 {
-    struct request request = {.driver = -1, .run = STORE_LATEST};
+    struct run_request request = {.driver = -1, .run = STORE_LATEST};
     int device = DEVICE_KIND_HOST;
     int64_t iterations = -1, ranks = 0, max_depth = 0;
     bool no_check = false, profile = false, one_process = false;

@@ -15,7 +15,7 @@ enum { CONTEXT = 2, BEAM = 20, SHARE = 4, EFFORTS = 4, MENDED_ONE_DRIVER = 60 };
 #define CANDIDATE_BYTES ((size_t)512 << 20)
 
 /* A plan on the way: the one that is bad, or one that some edits have changed for the better. */
-struct half {
+struct partial {
     const char *text;
     const char *change; /* what was done so far; NULL: nothing */
     int edits, cost;    /* how many, and what they cost together */
@@ -24,11 +24,11 @@ struct half {
 
 /* The cheapest ones of a number of edits, in order of cost. */
 struct beam {
-    struct half items[BEAM];
+    struct partial items[BEAM];
     int count;
 };
 
-struct hunt {
+struct repair_search {
     const struct repair_options *options;
     struct repair *out;
     struct diag *diag;
@@ -49,30 +49,31 @@ static uint64_t count_states(const struct repair_options *options, uint64_t cand
     return usual > least ? usual : least;
 }
 
-static int64_t time_left_ns(const struct hunt *hunt)
+static int64_t time_left_ns(const struct repair_search *search)
 {
-    uint64_t candidates = hunt->options->candidates ? hunt->options->candidates : REPAIR_CANDIDATES;
+    uint64_t candidates =
+        search->options->candidates ? search->options->candidates : REPAIR_CANDIDATES;
     double all = (double)candidates * REPAIR_MICROSECONDS_A_CANDIDATE * 1e3;
-    return (int64_t)(all - stopwatch_seconds(&hunt->start) * 1e9);
+    return (int64_t)(all - stopwatch_seconds(&search->start) * 1e9);
 }
 
-static bool is_spent(struct hunt *hunt)
+static bool is_spent(struct repair_search *search)
 {
-    if (time_left_ns(hunt) <= 0)
-        hunt->out->why_not = "the time was up";
-    else if (hunt->candidates_left == 0)
-        hunt->out->why_not = "the budget of candidates is spent";
-    else if (hunt->states_left == 0)
-        hunt->out->why_not = "the budget of states is spent";
+    if (time_left_ns(search) <= 0)
+        search->out->why_not = "the time was up";
+    else if (search->candidates_left == 0)
+        search->out->why_not = "the budget of candidates is spent";
+    else if (search->states_left == 0)
+        search->out->why_not = "the budget of states is spent";
     else
         return false;
     return true;
 }
 
-static void charge(struct hunt *hunt, uint64_t states)
+static void charge(struct repair_search *search, uint64_t states)
 {
-    hunt->out->states += states;
-    hunt->states_left -= states < hunt->states_left ? states : hunt->states_left;
+    search->out->states += states;
+    search->states_left -= states < search->states_left ? states : search->states_left;
 }
 
 /* ---- texts and plans ------------------------------------------------------------------------- */
@@ -86,15 +87,15 @@ static enum status parse_text(const char *text, struct plan *out, struct diag *d
 }
 
 /* Was this text tried before? Remembers it. */
-static bool is_known(struct hunt *hunt, const char *text)
+static bool is_known(struct repair_search *search, const char *text)
 {
     uint64_t hash = hash_bytes(text, strlen(text));
-    for (size_t i = 0; i < hunt->seen_count; i++)
-        if (hunt->seen[i] == hash)
+    for (size_t i = 0; i < search->seen_count; i++)
+        if (search->seen[i] == hash)
             return true;
-    if (arena_grow(&hunt->out->arena, (void **)&hunt->seen, hunt->seen_count, &hunt->seen_cap,
-                   sizeof hash))
-        hunt->seen[hunt->seen_count++] = hash;
+    if (arena_grow(&search->out->arena, (void **)&search->seen, search->seen_count,
+                   &search->seen_cap, sizeof hash))
+        search->seen[search->seen_count++] = hash;
     return false;
 }
 
@@ -116,33 +117,33 @@ static bool keep_suspects(const struct suspects *from, struct arena *arena, stru
     return out->items != NULL;
 }
 
-static void choose_limits(const struct hunt *hunt, struct search_limits *limits)
+static void choose_limits(const struct repair_search *search, struct search_limits *limits)
 {
-    uint64_t share = hunt->states_left / SHARE + 1;
+    uint64_t share = search->states_left / SHARE + 1;
     if (limits->states == 0 || limits->states > share)
         limits->states = share;
     if (limits->mem_bytes == 0 || limits->mem_bytes > CANDIDATE_BYTES)
         limits->mem_bytes = CANDIDATE_BYTES;
-    limits->time_ns = time_left_ns(hunt) > 0 ? time_left_ns(hunt) : 1;
+    limits->time_ns = time_left_ns(search) > 0 ? time_left_ns(search) : 1;
 }
 
-static enum status ask(struct hunt *hunt, const struct plan *plan, int driver,
+static enum status ask(struct repair_search *search, const struct plan *plan, int driver,
                        struct judgement *out, struct diag *diag)
 {
-    struct verify_options options = hunt->options->verify;
+    struct verify_options options = search->options->verify;
     struct verify_report report;
-    options.program.driver = hunt->options->drivers[driver];
+    options.program.driver = search->options->drivers[driver];
     options.quick = true;
     options.progress = NULL;
-    choose_limits(hunt, &options.limits);
+    choose_limits(search, &options.limits);
     enum status status = verify_plan(plan, &options, &report, diag);
     if (status != STATUS_OK)
         return status;
-    charge(hunt, report.states);
+    charge(search, report.states);
     out->proves[driver] = report.verdict == VERDICT_PROVED;
     if (report.verdict == VERDICT_VIOLATED && !out->failed) {
         out->failed = true;
-        if (!keep_suspects(&report.suspects, &hunt->out->arena, &out->suspects))
+        if (!keep_suspects(&report.suspects, &search->out->arena, &out->suspects))
             status = diag_no_memory(diag);
     }
     verify_fini(&report);
@@ -150,10 +151,10 @@ static enum status ask(struct hunt *hunt, const struct plan *plan, int driver,
 }
 
 /* Where the plan is bad first: a candidate that does not help there needs no second look. */
-static enum status judge(struct hunt *hunt, const struct plan *plan, struct judgement *out,
-                         struct diag *diag)
+static enum status judge(struct repair_search *search, const struct plan *plan,
+                         struct judgement *out, struct diag *diag)
 {
-    const struct repair_options *options = hunt->options;
+    const struct repair_options *options = search->options;
     enum status status = STATUS_OK;
     *out = (struct judgement){.all = true};
     for (int violated = 1; violated >= 0; violated--)
@@ -161,7 +162,7 @@ static enum status judge(struct hunt *hunt, const struct plan *plan, struct judg
             if (options->violated[d] != violated ||
                 (out->failed && !out->proves[0] && !out->proves[1]))
                 continue;
-            status = ask(hunt, plan, d, out, diag);
+            status = ask(search, plan, d, out, diag);
         }
     for (int d = 0; d < options->driver_count; d++)
         out->all &= out->proves[d];
@@ -185,38 +186,38 @@ static void forget_violations(struct expectation *expect)
 }
 
 /* What the plan expected of its bug is not expected of its repair. */
-static enum status set_text(struct hunt *hunt, const char *text, const bool *proves)
+static enum status set_text(struct repair_search *search, const char *text, const bool *proves)
 {
     struct plan plan;
-    enum status status = parse_text(text, &plan, hunt->diag);
+    enum status status = parse_text(text, &plan, search->diag);
     if (status != STATUS_OK)
         return status;
-    for (int d = 0; d < hunt->options->driver_count; d++)
+    for (int d = 0; d < search->options->driver_count; d++)
         if (proves[d])
-            forget_violations(hunt->options->drivers[d] == DRIVER_DATAFLOW ? &plan.expect_dataflow
-                                                                           : &plan.expect);
+            forget_violations(search->options->drivers[d] == DRIVER_DATAFLOW ? &plan.expect_dataflow
+                                                                             : &plan.expect);
     if (plan.form != FORM_PIPELINE)
         forget_violations(&plan.expect_dataflow);
-    status = plan_text_in(&plan, &hunt->out->arena, &hunt->out->text, hunt->diag);
+    status = plan_text_in(&plan, &search->out->arena, &search->out->text, search->diag);
     plan_fini(&plan);
     return status;
 }
 
-static enum status keep_result(struct hunt *hunt, const struct half *half, const char *text,
-                               const char *change, const struct edit *edit,
+static enum status keep_result(struct repair_search *search, const struct partial *partial,
+                               const char *text, const char *change, const struct edit *edit,
                                const struct judgement *judgement)
 {
-    struct repair *out = hunt->out;
+    struct repair *out = search->out;
     out->found = true;
-    out->edits = half->edits + 1;
+    out->edits = partial->edits + 1;
     out->change = change;
     out->weakens = edit->weakens;
     memcpy(out->proves, judgement->proves, sizeof out->proves);
-    hunt->partly = !judgement->all;
-    out->diff = diff_unified(hunt->original, text, CONTEXT, &out->arena);
+    search->partly = !judgement->all;
+    out->diff = diff_unified(search->original, text, CONTEXT, &out->arena);
     if (!out->diff)
-        return diag_no_memory(hunt->diag);
-    return set_text(hunt, text, judgement->proves);
+        return diag_no_memory(search->diag);
+    return set_text(search, text, judgement->proves);
 }
 
 static bool helps_somewhere(const struct judgement *judgement)
@@ -224,122 +225,124 @@ static bool helps_somewhere(const struct judgement *judgement)
     return judgement->proves[0] || judgement->proves[1];
 }
 
-static void insert_half(struct beam *beam, const struct half *half)
+static void insert_partial(struct beam *beam, const struct partial *partial)
 {
     int at = beam->count;
-    while (at > 0 && beam->items[at - 1].cost > half->cost)
+    while (at > 0 && beam->items[at - 1].cost > partial->cost)
         at--;
     if (at == BEAM)
         return;
     beam->count += beam->count < BEAM;
     memmove(&beam->items[at + 1], &beam->items[at],
             (size_t)(beam->count - at - 1) * sizeof *beam->items);
-    beam->items[at] = *half;
+    beam->items[at] = *partial;
 }
 
 /* Worth going on from is what goes wrong in another way than before; most of all what is right
    under one driver. */
-static void keep_half(struct hunt *hunt, const struct half *half, const char *text,
-                      const char *change, const struct edit *edit,
-                      const struct judgement *judgement)
+static void keep_partial(struct repair_search *search, const struct partial *partial,
+                         const char *text, const char *change, const struct edit *edit,
+                         const struct judgement *judgement)
 {
-    if (edit->alone || !judgement->failed || half->edits + 1 == REPAIR_MAX_EDITS ||
-        judgement->suspects.fingerprint == half->suspects.fingerprint)
+    if (edit->alone || !judgement->failed || partial->edits + 1 == REPAIR_MAX_EDITS ||
+        judgement->suspects.fingerprint == partial->suspects.fingerprint)
         return;
-    int cost = half->cost + edit->cost - (helps_somewhere(judgement) ? MENDED_ONE_DRIVER : 0);
-    insert_half(&hunt->next,
-                &(struct half){text, change, half->edits + 1, cost, judgement->suspects});
+    int cost = partial->cost + edit->cost - (helps_somewhere(judgement) ? MENDED_ONE_DRIVER : 0);
+    insert_partial(&search->next,
+                   &(struct partial){text, change, partial->edits + 1, cost, judgement->suspects});
 }
 
 /* ---- trying ---------------------------------------------------------------------------------- */
 
 /* The text that `edit` makes of `half`; NULL if there is none worth a look. */
-static enum status make_candidate(struct hunt *hunt, const struct half *half,
+static enum status make_candidate(struct repair_search *search, const struct partial *partial,
                                   const struct edit *edit, const char **text, const char **change,
                                   struct diag *diag)
 {
-    struct arena *arena = &hunt->out->arena;
+    struct arena *arena = &search->out->arena;
     struct plan plan;
-    enum status status = parse_text(half->text, &plan, diag);
+    enum status status = parse_text(partial->text, &plan, diag);
     if (status != STATUS_OK)
         return status;
     *change = edit_describe(&plan, edit, arena);
-    if (*change && half->change)
-        *change = arena_printf(arena, "%s; and %s", half->change, *change);
+    if (*change && partial->change)
+        *change = arena_printf(arena, "%s; and %s", partial->change, *change);
     status = *change ? edit_apply(&plan, edit, diag) : diag_no_memory(diag);
     if (status == STATUS_OK)
         status = plan_text_in(&plan, arena, text, diag);
     plan_fini(&plan);
-    if (status == STATUS_OK && is_known(hunt, *text))
+    if (status == STATUS_OK && is_known(search, *text))
         *text = NULL;
     return status;
 }
 
-static enum status try_candidate(struct hunt *hunt, const struct half *half,
+static enum status try_candidate(struct repair_search *search, const struct partial *partial,
                                  const struct edit *edit, struct diag *diag)
 {
     const char *text = NULL, *change = NULL;
-    enum status status = make_candidate(hunt, half, edit, &text, &change, diag);
+    enum status status = make_candidate(search, partial, edit, &text, &change, diag);
     if (status != STATUS_OK || !text)
         return status;
     struct plan plan;
     status = parse_text(text, &plan, diag);
     if (status != STATUS_OK)
         return status;
-    hunt->candidates_left--;
-    hunt->out->candidates++;
+    search->candidates_left--;
+    search->out->candidates++;
     struct judgement judgement;
-    status = judge(hunt, &plan, &judgement, diag);
+    status = judge(search, &plan, &judgement, diag);
     plan_fini(&plan);
     if (status != STATUS_OK)
         return status;
-    keep_half(hunt, half, text, change, edit, &judgement);
-    if (judgement.all || (helps_somewhere(&judgement) && !hunt->out->found))
-        return keep_result(hunt, half, text, change, edit, &judgement);
+    keep_partial(search, partial, text, change, edit, &judgement);
+    if (judgement.all || (helps_somewhere(&judgement) && !search->out->found))
+        return keep_result(search, partial, text, change, edit, &judgement);
     return STATUS_OK;
 }
 
-static void report_progress(const struct hunt *hunt)
+static void report_progress(const struct repair_search *search)
 {
-    const struct repair_options *options = hunt->options;
+    const struct repair_options *options = search->options;
     if (options->progress)
         options->progress(options->progress_arg,
-                          &(struct repair_progress){hunt->out->candidates, hunt->out->states,
-                                                    stopwatch_seconds(&hunt->start)});
+                          &(struct repair_progress){search->out->candidates, search->out->states,
+                                                    stopwatch_seconds(&search->start)});
 }
 
 /* A plan that an edit made ill-formed is no candidate: what the parser says about it is nobody's
    business. */
-static enum status try_edit(struct hunt *hunt, const struct half *half, const struct edit *edit)
+static enum status try_edit(struct repair_search *search, const struct partial *partial,
+                            const struct edit *edit)
 {
     struct diag diag;
     diag_init(&diag);
-    enum status status = try_candidate(hunt, half, edit, &diag);
+    enum status status = try_candidate(search, partial, edit, &diag);
     diag_fini(&diag);
-    report_progress(hunt);
-    return status == STATUS_SYSTEM ? diag_no_memory(hunt->diag) : STATUS_OK;
+    report_progress(search);
+    return status == STATUS_SYSTEM ? diag_no_memory(search->diag) : STATUS_OK;
 }
 
-static bool is_finished(const struct hunt *hunt)
+static bool is_finished(const struct repair_search *search)
 {
-    return hunt->out->found && !hunt->partly;
+    return search->out->found && !search->partly;
 }
 
 /* All edits of one plan, at most `most` of them. */
-static enum status try_edits(struct hunt *hunt, const struct half *half, uint64_t most)
+static enum status try_edits(struct repair_search *search, const struct partial *partial,
+                             uint64_t most)
 {
     struct plan plan;
     struct edit_list edits;
-    enum status status = parse_text(half->text, &plan, hunt->diag);
+    enum status status = parse_text(partial->text, &plan, search->diag);
     if (status != STATUS_OK)
         return status;
-    status = edits_list(&plan, &half->suspects, &hunt->out->arena, &edits, hunt->diag);
-    uint64_t before = hunt->out->candidates;
-    for (size_t i = 0; status == STATUS_OK && i < edits.count && !is_finished(hunt); i++) {
-        if (hunt->out->candidates - before >= most || is_spent(hunt))
+    status = edits_list(&plan, &partial->suspects, &search->out->arena, &edits, search->diag);
+    uint64_t before = search->out->candidates;
+    for (size_t i = 0; status == STATUS_OK && i < edits.count && !is_finished(search); i++) {
+        if (search->out->candidates - before >= most || is_spent(search))
             break;
-        if (!half->change || !edits.items[i].alone)
-            status = try_edit(hunt, half, &edits.items[i]);
+        if (!partial->change || !edits.items[i].alone)
+            status = try_edit(search, partial, &edits.items[i]);
     }
     plan_fini(&plan);
     return status;
@@ -347,49 +350,50 @@ static enum status try_edits(struct hunt *hunt, const struct half *half, uint64_
 
 /* Go on from every plan of the beam; they share what is left of the budget for this number of
    edits: half of it, all of it in the end. */
-static enum status try_beam(struct hunt *hunt, const struct beam *beam, int edits)
+static enum status try_beam(struct repair_search *search, const struct beam *beam, int edits)
 {
     enum status status = STATUS_OK;
-    uint64_t kept = edits == REPAIR_MAX_EDITS ? 0 : hunt->candidates_left / 2;
-    for (int i = 0; i < beam->count && status == STATUS_OK && !is_finished(hunt); i++) {
-        uint64_t left = hunt->candidates_left > kept ? hunt->candidates_left - kept : 0;
-        if (!is_spent(hunt))
-            status = try_edits(hunt, &beam->items[i], left / (uint64_t)(beam->count - i) + 1);
+    uint64_t kept = edits == REPAIR_MAX_EDITS ? 0 : search->candidates_left / 2;
+    for (int i = 0; i < beam->count && status == STATUS_OK && !is_finished(search); i++) {
+        uint64_t left = search->candidates_left > kept ? search->candidates_left - kept : 0;
+        if (!is_spent(search))
+            status = try_edits(search, &beam->items[i], left / (uint64_t)(beam->count - i) + 1);
     }
     return status;
 }
 
-static enum status try_more_edits(struct hunt *hunt)
+static enum status try_more_edits(struct repair_search *search)
 {
-    struct beam *now = ARENA_NEW(&hunt->out->arena, struct beam);
-    enum status status = now ? STATUS_OK : diag_no_memory(hunt->diag);
+    struct beam *now = ARENA_NEW(&search->out->arena, struct beam);
+    enum status status = now ? STATUS_OK : diag_no_memory(search->diag);
     for (int edits = 2; edits <= REPAIR_MAX_EDITS && status == STATUS_OK; edits++) {
-        if (is_finished(hunt))
+        if (is_finished(search))
             break;
-        *now = hunt->next;
-        hunt->next.count = 0;
-        status = try_beam(hunt, now, edits);
+        *now = search->next;
+        search->next.count = 0;
+        status = try_beam(search, now, edits);
     }
     return status;
 }
 
 /* The plan itself once more, in its canonical text: whom does the violation point at? */
-static enum status begin(struct hunt *hunt, const struct plan *plan, struct half *root)
+static enum status begin(struct repair_search *search, const struct plan *plan,
+                         struct partial *root)
 {
-    enum status status = plan_text_in(plan, &hunt->out->arena, &hunt->original, hunt->diag);
+    enum status status = plan_text_in(plan, &search->out->arena, &search->original, search->diag);
     if (status != STATUS_OK)
         return status;
-    is_known(hunt, hunt->original);
+    is_known(search, search->original);
     struct plan copy;
     struct judgement judgement;
-    status = parse_text(hunt->original, &copy, hunt->diag);
+    status = parse_text(search->original, &copy, search->diag);
     if (status != STATUS_OK)
         return status;
-    status = judge(hunt, &copy, &judgement, hunt->diag);
+    status = judge(search, &copy, &judgement, search->diag);
     plan_fini(&copy);
-    *root = (struct half){.text = hunt->original, .suspects = judgement.suspects};
+    *root = (struct partial){.text = search->original, .suspects = judgement.suspects};
     if (status == STATUS_OK && !judgement.failed)
-        hunt->out->why_not = "its budget of states does not reach the violation";
+        search->out->why_not = "its budget of states does not reach the violation";
     return status;
 }
 
@@ -399,12 +403,12 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
     *out = (struct repair){0};
     arena_init(&out->arena, 0);
     uint64_t candidates = options->candidates ? options->candidates : REPAIR_CANDIDATES;
-    struct hunt *hunt = ARENA_NEW(&out->arena, struct hunt);
-    if (!hunt) {
+    struct repair_search *search = ARENA_NEW(&out->arena, struct repair_search);
+    if (!search) {
         repair_fini(out);
         return diag_no_memory(diag);
     }
-    *hunt = (struct hunt){
+    *search = (struct repair_search){
         .options = options,
         .out = out,
         .diag = diag,
@@ -412,12 +416,12 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
         .states_left = count_states(options, candidates),
         .start = stopwatch_start(),
     };
-    struct half root;
-    enum status status = begin(hunt, plan, &root);
+    struct partial root;
+    enum status status = begin(search, plan, &root);
     if (status == STATUS_OK && !out->why_not)
-        status = try_edits(hunt, &root, UINT64_MAX);
-    if (status == STATUS_OK && !is_finished(hunt))
-        status = try_more_edits(hunt);
+        status = try_edits(search, &root, UINT64_MAX);
+    if (status == STATUS_OK && !is_finished(search))
+        status = try_more_edits(search);
     if (status == STATUS_OK && !out->found && !out->why_not)
         out->why_not = "every edit suggested by the counterexample was tried";
     if (status != STATUS_OK)

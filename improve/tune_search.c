@@ -38,7 +38,7 @@ struct tops {
     int count;
 };
 
-struct search {
+struct tune_climb {
     struct tune *tune;
     struct diag *diag;
     int *block;    /* per task: the least task of its block */
@@ -50,16 +50,16 @@ struct search {
     int *current, *candidate, *order; /* cells, cells, tasks */
     struct tune_score current_score;
     struct tops tops;
-    uint64_t luck; /* the generator's state */
+    uint64_t random; /* state of the generator */
 };
 
-/* ---- luck ------------------------------------------------------------------------------------ */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 /* Splitmix64 (Steele, Lea, Flood 2014), reduced by a multiplication. */
-static size_t draw(struct search *s, size_t below)
+static size_t draw(struct tune_climb *s, size_t below)
 {
-    s->luck += UINT64_C(0x9e3779b97f4a7c15);
-    return (size_t)(((unsigned __int128)hash_mix(s->luck) * below) >> 64);
+    s->random += UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(((unsigned __int128)hash_mix(s->random) * below) >> 64);
 }
 
 static size_t common_divisor(size_t a, size_t b)
@@ -74,18 +74,18 @@ static size_t common_divisor(size_t a, size_t b)
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-static int *row(const struct search *s, int *cells, enum tune_row which)
+static int *row(const struct tune_climb *s, int *cells, enum tune_row which)
 {
     return cells + tune_at(s->tune, which);
 }
 
-static void copy(const struct search *s, int *to, const int *from)
+static void copy(const struct tune_climb *s, int *to, const int *from)
 {
     memcpy(to, from, s->tune->cells * sizeof *to);
 }
 
 /* The first stage is 0. False: there are too many. */
-static bool settle_stages(const struct search *s, int *cells)
+static bool settle_stages(const struct tune_climb *s, int *cells)
 {
     int *stage = row(s, cells, TUNE_STAGE), least = stage[0], most = stage[0];
     for (size_t t = 1; t < s->tune->tasks; t++) {
@@ -97,14 +97,14 @@ static bool settle_stages(const struct search *s, int *cells)
     return most - least <= PLAN_MAX_STAGE;
 }
 
-static void set_rule(const struct search *s, int *cells, int rule)
+static void set_rule(const struct tune_climb *s, int *cells, int rule)
 {
     cells[tune_rule_at(s->tune)] = rule;
     memset(row(s, cells, TUNE_ORDER), 0, s->tune->tasks * sizeof *cells);
 }
 
 /* Put it among the tops if it is good enough. */
-static void offer(struct search *s, const int *cells, const struct tune_score *score)
+static void offer(struct tune_climb *s, const int *cells, const struct tune_score *score)
 {
     struct tops *tops = &s->tops;
     int at = tops->count;
@@ -126,7 +126,7 @@ static void offer(struct search *s, const int *cells, const struct tune_score *s
     copy(s, last, cells);
 }
 
-static void keep_best(struct search *s, const int *cells, const struct tune_score *score)
+static void keep_best(struct tune_climb *s, const int *cells, const struct tune_score *score)
 {
     struct tune *tune = s->tune;
     offer(s, cells, score);
@@ -136,7 +136,7 @@ static void keep_best(struct search *s, const int *cells, const struct tune_scor
     tune->best_score = *score;
 }
 
-static void tell(const struct search *s)
+static void tell(const struct tune_climb *s)
 {
     const struct tune *tune = s->tune;
     const struct tune_progress progress = {tune->counts.tried, tune->best_score.period_ps / 1e3};
@@ -145,7 +145,7 @@ static void tell(const struct search *s)
 }
 
 /* Judge s->candidate; what is better than `bar` becomes the current one. */
-static enum status try_candidate(struct search *s, const struct tune_score *bar, bool *kept)
+static enum status try_candidate(struct tune_climb *s, const struct tune_score *bar, bool *kept)
 {
     struct tune_score score;
     enum status status = tune_judge(s->tune, s->candidate, bar, &score, kept, s->diag);
@@ -175,7 +175,7 @@ static bool conflicts(const struct tune *tune, bool by_stream, int a, int b)
     return false;
 }
 
-static void find_blocks(struct search *s)
+static void find_blocks(struct tune_climb *s)
 {
     struct tune *tune = s->tune;
     bool by_stream = tune_by_stream(&tune->given);
@@ -194,7 +194,7 @@ static void find_blocks(struct search *s)
 }
 
 /* Blocks stand in the order of their last task, so that what a block needs comes before it. */
-static void order_blocks(struct search *s)
+static void order_blocks(struct tune_climb *s)
 {
     const int *stage = row(s, s->tune->first, TUNE_STAGE);
     size_t n = s->tune->tasks;
@@ -217,7 +217,7 @@ static void order_blocks(struct search *s)
 }
 
 /* Every block one stage later for each cut at or before it. */
-static void make_start(struct search *s, const int *cuts, int cut_count, int rule)
+static void make_start(struct tune_climb *s, const int *cuts, int cut_count, int rule)
 {
     int *stage = row(s, s->candidate, TUNE_STAGE);
     copy(s, s->candidate, s->tune->first);
@@ -245,7 +245,7 @@ static bool next_cuts(int *cuts, int count, int blocks)
 }
 
 /* One way to cut, with every rule and with the given order. */
-static enum status try_start(struct search *s, const int *cuts, int count)
+static enum status try_start(struct tune_climb *s, const int *cuts, int count)
 {
     enum status status = STATUS_OK;
     bool kept;
@@ -259,7 +259,7 @@ static enum status try_start(struct search *s, const int *cuts, int count)
     return status;
 }
 
-static enum status try_starts(struct search *s)
+static enum status try_starts(struct tune_climb *s)
 {
     struct tune *tune = s->tune;
     int cuts[PLAN_MAX_STAGE + 1], blocks = s->blocks;
@@ -322,7 +322,7 @@ static size_t count_moves(const struct tune *tune, enum move move)
 }
 
 /* Does a stage move of `task` take `other` along? */
-static bool goes_along(struct search *s, enum move move, size_t task, size_t other)
+static bool goes_along(struct tune_climb *s, enum move move, size_t task, size_t other)
 {
     const int *stream = row(s, s->candidate, TUNE_STREAM);
     switch (move) {
@@ -334,7 +334,7 @@ static bool goes_along(struct search *s, enum move move, size_t task, size_t oth
     }
 }
 
-static void shift_stages(struct search *s, enum move move, size_t number)
+static void shift_stages(struct tune_climb *s, enum move move, size_t number)
 {
     for (size_t t = 0; t < s->tune->tasks; t++)
         if (goes_along(s, move, number / 2, t))
@@ -342,7 +342,7 @@ static void shift_stages(struct search *s, enum move move, size_t number)
 }
 
 /* Spare streams and groups are alike: only the first that is free is worth a try. */
-static int first_free(struct search *s, enum tune_row which, int count, int wanted)
+static int first_free(struct tune_climb *s, enum tune_row which, int count, int wanted)
 {
     const int *items = row(s, s->candidate, which);
     for (int i = count - TUNE_SPARES; i < wanted; i++) {
@@ -355,7 +355,7 @@ static int first_free(struct search *s, enum tune_row which, int count, int want
     return wanted;
 }
 
-static void set_places(struct search *s, enum move move, size_t number)
+static void set_places(struct tune_climb *s, enum move move, size_t number)
 {
     enum tune_row which = move == MOVE_STREAM ? TUNE_STREAM : TUNE_GROUP;
     int count = which == TUNE_STREAM ? s->tune->streams : s->tune->groups;
@@ -365,7 +365,7 @@ static void set_places(struct search *s, enum move move, size_t number)
             row(s, s->candidate, which)[t] = to;
 }
 
-static enum status move_in_order(struct search *s, size_t from, size_t to)
+static enum status move_in_order(struct tune_climb *s, size_t from, size_t to)
 {
     enum status status = tune_order(s->tune, s->candidate, s->order, s->diag);
     if (status != STATUS_OK)
@@ -382,7 +382,7 @@ static enum status move_in_order(struct search *s, size_t from, size_t to)
 }
 
 /* Change s->candidate by move `number` of its kind. *possible: that is still a plan. */
-static enum status make_move(struct search *s, enum move move, size_t number, bool *possible)
+static enum status make_move(struct tune_climb *s, enum move move, size_t number, bool *possible)
 {
     size_t n = s->tune->tasks;
     int *depth = &s->candidate[tune_depth_at(s->tune)];
@@ -409,7 +409,7 @@ static enum status make_move(struct search *s, enum move move, size_t number, bo
     return status;
 }
 
-static size_t count_all(const struct search *s)
+static size_t count_all(const struct tune_climb *s)
 {
     size_t all = 0;
     for (int move = 0; move < MOVES; move++)
@@ -418,7 +418,7 @@ static size_t count_all(const struct search *s)
 }
 
 /* Move `number` of all. */
-static enum status make_numbered(struct search *s, size_t number, bool *possible)
+static enum status make_numbered(struct tune_climb *s, size_t number, bool *possible)
 {
     int move = 0;
     for (; number >= count_moves(s->tune, (enum move)move); move++)
@@ -429,7 +429,7 @@ static enum status make_numbered(struct search *s, size_t number, bool *possible
 /* ---- climbing -------------------------------------------------------------------------------- */
 
 /* To the top from s->current. */
-static enum status climb(struct search *s)
+static enum status climb(struct tune_climb *s)
 {
     size_t all = count_all(s), stride, at;
     bool possible, kept;
@@ -454,7 +454,7 @@ static enum status climb(struct search *s)
 }
 
 /* From one of the tops, some moves away; *kept: to something new that is proved. */
-static enum status disturb(struct search *s, bool *kept)
+static enum status disturb(struct tune_climb *s, bool *kept)
 {
     size_t all = count_all(s), steps = 1 + draw(s, DISTURB);
     bool possible = true;
@@ -469,7 +469,7 @@ static enum status disturb(struct search *s, bool *kept)
 }
 
 /* Until the budget is spent, or nothing new can be found. */
-static enum status restart(struct search *s)
+static enum status restart(struct tune_climb *s)
 {
     enum status status = STATUS_OK;
     size_t patience = count_all(s) + PATIENCE;
@@ -487,7 +487,7 @@ static enum status restart(struct search *s)
 }
 
 /* The given plan and the best starts; tops change while they are climbed from. */
-static enum status climb_tops(struct search *s)
+static enum status climb_tops(struct tune_climb *s)
 {
     int count = s->tops.count;
     size_t bytes = s->tune->cells * sizeof(int);
@@ -514,7 +514,7 @@ static enum status climb_tops(struct search *s)
 /* ---- taking back ----------------------------------------------------------------------------- */
 
 /* Choice `which` of the best as it was given: a cell of the first three rows, the order, max_depth. */
-static void take_back(struct search *s, size_t which)
+static void take_back(struct tune_climb *s, size_t which)
 {
     const struct tune *tune = s->tune;
     size_t order = tune_at(tune, TUNE_ORDER);
@@ -530,7 +530,7 @@ static void take_back(struct search *s, size_t which)
 }
 
 /* The budget for it is its own: it must not be missing when it is needed. */
-static enum status simplify(struct search *s)
+static enum status simplify(struct tune_climb *s)
 {
     struct tune *tune = s->tune;
     size_t count = tune_at(tune, TUNE_ORDER) + 2 + (tune_may(tune, TUNE_KNOB_ORDER) ? RULES : 0);
@@ -548,7 +548,7 @@ static enum status simplify(struct search *s)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum status allocate(struct search *s)
+static enum status allocate(struct tune_climb *s)
 {
     size_t tasks = s->tune->tasks, cells = s->tune->cells;
     int *memory = calloc(6 * tasks + (2 + TOPS) * cells, sizeof *memory);
@@ -569,7 +569,7 @@ static enum status allocate(struct search *s)
 
 enum status tune_search(struct tune *tune, struct diag *diag)
 {
-    struct search s = {.tune = tune, .diag = diag, .luck = tune->options->seed};
+    struct tune_climb s = {.tune = tune, .diag = diag, .random = tune->options->seed};
     enum status status = allocate(&s);
     if (status == STATUS_OK)
         status = order_topological(&tune->given, s.order, diag);

@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* One rank's list in the making. */
-struct builder {
+struct list_builder {
     struct arena *arena;
     int p, v, m, rank; /* ranks, chunks a rank, microbatches, whose list this is */
     int group;
@@ -40,14 +40,14 @@ static int max_int(int a, int b)
     return a > b ? a : b;
 }
 
-static void push(struct builder *b, struct action action)
+static void push(struct list_builder *b, struct action action)
 {
     assert(b->count < b->cap);
     action.mark = b->mark;
     b->actions[b->count++] = action;
 }
 
-static void push_compute(struct builder *b, enum action_kind kind, int stage, int microbatch)
+static void push_compute(struct list_builder *b, enum action_kind kind, int stage, int microbatch)
 {
     push(b, (struct action){.kind = kind, .stage = stage, .microbatch = microbatch});
 }
@@ -67,7 +67,7 @@ struct visit {
 
 /* The k-th forward of a rank: group after group; in a group chunk after chunk, each with all the
    group's microbatches. The last group may be smaller. */
-static struct visit visit_at(const struct builder *b, int group, int k)
+static struct visit visit_at(const struct list_builder *b, int group, int k)
 {
     int first = k / (group * b->v) * group;
     int size = min_int(group, b->m - first);
@@ -75,21 +75,21 @@ static struct visit visit_at(const struct builder *b, int group, int k)
     return (struct visit){.chunk = within / size, .microbatch = first + within % size};
 }
 
-static void push_visit(struct builder *b, enum action_kind kind, int group, int k)
+static void push_visit(struct list_builder *b, enum action_kind kind, int group, int k)
 {
     struct visit visit = visit_at(b, group, k);
     int chunk = kind == ACTION_F ? visit.chunk : b->v - 1 - visit.chunk;
     push_compute(b, kind, chunk * b->p + b->rank, visit.microbatch);
 }
 
-static void push_backward(struct builder *b, const struct pattern *pattern, int k)
+static void push_backward(struct list_builder *b, const struct pattern *pattern, int k)
 {
     push_visit(b, pattern->split ? ACTION_I : ACTION_B, pattern->group, k);
     if (pattern->split && k >= pattern->lag)
         push_visit(b, ACTION_W, pattern->group, k - pattern->lag);
 }
 
-static void build_pattern(struct builder *b, struct pattern pattern)
+static void build_pattern(struct list_builder *b, struct pattern pattern)
 {
     int total = b->v * b->m;
     int warm = min_int(pattern.warm, total);
@@ -106,17 +106,17 @@ static void build_pattern(struct builder *b, struct pattern pattern)
         push_visit(b, ACTION_W, pattern.group, k);
 }
 
-static void build_gpipe(struct builder *b)
+static void build_gpipe(struct list_builder *b)
 {
     build_pattern(b, (struct pattern){.warm = b->m, .group = b->m});
 }
 
-static void build_1f1b(struct builder *b)
+static void build_1f1b(struct list_builder *b)
 {
     build_pattern(b, (struct pattern){.warm = b->p - b->rank - 1, .group = b->m});
 }
 
-static void build_interleaved(struct builder *b)
+static void build_interleaved(struct list_builder *b)
 {
     int warm = 2 * (b->p - b->rank - 1) + (b->v - 1) * b->group;
     build_pattern(b, (struct pattern){.warm = warm, .group = b->group});
@@ -128,20 +128,20 @@ static int zero_bubble_round(int ranks, int microbatches)
     return microbatches / max_int(1, microbatches / ranks);
 }
 
-static void build_interleaved_zero_bubble(struct builder *b)
+static void build_interleaved_zero_bubble(struct list_builder *b)
 {
     int group = zero_bubble_round(b->p, b->m);
     int warm = (b->p - b->rank - 1) + (b->v - 1) * group;
     build_pattern(b, (struct pattern){.warm = warm, .group = group, .split = true, .lag = b->rank});
 }
 
-static void build_zb_h1(struct builder *b)
+static void build_zb_h1(struct list_builder *b)
 {
     build_pattern(b, (struct pattern){
                          .warm = b->p - b->rank - 1, .group = b->m, .split = true, .lag = b->rank});
 }
 
-static void build_zb_h2(struct builder *b)
+static void build_zb_h2(struct list_builder *b)
 {
     build_pattern(
         b, (struct pattern){
@@ -150,7 +150,7 @@ static void build_zb_h2(struct builder *b)
 
 /* ---- lists of their own ---------------------------------------------------------------------- */
 
-static void build_gpipe_reverse(struct builder *b)
+static void build_gpipe_reverse(struct list_builder *b)
 {
     for (int i = 0; i < b->m; i++)
         push_compute(b, ACTION_F, b->rank, i);
@@ -158,7 +158,7 @@ static void build_gpipe_reverse(struct builder *b)
         push_compute(b, ACTION_B, b->rank, i);
 }
 
-static void build_looped_bfs(struct builder *b)
+static void build_looped_bfs(struct list_builder *b)
 {
     for (int chunk = 0; chunk < b->v; chunk++)
         for (int i = 0; i < b->m; i++)
@@ -171,12 +171,12 @@ static void build_looped_bfs(struct builder *b)
 /* Two chunks a rank, going down the ranks and up again; each kind of pass takes the microbatches in
    order. */
 struct vee {
-    struct builder *b;
+    struct list_builder *b;
     int stage[2];
     int forward[2], backward[2], weight[2]; /* next microbatch of each pass on each chunk */
 };
 
-static struct vee vee_begin(struct builder *b)
+static struct vee vee_begin(struct list_builder *b)
 {
     return (struct vee){.b = b, .stage = {b->rank, 2 * b->p - 1 - b->rank}};
 }
@@ -198,7 +198,7 @@ static void vee_push_split(struct vee *vee, int chunk)
     vee_push(vee, ACTION_W, chunk);
 }
 
-static void build_zbv(struct builder *b)
+static void build_zbv(struct list_builder *b)
 {
     struct vee vee = vee_begin(b);
     int n = max_int(2 * b->p - 1, b->m);
@@ -233,7 +233,7 @@ static void build_zbv(struct builder *b)
 /* A forward of one chunk and a full backward of the other, executed together. */
 static void vee_push_overlap(struct vee *vee, int forward_chunk)
 {
-    struct builder *b = vee->b;
+    struct list_builder *b = vee->b;
     int backward_chunk = 1 - forward_chunk;
     struct action *parts = ARENA_ARRAY(b->arena, 2, struct action);
     if (!parts) {
@@ -277,7 +277,7 @@ static void pay_weight(struct vee *vee, struct owed *owed)
 
 static void dualpipe_v_fill(struct vee *vee, struct owed *owed)
 {
-    struct builder *b = vee->b;
+    struct list_builder *b = vee->b;
     int below = b->p - b->rank - 1;
     for (int i = 0; i < 2 * below; i++)
         vee_push(vee, ACTION_F, 0);
@@ -294,7 +294,7 @@ static void dualpipe_v_fill(struct vee *vee, struct owed *owed)
 
 static void dualpipe_v_steady(struct vee *vee)
 {
-    struct builder *b = vee->b;
+    struct list_builder *b = vee->b;
     for (int i = 0; i < b->m - 2 * b->p + b->rank + 1; i++) {
         if (i == 0 &&
             b->rank == b->p - 1) { /* at the tip of the V overlapping would cost a bubble */
@@ -314,7 +314,7 @@ static void dualpipe_v_steady(struct vee *vee)
 /* Backwards only; half-way through they are split, so that weight passes fill what follows. */
 static void dualpipe_v_drain(struct vee *vee, struct owed *owed)
 {
-    struct builder *b = vee->b;
+    struct list_builder *b = vee->b;
     int half = (b->rank + 1) / 2;
     for (int i = 0; i <= b->rank; i++)
         for (int chunk = 1; chunk >= 0; chunk--) {
@@ -332,7 +332,7 @@ static void dualpipe_v_drain(struct vee *vee, struct owed *owed)
         pay_weight(vee, owed);
 }
 
-static void build_dualpipe_v(struct builder *b)
+static void build_dualpipe_v(struct list_builder *b)
 {
     struct vee vee = vee_begin(b);
     struct owed owed = {.items = ARENA_ARRAY(b->arena, 2 * (size_t)b->m, struct action)};
@@ -389,7 +389,7 @@ static const struct generator {
     enum chunk_rule chunks;
     bool grouped; /* takes `group` */
     microbatch_rule *rule;
-    void (*build)(struct builder *b);
+    void (*build)(struct list_builder *b);
 } generators[] = {
     {"gpipe", "all forwards, then all backwards in the same order", ONE_CHUNK, false, NULL,
      build_gpipe},
@@ -491,14 +491,14 @@ static enum status check_spec(const struct generate_spec *spec, const struct gen
 static bool build_rank(const struct generate_spec *spec, const struct generator *generator,
                        int rank, struct arena *arena, struct rank_program *out)
 {
-    struct builder b = {.arena = arena,
-                        .p = spec->ranks,
-                        .v = spec->chunks,
-                        .m = spec->microbatches,
-                        .rank = rank,
-                        .group = group_of(spec),
-                        .cap = 3 * (size_t)spec->chunks * (size_t)spec->microbatches,
-                        .mark = spec->mark};
+    struct list_builder b = {.arena = arena,
+                             .p = spec->ranks,
+                             .v = spec->chunks,
+                             .m = spec->microbatches,
+                             .rank = rank,
+                             .group = group_of(spec),
+                             .cap = 3 * (size_t)spec->chunks * (size_t)spec->microbatches,
+                             .mark = spec->mark};
     b.actions = ARENA_ARRAY(arena, b.cap, struct action);
     if (!b.actions)
         return false;

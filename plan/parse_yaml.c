@@ -21,7 +21,7 @@ struct level {
     bool want_value; /* MAP: the last child was a key */
 };
 
-struct builder {
+struct tree_builder {
     struct parser *parser;
     yaml_parser_t yaml;
     struct level levels[MAX_NESTING];
@@ -48,7 +48,7 @@ static struct mark mark_of_offset(const char *source, size_t offset)
     return mark;
 }
 
-static bool report_yaml_error(struct builder *builder)
+static bool report_yaml_error(struct tree_builder *builder)
 {
     const yaml_parser_t *yaml = &builder->yaml;
     if (yaml->error == YAML_MEMORY_ERROR)
@@ -107,7 +107,7 @@ static bool check_duplicates(struct parser *parser, const struct node *map)
 }
 
 /* Hang a node into the open level, or make it the root. */
-static bool link_node(struct builder *builder, struct node *node)
+static bool link_node(struct tree_builder *builder, struct node *node)
 {
     if (builder->depth == 0) {
         builder->root = node;
@@ -125,7 +125,7 @@ static bool link_node(struct builder *builder, struct node *node)
     return true;
 }
 
-static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_mark_t mark)
+static struct node *new_node(struct tree_builder *builder, enum node_kind kind, yaml_mark_t mark)
 {
     struct node *node = ARENA_NEW(&builder->parser->scratch, struct node);
     if (!node) {
@@ -137,7 +137,7 @@ static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_
     return node;
 }
 
-static bool refuse_decoration(struct builder *builder, const yaml_char_t *anchor,
+static bool refuse_decoration(struct tree_builder *builder, const yaml_char_t *anchor,
                               const yaml_char_t *tag, yaml_mark_t mark)
 {
     if (anchor)
@@ -150,7 +150,7 @@ static bool refuse_decoration(struct builder *builder, const yaml_char_t *anchor
     return true;
 }
 
-static bool on_scalar(struct builder *builder, const yaml_event_t *event)
+static bool on_scalar(struct tree_builder *builder, const yaml_event_t *event)
 {
     if (!refuse_decoration(builder, event->data.scalar.anchor, event->data.scalar.tag,
                            event->start_mark))
@@ -169,7 +169,7 @@ static bool on_scalar(struct builder *builder, const yaml_event_t *event)
     return node->text ? link_node(builder, node) : parse_no_memory(builder->parser);
 }
 
-static bool on_open(struct builder *builder, enum node_kind kind, const yaml_event_t *event)
+static bool on_open(struct tree_builder *builder, enum node_kind kind, const yaml_event_t *event)
 {
     bool list = kind == NODE_LIST;
     if (!refuse_decoration(
@@ -188,7 +188,7 @@ static bool on_open(struct builder *builder, enum node_kind kind, const yaml_eve
 }
 
 /* Duplicate keys are reported but do not stop the reading. */
-static bool on_close(struct builder *builder)
+static bool on_close(struct tree_builder *builder)
 {
     const struct node *node = builder->levels[--builder->depth].node;
     if (node->kind == NODE_MAP)
@@ -196,7 +196,7 @@ static bool on_close(struct builder *builder)
     return builder->parser->status != STATUS_SYSTEM;
 }
 
-static bool on_event(struct builder *builder, const yaml_event_t *event)
+static bool on_event(struct tree_builder *builder, const yaml_event_t *event)
 {
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
@@ -217,7 +217,7 @@ static bool on_event(struct builder *builder, const yaml_event_t *event)
 }
 
 /* Read events until the end of the stream. */
-static bool build(struct builder *builder)
+static bool build(struct tree_builder *builder)
 {
     for (bool done = false; !done;) {
         yaml_event_t event;
@@ -234,7 +234,7 @@ static bool build(struct builder *builder)
 
 struct node *parse_yaml(struct parser *parser, size_t length)
 {
-    struct builder builder = {.parser = parser};
+    struct tree_builder builder = {.parser = parser};
     if (!yaml_parser_initialize(&builder.yaml)) {
         parse_no_memory(parser);
         return NULL;
