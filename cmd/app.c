@@ -57,12 +57,13 @@ int app_close(struct app *app, enum status status)
     int error = app->write_errno ? app->write_errno : errno;
     failed |= fclose(stdout) != 0;
     errno = error ? error : errno;
-    /* A verb that flushed by itself has already said so. */
+    /* A verb that flushed by itself has already reported it. */
     if (failed && (status != STATUS_SYSTEM || app->diag.errors == 0))
         status = write_failed(app, "standard output");
     app_report(app);
     arena_fini(&app->arena);
-    /* A launcher ends all processes as soon as one has failed: only who has said why may fail. */
+    /* A launcher ends all processes as soon as one has failed, so a process fails only after the message
+       is printed. */
     return app->silent ? 0 : status_exit_code(status);
 }
 

@@ -1,5 +1,5 @@
 /*
- * app.h - what every command shares: the common options, messages, colours and the way out.
+ * app.h - what every command shares: common options, messages, colours, exit codes.
  *
  * One `struct app` lives as long as the process; a verb gets it, fills its diag and returns a
  * status. app_close prints the messages, makes sure standard output was written and turns the
@@ -22,7 +22,7 @@ enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct app {
     const char *program; /* "swsim" or "swrun" */
     bool json, quiet;
-    bool silent;     /* another process says it all */
+    bool silent;     /* another process prints the results */
     int color;       /* enum color_when; an int so that the option table can set it */
     int write_errno; /* why standard output could not be flushed; 0: it could */
     struct arena arena;
@@ -33,11 +33,10 @@ void app_init(struct app *app, const char *program);
 /* Print the messages, flush and close standard output; returns the exit code. */
 int app_close(struct app *app, enum status status);
 
-/* Of several processes one speaks, and this is another: from now on nothing is printed, and the exit
-   code is 0. */
+/* Another process of the job prints: from now on this one prints nothing, and its exit code is 0. */
 enum status app_silence(struct app *app);
 
-/* Print and forget the messages so far: with several plans each speaks at its turn. */
+/* Print and forget the messages so far: with several plans, those of each plan follow its results. */
 void app_report(struct app *app);
 
 /* Whether `file`, standard output or error, gets colours. */
@@ -48,7 +47,7 @@ enum status app_worse(enum status a, enum status b);
 
 /* Open `path` to write text; "-" is standard output. NULL with a message on failure. */
 FILE *app_create(struct app *app, const char *path);
-/* Close what app_create opened; says if not everything could be written. */
+/* Close a file of app_create; fails with a message if not everything could be written. */
 enum status app_close_file(struct app *app, FILE *file, const char *path);
 
 /* Read the plan in `path` ("-" is standard input) or open the store that is there, hand it to `use` and

@@ -156,7 +156,7 @@ static enum status write_all(struct app *app, const struct compared *compared)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* "5%" or "0.05", as a share; NAN where nothing was said. */
+/* "5%" or "0.05", as a share; NAN: not given. */
 static enum status parse_limit(struct app *app, const char *text, double *out)
 {
     char *end;

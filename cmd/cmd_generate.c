@@ -9,7 +9,7 @@
 #include "plan/generate.h"
 #include "plan/nearest.h"
 
-/* "NAME  what it is", a line each, for --help. */
+/* "NAME  description", a line each, for --help. */
 static char *describe_schedules(struct app *app)
 {
     char *text =

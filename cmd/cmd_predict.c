@@ -1,4 +1,4 @@
-/* cmd_predict.c - `swsim predict`: simulate a plan, say how fast it is and why. */
+/* cmd_predict.c - `swsim predict`: simulate a plan, report how fast it is and why. */
 #include <ctype.h>
 #include <inttypes.h>
 #ifdef __GLIBC__
@@ -25,15 +25,15 @@ enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH, MOST_FACTOR = 1000 };
 
 struct predict_request {
     struct predict_options predict;
-    int driver;                      /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
+    int driver;                      /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH; -1: not given */
     const char *db;                  /* store the trace here; NULL: nowhere */
     const char *swept;               /* "max_depth" or "ranks"; NULL: no sweep */
     int64_t from, to;                /* its values */
-    const struct text_list *changes; /* --what-if, each as it was said */
-    struct time_rule *rules;         /* and as it is meant */
-    struct mpi_workers *workers;     /* of processes that help; NULL: none */
+    const struct text_list *changes; /* --what-if, as given */
+    struct time_rule *rules;         /* the same, parsed */
+    struct mpi_workers *workers;     /* processes that help; NULL: none */
     uint64_t digest;                 /* of all arguments */
-    int64_t critical_iteration;      /* whose critical path is wanted */
+    int64_t critical_iteration;      /* of --critical-path */
 };
 
 /* ---- options with a grammar of their own ----------------------------------------------------- */
@@ -183,7 +183,7 @@ struct predict_watch {
     int64_t iterations;
 };
 
-/* An observer of the first replication that says how far it has come. */
+/* Progress of the first replication, as its observer. */
 static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
 {
     struct predict_watch *watch = context;
@@ -266,7 +266,7 @@ static void warn(struct app *app, const struct prediction *prediction)
                       prediction->program->plan->name, property_key((enum property)p));
 }
 
-/* `base`: what it was under the other driver; NULL: nothing to compare with. The prediction goes to
+/* `base`: the prediction under the other driver, for comparison; NULL: none. The prediction goes to
    *out, unless that is NULL. */
 static enum status predict_one(struct app *app, const struct predict_request *request,
                                const struct plan *plan, enum driver driver, int64_t value,
@@ -297,7 +297,7 @@ static enum status predict_one(struct app *app, const struct predict_request *re
     return status;
 }
 
-/* One line: the plan with these changes, beside what it was. */
+/* One line: the plan with these changes, compared with `base`. */
 static enum status predict_change(struct app *app, const struct predict_request *request,
                                   const struct plan *plan, enum driver driver, size_t first,
                                   size_t count, const char *name, const struct prediction *base,
@@ -320,7 +320,7 @@ static enum status predict_change(struct app *app, const struct predict_request 
     return status == STATUS_OK && out->blocked_count ? STATUS_VIOLATED : status;
 }
 
-/* The plan as it is, with each change alone, and with all of them, under the same luck. */
+/* The plan as it is, with each change alone, and with all of them, under the same random numbers. */
 static enum status predict_changes(struct app *app, const struct predict_request *request,
                                    const struct plan *plan, enum driver driver)
 {
@@ -384,7 +384,7 @@ static enum status predict_both(struct app *app, const struct predict_request *r
     return status;
 }
 
-/* Everybody in the workers must be about to do the same. */
+/* All workers must have the same arguments and plan. */
 static enum status agree(struct app *app, const struct predict_request *request,
                          const struct plan *plan)
 {
@@ -468,7 +468,7 @@ static uint64_t digest_of(int argc, char **argv)
     return digest;
 }
 
-/* What the options say, of the plan in `path`. */
+/* Options with a grammar of their own, as given. */
 struct predict_texts {
     struct text_list jitters, changes;
     const char *sweep, *profile, *times, *critical;
@@ -514,7 +514,7 @@ static enum status predict_file(struct app *app, struct predict_request *request
     return status;
 }
 
-/* With the processes that mpirun or srun has started besides this one; rank 0 speaks and stores. */
+/* Together with the other processes of mpirun or srun; rank 0 prints and stores. */
 static enum status predict_together(struct app *app, struct predict_request *request,
                                     const struct starter *starter,
                                     const struct predict_texts *texts, const char *path)
@@ -535,7 +535,7 @@ static enum status predict_together(struct app *app, struct predict_request *req
     return mpi_workers_close(request->workers, app, status);
 }
 
-/* What one replication gives back the next one wants: it is not worth returning it to the system. */
+/* Freed memory stays with the process: the next replication uses it again. */
 static void keep_memory(void)
 {
 #ifdef __GLIBC__

@@ -1,4 +1,4 @@
-/* cmd_runs.c - `swsim runs`: what is in a trace store, one run a line. */
+/* cmd_runs.c - `swsim runs`: the runs of a trace store, one a line. */
 #include <inttypes.h>
 #include <time.h>
 
@@ -39,7 +39,7 @@ static void write_run(const struct store_run *run, void *context)
     json_end_object(json);
 }
 
-/* The table's head comes with its first row. */
+/* The table's head is printed with its first row. */
 static void print_run(const struct store_run *run, void *context)
 {
     bool *begun = context;

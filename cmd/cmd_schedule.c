@@ -5,7 +5,7 @@
 #include "plan/json.h"
 #include "plan/schedule.h"
 
-/* `context`: the periods wanted, 0: the default. */
+/* `context`: number of periods, 0: the default. */
 static enum status show(struct app *app, struct plan *plan, void *context)
 {
     int wanted = (int)*(const int64_t *)context;

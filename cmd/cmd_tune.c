@@ -1,4 +1,4 @@
-/* cmd_tune.c - `swsim tune`: find a better plan and say what is different about it. */
+/* cmd_tune.c - `swsim tune`: find a better plan and show the differences. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static const char *show_bytes(int64_t bytes, char out[UNITS_TEXT])
     return out;
 }
 
-/* What limits the period: the tasks of the critical cycle, in order of time. */
+/* The tasks of the critical cycle, which limits the period, in order of time. */
 static void print_cycle(const char *what, const struct tune_result *result)
 {
     const struct steady *steady = &result->steady;
@@ -178,7 +178,7 @@ static enum status save(struct app *app, const char *path, const struct tuning *
     return app_close_file(app, file, path);
 }
 
-/* What the search keeps, the checker proved from memory; this is the proof of what is printed. */
+/* The search proves plans in memory; this is the proof of the printed plan. */
 static enum status check_result(struct app *app, const struct tuning *o)
 {
     if (!o->better || o->after.verdict == VERDICT_PROVED)
@@ -187,7 +187,7 @@ static enum status check_result(struct app *app, const struct tuning *o)
                       o->tune->given.name, verdict_key(o->after.verdict));
 }
 
-/* What is shown on standard output. With -o - that is the plan itself. */
+/* Print the result. With -o - standard output is the plan itself. */
 static enum status report(struct app *app, const char *path, struct tuning *o)
 {
     enum status status = check_result(app, o);
@@ -216,7 +216,7 @@ static void warn(struct app *app, const struct tune *tune)
         diag_warn(&app->diag, "%s gives no buffer a size: --memory limits nothing", name);
 }
 
-/* Nothing can be compared with the view of a plan that hangs. */
+/* A plan that hangs has no view to compare with. */
 static enum status check_view(struct app *app, const struct tune *tune)
 {
     if (tune->has_view || tune->options->allow_stale)
@@ -273,7 +273,7 @@ static enum status tune_plan(struct app *app, struct tune_options *options, cons
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* "stream,group": what stays as it is. */
+/* "stream,group": the choices to keep. */
 static enum status parse_kept(struct app *app, const char *text, unsigned *kept)
 {
     const char *keys[TUNE_KNOBS];

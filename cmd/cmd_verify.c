@@ -26,7 +26,7 @@ struct verify_request {
     int64_t fix_budget; /* candidates; 0: the default */
 };
 
-/* What was found out about one plan. */
+/* The results for one plan. */
 struct finding {
     const struct plan *plan;
     struct verify_report reports[REPAIR_MAX_DRIVERS]; /* the first `count` are there */
@@ -77,7 +77,7 @@ static enum status parse_limits(struct app *app, const char *text, struct search
     return STATUS_OK;
 }
 
-/* The size of the filter, by default half of what memory there may be. */
+/* The size of the filter, by default half of the memory limit. */
 static enum status parse_bitstate(struct app *app, const char *text, struct verify_options *options)
 {
     int64_t bytes;
@@ -223,7 +223,7 @@ static enum status verify_drivers(struct app *app, const struct verify_request *
     return status;
 }
 
-/* ---- what repairs it ------------------------------------------------------------------------- */
+/* ---- repair ---------------------------------------------------------------------------------- */
 
 static void show_repair_progress(void *arg, const struct repair_progress *repair)
 {
@@ -231,8 +231,8 @@ static void show_repair_progress(void *arg, const struct repair_progress *repair
                   repair->candidates, repair->states, repair->seconds);
 }
 
-/* Who compares with expectations or wants no story wants no repair, unless it is asked for. A bitstate
-   search cannot prove one, and who interrupts wants an end. */
+/* --expect and --quiet leave out the repair, unless --fix asks for it. A bitstate search cannot prove a
+   repair, and an interrupt ends all work. */
 static bool wants_repair(const struct app *app, const struct verify_request *request)
 {
     if (request->bitstate || interrupts_seen())
@@ -324,7 +324,7 @@ static enum status verify_all(struct app *app, struct verify_request *request,
     return status;
 }
 
-/* What the option table could not say. */
+/* The options with a grammar of their own. */
 static enum status finish_request(struct app *app, struct verify_request *request,
                                   const char *iterations, const char *limits,
                                   const char *properties)

@@ -11,7 +11,7 @@
 
 struct exposure_options {
     enum device_kind device;
-    int ranks;      /* 0: as the plan says */
+    int ranks;      /* 0: the plan's */
     int iterations; /* of a round; 0: the library's default */
     int64_t timeout_ns;
 };

@@ -1,6 +1,6 @@
 /*
- * interrupts.h - long work ends early and says what it knows: the first SIGINT asks it to, a second one
- * ends the process.
+ * interrupts.h - the first SIGINT ends long work early, with the results so far; a second one ends the
+ * process.
  */
 #ifndef SWSIM_INTERRUPTS_H
 #define SWSIM_INTERRUPTS_H
@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* From now on the first SIGINT only sets what is returned. */
+/* From now on the first SIGINT only sets the returned flag. */
 const atomic_bool *interrupts_catch(void);
 
 /* Was there one? */

@@ -1,10 +1,10 @@
 /*
  * launch.c - see launch.h.
  *
- * The launcher looks around every TICK: it passes signals on, collects what the ranks report, buries
- * who died. Ranks stop by themselves when one of them is gone, hangs or fails; what has not ended GRACE
- * later is killed, and so is everything when nothing moves for the time limit and nobody says so. A rank dies with
- * its launcher, whatever that died of.
+ * Every TICK the launcher passes signals on, collects the reports of the ranks and reaps dead processes. Ranks
+ * stop by themselves when one of them is gone, hangs or fails; ranks that have not ended GRACE later are
+ * killed. All are killed when no rank makes progress, or reports its end, for the time limit. A rank dies with its
+ * launcher.
  */
 #include "launch.h"
 
@@ -28,7 +28,7 @@
 #define TICK_NS   INT64_C(20000000)
 #define GRACE_NS  INT64_C(2000000000)
 #define MEET_NS   INT64_C(60000000000)
-#define EXCUSE_NS INT64_C(5000000000)
+#define REPORT_NS INT64_C(5000000000)
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
@@ -76,7 +76,7 @@ bool launch_is_spokesman(const struct launch *launch)
 
 /* ---- a process with a rank ------------------------------------------------------------------- */
 
-/* Signals are for the launcher, which tells all ranks the same. */
+/* The launcher gets the signals and passes one wish on to all ranks. */
 static void ignore_signals(void)
 {
     struct sigaction action = {.sa_handler = SIG_IGN};
@@ -85,7 +85,7 @@ static void ignore_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Run the rank and report; *told: it was heard. Takes the rendezvous. */
+/* Run the rank and report; *told: the report arrived. Takes the rendezvous. */
 static enum status run_rank(struct rendezvous *rendezvous, const struct plan *plan,
                             const struct runtime_options *all, bool *told, struct diag *diag)
 {
@@ -105,7 +105,7 @@ static enum status run_rank(struct rendezvous *rendezvous, const struct plan *pl
     return status;
 }
 
-/* What a forked process does; never returns. */
+/* The forked process; never returns. */
 static void be_rank(struct broker *broker, int rank, pid_t parent, const struct plan *plan,
                     const struct runtime_options *options)
 {
@@ -126,7 +126,7 @@ static void be_rank(struct broker *broker, int rank, pid_t parent, const struct 
     if (!status)
         status = run_rank(rendezvous, plan, options, &told, &diag);
     else
-        diag_print(&diag, "swrun", false, stderr); /* there is nobody else to tell */
+        diag_print(&diag, "swrun", false, stderr); /* no report reaches the launcher */
     diag_fini(&diag);
     _exit(status_exit_code(status));
 }
@@ -138,11 +138,11 @@ struct launcher {
     struct broker *broker;
     struct collector *collector;
     int ranks;
-    pid_t *pids; /* [ranks]; 0: not ours, or buried */
+    pid_t *pids; /* [ranks]; 0: not our child, or reaped */
     int wished;
     int64_t progress, progress_ns; /* the sum of all, and when it last grew */
     int64_t trouble_ns;            /* when something was first wrong; 0: nothing is */
-    bool silent;                   /* nobody makes progress, nor says so */
+    bool silent;                   /* no rank makes progress or reports its end */
     bool killed;
 };
 
@@ -182,8 +182,8 @@ static void kill_all(struct launcher *launcher)
             kill(launcher->pids[rank], SIGKILL);
 }
 
-/* A process has ended; that it was not by itself is the first thing to say. */
-static void bury(struct launcher *launcher, int rank, int how, struct diag *diag)
+/* A process has ended. A signal or a bad exit code is reported first: it explains what follows. */
+static void report_exit(struct launcher *launcher, int rank, int how, struct diag *diag)
 {
     launcher->pids[rank] = 0;
     if (WIFSIGNALED(how) && !launcher->killed)
@@ -205,7 +205,7 @@ static int reap(struct launcher *launcher, struct diag *diag)
         if (launcher->pids[rank] == 0)
             continue;
         if (waitpid(launcher->pids[rank], &how, WNOHANG) == launcher->pids[rank])
-            bury(launcher, rank, how, diag);
+            report_exit(launcher, rank, how, diag);
         else
             left++;
     }
@@ -221,7 +221,7 @@ static void pass_wish_on(struct launcher *launcher)
     broker_wish(launcher->broker, wish);
 }
 
-/* Is something wrong, so that what has not ended soon must be ended? */
+/* Is something wrong, so that the ranks must end soon? */
 static bool in_trouble(struct launcher *launcher)
 {
     const struct board *board = broker_board(launcher->broker);
@@ -242,7 +242,7 @@ static bool in_trouble(struct launcher *launcher)
     return !good || launcher->wished == RUNTIME_ABORT || launcher->silent;
 }
 
-/* Patience with those who should have ended; false when it is at its end. */
+/* False: the ranks have had GRACE to end, and must be killed. */
 static bool is_patient(struct launcher *launcher)
 {
     int64_t now_ns = clock_ns();
@@ -252,7 +252,7 @@ static bool is_patient(struct launcher *launcher)
 }
 
 /* Until all have ended, one way or another. */
-static enum status look_after(struct launcher *launcher, struct diag *diag)
+static enum status supervise(struct launcher *launcher, struct diag *diag)
 {
     enum status status = STATUS_OK;
     launcher->progress_ns = clock_ns();
@@ -273,7 +273,7 @@ static enum status look_after(struct launcher *launcher, struct diag *diag)
     return status;
 }
 
-/* Nobody is left behind, however this ends. */
+/* No process is left behind, however the run ends. */
 static void end_all(struct launcher *launcher)
 {
     int how;
@@ -312,7 +312,7 @@ static enum status run_all(struct launcher *launcher, const struct plan *plan,
     if (!status)
         status = broker_start(launcher->broker, diag);
     if (!status)
-        status = look_after(launcher, diag);
+        status = supervise(launcher, diag);
     end_all(launcher);
     if (!status)
         return collector_end(launcher->collector, out, diag);
@@ -355,7 +355,7 @@ static enum status follow(struct launch *launch, const struct plan *plan,
                           const struct runtime_options *options, struct diag *diag)
 {
     struct rendezvous *rendezvous = NULL;
-    struct diag own; /* the launcher says it */
+    struct diag own; /* rank 0 prints the messages */
     ignore_signals();
     launch->told = false;
     enum status status = join(launch, MEET_NS, &rendezvous, diag);
@@ -367,8 +367,8 @@ static enum status follow(struct launch *launch, const struct plan *plan,
     return status;
 }
 
-/* Where rank 0 opens its listener, all hear through MPI; without a listener there is nothing to hear. */
-static enum status tell_place(struct launch *launch, struct mpi *mpi, struct diag *diag)
+/* Send the place of the listener of rank 0 to all ranks, through MPI; nothing if it could not be opened. */
+static enum status send_place(struct launch *launch, struct mpi *mpi, struct diag *diag)
 {
     const char *name = launch->name ? launch->name : launch->job;
     enum status status = listener_open(name, getenv("SWRUN_ADDRESS"), &launch->listener, diag);
@@ -379,7 +379,7 @@ static enum status tell_place(struct launch *launch, struct mpi *mpi, struct dia
     return status;
 }
 
-static enum status hear_place(struct launch *launch, struct mpi *mpi)
+static enum status receive_place(struct launch *launch, struct mpi *mpi)
 {
     size_t bytes;
     void *place = mpi_receive(mpi, 0, &bytes);
@@ -387,10 +387,10 @@ static enum status hear_place(struct launch *launch, struct mpi *mpi)
     if (there)
         memcpy(&launch->place, place, bytes);
     free(place);
-    return there ? STATUS_OK : STATUS_SYSTEM; /* rank 0 says why */
+    return there ? STATUS_OK : STATUS_SYSTEM; /* rank 0 prints the reason */
 }
 
-/* MPI ends before anything is started: it does not like to be forked, and is not needed any more. */
+/* MPI ends before processes are forked: it does not support that, and is not needed any more. */
 enum status launch_meet(struct launch *launch, struct diag *diag)
 {
     struct mpi *mpi;
@@ -401,14 +401,14 @@ enum status launch_meet(struct launch *launch, struct diag *diag)
         diag_note(diag, "ranks on several machines find each other through MPI");
         return status;
     }
-    status = launch->rank == 0 ? tell_place(launch, mpi, diag) : hear_place(launch, mpi);
+    status = launch->rank == 0 ? send_place(launch, mpi, diag) : receive_place(launch, mpi);
     mpi_end(mpi);
     launch->met = !status;
     return status;
 }
 
 /* One line each, with the place in the file. */
-static void add_excuses(const struct launch *launch, const struct diag *why, struct diag *out)
+static void add_reasons(const struct launch *launch, const struct diag *why, struct diag *out)
 {
     for (size_t i = 0; i < why->count; i++) {
         const struct diag_message *message = &why->messages[i];
@@ -427,18 +427,18 @@ static void add_excuses(const struct launch *launch, const struct diag *why, str
 void launch_report_failure(struct launch *launch, enum status status, const struct diag *why)
 {
     struct rendezvous *rendezvous = NULL;
-    struct diag words, unheard;
+    struct diag words, unsent;
     if (launch_is_spokesman(launch))
         return;
     diag_init(&words);
-    diag_init(&unheard);
-    add_excuses(launch, why, &words);
-    if (join(launch, EXCUSE_NS, &rendezvous, &unheard) == STATUS_OK)
+    diag_init(&unsent);
+    add_reasons(launch, why, &words);
+    if (join(launch, REPORT_NS, &rendezvous, &unsent) == STATUS_OK)
         (void)ranks_report(rendezvous, status, NULL,
-                           &words); /* unheard, it is gone for the others */
+                           &words); /* without a report the rank counts as gone */
     rendezvous_leave(rendezvous);
     diag_fini(&words);
-    diag_fini(&unheard);
+    diag_fini(&unsent);
 }
 
 enum status launch_run(struct launch *launch, const struct plan *plan,
@@ -446,7 +446,7 @@ enum status launch_run(struct launch *launch, const struct plan *plan,
                        struct diag *diag)
 {
     int ranks = options->ranks ? options->ranks : plan->ranks;
-    launch->told = true; /* of what all ranks see alike */
+    launch->told = true; /* true of failures that all ranks see */
     if (launch->size && launch->size != ranks)
         return diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",
                           plan->name, ranks, launch->size);

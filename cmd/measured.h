@@ -1,5 +1,5 @@
 /*
- * measured.h - what a real run was like, in words and as JSON: what `swrun` prints.
+ * measured.h - the figures of a real run, as text and as JSON: the output of `swrun`.
  */
 #ifndef SWSIM_MEASURED_H
 #define SWSIM_MEASURED_H

@@ -124,7 +124,7 @@ const struct result_wire *mpi_workers_wire(struct mpi_workers *workers)
     return workers ? &workers->wire : NULL;
 }
 
-/* Until rank 0 says that all is over: who is asked to help and cannot says why. */
+/* Until rank 0 ends the work: answer each request for help with the reason for the refusal. */
 static enum status await_end(struct mpi_workers *workers, struct app *app, enum status status)
 {
     while (!workers->last.over) {

@@ -2,7 +2,7 @@
  * options.c - see options.h.
  *
  * getopt_long does the parsing. It gets `FIRST + i` as the value of option i, so that one number
- * leads from what it returns to the row of the table; the common options come after the command's.
+ * leads from its return value to the row of the table; the common options come after the command's.
  */
 #include "options.h"
 

@@ -34,7 +34,7 @@ struct option_spec {
     char letter;          /* short form, 0: none */
     const char *argument; /* as --help shows it; NULL for a flag; "[SIZE]": may be left out, and is
                              "" then (only OPTION_TEXT, without a letter) */
-    const char *help;     /* one line; says the default */
+    const char *help;     /* one line, with the default */
     enum option_kind kind;
     void *value;
     int64_t min, max; /* OPTION_INTEGER */
@@ -74,7 +74,7 @@ enum status options_use_plan(struct app *app, const struct command *command, int
                              plan_use *use, void *context);
 
 /* The same for the options before a verb: stops at the first argument, whose position in argv goes
- * to position (argc if there is none). Prints no help: says in *help that it was asked for. */
+ * to position (argc if there is none). Prints no help: sets *help instead. */
 bool options_parse_leading(struct app *app, const char *name, int argc, char **argv, int *position,
                            bool *help, enum status *status);
 
@@ -85,7 +85,7 @@ enum status options_integer(struct app *app, const char *what, const char *text,
 /* The options every command has, for --help. */
 enum status options_print_common(struct app *app);
 void options_print_version(const char *program);
-/* What all exit codes mean, for --help. */
+/* The meaning of all exit codes, for --help. */
 void options_print_exit_codes(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include "plan/generate.h"
 #include "plan/print.h"
 
-/* JSON is the canonical YAML in other clothes: one printer knows the keys. */
+/* JSON is converted from the canonical YAML, so that one printer knows the keys. */
 static enum status write_json(struct app *app, const struct plan *plan, FILE *out)
 {
     char *text;

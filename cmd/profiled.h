@@ -8,14 +8,14 @@
 
 #include "sim/predict/profile.h"
 
-/* Read the profile that `spec` names for `plan` on `ranks` ranks (0: the plan's), and say in notes
-   where its times come from. FILE alone: its newest serial run of a plan of that name. Failures as for
+/* Read the profile that `spec` names for `plan` on `ranks` ranks (0: the plan's), and note the
+   origin of its times. FILE alone: its newest serial run of a plan of that name. Failures as for
    store_open and profile_read; *out is ended with profile_fini. */
 enum status profiled_read(struct app *app, const char *spec, const struct plan *plan, int ranks,
                           struct profile *out);
 
 /* The plan's times become the means of the profile that `spec` names, those of the slowest rank, on all
- * ranks and without jitter. What was not measured stays, and a note names it. Failures as above. */
+ * ranks and without jitter. Times that were not measured stay, and a note names them. Failures as above. */
 enum status profiled_set_times(struct app *app, const char *spec, struct plan *plan);
 
 #endif

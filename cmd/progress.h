@@ -1,5 +1,5 @@
 /*
- * progress.h - one line on standard error that says how far long work has come.
+ * progress.h - one line of progress of long work, on standard error.
  *
  * Shown only on a terminal and without --quiet, not before half a second and a few times a second
  * after that. progress_clear wipes it before anything else is printed.

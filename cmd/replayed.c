@@ -6,9 +6,9 @@
 
 #include "plan/ops.h"
 
-/* ---- what came of it ------------------------------------------------------------------------- */
+/* ---- outcome --------------------------------------------------------------------------------- */
 
-/* What an agent waited for at the end of the run; NULL: it did not. */
+/* The reason why an agent was blocked at the end of the run; NULL: it was not. */
 static const char *really_waits(const struct runtime_result *result, const char *agent)
 {
     for (size_t i = 0; i < result->blocked_count; i++)
@@ -88,7 +88,7 @@ static void print_steps(const struct replayed *replayed, FILE *out)
     else
         fprintf(out, "  steps       %zu of %zu were taken, then it was the turn of %s\n",
                 result->forced, result->to_force,
-                result->forced_agent ? result->forced_agent : "nobody");
+                result->forced_agent ? result->forced_agent : "no agent");
 }
 
 static void print_outcome(enum replayed_outcome outcome, FILE *out)
@@ -107,7 +107,7 @@ static void print_outcome(enum replayed_outcome outcome, FILE *out)
     fprintf(out, "  replay      %s\n", sentences[outcome]);
 }
 
-/* What the device itself makes of a race: other numbers, or luck. */
+/* A race may change the results of a run, or may not. */
 static void print_results(const struct runtime_result *result, FILE *out)
 {
     if (result->matches_serial != ANSWER_UNKNOWN)

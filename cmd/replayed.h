@@ -1,6 +1,5 @@
 /*
- * replayed.h - what came of a witness that was made to happen: did the device do what the checker said
- * it can?
+ * replayed.h - the outcome of a replayed witness: did the device do what the checker predicted?
  */
 #ifndef SWSIM_REPLAYED_H
 #define SWSIM_REPLAYED_H
@@ -21,13 +20,13 @@ struct replayed {
 
 /*             NAME, key in JSON */
 #define REPLAYED_LIST(X)                                                                           \
-    X(SAME_HANG, "same_hang")   /* it hangs, and everybody waits for what the witness says */      \
+    X(SAME_HANG, "same_hang")   /* it hangs, with the waits of the witness */                      \
     X(OTHER_HANG, "other_hang") /* it hangs, but elsewhere */                                      \
     X(NO_HANG, "no_hang")       /* it should hang and did not */                                   \
     X(HAPPENED, "happened")     /* every step was taken, and the violation is in the trace */      \
     X(UNSEEN, "unseen")         /* every step was taken, but the violation is not in the trace */  \
     X(STRAYED, "strayed")       /* a step of the witness could not be taken */                     \
-    X(ILLEGAL, "illegal")       /* what happened is not what the machine allows */                 \
+    X(ILLEGAL, "illegal")       /* the machine does not allow the run */                           \
     X(INTERRUPTED, "interrupted")
 
 enum replayed_outcome {
@@ -37,7 +36,7 @@ enum replayed_outcome {
 };
 
 enum replayed_outcome replayed_outcome(const struct replayed *replayed);
-/* Did the device do what the checker said? */
+/* Did the device do what the checker predicted? */
 bool replayed_confirms(enum replayed_outcome outcome);
 
 void replayed_print(const struct replayed *replayed, FILE *out);

@@ -22,7 +22,7 @@ struct feeder {
     const atomic_int *stop;
 };
 
-/* Ranks are asked in turn: once one has got a batch all do. */
+/* Ranks ask in turn: once one has a batch, all get one. */
 static int next_batch(void *arg, int rank, void **batch)
 {
     struct feeder *feeder = arg;

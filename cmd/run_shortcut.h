@@ -14,12 +14,12 @@
 struct shortcut_run {
     const char *const *tasks; /* names of the plan's */
     size_t count;
-    const atomic_int *stop; /* RUNTIME_DRAIN, RUNTIME_ABORT: take in nothing more */
+    const atomic_int *stop; /* RUNTIME_DRAIN, RUNTIME_ABORT: admit no more batches */
 };
 
-/* One serial iteration keeps the results of the tasks, then comes the run that `options` describe, with
-   them put back: measured, replayed through the machine, and stored where options->db says. Its results
-   are not compared, because they are not to be those of the plan. *out is ended by shortcut_close,
+/* One serial iteration keeps the results of the tasks, then the run of `options` restores
+   them: it is measured, replayed through the machine, and stored in options->db. Its results are not
+   compared, because they differ from those of the plan. *out is ended by shortcut_close,
    which is called in any case. */
 struct swpipe;
 enum status shortcut_run(struct app *app, const struct plan *plan,

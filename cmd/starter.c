@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* How those who start processes say who is who; `step`: it must be set, too, for the rest to be meant. */
+/* Variables by which launchers name ranks; the others count only if `step`, where there is one, is set. */
 static const struct {
     const char *rank, *size, *local_size, *machines, *step;
 } starters[] = {

@@ -1,7 +1,7 @@
 /*
- * starter.h - who has started this process: a person, or mpirun, mpiexec or srun as one of several.
+ * starter.h - was this process started by mpirun, mpiexec or srun, as one of several?
  *
- * Only the environment is looked at, which costs nothing.
+ * Reads only the environment.
  */
 #ifndef SWSIM_STARTER_H
 #define SWSIM_STARTER_H
@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 struct starter {
-    int rank, size;        /* size 0: nobody; 1: one process alone */
+    int rank, size;        /* size 0: no launcher; 1: one process alone */
     int local_size;        /* processes of the job on this machine; 0: not known */
-    bool several_machines; /* surely */
+    bool several_machines; /* false: not known */
 };
 
 void starter_find(struct starter *out);

@@ -1,7 +1,7 @@
 /*
- * swrun.c - make a plan happen, on threads or on a GPU; or a counterexample of one.
+ * swrun.c - run a plan, on threads or on a GPU; or replay a counterexample of one.
  *
- * The first SIGINT or SIGTERM lets what is in flight finish, the second stops at once.
+ * The first SIGINT or SIGTERM lets the iterations in flight finish, the second stops at once.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ struct run_request {
     bool processes; /* one a rank */
     bool stats;
     struct text_list shortcuts;
-    int driver;          /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH or, not said, -1 */
+    int driver;          /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH; -1: not given */
     const char *witness; /* a store; NULL: a plan is run */
     int64_t run;         /* in it */
 };
@@ -222,7 +222,7 @@ static enum status show_replayed(struct app *app, const struct replayed *replaye
     return json_close(&json, &app->diag);
 }
 
-/* A violation that happened is one, whatever the run came to. */
+/* A replayed violation is a violation, even of a run that finished. */
 static enum status replay_plan(struct app *app, const struct run_request *request,
                                const struct plan *plan, struct replayed *replayed)
 {
@@ -287,7 +287,7 @@ static enum status check_plan(struct app *app, const struct run_request *request
 
 /* ---- where the ranks are ---------------------------------------------------------------------- */
 
-/* Threads of this process, or processes; under mpirun and srun the latter, where rank 0 speaks for all. */
+/* Threads of this process, or processes; under mpirun and srun the latter, and rank 0 prints. */
 static void choose_launch(struct app *app, struct run_request *request, bool one_process)
 {
     struct runtime_options *runtime = &request->runtime;
@@ -330,7 +330,7 @@ static enum status read_plan(struct app *app, const struct run_request *request,
     return plan_read(path, plan, &app->diag);
 }
 
-/* What only this rank cannot do, rank 0 hears and says. */
+/* A failure of this rank alone is reported to rank 0, which prints it. */
 static enum status run_file(struct app *app, struct run_request *request, const char *path,
                             bool one_process)
 {

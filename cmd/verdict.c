@@ -46,7 +46,7 @@ static void print_line(const struct verify_report *report, bool color, FILE *out
         fprintf(out, "  by structure  %s\n", seconds);
 }
 
-/* What one line of a story tells: a step, or several of one agent that belong together. */
+/* One line of a story: a step, or several of one agent that belong together. */
 struct telling {
     size_t first, last;
 };
@@ -74,7 +74,7 @@ static bool is_push_of_work(const struct story_step *step)
     return step->op >= 0 && op_is_device_work((enum op_kind)step->op);
 }
 
-/* "launches Backward(0) on stream compute, behind Forward(0)": what submitting comes to. */
+/* "launches Backward(0) on stream compute, behind Forward(0)": a submitted task. */
 static void print_submission(const struct story *story, const struct telling *telling, FILE *out)
 {
     static const char event[] = "wait for the event of ";
@@ -129,7 +129,7 @@ static void print_telling(const struct story *story, const struct telling *telli
         fprintf(out, "runs %s\n", verdict_label(step));
 }
 
-/* The lines of a story; as many as steps where each is to be told. Returns their number. */
+/* The lines of a story; as many as steps if none are joined. Returns their number. */
 static size_t tell(const struct story *story, bool whole, struct telling *out)
 {
     size_t count = 0;

@@ -1,5 +1,5 @@
 /*
- * verdict.h - what the checker found out, in words and as JSON.
+ * verdict.h - the results of the checker, as text and as JSON.
  */
 #ifndef SWSIM_VERDICT_H
 #define SWSIM_VERDICT_H
@@ -10,16 +10,16 @@
 #include "check/verify.h"
 #include "plan/json.h"
 
-/* What is said of one plan under one driver. */
+/* One plan under one driver. */
 struct verdict_view {
     const struct verify_report *report;
     const struct repair *repair; /* NULL: none was looked for */
     bool several_drivers;        /* the repair was to hold under more than one */
-    bool told;                   /* and was shown with the driver before this one */
+    bool told;                   /* already shown with the previous driver */
 };
 
 /* One line for people: name, driver, verdict, reach and cost; below it every violated property and,
-   unless the app is quiet, the counterexample of the first and what repairs the plan. The steps one
+   unless the app is quiet, the counterexample of the first and the repair of the plan. The steps one
    thread makes to submit a task are one line, and a long story loses its middle, on `out` unless
    `whole`. */
 enum status verdict_print(struct app *app, const struct verdict_view *view, bool whole, FILE *out);
@@ -27,7 +27,7 @@ enum status verdict_print(struct app *app, const struct verdict_view *view, bool
 /* One JSON object; its keys are a contract. */
 void verdict_write(const struct verdict_view *view, struct json *json);
 
-/* What a step does, in words without the verb of a start. */
+/* A step in words, without the verb of a start. */
 const char *verdict_label(const struct story_step *step);
 
 #endif

@@ -49,7 +49,7 @@ static const char *lane_name(const char *agent)
     return agent;
 }
 
-/* The lane of an agent, made when it is first asked for; `index` orders them as the program does. */
+/* The lane of an agent, made on first use; `index` orders them as the program does. */
 static int lane(struct trace *trace, int rank, enum agent_kind agent_kind, const char *agent,
                 int index)
 {
@@ -119,7 +119,7 @@ static bool add_steps(const struct witness *witness, struct trace *trace)
     return true;
 }
 
-/* Whoever is blocked at the end waits in its lane, for one more step. */
+/* An agent that is blocked at the end waits in its lane, for one more step. */
 static bool add_waits(const struct story *story, struct trace *trace, int *waits)
 {
     for (size_t i = 0; i < story->blocked_count; i++) {

@@ -12,7 +12,7 @@
 /* Does the file hold many? A store does: every violation of every plan is added to it. */
 bool witness_keeps_all(const char *path);
 
-/* Write what the view's report, of a violation, found about `plan` under `options`; the name says how: .txt,
+/* Write the violation in the view's report about `plan` under `options`; the suffix decides the format: .txt,
    .json, a picture (.svg, .png, .dot) of the first violation, or a trace store (.db). */
 enum status witness_save(struct app *app, const struct plan *plan,
                          const struct program_options *options, const struct verdict_view *view,

@@ -1,4 +1,4 @@
-/* edits.c - see edits.h: what an edit costs, and the list in order of cost. */
+/* edits.c - see edits.h: the cost of edits, and the list in order of cost. */
 #include "edits_internal.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ void propose(struct proposer *proposer, struct edit edit, int distance, int extr
         out->items[out->count++] = edit;
 }
 
-/* Cheaper first; what costs the same in the order of the plan. */
+/* Cheaper first; equally cheap ones in the order of the plan. */
 static int by_cost(const void *left, const void *right)
 {
     const struct edit *a = left, *b = right;
@@ -109,7 +109,7 @@ static int distance_to(const struct suspect *suspect, const struct plan *plan, s
     return STEP * suspect->nearness + abs((int)suspect->mark.col - 1 - (int)at);
 }
 
-/* How far every task or operation is from a suspect. A task nobody named is three steps away. */
+/* The distance of every task or operation from a suspect; three steps for a task that no suspect names. */
 static bool measure(struct proposer *proposer)
 {
     const struct plan *plan = proposer->plan;

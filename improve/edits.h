@@ -3,19 +3,18 @@
  *
  * An edit is a value: a kind and where it applies, by indices into the plan. edits_list proposes
  * all that might repair a violation, the most likely first; edit_apply makes one on a plan;
- * edit_describe says it in words. Whether an edit helps is not known here: repair.h asks the
- * checker.
+ * edit_describe puts it into words. repair.h finds out by the checker whether an edit helps.
  *
  * Order. Every edit has a cost; less is tried earlier. It is the sum of
  *
- *     what it is      A knob that is not at its safe default costs least, then changes of order,
+ *     kind            A knob that is not at its safe default costs least, then changes of order,
  *                     then new synchronisation, then resources of the machine (a fact rather than a
- *                     choice); last what weakens the plan: a dependence or an operation taken out.
+ *                     choice); last edits that weaken the plan: a dependence or an operation removed.
  *                     Hangs and races have their own prices: an order for one, an edge for the
  *                     other.
- *     how far off     2 for each step away from a suspect (suspects.h): operations of the same
+ *     distance        2 for each step away from a suspect (suspects.h): operations of the same
  *                     thread count their distance, tasks whether the violation names them.
- *     how large       moving an operation by one place costs less than by three, an edit that
+ *     size            moving an operation by one place costs less than by three, an edit that
  *                     changes the depth of a pipeline more than one that does not.
  *
  * Ties keep the order of the plan, so the list is the same on every machine. Ranks that run the
@@ -32,7 +31,7 @@
 #include "check/suspects.h"
 #include "plan/plan.h"
 
-/*            NAME            what a, b, c are; `to` is the new value */
+/*            NAME            meaning of a, b, c; `to` is the new value */
 #define EDIT_LIST(X)                                                                               \
     X(RETIRE)      /* pipeline: retire: device */                                                  \
     X(FORGET_DONE) /* back to the default, as the next three */                                    \
@@ -106,12 +105,12 @@ const char *edit_key(enum edit_kind kind);
 /* Make the marks of host operations and actions their positions in the plan. */
 void edits_number(struct plan *plan);
 
-/* Edits of a numbered plan that might repair what `suspects` are suspected of, cheapest first. In
+/* Edits of a numbered plan that might repair the violation of `suspects`, cheapest first. In
    `arena`. STATUS_SYSTEM: memory. */
 enum status edits_list(const struct plan *plan, const struct suspects *suspects,
                        struct arena *arena, struct edit_list *out, struct diag *diag);
 
-/* Change the plan; new memory is its own. An edit may ask for what a plan must not say (a cycle of
+/* Change the plan; new memory is its own. The result may be ill-formed (a cycle of
    dependences): print and parse it to know. STATUS_SYSTEM: memory. */
 enum status edit_apply(struct plan *plan, const struct edit *edit, struct diag *diag);
 

@@ -62,7 +62,7 @@ static bool is_message(const struct action *action, bool send)
                 : action->kind == ACTION_RECV_F || action->kind == ACTION_RECV_B;
 }
 
-/* A send comes sooner, or a receive; anything else is farther fetched. */
+/* A send comes sooner, or a receive; other moves are less likely to help. */
 static void propose_action_moves(struct proposer *proposer, int rank)
 {
     const struct rank_program *program = &proposer->plan->programs.ranks[rank];

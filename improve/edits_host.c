@@ -1,9 +1,9 @@
 /*
  * edits_host.c - edits of host programs: order of calls, events, signals, locks, streams.
  *
- * Whether moving a call loses an order is decided by crossing_loses: pushing behind a record what
- * was in front of it, waiting later than what should have waited, and so on. Such moves are
- * proposed too, at a higher price, and say that they weaken the plan.
+ * Whether moving a call loses an order is decided by crossing_loses: a push moved behind the record
+ * that covered it, a wait moved behind the operation that should wait, and so on. Such moves are proposed
+ * too, at a higher price, as edits that weaken the plan.
  */
 #include "edits_internal.h"
 

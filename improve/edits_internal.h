@@ -1,7 +1,7 @@
 /*
- * edits_internal.h - what the files of the edits share.
+ * edits_internal.h - shared by the files of the edits.
  *
- *     edits.c           prices, the sorted list, who says what to whom
+ *     edits.c           prices, the sorted list, dispatch by form
  *     edits_pipeline.c  tasks, stages, dependences, orders, knobs of the drivers
  *     edits_host.c      operations of host threads
  *     edits_common.c    the machine's knobs, and rank programs
@@ -31,7 +31,7 @@ void propose_host(struct proposer *proposer);
 void propose_programs(struct proposer *proposer);
 void propose_machine(struct proposer *proposer);
 
-/* Each makes an edit of its form, and says nothing: false when memory is exhausted. */
+/* Each makes an edit of its form; false, without a message, when memory is exhausted. */
 bool apply_pipeline(struct plan *plan, const struct edit *edit);
 bool apply_host(struct plan *plan, const struct edit *edit);
 bool apply_common(struct plan *plan, const struct edit *edit);

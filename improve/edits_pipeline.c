@@ -95,7 +95,7 @@ static void propose_order(struct proposer *proposer)
                     near_both(proposer, (size_t)order[i], (size_t)order[k]), (int)(k - i) - 1);
 }
 
-/* Stages up to two away. The lowest stage stays in use: what would leave it empty only renames
+/* Stages up to two away. The lowest stage stays in use: an edit that leaves it empty only renames
    stages. Losing or gaining a period of depth costs more. */
 static void propose_stages(struct proposer *proposer)
 {
@@ -379,7 +379,7 @@ static bool set_rule(struct plan *plan, int rule)
     return true;
 }
 
-/* An override that says nothing any more goes away. */
+/* An override without content is removed. */
 static bool drop_override_order(struct plan *plan, int which)
 {
     struct pipeline *pipeline = &plan->pipeline;

@@ -14,11 +14,11 @@
 enum { CONTEXT = 2, BEAM = 20, SHARE = 4, EFFORTS = 4, MENDED_ONE_DRIVER = 60 };
 #define CANDIDATE_BYTES ((size_t)512 << 20)
 
-/* A plan on the way: the one that is bad, or one that some edits have changed for the better. */
+/* A start for further edits: the given plan, or one that some edits have changed for the better. */
 struct partial {
     const char *text;
-    const char *change; /* what was done so far; NULL: nothing */
-    int edits, cost;    /* how many, and what they cost together */
+    const char *change; /* the edits so far, in words; NULL: none */
+    int edits, cost;    /* their number, and their total cost */
     struct suspects suspects;
 };
 
@@ -150,7 +150,7 @@ static enum status ask(struct repair_search *search, const struct plan *plan, in
     return status;
 }
 
-/* Where the plan is bad first: a candidate that does not help there needs no second look. */
+/* Violated drivers first: a candidate that does not help there is judged no further. */
 static enum status judge(struct repair_search *search, const struct plan *plan,
                          struct judgement *out, struct diag *diag)
 {
@@ -179,13 +179,13 @@ static void forget_violations(struct expectation *expect)
             expect->named[p] = expect->any_violation[p] = false;
             expect->outcome[p] = OUTCOME_UNDECIDED;
         }
-    if (expect->named[PROPERTY_FAULTS]) { /* whoever names it asks for it */
+    if (expect->named[PROPERTY_FAULTS]) { /* naming it asks for its proof */
         expect->any_violation[PROPERTY_FAULTS] = false;
         expect->outcome[PROPERTY_FAULTS] = OUTCOME_PROVED;
     }
 }
 
-/* What the plan expected of its bug is not expected of its repair. */
+/* The repaired plan does not expect the violations of the given one. */
 static enum status set_text(struct repair_search *search, const char *text, const bool *proves)
 {
     struct plan plan;
@@ -238,8 +238,8 @@ static void insert_partial(struct beam *beam, const struct partial *partial)
     beam->items[at] = *partial;
 }
 
-/* Worth going on from is what goes wrong in another way than before; most of all what is right
-   under one driver. */
+/* A candidate that is violated in another way than before is a start for further edits; best is one
+   that is proved under one driver. */
 static void keep_partial(struct repair_search *search, const struct partial *partial,
                          const char *text, const char *change, const struct edit *edit,
                          const struct judgement *judgement)
@@ -254,7 +254,7 @@ static void keep_partial(struct repair_search *search, const struct partial *par
 
 /* ---- trying ---------------------------------------------------------------------------------- */
 
-/* The text that `edit` makes of `half`; NULL if there is none worth a look. */
+/* The text that `edit` makes of `partial`; NULL if it was tried before. */
 static enum status make_candidate(struct repair_search *search, const struct partial *partial,
                                   const struct edit *edit, const char **text, const char **change,
                                   struct diag *diag)
@@ -309,8 +309,7 @@ static void report_progress(const struct repair_search *search)
                                                     stopwatch_seconds(&search->start)});
 }
 
-/* A plan that an edit made ill-formed is no candidate: what the parser says about it is nobody's
-   business. */
+/* A plan that an edit made ill-formed is no candidate; the messages of the parser are dropped. */
 static enum status try_edit(struct repair_search *search, const struct partial *partial,
                             const struct edit *edit)
 {
@@ -348,8 +347,8 @@ static enum status try_edits(struct repair_search *search, const struct partial 
     return status;
 }
 
-/* Go on from every plan of the beam; they share what is left of the budget for this number of
-   edits: half of it, all of it in the end. */
+/* Try the edits of every plan of the beam. They share the part of the budget for this number of edits:
+   half of the rest, all of it for the last number. */
 static enum status try_beam(struct repair_search *search, const struct beam *beam, int edits)
 {
     enum status status = STATUS_OK;
@@ -376,7 +375,7 @@ static enum status try_more_edits(struct repair_search *search)
     return status;
 }
 
-/* The plan itself once more, in its canonical text: whom does the violation point at? */
+/* Judge the canonical text of the plan, to find the suspects of the violation. */
 static enum status begin(struct repair_search *search, const struct plan *plan,
                          struct partial *root)
 {

@@ -2,19 +2,18 @@
  * repair.h - the smallest change of a plan that the checker itself proves repairs it.
  *
  * Generate and test. The edits of edits.h are tried one by one, the most likely first, each on a
- * copy of the plan that the ordinary checker judges; the first under which everything that was
- * asked for is proved is the answer. If no single edit does it, the cheapest of those that changed
- * what goes wrong are looked at again: each gets the edits that its own counterexample suggests on
- * top, and so once more (a beam search). So two or three edits are found by way of a first one
- * that helps. Whatever is returned was proved, in full, like any plan.
+ * copy of the plan that the ordinary checker judges; the first under which all wanted
+ * properties are proved is the answer. If no single edit does it, the cheapest of those that changed
+ * the violation are extended by the edits that their own counterexamples suggest, twice at most (a
+ * beam search). So two or three edits are found by way of a first one that helps. The result was
+ * proved, in full, like any plan.
  *
  *     plan --print--> text --parse--> copy --edit--> copy --print, parse--> candidate --verify-->
  *
- * A copy is the canonical text parsed again: what the parser would refuse is no candidate, and a
- * candidate is a plan file.
+ * A copy is the canonical text parsed again, so every candidate is a well-formed plan file.
  *
  * The budget counts candidates and states, so that the answer does not depend on the machine; a
- * wall clock is the last guard, and the result says so when it rang.
+ * wall clock is the last guard, and the result names it as the reason.
  */
 #ifndef SWSIM_REPAIR_H
 #define SWSIM_REPAIR_H
@@ -56,8 +55,8 @@ struct repair {
     bool proves[REPAIR_MAX_DRIVERS]; /* under which of the drivers the candidate is proved */
     const char *diff;                /* hunks of the canonical text */
     const char *text; /* the repaired plan as canonical text, its expectation `{}` if it had one */
-    const char *why_not;         /* not found: which end the search came to (static) */
-    uint64_t candidates, states; /* tried, and what that took */
+    const char *why_not;         /* not found: the reason (static) */
+    uint64_t candidates, states; /* tried, and explored for them */
 };
 
 /* STATUS_OK also when nothing was found. The plan is not changed. */

@@ -1,4 +1,4 @@
-/* tune.c - see tune.h: what a candidate is and how it is judged. The search is in tune_search.c. */
+/* tune.c - see tune.h: candidates and how they are judged. The search is in tune_search.c. */
 #include "tune.h"
 
 #include "tune_view.h"
@@ -62,7 +62,7 @@ static void set_task(struct task *to, const struct task *given, const struct tas
     to->group = given->group == plain->group ? *group : given->group;
 }
 
-/* A rank that differs from the others in a choice goes on to do so. Returns the highest stage. */
+/* Where a rank differs from the others in a choice it keeps its own. Returns the highest stage. */
 static int apply_tasks(struct tune *tune, const int *cells)
 {
     const int *stages = cells + tune_at(tune, TUNE_STAGE);
@@ -190,7 +190,7 @@ static enum status verify(const struct plan *plan, enum driver driver, bool quic
     return verify_plan(plan, &options, out, diag);
 }
 
-/* Is tune->work proved? What cannot even be asked is not. */
+/* Is tune->work proved? A plan that cannot be checked is not. */
 static enum status prove(struct tune *tune, enum driver driver, bool *proved)
 {
     struct verify_report report;
@@ -261,7 +261,7 @@ static enum status find_period(const struct plan *plan, const struct tune_option
     return status;
 }
 
-/* Of tune->work, rounded: exact periods to picoseconds, simulated ones to what can be told apart. */
+/* Of tune->work, rounded: exact periods to picoseconds, simulated ones to a multiple of the quantum. */
 static enum status predict_work(struct tune *tune, double *out_ps)
 {
     struct steady steady;
@@ -326,7 +326,7 @@ static enum status has_same_view(struct tune *tune, bool *same)
     return status == STATUS_SYSTEM ? status : STATUS_OK;
 }
 
-/* What is asked only of a candidate that would be kept. */
+/* The expensive questions, for a candidate that would be kept. */
 static enum status confirm(struct tune *tune, bool *kept)
 {
     enum status status = STATUS_OK;
@@ -385,7 +385,7 @@ static bool add_spares(struct tune *tune)
     return true;
 }
 
-/* What the plan is known to be good for does not hold for another plan: it expects no violation. */
+/* Expectations about the given plan do not hold for another one, which expects no violation. */
 static void expect_no_violation(struct expectation *expect)
 {
     if (expect->given)
@@ -542,7 +542,7 @@ bool tune_found(const struct tune *tune)
     return tune_is_better(&tune->best_score, &tune->first_score);
 }
 
-/* ---- what was found -------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static bool is_taken(const struct names *names, const char *name)
 {

@@ -9,7 +9,7 @@
  * `order` is a list of all tasks where `rule` is ORDER_EXPLICIT, else zeros, so that equal choices are
  * equal memory. Dependences, buffers, work, durations and the machine are never touched.
  *
- * What becomes of a candidate, cheapest question first:
+ * Questions to a candidate, the cheapest first:
  *
  *     fits --> proved --> predicted --> better? --> proved under the other driver --> same view --> kept
  *
@@ -18,16 +18,16 @@
  * proved     by the ordinary checker, every property, for any number of iterations. If the given plan is
  *            proved under the other driver as well, the candidate has to be.
  * predicted  the exact period (event_graph.h: by a graph, or of a run that repeats itself) where there is
- *            one; otherwise, with jitter or shared devices, the mean of a short simulation, the same luck for
- *            all. Where the given plan has an exact period a candidate without one is dropped; and where
- *            it does what it does in an order that no timing changes, a candidate has to, too: there two
- *            threads would fill one stream as luck has it.
- * same view  it computes the same: tune_view.h.
+ *            one; otherwise, with jitter or shared devices, the mean of a short simulation, with the same
+ *            random numbers for all. Where the given plan has an exact period, a candidate without one is
+ *            dropped; and where no timing changes the order of its steps, the same is asked of a candidate:
+ *            otherwise two threads might fill one stream in an arbitrary order.
+ * same view  equal results: tune_view.h.
  *
  * The search (tune_search.c) is local: starts made by cutting the order within an iteration into
  * stages, climbed from by single moves in an order drawn from the seed, then disturbed and climbed
- * again until the budget of candidates is spent. It counts candidates and never looks at a clock, so
- * the answer is the same everywhere, unless it is interrupted. What it returns is no promise of an optimum.
+ * again until the budget of candidates is spent. It counts candidates and reads no clock, so the
+ * answer is the same everywhere, unless it is interrupted. The result need not be an optimum.
  *
  * The tune owns copies of the plan, parsed from its canonical text. tune_open / tune_close.
  */
@@ -51,7 +51,7 @@ enum {
 
 enum tune_row { TUNE_STAGE, TUNE_STREAM, TUNE_GROUP, TUNE_ORDER, TUNE_ROWS };
 
-/* What may be changed. */
+/* The choices that may be changed. */
 #define TUNE_KNOB_LIST(X)                                                                          \
     X(STAGE, "stage") X(STREAM, "stream") X(GROUP, "group") X(ORDER, "order") X(DEPTH, "depth")
 enum tune_knob {
@@ -70,7 +70,7 @@ struct tune_progress {
 struct tune_options {
     enum driver driver;             /* CLOCK or DATAFLOW */
     uint64_t candidates;            /* most to try; 0: the default */
-    uint64_t seed;                  /* of the search, and of the luck of simulations */
+    uint64_t seed;                  /* of the search, and of the simulations */
     int depth;                      /* most stages, or iterations in flight; 0: the default */
     int64_t memory_bytes;           /* of a rank; -1: any */
     bool allow_stale;               /* do not ask for the same view */
@@ -173,7 +173,7 @@ bool tune_is_interrupted(const struct tune *tune);
 /* a < b. */
 bool tune_is_better(const struct tune_score *a, const struct tune_score *b);
 
-/* ---- what was found -------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 /* A plan judged as a user would judge it, from its text. */
 struct tune_result {

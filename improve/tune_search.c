@@ -144,7 +144,7 @@ static void tell(const struct tune_climb *s)
         tune->options->progress(tune->options->progress_arg, &progress);
 }
 
-/* Judge s->candidate; what is better than `bar` becomes the current one. */
+/* Judge s->candidate; one that is better than `bar` becomes the current one. */
 static enum status try_candidate(struct tune_climb *s, const struct tune_score *bar, bool *kept)
 {
     struct tune_score score;
@@ -193,7 +193,7 @@ static void find_blocks(struct tune_climb *s)
             }
 }
 
-/* Blocks stand in the order of their last task, so that what a block needs comes before it. */
+/* Blocks stand in the order of their last task, behind all blocks they depend on. */
 static void order_blocks(struct tune_climb *s)
 {
     const int *stage = row(s, s->tune->first, TUNE_STAGE);

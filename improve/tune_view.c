@@ -6,7 +6,7 @@
 #include "plan/hash.h"
 #include "sim/engine/simulate.h"
 
-/* ---- who shares what ------------------------------------------------------------------------- */
+/* ---- shared objects -------------------------------------------------------------------------- */
 
 static bool is_shared(const struct plan *plan, int buffer)
 {
@@ -64,11 +64,11 @@ static void note(struct watcher *w, int rank, int task, int64_t iteration)
     struct tune_access access;
     for (size_t k = 0; tune_access(w->given, w->by_stream, rank, task, k, &access); k++) {
         uint64_t *object = &w->writes[(size_t)rank * w->objects + (size_t)access.object];
-        uint64_t who = mix((uint64_t)access.object, (uint64_t)task, (uint64_t)iteration);
+        uint64_t access_hash = mix((uint64_t)access.object, (uint64_t)task, (uint64_t)iteration);
         if (access.read)
-            w->reads += mix(*object, who, (uint64_t)rank);
+            w->reads += mix(*object, access_hash, (uint64_t)rank);
         if (access.write)
-            *object = mix(*object, who, 1);
+            *object = mix(*object, access_hash, 1);
     }
 }
 

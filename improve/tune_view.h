@@ -1,9 +1,9 @@
 /*
- * tune_view.h - what a plan computes, as far as the order of its accesses decides it.
+ * tune_view.h - the results of a plan, as far as the order of its accesses determines them.
  *
  * Two runs of the same tasks leave the same values in every shared buffer if the writes of each buffer
  * come in the same order and every read comes after the same write (view equivalence, as databases
- * call it; Yannakakis 1984). The stages decide how old the weights are that a Forward reads; who moves
+ * call it; Yannakakis 1984). The stages determine the age of the weights that a Forward reads; moving
  * them must not change that unasked. A buffer of scope `iteration` has one instance an iteration, and
  * its order is a matter of dependences, which the checker proves.
  *
@@ -13,7 +13,7 @@
  * accesses have the same order in all of its runs.
  *
  * A plan whose tasks name no shared buffer does not say what its iterations share. Then every stream of
- * the given plan counts as a buffer that all its tasks write: what ran in a line keeps its line.
+ * the given plan counts as a buffer that all its tasks write: work keeps its order on a stream.
  */
 #ifndef SWSIM_TUNE_VIEW_H
 #define SWSIM_TUNE_VIEW_H
@@ -21,7 +21,7 @@
 #include "plan/plan.h"
 #include "machine/program.h"
 
-/* What a task has to do with an object that iterations share: a buffer, or a stream of `given`. */
+/* An access of a task to an object that iterations share: a buffer, or a stream of `given`. */
 struct tune_access {
     int object;
     bool read, write;

@@ -17,7 +17,7 @@
 
 #include "plan.h"
 
-/* Parse exactly `length` bytes. On failure *what says what was found and expected (static, or in
+/* Parse exactly `length` bytes. On failure *what is a sentence with the found and the expected text (static, or in
    the arena), *where is the byte offset, and *out is untouched. Marks are left zero. A composite's
    stage is that of its forward part. */
 bool action_parse(const char *text, size_t length, bool old_dialect, struct arena *arena,

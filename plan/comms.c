@@ -157,7 +157,7 @@ enum status comms_map_stages(struct arena *arena, const struct rank_program *ran
 
 /* ---- adding messages ------------------------------------------------------------------------- */
 
-/* What has been placed for a stage and microbatch. */
+/* The actions placed for a stage and microbatch. */
 enum { PLACED_F = 1, PLACED_B = 2, PLACED_RECV_F = 4, PLACED_RECV_B = 8 };
 
 struct adding {
@@ -169,10 +169,10 @@ struct adding {
     uint8_t *placed; /* [stage * microbatches + microbatch] */
 };
 
-/* What a pass has to do with the stages beside its own. */
+/* The messages of a pass with the neighbouring stages. */
 struct flow {
     int input_stage, output_stage; /* -1: none */
-    unsigned computed, received;   /* what must be placed: at the input's stage, or at its own */
+    unsigned computed, received;   /* to be placed before: at the input's stage, or at its own */
     enum action_kind send, recv;
 };
 
@@ -323,7 +323,7 @@ static enum status refuse_malformed(struct adding *adding, struct diag *diag)
     return status;
 }
 
-/* A stage nobody holds would leave its neighbours waiting for ever. */
+/* A stage that no rank holds would leave its neighbours waiting for ever. */
 static enum status check_stages(const struct stage_map *map, struct diag *diag)
 {
     for (int stage = 0; stage < map->stages; stage++)

@@ -40,7 +40,7 @@ int comms_partner(const struct action *action);
 int comms_rank_of(const struct stage_map *map, int stage);
 
 /* Add the SEND and RECV actions to compute-only lists; idle cells are left out. A schedule in which
-   all ranks come to wait for each other is an error; notes say where each of them stands. */
+   all ranks wait for each other is an error; notes give the position of each of them. */
 enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count,
                       struct diag *diag);
 

@@ -1,4 +1,4 @@
-/* csv.c - see csv.h: rows, cells, and which dialect they speak. */
+/* csv.c - see csv.h: rows, cells and their dialect. */
 #include "csv.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ bool csv_looks_like(const char *text, size_t length)
     return at < length && (isdigit((unsigned char)text[at]) || text[at] == '(' || text[at] == ',');
 }
 
-/* The old dialect says BW, or W without I. Only after a stage are these letters an operation. */
+/* The old dialect has BW, or W without I. Only after a stage are these letters an operation. */
 static bool is_old_dialect(const char *text)
 {
     bool has_w = false, has_i = false;

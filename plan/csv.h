@@ -5,7 +5,7 @@
  *
  * A file with communication (compute_comms) has no empty cells before the end of a row, one without
  * (compute_only) may. Which stage lives on which rank follows from the rows. Two dialects of the
- * action text exist; a file that says `BW`, or `W` but never `I`, is in the old one, where B meant
+ * action text exist; a file with `BW`, or with `W` but without `I`, is in the old one, where B meant
  * backward for the input and BW the full backward. Cells are strict: `0F1junk` is an error.
  */
 #ifndef SWSIM_CSV_H

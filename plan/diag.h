@@ -1,5 +1,5 @@
 /*
- * diag.h - messages to the person: what is wrong, where, what was found and what was expected.
+ * diag.h - messages for the user: the position, the found text, the expected text.
  *
  * A `struct diag` collects messages; nothing below cmd/ prints. It owns copies of everything it is
  * given. When memory runs out while a message is being added, the diag remembers that instead and

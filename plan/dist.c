@@ -29,7 +29,7 @@ static const struct shape {
 
 enum { SHAPE_COUNT = sizeof shapes / sizeof *shapes };
 
-/* What the parameter of a shape may be. */
+/* The limits of the parameter of a shape. */
 static const struct range {
     double low, high;
     const char *words;

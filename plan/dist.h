@@ -9,7 +9,7 @@
  *     spike := spike(p=0.01, add=5ms)          p also as 1%
  *
  * `normal` is truncated at zero. `empirical` lists factors of the mean, each equally likely.
- * Sampling lives in sim/: this file only says what was meant. A struct dist owns nothing: the
+ * Sampling lives in sim/: this file only parses and prints. A struct dist owns nothing: the
  * empirical factors live in the arena given to dist_parse.
  */
 #ifndef SWSIM_DIST_H

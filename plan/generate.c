@@ -22,7 +22,7 @@
 /* One rank's list in the making. */
 struct list_builder {
     struct arena *arena;
-    int p, v, m, rank; /* ranks, chunks a rank, microbatches, whose list this is */
+    int p, v, m, rank; /* ranks, chunks a rank, microbatches, the rank of this list */
     int group;
     struct action *actions;
     size_t count, cap;
@@ -311,7 +311,7 @@ static void dualpipe_v_steady(struct vee *vee)
     }
 }
 
-/* Backwards only; half-way through they are split, so that weight passes fill what follows. */
+/* Backwards only; half-way through they are split, so that weight passes fill the gaps that follow. */
 static void dualpipe_v_drain(struct vee *vee, struct owed *owed)
 {
     struct list_builder *b = vee->b;
@@ -345,7 +345,7 @@ static void build_dualpipe_v(struct list_builder *b)
     dualpipe_v_drain(&vee, &owed);
 }
 
-/* ---- which schedules there are, and what they ask for ---------------------------------------- */
+/* ---- the schedules and their conditions ------------------------------------------------------ */
 
 enum chunk_rule { ONE_CHUNK, ANY_CHUNKS, TWO_CHUNKS };
 
@@ -355,7 +355,7 @@ static int group_of(const struct generate_spec *spec)
     return spec->group ? spec->group : spec->ranks;
 }
 
-/* What a schedule asks of the number of microbatches: NULL if that holds, else in words. */
+/* The condition of a schedule on the number of microbatches, in words; NULL: it holds. */
 typedef const char *microbatch_rule(const struct generate_spec *spec);
 
 static const char *rule_interleaved(const struct generate_spec *spec)
@@ -459,7 +459,7 @@ static enum status check_chunks(const struct generate_spec *spec, enum chunk_rul
     return check_range(spec, "chunks", spec->chunks, low[rule], high[rule], diag);
 }
 
-/* Is everything about `spec` (chunks filled in) as the schedule wants it? */
+/* Does `spec` (chunks filled in) meet the conditions of its schedule? */
 static enum status check_spec(const struct generate_spec *spec, const struct generator *generator,
                               struct diag *diag)
 {

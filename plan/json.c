@@ -28,7 +28,7 @@ enum status json_close(struct json *json, struct diag *diag)
     return STATUS_OK;
 }
 
-/* What every value begins with: the comma before it, where one is due. */
+/* The comma before a value, where one is due. */
 static void begin_value(struct json *json)
 {
     if (json->depth == 0)

@@ -1,7 +1,7 @@
 /*
  * parse.c - see parse.h: reading files, telling the format, the keys at the top of a plan.
  *
- * The order of `sections` is the order of meaning: what a later section refers to is read by an
+ * The order of `sections` is the order of meaning: names that a later section refers to are read by an
  * earlier one, wherever the keys stand in the file.
  */
 #include "parse.h"
@@ -88,7 +88,7 @@ static bool field_eager_bytes(struct parser *parser, const struct node *value, v
     return eager_limits(parser, value, offsetof(struct comm, eager_bytes), &limit);
 }
 
-/* What work of each kind wants unless it says something else. */
+/* The default shares of each kind of work. */
 static bool field_machine_shares(struct parser *parser, const struct node *value, void *member,
                                  const struct field *field)
 {
@@ -124,8 +124,8 @@ static void parse_machine(struct parser *parser, const struct node *value)
                      &parser->plan->machine, "\"machine\"");
 }
 
-/* The pipeline form has a runtime that stops everything; a program written call by call has what it
-   says. */
+/* The runtime of the pipeline form stops all ranks by default; a program written call by call does only
+   what is written in it. */
 static void parse_on_failure(struct parser *parser, const struct node *value)
 {
     static const struct field field = {.words = keywords_on_failure};

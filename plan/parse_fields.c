@@ -2,7 +2,7 @@
  * parse_fields.c - tables of keys, scalars and names.
  *
  * A mapping of a plan is described by an array of `struct field`; fields_parse walks the mapping
- * once, hands each value to its handler and reports what is unknown or missing. Names go through
+ * once, hands each value to its handler and reports unknown and missing keys. Names go through
  * symbol tables, so that a plan of a million operations is read in linear time.
  */
 #include <assert.h>
@@ -437,7 +437,7 @@ struct buffer *parse_add_buffer(struct parser *parser, const char *name, struct 
     return buffer;
 }
 
-/* What a table's names are called in messages, and the plan's table when it holds nothing but
+/* The noun for a table's names in messages, and the plan's table when it holds nothing but
  * names. */
 static const struct table_info {
     const char *what;

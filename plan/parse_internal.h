@@ -1,14 +1,14 @@
 /*
- * parse_internal.h - what the files of the parser share.
+ * parse_internal.h - shared by the files of the parser.
  *
- *     parse.c           reads files, tells the format, top-level keys
+ *     parse.c           reads files, recognizes the format, top-level keys
  *     parse_yaml.c      YAML text to a tree of nodes (libyaml)
  *     parse_fields.c    tables of keys, scalars, names
  *     parse_pipeline.c  schedule, dependences, overrides
  *     parse_threads.c   host programs
  *     parse_programs.c  rank programs, also the rules a CSV must obey
  *
- * Nodes live in the parser's scratch arena and end with it; what the plan keeps is copied into the
+ * Nodes live in the parser's scratch arena and end with it; texts that the plan keeps are copied into the
  * plan's arena. Every function that returns bool returns false after it has reported an error.
  */
 #ifndef SWSIM_PARSE_INTERNAL_H
@@ -80,7 +80,7 @@ struct parser {
     size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
 };
 
-/* Report an error at a mark: what was found, what was expected. Evaluates to false. */
+/* Report an error at a mark: the found text, the expected text. Evaluates to false. */
 #define parse_error(parser, at, ...)                                                               \
     parse_fail((parser), diag_error_at((parser)->diag, (parser)->plan->file, (parser)->source,     \
                                        (at), __VA_ARGS__))
@@ -127,7 +127,7 @@ bool field_time(struct parser *parser, const struct node *value, void *member,
 bool field_bytes(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int64_t */
 bool field_slots(struct parser *parser, const struct node *value, void *member,
-                 const struct field *field); /* int; tells who means a share */
+                 const struct field *field); /* int; has a message of its own for a share */
 bool field_shares(struct parser *parser, const struct node *value, void *member,
                   const struct field *field); /* struct shares */
 bool field_word(struct parser *parser, const struct node *value, void *member,
@@ -163,10 +163,10 @@ const char *parse_keep(struct parser *parser, const char *text);
 int symbol_find(const struct parser *parser, enum symbol_table table, const char *name);
 /* Enter a name that is not there yet; `name` must outlive the parser. */
 bool symbol_add(struct parser *parser, enum symbol_table table, const char *name, int index);
-/* The index of the name a node holds. Names that come into being by use are entered; tasks, queues
+/* The index of the name a node holds. Names that are declared by use are entered; tasks, queues
    and, in host programs, comms must be there. -1 after an error. */
 int symbol_resolve(struct parser *parser, enum symbol_table table, const struct node *node);
-/* The same where nothing comes into being. */
+/* The same where names must be declared. */
 int symbol_require(struct parser *parser, enum symbol_table table, const struct node *node);
 
 /* Add a comm or a buffer to the plan and its table. NULL after an error. */

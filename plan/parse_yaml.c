@@ -1,7 +1,7 @@
 /*
  * parse_yaml.c - YAML text to a tree of nodes: libyaml's events, composed.
  *
- * Composing here rather than in libyaml keeps the quoting of scalars and lets us refuse early what
+ * Composing here rather than in libyaml keeps the quoting of scalars and allows the parser to refuse early what
  * a plan never needs and an attacker might like: anchors and aliases, tags, several documents, deep
  * nesting. Duplicate keys are found here too, once for all mappings.
  */

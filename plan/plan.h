@@ -6,7 +6,7 @@
  * print.h and given its meaning by program.h (lowering) and machine.h. All memory belongs to the
  * plan's arena: plan_init / plan_fini. Names are resolved: a reference to a task, stream, comm,
  * queue or buffer is an index into the plan's table, -1 for none. Times are nanoseconds, sizes
- * bytes. A `struct mark` remembers where in the file a thing was said.
+ * bytes. A `struct mark` is a position in the file.
  */
 #ifndef SWSIM_PLAN_H
 #define SWSIM_PLAN_H
@@ -19,7 +19,7 @@
 #include "dist.h"
 #include "ops.h"
 
-/* Limits on what an input may make big; each is named in the message that refuses more. */
+/* Limits of sizes that an input determines; the message that refuses more names the limit. */
 enum {
     PLAN_MAX_FILE_BYTES = 64 * 1024 * 1024,
     PLAN_MAX_RANKS = 1024,
@@ -36,7 +36,7 @@ enum {
 
 enum plan_form { FORM_PIPELINE, FORM_PROGRAMS, FORM_THREADS };
 
-/* ---- what a task or an operation does in a real run ------------------------------------------ */
+/* ---- the work of a task or an operation in a real run ---------------------------------------- */
 
 #define WORK_LIST(X)                                                                               \
     X(NONE, "")                                                                                    \
@@ -99,10 +99,10 @@ struct work {
     int64_t time_ns;                 /* SPIN, HOST */
 };
 
-/* ---- what work wants of its device while it runs --------------------------------------------- */
+/* ---- the shares of the device that work takes ------------------------------------------------ */
 
-/* What work on a device can want of what all work on it shares. A share is a part of the whole, in
-   millionths. What is not given is 0, or what machine: {shares: ...} says for such work. */
+/* Resources that all work on a device shares. A share is a part of the whole, in millionths. Shares
+   that are not given are 0, or those of machine: {shares: ...} for this kind of work. */
 enum { SHARE_WHOLE = 1000 * 1000 };
 struct share {
     bool given;
@@ -147,7 +147,7 @@ struct task {
     int stream; /* index into plan->streams */
     int group;  /* index into plan->groups (thread groups) */
     bool globally_ordered;
-    int64_t time_ns;      /* device part; 0 if the plan does not say */
+    int64_t time_ns;      /* device part; 0 if not given */
     int64_t host_time_ns; /* CPU part */
     struct dist jitter;   /* of the device part, relative to time_ns */
     struct dist host_jitter;
@@ -176,7 +176,7 @@ enum buffer_scope {
 struct buffer {
     const char *name;
     enum buffer_scope scope; /* iteration: every iteration has its own instance */
-    int64_t bytes;           /* 0: not said */
+    int64_t bytes;           /* 0: not given */
     bool declared;           /* named under `buffers:`, not only in reads or writes */
     struct mark mark;
 };
@@ -373,7 +373,7 @@ struct host_op {
     struct dist jitter;
     int sm;
     struct shares shares;
-    struct work work;                /* LAUNCH: what a real run does; WORK_NONE spins for time_ns */
+    struct work work;                /* LAUNCH: for a real run; WORK_NONE spins for time_ns */
     struct index_list reads, writes; /* plan->buffers */
     struct p2p_part *parts;          /* GROUP */
     size_t part_count;
@@ -414,12 +414,12 @@ struct machine_spec {
     bool launch_order_implicit;
     bool lazy_load;
     int copy_engines;                        /* that copies share; 0: as many as there are copies */
-    struct shares shares[SHARED_WORK_COUNT]; /* of work that does not say */
+    struct shares shares[SHARED_WORK_COUNT]; /* of work without shares of its own */
     int64_t memory_bytes;                    /* bound on bytes in flight a rank; 0: none */
 };
 
-/* What a rank does when a task of its own fails (doc/semantics.md, section 4): the thread ends and
-   nobody is told; its rank is woken and stops; and a watchdog tells the ranks it works with. */
+/* The effect of a failed task (doc/semantics.md, section 4): only its thread ends; its rank is woken and
+   stops; a watchdog stops the ranks it communicates with, too. */
 #define ON_FAILURE_LIST(X) X(NONE, "none") X(WAKE, "wake") X(ABORT, "abort")
 enum on_failure {
 #define X(name, key) ON_FAILURE_##name,
@@ -427,17 +427,17 @@ enum on_failure {
 #undef X
 };
 
-/* A verdict the plan expects; OUTCOME_UNDECIDED where it says nothing (then: no violation). */
+/* A verdict the plan expects; OUTCOME_UNDECIDED where it names none (then: no violation). */
 struct expectation {
     bool given; /* `expect:` is present, maybe empty: every property holds */
     bool named[PROPERTY_COUNT];
     enum outcome
         outcome[PROPERTY_COUNT];        /* for `race: order`: OUTCOME_SOME, any violation matches */
-    bool any_violation[PROPERTY_COUNT]; /* said without always/some: either will do */
+    bool any_violation[PROPERTY_COUNT]; /* named without always/some: either matches */
     struct mark mark;
 };
 
-/* A table of names; the index is what the rest of the plan refers to. Small tables are searched one by
+/* A table of names; the rest of the plan refers to names by index. Small tables are searched one by
    one, large ones through a hash table in the same arena. */
 struct names {
     const char **items;

@@ -14,7 +14,7 @@
 
 enum { UNLIMITED = -1, INDENT = 2 };
 
-/* ---- what all forms share -------------------------------------------------------------------- */
+/* ---- shared by all forms --------------------------------------------------------------------- */
 
 void print_comms(struct printer *printer)
 {
@@ -121,7 +121,7 @@ static bool has_no_shares(const struct plan *plan)
     return true;
 }
 
-/* What work of each kind wants unless it says something else. */
+/* The default shares of each kind of work. */
 static void print_shares(struct printer *printer)
 {
     static const char *const keys[] = {

@@ -2,7 +2,7 @@
  * print.h - a plan as canonical YAML: parse(print(plan)) means the same, print(parse(print(plan)))
  * is the same text byte for byte.
  *
- * Keys stand in a fixed order, what equals its default is left out, names keep the order of the
+ * Keys stand in a fixed order, values equal to their default are left out, names keep the order of the
  * plan. A plan that was read from a CSV or generated prints as YAML too. Comments are not kept.
  */
 #ifndef SWSIM_PRINT_H

@@ -104,7 +104,7 @@ void put_bytes(struct printer *printer, int64_t bytes)
     put_word(printer, text);
 }
 
-/* ---- key and value, left out where it says nothing ------------------------------------------- */
+/* ---- key and value, left out where it is the default ----------------------------------------- */
 
 void put_pair_word(struct printer *printer, const char *key, const char *word)
 {

@@ -1,5 +1,5 @@
 /*
- * print_internal.h - what the files of the printer share.
+ * print_internal.h - shared by the files of the printer.
  *
  *     print.c           the whole, and the sections all forms share
  *     print_emit.c      libyaml events; keys and values
@@ -7,8 +7,8 @@
  *     print_programs.c  rank programs
  *     print_threads.c   host programs
  *
- * Once an event fails all later ones are skipped, so nobody need look: plan_print tells why at the
- * end.
+ * Once an event fails all later ones are skipped, so no call needs a check: plan_print reports the
+ * reason at the end.
  */
 #ifndef SWSIM_PRINT_INTERNAL_H
 #define SWSIM_PRINT_INTERNAL_H

@@ -89,7 +89,7 @@ static bool same_task(struct printer *printer, const struct task *a, const struc
            a->host_sync == b->host_sync && same_list(&a->holds, &b->holds);
 }
 
-/* What differs from `base`. */
+/* The members that differ from `base`. */
 static void put_task(struct printer *printer, const struct task *task, const struct task *base)
 {
     const struct plan *plan = printer->plan;

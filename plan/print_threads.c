@@ -88,7 +88,7 @@ static void put_op(struct printer *printer, const struct host_op *op)
     close_map(printer);
 }
 
-/* 1 + the highest rank named: what the parser would take. */
+/* 1 + the highest rank named: the default of the parser. */
 static int named_ranks(const struct plan *plan)
 {
     int highest = 0;

@@ -1,7 +1,7 @@
 /*
- * rank_internal.h - what the files that lower rank programs share.
+ * rank_internal.h - shared by the files that lower rank programs.
  *
- *     rank_programs.c   what the plan stands for, checks, costs, the loop over the ranks
+ *     rank_programs.c   completion, checks, costs, the loop over the ranks
  *     rank_steps.c      the actions of a rank as steps, the communicators they use, the steps they wait for
  *     rank_ops.c        the steps as host operations, with events and buffers
  */
@@ -20,10 +20,10 @@ struct rank_step {
     int stream, comm;
     int64_t time_ns;
     size_t first_message, last_message, message_count; /* GROUP: rank_steps.messages */
-    size_t first_wait, wait_count;                     /* rank_steps.waits: what it waits for */
-    size_t first_waiter;                               /* index + 1 into waits: who waits for it */
-    size_t waiters_left;                               /* of those, not yet written down */
-    size_t event_slot;                                 /* held while waiters are left */
+    size_t first_wait, wait_count;                     /* rank_steps.waits: those of this step */
+    size_t first_waiter; /* index + 1 into waits: of those for this step */
+    size_t waiters_left; /* of those, not yet written down */
+    size_t event_slot;   /* held while waiters are left */
 };
 
 struct message {

@@ -5,7 +5,7 @@
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* An event for results of this kind of action that nobody waits for any more, or a new one. */
+/* An event for results of this kind of action that no step waits for any more, or a new one. */
 static bool take_event(struct lowering *lowering, enum action_kind kind, size_t *slot)
 {
     struct plan *out = lowering->out;
@@ -68,7 +68,7 @@ static int declare_buffer(struct lowering *lowering, int *cell, const char *what
     return *cell - 1;
 }
 
-/* The output of a stage for a microbatch, on whatever rank. */
+/* The output of a stage for a microbatch, on any rank. */
 static bool use_activation(struct lowering *lowering, struct index_list *list, int stage,
                            int microbatch)
 {
@@ -111,7 +111,7 @@ static bool access_message(struct lowering *lowering, struct host_op *op,
     }
 }
 
-/* What an operation reads and writes. */
+/* The buffers that an operation reads and writes. */
 static bool add_accesses(struct lowering *lowering, struct host_op *op,
                          const struct rank_step *step)
 {
@@ -229,7 +229,7 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
     return add_accesses(lowering, op, step) && write_record(lowering, thread, step);
 }
 
-/* How many operations the steps take: each one, its waits, a record if somebody waits for it. */
+/* How many operations the steps take: each one, its waits, a record if another step waits for it. */
 static size_t count_ops(const struct rank_steps *now)
 {
     size_t count = now->step_count + now->wait_count;

@@ -19,7 +19,7 @@
 #include "generate.h"
 #include "rank_internal.h"
 
-/* ---- what the plan stands for ---------------------------------------------------------------- */
+/* ---- completion ------------------------------------------------------------------------------ */
 
 /* Messages from the generators and from comms.c know the position but not the file. */
 static void name_file(struct diag *diag, size_t first, const char *file)
@@ -70,7 +70,7 @@ enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
 
 /* ---- checks and costs ------------------------------------------------------------------------ */
 
-/* A message must have someone at its other end, though it may not be expected there. */
+/* A message must have a rank at its other end, even if that rank does not expect it. */
 static enum status check_partner(const struct lowering *lowering, int rank,
                                  const struct action *action)
 {

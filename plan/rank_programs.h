@@ -1,8 +1,8 @@
 /*
- * rank_programs.h - rank programs (PyTorch's actions) as host programs: what an action does on a machine.
+ * rank_programs.h - rank programs (PyTorch's actions) as host programs: the calls and device work of each action.
  *
  * Every rank gets one thread "main", which issues its actions in their order and then waits for the
- * device. In these words the whole meaning of an action is said:
+ * device. This is the whole meaning of an action:
  *
  *     F I B W        kernel "0F3" on stream compute; waits for the message it needs
  *     SEND, RECV     point-to-point group on the stream and communicator that `p2p: {fifo}` names;
@@ -26,7 +26,7 @@
 /* Rank programs with more actions than this have no buffers, hence no order races. */
 enum { RANK_PROGRAMS_MAX_TRACKED = 2048 };
 
-/* The lists a plan of FORM_PROGRAMS stands for: generated if it says `generate:`, with messages
+/* The complete lists of a plan of FORM_PROGRAMS: generated if it has `generate:`, with messages
    added if it has none. In `arena`; the plan is not changed. */
 enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
                                    struct rank_program **ranks, int *rank_count, struct diag *diag);

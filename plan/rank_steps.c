@@ -23,7 +23,7 @@ void message_ends(const struct lowering *lowering, const struct action *message,
     *to = message_is_send(message) ? there : here;
 }
 
-/* Which of the lowering's routes a message takes, and what tells it apart from the others: "" or
+/* The route of a message among the lowering's, and its suffix: "" or
    ".forward", ".0-1", ".0>1". */
 static struct route *route_cell(struct lowering *lowering, const struct action *message,
                                 char *suffix, size_t cap)

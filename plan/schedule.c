@@ -245,7 +245,7 @@ struct enqueue {
     int *tasks;
 };
 
-/* All the analysis says; the arrays are one allocation. */
+/* The results of the analysis; the arrays are one allocation. */
 struct analysis {
     int *topological;
     int *lds;

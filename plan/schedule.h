@@ -22,7 +22,7 @@ int schedule_default_periods(const struct plan *plan);
 
 /*
  * Which iteration each task works on in each of the first `periods` periods under the clock driver.
- * Rows stand in stage-descending topological order, whatever the enqueue order is:
+ * Rows stand in stage-descending topological order, independent of the enqueue order:
  *
  *      #  Task     Thread   Stream   |  P0  P1  P2
  *     --  -------  -------  -------  +  --  --  --
@@ -36,7 +36,7 @@ enum status schedule_write(const struct plan *plan, int periods, struct json *js
 /*
  * The tasks in topological order; the longest strictly decreasing subsequence (LDS) of their stages
  * in stage-descending enqueue order, which by Dilworth's theorem is the least depth that can hold
- * them; the enqueue order that will be used, with what each task may stall its stream for.
+ * them; the enqueue order that will be used, with the stalls that each task may cause.
  */
 enum status schedule_print_stages(const struct plan *plan, FILE *out, struct diag *diag);
 enum status schedule_write_stages(const struct plan *plan, struct json *json, struct diag *diag);

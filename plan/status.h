@@ -1,5 +1,5 @@
 /*
- * status.h - how a function says that it failed.
+ * status.h - the result of a function that can fail.
  *
  * Zero is good. The first function to detect a failure describes it in a `struct diag`; the ones
  * above pass the status up. The commands map a status to an exit code through STATUS_LIST.

@@ -2,7 +2,7 @@
  * draw.c - see draw.h.
  *
  * The graph is built with attributes only; libgvc turns it into SVG or PNG in memory, and one
- * function writes whatever came out to the file, so that a full disk is an ordinary error. Boxes
+ * function writes the result to the file, so that a full disk is an ordinary error. Boxes
  * are nodes, drawn in the order they were made (outputorder=nodesfirst), arrows are edges with
  * their spline given. draw_node and draw_cluster are Agnode_t and Agraph_t under another name.
  */
@@ -140,7 +140,7 @@ enum status draw_open_placed(double width_pt, double height_pt, struct drawing *
     set_default(drawing, AGNODE, "margin", "0");
     set_default(drawing, AGNODE, "penwidth", "0.5");
     set_default(drawing, AGNODE, "label", "\\N"); /* an empty default would not be written */
-    /* The picture is as large as what stands on it: a sheet keeps the margins. */
+    /* The picture is as large as its contents: a sheet keeps the margins. */
     draw_box(drawing,
              &(struct draw_box){.width_pt = width_pt, .height_pt = height_pt, .fill = "#ffffff"});
     *out = drawing;
@@ -417,7 +417,8 @@ static enum status write_file(const char *path, const char *data, size_t bytes, 
         error = errno;
     if (!error)
         return STATUS_OK;
-    (void)remove(path); /* half a picture helps nobody; the error said is that of the writing */
+    (void)remove(
+        path); /* an incomplete picture is of no use; the message is about the write error */
     return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, strerror(error));
 }
 

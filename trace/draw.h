@@ -7,8 +7,8 @@
  * clusters that the dot engine lays out. Placed boxes snap to whole points.
  *
  * A drawing owns its graph and copies every text. Texts are taken as they are: nothing in them is
- * an escape. Colours are "#rrggbb" or "#rrggbbaa". A drawing that runs out of memory remembers it
- * and draw_write says so; until then the functions need no check. cgraph keeps the level of its
+ * an escape. Colours are "#rrggbb" or "#rrggbbaa". When memory runs out draw_write fails; the
+ * other functions need no check. cgraph keeps the level of its
  * error messages in the process, so one thread at a time may draw.
  */
 #ifndef SWSIM_DRAW_H
@@ -85,7 +85,7 @@ void draw_line(struct drawing *drawing, double x_pt, double y_pt, const char *te
 void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow);
 void draw_arc(struct drawing *drawing, const struct draw_arc *arc);
 
-/* About how wide a text comes out, on the wide side: fonts differ between machines. */
+/* The approximate width of a text, rather too wide: fonts differ between machines. */
 double draw_text_width(const char *text, double font_pt);
 
 /* A colour for the n-th of several things, told apart by colour-blind readers too and light enough

@@ -11,7 +11,7 @@
 
 #include "graphviz_load.h"
 
-/* What cgraph or libgvc complained about last, on one line. */
+/* The last message of cgraph or libgvc, on one line. */
 static enum status library_error(const struct graphviz *gv, const char *engine, const char *format,
                                  struct diag *diag)
 {
@@ -73,6 +73,6 @@ enum status graphviz_render(struct Agraph_s *graph, const char *engine, const ch
 void graphviz_free(char *data)
 {
     const struct graphviz *gv;
-    if (data && graphviz_load(&gv, NULL) == STATUS_OK) /* who has data has loaded it */
+    if (data && graphviz_load(&gv, NULL) == STATUS_OK) /* data comes from a loaded library */
         gv->gvFreeRenderData(data);
 }

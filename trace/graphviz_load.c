@@ -29,7 +29,7 @@ static bool find(void *library, const char *name, void *pointer)
 
 enum status graphviz_load(const struct graphviz **out, struct diag *diag)
 {
-    static struct graphviz loaded; /* with the context of graphviz.c, what outlives its caller */
+    static struct graphviz loaded; /* outlives its caller, like the context in graphviz.c */
     if (!loaded.agopen) {
         void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
         if (!library)

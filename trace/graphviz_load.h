@@ -1,11 +1,11 @@
 /*
  * graphviz_load.h - Graphviz's libraries, loaded when the first picture is drawn.
  *
- * libgvc and what comes with it take longer to load than most plans take to verify, and only
+ * libgvc and its plugins take longer to load than most plans take to verify, and only
  * pictures need them. So they are no dependency of the programs: they are opened by the name the
  * linker would have used, and their functions are called through a table.
  *
- * Thread-compatible, like libgvc itself. What is loaded stays loaded.
+ * Thread-compatible, like libgvc itself. A loaded library stays loaded.
  */
 #ifndef SWSIM_GRAPHVIZ_LOAD_H
 #define SWSIM_GRAPHVIZ_LOAD_H

@@ -109,7 +109,7 @@ static struct draw_node *draw_op(struct sketch *sketch, const struct host_op *op
                      op->stream >= 0 ? draw_border(op->stream) : "#999999");
 }
 
-/* Does `to` wait for what `from` sets? Events are a rank's own, the rest is the plan's. */
+/* Does `to` wait for the object that `from` sets? Events are a rank's own, the rest is the plan's. */
 static bool releases(const struct host_op *from, const struct host_op *to, bool same_rank)
 {
     enum op_operand kind = op_operand(from->kind);
@@ -125,7 +125,7 @@ static bool draws_releases(const struct host_op *op)
            (kind == OPERAND_EVENT || kind == OPERAND_FLAG || kind == OPERAND_QUEUE);
 }
 
-/* Dashed arrows from `from`, node `index`, to whatever it releases. */
+/* Dashed arrows from `from`, node `index`, to the operations it releases. */
 static void draw_releases(struct sketch *sketch, const struct host_thread *thread,
                           const struct host_op *from, size_t index)
 {

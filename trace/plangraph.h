@@ -3,8 +3,8 @@
  *
  * Pipeline form: tasks grouped by stream; a solid arrow is a dependence within an iteration, a
  * dashed one reaches over `i+distance` iterations; tasks are drawn as rank 0 sees them. Host
- * programs: each thread's operations in a row; dashed arrows lead from what sets an event, a flag
- * or a queue to what waits for it. The output format follows the extension: .svg, .png or .dot.
+ * programs: each thread's operations in a row; dashed arrows lead from the operation that sets an
+ * event, a flag or a queue to those that wait for it. The output format follows the extension: .svg, .png or .dot.
  */
 #ifndef SWSIM_PLANGRAPH_H
 #define SWSIM_PLANGRAPH_H
@@ -13,7 +13,7 @@
 #include "plan/plan.h"
 #include "plan/status.h"
 
-/* More nodes than this nobody can read, and dot takes minutes to lay out. */
+/* A larger graph is unreadable, and dot takes minutes to lay it out. */
 enum { PLANGRAPH_MAX_NODES = 2000 };
 
 /* STATUS_INPUT for rank programs, which have no such graph; STATUS_LIMIT for too large a plan;

@@ -2,8 +2,8 @@
  * schema.h - the tables of a trace store, as SQL.
  *
  * Times are nanoseconds from the start of their run; in a witness they count steps. Kinds are the
- * texts of trace.h. Deleting a row of `run` deletes the whole run. Whoever changes a table raises
- * SCHEMA_VERSION; it is kept in `PRAGMA user_version` and checked when a store is opened.
+ * texts of trace.h. Deleting a row of `run` deletes the whole run. A change of a table raises
+ * SCHEMA_VERSION, which is kept in `PRAGMA user_version` and checked when a store is opened.
  *
  *     version 1   run, agent, span, edge, iteration, step, stat
  *     version 2   and witness, move, blocked. A store of version 1 is read as it is, and gets these
@@ -46,7 +46,7 @@ enum {
     " position INTEGER NOT NULL);"                                                                 \
     "CREATE INDEX agent_of_run ON agent (run);"
 
-/* What an agent did from start to end, and what slowed it (`cause`), or, kind wait, what it waited for
+/* The work of an agent from start to end and the reason why it was slow (`cause`); of kind wait, the reason
    (`cause`). */
 #define SCHEMA_SPAN                                                                                \
     "CREATE TABLE span ("                                                                          \
@@ -104,8 +104,8 @@ enum {
     " value REAL NOT NULL,"                                                                        \
     " PRIMARY KEY (run, key)) WITHOUT ROWID;"
 
-/* What a run of kind witness violates, and with which options its plan was looked at; NULL
-   iterations: any number, 0 ranks and max_depth: as the plan says. */
+/* The property that a run of kind witness violates, and the options of the check; NULL iterations: any
+   number, 0 ranks and max_depth: those of the plan. */
 #define SCHEMA_WITNESS                                                                             \
     "CREATE TABLE witness ("                                                                       \
     " run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,"                                   \
@@ -124,8 +124,8 @@ enum {
     " choice INTEGER NOT NULL,"                                                                    \
     " PRIMARY KEY (run, seq)) WITHOUT ROWID;"
 
-/* Who cannot go on at the end of a witness, and what for; waits_on is the seq of who must act first,
-   NULL: nobody here. */
+/* The agents that are blocked at the end of a witness, and the reason; waits_on is the seq of the agent that
+   must act first, NULL: none of these. */
 #define SCHEMA_BLOCKED                                                                             \
     "CREATE TABLE blocked ("                                                                       \
     " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \

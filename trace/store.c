@@ -31,7 +31,7 @@ static bool query_int(struct store *store, const char *sql, int64_t *out)
     return sqlite3_finalize(statement) == SQLITE_OK && found;
 }
 
-/* Is this file a store of ours? *out_empty: it is nobody's yet, a database without tables. */
+/* Is this file a trace store? *out_empty: it is a database without tables. */
 static enum status identify(struct store *store, bool *out_empty, struct diag *diag)
 {
     int64_t application = 0, version = 0, tables = 0;
@@ -329,7 +329,7 @@ static enum status write_spans(struct store *store, int64_t run, const struct tr
     return status;
 }
 
-/* What refers to nothing but the run. */
+/* The rows that refer to the run only. */
 static enum status write_facts(struct store *store, int64_t run, const struct trace *trace,
                                struct diag *diag)
 {

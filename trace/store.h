@@ -3,8 +3,8 @@
  *
  * A store is opened, runs are added or loaded, it is closed; one thread uses it at a time, several
  * processes may use one file. Writing happens in transactions that open by themselves and are
- * committed by store_flush, store_end_run, store_close and after every STORE_BATCH_ROWS rows; what
- * was committed survives a killed process. A closed store is one plain file (no -wal beside it).
+ * committed by store_flush, store_end_run, store_close and after every STORE_BATCH_ROWS rows;
+ * committed rows survive a killed process. A closed store is one plain file (no -wal beside it).
  *
  * Errors: STATUS_INPUT when the file is not a swsim trace store, has another schema version, or
  * lacks the run asked for; STATUS_SYSTEM with SQLite's reason for everything else. After a failed
@@ -29,7 +29,7 @@ struct store;
 /* Open `path`; with `create` a missing or empty file becomes a store, and runs can be added. */
 enum status store_open(const char *path, bool create, struct store **out, struct diag *diag);
 
-/* Commit and close. Also after a failure: frees the store whatever it returns. NULL is allowed. */
+/* Commit and close. Also after a failure: frees the store even if it fails. NULL is allowed. */
 enum status store_close(struct store *store, struct diag *diag);
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ enum status store_begin_run(struct store *store, const struct run_info *info, in
                             struct diag *diag);
 enum status store_add_agent(struct store *store, int64_t run, const struct trace_agent *agent,
                             int64_t *out_agent, struct diag *diag);
-/* `agent` is what store_add_agent gave; span->agent is not looked at. `out_span` may be NULL. */
+/* `agent` is that of store_add_agent; span->agent is ignored. `out_span` may be NULL. */
 enum status store_add_span(struct store *store, int64_t run, int64_t agent,
                            const struct trace_span *span, int64_t *out_span, struct diag *diag);
 enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, int64_t to_span,
@@ -68,12 +68,12 @@ enum status store_write_trace(struct store *store, const struct trace *trace, in
 
 /* ---- witnesses ------------------------------------------------------------------------------- */
 
-/* What a witness is beyond a trace: all it takes to happen again (swrun --replay). The plan's text and
+/* A witness has more than a trace: all that a replay needs (swrun --replay). The plan's text and
    the driver are in the run's info, the sentence of the violation is its note. */
 struct trace_witness {
     const char *property; /* property_key */
     int64_t iterations;   /* -1: any number */
-    int ranks, max_depth; /* 0: as the plan says */
+    int ranks, max_depth; /* 0: the plan's */
     struct trace_move {
         int agent, choice; /* a transition of the lowered program */
     } * moves;
@@ -81,13 +81,13 @@ struct trace_witness {
     struct trace_blocked {
         int rank; /* -1: of no rank */
         const char *agent, *waits_for;
-        int on; /* who must act first, an index; -1: nobody here */
+        int on; /* the index of the agent that must act first; -1: none of these */
         bool in_cycle;
     } * blocked; /* at its end, if it hangs */
     size_t blocked_count;
 };
 
-/* Add what `run`, of kind witness, is; and commit. */
+/* Add the witness of `run`, which is of that kind, and commit. */
 enum status store_add_witness(struct store *store, int64_t run, const struct trace_witness *witness,
                               struct diag *diag);
 
@@ -106,7 +106,7 @@ struct store_run {
     int64_t spans, iterations;
 };
 
-/* Call `visit` for every run, oldest first; what it is given lives until it returns. */
+/* Call `visit` for every run, oldest first; its arguments live until it returns. */
 enum status store_list_runs(struct store *store, void (*visit)(const struct store_run *, void *),
                             void *context, struct diag *diag);
 

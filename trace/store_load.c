@@ -1,8 +1,8 @@
 /*
  * store_load.c - see store.h: listing runs and loading one.
  *
- * What a store holds may have been changed by other programs: kinds and references are checked, and
- * what cannot be is reported as damage.
+ * Other programs may have changed a store: kinds and references are checked, and bad ones are reported as
+ * damage.
  */
 #include "store.h"
 
@@ -100,7 +100,7 @@ struct id_index {
     int index;
 };
 
-/* What store_load needs while it works. */
+/* The state of store_load. */
 struct load {
     struct store *store;
     struct trace *trace;

@@ -76,7 +76,7 @@ struct store {
     int rows;    /* written since the last commit */
 };
 
-/* What a parameter is bound to; texts must live until the statement is stepped. */
+/* The value of a parameter; texts must live until the statement is stepped. */
 struct value {
     enum { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT } type;
     int64_t integer;
@@ -137,7 +137,7 @@ struct query {
 
 struct query sql_query(struct store *store, enum statement statement, const struct value *values);
 bool sql_next(struct query *query);
-/* `status` is what handling the rows came to. */
+/* `status` is that of handling the rows. */
 enum status sql_end(struct query *query, enum status status, struct diag *diag);
 
 int64_t sql_int(const struct query *query, int column);
@@ -147,7 +147,7 @@ const char *sql_string(const struct query *query, int column);
 /* -1 for NULL: no iteration. */
 int64_t sql_iteration(const struct query *query, int column);
 
-/* What a row holds cannot be: STATUS_INPUT. */
+/* A row has an impossible value: STATUS_INPUT. */
 enum status sql_damage(const struct store *store, struct diag *diag, const char *what,
                        const char *found);
 

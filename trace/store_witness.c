@@ -1,8 +1,8 @@
 /*
- * store_witness.c - see store.h: what makes a run of kind witness more than a picture.
+ * store_witness.c - see store.h: the tables of witnesses.
  *
- * As everywhere in a store, what is read may have been changed by others: numbers that index something
- * are checked here, whether the moves are a run of the plan is for the machine to say.
+ * Other programs may have changed a store: indices are checked here; the machine decides whether the moves
+ * are a run of the plan.
  */
 #include "store.h"
 

@@ -37,7 +37,7 @@ enum {
     HEAD_HEIGHT = 76, /* title, subtitle, violation, numbers */
     HEADER_FONT = 8,
     ROW_HEIGHT = 32,
-    STEPS_WIDTH = 780, /* what they get, if that makes them neither too narrow nor too wide */
+    STEPS_WIDTH = 780, /* of all steps, if that makes them neither too narrow nor too wide */
     MIN_STEP = 58,
     MAX_STEP = 104,
     BAND_STEPS = 26, /* most in a band, */
@@ -70,7 +70,7 @@ struct board {
     struct draw_node **nodes; /* of each span */
 };
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- agents and steps ------------------------------------------------------------------------ */
 
 static bool is_blocked(const struct board *board, const struct trace_span *span)
 {
@@ -87,7 +87,7 @@ static const struct trace_step *step_of(const struct board *board, int64_t seq)
 {
     const struct trace *trace = board->trace;
     if (seq >= 0 && (size_t)seq < trace->step_count && trace->steps[seq].seq == seq)
-        return &trace->steps[seq]; /* as they come from a store, or from the checker */
+        return &trace->steps[seq]; /* the order of a store, and of the checker */
     return NULL;
 }
 
@@ -127,7 +127,7 @@ static int find_color(const struct board *board, const char *name)
     return -1;
 }
 
-/* What streams work on is coloured; threads that speak of the same have the same colour. */
+/* Each subject of work on a stream has a colour, also on threads that name it. */
 static void choose_colors(struct board *board)
 {
     for (size_t i = 0; i < board->trace->span_count; i++) {
@@ -216,7 +216,7 @@ static char *break_line(char *line, char *gap, double width_pt, double font_pt)
     return gap + 1;
 }
 
-/* Lines of whole words, at most LINES; what does not fit into the last is cut off. */
+/* Lines of whole words, at most LINES; the rest of the text is cut off. */
 static const char *wrap(struct board *board, const char *text, double width_pt, double font_pt)
 {
     char *out = arena_strdup(&board->arena, text), *line = out, *gap = NULL;
@@ -247,7 +247,7 @@ static const char *subject(struct board *board, const struct trace_span *span)
                                 : task;
 }
 
-/* A thread's step says what it does; a stream's box only what it works on. */
+/* A thread's label is its operation, a stream's only the subject of its work. */
 static const char *work_label(struct board *board, const struct trace_span *span, double width_pt)
 {
     const struct trace_step *step = step_of(board, span->start_ns);

@@ -1,9 +1,9 @@
 /*
  * storyboard.h - the picture of a witness: a row for every agent, a column for every step.
  *
- * From left to right stands what happened, one step a column, in the order of the witness: columns are
- * steps, not time. At the right end stands who cannot go on, and what for; red arrows lead around the
- * cycle. Every box has a tooltip with the step's whole sentence.
+ * From left to right stand the steps of the witness, one a column: columns are steps, not time. At the right
+ * end stand the blocked agents with the reasons; red arrows lead around the cycle. Every box
+ * has a tooltip with the whole sentence of its step.
  */
 #ifndef SWSIM_STORYBOARD_H
 #define SWSIM_STORYBOARD_H
@@ -11,8 +11,8 @@
 #include "plan/diag.h"
 #include "trace.h"
 
-/* Draw `trace`, of kind witness, to `path`; `title` may be NULL: the plan's name. Its spans say which
-   steps are one box, its steps say what they are; those may be left out. Errors as timeline_render. */
+/* Draw `trace`, of kind witness, to `path`; `title` may be NULL: the plan's name. Each of its spans
+   is a box; its steps have the texts and may be left out. Errors as timeline_render. */
 enum status storyboard_render(const struct trace *trace, const char *title, const char *path,
                               struct diag *diag);
 

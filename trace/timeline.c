@@ -68,7 +68,7 @@ struct view {
     struct task_entry *tasks;
     size_t task_count, task_cap;
     bool any_wait, arrows_left_out;
-    int64_t first_iteration, last_iteration; /* asked for; last -1: whatever there is */
+    int64_t first_iteration, last_iteration; /* wanted; last -1: all */
     double width_pt, height_pt;
     double left_pt, right_pt; /* of the lanes */
     struct draw_node **nodes; /* of each span, NULL: not drawn */
@@ -154,8 +154,8 @@ static enum status choose_window(struct view *view, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The iterations to name in the subtitle: those asked for that have work in the window, all that
-   have where none were asked for. False: none. */
+/* The iterations to name in the subtitle: those with work in the window, of the wanted ones if there are
+   any. False: none. */
 static bool shown_iterations(const struct view *view, int64_t *out_first, int64_t *out_last)
 {
     int64_t first = INT64_MAX, last = -1;
@@ -175,7 +175,7 @@ static bool shown_iterations(const struct view *view, int64_t *out_first, int64_
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-/* "InputDistWait" is IDW, "all_to_all" is ata; NULL where that says too little. */
+/* "InputDistWait" is IDW, "all_to_all" is ata; NULL where that is too short. */
 static const char *shorten(struct arena *arena, const char *name)
 {
     char initials[8];
@@ -538,7 +538,7 @@ static bool is_tight(const struct view *view, const struct trace_edge *edge)
     return x_of(view, to->start_ns) - x_of(view, from->end_ns) <= 1;
 }
 
-/* Arrows within a lane say nothing that the order of the boxes does not. */
+/* Arrows within a lane would only repeat the order of the boxes. */
 static bool is_drawn(const struct view *view, const struct trace_edge *edge)
 {
     const struct trace_span *from = &view->trace->spans[edge->from];

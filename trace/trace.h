@@ -1,5 +1,5 @@
 /*
- * trace.h - one run in memory: who did what, when, for which iteration, and what it waited for.
+ * trace.h - one run in memory: agents, their work in time, its iterations, and the reasons of waits.
  *
  * Measured runs, simulated runs and witnesses of the checker all take this form, so every picture
  * and every comparison works on each of them. Times are nanoseconds from the run's start; in a
@@ -36,10 +36,10 @@
 #define SPAN_KIND_LIST(X)                                                                          \
     X(DEVICE, "device") /* work of a stream */                                                     \
     X(HOST, "host")     /* work of a thread */                                                     \
-    X(WAIT, "wait")     /* a thread blocked or a stream idle; `cause` says on what */
+    X(WAIT, "wait")     /* a thread is blocked or a stream is idle; `cause` is the reason */
 
 #define EDGE_KIND_LIST(X)                                                                          \
-    X(DEPENDENCE, "dependence") /* `to` needed what `from` made */                                 \
+    X(DEPENDENCE, "dependence") /* `to` needed the result of `from` */                             \
     X(LAUNCH, "launch")         /* `from` on a thread pushed `to` to a stream */                   \
     X(BLOCKED, "blocked")       /* the end of a witness: `from` waits for the agent of `to` */     \
     X(CYCLE, "cycle")           /* likewise, and back again */
@@ -60,13 +60,13 @@ enum span_kind { SPAN_KIND_LIST(X) };
 enum edge_kind { EDGE_KIND_LIST(X) };
 #undef X
 
-/* How far a run came. A run that was killed stays RUN_OPEN. */
+/* The end of a run. A run that was killed stays RUN_OPEN. */
 enum run_finished { RUN_OPEN, RUN_FINISHED, RUN_INTERRUPTED };
 
 /* The note of a measured run that did one task after another; profiles come from such runs. */
 #define RUN_NOTE_SERIAL "serial"
 
-/* The figure that says how many iterations a rank of a measured pipeline could have in flight. */
+/* The figure with the most iterations in flight on a rank of a measured pipeline. */
 #define RUN_STAT_DEPTH "depth"
 
 const char *run_kind_text(enum run_kind kind);
@@ -83,7 +83,7 @@ struct run_info {
     enum run_driver driver;
     int ranks;
     uint64_t seed;
-    int64_t iterations_wanted; /* 0: not said */
+    int64_t iterations_wanted; /* 0: not given */
     int64_t created_unix_s;
     int64_t duration_ns;
     enum run_finished finished;
@@ -104,7 +104,7 @@ struct trace_span {
     int64_t iteration; /* -1: none */
     int64_t start_ns, end_ns;
     const char
-        *cause; /* WAIT: what it waited for; DEVICE: what slowed it; NULL: not known, nothing */
+        *cause; /* WAIT: the reason; DEVICE: the reason of a slow-down; NULL: unknown, none */
 };
 
 struct trace_edge {
