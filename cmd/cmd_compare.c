@@ -239,8 +239,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
                     "  swrun --driver=both --db=runs.db plan.yaml\n"
                     "  swsim compare --limit-error=5% runs.db",
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = 2,
+        .more_arguments = 1,
     };
     struct arguments arguments;
     enum status status;

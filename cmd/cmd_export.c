@@ -71,8 +71,6 @@ enum status cmd_export(struct app *app, int argc, char **argv)
             "  swsim generate 1f1b -p4 -m8 | swsim export --format=csv -\n"
             "  swsim export --format=promela -o model.pml plans/bugs/nccl_send_send_broken.yaml",
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     return options_use_plan(app, &command, argc, argv, export_plan, &request);
 }

@@ -102,8 +102,6 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
         .examples = "  swsim generate 1f1b --ranks=4 --microbatches=8\n"
                     "  swsim generate zbv --ranks=4 --microbatches=8 --comms | swsim verify -",
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     struct arguments arguments;
     enum status status;

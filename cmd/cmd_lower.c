@@ -80,8 +80,6 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
         .examples = "  swsim lower plans/torchrec/base.yaml\n"
                     "  swsim generate 1f1b --ranks=4 --microbatches=8 | swsim lower -",
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     return options_use_plan(app, &command, argc, argv, show, &request);
 }

@@ -117,8 +117,10 @@ static enum status parse_iteration(struct app *app, const char *text, int64_t it
 }
 
 /* One of F=1ms, B=2ms, ... */
-static enum status set_time(struct app *app, const char *key, const char *value, struct plan *plan)
+static enum status set_time(struct app *app, const char *key, const char *value, void *context)
 {
+    struct plan *plan = context;
+    value = value ? value : "";
     const char *what = NULL;
     int64_t ns;
     int kind = 0;
@@ -133,24 +135,13 @@ static enum status set_time(struct app *app, const char *key, const char *value,
     return STATUS_OK;
 }
 
-/* ACTION=DURATION,... in place of the plan's own; a schedule in CSV has none. */
+/* ACTION=DURATION,... instead of the plan's own; a schedule in CSV has none. */
 static enum status set_times(struct app *app, const char *text, struct plan *plan)
 {
-    char *copy = arena_strdup(&app->arena, text), *rest = NULL;
-    if (!copy)
-        return diag_no_memory(&app->diag);
     if (plan->form != FORM_PROGRAMS)
         return diag_error(&app->diag, STATUS_USAGE,
                           "%s: found --times, but only rank programs have actions", plan->file);
-    for (char *key = strtok_r(copy, ",", &rest); key; key = strtok_r(NULL, ",", &rest)) {
-        char *value = strchr(key, '=');
-        if (value)
-            *value++ = '\0';
-        enum status status = set_time(app, key, value ? value : "", plan);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
+    return options_each(app, text, set_time, plan);
 }
 
 /* KEY=FROM..TO */
@@ -468,46 +459,49 @@ static uint64_t digest_of(int argc, char **argv)
     return digest;
 }
 
-/* Options with a grammar of their own, as given. */
-struct predict_texts {
+/* The command line, where the request has it in another form. */
+struct predict_line {
     struct text_list jitters, changes;
-    const char *sweep, *profile, *times, *critical;
+    const char *sweep, *profile, *times, *critical, *path;
+    int64_t iterations, ranks, max_depth, replications, seed, threads;
+    bool exposed, no_mpi;
+    int engine;
 };
 
-static enum status parse_texts(struct app *app, const struct predict_texts *texts,
+static enum status parse_texts(struct app *app, const struct predict_line *line,
                                struct predict_request *request)
 {
-    enum status status = parse_jitters(app, &texts->jitters, &request->predict);
+    enum status status = parse_jitters(app, &line->jitters, &request->predict);
     if (status == STATUS_OK)
-        status = parse_changes(app, &texts->changes, request);
-    if (status == STATUS_OK && texts->critical) {
-        status = parse_iteration(app, texts->critical, request->predict.program.iterations,
+        status = parse_changes(app, &line->changes, request);
+    if (status == STATUS_OK && line->critical) {
+        status = parse_iteration(app, line->critical, request->predict.program.iterations,
                                  &request->critical_iteration);
         request->predict.critical_path = &request->critical_iteration;
     }
-    if (status == STATUS_OK && texts->sweep)
-        status = parse_sweep(app, texts->sweep, request);
+    if (status == STATUS_OK && line->sweep)
+        status = parse_sweep(app, line->sweep, request);
     return status;
 }
 
 static enum status predict_file(struct app *app, struct predict_request *request,
-                                const struct predict_texts *texts, const char *path)
+                                const struct predict_line *line)
 {
     struct plan plan;
-    enum status status = parse_texts(app, texts, request);
-    if (status == STATUS_OK && request->workers && strcmp(path, "-") == 0)
+    enum status status = parse_texts(app, line, request);
+    if (status == STATUS_OK && request->workers && strcmp(line->path, "-") == 0)
         status =
             diag_error(&app->diag, STATUS_USAGE,
                        "found '-', but standard input is that of rank 0 alone: expected a file "
                        "that all ranks can read");
     if (status == STATUS_OK)
-        status = plan_read(path, &plan, &app->diag);
+        status = plan_read(line->path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    if (texts->times)
-        status = set_times(app, texts->times, &plan);
-    if (status == STATUS_OK && texts->profile)
-        status = predict_profiled(app, request, &plan, texts->profile);
+    if (line->times)
+        status = set_times(app, line->times, &plan);
+    if (status == STATUS_OK && line->profile)
+        status = predict_profiled(app, request, &plan, line->profile);
     else if (status == STATUS_OK)
         status = predict_plan(app, request, &plan);
     plan_fini(&plan);
@@ -516,8 +510,7 @@ static enum status predict_file(struct app *app, struct predict_request *request
 
 /* Together with the other processes of mpirun or srun; rank 0 prints and stores. */
 static enum status predict_together(struct app *app, struct predict_request *request,
-                                    const struct starter *starter,
-                                    const struct predict_texts *texts, const char *path)
+                                    const struct starter *starter, const struct predict_line *line)
 {
     enum status status = starter->rank > 0 ? app_silence(app) : STATUS_OK;
     if (status != STATUS_OK || !mpi_workers_open(app, starter, &request->workers))
@@ -531,7 +524,7 @@ static enum status predict_together(struct app *app, struct predict_request *req
                   "ranks without work",
                   request->predict.replications, starter->size - request->predict.replications,
                   starter->size);
-    status = predict_file(app, request, texts, path);
+    status = predict_file(app, request, line);
     return mpi_workers_close(request->workers, app, status);
 }
 
@@ -544,126 +537,126 @@ static void keep_memory(void)
 #endif
 }
 
-enum status cmd_predict(struct app *app, int argc, char **argv)
+static const char about[] =
+    "Simulate PLAN and say how long an iteration takes and what every stream waits for.\n"
+    "\n"
+    "Iteration times are those of the steady state: the warm-up (MSER-5) and the last depth\n"
+    "iterations are left out. The confidence interval (95%) is that of 20 batch means, or of\n"
+    "the replications; where it should not be trusted a line gives the reason. Fill lasts\n"
+    "until the first iteration has retired, drain from the last admission to the end. Busy\n"
+    "and idle shares are of the whole run. Under one seed all plans and drivers draw the same\n"
+    "random numbers.\n"
+    "\n"
+    "DIST: constant, uniform(half=), normal(cv=), lognormal(cv=), gamma(cv=), exponential,\n"
+    "pareto(alpha=), empirical(f, ...), each also with + spike(p=, add=). It holds for the\n"
+    "device part of TASK.\n"
+    "\n"
+    "The steady state of a pipeline without jitter is also computed exactly: as the maximum\n"
+    "cycle ratio of the event graph if causes do not depend on the timing, else from the run,\n"
+    "once it repeats itself.\n"
+    "Work that declares its share of the device (shares, copy_engines) slows other work down;\n"
+    "the report says by how much.\n"
+    "Above ten million iterations the quantiles come from a sample.\n"
+    "\n"
+    "With --profile the CPU part and the device part of every task draw their durations from\n"
+    "those measured in a serial run ('swrun --serial --db FILE PLAN'): in RUN, or in the newest\n"
+    "one of a plan of this name.\n"
+    "\n"
+    "Under mpirun or srun the processes share the replications, also those of each line of a\n"
+    "sweep and of each change of a what-if; the figures are those of one process, and rank 0\n"
+    "prints them.";
+
+static const char examples[] =
+    "  swsim predict plans/torchrec/sparse_dist.yaml\n"
+    "  swsim predict --jitter='H2D=lognormal(cv=0.3)' --driver=dataflow \\\n"
+    "      --sweep=max_depth=1..8 plans/torchrec/sparse_dist.yaml\n"
+    "  swsim predict --what-if=Forward=0.8x --what-if=H2D=1ms plan.yaml\n"
+    "  swsim predict --times=F=1ms,B=2ms schedule.csv\n"
+    "  mpirun -n 4 swsim predict --replications=1000 --jitter='*=gamma(cv=0.2)' plan.yaml";
+
+static bool parse_line(struct app *app, int argc, char **argv, struct predict_request *request,
+                       struct predict_line *line, enum status *status)
 {
-    struct predict_request request = {.driver = -1, .digest = digest_of(argc, argv)};
-    struct starter starter;
-    struct predict_texts texts = {0};
-    int64_t iterations = 1000, ranks = 0, max_depth = 0, replications = 1, seed = 1;
-    bool exposed = false, no_mpi = false;
-    int engine = ENGINE_AUTO;
-    keep_memory();
-    starter_find(&starter);
-    app->silent = starter.rank > 0;
-    int64_t threads = default_threads(&starter);
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
-         OPTION_CHOICE, .value = &request.driver},
+         OPTION_CHOICE, .value = &request->driver},
         {"iterations", 'n', "N", "iterations in a replication (default 1000)", OPTION_INTEGER,
-         .value = &iterations, .min = 1, .max = SIMULATE_MAX_ITERATIONS},
+         .value = &line->iterations, .min = 1, .max = SIMULATE_MAX_ITERATIONS},
         {"replications", 0, "N", "simulations, each with other random numbers (default 1)",
-         OPTION_INTEGER, .value = &replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
-        {"seed", 0, "S", "of all random numbers (default 1)", OPTION_INTEGER, .value = &seed,
+         OPTION_INTEGER, .value = &line->replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
+        {"seed", 0, "S", "of all random numbers (default 1)", OPTION_INTEGER, .value = &line->seed,
          .max = INT64_MAX},
         {"jitter", 0, "TASK=DIST", "vary the time of TASK ('*': of every task); may be repeated",
-         OPTION_LIST, .value = &texts.jitters},
+         OPTION_LIST, .value = &line->jitters},
         {"engine", 0, "auto|event|recurrence|batched", "method of computation (default auto)",
-         OPTION_CHOICE, .value = &engine},
+         OPTION_CHOICE, .value = &line->engine},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth or ranks", OPTION_TEXT,
-         .value = &texts.sweep},
+         .value = &line->sweep},
         {"what-if", 0, "TASK=0.8x", "effect of another time of TASK (0.8x, 2ms); may be repeated",
-         OPTION_LIST, .value = &texts.changes, .excludes = "sweep db"},
+         OPTION_LIST, .value = &line->changes, .excludes = "sweep db"},
         {"critical-path", 0, "[ITERATION]",
          "what determined when ITERATION finished (a number or 'slowest'; default: the middle one)",
-         OPTION_TEXT, .value = &texts.critical, .excludes = "sweep what-if"},
+         OPTION_TEXT, .value = &line->critical, .excludes = "sweep what-if"},
         {"exposed", 0, NULL, "compute exposed times even for many tasks", OPTION_FLAG,
-         .value = &exposed},
+         .value = &line->exposed},
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
-         OPTION_TEXT, .value = &texts.times},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
-         .max = PLAN_MAX_RANKS},
+         OPTION_TEXT, .value = &line->times},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &line->ranks,
+         .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
-         OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+         OPTION_INTEGER, .value = &line->max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
         {"db", 0, "FILE", "store the trace of the first replication", OPTION_TEXT,
-         .value = &request.db},
+         .value = &request->db},
         {"threads", 0, "N", "threads for the replications (default: one a processor)",
-         OPTION_INTEGER, .value = &threads, .min = 1, .max = PREDICT_MAX_THREADS},
+         OPTION_INTEGER, .value = &line->threads, .min = 1, .max = PREDICT_MAX_THREADS},
         {"no-mpi", 0, NULL, "under mpirun: each process works by itself, as if started alone",
-         OPTION_FLAG, .value = &no_mpi},
+         OPTION_FLAG, .value = &line->no_mpi},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
-         .value = &texts.profile, .excludes = "jitter",
+         .value = &line->profile, .excludes = "jitter",
          .because = "the measured times have their own jitter"},
     };
     const struct command command = {
         .name = "swsim predict",
         .arguments = "PLAN",
-        .about =
-            "Simulate PLAN and say how long an iteration takes and what every stream waits for.\n"
-            "\n"
-            "Iteration times are those of the steady state: the warm-up (MSER-5) and the last "
-            "depth\n"
-            "iterations are left out. The confidence interval (95%) is that of 20 batch means, or "
-            "of\n"
-            "the replications; where it should not be trusted a line gives the reason. Fill lasts\n"
-            "until the first iteration has retired, drain from the last admission to the end. "
-            "Busy\n"
-            "and idle shares are of the whole run. Under one seed all plans and drivers draw the "
-            "same\n"
-            "random numbers.\n"
-            "\n"
-            "DIST: constant, uniform(half=), normal(cv=), lognormal(cv=), gamma(cv=), "
-            "exponential,\n"
-            "pareto(alpha=), empirical(f, ...), each also with + spike(p=, add=). It holds for "
-            "the\n"
-            "device part of TASK.\n"
-            "\n"
-            "The steady state of a pipeline without jitter is also computed exactly: as the "
-            "maximum\n"
-            "cycle ratio of the event graph if causes do not depend on the timing, else from the "
-            "run,\n"
-            "once it repeats itself.\n"
-            "Work that declares its share of the device (shares, copy_engines) slows other work "
-            "down;\n"
-            "the report says by how much.\n"
-            "Above ten million iterations the quantiles come from a sample.\n"
-            "\n"
-            "With --profile the CPU part and the device part of every task draw their durations "
-            "from\n"
-            "those measured in a serial run ('swrun --serial --db FILE PLAN'): in RUN, or in the "
-            "newest\n"
-            "one of a plan of this name.\n"
-            "\n"
-            "Under mpirun or srun the processes share the replications, also those of each line of "
-            "a\n"
-            "sweep and of each change of a what-if; the figures are those of one process, and rank "
-            "0\n"
-            "prints them.",
-        .examples = "  swsim predict plans/torchrec/sparse_dist.yaml\n"
-                    "  swsim predict --jitter='H2D=lognormal(cv=0.3)' --driver=dataflow \\\n"
-                    "      --sweep=max_depth=1..8 plans/torchrec/sparse_dist.yaml\n"
-                    "  swsim predict --what-if=Forward=0.8x --what-if=H2D=1ms plan.yaml\n"
-                    "  swsim predict --times=F=1ms,B=2ms schedule.csv\n"
-                    "  mpirun -n 4 swsim predict --replications=1000 --jitter='*=gamma(cv=0.2)' "
-                    "plan.yaml",
+        .about = about,
+        .examples = examples,
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     struct arguments arguments;
+    if (!options_parse(app, &command, argc, argv, &arguments, status))
+        return false;
+    line->path = arguments.items[0];
+    return true;
+}
+
+enum status cmd_predict(struct app *app, int argc, char **argv)
+{
+    struct predict_request request = {.driver = -1, .digest = digest_of(argc, argv)};
+    struct starter starter;
     enum status status;
-    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+    keep_memory();
+    starter_find(&starter);
+    app->silent = starter.rank > 0;
+    struct predict_line line = {.iterations = 1000,
+                                .replications = 1,
+                                .seed = 1,
+                                .threads = default_threads(&starter),
+                                .engine = ENGINE_AUTO};
+    if (!parse_line(app, argc, argv, &request, &line, &status))
         return status;
     request.predict = (struct predict_options){
-        .program = {.iterations = iterations, .ranks = (int)ranks, .max_depth = (int)max_depth},
-        .seed = (uint64_t)seed,
-        .replications = (int)replications,
-        .threads = (int)threads,
-        .engine = (enum engine)engine,
-        .exposed = exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
+        .program = {.iterations = line.iterations,
+                    .ranks = (int)line.ranks,
+                    .max_depth = (int)line.max_depth},
+        .seed = (uint64_t)line.seed,
+        .replications = (int)line.replications,
+        .threads = (int)line.threads,
+        .engine = (enum engine)line.engine,
+        .exposed = line.exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
     };
-    if (no_mpi) {
+    if (line.no_mpi) {
         app->silent = false;
         starter = (struct starter){0};
     }
-    return predict_together(app, &request, &starter, &texts, arguments.items[0]);
+    return predict_together(app, &request, &starter, &line);
 }

@@ -89,8 +89,6 @@ enum status cmd_render(struct app *app, int argc, char **argv)
         .examples = "  swsim render runs.db --from=10 --to=14 -o run.svg\n"
                     "  swsim render plans/torchrec/sparse_dist.yaml -o plan.svg",
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     struct arguments arguments;
     enum status status;

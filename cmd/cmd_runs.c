@@ -91,8 +91,6 @@ enum status cmd_runs(struct app *app, int argc, char **argv)
             "List the runs in a trace store, oldest first: measured, simulated, and witnesses.\n"
             "Times are UTC.",
         .examples = "  swsim runs runs.db",
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     struct arguments arguments;
     enum status status;

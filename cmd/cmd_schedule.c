@@ -34,8 +34,6 @@ enum status cmd_schedule(struct app *app, int argc, char **argv)
             "PLAN must be of the pipeline form.",
         .examples = "  swsim schedule --periods=5 plans/torchrec/sparse_dist.yaml",
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     return options_use_plan(app, &command, argc, argv, show, &periods);
 }

@@ -27,8 +27,6 @@ enum status cmd_stages(struct app *app, int argc, char **argv)
             "enqueue order with the stall cost of each task: how many dependences within one\n"
             "period make its stream wait for another. PLAN must be of the pipeline form.",
         .examples = "  swsim stages plans/torchrec/sparse_dist.yaml",
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     return options_use_plan(app, &command, argc, argv, show, NULL);
 }

@@ -274,25 +274,15 @@ static enum status tune_plan(struct app *app, struct tune_options *options, cons
 /* ---- the command line ------------------------------------------------------------------------ */
 
 /* "stream,group": the choices to keep. */
-static enum status parse_kept(struct app *app, const char *text, unsigned *kept)
+static enum status parse_kept(struct app *app, const char *item, const char *value, void *kept)
 {
-    const char *keys[TUNE_KNOBS];
-    char *copy = arena_strdup(&app->arena, text), *rest = NULL;
-    if (!copy)
-        return diag_no_memory(&app->diag);
     for (int k = 0; k < TUNE_KNOBS; k++)
-        keys[k] = tune_knob_key((enum tune_knob)k);
-    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-        int k = 0;
-        while (k < TUNE_KNOBS && strcmp(keys[k], item) != 0)
-            k++;
-        if (k == TUNE_KNOBS)
-            return diag_error(&app->diag, STATUS_USAGE,
-                              "--keep: found '%s', expected stage, stream, group, order or depth",
-                              item);
-        *kept |= 1u << k;
-    }
-    return STATUS_OK;
+        if (!value && strcmp(tune_knob_key((enum tune_knob)k), item) == 0) {
+            *(unsigned *)kept |= 1u << k;
+            return STATUS_OK;
+        }
+    return diag_error(&app->diag, STATUS_USAGE,
+                      "--keep: found '%s', expected stage, stream, group, order or depth", item);
 }
 
 static enum status parse_memory(struct app *app, const char *text, int64_t *bytes)
@@ -353,8 +343,6 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
         .examples = "  swsim tune plans/torchrec/sparse_dist.yaml\n"
                     "  swsim tune --memory=80MiB --keep=stream,group -o better.yaml plan.yaml",
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = 1,
     };
     struct tune_options wanted = {.memory_bytes = -1};
     struct arguments arguments;
@@ -366,7 +354,7 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
     wanted.depth = (int)depth;
     wanted.seed = (uint64_t)seed;
     wanted.allow_stale = allow_stale;
-    status = keep ? parse_kept(app, keep, &wanted.kept) : STATUS_OK;
+    status = keep ? options_each(app, keep, parse_kept, &wanted.kept) : STATUS_OK;
     if (status == STATUS_OK && memory)
         status = parse_memory(app, memory, &wanted.memory_bytes);
     struct plan plan;

@@ -1,5 +1,6 @@
 /* cmd_verify.c - `swsim verify`: prove plans or refute them. */
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "app.h"
@@ -37,9 +38,11 @@ struct finding {
 
 /* ---- options that are lists ------------------------------------------------------------------ */
 
-static enum status parse_limit(struct app *app, const char *key, const char *value,
-                               struct search_limits *limits)
+/* "states=N,mem=SIZE,time=DURATION", any of them. */
+static enum status parse_limit(struct app *app, const char *key, const char *value, void *context)
 {
+    struct search_limits *limits = context;
+    value = value ? value : "";
     int64_t number;
     const char *what = NULL;
     if (strcmp(key, "states") == 0) {
@@ -57,23 +60,6 @@ static enum status parse_limit(struct app *app, const char *key, const char *val
                           "--limit: found '%s', expected states=N, mem=SIZE or time=DURATION", key);
     if (what)
         return diag_error(&app->diag, STATUS_USAGE, "--limit %s: found '%s', %s", key, value, what);
-    return STATUS_OK;
-}
-
-/* "states=N,mem=SIZE,time=DURATION", any of them. */
-static enum status parse_limits(struct app *app, const char *text, struct search_limits *limits)
-{
-    char *copy = arena_strdup(&app->arena, text), *rest = NULL;
-    if (!copy)
-        return diag_no_memory(&app->diag);
-    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-        char *value = strchr(item, '=');
-        if (value)
-            *value++ = '\0';
-        enum status status = parse_limit(app, item, value ? value : "", limits);
-        if (status != STATUS_OK)
-            return status;
-    }
     return STATUS_OK;
 }
 
@@ -95,11 +81,13 @@ static enum status parse_bitstate(struct app *app, const char *text, struct veri
     return STATUS_OK;
 }
 
-static enum status parse_property(struct app *app, const char *key, unsigned *properties)
+static enum status parse_property(struct app *app, const char *key, const char *value,
+                                  void *context)
 {
+    unsigned *properties = context;
     struct nearest nearest = {.found = key};
     for (int p = 0; p < PROPERTY_COUNT; p++) {
-        if (strcmp(property_key((enum property)p), key) == 0) {
+        if (!value && strcmp(property_key((enum property)p), key) == 0) {
             *properties |= 1u << p;
             return STATUS_OK;
         }
@@ -107,19 +95,6 @@ static enum status parse_property(struct app *app, const char *key, unsigned *pr
     }
     return diag_error(&app->diag, STATUS_USAGE, "--property: unknown property '%s'%s", key,
                       nearest_hint(&nearest, '\'', &app->arena));
-}
-
-static enum status parse_properties(struct app *app, const char *text, unsigned *properties)
-{
-    char *copy = arena_strdup(&app->arena, text), *rest = NULL;
-    if (!copy)
-        return diag_no_memory(&app->diag);
-    for (char *key = strtok_r(copy, ",", &rest); key; key = strtok_r(NULL, ",", &rest)) {
-        enum status status = parse_property(app, key, properties);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
 }
 
 static enum status parse_iterations(struct app *app, const char *text, int64_t *iterations)
@@ -334,9 +309,9 @@ static enum status finish_request(struct app *app, struct verify_request *reques
     if (iterations)
         status = parse_iterations(app, iterations, &request->verify.program.iterations);
     if (status == STATUS_OK && limits)
-        status = parse_limits(app, limits, &request->verify.limits);
+        status = options_each(app, limits, parse_limit, &request->verify.limits);
     if (status == STATUS_OK && properties)
-        status = parse_properties(app, properties, &request->verify.properties);
+        status = options_each(app, properties, parse_property, &request->verify.properties);
     if (status == STATUS_OK && request->bitstate)
         status = parse_bitstate(app, request->bitstate, &request->verify);
     if (status == STATUS_OK && request->bitstate && request->verify.threads > 1)
@@ -344,6 +319,17 @@ static enum status finish_request(struct app *app, struct verify_request *reques
                             request->verify.threads);
     return status;
 }
+
+static const char about[] =
+    "Explore every interleaving of every PLAN, for any number of iterations, and say\n"
+    "whether each property is proved or violated. A violation is shown with the steps\n"
+    "that lead to it, with the agents that are blocked in the end, and with the smallest\n"
+    "change of the plan found that repairs it. The repaired plan is proved, too.";
+
+static const char examples[] =
+    "  swsim verify plans/torchrec/sparse_dist.yaml\n"
+    "  swsim verify --expect plans/deadlocks/*.yaml\n"
+    "  swsim verify --witness=hang.svg plans/bugs/nccl_send_send_broken.yaml";
 
 enum status cmd_verify(struct app *app, int argc, char **argv)
 {
@@ -389,17 +375,10 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     const struct command command = {
         .name = "swsim verify",
         .arguments = "PLAN...",
-        .about =
-            "Explore every interleaving of every PLAN, for any number of iterations, and say\n"
-            "whether each property is proved or violated. A violation is shown with the steps\n"
-            "that lead to it, with the agents that are blocked in the end, and with the smallest\n"
-            "change of the plan found that repairs it. The repaired plan is proved, too.",
-        .examples = "  swsim verify plans/torchrec/sparse_dist.yaml\n"
-                    "  swsim verify --expect plans/deadlocks/*.yaml\n"
-                    "  swsim verify --witness=hang.svg plans/bugs/nccl_send_send_broken.yaml",
+        .about = about,
+        .examples = examples,
         COMMAND_OPTIONS(options),
-        .arguments_min = 1,
-        .arguments_max = -1,
+        .more_arguments = INT_MAX,
     };
     struct arguments arguments;
     enum status status;

@@ -48,6 +48,20 @@ enum status options_integer(struct app *app, const char *what, const char *text,
     return STATUS_OK;
 }
 
+enum status options_each(struct app *app, const char *list, item_use *use, void *context)
+{
+    char *copy = arena_strdup(&app->arena, list), *rest = NULL;
+    enum status status = copy ? STATUS_OK : diag_no_memory(&app->diag);
+    for (char *item = copy ? strtok_r(copy, ",", &rest) : NULL; item && status == STATUS_OK;
+         item = strtok_r(NULL, ",", &rest)) {
+        char *value = strchr(item, '=');
+        if (value)
+            *value++ = '\0';
+        status = use(app, item, value, context);
+    }
+    return status;
+}
+
 static enum status store_choice(struct app *app, const struct option_spec *spec, const char *text)
 {
     const char *choice = spec->argument;
@@ -349,12 +363,12 @@ static void note_help(struct app *app, const char *name, enum status status)
 static enum status check_count(struct app *app, const struct command *command,
                                const struct arguments *arguments)
 {
-    if (arguments->count < command->arguments_min)
+    if (arguments->count == 0 && !command->argument_optional)
         return diag_error(&app->diag, STATUS_USAGE, "missing argument: %s [OPTION]... %s",
                           command->name, command->arguments);
-    if (command->arguments_max >= 0 && arguments->count > command->arguments_max)
+    if (arguments->count - 1 > command->more_arguments)
         return diag_error(&app->diag, STATUS_USAGE, "unexpected argument '%s': %s [OPTION]... %s",
-                          arguments->items[command->arguments_max], command->name,
+                          arguments->items[1 + command->more_arguments], command->name,
                           command->arguments);
     return STATUS_OK;
 }

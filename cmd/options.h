@@ -50,7 +50,8 @@ struct command {
     const char *examples;  /* lines, each indented by two */
     const struct option_spec *options;
     size_t option_count;
-    int arguments_min, arguments_max; /* max -1: any number */
+    bool argument_optional; /* otherwise there is one at least */
+    int more_arguments;     /* most of them beyond one */
 };
 
 /* The two fields of a command that a table fills. */
@@ -77,6 +78,11 @@ enum status options_use_plan(struct app *app, const struct command *command, int
  * to position (argc if there is none). Prints no help: sets *help instead. */
 bool options_parse_leading(struct app *app, const char *name, int argc, char **argv, int *position,
                            bool *help, enum status *status);
+
+/* Hand each item of "ITEM,ITEM,..." to `use`, until one fails. `value` is the text behind the item's
+   '='; NULL: it has none. */
+typedef enum status item_use(struct app *app, const char *item, const char *value, void *context);
+enum status options_each(struct app *app, const char *list, item_use *use, void *context);
 
 /* A whole number from min to max, as the value of `what`. */
 enum status options_integer(struct app *app, const char *what, const char *text, int64_t min,

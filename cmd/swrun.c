@@ -270,18 +270,16 @@ static enum status replay_witness(struct app *app, const struct run_request *req
 }
 
 /* A run is of one plan: the argument's or a witness's. */
-static enum status check_plan(struct app *app, const struct run_request *request,
-                              const struct arguments *arguments)
+static enum status check_plan(struct app *app, const struct run_request *request, const char *path)
 {
     if (!request->witness && request->run != STORE_LATEST)
         return diag_error(&app->diag, STATUS_USAGE, "--run needs a store: --replay=FILE");
-    if (!request->witness && arguments->count == 0)
+    if (!request->witness && !path)
         return diag_error(&app->diag, STATUS_USAGE,
                           "missing argument: swrun [OPTION]... PLAN|--replay=FILE");
-    if (request->witness && arguments->count > 0)
+    if (request->witness && path)
         return diag_error(&app->diag, STATUS_USAGE,
-                          "--replay: found a plan, '%s', but a witness brings its own",
-                          arguments->items[0]);
+                          "--replay: found a plan, '%s', but a witness brings its own", path);
     return STATUS_OK;
 }
 
@@ -386,110 +384,130 @@ static enum status read_graph(struct app *app, const char *text, enum runtime_gr
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static enum status run(struct app *app, int argc, char **argv)
+/* The command line, where the request has it in another form. */
+struct run_line {
+    int device;
+    int64_t iterations, ranks, max_depth; /* iterations -1: not given */
+    bool no_check, profile, one_process;
+    const char *graph, *path; /* path NULL: --replay */
+};
+
+static const char about[] =
+    "Run PLAN with real threads, streams, events and communicators, and measure it.\n"
+    "Afterwards the run is replayed through the machine that 'swsim verify' explores, and\n"
+    "its results are compared with those of a serial run. Interrupt once to let the iterations\n"
+    "in flight finish, twice to stop at once.\n"
+    "With --replay a counterexample is run instead: real threads are forced through the steps\n"
+    "that 'swsim verify --witness=FILE.db' stored, and then run freely.";
+
+static const char examples[] =
+    "  swrun plans/torchrec/sparse_dist.yaml\n"
+    "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db plans/torchrec/base.yaml\n"
+    "  swrun --replay=hang.db   # after: swsim verify --witness=hang.db PLAN";
+
+static bool parse_line(struct app *app, int argc, char **argv, struct run_request *request,
+                       struct run_line *line, enum status *status)
 {
-    struct run_request request = {.driver = -1, .run = STORE_LATEST};
-    int device = DEVICE_KIND_HOST;
-    int64_t iterations = -1, ranks = 0, max_depth = 0;
-    bool no_check = false, profile = false, one_process = false;
-    const char *graph = NULL;
-    struct starter starter;
-    struct runtime_options *runtime = &request.runtime;
     const struct option_spec options[] = {
         {"device", 0, "host|cuda", "threads (the default) or GPUs", OPTION_CHOICE,
-         .value = &device},
+         .value = &line->device},
         {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default clock)",
-         OPTION_CHOICE, .value = &request.driver},
+         OPTION_CHOICE, .value = &request->driver},
         {"iterations", 'n', "N", "pipeline form: iterations (default 100)", OPTION_INTEGER,
-         .value = &iterations, .max = INT32_MAX},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
-         .max = PLAN_MAX_RANKS},
+         .value = &line->iterations, .max = INT32_MAX},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &line->ranks,
+         .min = 1, .max = PLAN_MAX_RANKS},
         {"processes", 0, NULL, "a process for each rank (cuda with several ranks: always)",
-         OPTION_FLAG, .value = &request.processes, .excludes = "one-process"},
+         OPTION_FLAG, .value = &request->processes, .excludes = "one-process"},
         {"one-process", 0, NULL, "all ranks as threads of one process (host: the default)",
-         OPTION_FLAG, .value = &one_process},
+         OPTION_FLAG, .value = &line->one_process},
         {"rendezvous", 0, "NAME",
          "under mpirun or srun: name of the ranks' rendezvous (default: the job's name)",
-         OPTION_TEXT, .value = &request.launch.name},
+         OPTION_TEXT, .value = &request->launch.name},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
-         OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+         OPTION_INTEGER, .value = &line->max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
         {"serial", 0, NULL, "one task after another, as a baseline", OPTION_FLAG,
-         .value = &runtime->serial},
+         .value = &request->runtime.serial},
         {"graph", 0, "[auto|require]",
          "launch each steady period as one graph: if the plan allows it (auto), or fail (require)",
-         OPTION_TEXT, .value = &graph},
+         OPTION_TEXT, .value = &line->graph},
         {"shortcut", 0, "TASK",
          "restore TASK's first results instead of running it; may be repeated", OPTION_LIST,
-         .value = &request.shortcuts, .excludes = "graph",
+         .value = &request->shortcuts, .excludes = "graph",
          .because = "the host restores the results, a graph cannot"},
         {"profile", 0, NULL, "exposed time of each task: serial runs, each left out in turn",
-         OPTION_FLAG, .value = &profile,
+         OPTION_FLAG, .value = &line->profile,
          .excludes = "driver serial db max-depth graph processes shortcut stats replay",
          .because = "it runs one task after another and stores nothing"},
         {"stats", 0, NULL, "calls and times of each task, or kind of operation", OPTION_FLAG,
-         .value = &request.stats},
-        {"db", 0, "FILE", "store the trace", OPTION_TEXT, .value = &runtime->db},
+         .value = &request->stats},
+        {"db", 0, "FILE", "store the trace", OPTION_TEXT, .value = &request->runtime.db},
         {"replay", 0, "FILE", "force a witness of a store step by step, instead of PLAN",
-         OPTION_TEXT, .value = &request.witness,
+         OPTION_TEXT, .value = &request->witness,
          .excludes = "driver iterations ranks max-depth processes one-process rendezvous serial "
                      "graph shortcut stats no-check",
          .because = "these are the witness's own; --run, --timeout and --db may be given"},
         {"run", 0, "N", "which run of the store (default: its latest witness)", OPTION_INTEGER,
-         .value = &request.run, .max = INT64_MAX},
+         .value = &request->run, .max = INT64_MAX},
         {"timeout", 0, "DURATION",
          "give up after DURATION without progress (default 30s; with --replay 2s)", OPTION_TIME,
-         .value = &runtime->timeout_ns},
+         .value = &request->runtime.timeout_ns},
         {"no-check", 0, NULL, "no replay through the machine, no comparison of results",
-         OPTION_FLAG, .value = &no_check},
+         OPTION_FLAG, .value = &line->no_check},
     };
     const struct command command = {
         .name = "swrun",
         .arguments = "PLAN|--replay=FILE",
-        .about =
-            "Run PLAN with real threads, streams, events and communicators, and measure it.\n"
-            "Afterwards the run is replayed through the machine that 'swsim verify' explores, and\n"
-            "its results are compared with those of a serial run. Interrupt once to let the "
-            "iterations\n"
-            "in flight finish, twice to stop at once.\n"
-            "With --replay a counterexample is run instead: real threads are forced through the "
-            "steps\n"
-            "that 'swsim verify --witness=FILE.db' stored, and then run freely.",
-        .examples = "  swrun plans/torchrec/sparse_dist.yaml\n"
-                    "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db "
-                    "plans/torchrec/base.yaml\n"
-                    "  swrun --replay=hang.db   # after: swsim verify --witness=hang.db PLAN",
+        .about = about,
+        .examples = examples,
         COMMAND_OPTIONS(options),
-        .arguments_min = 0,
-        .arguments_max = 1,
+        .argument_optional = true,
     };
     struct arguments arguments;
+    if (!options_parse(app, &command, argc, argv, &arguments, status))
+        return false;
+    line->path = arguments.count ? arguments.items[0] : NULL;
+    return true;
+}
+
+/* Read the plan or the witness and run it. */
+static enum status run_line(struct app *app, struct run_request *request,
+                            const struct run_line *line)
+{
+    if (app->silent && (request->witness || line->profile))
+        return STATUS_OK; /* these take one process: that of rank 0 */
+    if (request->witness)
+        return replay_witness(app, request);
+    if (line->profile)
+        return profile_file(app, request, line->path, line->iterations);
+    choose_launch(app, request, line->one_process);
+    enum status status = run_file(app, request, line->path, line->one_process);
+    launch_fini(&request->launch);
+    return status;
+}
+
+static enum status run(struct app *app, int argc, char **argv)
+{
+    struct run_request request = {.driver = -1, .run = STORE_LATEST};
+    struct run_line line = {.device = DEVICE_KIND_HOST, .iterations = -1};
+    struct runtime_options *runtime = &request.runtime;
+    struct starter starter;
     enum status status;
     starter_find(&starter);
     app->silent = starter.rank > 0;
-    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+    if (!parse_line(app, argc, argv, &request, &line, &status))
         return status;
-    app->silent = app->silent && !one_process;
-    runtime->device = (enum device_kind)device;
-    runtime->iterations = iterations < 0 ? 100 : iterations;
-    runtime->ranks = (int)ranks;
-    runtime->max_depth = (int)max_depth;
-    runtime->replay = runtime->compare = !no_check;
+    app->silent = app->silent && !line.one_process;
+    runtime->device = (enum device_kind)line.device;
+    runtime->iterations = line.iterations < 0 ? 100 : line.iterations;
+    runtime->ranks = (int)line.ranks;
+    runtime->max_depth = (int)line.max_depth;
+    runtime->replay = runtime->compare = !line.no_check;
     runtime->stop = &stop_wish;
-    status = read_graph(app, graph, &runtime->graph);
+    status = read_graph(app, line.graph, &runtime->graph);
     if (status == STATUS_OK)
-        status = check_plan(app, &request, &arguments);
-    if (status != STATUS_OK)
-        return status;
-    if (app->silent && (request.witness || profile))
-        return STATUS_OK; /* that takes one process: rank 0's */
-    if (request.witness)
-        return replay_witness(app, &request);
-    if (profile)
-        return profile_file(app, &request, arguments.items[0], iterations);
-    choose_launch(app, &request, one_process);
-    status = run_file(app, &request, arguments.items[0], one_process);
-    launch_fini(&request.launch);
-    return status;
+        status = check_plan(app, &request, line.path);
+    return status == STATUS_OK ? run_line(app, &request, &line) : status;
 }
 
 int main(int argc, char **argv)
