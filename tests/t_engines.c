@@ -182,7 +182,7 @@ static void compare_runs(struct op_stats *op_stats, const struct program *progra
     options.forgetful = false;
     options.in_flight = &remembered;
     if (simulates(program, timing, &options, &got, what)) {
-        compare_results(op_stats, program, &want, &got, "automaton", what);
+        compare_results(op_stats, program, &want, &got, "memo", what);
         op_stats->in_flight_differs += !same_in_flight(&in_flight, &remembered);
         simulation_fini(&got);
     }

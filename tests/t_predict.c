@@ -798,7 +798,7 @@ static void test_all_plans(void)
    executed. NAN: a failure was reported. */
 static double looks_a_task(int tasks)
 {
-    enum { LINE = 80, ITERATIONS = 4 }; /* too few to be remembered by the automaton */
+    enum { LINE = 80, ITERATIONS = 4 }; /* too few for the memo */
     struct plan plan;
     struct program *program;
     struct timing timing;

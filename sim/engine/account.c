@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "simulation.h"
-#include "reflex.h"
+#include "memo.h"
 
 enum { FIRST_CAP = 8, LEAST_LOGGED = 256 };
 
@@ -241,13 +241,13 @@ static inline void change_common(struct simulation *sim, int number, struct stal
     common->since_ns = sim->now_ns;
 }
 
-void account_books(struct simulation *sim, const struct reflex_book *books, int count)
+void account_apply(struct simulation *sim, const struct memo_change *changes, int count)
 {
-    for (const struct reflex_book *book = books; book < books + count; book++)
-        if (book->number >= 0)
-            switch_lane(sim, book->number, book->from, book->to);
+    for (const struct memo_change *change = changes; change < changes + count; change++)
+        if (change->number >= 0)
+            switch_lane(sim, change->number, change->from, change->to);
         else
-            change_common(sim, ~book->number, book->value);
+            change_common(sim, ~change->number, change->value);
 }
 
 static void renew_common(struct simulation *sim, int number, struct stall value)

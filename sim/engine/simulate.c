@@ -14,9 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "automaton.h"
+#include "memo.h"
 #include "prepare.h"
-#include "reflex.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
 enum { PROGRESS_EVERY = 1024 };
@@ -270,24 +269,26 @@ static void note_iterations(struct simulation *sim, int rank, int64_t in_flight)
 }
 
 /* Does an iteration of rank 0 end and another begin, so that nothing changes for in_flight? */
-static bool is_exchange(const struct simulation *sim, const struct reflex_turn *turns, int count)
+static bool is_exchange(const struct simulation *sim, const struct memo_iteration *changes,
+                        int count)
 {
-    return count == 2 && turns[0].rank == 0 && turns[1].rank == 0 && turns[0].in_flight == ENDS &&
-           turns[1].in_flight == sim->pipeline.in_flight &&
+    return count == 2 && changes[0].rank == 0 && changes[1].rank == 0 &&
+           changes[0].in_flight == ENDS && changes[1].in_flight == sim->pipeline.in_flight &&
            (!sim->options->in_flight || in_flight_exchange_is_free(sim->options->in_flight));
 }
 
-void simulation_turns(struct simulation *sim, const struct reflex_turn *turns, int count)
+void simulation_iterations(struct simulation *sim, const struct memo_iteration *changes, int count)
 {
-    bool exchange = is_exchange(sim, turns, count);
-    for (const struct reflex_turn *turn = turns; turn < turns + count; turn++) {
-        bool ends = turn->in_flight == ENDS;
+    bool exchange = is_exchange(sim, changes, count);
+    for (const struct memo_iteration *change = changes; change < changes + count; change++) {
+        bool ends = change->in_flight == ENDS;
         if (ends)
-            retired(sim, turn->rank, turn->iteration + sim->base);
+            retired(sim, change->rank, change->iteration + sim->base);
         else
-            admitted(sim, turn->rank, turn->iteration + sim->base, turn->in_flight);
+            admitted(sim, change->rank, change->iteration + sim->base, change->in_flight);
         if (!exchange)
-            note_iterations(sim, turn->rank, ends ? sim->pipeline.in_flight - 1 : turn->in_flight);
+            note_iterations(sim, change->rank,
+                            ends ? sim->pipeline.in_flight - 1 : change->in_flight);
     }
 }
 
@@ -685,7 +686,7 @@ static void run(struct simulation *sim)
     struct event event;
     simulation_instant(sim);
     if (!sim->options->forgetful)
-        automaton_run(sim);
+        memo_run(sim);
     while (sim->status == STATUS_OK && events_next(&sim->clocks.events, &event)) {
         sim->now_ns = event.time_ns;
         do {

@@ -6,7 +6,7 @@
  *       marks              what is looked at before the instant ends
  *       stalls             what each stream does, since when: the open ends of the stall account
  *       pipeline, host     where work is before it is pushed, in each form of program
- *       recording          a memo being made, if any
+ *       recording          the memo edge being made, if any
  *
  * Everything is indexed as in the program. An agent is *dirty* when it may be able to do something
  * it could not do when it was last looked at; a rank is *touched* when something happened on it at
@@ -172,10 +172,10 @@ struct host_notes {
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* A memo being made (reflex.h). */
+/* memo.h */
 struct recording;
-struct reflex_book;
-struct reflex_turn;
+struct memo_change;
+struct memo_iteration;
 
 struct simulation {
     struct program lean;           /* without the happens-before rows, which no clock needs */
@@ -195,7 +195,7 @@ struct simulation {
     struct stalls stalls;
     struct pipeline_notes pipeline;
     struct host_notes host;
-    struct recording *recording; /* NULL: no memo is being made */
+    struct recording *recording; /* NULL: no memo edge is being made */
 };
 
 /* simulate.c: what took time at this agent is done; then, all events of this time being done, do
@@ -203,7 +203,7 @@ struct simulation {
 void simulation_event(struct simulation *sim, int agent);
 void simulation_instant(struct simulation *sim);
 /* The same for what is only written down: iterations that begin and end. */
-void simulation_turns(struct simulation *sim, const struct reflex_turn *turns, int count);
+void simulation_iterations(struct simulation *sim, const struct memo_iteration *changes, int count);
 void simulation_fail(struct simulation *sim, enum status status);
 /* The agent may be able to do something. */
 void simulation_mark(struct simulation *sim, int agent);
@@ -243,7 +243,7 @@ void account_touched(struct simulation *sim);
 void account_close(struct simulation *sim);
 
 /* Streams do something else from now on, and common reasons are others, as written down. */
-void account_books(struct simulation *sim, const struct reflex_book *books, int count);
+void account_apply(struct simulation *sim, const struct memo_change *changes, int count);
 /* Somebody may have pushed to the stream, or it went on, and so those that wait for its events. */
 void account_cascade(struct simulation *sim, int stream);
 void account_touch(struct simulation *sim, int stream);
