@@ -372,12 +372,12 @@ static void describe_op(const struct program *p, const struct op *op, int64_t it
         return;
     }
     const char *words = op_words(op->kind);
-    for (size_t at = 0; *words && at < cap; words++) {
-        if (*words == '%')
-            at +=
-                (size_t)snprintf(buf + at, cap - at, "%s", spell(p, op, iteration, *++words, text));
-        else
-            at += (size_t)snprintf(buf + at, cap - at, "%c", *words);
+    for (size_t at = 0; *words && at < cap;) {
+        int plain = (int)strcspn(words, "%");
+        bool named = words[plain] == '%';
+        const char *name = named ? spell(p, op, iteration, words[plain + 1], text) : "";
+        at += (size_t)snprintf(buf + at, cap - at, "%.*s%s", plain, words, name);
+        words += plain + 2 * named;
     }
 }
 
