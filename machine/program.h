@@ -56,13 +56,13 @@ struct op {
     int stream;   /* program->streams; -1 */
     int object;   /* event family, flag family, queue, lock, buffer or kernel; -1 */
     int distance; /* events and flags: the instance of iteration i - distance */
-    int comm;     /* COLLECTIVE, GROUP: program->comms; -1 */
-    int member;   /* COLLECTIVE, GROUP: this rank's position in the communicator */
+    int comm;     /* op_uses_comm: program->comms; else -1 */
+    int member;   /* op_uses_comm: this rank's position in the communicator */
     enum sync_kind sync;
     int sm;
     int64_t ticket; /* TICKET, SERVE in host programs; -1: the instance's own */
     int64_t bytes;
-    int64_t time_ns; /* HOST: CPU time; pushes of work: device time */
+    int64_t time_ns; /* CPU work: CPU time; pushes of work: device time */
     const struct dist *jitter;
     const struct work *work;     /* work of a real run; never NULL for LAUNCH, COPY, COLLECTIVE */
     const struct shares *shares; /* its shares of the device; NULL: none given */

@@ -356,19 +356,17 @@ enum sync_kind {
 struct host_op {
     enum op_kind kind;
     struct mark mark;
-    const char *name; /* LAUNCH: kernel; COLLECTIVE: tag; COPY, HOST, CALLBACK: label or NULL */
+    const char *name; /* LAUNCH, COMPUTE: function; COLLECTIVE: tag; else label or NULL */
     int stream;       /* plan->streams, -1 */
-    int object; /* RECORD, WAIT, SYNC event: plan->events; SIGNAL, AWAIT: plan->flags; PUT, GET:
-                   plan->queues; LOCK, UNLOCK: plan->locks; BARRIER: plan->barriers; ALLOC, FREE,
-                   RECORD_STREAM: plan->buffers; else -1 */
-    int comm;   /* COLLECTIVE, GROUP: plan->comms, -1 */
+    int object;       /* index into the plan's table of its operand (op_operand), -1 */
+    int comm;         /* op_uses_comm: plan->comms, else -1 */
     enum collective_kind collective; /* COLLECTIVE: `op: all_reduce`; default all_reduce */
     enum sync_kind sync;
     enum direction direction; /* COPY */
     bool pageable;
     int64_t ticket; /* TICKET */
     int64_t bytes;
-    int64_t time_ns;      /* HOST: CPU time; else device time */
+    int64_t time_ns;      /* CPU work: CPU time; else device time */
     int64_t host_time_ns; /* operations that push: CPU time of the call */
     struct dist jitter;
     int sm;
