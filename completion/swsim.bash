@@ -1,5 +1,5 @@
-# swsim.bash - completion for swsim and swrun. It asks the programs' own --help, so that it knows
-# every verb, option and choice that they know.
+# swsim.bash - completion for swsim and swrun. It reads the programs' own --help, and so completes
+# every verb, option and choice that they accept.
 
 # The long options in a --help, one a line, with `=` where a value follows.
 _swsim_options()

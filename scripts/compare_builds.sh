@@ -1,11 +1,11 @@
 #!/bin/sh
-# compare_builds.sh - do two builds of swsim say the same?
+# compare_builds.sh - do two builds of swsim print the same?
 #
 #     scripts/compare_builds.sh [-s] [-w WORDS] OLD NEW [PLAN...]
 #
 # OLD and NEW are build folders. Each PLAN (default: every plan in plans/ and tests/) goes through every
-# verb of both that prints results; exit codes and output must be equal byte for byte, but for the
-# seconds and bytes that the program itself took. -s: leave out sentences (JSON strings with a space in
+# verb of both that prints results; exit codes and output must be equal byte for byte, except for the
+# seconds and bytes that the program itself used. -s: leave out sentences (JSON strings with a space in
 # them). -w: a sed script of renamed words, applied to what OLD prints. Prints each difference; exit
 # status 1 if there is one. Runs two plans at a time.
 set -u
@@ -38,7 +38,7 @@ stages PLAN
 export --format=yaml PLAN
 export --format=promela PLAN'
 
-# say BUILD PLAN: what it prints for all verbs.
+# say BUILD PLAN: the output of all verbs.
 say()
 {
     echo "$verbs" | while read -r verb; do

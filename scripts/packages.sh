@@ -1,10 +1,10 @@
-# packages.sh - what the build needs on a Debian system; sourced by quickstart and runtests.
+# packages.sh - the packages that the build needs on Debian; sourced by quickstart and runtests.
 #
-# packages_require makes sure of everything in the table below. What is there already is found by
-# looking for the thing itself, not by asking the package manager: so nothing touches the network
-# when nothing is missing, and a system other than Debian passes when it has the parts.
+# packages_require ensures all parts in the table below. It searches for each part itself instead of
+# asking the package manager: so the network is not used if no part is missing, and a system other than
+# Debian passes if it has the parts.
 
-# Debian package    what it is needed for
+# Debian package    purpose
 packages_table='
 gcc                 command  gcc
 libc6-dev           header   stdio.h
@@ -19,7 +19,7 @@ graphviz            command  dot
 librandom123-dev    header   Random123/philox.h
 '
 
-# packages_has KIND THING: succeeds when the thing is there.
+# packages_has KIND PART: succeeds if the part is installed.
 packages_has()
 {
     case $1 in
@@ -37,7 +37,7 @@ packages_missing()
     done | xargs
 }
 
-# packages_install PACKAGE...: as root, or through sudo (which asks only when there is a terminal).
+# packages_install PACKAGE...: as root, or through sudo (which asks only on a terminal).
 # Returns 2 when neither is possible.
 packages_install()
 {
@@ -50,15 +50,15 @@ packages_install()
     else
         return 2
     fi
-    # An update that fails is no reason to stop: the install tells whether its list was enough.
+    # A failed update is not fatal: the install shows whether its list is sufficient.
     $packages_sudo apt-get update </dev/null ||
         echo "apt-get update failed; trying with the lists that are there"
     $packages_sudo env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y --no-install-recommends "$@" </dev/null
 }
 
-# packages_require LOG: everything is there afterwards, or the script ends with a message: exit
-# status 2 when a person has to install something, 1 when installing failed.
+# packages_require LOG: all parts are installed afterwards, or the script ends with a message: exit
+# status 2 if the user must install packages, 1 if installing failed.
 packages_require()
 {
     packages_list=$(packages_missing)

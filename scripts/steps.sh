@@ -1,8 +1,8 @@
 # steps.sh - run the steps of a script quietly; sourced by quickstart and runtests.
 #
-# The output of a step goes to the file $log. When the step fails, the end of what it said is shown.
+# The output of a step goes to the file $log. If the step fails, the end of its output is shown.
 
-# step "What is being done" COMMAND...: returns the command's exit status.
+# step "Heading" COMMAND...: returns the command's exit status.
 step()
 {
     step_name=$1
@@ -28,8 +28,8 @@ in_dir()
     (cd "$1" && shift && "$@")
 }
 
-# build_configured DIR OPTION...: `configure` in DIR, which lies in the checkout, unless it was run
-# there with the same options; make itself sees to it that it is run again when it has changed.
+# build_configured DIR OPTION...: `configure` in DIR, which is in the checkout, unless it was run
+# there with the same options; make runs it again when it has changed.
 build_configured()
 {
     build_dir=$1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_times.sh COUNT FILE.trs... - how long tests took, the COUNT slowest first: seconds elapsed, seconds of CPU,
-# name. The last line adds up all of them.
+# test_times.sh COUNT FILE.trs... - the times of tests, the COUNT slowest first: seconds elapsed, seconds of CPU,
+# name. The last line is the sum of all.
 set -u
 count=$1
 shift

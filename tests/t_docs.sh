@@ -4,7 +4,7 @@
 # of a block in front of its first command are shell too. A command goes on after a line that ends in `|` or `\`.
 # `...` stands for any lines, and where no output is shown the command only has to do its work
 # (exit status 0 or 1). Times the tool itself takes are left out of the comparison, and of a real run all
-# figures. And the plan in the README is the one in plans/examples.
+# figures. The plan in the README is the one in plans/examples, and the man pages have the options of --help.
 #
 #     SWSIM_UPDATE_DOCS=1 tests/t_docs.sh     writes what the program prints now into the documents
 . "${srcdir:-.}/tests/tap.sh"
@@ -125,6 +125,27 @@ for doc in README.md doc/architecture.md doc/tutorial.md doc/predict.md doc/tuni
     done < <(tagged "$doc")
     [ -z "$SWSIM_UPDATE_DOCS" ] || cp "$dir/new" "$doc"
 done
+
+# documented TAG PAGE SECTION: the long options behind TAG in a section of a man page, one a line.
+documented()
+{
+    awk -v tag="$1" -v section="$3" '/^\.S[hs] /{ inside = ($0 == section) } inside && index($0, tag) == 1' \
+        "doc/$2" | grep -oE ' -[a-z][a-z-]+' | sed 's/^ /-/'
+}
+
+# offered COMMAND...: those that its --help lists.
+offered()
+{
+    "$@" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
+}
+
+# swsim.1 and swrun.1 describe the options that the commands have, and no others.
+for verb in $(swsim --help | sed -n '/^Verbs:/,/^$/ { /not in this version/d; s/^  \([a-z]*\) .*/\1/p }'); do
+    { documented .It swsim.1 ".Sh OPTIONS"; documented .It swsim.1 ".Ss $verb"; } >"$dir/documented"
+    [ "$verb" = lower ] && documented .Fl swsim.1 ".Ss lower" >>"$dir/documented"
+    check "swsim.1: the options of $verb" diff <(sort -u "$dir/documented") <(offered swsim "$verb" | sort -u)
+done
+check "swrun.1: its options" diff <(documented .It swrun.1 ".Sh OPTIONS" | sort -u) <(offered swrun | sort -u)
 
 # The README's plan is a file, and its pictures are there.
 sed -n '/^```yaml/,/^```$/p' README.md | sed '1d; $d' >"$dir/plan.yaml"

@@ -19,7 +19,7 @@ static const char plan[] =
     "  Compute: {stage: 1, reads: [batch]}\n"
     "intra_iter_deps: [[Compute, Load]]\n";
 
-/* What one launched function works on. It lives until its iteration is retired: the context frees it. */
+/* The data of one launched function. They live until its iteration is retired: the context frees it. */
 struct work {
     long input, *batch, *sum;
 };

@@ -5,8 +5,8 @@
  *
  * With a FILE both runs are recorded: `swsim render FILE.db`, `swsim compare FILE.db`.
  *
- * Tasks do the work the plan describes, but for one that is a function here: it counts, and pushes the
- * plan's own work from within. Changing the driver is changing one member of the configuration.
+ * Tasks do the work that the plan describes, except for one that is a function here: it counts, and then
+ * pushes the plan's own work. One member of the configuration selects the driver.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int count_and_work(struct swpipe_context *context, void *arg)
     return swpipe_work(context);
 }
 
-/* Every rank gets ITERATIONS batches, which are nothing here: the plan's copies bring numbers. */
+/* Every rank gets ITERATIONS batches, which are empty: the plan's copies provide the numbers. */
 static int next_batch(void *arg, int rank, void **batch)
 {
     int *left = arg;

@@ -1,30 +1,30 @@
 /*
- * emulation.h - emulated CUDA: not a GPU. A test double of the CUDA runtime, inside.
+ * emulation.h - emulated CUDA: not a GPU. The inner parts of a test double of the CUDA runtime.
  *
  * The functions of cuda_runtime_api.h that gpu/ calls are defined here over threads (runtime.c checks
- * arguments, stream.c has the queues, memory.c the addresses, kernels.c what kernels compute), compiled
+ * arguments, stream.c has the queues, memory.c the addresses, kernels.c the arithmetic of kernels), compiled
  * against the real header. A program that links this library instead of libcudart runs the CUDA device's
  * own code, kernels.cu's launches included. It says nothing about speed.
  *
- * It is stricter than a GPU is on most days:
- *   - a stream is a FIFO with a thread of its own, which dawdles before some operations, by a seed;
- *   - device memory cannot be touched by the host (its pages have no access), starts full of garbage, and
- *     every access of an operation is held against the allocations that live;
- *   - cudaMalloc, cudaFree, cudaHostAlloc, cudaFreeHost and the first launch of a kernel nobody asked
- *     about wait for the whole device;
- *   - host functions of all streams take turns on one thread's worth of time, and may not call CUDA;
- *   - what must not happen while a stream is captured ends the capture; of a graph that is launched each
- *     captured stream is one again;
- *   - a handle that is used after its end, or never was one, ends the program with a message;
- *   - a process that was forked from one that has used CUDA gets cudaErrorInitializationError.
+ * It is stricter than most GPUs:
+ *   - a stream is a FIFO with a thread of its own, which delays some operations, chosen by a seed;
+ *   - the host cannot access device memory (its pages have no access), which starts full of garbage, and
+ *     every access of an operation is checked against the live allocations;
+ *   - cudaMalloc, cudaFree, cudaHostAlloc, cudaFreeHost and the first launch of a kernel whose attributes
+ *     were not queried wait for the whole device;
+ *   - host functions of all streams run one at a time, and may not call CUDA;
+ *   - a call that is not allowed while a stream is captured ends the capture; a launched graph has a stream
+ *     for each captured one;
+ *   - an invalid or closed handle ends the program with a message;
+ *   - a process forked from one that has used CUDA gets cudaErrorInitializationError.
  *
  * Environment:
- *   SWSIM_EMULATED_GPUS=N     how many there are (1)
- *   SWSIM_EMULATED_DRIVER=N   the CUDA it is for, as 12040 for 12.4 (as new as the headers); 0: no driver
- *   SWSIM_EMULATION_SEED=N    which operations are late (1)
- *   SWSIM_EMULATION_FAULT=... what goes wrong, see fault.c
+ *   SWSIM_EMULATED_GPUS=N     the number of GPUs (1)
+ *   SWSIM_EMULATED_DRIVER=N   the CUDA version of the driver, as 12040 for 12.4 (that of the headers); 0: no driver
+ *   SWSIM_EMULATION_SEED=N    selects the late operations (1)
+ *   SWSIM_EMULATION_FAULT=... failures, see fault.c
  *
- * Like CUDA it has one state a process, `emulation`. Its lock guards all that has no other guard; it is
+ * Like CUDA it has one state a process, `emulation`. Its lock guards all data without another guard; it is
  * never held while an operation or a host function runs.
  */
 #ifndef SWSIM_EMULATION_H
@@ -41,43 +41,43 @@
 #define EMULATION_NAME "emulated CUDA: not a GPU"
 enum { EMULATION_MAX_GPUS = 16 };
 
-/* A point in a stream: done when everything pushed before it is; one in a capture never is. Guarded by the
+/* A point in a stream: done when all work pushed before it is; never done in a capture. Guarded by the
    lock. */
 struct point {
     int references;
     bool done;
-    uint64_t capture; /* which it is in, or was; 0: none */
-    size_t number;    /* there */
-    int64_t time_ns;  /* when; CLOCK_MONOTONIC */
+    uint64_t capture; /* the capture of its record; 0: none */
+    size_t number;    /* in that capture */
+    int64_t time_ns;  /* when it was done; CLOCK_MONOTONIC */
 };
 
-/* What a stream does next. An operation is a value: it can be copied, and then done again. */
+/* An operation of a stream. It is a value: a copy of it can be executed again. */
 enum operation_kind { OPERATION_WORK, OPERATION_POINT, OPERATION_WAIT };
 struct operation {
     struct operation *next;
     enum operation_kind kind;
-    struct point *point; /* POINT: to be done; WAIT: awaited. Held. */
-    /* WORK. `run` is called without the lock; its answer other than cudaSuccess ends the context. */
+    struct point *point; /* POINT: reached by it; WAIT: awaited. Held. */
+    /* WORK. `run` is called without the lock; a result other than cudaSuccess ends the context. */
     cudaError_t (*run)(struct CUstream_st *stream, void *payload);
-    bool counts;              /* a kernel or a copy: one that SWSIM_EMULATION_FAULT can hit */
+    bool counts;              /* a kernel or a copy: counted by SWSIM_EMULATION_FAULT */
     struct CUevent_st *event; /* POINT in a graph: every launch records it; NULL: none */
-    int lane;                 /* in a graph: which of its streams */
+    int lane;                 /* in a graph: the number of its stream */
     size_t bytes;
     _Alignas(max_align_t) unsigned char payload[];
 };
 
 struct CUstream_st {
-    struct CUstream_st *next; /* of those that have a handle or work */
+    struct CUstream_st *next; /* in the list of streams with a handle or work */
     int gpu;
-    bool blocking;            /* heeds the legacy default stream */
+    bool blocking;            /* synchronises with the legacy default stream */
     bool closed;              /* by cudaStreamDestroy: ends when it is empty */
-    int watchers;             /* threads that look at it: it is not freed */
-    struct CUgraph_st *graph; /* what is pushed goes there, into lane `lane` */
+    int watchers;             /* threads that use it: it is not freed */
+    struct CUgraph_st *graph; /* being captured: pushed operations go there, into lane `lane` */
     int lane;
     uint64_t pushed, finished;
     uint32_t luck;
     struct operation *head, **tail;
-    pthread_cond_t wake; /* there is more to do */
+    pthread_cond_t wake; /* the queue has got an operation */
 };
 
 struct CUevent_st {
@@ -95,9 +95,9 @@ struct gpu {
 struct emulation {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* some operation has finished, or a context has ended */
-    pid_t owner;            /* the process that has used CUDA first; 0: nobody yet */
+    pid_t owner;            /* the process that used CUDA first; 0: none yet */
     int gpu_count;          /* -1: not yet known */
-    int driver;             /* the CUDA it is for */
+    int driver;             /* its CUDA version */
     uint32_t seed;
     uint64_t captures; /* so far */
     struct gpu gpus[EMULATION_MAX_GPUS];
@@ -109,7 +109,7 @@ extern struct emulation emulation;
 void emulation_lock(void);
 void emulation_unlock(void);
 int64_t emulation_now_ns(void);
-/* Somebody uses CUDA as it must not be used: says what, on stderr, and aborts. */
+/* A misuse of CUDA: describes it on stderr and aborts. */
 _Noreturn void emulation_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void emulation_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -120,34 +120,34 @@ struct CUstream_st *stream_new(int gpu, bool blocking); /* NULL: no thread, no m
 struct CUstream_st *stream_of(cudaStream_t handle, const char *who);
 void stream_close(struct CUstream_st *stream);
 bool stream_idle(const struct CUstream_st *stream);
-/* Wait until what has been pushed so far has finished, or the context ended. */
+/* Wait until all work pushed so far has finished, or the context has ended. */
 void stream_await(struct CUstream_st *stream);
 void gpu_await(int gpu); /* all streams of it */
 
 struct operation *operation_new(enum operation_kind kind, const void *payload, size_t bytes);
-/* Takes the operation over. Observes the order the default stream imposes. */
+/* Takes ownership of the operation. Keeps the order that the default stream imposes. */
 void stream_push(struct CUstream_st *stream, struct operation *operation);
-/* A point behind all that has been pushed, held for the caller; NULL: no memory. */
+/* A point behind all work pushed so far, held for the caller; NULL: no memory. */
 struct point *stream_mark(struct CUstream_st *stream);
 cudaError_t stream_wait_for(struct CUstream_st *stream, struct point *point);
 void point_release(struct point *point); /* NULL is allowed */
 
-/* The context ends: everything that runs or waits on this GPU ends, every call returns `error`. */
+/* The context ends: all running and waiting work of this GPU ends, every call returns `error`. */
 void gpu_fail(int gpu, cudaError_t error);
-cudaError_t gpu_error(int gpu); /* without the lock; what long operations look at */
+cudaError_t gpu_error(int gpu); /* without the lock; polled by long operations */
 
 /* ---- graph.c: with the lock held ---------------------------------------------------------------- */
 
-/* What would have been pushed to a stream that is being captured. */
+/* An operation pushed to a stream that is being captured. */
 void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane);
-/* A stream that waits for a captured point joins the capture; one that is captured waits for nothing else. */
+/* A stream that waits for a captured point joins the capture; a captured stream waits for no other point. */
 cudaError_t graph_join(struct CUstream_st *stream, const struct point *point);
 /* A node that records an event at every launch; NULL: no memory. */
 struct operation *graph_add_record(struct CUstream_st *stream, struct CUevent_st *event);
 void graph_number(struct CUgraph_st *graph, struct point *point);
 uint64_t graph_capture(const struct CUstream_st *stream); /* as in a point */
-/* A call that a capture does not allow: it ends the capture. cudaSuccess: there is none in the way. */
-cudaError_t graph_forbids(struct CUstream_st *stream); /* that looks at the stream */
+/* A call that a capture does not allow: it ends the capture. cudaSuccess: no capture forbids it. */
+cudaError_t graph_forbids(struct CUstream_st *stream); /* that queries the stream */
 cudaError_t graph_forbids_all(void);                   /* that waits for a device */
 
 /* ---- runtime.c ---------------------------------------------------------------------------------- */
@@ -159,15 +159,15 @@ struct CUevent_st *event_of(cudaEvent_t handle, const char *who);
 
 cudaError_t memory_alloc_device(int gpu, size_t bytes, void **out);
 cudaError_t memory_alloc_pinned(size_t bytes, void **out);
-/* False: there is nothing of this kind at the address. */
+/* False: there is no allocation of this kind at the address. */
 bool memory_free(void *address, bool device);
 bool memory_is_pinned(const void *address, size_t bytes);
 bool memory_is_device(int gpu, const void *address, size_t bytes);
-/* Where an operation of this GPU finds the bytes: device memory of it or pinned memory. NULL, and said,
-   if they are not all in one living allocation. */
+/* The bytes for an operation of this GPU: in its device memory or in pinned memory. NULL, with a message,
+   if they are not all in one live allocation. */
 void *memory_reach(int gpu, const void *address, size_t bytes, const char *who);
 
-/* ---- runtime.c: how each function of CUDA begins and ends ---------------------------------------- */
+/* ---- runtime.c: begin and end of each function of CUDA ------------------------------------------ */
 
 /* cudaSuccess with the lock held, or the error to return without it. */
 cudaError_t call_begin(const char *function);
@@ -176,17 +176,17 @@ cudaError_t call_end(cudaError_t error); /* releases the lock */
 /* ---- kernels.c ---------------------------------------------------------------------------------- */
 
 bool kernel_known(const void *function);
-bool kernel_loaded(const void *function); /* and from now on it is */
+bool kernel_loaded(const void *function); /* and marks it as loaded */
 cudaError_t kernel_launch(struct CUstream_st *stream, const cudaLaunchConfig_t *config,
                           const void *function, void **args);
 
 /* ---- fault.c ------------------------------------------------------------------------------------ */
 
-/* Shall this call of `function` be refused, and how? cudaSuccess: no. */
+/* The error with which this call of `function` is to fail; cudaSuccess: none. */
 cudaError_t fault_call(const char *function);
-/* Shall the kernel or copy that starts now fail? */
+/* Is the kernel or copy that starts now to fail? */
 bool fault_work(void);
-/* Shall NCCL meet an error in the operation that starts now? */
+/* Is the NCCL operation that starts now to meet an error? */
 bool fault_nccl(void);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * fault.c - emulated CUDA: not a GPU. What goes wrong on request.
+ * fault.c - emulated CUDA: not a GPU. Failures on request.
  *
  *     SWSIM_EMULATION_FAULT=FAULT[,FAULT]...
  *     FAULT: WHAT=N[:CODE][@HOST]
  *
- * WHAT is `work`, the N-th kernel or copy of this process reaches for an illegal address, which ends the
- * context; `nccl`, the N-th operation of NCCL meets an error on the wire; or the name of a function of
- * CUDA, its N-th call returns CODE (2, out of memory, unless given) and does nothing. N counts from 1. HOST is a
- * value of NCCL_HOSTID: only the process that has it is meant.
+ * WHAT is `work`: the N-th kernel or copy of this process accesses an illegal address, which ends the
+ * context; or `nccl`: the N-th operation of NCCL meets an error on the wire; or the name of a function of
+ * CUDA: its N-th call returns CODE (2, out of memory, by default) without an effect. N counts from 1. HOST is a
+ * value of NCCL_HOSTID: only the process with this value is affected.
  */
 #include "emulation.h"
 

@@ -1,10 +1,10 @@
 /*
- * graph.c - emulated CUDA: not a GPU. Streams that are captured, graphs that are launched.
+ * graph.c - emulated CUDA: not a GPU. Captured streams and launched graphs.
  *
- * While a stream is captured, what is pushed to it goes to a list; a stream that waits for a point of the
- * list joins. A graph that can be launched has a stream for each that was captured: a launch pushes copies of
- * the list's operations to them, with points of its own, between the launching stream's present and
- * future. So branches run beside each other, and launches of one graph one after the other.
+ * Operations pushed to a captured stream go to a list; a stream that waits for a point of the
+ * list joins the capture. An executable graph has a stream for each captured one: a launch pushes copies of
+ * the list's operations to them, with points of its own, between earlier and later work of the launching
+ * stream. So branches run concurrently, and launches of one graph one after the other.
  */
 #include "emulation.h"
 
@@ -17,7 +17,7 @@ struct CUgraph_st {
     size_t points;
     struct CUstream_st *origin;
     enum cudaStreamCaptureMode mode;
-    pthread_t thread; /* that began it */
+    pthread_t thread; /* the one that began it */
     bool invalid;
 };
 
@@ -89,7 +89,7 @@ uint64_t graph_capture(const struct CUstream_st *stream)
     return stream->graph ? stream->graph->capture : 0;
 }
 
-/* The graph of a capture that is going on, or NULL. */
+/* The graph of a capture in progress, or NULL. */
 static struct CUgraph_st *find_capture(uint64_t capture)
 {
     const struct CUstream_st *at = emulation.streams;
@@ -164,8 +164,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureSta
     return call_end(cudaSuccess);
 }
 
-/* Does the end of the first lane wait for all of the others? From the end backwards: a wait makes known what
-   is before its point. -1: no memory. */
+/* Does the end of the first lane wait for all of the others? From the end backwards: a wait covers all
+   operations before its point. -1: no memory. */
 static int is_joined(const struct CUgraph_st *graph)
 {
     size_t count = 0;
@@ -237,7 +237,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 
 /* ---- launch ------------------------------------------------------------------------------------- */
 
-/* No lock is needed: nobody else has it. */
+/* No lock is needed: no other thread has a pointer to it. */
 static void free_exec(struct CUgraphExec_st *exec)
 {
     for (int i = 0; i < exec->lanes && exec->streams[i]; i++)
@@ -291,7 +291,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess && error != gpu_error(exec->gpu))
         return error;
-    if (error != cudaSuccess) /* the context has ended; the host's part goes all the same */
+    if (error != cudaSuccess) /* the context has ended; the host's part is freed in any case */
         emulation_lock();
     free_exec(exec);
     return call_end(error);
@@ -319,7 +319,7 @@ static bool fan_in(struct CUgraphExec_st *exec, struct CUstream_st *to)
     return good;
 }
 
-/* The event of a node is recorded as of now: until the launch gets there it is not done. */
+/* The event of a node counts as recorded now: it is not done until the launch reaches it. */
 static bool push_point(struct CUstream_st *stream, const struct operation *operation,
                        struct point **points)
 {

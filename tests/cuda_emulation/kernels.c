@@ -1,8 +1,8 @@
 /*
- * kernels.c - emulated CUDA: not a GPU. What the kernels of gpu/device/cuda/kernels.cu compute, on the host.
+ * kernels.c - emulated CUDA: not a GPU. The kernels of gpu/device/cuda/kernels.cu, computed on the host.
  *
- * nvcc's object registers its kernels here by their mangled names and launches them here. What the wrappers
- * in kernels.cu do (grids, units, order of arguments) is theirs; only the device code is replaced.
+ * nvcc's object registers its kernels here by their mangled names and launches them here. The wrappers
+ * in kernels.cu (grids, units, order of arguments) stay as they are; only the device code is replaced.
  */
 #include "emulation.h"
 
@@ -12,7 +12,7 @@
 
 enum { MAX_ARGUMENTS = 8, MAX_KERNELS = 32, MAX_THREADS = 1024, MAX_GRID_YZ = 65535 };
 
-/* An argument as it lies in the launch's array. */
+/* An argument as stored in the launch's array. */
 union argument {
     const void *pointer;
     void *target;
@@ -29,12 +29,12 @@ struct launch {
 };
 
 struct kernel {
-    const char *mangled;   /* a part of the name that no other has */
+    const char *mangled;   /* a part of the name that no other kernel has */
     const char *arguments; /* p: pointer, l: long long, u: unsigned, f: float, d: double */
     cudaError_t (*run)(const struct launch *launch);
 };
 
-/* Where an argument points to, or NULL, said. */
+/* The memory that an argument points to, or NULL, with a message. */
 static void *reach(const struct launch *launch, int argument, long long count, size_t size)
 {
     return memory_reach(launch->gpu, launch->args[argument].pointer, (size_t)count * size,
@@ -149,11 +149,11 @@ static const struct kernel kernels[] = {
     {"4gemmIdE", "ppplll", run_gemm_f64},
 };
 
-/* ---- what nvcc's object calls ------------------------------------------------------------------ */
+/* ---- called by nvcc's object ------------------------------------------------------------------- */
 
 /* Filled before main, by the object's constructors. */
 static struct {
-    const void *function; /* of the host, which stands for the kernel */
+    const void *function; /* the host function that represents the kernel */
     const struct kernel *kernel;
     bool loaded;
 } registered[MAX_KERNELS];

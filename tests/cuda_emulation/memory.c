@@ -1,9 +1,9 @@
 /*
  * memory.c - emulated CUDA: not a GPU. Addresses.
  *
- * A device address is one of pages without access; the bytes are elsewhere, and only memory_reach leads
- * there. Addresses are never given out twice, so that a pointer to freed memory stays one. Pinned memory is
- * the C library's, remembered while it lives.
+ * A device address is in pages without access; the bytes are elsewhere, and only memory_reach returns
+ * their address. Addresses are never reused, so a pointer to freed memory is recognised. Pinned memory is
+ * the C library's, and is registered while it is allocated.
  */
 #include "emulation.h"
 
@@ -26,7 +26,7 @@ static struct {
     struct block *blocks;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The allocation that holds all of the bytes, living or freed. The lock is held. */
+/* The allocation that holds all of the bytes, live or freed. The lock is held. */
 static struct block *find(const void *address, size_t bytes)
 {
     const char *first = address;
@@ -77,7 +77,7 @@ cudaError_t memory_alloc_pinned(size_t bytes, void **out)
     return cudaSuccess;
 }
 
-/* Pinned memory is forgotten, the C library may give it out again; a device address never is. */
+/* Pinned memory is unregistered, because the C library may reuse it; a device address never is. */
 bool memory_free(void *address, bool device)
 {
     char *backing = NULL;

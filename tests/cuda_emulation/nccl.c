@@ -1,13 +1,13 @@
 /*
  * nccl.c - emulated NCCL: not a GPU. The functions of nccl.h that gpu/ calls, over emulated CUDA.
  *
- * A shared library, found and opened as NCCL is; the streams are those of the program that opened it. As
+ * A shared library, found and loaded like NCCL; the streams are those of the program that loaded it. As
  * with NCCL: the operations of a communicator follow each other in the order of the calls, whatever their
  * streams; a mismatch is not noticed, both sides wait for ever; two ranks on one GPU of one host (NCCL_HOSTID)
- * are refused; the first use of a connection is agreed upon by the hosts, which wait for each other; a death is
- * an asynchronous error, and what runs goes on until ncclCommAbort; abort and destroy wait for the operations
- * that have been pushed, inside a group only at its end, when all that the group aborts has been told.
- * Stricter: in a group a communicator has one stream, and collectives stand alone. Communicators are blocking.
+ * are refused; at the first use of a connection its hosts wait for each other; the death of a rank is
+ * an asynchronous error, and running operations continue until ncclCommAbort; abort and destroy wait for the
+ * pushed operations, inside a group only at its end, after all communicators of the group were marked.
+ * Stricter: in a group a communicator has one stream, and a collective is alone. Communicators are blocking.
  */
 #include "emulation.h"
 #include "nccl_link.h"
@@ -25,13 +25,13 @@ struct ncclComm {
     int rank, ranks, gpu;
     struct link link;
     struct point *last; /* behind its operations; emulation.lock */
-    int running;        /* of them; emulation.lock */
+    int running;        /* running operations; emulation.lock */
     atomic_bool abort;
     _Atomic ncclResult_t state;
-    struct ncclComm *next; /* of those a group aborts */
+    struct ncclComm *next; /* in the list of those that a group aborts */
 };
 
-/* A call of ours, or a group's: what one kernel does. */
+/* A collective, or the messages of a group: the work of one kernel. */
 struct call {
     struct call *next;
     struct ncclComm *comm;
@@ -40,7 +40,7 @@ struct call {
     int root;
     const void *send;
     void *recv;
-    size_t bytes; /* of what a rank sends; REDUCE_SCATTER: receives */
+    size_t bytes; /* that a rank sends; REDUCE_SCATTER: receives */
     size_t count; /* of the messages */
     struct transfer messages[];
 };
@@ -76,7 +76,7 @@ static ncclResult_t result_of(enum link_end end)
     return wrong(ncclSystemError, "the ranks cannot meet");
 }
 
-/* ---- what a kernel does ------------------------------------------------------------------------- */
+/* ---- the work of a kernel ----------------------------------------------------------------------- */
 
 static void add_into(float *sum, const float *more, size_t count)
 {
@@ -87,7 +87,7 @@ static void add_into(float *sum, const float *more, size_t count)
 struct kernel_memory {
     struct transfer transfers[2 * LINK_MAX_RANKS];
     size_t count;
-    char *parts[LINK_MAX_RANKS]; /* what the others sent, to be summed up */
+    char *parts[LINK_MAX_RANKS]; /* the data of the others, to be summed up */
 };
 
 static void transfer_with(struct kernel_memory *memory, const struct call *call, bool send,
@@ -101,7 +101,7 @@ static void transfer_with(struct kernel_memory *memory, const struct call *call,
                           .bytes = bytes};
 }
 
-/* Everybody sends to everybody: as plain as can be, and the same sum everywhere. */
+/* Each rank sends to each: the simplest way, with the same sum on all ranks. */
 static bool plan_transfers(const struct call *call, char *send, char *recv,
                            struct kernel_memory *memory)
 {
@@ -127,7 +127,7 @@ static bool plan_transfers(const struct call *call, char *send, char *recv,
     return true;
 }
 
-/* With what has come: in the order of the ranks, the own part in its place. */
+/* Add the received parts in the order of the ranks, the own part in its place. */
 static bool finish(const struct call *call, const char *send, char *recv,
                    struct kernel_memory *memory)
 {
@@ -211,7 +211,7 @@ static void set_running(struct ncclComm *comm, int change)
     emulation_unlock();
 }
 
-/* A kernel whose peer has died, or whose communicator met an error, goes on until it is aborted. */
+/* A kernel whose peer has died, or whose communicator met an error, runs until it is aborted. */
 static cudaError_t run_call(struct CUstream_st *stream, void *payload)
 {
     (void)stream;
@@ -262,7 +262,7 @@ static ncclResult_t connect_call(struct call *call)
     return result_of(end);
 }
 
-/* Behind the communicator's previous operation, on whatever stream that was. */
+/* Behind the communicator's previous operation, on any stream. */
 static ncclResult_t push_call(struct call *call)
 {
     struct ncclComm *comm = call->comm;
@@ -278,7 +278,8 @@ static ncclResult_t push_call(struct call *call)
         return wrong(ncclInvalidUsage, "the stream is another GPU's");
     }
     bool follows =
-        comm->last && comm->last->capture == graph_capture(stream); /* a capture begins afresh */
+        comm->last &&
+        comm->last->capture == graph_capture(stream); /* a capture has no earlier operations */
     cudaError_t error = follows ? stream_wait_for(stream, comm->last) : cudaSuccess;
     stream_push(stream, operation);
     point_release(comm->last);
@@ -325,7 +326,7 @@ static ncclResult_t add_message(struct ncclComm *comm, cudaStream_t stream, stru
     return ncclSuccess;
 }
 
-/* Sends to oneself must all be received in the same group. */
+/* Sends of a rank to itself must all be received in the same group. */
 static bool pairs_up(const struct call *call)
 {
     size_t balance = 0;
@@ -516,7 +517,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
-/* Of the machine, or what NCCL_HOSTID says instead. */
+/* The name of the machine, or the value of NCCL_HOSTID. */
 static uint64_t host_hash(void)
 {
     char name[256] = "";

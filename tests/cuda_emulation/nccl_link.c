@@ -11,7 +11,7 @@
 
 enum { PAUSE_MIN_NS = 2000, PAUSE_MAX_NS = 200000, LOOK_NS = 2000000, ALL = LINK_MAX_RANKS };
 
-/* One chunk on its way. The sender writes it while posted == taken, the receiver reads it while not. */
+/* One chunk in transit. The sender writes it while posted == taken, the receiver reads it otherwise. */
 struct channel {
     _Atomic uint32_t posted, taken;
     uint64_t kind, total; /* of the message */
@@ -50,14 +50,14 @@ static void pause_longer(long *ns)
     *ns = 2 * *ns < PAUSE_MAX_NS ? 2 * *ns : PAUSE_MAX_NS;
 }
 
-/* Somebody holds the byte of that rank. Its own lock a rank cannot see, nor need to. */
+/* Is the byte of that rank locked? A rank cannot see its own lock, and need not. */
 static bool is_alive(const struct link *link, int rank)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
     return rank == link->rank || fcntl(link->fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-/* A reason not to wait any longer for `peer` (ALL: for anybody), or LINK_DONE. */
+/* A reason to stop waiting for `peer` (ALL: for any rank), or LINK_DONE. */
 static enum link_end look(const struct link *link, int peer, struct patience *patience)
 {
     if (patience->ended(patience->arg))
@@ -127,7 +127,7 @@ enum link_end link_open(const char *name, int rank, int ranks, uint64_t host, in
     enum link_end end = LINK_DONE;
     for (int i = 0; i < ranks && end == LINK_DONE; i++)
         end = await_flag(&link, &link.shared->members[i].arrived, ALL, patience);
-    shm_unlink(name); /* all have it open, or it is of no use */
+    shm_unlink(name); /* all ranks have it open, or it is unusable */
     if (end == LINK_DONE && has_duplicate(&link))
         end = LINK_DUPLICATE;
     if (end == LINK_DONE)
@@ -186,7 +186,7 @@ static bool step_send(struct channel *channel, struct transfer *transfer)
     return true;
 }
 
-/* What does not fit is never taken. */
+/* A chunk that does not fit is never taken. */
 static bool step_receive(struct channel *channel, struct transfer *transfer)
 {
     if (atomic_load(&channel->posted) == atomic_load(&channel->taken) ||

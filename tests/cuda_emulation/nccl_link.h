@@ -1,8 +1,8 @@
 /*
- * nccl_link.h - emulated NCCL: not a GPU. Where the ranks of a communicator meet, and how bytes pass.
+ * nccl_link.h - emulated NCCL: not a GPU. The meeting of a communicator's ranks, and the transfer of bytes.
  *
- * They meet in a file in shared memory named by the unique id, whichever processes or threads they are. Each
- * holds a lock on its own byte of the file as long as it lives: the kernel lets go of it for the dead. For
+ * They meet in a file in shared memory named by the unique id, as processes or threads. Each
+ * holds a lock on its own byte of the file as long as it lives: the kernel releases the locks of the dead. For
  * every ordered pair of ranks there is a channel of one chunk: a send ends when its last chunk has been
  * taken, so nothing is eager.
  */
@@ -21,32 +21,32 @@ struct link {
     struct shared *shared;
 };
 
-/* Says what keeps a rank waiting: the caller's chance to give up. */
+/* Lets the caller end a wait. */
 struct patience {
     bool (*ended)(void *arg); /* true: give up */
     void *arg;
-    int64_t asked_ns; /* when the peers' lives were last looked at */
+    int64_t asked_ns; /* when the peers' locks were last checked */
 };
 
 enum link_end {
     LINK_DONE,
-    LINK_ENDED,     /* patience */
+    LINK_ENDED,     /* by `ended` */
     LINK_DEAD,      /* a peer has died, or left */
     LINK_DUPLICATE, /* two ranks on one GPU of one host */
-    LINK_UNUSABLE   /* no shared memory, or a rank that is there already */
+    LINK_UNUSABLE   /* no shared memory, or a rank that exists already */
 };
 
-/* Waits until all ranks have come. `host` and `gpu` say where this one is. */
+/* Waits until all ranks have arrived. `host` and `gpu` are the place of this one. */
 enum link_end link_open(const char *name, int rank, int ranks, uint64_t host, int gpu,
                         struct patience *patience, struct link *out);
 void link_close(struct link *link);
 
 /* Before the first message to or from a peer both hosts must have asked for it; with peer -1: before the first
-   collective, all. All that a call needs is asked for before the first is waited for. */
+   collective, all. A call requests all its connections before it waits for the first. */
 void link_ask(struct link *link, int peer, bool send);
 enum link_end link_connect(struct link *link, int peer, bool send, struct patience *patience);
 
-/* One message of an exchange. `kind` must be the same on both sides, and the bytes: else it never ends. */
+/* One message of an exchange. `kind` and bytes must be equal on both sides: otherwise it never ends. */
 struct transfer {
     bool send, started, done;
     int peer;

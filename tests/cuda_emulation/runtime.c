@@ -1,8 +1,8 @@
 /*
  * runtime.c - emulated CUDA: not a GPU. The functions of cuda_runtime_api.h.
  *
- * Each begins (is CUDA there, whose process is this, has the context ended, shall this call fail?) with the
- * lock taken, does one thing, and ends.
+ * Each begins with the lock taken and checks (is there a driver, is this process the owner, has the context
+ * ended, is this call to fail?), has one effect, and ends.
  */
 #include "emulation.h"
 
@@ -26,8 +26,8 @@ static int number_from(const char *name, int otherwise)
     return text && *text ? atoi(text) : otherwise;
 }
 
-/* A real NCCL has no business here: unless told otherwise, programs take the emulated one from
-   cuda_emulation/, beside themselves. */
+/* A real NCCL must not be used here: by default programs take the emulated one from cuda_emulation/, in
+   their own folder. */
 __attribute__((constructor)) static void choose_nccl(void)
 {
     char path[PATH_MAX];
@@ -72,7 +72,8 @@ static cudaError_t call_begin_anyhow(const char *function)
         start();
     if (emulation.owner != getpid())
         return call_end(cudaErrorInitializationError);
-    if (emulation.driver / 1000 < CUDART_VERSION / 1000) /* within a major version any will do */
+    if (emulation.driver / 1000 <
+        CUDART_VERSION / 1000) /* within a major version any is accepted */
         return call_end(cudaErrorInsufficientDriver);
     return emulation.gpu_count > 0 ? cudaSuccess : call_end(cudaErrorNoDevice);
 }
@@ -234,7 +235,7 @@ cudaError_t cudaFree(void *address)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
-    if (!address) /* the customary way to make the context */
+    if (!address) /* the usual way to create the context */
         return call_end(cudaSuccess);
     error = graph_forbids_all();
     if (error != cudaSuccess)
@@ -538,7 +539,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
     return call_end(cudaSuccess);
 }
 
-/* In a captured stream: a node that records the event at every launch. Nothing else is offered. */
+/* In a captured stream: a node that records the event at every launch. No other form is offered. */
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flags)
 {
     cudaError_t error = call_begin(__func__);
@@ -553,7 +554,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_han
     return call_end(graph_add_record(stream, event) ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
-/* An event never recorded is no wait. */
+/* A stream does not wait for an event that was never recorded. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned flags)
 {
     cudaError_t error = call_begin(__func__);
@@ -634,7 +635,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *fu
     return call_end(cudaSuccess);
 }
 
-/* Code is loaded when it is first needed, and then the device must be idle. */
+/* Code is loaded at its first use, and then the device must be idle. */
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **args)
 {
     cudaError_t error = call_begin(__func__);

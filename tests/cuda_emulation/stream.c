@@ -1,8 +1,8 @@
 /*
  * stream.c - emulated CUDA: not a GPU. Streams: queues, each with a thread.
  *
- * A point is what an event's record, a wait for a stream and the order of the default stream are all made
- * of. A wait holds the point that was the event's last when it was pushed: the snapshot rule.
+ * Records of events, waits for streams and the order of the default stream are all made of points. A wait
+ * holds the point that was the event's last when it was pushed: the snapshot rule.
  */
 #include "emulation.h"
 
@@ -123,7 +123,7 @@ static cudaError_t wait_for(struct CUstream_st *stream, struct point *point)
 
 /* ---- the thread of a stream -------------------------------------------------------------------- */
 
-/* Now and then a stream is late, as a real one is when others keep the GPU busy. */
+/* Some operations are late, as on a GPU that is busy with other streams. */
 static void dawdle(struct CUstream_st *stream)
 {
     uint32_t luck = stream->luck;
@@ -160,7 +160,7 @@ static void perform(struct CUstream_st *stream, struct operation *operation)
     switch (operation->kind) {
     case OPERATION_WORK:
         if (gpu->error ==
-            cudaSuccess) /* in a context that has ended nothing runs, no host function either */
+            cudaSuccess) /* in an ended context no operation runs, and no host function */
             work(stream, operation);
         break;
     case OPERATION_POINT:
@@ -231,7 +231,7 @@ struct CUstream_st *stream_new(int gpu, bool blocking)
     return stream;
 }
 
-/* ---- what others do with streams ---------------------------------------------------------------- */
+/* ---- for the other files ------------------------------------------------------------------------ */
 
 struct CUstream_st *stream_of(cudaStream_t handle, const char *who)
 {
@@ -241,7 +241,7 @@ struct CUstream_st *stream_of(cudaStream_t handle, const char *who)
     emulation_misuse("%s: %p is no stream, or one that has been destroyed", who, (void *)handle);
 }
 
-/* The handle is gone; what was pushed is still done, and whoever waits for the device waits for it, too. */
+/* The handle is gone; pushed work is still executed, and waits for the device include it. */
 void stream_close(struct CUstream_st *stream)
 {
     stream->closed = true;
@@ -264,7 +264,7 @@ void stream_await(struct CUstream_st *stream)
         pthread_cond_broadcast(&emulation.changed);
 }
 
-/* A point in every busy stream, then a wait for each: what is pushed meanwhile does not count. */
+/* A point in every busy stream, then a wait for each: work pushed meanwhile does not count. */
 void gpu_await(int gpu)
 {
     size_t count = 0, used = 0;

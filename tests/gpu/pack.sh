@@ -1,18 +1,18 @@
 #!/bin/sh
-# pack.sh - what tests/gpu/run.sh needs, in a folder to carry to a machine with a GPU (`make gpu-pack`).
+# pack.sh - all files that tests/gpu/run.sh needs, in a folder for a machine with a GPU (`make gpu-pack`).
 #
 #     tests/gpu/pack.sh [PACK]        PACK: the folder (default gpu-pack/)
 #
 #     PACK/swrun swsim tests/t_device tests/bench/overhead            for the GPU
 #          tests/swrun_emulated t_device_emulated overhead_emulated   to try it out without one
 #          tests/cuda_emulation/libnccl.so.2
-#          tests/gpu/run.sh tests/bench/ plans/ commit                what they are run with, and of what
+#          tests/gpu/run.sh tests/bench/ plans/ commit                the script, its inputs and the commit
 #
-# The folder is all there is to carry: `PACK/tests/gpu/run.sh` there, with SWSIM_GPU_EMULATED=1 also here. The
-# programs are linked so that they need nothing but the C library, of this machine's version or newer: CUDA's
-# runtime, SQLite, libyaml and libstdc++ are inside. Opened when needed, and looked for there: the driver
+# Copy the folder and run `PACK/tests/gpu/run.sh` there, or with SWSIM_GPU_EMULATED=1 here. The
+# programs need only the C library, of this machine's version or newer: CUDA's
+# runtime, SQLite, libyaml and libstdc++ are linked statically. These are loaded there when needed: the driver
 # (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), and Graphviz for pictures, which run.sh
-# does not draw. CUDA is needed here, a GPU is not.
+# does not draw. Packing needs CUDA, but no GPU.
 set -eu
 cd "$(dirname "$0")/../.."
 top=$PWD
@@ -21,7 +21,7 @@ pack=${1:-gpu-pack}
 : "${MAKEFLAGS:=-j2}"
 export MAKEFLAGS
 
-# archive NAME: a static library by its full name, that no shared one is taken instead.
+# archive NAME: a static library by its full name, so that the linker takes no shared one.
 archive()
 {
     file=$($CC -print-file-name="$1")

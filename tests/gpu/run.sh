@@ -1,22 +1,22 @@
 #!/bin/bash
-# run.sh - everything that needs a GPU, once, in under eight minutes: prints one table, writes it as JSON.
+# run.sh - all tests that need a GPU, once, in under eight minutes: prints one table, writes it as JSON.
 #
 #     tests/gpu/run.sh [BUILD]    BUILD: programs, from `make` or tests/gpu/pack.sh (default: beside tests/ in a
 #                                 pack, else gpu-pack/ where there is one, else build/)
 #
-#     OUT=DIR                     where the JSON goes (default doc/measurements/), named by date and GPU; the
-#                                 output of rows that fail lies beside it, in a folder of that name
+#     OUT=DIR                     folder of the JSON (default doc/measurements/), named by date and GPU; the
+#                                 output of failed rows is beside it, in a folder of that name
 #     ROWS=PATTERN                only the rows whose names match, as in ROWS='sparse_dist*'
-#     SECONDS_AT_MOST=N           for all rows together (default 460); what has not begun by then fails
+#     SECONDS_AT_MOST=N           for all rows together (default 460); rows not begun by then fail
 #     SWSIM_GPU_EMULATED=1        try the script out on emulated CUDA (tests/cuda_emulation): no result of a
 #                                 GPU. Table and JSON say so, and nothing is written under doc/. With
 #                                 SWSIM_LONG=1, too, predictions for all plans and not for one
 #
 # On the machine: a driver, NCCL (in the system, or Python's nvidia/nccl), compute-sanitizer of the CUDA
-# toolkit for its row. Exit status: 0 all passed, 1 something failed, 77 no GPU here, which is said.
+# toolkit for its row. Exit status: 0 all passed, 1 a row failed, 77 no GPU here, with a message.
 #
-# A row is `ok`, `skipped`, `missed` or `FAILED`. Missed: all is right, but a figure is not what we aim at; the
-# script still passes. One row's failure stops no other.
+# A row is `ok`, `skipped`, `missed` or `FAILED`. Missed: all results are right, but a figure misses its goal; the
+# script still passes. A failed row does not stop the others.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 begun=$(date +%s)
@@ -29,7 +29,7 @@ fi
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
-# ---- what is here ----------------------------------------------------------------------------------
+# ---- the machine -----------------------------------------------------------------------------------
 
 if [ -n "$emulated" ]; then
     swrun=$build/tests/swrun_emulated suite=$build/tests/t_device_emulated overhead=$build/tests/overhead_emulated
@@ -59,7 +59,7 @@ need()
 }
 need "$swrun"
 
-# NCCL in a Python that swrun would not look at by itself.
+# NCCL in a Python that swrun does not search by itself.
 if [ -z "$emulated" ] && [ -z "${SWSIM_NCCL:-}" ]; then
     nccl_in_python=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib")' 2>/dev/null)
     if [ -e "$nccl_in_python/libnccl.so.2" ] && ! ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2'; then
@@ -67,8 +67,8 @@ if [ -z "$emulated" ] && [ -z "${SWSIM_NCCL:-}" ]; then
     fi
 fi
 
-# What swrun says of the GPU, or why there is none: "cuda: NAME, driver for CUDA X, CUDA runtime Y, NCCL Z".
-# Asked for twice as long as a bad day takes, since nothing else begins before it.
+# swrun's description of the GPU, or the reason why there is none: "cuda: NAME, driver for CUDA X, CUDA runtime Y, NCCL Z".
+# Its time limit is generous, because no row begins before it.
 timeout $((120 * slack)) "$swrun" --device cuda --ranks 1 --serial -n 1 --json plans/examples/hello.yaml >"$dir/probe" 2>&1
 status=$?
 if [ $status -ne 0 ]; then
@@ -102,14 +102,14 @@ sanitizer=$(find_tool compute-sanitizer)
 
 # ---- rows ------------------------------------------------------------------------------------------
 #
-# The command of a row may leave three things: in $FIGURES a JSON object, in $WORDS what the table says of it,
-# and in $MISSED which aim was missed.
+# The command of a row may write three files: $FIGURES, a JSON object, $WORDS, its note in the table,
+# and $MISSED, the goal that it missed.
 
 failed=0
 rows=()
 stem=gpu-$(date +%Y-%m-%d)-$(tr -cs 'A-Za-z0-9' - <<<"$gpu" | sed 's/-*$//')
 logs=$out/$stem.logs
-rm -rf "$logs" # of a run before on this day
+rm -rf "$logs" # of an earlier run on this day
 mkdir -p "$out" || exit 1
 export FIGURES=$dir/figures WORDS=$dir/words MISSED=$dir/missed
 elapsed() { awk -v a="$1" -v b="$(date +%s.%N)" 'BEGIN { printf "%.3f", b - a }'; }
@@ -130,7 +130,7 @@ say()
 }
 skip() { ! wanted "$1" || say "$1" skipped 0 "$2"; }
 
-# fail NAME SECONDS WHY: what the row has printed is kept, and its end shown.
+# fail NAME SECONDS WHY: the output of the row is kept, and its end shown.
 fail()
 {
     local log
@@ -156,7 +156,7 @@ row()
     timeout -k 5 "$budget" "$@" >"$dir/log" 2>&1 </dev/null || status=$?
     case $status in
     0)
-        if [ -z "$emulated" ] && [ -s "$MISSED" ]; then # an emulation aims at nothing
+        if [ -z "$emulated" ] && [ -s "$MISSED" ]; then # an emulation has no goals
             say "$name" missed "$(elapsed "$start")" "$(cat "$MISSED")"
         else
             say "$name" ok "$(elapsed "$start")"
@@ -167,13 +167,13 @@ row()
     esac
 }
 
-# ask BUDGET NAME FUNCTION [ARGUMENT...]: a row whose command is a function of ours, exported.
+# ask BUDGET NAME FUNCTION [ARGUMENT...]: a row whose command is an exported function of this script.
 ask() { row "$1" "$2" bash -c '"$@"' - "${@:3}"; }
 
 # field KEY FILE: the number behind "KEY": in a file of JSON, the first.
 field() { sed -n "s/.*\"$1\":\(-\{0,1\}[0-9][0-9.eE+-]*\).*/\1/p" "$2" | head -n 1; }
 
-# A run that is legal, and right where it has a serial run to be compared with.
+# A legal run, with the right results if there is a serial run for comparison.
 run_plan()
 {
     local file=$1 mean
@@ -189,7 +189,7 @@ run_plan()
 # plan BUDGET NAME PLAN OPTION...
 plan() { ask "$1" "$2" run_plan "${@:3}"; }
 
-# The conformance suite under compute-sanitizer. Some virtual machines let it see no device.
+# The conformance suite under compute-sanitizer, which sees no device on some virtual machines.
 run_sanitized()
 {
     local status=0
@@ -198,7 +198,7 @@ run_sanitized()
     return $status
 }
 
-# What the runtime costs a task beside CUDA's own calls. Aims: 1 us more a task, 2 us to fire a successor.
+# The runtime's cost a task beside CUDA's own calls. Goals: 1 us more a task, 2 us to fire a successor.
 run_overhead()
 {
     "$overhead" --device=cuda --iterations="$1" --json >"$FIGURES" || return 1
@@ -211,7 +211,7 @@ run_overhead()
             if (same > 2000 || other > 2000) printf "aim: 2 us to fire" >missed }' >"$WORDS"
 }
 
-# What keeping a trace costs an iteration. Aim: less than 2% of 10 ms.
+# The cost of a trace to an iteration. Goal: less than 2% of 10 ms.
 run_trace()
 {
     DEVICE=cuda JSON=yes SWRUN=$swrun ITERATIONS=$1 sh tests/bench/trace.sh "$2" >"$FIGURES" || return 1
@@ -222,7 +222,7 @@ run_trace()
             if (long > 0.02) printf "aim: less than 2%% of 10 ms" >missed }' >"$WORDS"
 }
 
-# Serial runs tell the profile, pipelined ones are predicted from it. Aims: median 2%, worst 5%.
+# Serial runs give the profile from which pipelined ones are predicted. Goals: median 2%, worst 5%.
 run_compare()
 {
     DEVICE=cuda ITERATIONS=$1 RANKS=1 WORK=yes REALTIME=no QUIET=1 PLANS=$2 DB=$dir/runs.db SWSIM=$swsim SWRUN=$swrun \
@@ -238,7 +238,7 @@ run_compare()
             if (median > 0.02 || worst > 0.05) printf "aim: median 2%%, worst 5%%" >missed }' >"$WORDS"
 }
 
-# children PID: the processes it has started.
+# children PID: its child processes.
 children()
 {
     local stat line rest
@@ -250,7 +250,7 @@ children()
     done
 }
 
-# One of the ranks is killed: the others end by themselves within 20 s, and say which.
+# One of the ranks is killed: the others end by themselves within 20 s, and name it.
 killed_rank()
 {
     "$swrun" --device cuda --ranks "$1" -n 100000000 --timeout 10s plans/torchrec/sparse_dist.yaml &
@@ -261,7 +261,7 @@ killed_rank()
         [ "${#ranks[@]}" -lt "$1" ] || break
     done
     [ "${#ranks[@]}" -eq "$1" ] || { kill -9 $pid; echo "the ranks did not start"; return 1; }
-    sleep "$settle" # until they are at work
+    sleep "$settle" # until they work
     victim=${ranks[$(($1 - 1))]}
     kill -9 "$victim"
     (sleep 20; kill -9 $pid 2>/dev/null) &
@@ -312,7 +312,7 @@ for ranks in 2 4; do
     ask 60 "one of $ranks ranks is killed" says_who_died $ranks
 done
 
-# Steady periods as graphs, and what a period costs where nothing is to be done.
+# Steady periods as graphs, and the cost of an empty period.
 for plan in sparse_dist fused_sparse_dist staged; do
     plan 20 "$plan clock, graphs" plans/torchrec/$plan.yaml --ranks 1 --graph=require -n $iterations
 done
