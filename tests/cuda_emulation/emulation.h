@@ -117,7 +117,7 @@ void emulation_say(const char *format, ...) __attribute__((format(printf, 1, 2))
 
 struct CUstream_st *stream_new(int gpu, bool blocking); /* NULL: no thread, no memory */
 /* The stream behind a handle, the default stream's included; misuse if there is none. */
-struct CUstream_st *stream_of(cudaStream_t handle, const char *who);
+struct CUstream_st *stream_of(cudaStream_t handle, const char *caller);
 void stream_close(struct CUstream_st *stream);
 bool stream_idle(const struct CUstream_st *stream);
 /* Wait until all work pushed so far has finished, or the context has ended. */
@@ -153,7 +153,7 @@ cudaError_t graph_forbids_all(void);                   /* that waits for a devic
 /* ---- runtime.c ---------------------------------------------------------------------------------- */
 
 /* Misuse if it has been destroyed. With the lock held. */
-struct CUevent_st *event_of(cudaEvent_t handle, const char *who);
+struct CUevent_st *event_of(cudaEvent_t handle, const char *caller);
 
 /* ---- memory.c: each takes a lock of its own ----------------------------------------------------- */
 
@@ -165,7 +165,7 @@ bool memory_is_pinned(const void *address, size_t bytes);
 bool memory_is_device(int gpu, const void *address, size_t bytes);
 /* The bytes for an operation of this GPU: in its device memory or in pinned memory. NULL, with a message,
    if they are not all in one live allocation. */
-void *memory_reach(int gpu, const void *address, size_t bytes, const char *who);
+void *memory_reach(int gpu, const void *address, size_t bytes, const char *caller);
 
 /* ---- runtime.c: begin and end of each function of CUDA ------------------------------------------ */
 

@@ -118,7 +118,7 @@ bool memory_is_device(int gpu, const void *address, size_t bytes)
     return lives(address, bytes, gpu);
 }
 
-void *memory_reach(int gpu, const void *address, size_t bytes, const char *who)
+void *memory_reach(int gpu, const void *address, size_t bytes, const char *caller)
 {
     char *place = NULL;
     const char *wrong = NULL;
@@ -134,6 +134,6 @@ void *memory_reach(int gpu, const void *address, size_t bytes, const char *who)
         place = block->backing + ((const char *)address - block->address);
     pthread_mutex_unlock(&memory.lock);
     if (wrong)
-        emulation_say("%s reaches for %zu bytes at %p, %s", who, bytes, address, wrong);
+        emulation_say("%s reaches for %zu bytes at %p, %s", caller, bytes, address, wrong);
     return place;
 }

@@ -328,10 +328,10 @@ static cudaError_t run_fill(struct CUstream_st *stream, void *payload)
 }
 
 /* The stream of a handle; none is the default stream of the thread's device. NULL: no memory for it. */
-static struct CUstream_st *any_stream(cudaStream_t handle, const char *who)
+static struct CUstream_st *any_stream(cudaStream_t handle, const char *caller)
 {
     if (handle)
-        return stream_of(handle, who);
+        return stream_of(handle, caller);
     struct gpu *gpu = &emulation.gpus[thread.gpu];
     if (!gpu->legacy)
         gpu->legacy = stream_new(thread.gpu, true);
@@ -480,12 +480,12 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void 
 
 /* ---- events ------------------------------------------------------------------------------------- */
 
-struct CUevent_st *event_of(cudaEvent_t handle, const char *who)
+struct CUevent_st *event_of(cudaEvent_t handle, const char *caller)
 {
     for (struct CUevent_st *at = emulation.events; at; at = at->next)
         if (at == handle)
             return at;
-    emulation_misuse("%s: %p is no event, or one that has been destroyed", who, (void *)handle);
+    emulation_misuse("%s: %p is no event, or one that has been destroyed", caller, (void *)handle);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)

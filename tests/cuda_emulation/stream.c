@@ -233,12 +233,12 @@ struct CUstream_st *stream_new(int gpu, bool blocking)
 
 /* ---- for the other files ------------------------------------------------------------------------ */
 
-struct CUstream_st *stream_of(cudaStream_t handle, const char *who)
+struct CUstream_st *stream_of(cudaStream_t handle, const char *caller)
 {
     for (struct CUstream_st *at = emulation.streams; at; at = at->next)
         if (at == handle && !at->closed)
             return at;
-    emulation_misuse("%s: %p is no stream, or one that has been destroyed", who, (void *)handle);
+    emulation_misuse("%s: %p is no stream, or one that has been destroyed", caller, (void *)handle);
 }
 
 /* The handle is gone; pushed work is still executed, and waits for the device include it. */
