@@ -1,5 +1,5 @@
 /*
- * failure.h - faults and their consequences (doc/semantics.md, section 4, "When something fails");
+ * failure.h - faults and their consequences (doc/semantics.md, section 4, "Failures");
  * private to the machine.
  *
  * Programs built with `faults` have an agent for each possible fault, and at most one of these steps
