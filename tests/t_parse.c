@@ -18,18 +18,9 @@
 
 #include "plan/csv.h"
 #include "plan/parse.h"
+#include "tests/case_file.h"
 #include "tests/harness.h"
 #include "tests/tap.h"
-
-enum { MAX_TEXT = 16384, MAX_EXPECTED = 16 };
-
-struct test_case {
-    char title[256];
-    char text[MAX_TEXT];
-    size_t length;
-    char expected[MAX_EXPECTED][512];
-    size_t expected_count;
-};
 
 static bool starts_with(const char *text, const char *start)
 {
@@ -44,7 +35,7 @@ static bool ends_with(const char *text, const char *end)
 
 /* ---- text cases ------------------------------------------------------------------------------ */
 
-static bool messages_match(const struct test_case *test, const struct diag *diag)
+static bool messages_match(const struct text_case *test, const struct diag *diag)
 {
     bool match = diag->count == test->expected_count;
     for (size_t i = 0; i < diag->count && i < test->expected_count; i++) {
@@ -66,7 +57,7 @@ static bool messages_match(const struct test_case *test, const struct diag *diag
     return match;
 }
 
-static void run_case(const struct test_case *test)
+static void run_case(const struct text_case *test)
 {
     struct plan plan;
     struct diag diag;
@@ -75,50 +66,18 @@ static void run_case(const struct test_case *test)
     const char *name = ends_with(test->title, ".csv") ? "case.csv" : "case";
     enum status status = plan_parse(name, test->text, test->length, &plan, &diag);
     if (accept) {
-        tap_ok(status == STATUS_OK && diag.count == 0, "%s", test->title);
+        tap_ok(status == STATUS_OK && diag.count == 0, "%s:%d: %s", test->file, test->line,
+               test->title);
         if (diag.count)
             tap_note("%u:%u: %s", diag.messages[0].mark.line, diag.messages[0].mark.col,
                      diag.messages[0].text);
     } else {
         bool match = messages_match(test, &diag);
-        tap_ok(status == STATUS_INPUT && match, "%s", test->title);
+        tap_ok(status == STATUS_INPUT && match, "%s:%d: %s", test->file, test->line, test->title);
     }
     if (status == STATUS_OK)
         plan_fini(&plan);
     diag_fini(&diag);
-}
-
-static void run_file(const char *name)
-{
-    static struct test_case test;
-    char line[1024];
-    snprintf(line, sizeof line, "tests/cases/parse/%s", name);
-    FILE *file = fopen(path_source(line), "r");
-    tap_ok(file != NULL, "%s can be opened", name);
-    if (!file)
-        return;
-    test = (struct test_case){0};
-    while (fgets(line, sizeof line, file)) {
-        bool expectation = starts_with(line, "=== ");
-        bool title = starts_with(line, "--- ");
-        if (test.expected_count && !expectation) { /* the case is complete */
-            run_case(&test);
-            test = (struct test_case){0};
-        }
-        if (title || expectation)
-            line[strcspn(line, "\n")] = '\0';
-        if (title)
-            snprintf(test.title, sizeof test.title, "%.250s", line + 4);
-        else if (expectation && test.expected_count < MAX_EXPECTED)
-            snprintf(test.expected[test.expected_count++], sizeof test.expected[0], "%.500s",
-                     line + 4);
-        else if (test.title[0] && test.length + strlen(line) < sizeof test.text)
-            test.length += (size_t)snprintf(test.text + test.length, sizeof test.text - test.length,
-                                            "%s", line);
-    }
-    if (test.expected_count)
-        run_case(&test);
-    fclose(file);
 }
 
 /* ---- what text files cannot hold ------------------------------------------------------------- */
@@ -363,11 +322,11 @@ static void test_damage(void)
 
 int main(void)
 {
-    run_file("yaml.txt");
-    run_file("pipeline.txt");
-    run_file("threads.txt");
-    run_file("programs.txt");
-    run_file("csv.txt");
+    case_file_run("parse/yaml.txt", run_case);
+    case_file_run("parse/pipeline.txt", run_case);
+    case_file_run("parse/threads.txt", run_case);
+    case_file_run("parse/programs.txt", run_case);
+    case_file_run("parse/csv.txt", run_case);
     test_bytes();
     test_error_limit();
     test_pipeline_values();
