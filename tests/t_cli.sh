@@ -1,14 +1,7 @@
 #!/bin/sh
 # The command line: usage errors and their suggestions, help, exit codes, files that cannot be read or
 # written.
-set -u
-: "${srcdir:=.}"
-: "${SWSIM:=./swsim}"
-: "${SWRUN:=./swrun}"
-. "$srcdir/tests/tap.sh"
-
-dir=$(mktemp -d) || exit 99
-trap 'chmod -R u+rwx "$dir"; rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/tap.sh"
 
 cat >"$dir/good.yaml" <<'PLAN'
 swplan: 1

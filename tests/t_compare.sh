@@ -1,13 +1,6 @@
 #!/bin/sh
 # `swsim compare` and `swsim predict --profile`: from runs to errors, and what is no basis for them.
-set -u
-: "${srcdir:=.}"
-: "${SWSIM:=./swsim}"
-: "${SWRUN:=./swrun}"
-. "$srcdir/tests/tap.sh"
-
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/tap.sh"
 
 # Tasks without work of their own: they sleep.
 cat >"$dir/plan.yaml" <<'PLAN'
@@ -110,7 +103,7 @@ check "also one after another" exits 0 $predict --profile "$dir/runs.db" --sweep
 check "a task that was not measured keeps its time" complains 0 'not measured: the device part of Late on rank 0' \
     $predict --profile "$dir/runs.db" "$dir/more.yaml"
 check "--quiet does not say it" $predict --quiet --profile "$dir/runs.db" "$dir/more.yaml"
-check "jitter is measured" complains 2 '--jitter with --profile' \
+check "jitter is measured" complains 2 'found --profile together with --jitter' \
     $predict --profile "$dir/runs.db" --jitter '*=exponential' "$dir/plan.yaml"
 
 # ---- the picture of a measured run ---------------------------------------------------------------

@@ -2,20 +2,14 @@
 # The CUDA device on emulated CUDA (tests/cuda_emulation; not a GPU): the conformance suite, with streams late
 # in different ways and with a GPU for each rank; then what swrun says when something breaks. Plans that go well
 # are in t_gpu_run.sh.
-set -u
-: "${srcdir:=.}"
-. "$srcdir/tests/tap.sh"
+. "${srcdir:-.}/tests/tap.sh"
 suite=tests/t_device_emulated
 SWRUN=$PWD/tests/swrun_emulated
 unset SWSIM_NCCL
 
 if [ ! -x "$suite" ]; then
-    skip "built without CUDA's toolkit, which the emulation is compiled against"
-    done_testing
-    exit
+    skip_all "built without CUDA's toolkit, which the emulation is compiled against"
 fi
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
 
 cat >"$dir/quick.yaml" <<'PLAN'
 swplan: 1
@@ -28,18 +22,6 @@ schedule:
 intra_iter_deps: [[Meet, Copy]]
 buffers: {x: {scope: iteration}, y: {scope: shared}}
 PLAN
-
-said() { grep -q -e "$1" "$dir/err" "$dir/out" || { echo "nothing like '$1' in:"; cat "$dir/out" "$dir/err"; false; }; }
-# children PID: the processes it started.
-children()
-{
-    for stat in /proc/[0-9]*/stat; do
-        read -r line <"$stat" || continue
-        rest=${line##*) }
-        rest=${rest#* }
-        test "${rest%% *}" = "$1" && echo "${line%% *}"
-    done 2>/dev/null
-}
 
 for seed in 1 2 3; do
     check "conformance, seed $seed" env SWSIM_EMULATION_SEED=$seed "$suite" cuda
@@ -80,11 +62,11 @@ hidden='
         test ! -e "$file" || mount --bind /dev/null "$(realpath "$file")" || exit
     done
     exec env SWSIM_NCCL= "$@"'
-found() { prints 0 '"legal":true' unshare -m sh -c "$hidden" sh "$@" "$SWRUN" --device cuda --json --ranks 1 -n 5 "$dir/quick.yaml"; }
+nccl_found() { prints 0 '"legal":true' unshare -m sh -c "$hidden" sh "$@" "$SWRUN" --device cuda --json --ranks 1 -n 5 "$dir/quick.yaml"; }
 if unshare -m sh -c "$hidden" sh true 2>/dev/null; then
-    check "NCCL of a virtual environment" found VIRTUAL_ENV="$dir/venv"
-    check "NCCL of the python3 in PATH" found PATH="/nowhere:$dir/venv/bin:$PATH"
-    check "one that is too old is passed over" found LD_LIBRARY_PATH="$dir/old" VIRTUAL_ENV="$dir/venv"
+    check "NCCL of a virtual environment" nccl_found VIRTUAL_ENV="$dir/venv"
+    check "NCCL of the python3 in PATH" nccl_found PATH="/nowhere:$dir/venv/bin:$PATH"
+    check "one that is too old is passed over" nccl_found LD_LIBRARY_PATH="$dir/old" VIRTUAL_ENV="$dir/venv"
 else
     skip "another NCCL that may be found first cannot be taken away here"
 fi
@@ -132,12 +114,7 @@ for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     test $# -eq 3 && test $try -ge 6 && rank2=$3 && break
 done
 kill -s KILL "$rank2"
-(sleep 20; kill -s KILL $pid) 2>/dev/null &
-guard=$!
-wait $pid 2>/dev/null
-code=$?
-kill $guard 2>/dev/null
-wait $guard 2>/dev/null
+ends_within 20 $pid
 check "a rank is killed: the others end" test "$code" -eq 1
 check "which one" said 'rank 2: its process was killed by signal 9'
 check "what rank 0 was at" said "rank 0, stream default: all_to_all 'Meet' on communicator dp has not finished, whose member rank 2 is gone"

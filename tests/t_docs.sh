@@ -11,11 +11,9 @@
 [ -x "$SWSIM" ] || { echo "Bail out! SWSIM is to name the program swsim"; exit 1; }
 programs=$(cd "$(dirname "$SWSIM")" && pwd) || exit 1
 cd "${srcdir:-.}" || exit 1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
 ln -s "$PWD/plans" "$dir/plans"
-for file in ../shared/data/pytorch/*.csv; do
-    [ -e "$file" ] && ln -s "$PWD/$file" "$dir/"
+for file in "${SWSIM_SHARED:-../shared}"/data/pytorch/*.csv; do
+    [ -e "$file" ] && ln -s "$(realpath "$file")" "$dir/"
 done
 PATH=$programs:$PATH
 
@@ -123,7 +121,7 @@ for doc in README.md doc/architecture.md doc/tutorial.md doc/predict.md doc/tuni
             ;;
         esac
     done < <(tagged "$doc")
-    [ -z "$SWSIM_UPDATE_DOCS" ] || cp "$dir/new" "$doc"
+    [ -z "${SWSIM_UPDATE_DOCS-}" ] || cp "$dir/new" "$doc"
 done
 
 # documented TAG PAGE SECTION: the long options behind TAG in a section of a man page, one a line.

@@ -2,24 +2,16 @@
 # tests/gpu/run.sh, tried out on emulated CUDA, so that it works on the day a GPU is there: every row, and so
 # every TorchRec plan under both drivers, pipeline-parallel plans, two and four ranks, a killed rank, overhead,
 # what a trace costs, predictions.
-set -u
-: "${srcdir:=.}"
-. "$srcdir/tests/tap.sh"
+. "${srcdir:-.}/tests/tap.sh"
 build=$PWD
 unset SWSIM_NCCL
 
 if [ ! -x tests/swrun_emulated ] || [ ! -x tests/overhead_emulated ] || [ ! -x swsim ]; then
-    skip "built without CUDA's toolkit, which the emulation is compiled against, or without swsim"
-    done_testing
-    exit
+    skip_all "built without CUDA's toolkit, which the emulation is compiled against, or without swsim"
 fi
 if ! command -v bash >/dev/null; then
-    skip "no bash"
-    done_testing
-    exit
+    skip_all "no bash"
 fi
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
 
 check "all rows pass" prints 0 'passed in .*EMULATED CUDA, not a GPU' \
     env SWSIM_GPU_EMULATED=1 OUT="$dir/json" "$srcdir/tests/gpu/run.sh" "$build"

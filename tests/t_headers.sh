@@ -1,10 +1,7 @@
 #!/bin/sh
 # Every header of every room compiles alone: whoever includes it need not know what it needs.
-set -u
-: "${srcdir:=.}"
-: "${CC:=cc}"
+. "${srcdir:-.}/tests/tap.sh"
 : "${TEST_CPPFLAGS:=-D_GNU_SOURCE -I$srcdir}"
-. "$srcdir/tests/tap.sh"
 
 compiles_alone()
 {

@@ -2,14 +2,8 @@
 # Under mpirun: `swsim predict` shares replications, with the figures of one process; one voice, one exit
 # code, and an end whatever happens to a rank. Without MPI, or without its launcher, one process does all.
 # And `swrun`, which speaks with one voice as well, with ranks on two machines, which are two network namespaces here.
-set -u
-: "${srcdir:=.}"
-: "${SWSIM:=./swsim}"
-: "${SWRUN:=./swrun}"
-. "$srcdir/tests/tap.sh"
-. "$srcdir/tests/processes.sh"
+. "${srcdir:-.}/tests/tap.sh"
 
-dir=$(mktemp -d) || exit 99
 one=swm1-$$ two=swm2-$$ # machines, if they can be made
 clean_up()
 {
@@ -85,14 +79,11 @@ END
 check "swsim is not linked with MPI" sh -c '! ldd "$1" | grep -i libmpi' sh "$SWSIM"
 
 if ! command -v mpirun >/dev/null; then
-    skip "mpirun is not installed"
-    done_testing
+    skip_all "mpirun is not installed"
 elif ! mpirun -n 2 true 2>"$dir/err"; then
-    skip "mpirun does not work here: $(grep -v -e '^-' -e '^$' "$dir/err" | head -n 1)"
-    done_testing
+    skip_all "mpirun does not work here: $(grep -v -e '^-' -e '^$' "$dir/err" | head -n 1)"
 elif mpirun -n 2 "$SWSIM" predict --quiet "$plan" 2>&1 >/dev/null | grep -q 'works alone'; then
-    skip "swsim is built without MPI, or with another than mpirun's"
-    done_testing
+    skip_all "swsim is built without MPI, or with another than mpirun's"
 fi
 
 # ---- the same figures ----------------------------------------------------------------------------
@@ -240,11 +231,9 @@ two_say()
 }
 
 if ! make_machines 2>"$dir/err"; then
-    skip "no network namespaces: $(head -n 1 "$dir/err")"
-    done_testing
+    skip_all "no network namespaces: $(head -n 1 "$dir/err")"
 elif ! on_two true 2>"$dir/err" >/dev/null </dev/null; then
-    skip "mpirun does not start anything in another namespace: $(grep -v '^-*$' "$dir/err" | head -n 1)"
-    done_testing
+    skip_all "mpirun does not start anything in another namespace: $(grep -v '^-*$' "$dir/err" | head -n 1)"
 fi
 
 cat >"$dir/quick.yaml" <<'PLAN'

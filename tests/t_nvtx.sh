@@ -1,19 +1,11 @@
 #!/bin/sh
 # What a profiler sees: the ranges and names of a run, by an injection library of our own.
-set -u
-: "${srcdir:=.}"
-: "${CC:=cc}"
-: "${SWRUN:=./swrun}"
+. "${srcdir:-.}/tests/tap.sh"
 : "${TEST_CPPFLAGS:=}"
-. "$srcdir/tests/tap.sh"
 
 if ! grep -q '^#define HAVE_NVTX 1' config.h; then
-    skip "no NVTX in this build"
-    done_testing
-    exit
+    skip_all "no NVTX in this build"
 fi
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
 
 cat >"$dir/two.yaml" <<'PLAN'
 swplan: 1

@@ -1,12 +1,6 @@
 #!/bin/sh
 # `swsim predict`: what it prints and writes, its options, its exit codes.
-set -u
-: "${srcdir:=.}"
-: "${SWSIM:=./swsim}"
-. "$srcdir/tests/tap.sh"
-
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/tap.sh"
 
 cat >"$dir/plan.yaml" <<'PLAN'
 swplan: 1

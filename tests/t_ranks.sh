@@ -1,15 +1,7 @@
 #!/bin/sh
 # Ranks as processes: the same results as in one process, one trace store, and an end within the time
 # limit whoever dies, stops or is interrupted. Nothing is left behind: no process, no socket, no file.
-set -u
-: "${srcdir:=.}"
-: "${SWRUN:=./swrun}"
-: "${SWSIM:=./swsim}"
-. "$srcdir/tests/tap.sh"
-. "$srcdir/tests/processes.sh"
-
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/tap.sh"
 
 cat >"$dir/quick.yaml" <<'PLAN'
 swplan: 1
@@ -55,65 +47,30 @@ threads:
   r1.main: [{get: go}]
 PLAN
 
-show()
+# are_at_work PID: three ranks, each with threads of its own.
+are_at_work()
 {
-    cat "$dir/out" "$dir/err"
-    false
+    ranks=$(children $1)
+    test "$(echo "$ranks" | wc -w)" -eq 3 || return
+    for rank in $ranks; do
+        test "$(ls "/proc/$rank/task" | wc -l)" -ge 3 || return
+    done
 }
-# exits CODE COMMAND...; prints CODE PATTERN COMMAND...; complains CODE PATTERN COMMAND...
-exits()
-{
-    want=$1
-    shift
-    "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    code=$?
-    test "$code" -eq "$want" && return
-    echo "exit code $code, expected $want"
-    show
-}
-prints()
-{
-    want=$1 pattern=$2
-    shift 2
-    exits "$want" "$@" || return
-    grep -q -e "$pattern" "$dir/out" && return
-    echo "nothing like '$pattern' in:"
-    show
-}
-complains()
-{
-    want=$1 pattern=$2
-    shift 2
-    exits "$want" "$@" || return
-    grep -q -e "$pattern" "$dir/err" && return
-    echo "nothing like '$pattern' in:"
-    show
-}
-says() { grep -q -e "$1" "$dir/err" "$dir/out" || { echo "nothing like '$1' in:"; show; }; }
-
 # start ARGUMENT...: swrun with three ranks that would run long, in the background. Sets pid; rank0,
 # rank1 and rank2 when all are at work.
 start()
 {
     "$SWRUN" --processes -n 100000000 "$@" "$dir/quick.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
     pid=$!
-    for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        sleep 0.2
-        set -- $(children $pid | sort -n)
-        test $# -eq 3 && test $try -ge 4 && break
-    done
+    wait_until 200 are_at_work $pid && sleep 0.5
+    set -- $(children $pid | sort -n)
     rank0=${1:-0} rank1=${2:-0} rank2=${3:-0}
 }
 # await: waits up to 20 s for swrun to end, and says in `code` and `left` how, and who of its ranks is still
 # there. Not within a check, which is a process of its own.
 await()
 {
-    (sleep 20; kill -s KILL $pid) 2>/dev/null &
-    guard=$!
-    wait $pid 2>/dev/null
-    code=$?
-    kill $guard 2>/dev/null
-    wait $guard 2>/dev/null
+    ends_within 20 $pid
     left=
     for rank in $rank0 $rank1 $rank2; do
         runs "$rank" && left="$left $rank" && kill -s KILL "$rank"
@@ -122,8 +79,8 @@ await()
 # ended CODE: it ended with this code, and its ranks with it.
 ended()
 {
-    test -z "$left" || { echo "still there:$left"; show; } || return
-    test "$code" -eq "$1" || { echo "exit code $code, expected $1"; show; }
+    test -z "$left" || { echo "still there:$left"; cat "$dir/out" "$dir/err"; false; } || return
+    test "$code" -eq "$1" || { echo "exit code $code, expected $1"; cat "$dir/out" "$dir/err"; false; }
 }
 
 good='"legal":true,"results_match_serial":true'
@@ -155,40 +112,40 @@ else
 fi
 
 check "a hang is found" complains 1 'the run hangs' "$SWRUN" --processes --timeout=300ms "$dir/stuck.yaml"
-check "who waits for whom, in the words of the machine" says 'rank 1 stream s is in send y to rank 0'
+check "who waits for whom, in the words of the machine" said 'rank 1 stream s is in send y to rank 0'
 check "a mismatch fails all" complains 1 'mismatch' "$SWRUN" --processes "$dir/mismatch.yaml"
-check "with both tags" says "rank 1 has all_reduce 'y'\|rank 0 has all_reduce 'x'"
+check "with both tags" said "rank 1 has all_reduce 'y'\|rank 0 has all_reduce 'x'"
 check "so does a message that does not fit" complains 1 "sends 'x'.*receives 'y'" "$SWRUN" --processes "$dir/unfit.yaml"
 
 start --timeout 5s
 kill -s KILL $rank2
 await
 check "one rank is killed: all end" ended 1
-check "which one, and by what" says 'rank 2: its process was killed by signal 9'
-check "rank 0 waited for it" says "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for rank 2"
-check "rank 1, too" says "rank 1, stream default: all_to_all 'Meet' on communicator dp waits for rank 2"
-check "what could not be checked is said" says 'not replayed'
+check "which one, and by what" said 'rank 2: its process was killed by signal 9'
+check "rank 0 waited for it" said "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for rank 2"
+check "rank 1, too" said "rank 1, stream default: all_to_all 'Meet' on communicator dp waits for rank 2"
+check "what could not be checked is said" said 'not replayed'
 
 start --timeout 5s --db "$dir/killed.db"
 kill -s KILL $rank0
 await
 check "rank 0 is none but one of them" ended 1
-check "and named" says 'rank 0 is gone'
+check "and named" said 'rank 0 is gone'
 
 start --timeout 500ms
 kill -s STOP $rank1
 await
 check "one rank stops: the others report a hang" ended 1
-check "which waits for it" says "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for rank 1"
-check "of which nothing was heard" says 'rank 1: its process has not been heard of'
-check "and which is ended" says 'rank 1: its process did not end, and was killed'
+check "which waits for it" said "rank 0, stream default: all_to_all 'Meet' on communicator dp waits for rank 1"
+check "of which nothing was heard" said 'rank 1: its process has not been heard of'
+check "and which is ended" said 'rank 1: its process did not end, and was killed'
 
 start
 kill -s INT $pid
 await
 check "SIGINT: all ranks end after the same iteration" ended 1
-check "and say so" says 'what was in flight has finished'
-check "which is legal" says 'legal  *yes'
+check "and say so" said 'what was in flight has finished'
+check "which is legal" said 'legal  *yes'
 
 "$SWRUN" --processes --timeout=20s "$dir/stuck.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
 pid=$! rank0=0 rank1=0 rank2=0

@@ -2,9 +2,7 @@
 # Repairs through the front door: the fix an expert would make of a dozen broken plans, written with
 # --fix and proved, the JSON, the options, honest failure.
 . "${srcdir:-.}/tests/tap.sh"
-plans=${srcdir:-.}/plans
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+plans=$srcdir/plans
 
 # silent TEXT COMMAND...: its output does not have the text.
 silent()

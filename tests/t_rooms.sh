@@ -1,9 +1,7 @@
 #!/bin/sh
 # The table of rooms in doc/architecture.md is true: every room of the source has a row, no room includes a
 # header of a room that its row does not name, and every source file is named in the map below it.
-set -u
-: "${srcdir:=.}"
-. "$srcdir/tests/tap.sh"
+. "${srcdir:-.}/tests/tap.sh"
 map=$srcdir/doc/architecture.md
 
 # A line for each room: its folder, then the folders it may include. Rows look like

@@ -1,13 +1,7 @@
 #!/bin/sh
 # `swsim schedule` prints the tables the reference prints, cell for cell: tests/expected/schedule/NAME.txt
 # holds a line `index|task|thread|stream|P0 P1 ...` for each row of plans/torchrec/NAME.yaml.
-set -u
-: "${srcdir:=.}"
-: "${SWSIM:=./swsim}"
-. "$srcdir/tests/tap.sh"
-
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/tap.sh"
 
 # The table without its head, widths and rules.
 cells()

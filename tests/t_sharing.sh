@@ -1,12 +1,6 @@
 #!/bin/sh
 # Sharing at the front door: what a plan may say, what predict shows of it, and who else reckons with it.
-set -u
-: "${srcdir:=.}"
-: "${SWSIM:=./swsim}"
-. "$srcdir/tests/tap.sh"
-
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/tap.sh"
 
 cat >"$dir/plan.yaml" <<'PLAN'
 swplan: 1

@@ -8,17 +8,13 @@
 # Compiling SPIN's analyser takes most of the time: without SWSIM_LONG=1 only a few plans are tried.
 # With it so are SWSIM_PLANS random plans of each form and driver, 500 in all, the first of them from
 # SWSIM_SEED.
-set -u
-: "${srcdir:=.}"
-: "${SWSIM:=./swsim}"
-: "${CC:=cc}"
+. "${srcdir:-.}/tests/tap.sh"
 : "${SWSIM_LONG:=}"
 : "${SWSIM_SHARED:=$srcdir/../shared}"
 : "${SWSIM_SEED:=1}"
 : "${SWSIM_PLANS:=125}"
 : "${PRINT_LEAN_MODEL:=tests/bench/print_lean_model}"
 : "${PRINT_RANDOM_PLAN:=tests/print_random_plan}"
-. "$srcdir/tests/tap.sh"
 
 case $SWSIM in */*) SWSIM=$(cd "$(dirname "$SWSIM")" && pwd)/$(basename "$SWSIM") ;; esac
 case $PRINT_LEAN_MODEL in /*) ;; *) PRINT_LEAN_MODEL=$(pwd)/$PRINT_LEAN_MODEL ;; esac
@@ -27,8 +23,6 @@ srcdir=$(cd "$srcdir" && pwd)
 iterations=3
 depth=100000 # of SPIN's search
 limit=300    # of its time, in seconds; 20 for the general model where the lean one has a verdict
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
 
 # our_verdict PLAN DRIVER: "hangs|runs mismatch|match" as swsim verify says it. SPIN does not tell
 # whether a run hangs before or after the end of the data.
@@ -196,9 +190,7 @@ compare_random()
 }
 
 if ! command -v spin >/dev/null 2>&1; then
-    skip "SPIN is not installed (Debian package spin)"
-    done_testing
-    exit
+    skip_all "SPIN is not installed (Debian package spin)"
 fi
 
 cat >"$dir/crossed.yaml" <<'PLAN'

@@ -2,20 +2,12 @@
 # Tuning through the front door: what it finds is proved, no slower, within the limits, computes the
 # same and is printed as a diff that applies; the same every time.
 . "${srcdir:-.}/tests/tap.sh"
-plans=${srcdir:-.}/plans
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-
-# number KEY: the number after "KEY": in standard input, the first.
-number()
-{
-    grep -o "\"$1\":[-0-9.e+]*" | head -n 1 | cut -d: -f2
-}
+plans=$srcdir/plans
 
 # period PLAN [DRIVER]: exact, of the clock driver if none is named, in nanoseconds, as predict says.
 period()
 {
-    "$SWSIM" predict --driver="${2:-clock}" --iterations=50 --json "$1" | number steady_exact_ns
+    "$SWSIM" predict --driver="${2:-clock}" --iterations=50 --json "$1" | field steady_exact_ns
 }
 
 # at_most A B: are both numbers, and is A no more?
@@ -90,7 +82,7 @@ done
 bytes_within()
 {
     "$SWSIM" tune --budget=1500 --json "$@" "$dir/flat.yaml" >"$dir/json" &&
-        at_most "$(sed 's/.*"after"//' "$dir/json" | number bytes)" "$limit"
+        at_most "$(sed 's/.*"after"//' "$dir/json" | field bytes)" "$limit"
 }
 limit=65011712
 check "62 MiB have room for one iteration" bytes_within --memory=62MiB
@@ -109,7 +101,7 @@ check "all of them" sh -c "! grep -q 'stage of' '$dir/out'"
 check "--keep of everything finds nothing" prints 0 'no candidate is better than the plan' \
     "$SWSIM" tune --keep=stage,stream,group,order,depth "$dir/flat.yaml"
 check "--budget is kept" at_most "$("$SWSIM" tune --budget=300 --json "$dir/flat.yaml" |
-    number candidates)" 345
+    field candidates)" 345
 
 # ---- what is computed ----------------------------------------------------------------------------
 

@@ -1,14 +1,7 @@
 #!/bin/sh
 # Counterexamples in files: as runs of a trace store that are listed, drawn and, on the host device, made
 # to happen: what hangs in the checker really hangs, and where it says; what it forbids really happens.
-set -u
-: "${srcdir:=.}"
-: "${SWSIM:=./swsim}"
-: "${SWRUN:=./swrun}"
-. "$srcdir/tests/tap.sh"
-
-dir=$(mktemp -d) || exit 99
-trap 'rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/tap.sh"
 
 plans=$srcdir/plans
 db=$dir/all.db
@@ -161,12 +154,7 @@ ends()
     kill -s INT $pid
     sleep 0.1
     kill -s INT $pid
-    (sleep 10; kill -s KILL $pid 2>/dev/null) &
-    guard=$!
-    wait $pid 2>/dev/null
-    code=$?
-    kill $guard 2>/dev/null
-    wait $guard 2>/dev/null
+    ends_within 30 $pid
     test $code -eq 1 && grep -q interrupted "$dir/out" && return
     echo "exit code $code"
     cat "$dir/out" "$dir/err"

@@ -1,19 +1,38 @@
-# tap.sh - the Test Anything Protocol for our shell tests; sourced: `. "${srcdir:-.}/tests/tap.sh"`.
+# tap.sh - the Test Anything Protocol for our shell tests, and what they share; sourced first of all:
+# `. "${srcdir:-.}/tests/tap.sh"`. Sets srcdir, SWSIM, SWRUN and CC where they are not set, and `dir`, a folder
+# that is removed when the test exits.
 #
 #   check "what is expected" command...   one case: passed when the command exits with 0;
 #                                         its output appears as comments when it does not
 #   skip "why"                            one case that could not be tried here
+#   skip_all "why"                        likewise, and the test ends
 #   done_testing                          print the plan; the script ends with it
 #
-# For the commands of a check; $dir is a folder of the test's own:
+# For the commands of a check:
 #
 #   exits CODE command...                 the command exits with CODE; its output goes to $dir/out, its
 #                                         messages to $dir/err
 #   prints CODE PATTERN command...        likewise, and a line of its output matches
 #   complains CODE PATTERN command...     likewise, and a line of its messages matches
 #   says PATTERN command...               whatever its exit code, a line of either matches
+#   said PATTERN                          a line of the last command's output or messages matches
+#
+# For commands in the background:
+#
+#   wait_until TRIES command...           try the command every 0.1 s until it succeeds; fails after TRIES
+#   ends_within SECONDS PID               wait for the end of a child; its exit code goes to `code`, 137 if it
+#                                         had to be killed
+#   children PID                          the processes that a process started
+#   runs PID                              the process is there, and no zombie
+#
+#   field KEY                             the number after "KEY": in standard input, the first
 #
 # A test with other needs defines functions of these names after it has sourced this file.
+set -u
+: "${srcdir:=.}" "${SWSIM:=./swsim}" "${SWRUN:=./swrun}" "${CC:=cc}"
+
+dir=$(mktemp -d) || exit 99
+trap 'chmod -R u+rwx "$dir"; rm -rf "$dir"' EXIT
 
 tap_cases=0
 tap_failures=0
@@ -44,6 +63,29 @@ done_testing()
     test "$tap_cases" -gt 0 && test "$tap_failures" -eq 0
 }
 
+skip_all()
+{
+    skip "$1"
+    done_testing
+    exit
+}
+
+# found PATTERN FILE...: fails with the whole text when no line matches.
+found()
+{
+    pattern=$1
+    shift
+    grep -q -e "$pattern" "$@" && return
+    echo "nothing like '$pattern' in:"
+    cat "$@"
+    false
+}
+
+said()
+{
+    found "$1" "$dir/out" "$dir/err"
+}
+
 exits()
 {
     want=$1
@@ -58,35 +100,66 @@ exits()
 
 prints()
 {
-    pattern=$2
-    want=$1
+    tap_want=$1 tap_pattern=$2
     shift 2
-    exits "$want" "$@" || return
-    grep -q -e "$pattern" "$dir/out" && return
-    echo "nothing like '$pattern' in:"
-    cat "$dir/out"
-    false
+    exits "$tap_want" "$@" && found "$tap_pattern" "$dir/out"
 }
 
 complains()
 {
-    pattern=$2
-    want=$1
+    tap_want=$1 tap_pattern=$2
     shift 2
-    exits "$want" "$@" || return
-    grep -q -e "$pattern" "$dir/err" && return
-    echo "nothing like '$pattern' in:"
-    cat "$dir/err"
-    false
+    exits "$tap_want" "$@" && found "$tap_pattern" "$dir/err"
 }
 
 says()
 {
-    pattern=$1
+    tap_pattern=$1
     shift
     "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    grep -q -e "$pattern" "$dir/out" "$dir/err" && return
-    echo "nothing like '$pattern' in:"
-    cat "$dir/out" "$dir/err"
-    false
+    said "$tap_pattern"
+}
+
+wait_until()
+{
+    tap_tries=$1
+    shift
+    until "$@"; do
+        tap_tries=$((tap_tries - 1))
+        test "$tap_tries" -gt 0 || return
+        sleep 0.1
+    done
+}
+
+ends_within()
+{
+    (sleep "$1"; kill -s KILL "$2") >/dev/null 2>&1 &
+    tap_guard=$!
+    wait "$2" 2>/dev/null
+    code=$?
+    kill $tap_guard 2>/dev/null
+    wait $tap_guard 2>/dev/null
+    test "$code" -ne 137
+}
+
+children()
+{
+    for stat in /proc/[0-9]*/stat; do
+        read -r line <"$stat" || continue
+        rest=${line##*) }
+        rest=${rest#* }
+        test "${rest%% *}" = "$1" && echo "${line%% *}"
+    done 2>/dev/null
+}
+
+runs()
+{
+    read -r line 2>/dev/null <"/proc/$1/stat" || return 1
+    rest=${line##*) }
+    case $rest in [ZX]*) return 1 ;; esac
+}
+
+field()
+{
+    grep -o "\"$1\":[-0-9.e+]*" | head -n 1 | cut -d: -f2
 }
