@@ -1,4 +1,4 @@
-/* tune.c - see tune.h: candidates and how they are judged. The search is in tune_search.c. */
+/* tune.c - see tune.h: candidates and how they are judged. */
 #include "tune.h"
 
 #include "tune_view.h"
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "edits.h"
 #include "plan/copy.h"
 #include "plan/hash.h"
 #include "plan/order.h"
@@ -19,7 +18,6 @@ enum {
     STATES = 200,     /* for a candidate, if the given plan needed none */
     EFFORTS = 4       /* times as many as the given plan needed */
 };
-#define NAME            "tuned.yaml"
 #define CANDIDATE_BYTES ((size_t)256 << 20)
 #define QUANTUM         0.001 /* share of the given period: simulated ones closer than this are equal */
 
@@ -152,8 +150,7 @@ bool tune_is_better(const struct tune_score *a, const struct tune_score *b)
     return a->changes < b->changes;
 }
 
-/* Different values from `least` on among the tasks' cells of a row. */
-static int count_used(const struct tune *tune, const int *cells, enum tune_row row, int least)
+int tune_count_used(const struct tune *tune, const int *cells, enum tune_row row, int least)
 {
     const int *items = cells + tune_at(tune, row);
     int used = 0;
@@ -172,16 +169,16 @@ static void score_cells(const struct tune *tune, const int *cells, double period
     *out = (struct tune_score){
         .period_ps = period_ps,
         .depth = tune_depth(tune, cells),
-        .streams = count_used(tune, cells, TUNE_STREAM, tune->streams - TUNE_SPARES),
-        .groups = count_used(tune, cells, TUNE_GROUP, tune->groups - TUNE_SPARES)};
+        .streams = tune_count_used(tune, cells, TUNE_STREAM, tune->streams - TUNE_SPARES),
+        .groups = tune_count_used(tune, cells, TUNE_GROUP, tune->groups - TUNE_SPARES)};
     for (size_t i = 0; i < tune->cells; i++)
         out->changes += cells[i] != tune->first[i];
 }
 
 /* ---- proof ----------------------------------------------------------------------------------- */
 
-static enum status verify(const struct plan *plan, enum driver driver, bool quick, uint64_t states,
-                          struct verify_report *out, struct diag *diag)
+enum status tune_verify(const struct plan *plan, enum driver driver, bool quick, uint64_t states,
+                        struct verify_report *out, struct diag *diag)
 {
     const struct verify_options options = {
         .program = {.driver = driver, .iterations = -1},
@@ -196,7 +193,7 @@ static enum status prove(struct tune *tune, enum driver driver, bool *proved)
     struct verify_report report;
     struct diag unused;
     diag_init(&unused);
-    enum status status = verify(&tune->work, driver, true, tune->states, &report, &unused);
+    enum status status = tune_verify(&tune->work, driver, true, tune->states, &report, &unused);
     *proved = status == STATUS_OK && report.verdict == VERDICT_PROVED;
     if (status == STATUS_OK)
         verify_fini(&report);
@@ -247,10 +244,9 @@ static enum status simulate_period(const struct plan *plan, const struct tune_op
     return STATUS_OK;
 }
 
-/* The time of an iteration, NAN if it never ends, or is not exact and has to be. */
-static enum status find_period(const struct plan *plan, const struct tune_options *options,
-                               enum steady_way last, bool only_exact, struct steady *steady,
-                               double *out_ns, struct diag *diag)
+enum status tune_find_period(const struct plan *plan, const struct tune_options *options,
+                             enum steady_way last, bool only_exact, struct steady *steady,
+                             double *out_ns, struct diag *diag)
 {
     enum status status = find_steady(plan, options->driver, last, steady, diag);
     *out_ns = NAN;
@@ -269,7 +265,7 @@ static enum status predict_work(struct tune *tune, double *out_ps)
     double ns = NAN;
     diag_init(&unused);
     enum status status =
-        find_period(&tune->work, tune->options, tune->way, tune->exact, &steady, &ns, &unused);
+        tune_find_period(&tune->work, tune->options, tune->way, tune->exact, &steady, &ns, &unused);
     if (status == STATUS_OK)
         steady_fini(&steady);
     diag_fini(&unused);
@@ -399,10 +395,10 @@ static void expect_no_violation(struct expectation *expect)
 static enum status copy_plan(struct tune *tune, const struct plan *plan, struct diag *diag)
 {
     const char *text;
-    enum status status = plan_copy(plan, NAME, &tune->given, &text, diag);
+    enum status status = plan_copy(plan, TUNE_NAME, &tune->given, &text, diag);
     if (status != STATUS_OK)
         return status;
-    status = plan_copy(plan, NAME, &tune->work, &text, diag);
+    status = plan_copy(plan, TUNE_NAME, &tune->work, &text, diag);
     if (status != STATUS_OK)
         plan_fini(&tune->given);
     return status;
@@ -429,14 +425,14 @@ static enum status allocate(struct tune *tune, struct diag *diag)
 static enum status judge_given(struct tune *tune, struct diag *diag)
 {
     struct verify_report report;
-    enum status status = verify(&tune->given, tune->options->driver, true, 0, &report, diag);
+    enum status status = tune_verify(&tune->given, tune->options->driver, true, 0, &report, diag);
     if (status != STATUS_OK)
         return status;
     tune->verdict = report.verdict;
     tune->states = EFFORTS * report.states > STATES ? EFFORTS * report.states : STATES;
     verify_fini(&report);
-    status = verify(&tune->given, other_driver(tune->options->driver), true, tune->states, &report,
-                    diag);
+    status = tune_verify(&tune->given, other_driver(tune->options->driver), true, tune->states,
+                         &report, diag);
     if (status != STATUS_OK)
         return status;
     tune->has_other = report.verdict == VERDICT_PROVED;
@@ -457,8 +453,8 @@ static enum status measure_given(struct tune *tune, struct diag *diag)
     tune->iteration_bytes = program->iteration_bytes;
     tune->shared_bytes = program->shared_bytes;
     program_close(program);
-    status =
-        find_period(&tune->given, tune->options, STEADY_BY_RUN, false, &steady, &period_ns, diag);
+    status = tune_find_period(&tune->given, tune->options, STEADY_BY_RUN, false, &steady,
+                              &period_ns, diag);
     if (status != STATUS_OK)
         return status;
     tune->exact = steady.kind != STEADY_UNKNOWN && !sharing_asked(&tune->given);
@@ -540,154 +536,4 @@ void tune_close(struct tune *tune)
 bool tune_found(const struct tune *tune)
 {
     return tune_is_better(&tune->best_score, &tune->first_score);
-}
-
-/* ---- the result ------------------------------------------------------------------------------ */
-
-static bool is_taken(const struct names *names, const char *name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (strcmp(names->items[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* A spare stream or thread group that is used is named after its first task. */
-static bool name_spares(struct tune *tune, struct names *names, const int *used)
-{
-    struct plan *work = &tune->work;
-    for (size_t t = 0; t < tune->tasks; t++) {
-        const char *task = work->pipeline.tasks[t].name, *name = task;
-        if (*names->items[used[t]] != '\n')
-            continue;
-        for (int number = 2; name && is_taken(names, name); number++)
-            name = arena_printf(&work->arena, "%s_%d", task, number);
-        if (!name)
-            return false;
-        names->items[used[t]] = name;
-    }
-    return true;
-}
-
-/* tune->work becomes the plan of `cells`, all names in place. */
-static bool finish_work(struct tune *tune, const int *cells)
-{
-    tune_apply(tune, cells);
-    return name_spares(tune, &tune->work.streams, cells + tune_at(tune, TUNE_STREAM)) &&
-           name_spares(tune, &tune->work.groups, cells + tune_at(tune, TUNE_GROUP));
-}
-
-static enum status judge_result(struct tune *tune, struct tune_result *out, struct diag *diag)
-{
-    struct verify_report report;
-    enum status status = verify(&out->plan, tune->options->driver, false, 0, &report, diag);
-    if (status != STATUS_OK)
-        return status;
-    out->verdict = report.verdict;
-    verify_fini(&report);
-    return find_period(&out->plan, tune->options, tune->way, tune->exact, &out->steady,
-                       &out->period_ns, diag);
-}
-
-enum status tune_examine(struct tune *tune, const int *cells, struct tune_result *out,
-                         struct diag *diag)
-{
-    *out = (struct tune_result){.period_ns = NAN,
-                                .depth = tune_depth(tune, cells),
-                                .streams = count_used(tune, cells, TUNE_STREAM, 0),
-                                .groups = count_used(tune, cells, TUNE_GROUP, 0)};
-    out->bytes = tune_bytes(tune, out->depth);
-    bool given = memcmp(cells, tune->first, tune->cells * sizeof *cells) == 0;
-    if (!given && !finish_work(tune, cells))
-        return diag_no_memory(diag);
-    enum status status =
-        plan_copy(given ? &tune->given : &tune->work, NAME, &out->plan, &out->text, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = judge_result(tune, out, diag);
-    if (status != STATUS_OK)
-        plan_fini(&out->plan);
-    return status;
-}
-
-void tune_result_fini(struct tune_result *result)
-{
-    steady_fini(&result->steady);
-    plan_fini(&result->plan);
-}
-
-/* ---- in words -------------------------------------------------------------------------------- */
-
-struct words {
-    struct arena *arena;
-    const char **lines;
-    size_t count, cap;
-    bool failed;
-};
-
-static void add_line(struct words *words, const char *line)
-{
-    if (!line || !arena_grow(words->arena, (void **)&words->lines, words->count, &words->cap,
-                             sizeof *words->lines))
-        words->failed = true;
-    else
-        words->lines[words->count++] = line;
-}
-
-static void describe_tasks(struct tune *tune, enum tune_row row, enum edit_kind kind,
-                           struct words *words)
-{
-    const int *now = tune->best + tune_at(tune, row);
-    const int *before = tune->first + tune_at(tune, row);
-    const struct names *names = row == TUNE_GROUP ? &tune->work.groups : &tune->work.streams;
-    for (size_t t = 0; t < tune->tasks; t++) {
-        const struct edit edit = {.kind = kind, .a = (int)t, .to = now[t]};
-        if (now[t] == before[t])
-            continue;
-        if (row == TUNE_STAGE || (size_t)now[t] + TUNE_SPARES < names->count)
-            add_line(words, edit_describe(&tune->given, &edit, words->arena));
-        else
-            add_line(words, arena_printf(words->arena, "%s of %s: %s, a new one",
-                                         row == TUNE_GROUP ? "thread_group" : "stream",
-                                         tune->given.pipeline.tasks[t].name, names->items[now[t]]));
-    }
-}
-
-static const char *list_order(struct tune *tune, struct arena *arena)
-{
-    const int *order = tune->best + tune_at(tune, TUNE_ORDER);
-    const char *text = "enqueue_order:";
-    for (size_t k = 0; text && k < tune->tasks; k++)
-        text = arena_printf(arena, "%s%s%s", text, k ? ", " : " ",
-                            tune->given.pipeline.tasks[order[k]].name);
-    return text;
-}
-
-static void describe_order(struct tune *tune, struct words *words)
-{
-    int rule = tune->best[tune_rule_at(tune)];
-    const struct edit edit = {.kind = EDIT_ORDER_RULE, .to = rule};
-    size_t bytes = tune->tasks * sizeof(int);
-    if (rule == ORDER_EXPLICIT && memcmp(tune->best + tune_at(tune, TUNE_ORDER),
-                                         tune->first + tune_at(tune, TUNE_ORDER), bytes) != 0)
-        add_line(words, list_order(tune, words->arena));
-    else if (rule != tune->first[tune_rule_at(tune)])
-        add_line(words, edit_describe(&tune->given, &edit, words->arena));
-}
-
-const char **tune_describe(struct tune *tune, struct arena *arena)
-{
-    struct words words = {.arena = arena};
-    const struct edit depth = {.kind = EDIT_MAX_DEPTH, .to = tune->best[tune_depth_at(tune)]};
-    describe_tasks(tune, TUNE_STAGE, EDIT_STAGE, &words);
-    describe_tasks(tune, TUNE_STREAM, EDIT_TASK_STREAM, &words);
-    describe_tasks(tune, TUNE_GROUP, EDIT_GROUP, &words);
-    describe_order(tune, &words);
-    if (depth.to != tune->first[tune_depth_at(tune)])
-        add_line(&words, edit_describe(&tune->given, &depth, arena));
-    add_line(&words, ""); /* room for the end */
-    if (words.failed)
-        return NULL;
-    words.lines[words.count - 1] = NULL;
-    return words.lines;
 }

@@ -41,6 +41,9 @@
 #include "machine/program.h"
 #include "sim/maxplus/event_graph.h"
 
+/* The name of plans parsed again, in messages. */
+#define TUNE_NAME "tuned.yaml"
+
 enum {
     TUNE_CANDIDATES = 10000,          /* tried by default where periods are exact */
     TUNE_SIMULATED_CANDIDATES = 1000, /* and where they are simulated */
@@ -172,6 +175,20 @@ bool tune_is_interrupted(const struct tune *tune);
 
 /* a < b. */
 bool tune_is_better(const struct tune_score *a, const struct tune_score *b);
+
+/* ---- for the result -------------------------------------------------------------------------- */
+
+/* Different values from `least` on among the tasks' cells of a row. */
+int tune_count_used(const struct tune *tune, const int *cells, enum tune_row row, int least);
+
+/* Verify every property for any number of iterations; `quick`: a candidate, up to `states` states. */
+enum status tune_verify(const struct plan *plan, enum driver driver, bool quick, uint64_t states,
+                        struct verify_report *out, struct diag *diag);
+
+/* The time of an iteration, NAN if it never ends, or is not exact and has to be. */
+enum status tune_find_period(const struct plan *plan, const struct tune_options *options,
+                             enum steady_way last, bool only_exact, struct steady *steady,
+                             double *out_ns, struct diag *diag);
 
 /* ---- the result ------------------------------------------------------------------------------ */
 

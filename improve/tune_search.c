@@ -20,7 +20,7 @@
  *
  * In the end every choice that brings nothing is taken back.
  */
-#include "tune.h"
+#include "tune_climb.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,29 +29,7 @@
 #include "plan/order.h"
 #include "tune_view.h"
 
-enum { TOPS = 4, DISTURB = 3, PATIENCE = 400, STARTS_SHARE = 3, RULES = ORDER_EXPLICIT };
-
-/* The best candidates that are different, best first. */
-struct tops {
-    int *cells[TOPS];
-    struct tune_score scores[TOPS];
-    int count;
-};
-
-struct tune_climb {
-    struct tune *tune;
-    struct diag *diag;
-    int *block;    /* per task: the least task of its block */
-    int *position; /* per task: of its block, in the order they are cut in */
-    int *offset;   /* per task: stages behind the first of its block, as given */
-    int *place;    /* per task: in the topological order */
-    int *last;     /* per task: the place of the last task of its block */
-    int blocks;
-    int *current, *candidate, *order; /* cells, cells, tasks */
-    struct tune_score current_score;
-    struct tops tops;
-    uint64_t random; /* state of the generator */
-};
+enum { DISTURB = 3, PATIENCE = 400, STARTS_SHARE = 3 };
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
@@ -74,35 +52,6 @@ static size_t common_divisor(size_t a, size_t b)
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-static int *row(const struct tune_climb *s, int *cells, enum tune_row which)
-{
-    return cells + tune_at(s->tune, which);
-}
-
-static void copy(const struct tune_climb *s, int *to, const int *from)
-{
-    memcpy(to, from, s->tune->cells * sizeof *to);
-}
-
-/* The first stage is 0. False: there are too many. */
-static bool settle_stages(const struct tune_climb *s, int *cells)
-{
-    int *stage = row(s, cells, TUNE_STAGE), least = stage[0], most = stage[0];
-    for (size_t t = 1; t < s->tune->tasks; t++) {
-        least = stage[t] < least ? stage[t] : least;
-        most = stage[t] > most ? stage[t] : most;
-    }
-    for (size_t t = 0; t < s->tune->tasks; t++)
-        stage[t] -= least;
-    return most - least <= PLAN_MAX_STAGE;
-}
-
-static void set_rule(const struct tune_climb *s, int *cells, int rule)
-{
-    cells[tune_rule_at(s->tune)] = rule;
-    memset(row(s, cells, TUNE_ORDER), 0, s->tune->tasks * sizeof *cells);
-}
-
 /* Put it among the tops if it is good enough. */
 static void offer(struct tune_climb *s, const int *cells, const struct tune_score *score)
 {
@@ -123,7 +72,7 @@ static void offer(struct tune_climb *s, const int *cells, const struct tune_scor
     }
     tops->cells[at] = last;
     tops->scores[at] = *score;
-    copy(s, last, cells);
+    climb_copy(s, last, cells);
 }
 
 static void keep_best(struct tune_climb *s, const int *cells, const struct tune_score *score)
@@ -132,7 +81,7 @@ static void keep_best(struct tune_climb *s, const int *cells, const struct tune_
     offer(s, cells, score);
     if (!tune_is_better(score, &tune->best_score))
         return;
-    copy(s, tune->best, cells);
+    climb_copy(s, tune->best, cells);
     tune->best_score = *score;
 }
 
@@ -151,7 +100,7 @@ static enum status try_candidate(struct tune_climb *s, const struct tune_score *
     enum status status = tune_judge(s->tune, s->candidate, bar, &score, kept, s->diag);
     tell(s);
     if (status == STATUS_OK && *kept) {
-        copy(s, s->current, s->candidate);
+        climb_copy(s, s->current, s->candidate);
         s->current_score = score;
         keep_best(s, s->current, &score);
     }
@@ -196,7 +145,7 @@ static void find_blocks(struct tune_climb *s)
 /* Blocks stand in the order of their last task, behind all blocks they depend on. */
 static void order_blocks(struct tune_climb *s)
 {
-    const int *stage = row(s, s->tune->first, TUNE_STAGE);
+    const int *stage = climb_row(s, s->tune->first, TUNE_STAGE);
     size_t n = s->tune->tasks;
     for (size_t t = 0; t < n; t++) {
         int least = stage[t];
@@ -219,15 +168,15 @@ static void order_blocks(struct tune_climb *s)
 /* Every block one stage later for each cut at or before it. */
 static void make_start(struct tune_climb *s, const int *cuts, int cut_count, int rule)
 {
-    int *stage = row(s, s->candidate, TUNE_STAGE);
-    copy(s, s->candidate, s->tune->first);
+    int *stage = climb_row(s, s->candidate, TUNE_STAGE);
+    climb_copy(s, s->candidate, s->tune->first);
     for (size_t t = 0; t < s->tune->tasks; t++) {
         stage[t] = s->offset[t];
         for (int c = 0; c < cut_count; c++)
             stage[t] += cuts[c] <= s->position[t];
     }
     if (rule < RULES)
-        set_rule(s, s->candidate, rule);
+        climb_set_rule(s, s->candidate, rule);
 }
 
 /* The next way to choose `count` cuts, ascending, out of 1 .. blocks - 1; false: that was the last. */
@@ -278,160 +227,12 @@ static enum status try_starts(struct tune_climb *s)
     return STATUS_OK;
 }
 
-/* ---- moves ----------------------------------------------------------------------------------- */
-
-/*                 NAME            knob    how many there are */
-#define MOVE_LIST(X)                                                                               \
-    X(TASK_STAGE, STAGE, 2 * n)       /* one task a stage up or down */                            \
-    X(BLOCK_STAGE, STAGE, 2 * n)      /* the block of a task */                                    \
-    X(STREAM_STAGE, STAGE, 2 * n)     /* all tasks on a task's stream */                           \
-    X(REST_STAGE, STAGE, 2 * n)       /* the blocks of a task and of all behind it */              \
-    X(STREAM, STREAM, n *streams)     /* a task to a stream */                                     \
-    X(GROUP, GROUP, n *groups)        /* a task to a thread group */                               \
-    X(STREAM_GROUP, GROUP, n *groups) /* all tasks on a task's stream */                           \
-    X(RULE, ORDER, RULES)             /* another rule */                                           \
-    X(ORDER, ORDER, n *n)             /* a task to a place in the enqueue order */                 \
-    X(DEPTH, DEPTH, 2)                /* max_depth, one more or less */
-
-enum move {
-#define X(name, knob, count) MOVE_##name,
-    MOVE_LIST(X)
-#undef X
-        MOVES
-};
-
-/* How many of a kind, or 0 if they make no difference or may not be made. */
-static size_t count_moves(const struct tune *tune, enum move move)
-{
-    size_t n = tune->tasks, streams = (size_t)tune->streams, groups = (size_t)tune->groups;
-    bool dataflow = tune->options->driver == DRIVER_DATAFLOW;
-    static const enum tune_knob knobs[] = {
-#define X(name, knob, count) TUNE_KNOB_##knob,
-        MOVE_LIST(X)
-#undef X
-    };
-    const size_t counts[] = {
-#define X(name, knob, count) count,
-        MOVE_LIST(X)
-#undef X
-    };
-    if (!tune_may(tune, knobs[move]) || (dataflow && knobs[move] == TUNE_KNOB_STAGE) ||
-        (!dataflow && knobs[move] == TUNE_KNOB_DEPTH))
-        return 0;
-    return counts[move];
-}
-
-/* Does a stage move of `task` take `other` along? */
-static bool goes_along(struct tune_climb *s, enum move move, size_t task, size_t other)
-{
-    const int *stream = row(s, s->candidate, TUNE_STREAM);
-    switch (move) {
-    case MOVE_BLOCK_STAGE: return s->block[task] == s->block[other];
-    case MOVE_STREAM_STAGE:
-    case MOVE_STREAM_GROUP: return stream[task] == stream[other];
-    case MOVE_REST_STAGE: return s->last[other] >= s->place[task];
-    default: return task == other;
-    }
-}
-
-static void shift_stages(struct tune_climb *s, enum move move, size_t number)
-{
-    for (size_t t = 0; t < s->tune->tasks; t++)
-        if (goes_along(s, move, number / 2, t))
-            row(s, s->candidate, TUNE_STAGE)[t] += number % 2 ? 1 : -1;
-}
-
-/* Spare streams and groups are alike: only the first that is free is worth a try. */
-static int first_free(struct tune_climb *s, enum tune_row which, int count, int wanted)
-{
-    const int *items = row(s, s->candidate, which);
-    for (int i = count - TUNE_SPARES; i < wanted; i++) {
-        bool used = false;
-        for (size_t t = 0; t < s->tune->tasks; t++)
-            used |= items[t] == i;
-        if (!used)
-            return i;
-    }
-    return wanted;
-}
-
-static void set_places(struct tune_climb *s, enum move move, size_t number)
-{
-    enum tune_row which = move == MOVE_STREAM ? TUNE_STREAM : TUNE_GROUP;
-    int count = which == TUNE_STREAM ? s->tune->streams : s->tune->groups;
-    int to = first_free(s, which, count, (int)(number % (size_t)count));
-    for (size_t t = 0; t < s->tune->tasks; t++)
-        if (goes_along(s, move, number / (size_t)count, t))
-            row(s, s->candidate, which)[t] = to;
-}
-
-static enum status move_in_order(struct tune_climb *s, size_t from, size_t to)
-{
-    enum status status = tune_order(s->tune, s->candidate, s->order, s->diag);
-    if (status != STATUS_OK)
-        return status;
-    int task = s->order[from];
-    if (from < to)
-        memmove(&s->order[from], &s->order[from + 1], (to - from) * sizeof task);
-    else
-        memmove(&s->order[to + 1], &s->order[to], (from - to) * sizeof task);
-    s->order[to] = task;
-    s->candidate[tune_rule_at(s->tune)] = ORDER_EXPLICIT;
-    memcpy(row(s, s->candidate, TUNE_ORDER), s->order, s->tune->tasks * sizeof task);
-    return STATUS_OK;
-}
-
-/* Change s->candidate by move `number` of its kind. *possible: that is still a plan. */
-static enum status make_move(struct tune_climb *s, enum move move, size_t number, bool *possible)
-{
-    size_t n = s->tune->tasks;
-    int *depth = &s->candidate[tune_depth_at(s->tune)];
-    enum status status = STATUS_OK;
-    *possible = true;
-    switch (move) {
-    case MOVE_TASK_STAGE:
-    case MOVE_BLOCK_STAGE:
-    case MOVE_STREAM_STAGE:
-    case MOVE_REST_STAGE:
-        shift_stages(s, move, number);
-        *possible = settle_stages(s, s->candidate);
-        break;
-    case MOVE_STREAM:
-    case MOVE_GROUP:
-    case MOVE_STREAM_GROUP: set_places(s, move, number); break;
-    case MOVE_RULE: set_rule(s, s->candidate, (int)number); break;
-    case MOVE_ORDER:
-        if (number / n != number % n)
-            status = move_in_order(s, number / n, number % n);
-        break;
-    default: *depth += number ? 1 : -1; *possible = *depth >= 1 && *depth <= PLAN_MAX_DEPTH;
-    }
-    return status;
-}
-
-static size_t count_all(const struct tune_climb *s)
-{
-    size_t all = 0;
-    for (int move = 0; move < MOVES; move++)
-        all += count_moves(s->tune, (enum move)move);
-    return all;
-}
-
-/* Move `number` of all. */
-static enum status make_numbered(struct tune_climb *s, size_t number, bool *possible)
-{
-    int move = 0;
-    for (; number >= count_moves(s->tune, (enum move)move); move++)
-        number -= count_moves(s->tune, (enum move)move);
-    return make_move(s, (enum move)move, number, possible);
-}
-
 /* ---- climbing -------------------------------------------------------------------------------- */
 
 /* To the top from s->current. */
 static enum status climb(struct tune_climb *s)
 {
-    size_t all = count_all(s), stride, at;
+    size_t all = moves_count(s), stride, at;
     bool possible, kept;
     if (all == 0)
         return STATUS_OK;
@@ -441,8 +242,8 @@ static enum status climb(struct tune_climb *s)
     at = draw(s, all);
     for (size_t tried = 0; tried < all && !tune_is_spent(s->tune);
          tried++, at = (at + stride) % all) {
-        copy(s, s->candidate, s->current);
-        enum status status = make_numbered(s, at, &possible);
+        climb_copy(s, s->candidate, s->current);
+        enum status status = moves_make(s, at, &possible);
         if (status == STATUS_OK && possible)
             status = try_candidate(s, &s->current_score, &kept);
         if (status != STATUS_OK)
@@ -456,12 +257,12 @@ static enum status climb(struct tune_climb *s)
 /* From one of the tops, some moves away; *kept: to something new that is proved. */
 static enum status disturb(struct tune_climb *s, bool *kept)
 {
-    size_t all = count_all(s), steps = 1 + draw(s, DISTURB);
+    size_t all = moves_count(s), steps = 1 + draw(s, DISTURB);
     bool possible = true;
     *kept = false;
-    copy(s, s->candidate, s->tops.cells[draw(s, 2) ? 0 : draw(s, (size_t)s->tops.count)]);
+    climb_copy(s, s->candidate, s->tops.cells[draw(s, 2) ? 0 : draw(s, (size_t)s->tops.count)]);
     for (size_t i = 0; i < steps && possible; i++) {
-        enum status status = make_numbered(s, draw(s, all), &possible);
+        enum status status = moves_make(s, draw(s, all), &possible);
         if (status != STATUS_OK)
             return status;
     }
@@ -472,7 +273,7 @@ static enum status disturb(struct tune_climb *s, bool *kept)
 static enum status restart(struct tune_climb *s)
 {
     enum status status = STATUS_OK;
-    size_t patience = count_all(s) + PATIENCE;
+    size_t patience = moves_count(s) + PATIENCE;
     for (size_t idle = 0; status == STATUS_OK && idle < patience && !tune_is_spent(s->tune);
          idle++) {
         uint64_t tried = s->tune->counts.tried;
@@ -495,15 +296,15 @@ static enum status climb_tops(struct tune_climb *s)
     struct tune_score scores[TOPS];
     enum status status = from ? STATUS_OK : diag_no_memory(s->diag);
     for (int i = 0; from && i < count; i++) {
-        copy(s, from + (size_t)i * s->tune->cells, s->tops.cells[i]);
+        climb_copy(s, from + (size_t)i * s->tune->cells, s->tops.cells[i]);
         scores[i] = s->tops.scores[i];
     }
-    copy(s, s->current, s->tune->first);
+    climb_copy(s, s->current, s->tune->first);
     s->current_score = s->tune->first_score;
     if (status == STATUS_OK)
         status = climb(s);
     for (int i = 0; status == STATUS_OK && i < count; i++) {
-        copy(s, s->current, from + (size_t)i * s->tune->cells);
+        climb_copy(s, s->current, from + (size_t)i * s->tune->cells);
         s->current_score = scores[i];
         status = climb(s);
     }
@@ -518,7 +319,7 @@ static void take_back(struct tune_climb *s, size_t which)
 {
     const struct tune *tune = s->tune;
     size_t order = tune_at(tune, TUNE_ORDER);
-    copy(s, s->candidate, tune->best);
+    climb_copy(s, s->candidate, tune->best);
     if (which < order)
         s->candidate[which] = tune->first[which];
     else if (which == order)
@@ -526,7 +327,7 @@ static void take_back(struct tune_climb *s, size_t which)
     else if (which == order + 1)
         s->candidate[tune_depth_at(tune)] = tune->first[tune_depth_at(tune)];
     else
-        set_rule(s, s->candidate, (int)(which - order - 2));
+        climb_set_rule(s, s->candidate, (int)(which - order - 2));
 }
 
 /* The budget for it is its own: it must not be missing when it is needed. */
@@ -584,7 +385,7 @@ enum status tune_search(struct tune *tune, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = climb_tops(&s);
-    if (status == STATUS_OK && s.tops.count > 0 && count_all(&s) > 0)
+    if (status == STATUS_OK && s.tops.count > 0 && moves_count(&s) > 0)
         status = restart(&s);
     if (status == STATUS_OK)
         status = simplify(&s);
