@@ -152,7 +152,7 @@ void measured_print(const struct measured *measured, bool quiet, FILE *out)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void put_answer(struct json *json, const char *key, enum answer answer)
+void measured_put_answer(struct json *json, const char *key, enum answer answer)
 {
     json_key(json, key);
     if (answer == ANSWER_UNKNOWN)
@@ -230,7 +230,7 @@ static void write_violations(const struct runtime_result *result, struct json *j
     json_end_object(json);
 }
 
-static void write_blocked(const struct runtime_result *result, struct json *json)
+void measured_write_blocked(const struct runtime_result *result, struct json *json)
 {
     json_key(json, "blocked");
     json_begin_array(json);
@@ -299,9 +299,9 @@ void measured_write(const struct measured *measured, struct json *json)
         json_null(json);
     else
         json_int(json, result->run);
-    put_answer(json, "legal", result->legal);
-    put_answer(json, "results_match_serial", result->matches_serial);
+    measured_put_answer(json, "legal", result->legal);
+    measured_put_answer(json, "results_match_serial", result->matches_serial);
     write_violations(result, json);
-    write_blocked(result, json);
+    measured_write_blocked(result, json);
     json_end_object(json);
 }

@@ -23,4 +23,9 @@ void measured_print(const struct measured *measured, bool quiet, FILE *out);
    ranks; with several ranks `ranks` adds each by itself. */
 void measured_write(const struct measured *measured, struct json *json);
 
+/* "blocked": the agents that cannot go on. */
+void measured_write_blocked(const struct runtime_result *result, struct json *json);
+/* A key with true or false, null where the answer is unknown. */
+void measured_put_answer(struct json *json, const char *key, enum answer answer);
+
 #endif

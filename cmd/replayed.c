@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "measured.h"
+
 #include "plan/ops.h"
 
 /* ---- outcome --------------------------------------------------------------------------------- */
@@ -169,20 +171,6 @@ static const char *outcome_text(enum replayed_outcome outcome)
     return keys[outcome];
 }
 
-static void write_blocked(const struct runtime_result *result, struct json *json)
-{
-    json_key(json, "blocked");
-    json_begin_array(json);
-    for (size_t i = 0; i < result->blocked_count; i++) {
-        json_begin_object(json);
-        json_put_int(json, "rank", result->blocked[i].rank);
-        json_put_string(json, "agent", result->blocked[i].agent);
-        json_put_string(json, "waits_for", result->blocked[i].waits_for);
-        json_end_object(json);
-    }
-    json_end_array(json);
-}
-
 void replayed_write(const struct replayed *replayed, struct json *json)
 {
     enum replayed_outcome outcome = replayed_outcome(replayed);
@@ -198,11 +186,7 @@ void replayed_write(const struct replayed *replayed, struct json *json)
     json_put_int(json, "steps_taken", (int64_t)result->forced);
     json_put_string(json, "outcome", outcome_text(outcome));
     json_put_bool(json, "confirmed", replayed_confirms(outcome));
-    json_key(json, "results_match_serial");
-    if (result->matches_serial == ANSWER_UNKNOWN)
-        json_null(json);
-    else
-        json_bool(json, result->matches_serial == ANSWER_YES);
-    write_blocked(result, json);
+    measured_put_answer(json, "results_match_serial", result->matches_serial);
+    measured_write_blocked(result, json);
     json_end_object(json);
 }

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "hash.h"
+#include "keywords.h"
 
 #include <assert.h>
 #include <string.h>
@@ -134,32 +135,17 @@ const char *work_key(enum work_kind kind)
 
 const char *direction_key(enum direction direction)
 {
-    static const char *const keys[] = {
-#define X(name, key) key,
-        DIRECTION_LIST(X)
-#undef X
-    };
-    return keys[direction];
+    return keywords_direction[direction];
 }
 
 const char *collective_key(enum collective_kind kind)
 {
-    static const char *const keys[] = {
-#define X(name, key) key,
-        COLLECTIVE_LIST(X)
-#undef X
-    };
-    return keys[kind];
+    return keywords_collective[kind];
 }
 
 const char *dtype_key(enum dtype dtype)
 {
-    static const char *const keys[] = {
-#define X(name, key, bytes) key,
-        DTYPE_LIST(X)
-#undef X
-    };
-    return keys[dtype];
+    return keywords_dtype[dtype];
 }
 
 int dtype_bytes(enum dtype dtype)
