@@ -94,8 +94,7 @@ static void write_account(const char *key, const struct compared_account *accoun
     }
     json_begin_object(json);
     json_put_double(json, "busy", account->busy);
-    json_key(json, "stall");
-    json_begin_object(json);
+    json_begin_object_at(json, "stall");
     for (int i = 0; i < STALL_COUNT; i++)
         json_put_double(json, stall_key((enum stall_cause)i), account->stall[i]);
     json_end_object(json);
@@ -104,11 +103,9 @@ static void write_account(const char *key, const struct compared_account *accoun
 
 static void write_streams(const struct comparison *run, struct json *json)
 {
-    json_key(json, "streams");
-    json_begin_object(json);
+    json_begin_object_at(json, "streams");
     for (size_t i = 0; i < run->stream_count; i++) {
-        json_key(json, run->streams[i].name);
-        json_begin_object(json);
+        json_begin_object_at(json, run->streams[i].name);
         write_account("measured", &run->streams[i].measured, run->accounted, json);
         write_account("predicted", &run->streams[i].predicted, true, json);
         json_end_object(json);
@@ -142,8 +139,7 @@ static enum status write_all(struct app *app, const struct compared *compared)
     struct json json;
     json_open(&json, stdout);
     json_begin_object(&json);
-    json_key(&json, "runs");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "runs");
     for (size_t i = 0; i < compared->run_count; i++)
         write_run(&compared->runs[i], &json);
     json_end_array(&json);

@@ -20,8 +20,7 @@ static enum status write_lines(struct app *app, const struct program *program, c
     json_put_int(&json, "ranks", program->ranks);
     json_put_int(&json, "agents", program->agent_count);
     json_put_int(&json, "ops", (int64_t)program->op_count);
-    json_key(&json, "lines");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "lines");
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         json_string(&json, line);
     json_end_array(&json);

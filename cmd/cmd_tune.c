@@ -117,16 +117,14 @@ static void print_tuning(struct app *app, const struct tuning *o)
 
 static void write_result(struct json *json, const char *key, const struct tune_result *result)
 {
-    json_key(json, key);
-    json_begin_object(json);
+    json_begin_object_at(json, key);
     json_put_string(json, "verdict", verdict_key(result->verdict));
     json_put_double(json, "period_ns", result->period_ns);
     json_put_int(json, "depth", result->depth);
     json_put_int(json, "bytes", result->bytes);
     json_put_int(json, "streams", result->streams);
     json_put_int(json, "thread_groups", result->groups);
-    json_key(json, "critical_cycle");
-    json_begin_array(json);
+    json_begin_array_at(json, "critical_cycle");
     for (int i = 0; result->steady.kind == STEADY_EXACT && i < result->steady.part_count; i++) {
         const struct steady_part *part = &result->steady.parts[i];
         json_string(json, part->kind == EVENT_DRIVER
@@ -155,8 +153,7 @@ static enum status write_tuning(struct app *app, const struct tuning *o)
     json_put_int(&json, "stale", (int64_t)tune->counts.stale);
     write_result(&json, "before", &o->before);
     write_result(&json, "after", &o->after);
-    json_key(&json, "changes");
-    json_begin_array(&json);
+    json_begin_array_at(&json, "changes");
     for (const char **change = o->changes; *change; change++)
         json_string(&json, *change);
     json_end_array(&json);

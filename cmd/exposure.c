@@ -31,8 +31,7 @@ static enum status write_profile(struct app *app, const struct plan *plan,
     json_put_string(&json, "plan", plan->name);
     json_put_string(&json, "device", device_kind_key(options->device));
     json_put_double(&json, "baseline_ns", 1e9 * profile->baseline_seconds);
-    json_key(&json, "exposed_ns");
-    json_begin_object(&json);
+    json_begin_object_at(&json, "exposed_ns");
     for (size_t i = 0; i < profile->task_count; i++)
         json_put_double(&json, profile->tasks[i].task, 1e9 * profile->tasks[i].seconds);
     json_end_object(&json);

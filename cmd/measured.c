@@ -163,8 +163,7 @@ void measured_put_answer(struct json *json, const char *key, enum answer answer)
 
 static void write_iteration(const struct runtime_times *times, struct json *json)
 {
-    json_key(json, "iteration_ns");
-    json_begin_object(json);
+    json_begin_object_at(json, "iteration_ns");
     json_put_double(json, "mean", times->mean_ns);
     json_put_double(json, "p50", times->p50_ns);
     json_put_double(json, "p95", times->p95_ns);
@@ -174,8 +173,7 @@ static void write_iteration(const struct runtime_times *times, struct json *json
 
 static void put_busy(struct json *json, const char *stream, double share)
 {
-    json_key(json, stream);
-    json_begin_object(json);
+    json_begin_object_at(json, stream);
     json_put_double(json, "busy", share);
     json_end_object(json);
 }
@@ -183,8 +181,7 @@ static void put_busy(struct json *json, const char *stream, double share)
 /* Each name at its first stream, with the mean over all that have it. */
 static void write_streams(const struct runtime_result *result, struct json *json)
 {
-    json_key(json, "streams");
-    json_begin_object(json);
+    json_begin_object_at(json, "streams");
     for (size_t i = 0; i < result->stream_count; i++) {
         double sum = 0;
         int count = 0;
@@ -204,13 +201,11 @@ static void write_streams(const struct runtime_result *result, struct json *json
 
 static void write_ranks(const struct runtime_result *result, int ranks, struct json *json)
 {
-    json_key(json, "ranks");
-    json_begin_array(json);
+    json_begin_array_at(json, "ranks");
     for (int rank = 0; rank < ranks; rank++) {
         json_begin_object(json);
         json_put_int(json, "rank", rank);
-        json_key(json, "streams");
-        json_begin_object(json);
+        json_begin_object_at(json, "streams");
         for (size_t i = 0; i < result->stream_count; i++)
             if (result->streams[i].rank == rank)
                 put_busy(json, result->streams[i].name, busy(result, &result->streams[i]));
@@ -222,8 +217,7 @@ static void write_ranks(const struct runtime_result *result, int ranks, struct j
 
 static void write_violations(const struct runtime_result *result, struct json *json)
 {
-    json_key(json, "violations");
-    json_begin_object(json);
+    json_begin_object_at(json, "violations");
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (result->violations[p])
             json_put_string(json, property_key((enum property)p), result->violations[p]);
@@ -232,8 +226,7 @@ static void write_violations(const struct runtime_result *result, struct json *j
 
 void measured_write_blocked(const struct runtime_result *result, struct json *json)
 {
-    json_key(json, "blocked");
-    json_begin_array(json);
+    json_begin_array_at(json, "blocked");
     for (size_t i = 0; i < result->blocked_count; i++) {
         json_begin_object(json);
         json_put_int(json, "rank", result->blocked[i].rank);
@@ -246,11 +239,9 @@ void measured_write_blocked(const struct runtime_result *result, struct json *js
 
 static void write_stats(const struct runtime_result *result, struct json *json)
 {
-    json_key(json, "stats");
-    json_begin_object(json);
+    json_begin_object_at(json, "stats");
     for (size_t i = 0; i < result->stat_count; i++) {
-        json_key(json, result->stats[i].name);
-        json_begin_object(json);
+        json_begin_object_at(json, result->stats[i].name);
         json_put_int(json, "calls", result->stats[i].calls);
         json_put_int(json, "device_ns", result->stats[i].device_ns);
         json_put_int(json, "host_ns", result->stats[i].host_ns);

@@ -306,8 +306,7 @@ static void put_number_or_null(struct json *json, const char *key, int64_t value
 
 static void write_properties(const struct verify_report *report, struct json *json)
 {
-    json_key(json, "properties");
-    json_begin_object(json);
+    json_begin_object_at(json, "properties");
     for (int p = 0; p < PROPERTY_COUNT; p++)
         json_put_string(json, property_key((enum property)p), outcome_key(report->outcome[p]));
     json_end_object(json);
@@ -315,8 +314,7 @@ static void write_properties(const struct verify_report *report, struct json *js
 
 static void write_steps(const struct story *story, struct json *json)
 {
-    json_key(json, "witness");
-    json_begin_array(json);
+    json_begin_array_at(json, "witness");
     for (size_t i = 0; i < story->step_count; i++) {
         const struct story_step *step = &story->steps[i];
         json_begin_object(json);
@@ -333,8 +331,7 @@ static void write_steps(const struct story *story, struct json *json)
 
 static void write_blocked(const struct story *story, struct json *json)
 {
-    json_key(json, "blocked");
-    json_begin_array(json);
+    json_begin_array_at(json, "blocked");
     for (size_t i = 0; i < story->blocked_count; i++) {
         const struct story_blocked *blocked = &story->blocked[i];
         json_begin_object(json);

@@ -42,11 +42,9 @@ enum { WEAKER = 60, STEP = 2 };
 
 const char *edit_key(enum edit_kind kind)
 {
-    static const char *const keys[] = {
 #define X(name) #name,
-        EDIT_LIST(X)
+    static const char *const keys[] = {EDIT_LIST(X)};
 #undef X
-    };
     return keys[kind];
 }
 

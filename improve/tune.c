@@ -23,11 +23,9 @@ enum {
 
 const char *tune_knob_key(enum tune_knob knob)
 {
-    static const char *const keys[] = {
 #define X(name, key) key,
-        TUNE_KNOB_LIST(X)
+    static const char *const keys[] = {TUNE_KNOB_LIST(X)};
 #undef X
-    };
     return keys[knob];
 }
 

@@ -214,6 +214,18 @@ void json_null(struct json *json)
     write_word(json, "null");
 }
 
+void json_begin_object_at(struct json *json, const char *key)
+{
+    json_key(json, key);
+    json_begin_object(json);
+}
+
+void json_begin_array_at(struct json *json, const char *key)
+{
+    json_key(json, key);
+    json_begin_array(json);
+}
+
 void json_put_string(struct json *json, const char *key, const char *text)
 {
     json_key(json, key);

@@ -38,6 +38,9 @@ void json_begin_array(struct json *json);
 void json_end_array(struct json *json);
 
 void json_key(struct json *json, const char *key);
+/* Behind a key. */
+void json_begin_object_at(struct json *json, const char *key);
+void json_begin_array_at(struct json *json, const char *key);
 void json_string(struct json *json, const char *text); /* NULL writes null */
 void json_int(struct json *json, int64_t value);
 void json_double(struct json *json, double value);

@@ -83,6 +83,14 @@ const char *parse_keep(struct parser *parser, const char *text)
     return copy;
 }
 
+/* "a, b or c" so far, with `word` added; `last`: it ends the list. */
+static const char *add_word(struct parser *parser, const char *list, const char *word, bool last)
+{
+    const char *joint = !*list ? "" : last ? " or " : ", ";
+    const char *longer = arena_printf(&parser->scratch, "%s%s%s", list, joint, word);
+    return longer ? longer : list;
+}
+
 /* ---- mappings by table ----------------------------------------------------------------------- */
 
 static bool unknown_key(struct parser *parser, const struct node *key, const struct field *fields,
@@ -92,12 +100,7 @@ static bool unknown_key(struct parser *parser, const struct node *key, const str
     const char *list = "";
     for (size_t i = 0; i < count; i++) {
         nearest_try(&nearest, fields[i].key);
-        const char *longer = arena_printf(&parser->scratch, "%s%s%s", list,
-                                          !i               ? ""
-                                          : i + 1 == count ? " or "
-                                                           : ", ",
-                                          fields[i].key);
-        list = longer ? longer : list;
+        list = add_word(parser, list, fields[i].key, i + 1 == count);
     }
     return parse_error(parser, key->mark, "found unknown key \"%s\" in %s, expected %s%s",
                        key->text, what, list, nearest_hint(&nearest, '"', &parser->scratch));
@@ -293,12 +296,7 @@ static bool wrong_word(struct parser *parser, const struct node *value, const ch
     const char *list = "";
     for (size_t i = 0; words[i]; i++) {
         nearest_try(&nearest, words[i]);
-        const char *longer = arena_printf(&parser->scratch, "%s%s%s", list,
-                                          !i             ? ""
-                                          : words[i + 1] ? ", "
-                                                         : " or ",
-                                          words[i]);
-        list = longer ? longer : list;
+        list = add_word(parser, list, words[i], !words[i + 1]);
     }
     return parse_error(parser, value->mark, "found %s, expected %s%s", describe(parser, value),
                        list, nearest_hint(&nearest, '"', &parser->scratch));

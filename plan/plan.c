@@ -125,11 +125,9 @@ bool host_op_has_stream(const struct host_op *op)
 
 const char *work_key(enum work_kind kind)
 {
-    static const char *const keys[] = {
 #define X(name, key) key,
-        WORK_LIST(X)
+    static const char *const keys[] = {WORK_LIST(X)};
 #undef X
-    };
     return keys[kind];
 }
 
@@ -150,30 +148,24 @@ const char *dtype_key(enum dtype dtype)
 
 int dtype_bytes(enum dtype dtype)
 {
-    static const int sizes[] = {
 #define X(name, key, bytes) bytes,
-        DTYPE_LIST(X)
+    static const int sizes[] = {DTYPE_LIST(X)};
 #undef X
-    };
     return sizes[dtype];
 }
 
 const char *action_text(enum action_kind kind)
 {
-    static const char *const texts[] = {
 #define X(name, text, microbatch) text,
-        ACTION_LIST(X)
+    static const char *const texts[] = {ACTION_LIST(X)};
 #undef X
-    };
     return texts[kind];
 }
 
 bool action_has_microbatch(enum action_kind kind)
 {
-    static const bool has[] = {
 #define X(name, text, microbatch) microbatch,
-        ACTION_LIST(X)
+    static const bool has[] = {ACTION_LIST(X)};
 #undef X
-    };
     return has[kind];
 }

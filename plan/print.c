@@ -124,11 +124,9 @@ static bool has_no_shares(const struct plan *plan)
 /* The default shares of each kind of work. */
 static void print_shares(struct printer *printer)
 {
-    static const char *const keys[] = {
 #define X(name, key) key,
-        SHARED_WORK_LIST(X)
+    static const char *const keys[] = {SHARED_WORK_LIST(X)};
 #undef X
-    };
     static const struct shares nothing = {{0}, {0}};
     const struct shares *shares = printer->plan->machine.shares;
     if (has_no_shares(printer->plan))

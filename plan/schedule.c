@@ -176,8 +176,7 @@ static void write_schedule_row(const struct plan *plan, int index, const struct 
     json_put_string(json, "thread", group_name(plan, task));
     json_put_string(json, "stream", stream_name(plan, task));
     json_put_int(json, "stage", task->stage);
-    json_key(json, "iterations");
-    json_begin_array(json);
+    json_begin_array_at(json, "iterations");
     for (int p = 0; p < periods; p++) {
         if (p < task->stage)
             json_null(json);
@@ -199,8 +198,7 @@ enum status schedule_write(const struct plan *plan, int periods, struct json *js
     json_put_string(json, "plan", plan->name);
     json_put_int(json, "depth", plan->pipeline.depth);
     json_put_int(json, "periods", periods);
-    json_key(json, "rows");
-    json_begin_array(json);
+    json_begin_array_at(json, "rows");
     for (size_t i = 0; i < plan->pipeline.task_count; i++)
         write_schedule_row(plan, (int)i, plan_task(plan, 0, rows[i]), periods, json);
     json_end_array(json);
@@ -405,8 +403,7 @@ enum status schedule_print_stages(const struct plan *plan, FILE *out, struct dia
 static void write_topological(const struct plan *plan, const struct analysis *analysis,
                               struct json *json)
 {
-    json_key(json, "tasks");
-    json_begin_array(json);
+    json_begin_array_at(json, "tasks");
     for (size_t i = 0; i < plan->pipeline.task_count; i++) {
         const struct task *task = plan_task(plan, 0, analysis->topological[i]);
         json_begin_object(json);
@@ -425,8 +422,7 @@ static void write_enqueue(const struct plan *plan, const struct enqueue *enqueue
     json_begin_object(json);
     json_put_int(json, "rank", enqueue->rank);
     json_put_string(json, "rule", order_text(enqueue->spec->kind));
-    json_key(json, "order");
-    json_begin_array(json);
+    json_begin_array_at(json, "order");
     for (size_t i = 0; i < plan->pipeline.task_count; i++) {
         const struct task *task = plan_task(plan, enqueue->rank, enqueue->tasks[i]);
         json_begin_object(json);
@@ -450,15 +446,13 @@ enum status schedule_write_stages(const struct plan *plan, struct json *json, st
     json_put_string(json, "plan", plan->name);
     json_put_int(json, "depth", plan->pipeline.depth);
     json_put_int(json, "lds", analysis.lds_length);
-    json_key(json, "lds_example");
-    json_begin_array(json);
+    json_begin_array_at(json, "lds_example");
     for (int i = 0; i < analysis.lds_length; i++)
         json_int(json, analysis.lds[i]);
     json_end_array(json);
     json_put_bool(json, "optimal", analysis.lds_length == plan->pipeline.depth);
     write_topological(plan, &analysis, json);
-    json_key(json, "enqueue");
-    json_begin_array(json);
+    json_begin_array_at(json, "enqueue");
     for (size_t i = 0; i < analysis.enqueue_count; i++)
         write_enqueue(plan, &analysis.enqueues[i], json);
     json_end_array(json);

@@ -381,23 +381,20 @@ static void draw_axis(struct view *view)
         double x = x_of(view, tick_ns);
         const char *text =
             arena_printf(&view->arena, "%.*f %s", decimals, (double)tick_ns / unit_ns, unit);
-        draw_box(view->drawing, &(struct draw_box){
-                                    .x_pt = x,
+        draw_box(view->drawing,
+                 &(struct draw_box){.x_pt = x,
                                     .y_pt = view->lanes.top_pt,
                                     .width_pt = 1,
                                     .height_pt = view->lanes.bottom_pt - view->lanes.top_pt,
-                                    .fill = grid_color,
-                                });
+                                    .fill = grid_color});
         double half_pt = text ? draw_text_width(text, AXIS_FONT) / 2 : 0;
         bool fits = x + half_pt < view->width_pt - MARGIN / 2.0;
-        draw_text(view->drawing, &(struct draw_text){
-                                     .x_pt = fits ? x : view->right_pt + 4,
-                                     .y_pt = view->lanes.top_pt - AXIS_FONT,
-                                     .align = fits ? DRAW_CENTER : DRAW_RIGHT,
-                                     .text = text ? text : "",
-                                     .color = text_grey,
-                                     .font_pt = AXIS_FONT,
-                                 });
+        draw_text(view->drawing, &(struct draw_text){.x_pt = fits ? x : view->right_pt + 4,
+                                                     .y_pt = view->lanes.top_pt - AXIS_FONT,
+                                                     .align = fits ? DRAW_CENTER : DRAW_RIGHT,
+                                                     .text = text ? text : "",
+                                                     .color = text_grey,
+                                                     .font_pt = AXIS_FONT});
     }
 }
 
@@ -567,16 +564,15 @@ static void draw_edge_arrow(struct view *view, const struct trace_edge *edge)
     double from_width = x_of(view, from->end_ns) - x_of(view, from->start_ns);
     double to_width = x_of(view, to->end_ns) - x_of(view, to->start_ns);
     bool down = source->y_pt < target->y_pt;
-    draw_arrow(view->drawing, &(struct draw_arrow){
-                                  .from = view->nodes[edge->from],
-                                  .to = view->nodes[edge->to],
-                                  .from_x_pt = x_of(view, from->end_ns) - fmin(3, from_width / 2),
-                                  .from_y_pt = source->y_pt + (down ? source->height_pt : 0),
-                                  .to_x_pt = x_of(view, to->start_ns) + fmin(3, to_width / 2),
-                                  .to_y_pt = target->y_pt + (down ? 0 : target->height_pt),
-                                  .color = is_tight(view, edge) ? tight_color : loose_color,
-                                  .dashed = edge->kind == EDGE_LAUNCH,
-                              });
+    draw_arrow(view->drawing,
+               &(struct draw_arrow){.from = view->nodes[edge->from],
+                                    .to = view->nodes[edge->to],
+                                    .from_x_pt = x_of(view, from->end_ns) - fmin(3, from_width / 2),
+                                    .from_y_pt = source->y_pt + (down ? source->height_pt : 0),
+                                    .to_x_pt = x_of(view, to->start_ns) + fmin(3, to_width / 2),
+                                    .to_y_pt = target->y_pt + (down ? 0 : target->height_pt),
+                                    .color = is_tight(view, edge) ? tight_color : loose_color,
+                                    .dashed = edge->kind == EDGE_LAUNCH});
 }
 
 static void draw_arrows(struct view *view)
@@ -604,14 +600,13 @@ static double lay_legend(struct view *view, double y)
             y += LEGEND_ROW;
         }
         if (view->drawing) {
-            draw_box(view->drawing, &(struct draw_box){
-                                        .x_pt = x,
+            draw_box(view->drawing,
+                     &(struct draw_box){.x_pt = x,
                                         .y_pt = y + (LEGEND_ROW - SWATCH) / 2.0,
                                         .width_pt = SWATCH,
                                         .height_pt = SWATCH,
                                         .fill = task ? draw_fill((int)i) : stall_fill,
-                                        .border = task ? draw_border((int)i) : NULL,
-                                    });
+                                        .border = task ? draw_border((int)i) : NULL});
             draw_line(view->drawing, x + SWATCH + 5, y + LEGEND_ROW / 2.0, text, text_dark,
                       LEGEND_FONT);
         }
