@@ -2,14 +2,17 @@
  * edits_internal.h - shared by the files of the edits.
  *
  *     edits.c           prices, the sorted list, dispatch by form
- *     edits_pipeline.c  tasks, stages, dependences, orders, knobs of the drivers
- *     edits_host.c      operations of host threads
+ *     edits_pipeline.c  tasks, stages, dependences, orders, knobs of the drivers: proposals;
+ *                       edits_pipeline_apply.c makes and describes them
+ *     edits_host.c      operations of host threads: proposals; edits_host_apply.c
  *     edits_common.c    the machine's knobs, and rank programs
  */
 #ifndef SWSIM_EDITS_INTERNAL_H
 #define SWSIM_EDITS_INTERNAL_H
 
 #include "edits.h"
+
+#include <string.h>
 
 /* Edits further than this from every suspect are not proposed; 1 is one step. */
 enum { NEAR_ENOUGH = 8, FAR_AWAY = 1000 };
@@ -40,6 +43,28 @@ const char *describe_pipeline(const struct plan *plan, const struct edit *edit,
                               struct arena *arena);
 const char *describe_host(const struct plan *plan, const struct edit *edit, struct arena *arena);
 const char *describe_common(const struct plan *plan, const struct edit *edit, struct arena *arena);
+
+static inline bool edits_same_name(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static inline bool edits_is_event_op(const struct host_op *op)
+{
+    return op_operand(op->kind) == OPERAND_EVENT && op->object >= 0;
+}
+
+static inline bool edits_communicates(const struct task *task)
+{
+    return task->work.kind == WORK_COLLECTIVE || task->work.kind == WORK_SEND ||
+           task->work.kind == WORK_RECV;
+}
+
+/* The first host thread of `rank` that does the same as thread `t` in the same order; -1: none. */
+int edits_like_on_rank(const struct plan *plan, int t, int rank);
+
+/* The stages in use, without those of task `skip`. */
+void edits_stage_range(const struct pipeline *pipeline, size_t skip, int *lowest, int *highest);
 
 /* `stem`, or with a number behind it, so that it is in none of the tables; NULL: no memory. */
 const char *fresh_name(struct plan *plan, const struct names *names, const char *stem);
