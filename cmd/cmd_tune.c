@@ -21,7 +21,7 @@ enum { CONTEXT = 3, MAX_PARTS = 12 };
 struct tuning {
     const struct tune *tune;
     struct tune_result before, after;
-    const char **changes; /* NULL in the end */
+    const char **changes; /* NULL ends the list */
     const char *diff;
     bool better;
 };

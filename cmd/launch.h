@@ -23,7 +23,7 @@ struct launch {
     bool met;              /* `place` is known to all ranks */
     struct meeting_place place;
     struct listener *listener; /* of rank 0, once met */
-    const atomic_int *wish;    /* what the user wants: a value of gpu/exec/runtime.h */
+    const atomic_int *wish;    /* of the user: a value of gpu/exec/runtime.h */
 };
 
 /* Fill rank and size from the environment. */

@@ -61,7 +61,7 @@ static const char *find_handles(void *library, struct mpi *mpi)
     return NULL;
 }
 
-/* Its parts are libraries themselves and expect to find its names: hence RTLD_GLOBAL. What is loaded
+/* Its parts are libraries themselves and expect to find its names: hence RTLD_GLOBAL. A loaded library
    stays loaded. */
 static enum status load(struct mpi *mpi, struct diag *diag)
 {

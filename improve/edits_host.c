@@ -252,8 +252,8 @@ static void propose_marker_streams(struct proposer *proposer, int t, size_t i)
             propose_both(proposer, edit, i, proposer->hang ? 0 : -25, 2);
 }
 
-/* Work may stand behind what it has nothing to do with: a stream of its own. Or on another that is
-   there: then it is in order with what is on that. */
+/* Work may stand behind unrelated work: move it to a stream of its own, or to another one of the plan,
+   where it is in order with the work there. */
 static void propose_work_streams(struct proposer *proposer, int t, size_t i)
 {
     const struct plan *plan = proposer->plan;
@@ -316,7 +316,7 @@ static bool uses(const struct host_op *op, int buffer)
     return false;
 }
 
-/* The streams that use what is freed at (t, i). */
+/* The streams that use the buffer freed at (t, i). */
 static void propose_before_free(struct proposer *proposer, int t, size_t i)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];

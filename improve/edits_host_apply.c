@@ -27,7 +27,7 @@ static void remove_op(struct host_thread *thread, size_t at)
     thread->op_count--;
 }
 
-/* What an operation is called, without its kind; for new names. */
+/* The name of an operation, without its kind; for new names. */
 static const char *stem_of(const struct plan *plan, const struct host_op *op)
 {
     if (op->name)

@@ -208,7 +208,7 @@ enum status tune_examine(struct tune *tune, const int *cells, struct tune_result
                          struct diag *diag);
 void tune_result_fini(struct tune_result *result);
 
-/* The changes of the best in words, one line each; NULL in the end. In `arena`; NULL: no memory. */
+/* The changes of the best in words, one line each; NULL ends the list. In `arena`; NULL: no memory. */
 const char **tune_describe(struct tune *tune, struct arena *arena);
 
 #endif

@@ -18,7 +18,7 @@
  * something that is still proved, however slow, and climbed from again (iterated local search:
  * Lourenco, Martin, Stuetzle 2003).
  *
- * In the end every choice that brings nothing is taken back.
+ * Last, every choice without an effect is taken back.
  */
 #include "tune_climb.h"
 

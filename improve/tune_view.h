@@ -12,7 +12,7 @@
  * run of the machine. That is enough, because in a plan that is proved free of races conflicting
  * accesses have the same order in all of its runs.
  *
- * A plan whose tasks name no shared buffer does not say what its iterations share. Then every stream of
+ * Without shared buffers in a plan it is unknown what its iterations share. Then every stream of
  * the given plan counts as a buffer that all its tasks write: work keeps its order on a stream.
  */
 #ifndef SWSIM_TUNE_VIEW_H
