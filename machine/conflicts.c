@@ -68,19 +68,6 @@ void agent_set_clear(struct agent_set *set, int agent_count)
     set->now = 1;
 }
 
-bool agent_set_has(const struct agent_set *set, int agent)
-{
-    return set->stamp[agent] == set->now;
-}
-
-void agent_set_add(struct agent_set *set, int agent)
-{
-    if (agent_set_has(set, agent))
-        return;
-    set->stamp[agent] = set->now;
-    set->members[set->count++] = agent;
-}
-
 /* ---- free steps ------------------------------------------------------------------------------ */
 
 /* A step of an agent that is compared with the uses of all others. */

@@ -36,8 +36,19 @@ struct agent_set {
 bool agent_set_init(struct agent_set *set, int agent_count);
 void agent_set_fini(struct agent_set *set);
 void agent_set_clear(struct agent_set *set, int agent_count);
-bool agent_set_has(const struct agent_set *set, int agent);
-void agent_set_add(struct agent_set *set, int agent);
+
+static inline bool agent_set_has(const struct agent_set *set, int agent)
+{
+    return set->stamp[agent] == set->now;
+}
+
+static inline void agent_set_add(struct agent_set *set, int agent)
+{
+    if (agent_set_has(set, agent))
+        return;
+    set->stamp[agent] = set->now;
+    set->members[set->count++] = agent;
+}
 
 /* `agent` can step: add all others whose steps, now or later, may conflict with its next one. */
 void machine_conflicts(const struct program *program, const struct state *state, int agent,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plan/parse.h"
-#include "sim/maxplus/causal_graph.h"
+#include "sim/maxplus/observed_event_graph.h"
 #include "sim/maxplus/orbit.h"
 #include "sim/engine/simulate.h"
 #include "sim/maxplus/slack.h"
@@ -112,7 +112,7 @@ static bool agrees_by_causes(struct op_stats *op_stats, const struct program *pr
     struct event_graph graph;
     struct steady steady;
     int64_t *mine_ns = NULL, *theirs_ns = NULL;
-    if (causal_graph_build(program, timing, &graph, &diag) != STATUS_OK)
+    if (observed_event_graph_build(program, timing, &graph, &diag) != STATUS_OK)
         return false;
     bool good = steady_of_graph(&graph, STEADY_BY_CAUSES, &steady, &diag) == STATUS_OK;
     event_graph_fini(&graph);
@@ -243,7 +243,7 @@ static bool find_by_a_graph(const struct program *program, const struct timing *
         return false;
     if (out->kind != STEADY_UNKNOWN)
         return true;
-    if (causal_graph_build(program, timing, &graph, &diag) != STATUS_OK)
+    if (observed_event_graph_build(program, timing, &graph, &diag) != STATUS_OK)
         return false;
     bool good = steady_of_graph(&graph, STEADY_BY_CAUSES, out, &diag) == STATUS_OK;
     event_graph_fini(&graph);

@@ -82,7 +82,7 @@ static int stepping_agent(const struct observation *seen, const struct trace_ste
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* What a thread has in hand and has submitted, for cause.c. */
+/* What a thread has in hand and has submitted, for idle_cause.c. */
 static void note_thread(struct simulation *sim, int agent, int op, const struct effect *effect)
 {
     const struct program *p = sim->program;

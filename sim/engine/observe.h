@@ -3,7 +3,7 @@
  *
  * The steps of a real run, in the order in which the replay took them (gpu/record/replay.h), go through the
  * machine once more, each at the time it was measured. In between every stream is asked what the
- * simulator asks its own streams (cause.c). So a measured account and a predicted one mean the same.
+ * simulator asks its own streams (idle_cause.c). So a measured account and a predicted one mean the same.
  *
  * What the machine does at once takes time in a real run. A thread that could take its next step and
  * has not is in a CPU part; a stream whose head could start and has not waits for its launch: both

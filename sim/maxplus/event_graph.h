@@ -98,7 +98,7 @@ struct steady {
     int64_t num_ns, den; /* EXACT: in lowest terms */
     enum steady_way {
         STEADY_BY_GRAPH,  /* event_graph_build */
-        STEADY_BY_CAUSES, /* causal_graph.h */
+        STEADY_BY_CAUSES, /* observed_event_graph.h */
         STEADY_BY_RUN /* orbit.h: of the order that comes about without luck, and no bound on others */
     } way;
     /* EXACT: what takes time on the critical cycle, and the driver where it is on it; DEADLOCK: who

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "causes.h"
+#include "enabling_steps.h"
 #include "sim/engine/sharing.h"
 #include "sim/engine/simulate.h"
 
@@ -28,8 +28,8 @@ struct snapshot {
 };
 
 struct orbit {
-    const struct program *program; /* as the causes have it */
-    struct causes *causes;
+    const struct program *program; /* as `steps` has it */
+    struct enabling_steps *steps;
     struct snapshot earlier, now;
     int64_t compared, until_replaced; /* snapshots since `earlier`; so many until the next */
     int64_t now_ns;                   /* of the last step */
@@ -58,14 +58,14 @@ static void snapshot_take(struct orbit *orbit, struct snapshot *out)
 {
     const struct program *p = orbit->program;
     out->time_ns = orbit->now_ns;
-    out->step = causes_count(orbit->causes);
-    out->iteration = machine_oldest(p, causes_state(orbit->causes), 0);
-    machine_copy(p, out->state, causes_state(orbit->causes));
+    out->step = enabling_steps_count(orbit->steps);
+    out->iteration = machine_oldest(p, enabling_steps_state(orbit->steps), 0);
+    machine_copy(p, out->state, enabling_steps_state(orbit->steps));
     machine_canonical(p, out->state);
     for (int rank = 0; rank < p->ranks; rank++)
         machine_end_data(p, out->state, rank, FAR);
     for (int agent = 0; agent < p->agent_count; agent++) {
-        int64_t since_ns = causes_enabled_since(orbit->causes, agent);
+        int64_t since_ns = enabling_steps_enabled_since(orbit->steps, agent);
         out->busy_ns[agent] = since_ns < 0 ? NONE : orbit->now_ns - since_ns;
     }
 }
@@ -84,7 +84,7 @@ static void exchange(struct orbit *orbit)
     orbit->now = snapshot;
     orbit->compared = 0;
     orbit->until_replaced *= 2;
-    causes_forget(orbit->causes, orbit->earlier.step);
+    enabling_steps_forget(orbit->steps, orbit->earlier.step);
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static void exchange(struct orbit *orbit)
 static bool goes_on(const struct orbit *orbit)
 {
     const struct program *p = orbit->program;
-    const struct state *state = causes_state(orbit->causes);
+    const struct state *state = enabling_steps_state(orbit->steps);
     for (int rank = 0; rank < p->ranks; rank++)
         if (machine_admitted(p, state, rank) >= p->ends[rank])
             return false;
@@ -106,7 +106,7 @@ static void look(struct orbit *orbit)
     const struct program *p = orbit->program;
     orbit->retired = false;
     if (!goes_on(orbit) || orbit->now.iteration > ORBIT_MOST_ITERATIONS ||
-        causes_count(orbit->causes) * p->agent_count > ORBIT_MOST_LOOKS) {
+        enabling_steps_count(orbit->steps) * p->agent_count > ORBIT_MOST_LOOKS) {
         orbit->gave_up = true;
         return;
     }
@@ -126,9 +126,10 @@ static bool watch(void *context, int64_t time_ns, struct transition transition,
     if (orbit->found || orbit->gave_up)
         return false;
     orbit->now_ns = time_ns;
-    int64_t oldest = machine_oldest(orbit->program, causes_state(orbit->causes), 0);
-    orbit->failed = !causes_take(orbit->causes, time_ns, transition);
-    orbit->retired |= machine_oldest(orbit->program, causes_state(orbit->causes), 0) > oldest;
+    int64_t oldest = machine_oldest(orbit->program, enabling_steps_state(orbit->steps), 0);
+    orbit->failed = !enabling_steps_take(orbit->steps, time_ns, transition);
+    orbit->retired |=
+        machine_oldest(orbit->program, enabling_steps_state(orbit->steps), 0) > oldest;
     return !orbit->failed;
 }
 
@@ -138,12 +139,12 @@ static bool watch(void *context, int64_t time_ns, struct transition transition,
    before. */
 static int64_t cause_of(const struct orbit *orbit, int64_t number, bool *wraps)
 {
-    const struct cause_step *step = causes_step(orbit->causes, number);
+    const struct enabled_step *step = enabling_steps_step(orbit->steps, number);
     *wraps = step->from < orbit->earlier.step;
-    return *wraps ? causes_enabled_by(orbit->causes, step->agent) : step->from;
+    return *wraps ? enabling_steps_enabled_by(orbit->steps, step->agent) : step->from;
 }
 
-static struct steady_part part_of(const struct program *p, const struct cause_step *step)
+static struct steady_part part_of(const struct program *p, const struct enabled_step *step)
 {
     const struct agent *who = &p->agents[step->agent];
     struct steady_part part = {EVENT_DEVICE, who->rank, NONE, step->time_ns - step->enabled_ns};
@@ -184,7 +185,7 @@ static int list_cycle(const struct orbit *orbit, int64_t *out, int64_t *place, i
     first = (int)place[number - orbit->earlier.step] - 1;
     *repetitions = 0;
     for (int i = first; i < count; i++) {
-        const struct cause_step *step = causes_step(orbit->causes, out[i]);
+        const struct enabled_step *step = enabling_steps_step(orbit->steps, out[i]);
         ns += step->time_ns - step->enabled_ns;
         cause_of(orbit, out[i], &wraps);
         *repetitions += wraps;
@@ -200,8 +201,8 @@ static int first_of(const struct orbit *orbit, const int64_t *cycle, int count)
 {
     int first = 0;
     for (int i = 0; i < count; i++) {
-        bool after_driver = causes_step(orbit->causes, cycle[(i + 1) % count])->op < 0;
-        if (causes_step(orbit->causes, cycle[i])->op < 0 && !after_driver)
+        bool after_driver = enabling_steps_step(orbit->steps, cycle[(i + 1) % count])->op < 0;
+        if (enabling_steps_step(orbit->steps, cycle[i])->op < 0 && !after_driver)
             return i;
         first = cycle[i] < cycle[first] ? i : first;
     }
@@ -222,7 +223,7 @@ static bool list_parts(const struct orbit *orbit, struct steady *steady)
         for (int i = 0; i < count; i++) {
             const int64_t number = cycle[(first + count - i) % count];
             const struct steady_part part =
-                part_of(orbit->program, causes_step(orbit->causes, number));
+                part_of(orbit->program, enabling_steps_step(orbit->steps, number));
             add_part(steady, &part);
         }
     }
@@ -255,7 +256,7 @@ static int first_stranger(const struct program *p)
 static enum status say_why(const struct orbit *orbit, struct steady *steady)
 {
     const struct program *p = orbit->program;
-    int64_t iterations = machine_oldest(p, causes_state(orbit->causes), 0);
+    int64_t iterations = machine_oldest(p, enabling_steps_state(orbit->steps), 0);
     int stranger = first_stranger(p);
     if (*orbit->shared)
         snprintf(steady->why, sizeof steady->why,
@@ -335,10 +336,10 @@ static enum status find_sharing(struct orbit *orbit, const struct program *p, st
 static enum status find(struct orbit *orbit, const struct program *endless,
                         const struct timing *timing, struct steady *out, struct diag *diag)
 {
-    orbit->causes = causes_open(endless, false);
-    if (!orbit->causes)
+    orbit->steps = enabling_steps_open(endless, false);
+    if (!orbit->steps)
         return diag_no_memory(diag);
-    orbit->program = causes_program(orbit->causes);
+    orbit->program = enabling_steps_program(orbit->steps);
     if (!snapshot_open(&orbit->earlier, orbit->program) ||
         !snapshot_open(&orbit->now, orbit->program))
         return diag_no_memory(diag);
@@ -362,7 +363,7 @@ enum status orbit_find(const struct program *program, const struct timing *timin
     enum status status = find(&orbit, &endless, timing, &steady, diag);
     snapshot_close(&orbit.earlier);
     snapshot_close(&orbit.now);
-    causes_close(orbit.causes);
+    enabling_steps_close(orbit.steps);
     free(endless.ends);
     if (status == STATUS_OK)
         *out = steady;

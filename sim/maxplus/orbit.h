@@ -15,7 +15,7 @@
  * driver. But only where no such race is (event_graph.h) is it also a bound that no run with the same mean
  * durations beats in the long run, and only there is a task's slack known.
  *
- * The critical cycle: every step leads back to the one that made it possible (causes.h), and in the steady
+ * The critical cycle: every step leads back to the one that made it possible (enabling_steps.h), and in the steady
  * state to the same step of an earlier repetition in the end; going back arrives at a cycle.
  *
  *     |--fill--|------ one repetition ------|------ one repetition ------| ...

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "causal_graph.h"
+#include "observed_event_graph.h"
 
 /* What a search usually takes. */
 enum { FEW_ROUNDS = 8 };
@@ -87,7 +87,7 @@ enum status slack_find(const struct program *program, const struct timing *timin
     if (steady->kind != STEADY_EXACT || steady->way == STEADY_BY_RUN)
         return STATUS_OK;
     enum status status = steady->way == STEADY_BY_CAUSES
-                             ? causal_graph_build(program, timing, &graph, diag)
+                             ? observed_event_graph_build(program, timing, &graph, diag)
                              : event_graph_build(program, timing, false, &graph, diag);
     if (status != STATUS_OK)
         return status;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "causal_graph.h"
+#include "observed_event_graph.h"
 #include "event_graph.h"
 #include "orbit.h"
 
@@ -136,7 +136,7 @@ static enum status find_by_causes(const struct program *program, const struct ti
                                   struct steady *out, struct diag *diag)
 {
     struct event_graph graph;
-    enum status status = causal_graph_build(program, timing, &graph, diag);
+    enum status status = observed_event_graph_build(program, timing, &graph, diag);
     if (status != STATUS_OK)
         return status;
     status = steady_of_graph(&graph, STEADY_BY_CAUSES, out, diag);

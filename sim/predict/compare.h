@@ -5,7 +5,7 @@
  * Every finished pipelined run of a trace store is predicted with the profile (profile.h) of the newest
  * serial run of the same plan, on the same device, with as many ranks: same driver, depth and number
  * of iterations. Nothing of the pipelined run itself goes into its prediction. Iteration times of both
- * are reckoned by one rule (iterations.h), stall accounts by one piece of code (cause.c, observe.h).
+ * are reckoned by one rule (iterations.h), stall accounts by one piece of code (idle_cause.c, observe.h).
  * What a device decides by itself (plan/strip_device_rules.h) is left out of the predicted machine too.
  *
  * Errors are relative: (predicted - measured) / measured. Times are nanoseconds; a figure that does

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/maxplus/causes.h"
+#include "sim/maxplus/enabling_steps.h"
 
 enum { NONE = -1, FIRST_ROOM = 16 };
 
@@ -19,7 +19,7 @@ struct path_watch {
     const struct simulate_observer *inner;
     struct simulate_observer observer;
     struct diag *diag;
-    struct causes *causes;
+    struct enabling_steps *steps;
     int64_t wanted; /* an iteration, or PATH_SLOWEST */
     struct open_iteration *open;
     int64_t open_first; /* open[0] is this one */
@@ -30,7 +30,7 @@ struct path_watch {
 
 /* ---- why a step was not earlier -------------------------------------------------------------- */
 
-static enum path_wait of_thread(const struct program *p, const struct cause_step *step)
+static enum path_wait of_thread(const struct program *p, const struct enabled_step *step)
 {
     const struct op *op = step->op < 0 ? NULL : &p->ops[step->op]; /* NULL: a driver's step */
     switch (step->wait.cause) {
@@ -43,7 +43,7 @@ static enum path_wait of_thread(const struct program *p, const struct cause_step
     }
 }
 
-static enum path_wait of_stream(const struct cause_step *step)
+static enum path_wait of_stream(const struct enabled_step *step)
 {
     switch (step->wait.cause) {
     case CAUSE_EMPTY: return PATH_LAUNCH;
@@ -56,16 +56,16 @@ static enum path_wait of_stream(const struct cause_step *step)
 }
 
 /* A worker had nothing in its queue: what put an instance there? */
-static bool was_fired(const struct program *p, const struct cause_step *step,
-                      const struct cause_step *from)
+static bool was_fired(const struct program *p, const struct enabled_step *step,
+                      const struct enabled_step *from)
 {
     return step->wait.cause == CAUSE_EMPTY && p->agents[step->agent].kind == AGENT_THREAD &&
            from->op >= 0 && p->ops[from->op].kind == OP_COMPLETE;
 }
 
 /* Let the part know what kept this step, unless it knows of something greater. */
-static void note_wait(const struct program *p, const struct cause_step *step,
-                      const struct cause_step *from, struct path_part *part)
+static void note_wait(const struct program *p, const struct enabled_step *step,
+                      const struct enabled_step *from, struct path_part *part)
 {
     enum path_wait wait;
     int task = step->wait.task;
@@ -89,7 +89,7 @@ static void note_wait(const struct program *p, const struct cause_step *step,
 
 /* ---- a path, from its end -------------------------------------------------------------------- */
 
-static struct path_part *add_part(struct path_watch *watch, const struct cause_step *step)
+static struct path_part *add_part(struct path_watch *watch, const struct enabled_step *step)
 {
     struct critical_path *path = &watch->scratch;
     if (path->part_count == watch->part_cap) {
@@ -118,15 +118,15 @@ static bool trace(struct path_watch *watch, int64_t first_step)
     struct critical_path *path = &watch->scratch;
     struct path_part *part = NULL;
     path->part_count = 0;
-    for (int64_t number = causes_count(watch->causes) - 1; number >= first_step;) {
-        const struct cause_step *step = causes_step(watch->causes, number);
+    for (int64_t number = enabling_steps_count(watch->steps) - 1; number >= first_step;) {
+        const struct enabled_step *step = enabling_steps_step(watch->steps, number);
         if (step->time_ns <= path->start_ns)
             break;
         if (step->time_ns > step->enabled_ns && !(part = add_part(watch, step)))
             return false;
         number = step->from;
         if (part && number >= first_step)
-            note_wait(watch->program, step, causes_step(watch->causes, number), part);
+            note_wait(watch->program, step, enabling_steps_step(watch->steps, number), part);
     }
     if (part && part->start_ns == path->start_ns)
         part->waited = PATH_BEGIN;
@@ -226,7 +226,7 @@ static bool admitted(struct path_watch *watch, int64_t iteration, int64_t now_ns
     if (!open)
         return false;
     if (open->begin_step == NONE)
-        *open = (struct open_iteration){causes_count(watch->causes) - 1, now_ns, 0};
+        *open = (struct open_iteration){enabling_steps_count(watch->steps) - 1, now_ns, 0};
     return true;
 }
 
@@ -252,7 +252,7 @@ static bool retired(struct path_watch *watch, int64_t iteration, int64_t now_ns)
     watch->open_count--;
     memmove(watch->open, watch->open + 1, watch->open_count * sizeof *watch->open);
     if (watch->open_count > 0 && watch->open[0].begin_step != NONE)
-        causes_forget(watch->causes, watch->open[0].begin_step);
+        enabling_steps_forget(watch->steps, watch->open[0].begin_step);
     return true;
 }
 
@@ -261,10 +261,10 @@ static bool take(struct path_watch *watch, int64_t time_ns, struct transition tr
     const struct program *p = watch->program;
     const struct agent *who = &p->agents[transition.agent];
     bool driver = who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER;
-    const struct state *state = causes_state(watch->causes);
+    const struct state *state = enabling_steps_state(watch->steps);
     int64_t first = driver ? machine_admitted(p, state, who->rank) : 0;
     int64_t oldest = driver ? machine_oldest(p, state, who->rank) : 0;
-    bool good = causes_take(watch->causes, time_ns, transition);
+    bool good = enabling_steps_take(watch->steps, time_ns, transition);
     for (int64_t i = first; good && driver && i < machine_admitted(p, state, who->rank); i++)
         good = admitted(watch, i, time_ns);
     if (good && driver && machine_oldest(p, state, who->rank) > oldest)
@@ -308,10 +308,10 @@ static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
 static bool allocate(struct path_watch *watch)
 {
     size_t tasks = (size_t)watch->program->tasks;
-    watch->causes = causes_open(watch->program, true);
+    watch->steps = enabling_steps_open(watch->program, true);
     if (tasks)
         watch->kept.shares = calloc(2 * tasks, sizeof *watch->kept.shares);
-    return watch->causes && (!tasks || watch->kept.shares);
+    return watch->steps && (!tasks || watch->kept.shares);
 }
 
 struct path_watch *path_watch_open(const struct program *program, int64_t iteration,
@@ -346,10 +346,10 @@ const struct simulate_observer *path_watch_observer(const struct path_watch *wat
 
 enum status path_watch_take(struct path_watch *watch, struct critical_path *out)
 {
-    int64_t count = causes_count(watch->causes);
+    int64_t count = enabling_steps_count(watch->steps);
     if (watch->program->tasks == 0 && count > 0) {
         watch->wanted = NONE;
-        if (!end_path(watch, NONE, 0, 0, causes_step(watch->causes, count - 1)->time_ns))
+        if (!end_path(watch, NONE, 0, 0, enabling_steps_step(watch->steps, count - 1)->time_ns))
             return diag_no_memory(watch->diag);
     }
     *out = watch->kept;
@@ -361,7 +361,7 @@ void path_watch_close(struct path_watch *watch)
 {
     if (!watch)
         return;
-    causes_close(watch->causes);
+    enabling_steps_close(watch->steps);
     free(watch->open);
     free(watch->scratch.parts);
     critical_path_fini(&watch->kept);

@@ -2,7 +2,7 @@
  * critical_path.h - what decided when an iteration was over: a chain of work without a gap.
  *
  * From the retirement of an iteration (on its last rank) the steps lead back, each to the one that made
- * it possible (causes.h), until the iteration was admitted (on its first rank). Those that took time are
+ * it possible (enabling_steps.h), until the iteration was admitted (on its first rank). Those that took time are
  * the path: each began when the one before was over, and `waited` says why not earlier. Work of other
  * iterations is on it wherever this one had to wait for it. The durations add up to end - start.
  *

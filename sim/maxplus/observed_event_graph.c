@@ -1,25 +1,25 @@
 /*
- * causal_graph.c - see causal_graph.h.
+ * observed_event_graph.c - see observed_event_graph.h.
  *
  * A step is known by its class, what is done, and its iteration. Every operation has four classes (a
  * worker takes the instance that begins with it, a thread executes it, a stream starts it, it finishes),
  * every driver two. In classes that do not occur nothing happens.
  */
-#include "causal_graph.h"
+#include "observed_event_graph.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "causes.h"
+#include "enabling_steps.h"
 #include "sim/engine/sharing.h"
 
 enum { NONE = -1, MIDDLE = 3 };
 enum variant { TAKE, EXECUTE, START, FINISH, VARIANTS };
 enum phase { ADMIT, RETIRE, PHASES };
 
-/* A step that was taken, of which `from` says who enabled it. */
+/* A step that was taken. */
 struct taken {
     int class;
     int64_t iteration;
@@ -92,7 +92,7 @@ static void add_member_ops(struct builder *b, struct event *event, const struct 
             add_op(b, event, (int)i);
 }
 
-static void describe(struct builder *b, struct event *event, const struct cause_step *step,
+static void describe(struct builder *b, struct event *event, const struct enabled_step *step,
                      int class)
 {
     const struct program *p = b->p;
@@ -112,7 +112,7 @@ static void describe(struct builder *b, struct event *event, const struct cause_
     }
 }
 
-static int event_of(struct builder *b, const struct cause_step *step, int class)
+static int event_of(struct builder *b, const struct enabled_step *step, int class)
 {
     size_t count = (size_t)b->out.event_count;
     if (b->events[class] != NONE)
@@ -161,16 +161,16 @@ static bool takes_part(const struct program *p, int agent)
     return kind == AGENT_THREAD || kind == AGENT_STREAM || kind == AGENT_COMM;
 }
 
-/* Whoever can step, but `patient` only if nobody else can; NONE: nobody. */
-static int next_agent(const struct causes *causes, int patient, int *at)
+/* The next agent that can step, `patient` only if no other can; NONE: none can. */
+static int next_agent(const struct enabling_steps *steps, int patient, int *at)
 {
-    const struct program *p = causes_program(causes);
+    const struct program *p = enabling_steps_program(steps);
     for (int k = 0; k < p->agent_count; k++) {
         *at = (*at + 1) % p->agent_count;
-        if (*at != patient && causes_can_step(causes, *at))
+        if (*at != patient && enabling_steps_can_step(steps, *at))
             return *at;
     }
-    return causes_can_step(causes, patient) ? patient : NONE;
+    return enabling_steps_can_step(steps, patient) ? patient : NONE;
 }
 
 static bool over(const struct builder *b, const struct state *state)
@@ -181,11 +181,11 @@ static bool over(const struct builder *b, const struct state *state)
     return true;
 }
 
-/* The last step is written down, and if it is one of the middle also what enabled it. */
-static bool note(struct builder *b, const struct causes *causes, int class)
+/* The last step is recorded, and if it is one of the middle also an edge from its enabling step. */
+static bool note(struct builder *b, const struct enabling_steps *steps, int class)
 {
-    int64_t number = causes_count(causes) - 1;
-    const struct cause_step *step = causes_step(causes, number);
+    int64_t number = enabling_steps_count(steps) - 1;
+    const struct enabled_step *step = enabling_steps_step(steps, number);
     if (class < VARIANTS)
         class += step->op * VARIANTS;
     if (!arena_grow(&b->scratch, (void **)&b->taken, (size_t)number, &b->taken_cap,
@@ -195,7 +195,7 @@ static bool note(struct builder *b, const struct causes *causes, int class)
     if (step->iteration < b->first || step->iteration >= b->last || step->from < 0)
         return true;
     const struct taken *from = &b->taken[step->from];
-    int cause = event_of(b, causes_step(causes, step->from), from->class);
+    int cause = event_of(b, enabling_steps_step(steps, step->from), from->class);
     int event = event_of(b, step, class);
     if (cause == NONE || event == NONE)
         return false;
@@ -204,25 +204,27 @@ static bool note(struct builder *b, const struct causes *causes, int class)
 }
 
 /* false: there is no graph, or no memory. */
-static bool run(struct builder *b, struct causes *causes, int patient)
+static bool run(struct builder *b, struct enabling_steps *steps, int patient)
 {
-    const struct program *p = causes_program(causes);
+    const struct program *p = enabling_steps_program(steps);
     char name[EVENT_GRAPH_WHY / 2];
     int at = patient, agent;
-    while (!over(b, causes_state(causes))) {
-        if ((agent = next_agent(causes, patient, &at)) == NONE)
+    while (!over(b, enabling_steps_state(steps))) {
+        if ((agent = next_agent(steps, patient, &at)) == NONE)
             return refuse(b, "the run comes to a deadlock");
-        if (!machine_step_free(p, causes_state(causes), agent))
+        if (!machine_step_free(p, enabling_steps_state(steps), agent))
             return refuse(b, "what %s does depends on the timing",
                           program_agent_name(p, agent, name, sizeof name));
-        if ((b->looks += p->agent_count) > CAUSAL_MOST_LOOKS)
+        if ((b->looks += p->agent_count) > OBSERVED_MOST_LOOKS)
             return refuse(b, "the plan is too large");
-        int class = class_of(b, causes_state(causes), agent);
-        if (!causes_take(causes, 0, (struct transition){agent, 0}) || !note(b, causes, class)) {
+        int class = class_of(b, enabling_steps_state(steps), agent);
+        if (!enabling_steps_take(steps, 0, (struct transition){agent, 0}) ||
+            !note(b, steps, class)) {
             b->scratch.failed = true;
             return false;
         }
-        if (causes_step(causes, causes_count(causes) - 1)->violated & 1u << PROPERTY_MISMATCH)
+        if (enabling_steps_step(steps, enabling_steps_count(steps) - 1)->violated &
+            1u << PROPERTY_MISMATCH)
             return refuse(b, "ranks disagree about their collectives");
     }
     return true;
@@ -241,7 +243,7 @@ static bool make_tables(struct builder *b)
     return !b->scratch.failed;
 }
 
-/* What fills the pipeline before the middle, and what drains it behind, are far from it. */
+/* The fill and the drain of the pipeline are far from the middle. */
 static bool cut_data(struct builder *b)
 {
     const struct program *p = b->p;
@@ -267,21 +269,21 @@ static bool build(struct builder *b)
     for (int agent = 0; agent < b->p->agent_count; agent++) {
         if (!takes_part(b->p, agent))
             continue;
-        struct causes *causes = causes_open(&b->cut, false);
-        if (!causes) {
+        struct enabling_steps *steps = enabling_steps_open(&b->cut, false);
+        if (!steps) {
             b->scratch.failed = true;
             return false;
         }
-        bool good = run(b, causes, agent);
-        causes_close(causes);
+        bool good = run(b, steps, agent);
+        enabling_steps_close(steps);
         if (!good)
             return false;
     }
     return true;
 }
 
-enum status causal_graph_build(const struct program *program, const struct timing *timing,
-                               struct event_graph *out, struct diag *diag)
+enum status observed_event_graph_build(const struct program *program, const struct timing *timing,
+                                       struct event_graph *out, struct diag *diag)
 {
     struct builder b = {.p = program, .timing = timing};
     arena_init(&b.scratch, 0);

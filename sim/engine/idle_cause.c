@@ -1,5 +1,5 @@
 /*
- * cause.c - why an idle stream is idle: exactly one cause, at a moment when nothing can happen.
+ * idle_cause.c - why an idle stream is idle: exactly one cause, at a moment when nothing can happen.
  *
  * A stream whose head cannot start is asked directly (machine_why). One with an empty queue lacks a
  * push, so the question is where that push is: the next instance with work for the stream may be in

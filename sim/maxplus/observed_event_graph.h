@@ -1,18 +1,18 @@
 /*
- * causal_graph.h - the event graph of a plan, found by running the machine.
+ * observed_event_graph.h - the event graph of a plan, found by running the machine.
  *
- * If every step the machine takes is free (machine_step_free: it commutes with all that others ever do,
- * machine/conflicts.h), no step can disable another or change what it does. Then all runs, whatever the
+ * If every step the machine takes is free (machine_step_free: it commutes with every step of every
+ * other agent, machine/conflicts.h), no step can disable another or change what it does. Then all runs, whatever the
  * durations, consist of the same steps, and each step has the same causes in all of them: it happens when
  * the last of these has happened and its own time is over. That is a max-plus system; it holds for the
  * clock driver, and for data-flow where the queue of every worker is filled in one order only (a worker for
- * each task, say). Where several fill a queue as they become ready it does not hold, and there is no graph.
+ * each task, say). Where several threads fill a queue as instances become ready there is no graph.
  *
  * To see all causes, not only the last one, the machine is run once for each agent, with that agent last:
- * it steps only when nobody else can. Let C be an immediate cause of S, by agent A, which means that no
- * other cause of S waits for C. In the run where A is last, all that does not wait for C is done before it,
- * the other causes of S too; so S becomes possible by C, and causes.h says so. What enabled a step last is
- * one of its causes in any run. So the edges are immediate causes, all of them, and others that they imply.
+ * it steps only when no other can. Let C be an immediate cause of S, by agent A, which means that no other
+ * cause of S waits for C. In the run where A is last, every step that does not wait for C is taken before
+ * it, the other causes of S too; so C is the enabling step of S (enabling_steps.h). The enabling step is one
+ * of the causes in any run. So the edges are all immediate causes, and others that they imply.
  *
  * Iterations in the middle of a run all look alike, so an edge's height is the difference of two of them.
  * Steps are events that begin when they are possible and end when they are taken.
@@ -21,22 +21,22 @@
  * beside the edges, four things that runs of the middle do not show:
  *   - which edges do not exist before iteration 0 and after the last, and which others take their place
  *     there (EVENT_SPARE): runs of the fill and of the drain, compared with the middle;
- *   - the FIFO an edge is the order of (`lane`), since who is missing there gives way to the one before;
+ *   - the FIFO an edge is the order of (`lane`), since an operation missing there gives way to the one before;
  *   - for each piece of a stream's work the reasons for its being idle, in the order in which they pass, for
- *     any durations; causes.h says only the last one, and for one order of steps;
+ *     any durations; enabling_steps.h has only the last one, for one order of steps;
  *   - events counted by the period of their clock, where these are counted by iteration.
  * The third is most of the walk again. So both stay: the walk for speed, this for plans it cannot walk.
  */
-#ifndef SWSIM_CAUSAL_GRAPH_H
-#define SWSIM_CAUSAL_GRAPH_H
+#ifndef SWSIM_OBSERVED_EVENT_GRAPH_H
+#define SWSIM_OBSERVED_EVENT_GRAPH_H
 
 #include "event_graph.h"
 
 /* Most looks at agents, one a step and agent in each run. */
-enum { CAUSAL_MOST_LOOKS = 4000000 };
+enum { OBSERVED_MOST_LOOKS = 4000000 };
 
 /* As event_graph_build without reasons; `drivers` is not filled in. */
-enum status causal_graph_build(const struct program *program, const struct timing *timing,
-                               struct event_graph *out, struct diag *diag);
+enum status observed_event_graph_build(const struct program *program, const struct timing *timing,
+                                       struct event_graph *out, struct diag *diag);
 
 #endif
