@@ -47,6 +47,12 @@ enum policy_next policy_next(const struct policy *policy, int rank, int64_t *ite
     }
 }
 
+bool policy_dependence_applies(const struct policy *policy, int rank, const struct op *op,
+                               int64_t iteration)
+{
+    return dependence_applies(policy->program, policy->state->cells, rank, op, iteration);
+}
+
 int64_t policy_admitted(const struct policy *policy, int rank)
 {
     return rank_cells(policy->program, policy->state->cells, rank)[RANK_ADMITTED];

@@ -34,6 +34,11 @@ enum policy_next {
 /* The next step of the driver of `rank`. */
 enum policy_next policy_next(const struct policy *policy, int rank, int64_t *iteration);
 
+/* Does the iteration that this operation depends on exist, and is it not skipped? For an operation of
+   `rank` in `iteration`. */
+bool policy_dependence_applies(const struct policy *policy, int rank, const struct op *op,
+                               int64_t iteration);
+
 /* The iteration that `rank` admits next; compare before and after a policy_enqueue. */
 int64_t policy_admitted(const struct policy *policy, int rank);
 

@@ -94,7 +94,6 @@ struct run_rank {
     struct device *device;
     struct device_event *never;   /* not recorded, ever */
     struct device_buffer *digest; /* DIGEST_FLOATS a task */
-    int64_t oldest;               /* not retired */
     int64_t served;               /* tickets */
     int64_t end;                  /* pipeline: iterations it will do; lowered by a stop */
     bool driver_done;
@@ -246,6 +245,8 @@ static inline bool run_stopped(struct run *run)
    deadline has passed. */
 void run_block(struct run_thread *self, const void *object);
 bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns);
+/* With the lock held: wake the threads that wait for `object`, or all of a rank that wait. A run needs no
+   ready set: a blocked thread waits for one object, which is the operand of its operation. */
 void run_wake(struct run *run, const void *object);
 void run_wake_rank(struct run *run, int rank);
 

@@ -53,19 +53,15 @@ static bool waited_too_long(struct run_thread *self, const struct op *op, int64_
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-/* Does the iteration this operation looks at exist, and is it not one that is skipped? */
-static bool looks(const struct run *run, int rank, const struct op *op, int64_t iteration)
+/* Has the operation something to wait for? In host programs always. With the lock held. */
+static bool depends(const struct run *run, int rank, const struct op *op, int64_t iteration)
 {
-    if (run->program->tasks == 0 || op->distance < 0)
-        return true;
-    int64_t wanted = iteration - op->distance;
-    return wanted >= 0 && (run->program->plan->pipeline.retired_dep == RETIRED_DEP_WAIT ||
-                           wanted >= run->ranks[rank].oldest);
+    return !run->policy || policy_dependence_applies(run->policy, rank, op, iteration);
 }
 
 static bool flag_is_set(const struct run *run, int rank, const struct op *op, int64_t iteration)
 {
-    return !looks(run, rank, op, iteration) || run->flags[run_instance(run, op, iteration)];
+    return !depends(run, rank, op, iteration) || run->flags[run_instance(run, op, iteration)];
 }
 
 static bool await_flag(struct run_thread *self, const struct op *op, int64_t iteration)
@@ -257,12 +253,12 @@ static bool mark_buffer(struct run_thread *self, const struct op *op, int64_t it
     return note_op(self, op, iteration, now_ns, now_ns);
 }
 
-/* A wait for an iteration that is not looked at is no push at all. */
+/* A wait that does not apply is no push at all. */
 static bool wait_event(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
-    bool skipped = !looks(run, self->rank, op, iteration), done = true;
+    bool skipped = !depends(run, self->rank, op, iteration), done = true;
     int64_t now_ns = run_now(run);
     if (skipped)
         done = note_op(self, op, iteration, now_ns, now_ns);
