@@ -24,7 +24,7 @@
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 
-enum { QUICK = 60, LONG = 3000, QUICK_STATES = 4000, LONG_STATES = 60000, MAX_COMPLAINTS = 5 };
+enum { QUICK = 60, LONG = 1500, QUICK_STATES = 4000, LONG_STATES = 60000, MAX_COMPLAINTS = 5 };
 
 static const unsigned hangs =
     1u << PROPERTY_DEADLOCK | 1u << PROPERTY_DRAIN | 1u << PROPERTY_MISMATCH;

@@ -21,7 +21,7 @@
 #include "tests/tap.h"
 #include "trace/store.h"
 
-enum { QUICK_PLANS = 25, LONG_PLANS = 1000, MAX_STEPS = 150, ITERATIONS = 4, MAX_COMPLAINTS = 5 };
+enum { QUICK_PLANS = 25, LONG_PLANS = 600, MAX_STEPS = 150, ITERATIONS = 4, MAX_COMPLAINTS = 5 };
 static const int64_t QUICK_NS = 150000000, PATIENT_NS = 5000000000;
 
 /* ---- a walk ---------------------------------------------------------------------------------- */

@@ -32,7 +32,7 @@
 #include "tests/random_plan.h"
 #include "tests/tap.h"
 
-enum { QUICK = 200, LONG = 20000 };
+enum { QUICK = 200, LONG = 12000 };
 
 /* States a search may take: of one in BIG_EVERY plans more. Without reduction rank programs are
    bigger than the others, but they are searched once and not for several numbers of iterations. */

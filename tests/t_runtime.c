@@ -18,7 +18,7 @@
 #include "tests/trial.h"
 #include "trace/store.h"
 
-enum { QUICK_PLANS = 60, LONG_PLANS = 2000, SHORT_MS = 300, PATIENT_MS = 5000, MAX_COMPLAINTS = 5 };
+enum { QUICK_PLANS = 60, LONG_PLANS = 1200, SHORT_MS = 300, PATIENT_MS = 5000, MAX_COMPLAINTS = 5 };
 static const int64_t MS = 1000000;
 
 /* ---- one run --------------------------------------------------------------------------------- */
