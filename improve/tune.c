@@ -451,13 +451,14 @@ static enum status measure_given(struct tune *tune, struct diag *diag)
     tune->iteration_bytes = program->iteration_bytes;
     tune->shared_bytes = program->shared_bytes;
     program_close(program);
-    status = tune_find_period(&tune->given, tune->options, STEADY_BY_RUN, false, &steady,
-                              &period_ns, diag);
+    status = tune_find_period(&tune->given, tune->options, STEADY_BY_RECURRENT_STATE, false,
+                              &steady, &period_ns, diag);
     if (status != STATUS_OK)
         return status;
     tune->exact = steady.kind != STEADY_UNKNOWN && !sharing_asked(&tune->given);
-    tune->way = steady.kind == STEADY_EXACT && steady.way != STEADY_BY_RUN ? STEADY_BY_CAUSES
-                                                                           : STEADY_BY_RUN;
+    tune->way = steady.kind == STEADY_EXACT && steady.way != STEADY_BY_RECURRENT_STATE
+                    ? STEADY_BY_CAUSES
+                    : STEADY_BY_RECURRENT_STATE;
     steady_fini(&steady);
     if (!tune->exact && period_ns > 0)
         tune->quantum_ps = QUANTUM * period_ns * 1e3;

@@ -39,7 +39,7 @@
 #include "check/verify.h"
 #include "plan/plan.h"
 #include "machine/program.h"
-#include "sim/maxplus/event_graph.h"
+#include "sim/maxplus/steady.h"
 
 /* The name of plans parsed again, in messages. */
 #define TUNE_NAME "tuned.yaml"

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "plan/hash.h"
+#include "plan/integers.h"
 #include "plan/order.h"
 #include "tune_view.h"
 
@@ -38,16 +39,6 @@ static size_t draw(struct tune_climb *s, size_t below)
 {
     s->random += UINT64_C(0x9e3779b97f4a7c15);
     return (size_t)(((unsigned __int128)hash_mix(s->random) * below) >> 64);
-}
-
-static size_t common_divisor(size_t a, size_t b)
-{
-    while (b) {
-        size_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 /* ---- candidates ------------------------------------------------------------------------------ */
@@ -238,7 +229,7 @@ static enum status climb(struct tune_climb *s)
         return STATUS_OK;
     do
         stride = 1 + draw(s, all);
-    while (common_divisor(stride, all) != 1);
+    while (integers_gcd((int64_t)stride, (int64_t)all) != 1);
     at = draw(s, all);
     for (size_t tried = 0; tried < all && !tune_is_spent(s->tune);
          tried++, at = (at + stride) % all) {

@@ -25,6 +25,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "plan/integers.h"
 #include "promela.h"
 
 enum { CHANNEL_MAX = 255, PROCESS_MAX = 255, COUNT_MAX = INT16_MAX };
@@ -108,21 +109,11 @@ static int64_t instance_places(const struct model *m, int thread)
     return at_least_one(ever < cap ? ever : cap);
 }
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static int64_t find_byte_unit(const struct program *p)
 {
     int64_t unit = 0;
     for (size_t i = 0; i < p->part_count; i++)
-        unit = greatest_common_divisor(unit, p->parts[i].bytes);
+        unit = integers_gcd(unit, p->parts[i].bytes);
     return unit ? unit : 1;
 }
 

@@ -1,5 +1,5 @@
 /*
- * event_graph.h - a clock-driven plan as a timed event graph, and its steady state.
+ * event_graph.h - a clock-driven plan as a timed event graph.
  *
  * When every queue is filled by one thread in a fixed order, each event of an iteration (a thread
  * begins an instance, a stream starts a piece of work, the driver enqueues a period) happens when the
@@ -90,39 +90,5 @@ enum { EVENT_MOST_IDLES = 1 << 14 };
 enum status event_graph_build(const struct program *program, const struct timing *timing,
                               bool reasons, struct event_graph *out, struct diag *diag);
 void event_graph_fini(struct event_graph *graph);
-
-/* The steady state: one iteration takes num_ns / den nanoseconds. Where durations vary it is that of
-   their means, which no run is faster than in the long run. */
-struct steady {
-    enum steady_kind { STEADY_UNKNOWN, STEADY_EXACT, STEADY_DEADLOCK } kind;
-    int64_t num_ns, den; /* EXACT: in lowest terms */
-    enum steady_way {
-        STEADY_BY_GRAPH,  /* event_graph_build */
-        STEADY_BY_CAUSES, /* observed_event_graph.h */
-        STEADY_BY_RUN /* orbit.h: of the order that comes about without luck, and no bound on others */
-    } way;
-    /* EXACT: what takes time on the critical cycle, and the driver where it is on it; DEADLOCK: who
-       waits in a circle for the next one; in order of time. */
-    struct steady_part {
-        enum event_kind kind;
-        int rank, task;
-        int64_t ns;
-    } * parts;
-    int part_count;
-    int64_t iterations;        /* EXACT: that the cycle spans */
-    char why[EVENT_GRAPH_WHY]; /* UNKNOWN */
-};
-
-/* Failures as for event_graph_build and cycle_ratio_find; *out is set on success only. */
-enum status steady_find(const struct program *program, const struct timing *timing,
-                        struct steady *out, struct diag *diag);
-/* The same in the first of the ways up to `last` that finds one: an UNKNOWN one says why the last that
-   was tried finds none. */
-enum status steady_find_by(const struct program *program, const struct timing *timing,
-                           enum steady_way last, struct steady *out, struct diag *diag);
-/* The same of a graph that was found one way or the other. */
-enum status steady_of_graph(const struct event_graph *graph, enum steady_way way,
-                            struct steady *out, struct diag *diag);
-void steady_fini(struct steady *steady);
 
 #endif

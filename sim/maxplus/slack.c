@@ -84,7 +84,7 @@ enum status slack_find(const struct program *program, const struct timing *timin
 {
     struct event_graph graph;
     *out_ns = NULL;
-    if (steady->kind != STEADY_EXACT || steady->way == STEADY_BY_RUN)
+    if (steady->kind != STEADY_EXACT || steady->way == STEADY_BY_RECURRENT_STATE)
         return STATUS_OK;
     enum status status = steady->way == STEADY_BY_CAUSES
                              ? observed_event_graph_build(program, timing, &graph, diag)

@@ -8,7 +8,7 @@
 #ifndef SWSIM_SLACK_H
 #define SWSIM_SLACK_H
 
-#include "event_graph.h"
+#include "steady.h"
 
 /* More work than this many relaxations is not done. */
 #define SLACK_MOST_WORK INT64_C(100000000)

@@ -1,25 +1,28 @@
-/* steady.c - the steady state of an event graph: its maximum cycle ratio, in words; see event_graph.h. */
+/* steady.c - the steady state of an event graph: its maximum cycle ratio; see steady.h. */
+#include "steady.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "plan/integers.h"
 #include "observed_event_graph.h"
-#include "event_graph.h"
-#include "orbit.h"
 
-static int64_t common_divisor(int64_t a, int64_t b)
+void steady_set(struct steady *steady, int64_t ns, int64_t iterations)
 {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
+    int64_t divisor = integers_gcd(ns, iterations);
+    steady->kind = STEADY_EXACT;
+    steady->num_ns = ns / divisor;
+    steady->den = iterations / divisor;
 }
 
-static bool same_part(const struct steady_part *a, const struct steady_part *b)
+void steady_add(struct steady *steady, const struct steady_part *part)
 {
-    return a->kind == b->kind && a->rank == b->rank && a->task == b->task;
+    struct steady_part *last = steady->part_count ? &steady->parts[steady->part_count - 1] : NULL;
+    if (last && last->kind == part->kind && last->rank == part->rank && last->task == part->task)
+        last->ns += part->ns;
+    else
+        steady->parts[steady->part_count++] = *part;
 }
 
 /* The cycle in words begins at the driver if it is on it, else at the least event. */
@@ -45,19 +48,13 @@ static enum status list_parts(struct steady *steady, const struct event_graph *g
     steady->parts = calloc((unsigned)ratio->length, sizeof *steady->parts);
     if (!steady->parts)
         return diag_no_memory(diag);
-    struct steady_part *last = NULL;
     for (int i = 0; i < ratio->length; i++) {
         const struct ratio_edge *edge = &edges[ratio->cycle[(first + i) % ratio->length]];
         const struct event *event = &graph->events[edge->from];
         struct steady_part part = {event->kind, event->rank, event->task, edge->weight_ns};
         if (ratio->kind == RATIO_FOUND && part.ns == 0 && part.kind != EVENT_DRIVER)
             continue;
-        if (last && same_part(last, &part)) {
-            last->ns += part.ns;
-            continue;
-        }
-        last = &steady->parts[steady->part_count++];
-        *last = part;
+        steady_add(steady, &part);
     }
     return STATUS_OK;
 }
@@ -67,10 +64,7 @@ static enum status describe(struct steady *steady, const struct event_graph *gra
                             struct diag *diag)
 {
     if (ratio->kind == RATIO_FOUND) {
-        int64_t divisor = common_divisor(ratio->weight_ns, ratio->height);
-        steady->kind = STEADY_EXACT;
-        steady->num_ns = ratio->weight_ns / divisor;
-        steady->den = ratio->height / divisor;
+        steady_set(steady, ratio->weight_ns, ratio->height);
         steady->iterations = ratio->height;
     } else {
         assert(ratio->kind == RATIO_DEADLOCK); /* the driver alone is a cycle */
@@ -79,7 +73,7 @@ static enum status describe(struct steady *steady, const struct event_graph *gra
     return list_parts(steady, graph, edges, ratio, diag);
 }
 
-/* In the steady state everybody exists. Returns the number of edges. */
+/* In the steady state all edges of events exist. Returns the number of those kept. */
 static int drop_spare_edges(const struct event_graph *graph, struct ratio_edge *out)
 {
     int kept = 0;
@@ -151,9 +145,9 @@ enum status steady_find_by(const struct program *program, const struct timing *t
     if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && last >= STEADY_BY_CAUSES &&
         program->tasks)
         status = find_by_causes(program, timing, out, diag);
-    if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && last >= STEADY_BY_RUN &&
+    if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && last >= STEADY_BY_RECURRENT_STATE &&
         program->tasks)
-        status = orbit_find(program, timing, out, diag);
+        status = steady_recurrent(program, timing, out, diag);
     return status;
 }
 

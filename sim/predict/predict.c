@@ -600,7 +600,7 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     if (options->wire && options->wire->rank > 0)
         return status;
     if (status == STATUS_OK)
-        status = steady_find_by(prediction->program, &prediction->timing, STEADY_BY_RUN,
+        status = steady_find_by(prediction->program, &prediction->timing, STEADY_BY_RECURRENT_STATE,
                                 &prediction->steady, diag);
     if (status == STATUS_OK && options->exposed != EXPOSED_NEVER)
         status = slack_find(prediction->program, &prediction->timing, &prediction->steady,

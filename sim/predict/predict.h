@@ -9,7 +9,7 @@
 #define SWSIM_PREDICT_H
 
 #include "critical_path.h"
-#include "sim/maxplus/event_graph.h"
+#include "sim/maxplus/steady.h"
 #include "simulator.h"
 #include "sim/maxplus/slack.h"
 #include "result_wire.h"

@@ -127,7 +127,7 @@ static void print_steady(const struct prediction *prediction, FILE *out)
     }
     if (steady->kind == STEADY_EXACT && prediction->timing.varies)
         fputs(" without jitter", out);
-    if (steady->kind == STEADY_EXACT && steady->way == STEADY_BY_RUN)
+    if (steady->kind == STEADY_EXACT && steady->way == STEADY_BY_RECURRENT_STATE)
         fputs(", as the run repeats itself", out);
     if (steady->kind == STEADY_EXACT)
         fputs(steady->part_count ? ", limited by " : "", out);

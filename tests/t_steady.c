@@ -1,5 +1,5 @@
 /*
- * t_orbit.c - the exact steady state found by running: that of the event graph where there is one, that of
+ * t_steady.c - the exact steady state found by running: that of the event graph where there is one, that of
  * long simulations always, and tasks may take longer by their slack and no more.
  */
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "plan/parse.h"
 #include "sim/maxplus/observed_event_graph.h"
-#include "sim/maxplus/orbit.h"
+#include "sim/maxplus/steady.h"
 #include "sim/engine/simulate.h"
 #include "sim/maxplus/slack.h"
 #include "tests/harness.h"
@@ -139,7 +139,7 @@ static void check_program(struct op_stats *op_stats, const struct program *progr
                           const struct timing *timing, const char *text, uint64_t seed)
 {
     struct steady by_run, by_graph;
-    if (orbit_find(program, timing, &by_run, &diag) != STATUS_OK ||
+    if (steady_recurrent(program, timing, &by_run, &diag) != STATUS_OK ||
         steady_find(program, timing, &by_graph, &diag) != STATUS_OK) {
         tap_ok(0, "seed %" PRIu64 " is looked at", seed);
         return;
@@ -225,7 +225,7 @@ static bool is_longer(const struct program *program, const struct timing *timing
     for (size_t i = 0; i < program->op_count; i++)
         if (program->ops[i].task == task && changed.ops[i].name && !changed.ops[i].host)
             changed.ops[i].mean_ns += more_ns;
-    if (orbit_find(program, &changed, &steady, &diag) == STATUS_OK)
+    if (steady_recurrent(program, &changed, &steady, &diag) == STATUS_OK)
         *known = steady.kind == STEADY_EXACT;
     timing_fini(&changed);
     bool longer =

@@ -1,0 +1,348 @@
+/*
+ * steady_recurrent.c - see steady.h. The run is watched; whenever rank 0 has retired an iteration and all
+ * of that instant is done, a snapshot is compared with one earlier snapshot, which is replaced after 1, 2,
+ * 4, ... of them (Brent 1980): so there are never more than two, and only steps since that one are kept.
+ */
+#include "steady.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "enabling_steps.h"
+#include "sim/engine/sharing.h"
+#include "sim/engine/simulate.h"
+
+enum { NONE = -1 };
+
+/* An end of the data so far away that it makes no difference. */
+static const int64_t FAR = INT64_C(1) << 30;
+
+/* All that the future depends on, and its place in the run. */
+struct snapshot {
+    struct state *state; /* canonical */
+    int64_t *busy_ns;    /* per agent: since when it has been able to step; -1: it is not */
+    int64_t time_ns, step, iteration;
+};
+
+struct recurrent {
+    const struct program *program; /* as `steps` has it */
+    struct enabling_steps *steps;
+    struct snapshot earlier, now;
+    int64_t compared, until_replaced; /* snapshots since `earlier`; so many until the next */
+    int64_t now_ns;                   /* of the last step */
+    bool retired;                     /* rank 0, since the last snapshot */
+    bool found, gave_up, failed, deadlock;
+    char shared[EVENT_GRAPH_WHY / 2]; /* what streams share; "": nothing */
+};
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+static bool snapshot_open(struct snapshot *snapshot, const struct program *p)
+{
+    snapshot->state = machine_state(p);
+    snapshot->busy_ns = calloc((size_t)p->agent_count, sizeof *snapshot->busy_ns);
+    snapshot->step = NONE;
+    return snapshot->state && snapshot->busy_ns;
+}
+
+static void snapshot_close(struct snapshot *snapshot)
+{
+    machine_free(snapshot->state);
+    free(snapshot->busy_ns);
+}
+
+static void snapshot_take(struct recurrent *run, struct snapshot *out)
+{
+    const struct program *p = run->program;
+    out->time_ns = run->now_ns;
+    out->step = enabling_steps_count(run->steps);
+    out->iteration = machine_oldest(p, enabling_steps_state(run->steps), 0);
+    machine_copy(p, out->state, enabling_steps_state(run->steps));
+    machine_canonical(p, out->state);
+    for (int rank = 0; rank < p->ranks; rank++)
+        machine_end_data(p, out->state, rank, FAR);
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        int64_t since_ns = enabling_steps_enabled_since(run->steps, agent);
+        out->busy_ns[agent] = since_ns < 0 ? NONE : run->now_ns - since_ns;
+    }
+}
+
+static bool same(const struct program *p, const struct snapshot *a, const struct snapshot *b)
+{
+    return a->step >= 0 && a->time_ns < b->time_ns &&
+           memcmp(a->busy_ns, b->busy_ns, (size_t)p->agent_count * sizeof *a->busy_ns) == 0 &&
+           memcmp(a->state->cells, b->state->cells, p->at.bytes) == 0;
+}
+
+static void exchange(struct recurrent *run)
+{
+    struct snapshot snapshot = run->earlier;
+    run->earlier = run->now;
+    run->now = snapshot;
+    run->compared = 0;
+    run->until_replaced *= 2;
+    enabling_steps_forget(run->steps, run->earlier.step);
+}
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+/* Is the end of the data not in sight yet? */
+static bool goes_on(const struct recurrent *run)
+{
+    const struct program *p = run->program;
+    const struct state *state = enabling_steps_state(run->steps);
+    for (int rank = 0; rank < p->ranks; rank++)
+        if (machine_admitted(p, state, rank) >= p->ends[rank])
+            return false;
+    return true;
+}
+
+/* All of an instant is done. */
+static void look(struct recurrent *run)
+{
+    const struct program *p = run->program;
+    run->retired = false;
+    if (!goes_on(run) || run->now.iteration > STEADY_MOST_ITERATIONS ||
+        enabling_steps_count(run->steps) * p->agent_count > STEADY_MOST_LOOKS) {
+        run->gave_up = true;
+        return;
+    }
+    snapshot_take(run, &run->now);
+    run->found = same(p, &run->earlier, &run->now);
+    if (!run->found && ++run->compared == run->until_replaced)
+        exchange(run);
+}
+
+static bool watch(void *context, int64_t time_ns, struct transition transition,
+                  const struct effect *effect)
+{
+    struct recurrent *run = context;
+    (void)effect;
+    if (time_ns > run->now_ns && run->retired)
+        look(run);
+    if (run->found || run->gave_up)
+        return false;
+    run->now_ns = time_ns;
+    int64_t oldest = machine_oldest(run->program, enabling_steps_state(run->steps), 0);
+    run->failed = !enabling_steps_take(run->steps, time_ns, transition);
+    run->retired |= machine_oldest(run->program, enabling_steps_state(run->steps), 0) > oldest;
+    return !run->failed;
+}
+
+/* ---- the critical cycle ---------------------------------------------------------------------- */
+
+/* The step that made this one of the repetition possible, in the repetition; *wraps: it was of the one
+   before. */
+static int64_t cause_of(const struct recurrent *run, int64_t number, bool *wraps)
+{
+    const struct enabled_step *step = enabling_steps_step(run->steps, number);
+    *wraps = step->from < run->earlier.step;
+    return *wraps ? enabling_steps_enabled_by(run->steps, step->agent) : step->from;
+}
+
+static struct steady_part part_of(const struct program *p, const struct enabled_step *step)
+{
+    const struct agent *agent = &p->agents[step->agent];
+    struct steady_part part = {EVENT_DEVICE, agent->rank, NONE, step->time_ns - step->enabled_ns};
+    if (step->op >= 0)
+        part.task = p->ops[step->op].task;
+    else
+        part.kind = EVENT_DRIVER;
+    if (agent->kind == AGENT_THREAD && step->op >= 0)
+        part.kind = EVENT_HOST;
+    if (agent->kind == AGENT_COMM && p->comms[agent->index].count == 1)
+        part.rank = p->comms[agent->index].members[0];
+    return part;
+}
+
+/* From the last step back until a step comes again: those from there on are the cycle, latest first.
+   Returns their number. Their time is that of the repetitions they span. */
+static int list_cycle(const struct recurrent *run, int64_t *out, int64_t *place,
+                      int64_t *repetitions)
+{
+    int64_t number = run->now.step - 1, ns = 0;
+    int count = 0, first;
+    bool wraps;
+    for (; place[number - run->earlier.step] == 0; number = cause_of(run, number, &wraps)) {
+        out[count++] = number;
+        place[number - run->earlier.step] = count;
+    }
+    first = (int)place[number - run->earlier.step] - 1;
+    *repetitions = 0;
+    for (int i = first; i < count; i++) {
+        const struct enabled_step *step = enabling_steps_step(run->steps, out[i]);
+        ns += step->time_ns - step->enabled_ns;
+        cause_of(run, out[i], &wraps);
+        *repetitions += wraps;
+        out[i - first] = out[i];
+    }
+    assert(ns == *repetitions * (run->now.time_ns - run->earlier.time_ns));
+    (void)ns;
+    return count - first;
+}
+
+/* In words a cycle begins at a driver if one is on it, else early in the repetition. */
+static int first_of(const struct recurrent *run, const int64_t *cycle, int count)
+{
+    int first = 0;
+    for (int i = 0; i < count; i++) {
+        bool after_driver = enabling_steps_step(run->steps, cycle[(i + 1) % count])->op < 0;
+        if (enabling_steps_step(run->steps, cycle[i])->op < 0 && !after_driver)
+            return i;
+        first = cycle[i] < cycle[first] ? i : first;
+    }
+    return first;
+}
+
+static bool list_parts(const struct recurrent *run, struct steady *steady)
+{
+    size_t steps = (size_t)(run->now.step - run->earlier.step);
+    int64_t *cycle = calloc(steps, sizeof *cycle), *place = calloc(steps, sizeof *place);
+    steady->parts = calloc(steps, sizeof *steady->parts);
+    bool good = cycle && place && steady->parts;
+    if (good) {
+        int64_t repetitions;
+        int count = list_cycle(run, cycle, place, &repetitions);
+        int first = first_of(run, cycle, count);
+        steady->iterations = repetitions * (run->now.iteration - run->earlier.iteration);
+        for (int i = 0; i < count; i++) {
+            const int64_t number = cycle[(first + count - i) % count];
+            const struct steady_part part =
+                part_of(run->program, enabling_steps_step(run->steps, number));
+            if (part.ns || part.kind == EVENT_DRIVER) /* parts without time are left out */
+                steady_add(steady, &part);
+        }
+    }
+    free(cycle);
+    free(place);
+    return good;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* A rank that shares no communicator with rank 0, not even through others, so that they drift apart. */
+static int first_apart(const struct program *p)
+{
+    int rank = 1;
+    while (rank < p->ranks && p->fellows[rank] == p->fellows[0])
+        rank++;
+    return rank;
+}
+
+static enum status say_why(const struct recurrent *run, struct steady *steady)
+{
+    const struct program *p = run->program;
+    int64_t iterations = machine_oldest(p, enabling_steps_state(run->steps), 0);
+    int apart = first_apart(p);
+    if (*run->shared)
+        snprintf(steady->why, sizeof steady->why,
+                 "streams share %s: how long work takes depends on what else runs", run->shared);
+    else if (run->deadlock)
+        snprintf(steady->why, sizeof steady->why, "the run comes to a deadlock");
+    else if (apart < p->ranks)
+        snprintf(steady->why, sizeof steady->why, "ranks 0 and %d never wait for each other",
+                 apart);
+    else
+        snprintf(steady->why, sizeof steady->why,
+                 "the run does not repeat itself within %" PRId64 " iterations", iterations);
+    return STATUS_OK;
+}
+
+static enum status describe(const struct recurrent *run, struct steady *steady, struct diag *diag)
+{
+    if (!run->found)
+        return say_why(run, steady);
+    int64_t ns = run->now.time_ns - run->earlier.time_ns;
+    int64_t iterations = run->now.iteration - run->earlier.iteration;
+    steady_set(steady, ns, iterations);
+    steady->way = STEADY_BY_RECURRENT_STATE;
+    return list_parts(run, steady) ? STATUS_OK : diag_no_memory(diag);
+}
+
+/* Each operation takes its mean. */
+static enum status means_of(struct timing *out, const struct timing *timing, struct diag *diag)
+{
+    enum status status = timing_without(out, timing, NONE, diag); /* a copy */
+    for (size_t i = 0; status == STATUS_OK && i < timing->program->op_count; i++) {
+        out->ops[i].mean_ns = timing_mean(timing, (int)i);
+        out->ops[i].dist = NULL;
+    }
+    if (status == STATUS_OK)
+        out->varies = false;
+    return status;
+}
+
+static enum status run_means(struct recurrent *run, const struct program *program,
+                             const struct timing *timing, struct diag *diag)
+{
+    struct timing means;
+    struct simulation_result result;
+    const struct simulate_observer observer = {.context = run, .step = watch};
+    const struct simulate_options options = {.observer = &observer};
+    enum status status = means_of(&means, timing, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = simulate_run(program, &means, &options, &result, diag);
+    timing_fini(&means);
+    if (status == STATUS_OK) {
+        run->deadlock = result.blocked_count > 0;
+        simulation_fini(&result);
+    }
+    if (run->failed)
+        return diag_no_memory(diag);
+    return run->found || run->gave_up ? STATUS_OK : status; /* it was stopped from here */
+}
+
+/* The resource that streams share, if that may slow work down. */
+static enum status find_sharing(struct recurrent *run, const struct program *p, struct diag *diag)
+{
+    struct arena scratch;
+    arena_init(&scratch, 0);
+    const char *shared = sharing_why(p, &scratch);
+    if (shared)
+        snprintf(run->shared, sizeof run->shared, "%s", shared);
+    enum status status = scratch.failed ? diag_no_memory(diag) : STATUS_OK;
+    arena_fini(&scratch);
+    return status;
+}
+
+static enum status find(struct recurrent *run, const struct program *endless,
+                        const struct timing *timing, struct steady *out, struct diag *diag)
+{
+    run->steps = enabling_steps_open(endless, false);
+    if (!run->steps)
+        return diag_no_memory(diag);
+    run->program = enabling_steps_program(run->steps);
+    if (!snapshot_open(&run->earlier, run->program) || !snapshot_open(&run->now, run->program))
+        return diag_no_memory(diag);
+    enum status status = find_sharing(run, endless, diag);
+    if (status == STATUS_OK && !*run->shared && first_apart(endless) == endless->ranks)
+        status = run_means(run, endless, timing, diag);
+    return status == STATUS_OK ? describe(run, out, diag) : status;
+}
+
+enum status steady_recurrent(const struct program *program, const struct timing *timing,
+                             struct steady *out, struct diag *diag)
+{
+    struct steady steady = {.kind = STEADY_UNKNOWN};
+    struct recurrent recurrent = {.until_replaced = 1};
+    struct program endless = *program; /* with more data than are looked at */
+    endless.ends = calloc((size_t)program->ranks, sizeof *endless.ends);
+    if (!endless.ends)
+        return diag_no_memory(diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        endless.ends[rank] = 2 * STEADY_MOST_ITERATIONS + 2 * (int64_t)program->window;
+    enum status status = find(&recurrent, &endless, timing, &steady, diag);
+    snapshot_close(&recurrent.earlier);
+    snapshot_close(&recurrent.now);
+    enabling_steps_close(recurrent.steps);
+    free(endless.ends);
+    if (status == STATUS_OK)
+        *out = steady;
+    else
+        steady_fini(&steady);
+    return status;
+}
