@@ -1,6 +1,6 @@
 /*
  * t_critical_path.c - a critical path is a chain without a gap, made of what the simulation did: on random
- * plans of all forms, with luck; and one by hand, as text.
+ * plans of all forms, with random durations; and one by hand, as text.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -142,8 +142,8 @@ static void run(struct op_stats *op_stats, const struct program *p, const struct
 static void check_plan(struct op_stats *op_stats, const char *text, enum driver driver,
                        uint64_t seed)
 {
-    const struct dist luck = {.kind = DIST_NORMAL, .parameter = 0.5};
-    const struct jitter_rule rule = {"*", luck};
+    const struct dist dist = {.kind = DIST_NORMAL, .parameter = 0.5};
+    const struct jitter_rule rule = {"*", dist};
     const struct program_options options = {.driver = driver, .iterations = ITERATIONS};
     struct plan plan;
     struct program *program;

@@ -24,15 +24,15 @@ static struct diag diag;
 
 enum { MAX_NODES = 40, MAX_EDGES = 160, MAX_HEIGHT = 3 };
 
-static struct random_stream luck_of(uint64_t seed, const char *what)
+static struct random_stream open_rng(uint64_t seed, const char *what)
 {
     return random_open(
         &(struct random_subject){.seed = seed, .task = random_name(what), .part = RANDOM_OTHER});
 }
 
-static int below(struct random_stream *luck, int count)
+static int below(struct random_stream *rng, int count)
 {
-    return (int)(random_bits(luck) % (uint64_t)count);
+    return (int)(random_bits(rng) % (uint64_t)count);
 }
 
 /* ---- the second algorithm -------------------------------------------------------------------- */
@@ -96,20 +96,20 @@ struct random_graph {
    shifted by a random potential, which changes none of the cycles. */
 static void make_graph(struct random_graph *out, uint64_t seed, bool shifted)
 {
-    struct random_stream luck = luck_of(seed, "graph");
-    int nodes = 1 + below(&luck, MAX_NODES), lift[MAX_NODES];
-    int edges = 1 + below(&luck, nodes * 4);
-    int64_t heaviest = below(&luck, 2) ? 10 : 1000000;
-    bool negative = below(&luck, 4) == 0;
+    struct random_stream rng = open_rng(seed, "graph");
+    int nodes = 1 + below(&rng, MAX_NODES), lift[MAX_NODES];
+    int edges = 1 + below(&rng, nodes * 4);
+    int64_t heaviest = below(&rng, 2) ? 10 : 1000000;
+    bool negative = below(&rng, 4) == 0;
     for (int v = 0; v < nodes; v++)
-        lift[v] = shifted ? below(&luck, 7) : 0;
+        lift[v] = shifted ? below(&rng, 7) : 0;
     out->graph = (struct ratio_graph){nodes, edges, out->edges};
     for (int e = 0; e < edges; e++) {
-        int from = below(&luck, nodes), to = below(&luck, nodes);
-        int height = below(&luck, MAX_HEIGHT + 1);
-        int64_t weight = (int64_t)(random_bits(&luck) % (uint64_t)heaviest);
+        int from = below(&rng, nodes), to = below(&rng, nodes);
+        int height = below(&rng, MAX_HEIGHT + 1);
+        int64_t weight = (int64_t)(random_bits(&rng) % (uint64_t)heaviest);
         if (height == 0 && from >= to)
-            height = 1 + below(&luck, MAX_HEIGHT);
+            height = 1 + below(&rng, MAX_HEIGHT);
         out->edges[e] = (struct ratio_edge){from, to, height + lift[from] - lift[to],
                                             negative ? weight - heaviest / 2 : weight};
     }
@@ -166,10 +166,10 @@ static bool agrees_on_deadlock(uint64_t seed)
     struct random_graph made;
     struct ratio_edge heights[MAX_EDGES];
     struct cycle_ratio ratio;
-    struct random_stream luck = luck_of(seed, "deadlock");
+    struct random_stream rng = open_rng(seed, "deadlock");
     make_graph(&made, seed, false);
     for (int e = 0; e < made.graph.edge_count; e++) {
-        made.edges[e].height = below(&luck, 6) - (below(&luck, 4) ? 0 : 2);
+        made.edges[e].height = below(&rng, 6) - (below(&rng, 4) ? 0 : 2);
         heights[e] = made.edges[e];
         heights[e].weight_ns = -made.edges[e].height;
         heights[e].height = 0;
@@ -295,18 +295,18 @@ static char *big_plan(int tasks, uint64_t seed)
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    struct random_stream luck = luck_of(seed, "speed");
+    struct random_stream rng = open_rng(seed, "speed");
     if (!out)
         return NULL;
     fprintf(out, "swplan: 1\nschedule:\n");
     for (int t = 0; t < tasks; t++) {
-        int stream = below(&luck, 8), device_us = 50 + below(&luck, 500);
+        int stream = below(&rng, 8), device_us = 50 + below(&rng, 500);
         fprintf(out, "  T%d: {stage: %d, stream: s%d, time: %dus, host_time: %dus}\n", t,
-                t * 4 / tasks, stream, device_us, 1 + below(&luck, 60));
+                t * 4 / tasks, stream, device_us, 1 + below(&rng, 60));
     }
     fprintf(out, "intra_iter_deps:\n");
     for (int t = 1; t < tasks; t++)
-        fprintf(out, "  - [T%d, T%d]\n", t, below(&luck, t));
+        fprintf(out, "  - [T%d, T%d]\n", t, below(&rng, t));
     if (fclose(out) != 0) {
         free(text);
         return NULL;

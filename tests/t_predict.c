@@ -137,7 +137,7 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The duration of a part, from the same luck. */
+/* The duration of a part, from the same random numbers. */
 static int64_t duration(const struct prediction *prediction, int part, int task, int64_t iteration)
 {
     const struct program *p = prediction->program;
@@ -280,7 +280,7 @@ static void test_jitter(void)
         better &= mean < last + 0.001 * 9.6e6;
         last = mean;
     }
-    tap_ok(better, "deeper is faster under one luck");
+    tap_ok(better, "deeper is faster with the same random numbers");
     tap_ok(last < 1.01 * 9.6e6, "with 16 in flight a jittery copy costs less than 1%%");
     double clock = mean_of(plan, DRIVER_CLOCK, 0, 4000);
     tap_ok(clock > 1.01 * 9.6e6, "under the clock, three in flight, it costs more: %.3f ms",
@@ -633,7 +633,7 @@ static void test_refusals(void)
     plan_fini(&plan);
 }
 
-/* ---- luck ------------------------------------------------------------------------------------ */
+/* ---- random durations -------------------------------------------------------------------------- */
 
 static void test_replications(void)
 {
@@ -689,8 +689,8 @@ static void test_coverage(void)
     plan_fini(&plan);
 }
 
-/* The same tasks in another order and with another one between: their luck stays. */
-static void test_same_luck(void)
+/* The same tasks in another order and with another one between: their random numbers stay. */
+static void test_same_numbers(void)
 {
     static const char other[] =
         "swplan: 1\n"
@@ -706,7 +706,7 @@ static void test_same_luck(void)
         if (predicts(&second, usual(DRIVER_DATAFLOW, 300), &b)) {
             tap_is_int(b.streams[stream_named(&b, 0, "a")].busy_ns,
                        a.streams[stream_named(&a, 0, "a")].busy_ns,
-                       "task A has the same luck in another plan under the other driver");
+                       "task A has the same random numbers in another plan under the other driver");
             tap_is_int(b.streams[stream_named(&b, 0, "b")].busy_ns,
                        a.streams[stream_named(&a, 0, "b")].busy_ns, "so has B");
             prediction_fini(&b);
@@ -885,7 +885,7 @@ int main(void)
     test_refusals();
     test_replications();
     test_coverage();
-    test_same_luck();
+    test_same_numbers();
     test_all_plans();
     test_looks();
     test_in_flight();

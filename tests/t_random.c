@@ -1,6 +1,6 @@
 /*
- * t_random.c - luck: the generator's known answers, the means and spreads of the distributions,
- * what luck depends on and what it does not, the event queue, and the figures made of iteration
+ * t_random.c - random numbers: the generator's known answers, the means and spreads of the distributions,
+ * what they depend on and what it does not, the event queue, and the figures made of iteration
  * times.
  */
 #include <math.h>
@@ -54,7 +54,7 @@ static void test_subjects(void)
 {
     struct random_subject base = subject("Forward", 3), other;
     uint64_t bits = first_bits(base);
-    tap_ok(first_bits(subject("Forward", 3)) == bits, "the same subject has the same luck");
+    tap_ok(first_bits(subject("Forward", 3)) == bits, "the same subject has the same numbers");
     other = base, other.seed++;
     tap_ok(first_bits(other) != bits, "the seed matters");
     other = base, other.task = random_name("Backward");
@@ -250,13 +250,13 @@ static void test_events(void)
     struct events events;
     struct event last = {.time_ns = -1}, event;
     struct random_subject who = subject("events", 0);
-    struct random_stream luck = random_open(&who);
+    struct random_stream rng = random_open(&who);
     bool pushed = true, ordered = true;
     int popped = 0;
     pushed &= events_init(&events, EVENTS);
     for (int i = 0; i < EVENTS; i++)
-        pushed &= events_push(&events, (int64_t)(random_bits(&luck) % 100),
-                              (int)(random_bits(&luck) % 3), i);
+        pushed &= events_push(&events, (int64_t)(random_bits(&rng) % 100),
+                              (int)(random_bits(&rng) % 3), i);
     tap_ok(pushed && events_check(&events), "all games are played");
     for (; events_pop(&events, &event); last = event, popped++) {
         if (event.time_ns != last.time_ns)
@@ -281,16 +281,16 @@ static void test_retiming(void)
     enum { AGENTS = 60, CHANGES = 500 };
     struct events events;
     struct event event, last = {.time_ns = -1};
-    struct random_stream luck = random_open(&(struct random_subject){.seed = 5});
+    struct random_stream rng = random_open(&(struct random_subject){.seed = 5});
     int64_t times_ns[AGENTS];
     int wrong = 0, popped = 0;
     wrong += !events_init(&events, AGENTS);
     for (int i = 0; i < AGENTS; i++)
-        if (!events_push(&events, times_ns[i] = (int64_t)(random_bits(&luck) % 20), i % 2, i))
+        if (!events_push(&events, times_ns[i] = (int64_t)(random_bits(&rng) % 20), i % 2, i))
             wrong++;
     for (int i = 0; i < CHANGES; i++) {
-        int agent = (int)(random_bits(&luck) % AGENTS);
-        times_ns[agent] = (int64_t)(random_bits(&luck) % 20);
+        int agent = (int)(random_bits(&rng) % AGENTS);
+        times_ns[agent] = (int64_t)(random_bits(&rng) % 20);
         events_retime(&events, agent, times_ns[agent]);
         wrong += !events_check(&events);
     }
@@ -441,13 +441,13 @@ static void test_warm_up(void)
     enum { LENGTH = 1000 };
     int64_t values[LENGTH];
     struct random_subject who = subject("warm-up", 0);
-    struct random_stream luck = random_open(&who);
+    struct random_stream rng = random_open(&who);
     for (int i = 0; i < LENGTH; i++)
-        values[i] = 1000 + (int64_t)(random_bits(&luck) % 100) + (i < 200 ? 5 * (200 - i) : 0);
+        values[i] = 1000 + (int64_t)(random_bits(&rng) % 100) + (i < 200 ? 5 * (200 - i) : 0);
     size_t cut = statistics_warm_up((struct durations){values, true}, LENGTH);
     tap_ok(cut >= 150 && cut <= 260, "a start of 200 is cut off at %zu", cut);
     for (int i = 0; i < LENGTH; i++)
-        values[i] = 1000 + (int64_t)(random_bits(&luck) % 100);
+        values[i] = 1000 + (int64_t)(random_bits(&rng) % 100);
     cut = statistics_warm_up((struct durations){values, true}, LENGTH);
     tap_ok(cut < LENGTH / 2 - 5, "without a start %zu are", cut);
     for (int i = 0; i < LENGTH; i++)
@@ -460,11 +460,11 @@ static void test_correlation(void)
 {
     double means[STATISTICS_BATCHES], other[STATISTICS_BATCHES], mean;
     struct random_subject who = subject("correlation", 0);
-    struct random_stream luck = random_open(&who);
+    struct random_stream rng = random_open(&who);
     int found = 0;
     for (int run = 0; run < 2000; run++) {
         for (int i = 0; i < STATISTICS_BATCHES; i++)
-            means[i] = random_normal(&luck);
+            means[i] = random_normal(&rng);
         found += statistics_correlated(means, STATISTICS_BATCHES);
     }
     tap_ok(found > 5 && found < 45, "independent batches are suspected in %d of 2000", found);
@@ -472,12 +472,12 @@ static void test_correlation(void)
         means[i] = i + 1000.0;
     tap_ok(statistics_correlated(means, STATISTICS_BATCHES), "a slope is");
     for (int i = 0; i < STATISTICS_BATCHES; i++) {
-        means[i] = 1000 * random_normal(&luck);
-        other[i] = means[i] + 5 + 0.01 * random_normal(&luck);
+        means[i] = 1000 * random_normal(&rng);
+        other[i] = means[i] + 5 + 0.01 * random_normal(&rng);
     }
     struct interval in = statistics_difference(means, other, STATISTICS_BATCHES, &mean);
     tap_ok(in.low < 5 && in.high > 5 && in.high - in.low < 0.02,
-           "a small difference shows under the same luck: %.4f .. %.4f", in.low, in.high);
+           "a small difference shows under the same random numbers: %.4f .. %.4f", in.low, in.high);
 }
 
 int main(void)

@@ -24,7 +24,7 @@ static const char plan_text[] = "swplan: 1\nname: t\nranks: 2\nschedule:\n"
                                 "  B: {stage: 1, stream: b, time: 200us, shares: {sm: 0.75}}\n"
                                 "intra_iter_deps: [[B, A]]\n";
 
-static struct random luck;
+static struct random rng;
 
 /* ---- a transport that keeps what is sent ----------------------------------------------------- */
 
@@ -94,28 +94,28 @@ static void *some(size_t count, size_t size)
 static void scribble(void *memory, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        ((unsigned char *)memory)[i] = (unsigned char)below(&luck, 256);
+        ((unsigned char *)memory)[i] = (unsigned char)below(&rng, 256);
 }
 
 static int64_t number(void)
 {
-    return (int64_t)hash_mix((uint64_t)below(&luck, 1 << 30)) >> below(&luck, 64);
+    return (int64_t)hash_mix((uint64_t)below(&rng, 1 << 30)) >> below(&rng, 64);
 }
 
 static struct stall some_stall(const struct program *program)
 {
-    int who = below(&luck, 3);
-    return (struct stall){.cause = (enum stall_cause)below(&luck, STALL_COUNT),
+    int who = below(&rng, 3);
+    return (struct stall){.cause = (enum stall_cause)below(&rng, STALL_COUNT),
                           .who = who == 0   ? STALL_NOBODY
-                                 : who == 1 ? below(&luck, program->tasks)
-                                            : ~below(&luck, program->agent_count)};
+                                 : who == 1 ? below(&rng, program->tasks)
+                                            : ~below(&rng, program->agent_count)};
 }
 
 static void draw_account(const struct program *program, struct stream_account *out)
 {
     scribble(out, sizeof *out);
     out->places = NULL;
-    out->blame_count = out->blame_cap = below(&luck, MAX_BLAMES + 1);
+    out->blame_count = out->blame_cap = below(&rng, MAX_BLAMES + 1);
     out->blames = out->blame_count ? some((size_t)out->blame_count, sizeof *out->blames) : NULL;
     for (int i = 0; i < out->blame_count; i++)
         out->blames[i] = (struct blame){some_stall(program), number()};
@@ -123,10 +123,10 @@ static void draw_account(const struct program *program, struct stream_account *o
 
 static void draw_blocked(const struct program *program, struct blocked *out)
 {
-    size_t bytes = (size_t)below(&luck, 40);
-    out->agent = below(&luck, program->agent_count);
+    size_t bytes = (size_t)below(&rng, 40);
+    out->agent = below(&rng, program->agent_count);
     out->waits_for = some(bytes, 1);
-    memset(out->waits_for, 'a' + below(&luck, 26), bytes);
+    memset(out->waits_for, 'a' + below(&rng, 26), bytes);
 }
 
 static void draw(const struct program *program, struct simulation_result *out)
@@ -135,9 +135,9 @@ static void draw(const struct program *program, struct simulation_result *out)
     out->stream_count = program->stream_count;
     out->streams = some((size_t)out->stream_count, sizeof *out->streams);
     out->violated &= (1u << PROPERTY_COUNT) - 1;
-    out->iteration.doubt = (enum doubt)below(&luck, 2);
-    out->iteration.part_count = below(&luck, STATISTICS_BATCHES + 1);
-    out->blocked_count = (size_t)below(&luck, MAX_BLOCKED + 1);
+    out->iteration.doubt = (enum doubt)below(&rng, 2);
+    out->iteration.part_count = below(&rng, STATISTICS_BATCHES + 1);
+    out->blocked_count = (size_t)below(&rng, MAX_BLOCKED + 1);
     out->blocked = out->blocked_count ? some(out->blocked_count, sizeof *out->blocked) : NULL;
     out->slowdowns = NULL;
     for (int s = 0; s < out->stream_count; s++)
@@ -145,7 +145,7 @@ static void draw(const struct program *program, struct simulation_result *out)
     for (size_t i = 0; i < out->blocked_count; i++)
         draw_blocked(program, &out->blocked[i]);
     size_t subjects = (size_t)sharing_subject_count(program);
-    if (rarely(&luck, 2) || subjects == 0)
+    if (rarely(&rng, 2) || subjects == 0)
         return;
     out->slowdowns = some(subjects, sizeof *out->slowdowns);
     scribble(out->slowdowns, subjects * sizeof *out->slowdowns);
@@ -213,7 +213,7 @@ static void test_journeys(const struct program *program)
         struct result_wire wire = spread_over(&post);
         struct diag diag;
         diag_init(&diag);
-        int first = 1 + below(&luck, REPLICATIONS - 1);
+        int first = 1 + below(&rng, REPLICATIONS - 1);
         for (int i = 0; i < REPLICATIONS; i++)
             draw(program, &sent[i]);
         bool good =
@@ -282,9 +282,9 @@ static void test_damage(const struct program *program, const struct parcel *piec
         diag_init(&diag);
         put(&post, piece->data, piece->bytes);
         put(&post, end->data, end->bytes);
-        struct parcel *hit = &post.parcels[rarely(&luck, 5)];
-        for (int hits = 1 + below(&luck, 4); hits > 0; hits--)
-            hit->data[below(&luck, (int)hit->bytes)] = (char)below(&luck, 256);
+        struct parcel *hit = &post.parcels[rarely(&rng, 5)];
+        for (int hits = 1 + below(&rng, 4); hits > 0; hits--)
+            hit->data[below(&rng, (int)hit->bytes)] = (char)below(&rng, 256);
         if (gather(program, &post, 1, got, &diag) == STATUS_OK)
             sum += visit(program, &got[0]);
         else
@@ -386,7 +386,7 @@ int main(void)
     struct diag diag;
     struct post post = {0};
     diag_init(&diag);
-    luck.seed = env_seed();
+    rng.seed = env_seed();
     if (plan_parse("t.yaml", plan_text, strlen(plan_text), &plan, &diag) ||
         program_build(&plan, &options, &program, &diag)) {
         tap_ok(0, "the plan: %s", diag.count ? diag.messages[0].text : "?");

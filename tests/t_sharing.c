@@ -326,50 +326,50 @@ static void test_pipeline(void)
 
 /* ---- random plans ---------------------------------------------------------------------------- */
 
-static int below(struct random_stream *luck, int count)
+static int below(struct random_stream *rng, int count)
 {
-    return (int)(random_bits(luck) % (uint64_t)count);
+    return (int)(random_bits(rng) % (uint64_t)count);
 }
 
-static struct random_stream luck_of(uint64_t seed)
+static struct random_stream open_rng(uint64_t seed)
 {
     return random_open(&(struct random_subject){
         .seed = seed, .task = random_name("sharing"), .part = RANDOM_OTHER});
 }
 
-static struct shares draw_shares(struct random_stream *luck)
+static struct shares draw_shares(struct random_stream *rng)
 {
-    struct shares shares = {{below(luck, 3) > 0, below(luck, SHARE_WHOLE + 1)},
-                            {below(luck, 3) == 0, below(luck, SHARE_WHOLE + 1)}};
+    struct shares shares = {{below(rng, 3) > 0, below(rng, SHARE_WHOLE + 1)},
+                            {below(rng, 3) == 0, below(rng, SHARE_WHOLE + 1)}};
     return shares;
 }
 
-static void draw_tasks(struct random_stream *luck, struct task *tasks, size_t count)
+static void draw_tasks(struct random_stream *rng, struct task *tasks, size_t count)
 {
     for (size_t t = 0; t < count; t++)
-        tasks[t].shares = draw_shares(luck);
+        tasks[t].shares = draw_shares(rng);
 }
 
 /* The plan's work wants this and that of its device. */
-static void draw_wishes(struct plan *plan, struct random_stream *luck)
+static void draw_wishes(struct plan *plan, struct random_stream *rng)
 {
     for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
-        if (plan->form == FORM_PROGRAMS || below(luck, 2))
-            plan->machine.shares[kind] = draw_shares(luck);
-    plan->machine.copy_engines = below(luck, 4);
-    draw_tasks(luck, plan->pipeline.tasks, plan->pipeline.task_count);
+        if (plan->form == FORM_PROGRAMS || below(rng, 2))
+            plan->machine.shares[kind] = draw_shares(rng);
+    plan->machine.copy_engines = below(rng, 4);
+    draw_tasks(rng, plan->pipeline.tasks, plan->pipeline.task_count);
     for (size_t i = 0; i < plan->pipeline.override_count; i++)
         if (plan->pipeline.overrides[i].tasks)
-            draw_tasks(luck, plan->pipeline.overrides[i].tasks, plan->pipeline.task_count);
+            draw_tasks(rng, plan->pipeline.overrides[i].tasks, plan->pipeline.task_count);
     for (size_t t = 0; t < plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
             struct host_op *op = &plan->threads[t].ops[i];
             bool work = op->kind == OP_LAUNCH || op->kind == OP_COPY || op->kind == OP_COLLECTIVE ||
                         op->kind == OP_GROUP;
             if (work)
-                op->shares = draw_shares(luck);
+                op->shares = draw_shares(rng);
             if (work || op->kind == OP_CALLBACK)
-                op->time_ns = below(luck, 9000);
+                op->time_ns = below(rng, 9000);
         }
 }
 
@@ -606,10 +606,10 @@ static void test_random(const char *what, char *(*make)(uint64_t seed), int coun
         count *= 10;
     for (int i = 0; i < count; i++) {
         char *text = make((uint64_t)i);
-        struct random_stream luck = luck_of((uint64_t)i);
+        struct random_stream rng = open_rng((uint64_t)i);
         struct ready ready;
         if (text && plan_of_text(text, &ready.plan)) {
-            draw_wishes(&ready.plan, &luck);
+            draw_wishes(&ready.plan, &rng);
             op_stats.changed += !comes_back(&ready.plan);
             enum driver driver = i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK;
             if (prepare(&ready, driver, 12, i % 3 ? "normal(cv=0.4)" : NULL)) {
@@ -691,10 +691,10 @@ static void test_memory(const char *what, char *(*make)(uint64_t seed), int coun
     for (int i = 0; i < 2 * count; i++) {
         uint64_t seed = (uint64_t)i / 2;
         char *text = make(seed);
-        struct random_stream luck = luck_of(seed);
+        struct random_stream rng = open_rng(seed);
         struct ready ready;
         if (text && plan_of_text(text, &ready.plan)) {
-            draw_wishes(&ready.plan, &luck);
+            draw_wishes(&ready.plan, &rng);
             if (prepare(&ready, i % 2 ? DRIVER_DATAFLOW : DRIVER_CLOCK, 120,
                         seed % 3 ? "normal(cv=0.4)" : NULL)) {
                 compare_memory(&op_stats, &ready, seed);
@@ -725,10 +725,10 @@ static void test_never_earlier(void)
         char *text = calm_plan(seed), why[EVENT_GRAPH_WHY];
         struct ready alone, shared;
         struct recurrence *recurrence = NULL;
-        struct random_stream luck = luck_of(seed);
+        struct random_stream rng = open_rng(seed);
         if (!text || !plan_of_text(text, &alone.plan) || !plan_of_text(text, &shared.plan))
             continue;
-        draw_wishes(&shared.plan, &luck);
+        draw_wishes(&shared.plan, &rng);
         bool good = prepare(&alone, DRIVER_CLOCK, 60, "gamma(cv=0.5)") &&
                     prepare(&shared, DRIVER_CLOCK, 60, "gamma(cv=0.5)");
         if (good &&
@@ -769,17 +769,17 @@ static char *listed(uint64_t seed, bool backwards)
     fprintf(out, "swplan: 1\nmachine: {copy_engines: 2}\nthreads:\n");
     for (int i = 0; i < THREADS; i++) {
         int t = backwards ? THREADS - 1 - i : i;
-        struct random_stream luck = luck_of(1000 * seed + (uint64_t)t);
+        struct random_stream rng = open_rng(1000 * seed + (uint64_t)t);
         fprintf(out, "  r0.t%d:\n", t);
         for (int k = 0; k < ROUNDS; k++) {
-            fprintf(out, "    - {host: %dns}\n", below(&luck, 4) * 1000);
-            if (below(&luck, 3))
+            fprintf(out, "    - {host: %dns}\n", below(&rng, 4) * 1000);
+            if (below(&rng, 3))
                 fprintf(out,
                         "    - {launch: k%d_%d, stream: s%d, time: %dns, shares: {sm: 0.%d}}\n", t,
-                        k, t, below(&luck, 8) * 1000, 1 + below(&luck, 9));
+                        k, t, below(&rng, 8) * 1000, 1 + below(&rng, 9));
             else
                 fprintf(out, "    - {copy: %s, name: k%d_%d, stream: s%d, time: %dns}\n",
-                        below(&luck, 2) ? "h2d" : "d2h", t, k, t, below(&luck, 8) * 1000);
+                        below(&rng, 2) ? "h2d" : "d2h", t, k, t, below(&rng, 8) * 1000);
         }
     }
     fclose(out);
@@ -880,14 +880,14 @@ static void test_room_for_all(void)
     int compared = 0, different = 0, shared = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
         char *text = calm_plan(seed), why[EVENT_GRAPH_WHY];
-        struct random_stream luck = luck_of(seed);
+        struct random_stream rng = open_rng(seed);
         struct ready ready;
         struct recurrence *recurrence;
         struct simulation_result fast;
         const struct simulate_options options = {.seed = seed};
         if (!text || !plan_of_text(text, &ready.plan))
             continue;
-        draw_tasks(&luck, ready.plan.pipeline.tasks, ready.plan.pipeline.task_count);
+        draw_tasks(&rng, ready.plan.pipeline.tasks, ready.plan.pipeline.task_count);
         shrink_tasks(ready.plan.pipeline.tasks, ready.plan.pipeline.task_count, 8);
         if (prepare(&ready, DRIVER_CLOCK, 60, "gamma(cv=0.5)")) {
             struct seen *slow = watch(ready.program, &ready.timing, seed);

@@ -7,13 +7,13 @@
 
 #include "sim/engine/random.h"
 
-static int below(struct random_stream *luck, int count)
+static int below(struct random_stream *rng, int count)
 {
-    return (int)(random_bits(luck) % (uint64_t)count);
+    return (int)(random_bits(rng) % (uint64_t)count);
 }
 
 /* A task on a stream that belongs to one thread; what is issued together is ordered. */
-static void tame_task(FILE *out, struct random_stream *luck, int task, int stage, int stream,
+static void tame_task(FILE *out, struct random_stream *rng, int task, int stage, int stream,
                       int group, bool calm)
 {
     static const char *const kinds[] = {
@@ -26,21 +26,21 @@ static void tame_task(FILE *out, struct random_stream *luck, int task, int stage
         ", work: {copy: h2d, bytes: 1KiB, pageable: true}", /* from here on not calm */
         ", host_sync: stream"};
     const int calm_kinds = 6;
-    int device_ns = below(luck, 9000), host_ns = below(luck, 3000);
-    const char *kind = kinds[below(luck, calm ? calm_kinds : (int)(sizeof kinds / sizeof *kinds))];
+    int device_ns = below(rng, 9000), host_ns = below(rng, 3000);
+    const char *kind = kinds[below(rng, calm ? calm_kinds : (int)(sizeof kinds / sizeof *kinds))];
     fprintf(out, "  T%d: {stage: %d, stream: s%d, thread_group: g%d, ", task, stage, stream, group);
     fprintf(out, "time: %dns, host_time: %dns%s}\n", device_ns, host_ns, kind);
 }
 
-static void tame_deps(FILE *out, struct random_stream *luck, int tasks)
+static void tame_deps(FILE *out, struct random_stream *rng, int tasks)
 {
     fprintf(out, "intra_iter_deps: [");
     for (int t = 1; t < tasks; t++)
-        fprintf(out, "%s[T%d, T%d]", t > 1 ? ", " : "", t, below(luck, t));
+        fprintf(out, "%s[T%d, T%d]", t > 1 ? ", " : "", t, below(rng, t));
     fprintf(out, "]\ninter_iter_deps: [");
-    for (int i = below(luck, 3); i > 0; i--) {
-        int task = below(luck, tasks), on = below(luck, tasks);
-        fprintf(out, "[T%d, T%d, %d]%s", task, on, i + below(luck, 2) * 2, i > 1 ? ", " : "");
+    for (int i = below(rng, 3); i > 0; i--) {
+        int task = below(rng, tasks), on = below(rng, tasks);
+        fprintf(out, "[T%d, T%d, %d]%s", task, on, i + below(rng, 2) * 2, i > 1 ? ", " : "");
     }
     fprintf(out, "]\n");
 }
@@ -51,28 +51,28 @@ static char *make_plan(uint64_t seed, bool calm)
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    struct random_stream luck = random_open(
+    struct random_stream rng = random_open(
         &(struct random_subject){.seed = seed, .task = random_name("tame"), .part = RANDOM_OTHER});
     if (!out)
         return NULL;
-    int tasks = 2 + below(&luck, 7), streams = 1 + below(&luck, 4), groups = 1 + below(&luck, 3);
-    int ranks = 1 + below(&luck, 3), first = below(&luck, 2), stage = first;
+    int tasks = 2 + below(&rng, 7), streams = 1 + below(&rng, 4), groups = 1 + below(&rng, 3);
+    int ranks = 1 + below(&rng, 3), first = below(&rng, 2), stage = first;
     fprintf(out, "swplan: 1\nranks: %d\n", ranks);
-    fprintf(out, "enqueue_order: %s\n", orders[below(&luck, 3)]);
-    fprintf(out, "retire: %s\n", calm || below(&luck, 2) ? "device" : "submit");
-    if (!calm && below(&luck, 3) == 0)
-        fprintf(out, "machine: {launch_queue: %d}\n", 1 + below(&luck, 20));
+    fprintf(out, "enqueue_order: %s\n", orders[below(&rng, 3)]);
+    fprintf(out, "retire: %s\n", calm || below(&rng, 2) ? "device" : "submit");
+    if (!calm && below(&rng, 3) == 0)
+        fprintf(out, "machine: {launch_queue: %d}\n", 1 + below(&rng, 20));
     fprintf(out, "schedule:\n");
     for (int t = 0; t < tasks; t++) {
-        int stream = below(&luck, streams);
-        stage += t > 0 && stage < 3 && below(&luck, 3) == 0;
-        tame_task(out, &luck, t, stage, stream, stream % groups, calm);
+        int stream = below(&rng, streams);
+        stage += t > 0 && stage < 3 && below(&rng, 3) == 0;
+        tame_task(out, &rng, t, stage, stream, stream % groups, calm);
     }
-    tame_deps(out, &luck, tasks);
+    tame_deps(out, &rng, tasks);
     fprintf(out, "%s", ranks > 1 ? "rank_overrides:\n" : "");
     for (int rank = 1; rank < ranks; rank++)
         fprintf(out, "  %d: {schedule: {T0: {time: %dns}, T1: {stage: %d}}}\n", rank, rank * 3000,
-                first + below(&luck, stage - first + 1));
+                first + below(&rng, stage - first + 1));
     if (fclose(out) != 0) {
         free(text);
         return NULL;

@@ -32,7 +32,7 @@ bool iterations_init(struct iterations *iterations, const int64_t *ends, int ran
                            : durations < ITERATIONS_KEPT ? (size_t)durations
                                                          : ITERATIONS_KEPT;
     iterations->kept.at = malloc((iterations->kept_cap + 1) * sizeof(int64_t));
-    iterations->luck = random_open(&(struct random_subject){
+    iterations->reservoir = random_open(&(struct random_subject){
         .seed = seed, .task = random_name("reservoir"), .part = RANDOM_OTHER});
     return iterations->kept.at != NULL;
 }
@@ -133,7 +133,7 @@ static void count_duration(struct iterations *iterations, int64_t duration_ns)
         iterations->kept_ns += duration_ns;
         return;
     }
-    uint64_t place = random_bits(&iterations->luck) % (uint64_t)(index + 1);
+    uint64_t place = random_bits(&iterations->reservoir) % (uint64_t)(index + 1);
     if (place < iterations->kept_cap)
         keep(iterations, place, duration_ns);
 }

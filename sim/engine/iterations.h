@@ -71,9 +71,9 @@ struct iterations {
     int64_t last_over_ns, first_over_ns; /* first: -1 until there is one */
     struct durations kept; /* with room for wide ones, of which nothing is touched without need */
     size_t kept_count, kept_cap;
-    int64_t kept_ns;           /* of all, as long as none has taken the place of another */
-    struct random_stream luck; /* of the reservoir */
-    int64_t part, part_until;  /* of durations up to there: the part they belong to; -1: none */
+    int64_t kept_ns;                /* of all, as long as none has taken the place of another */
+    struct random_stream reservoir; /* which durations it keeps */
+    int64_t part, part_until; /* of durations up to there: the part they belong to; -1: none */
     int64_t part_ns[STATISTICS_BATCHES];
     int64_t part_count[STATISTICS_BATCHES];
 };

@@ -1,9 +1,9 @@
 /*
- * random.h - luck that depends on what it is for, not on when it is asked for.
+ * random.h - random numbers that depend on their subject, not on the time of asking.
  *
  * A number is a pure function of (seed, replication, task, rank, part, iteration, index):
  * Philox4x32-10 (Salmon et al. 2011) on a counter made of these. So any number of threads, two
- * drivers, and two plans that name a task alike see the same luck. No state, nothing to own.
+ * drivers, and two plans that name a task alike see the same numbers. No state, nothing to own.
  */
 #ifndef SWSIM_RANDOM_H
 #define SWSIM_RANDOM_H
@@ -12,7 +12,7 @@
 
 enum random_part { RANDOM_HOST, RANDOM_DEVICE, RANDOM_OTHER };
 
-/* What the luck is for. */
+/* The subject of a number. */
 struct random_subject {
     uint64_t seed;
     uint64_t task; /* random_name of its name */

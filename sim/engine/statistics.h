@@ -59,7 +59,7 @@ bool statistics_batches(struct durations values, size_t count, double means[STAT
 /* Of the mean that independent values of one distribution have; NAN below two. */
 struct interval statistics_mean(const double *values, int count);
 
-/* Of the mean difference of pairs that saw the same luck, as statistics_mean; *mean is theirs. */
+/* Of the mean difference of pairs with the same random numbers, as statistics_mean; *mean is theirs. */
 struct interval statistics_difference(const double *a, const double *b, int count, double *mean);
 
 /* Are neighbours among batch means so alike that the batches are too short (von Neumann's ratio, at

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name an operation draws its luck under. */
-static const char *luck_name(const struct program *program, const struct op *op)
+/* The name an operation draws its random numbers under. */
+static const char *random_task(const struct program *program, const struct op *op)
 {
     if (op->task >= 0)
         return program->plan->pipeline.tasks[op->task].name;
@@ -22,7 +22,7 @@ static bool names_part(const struct program *program, const char *task, const st
 {
     bool varied_part = !op_is_cpu_work(op->kind) || op->task < 0 || op->work->kind == WORK_HOST;
     return varied_part && op_is_work(op->kind) &&
-           (strcmp(task, "*") == 0 || strcmp(task, luck_name(program, op)) == 0);
+           (strcmp(task, "*") == 0 || strcmp(task, random_task(program, op)) == 0);
 }
 
 /* Does the rule's distribution belong to this operation? */
@@ -47,7 +47,7 @@ static void set_time(struct op_time *time, const struct program *program, const 
     time->host = host;
     time->draw = -1;
     time->rank = (uint16_t)rank;
-    time->name = random_name(luck_name(program, op));
+    time->name = random_name(random_task(program, op));
     time->dist = op->jitter;
     for (size_t i = 0; i < rule_count; i++)
         if (rule_applies(program, &rules[i], op)) {

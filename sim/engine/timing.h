@@ -3,9 +3,9 @@
  *
  * Made once for a program and read by any number of simulations. The mean and the distribution come
  * from the plan; rules, as given by `--jitter TASK=DIST`, replace the distribution of a task's
- * device part (of its CPU part where it has no other). The luck of a draw depends on the task's
+ * device part (of its CPU part where it has no other). The random number of a draw depends on the task's
  * name, the part, rank, iteration, seed and replication. Operations of host programs have no
- * iteration: there the n-th operation of one name on a rank takes luck n.
+ * iteration: there the n-th operation of one name on a rank takes number n.
  *
  * A duration is the quantile (quantile.h) of one random word; a spike has a word of its own. Rarely a
  * word of 32 bits does not say enough, and has another behind it. Whoever wants many draws gets them a run at a time, which are the same numbers, cheaper.

@@ -463,7 +463,7 @@ static enum status short_run(const struct program *program, const struct timing 
     return STATUS_OK;
 }
 
-/* The same luck with and without the task, so that only the task makes the difference. */
+/* The same random numbers with and without the task, so that only the task makes the difference. */
 static enum status expose(const struct program *program, const struct timing *timing, uint64_t seed,
                           double *mean_ns, double *exposed_ns, struct diag *diag)
 {

@@ -1,7 +1,7 @@
 /*
  * predict.h - how fast a plan will be, and why: simulations summed up.
  *
- * A prediction is made of replications with different luck, spread over threads and over processes
+ * A prediction is made of replications with different random numbers, spread over threads and over processes
  * (sim/predict/result_wire.h); the number of either changes nothing but the time it takes. It owns its program and refers to the plan, which
  * must outlive it. Times are nanoseconds; a figure that does not exist is NAN (doubles) or -1.
  */
@@ -92,7 +92,7 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
                     struct prediction *out, struct diag *diag);
 void prediction_fini(struct prediction *prediction);
 
-/* By how much an iteration is longer in b than in a, which saw the same luck, and surely between what.
+/* By how much an iteration is longer in b than in a, with the same random numbers, and surely between what.
    NAN where they cannot be compared part by part. */
 double prediction_difference(const struct prediction *a, const struct prediction *b,
                              struct interval *in);

@@ -514,7 +514,8 @@ void report_difference(const struct prediction *prediction, const struct predict
                 driver_key(base->program->driver));
     else
         fprintf(out,
-                "\n  under the same luck an iteration is %s +- %s %s than with the %s driver\n",
+                "\n  with the same random numbers an iteration is %s +- %s %s than with the %s "
+                "driver\n",
                 show(fabs(difference), ns), show(half_width(&in), half),
                 difference > 0 ? "longer" : "shorter", driver_key(base->program->driver));
 }
@@ -874,7 +875,7 @@ static void write_body(const struct prediction *prediction, const struct row *ro
     write_blocked(prediction, json);
 }
 
-/* By how much longer than the base an iteration is under the same luck. */
+/* By how much longer than the base an iteration is with the same random numbers. */
 static void write_change(const struct prediction *prediction, const struct report_row *row,
                          struct json *json)
 {

@@ -16,7 +16,7 @@
 enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
                          struct diag *diag);
 
-/* One more line: how it compares with another that saw the same luck. */
+/* One more line: how it compares with another with the same random numbers. */
 void report_difference(const struct prediction *prediction, const struct prediction *base,
                        FILE *out);
 

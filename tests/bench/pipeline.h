@@ -1,6 +1,6 @@
 /*
  * pipeline.h - what the peers of the prediction benchmark share: TorchRec's SparseDist on one rank,
- * device parts only, and how long each of its tasks takes in each iteration, from the same luck as
+ * device parts only, and how long each of its tasks takes in each iteration, from the same random numbers as
  * `swsim predict`. So all of them must come to the same makespan.
  *
  *     memcpy      H2D                                                  period i
