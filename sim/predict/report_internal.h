@@ -1,0 +1,36 @@
+/*
+ * report_internal.h - the parts of a report that its texts and its JSON share; private to report*.c.
+ */
+#ifndef SWSIM_REPORT_INTERNAL_H
+#define SWSIM_REPORT_INTERNAL_H
+
+#include "plan/units.h"
+#include "report.h"
+
+/* A part of the whole time. */
+double report_share(const struct prediction *prediction, int64_t ns);
+
+/* The time for people, "-" if it is not known. Returns out. */
+const char *report_show(double ns, char out[UNITS_TEXT]);
+
+/* NAN if it is not exact. */
+double report_steady_ns(const struct steady *steady);
+
+/* The rest of a line: the parts of the critical cycle. */
+void report_print_parts(const struct prediction *prediction, FILE *out);
+
+/* Streams that one row stands for: of one name and much the same account. */
+struct report_stream_row {
+    int stream;   /* the first of them */
+    int count;    /* how many */
+    bool average; /* of all streams of the name, alike or not */
+    struct stream_account sum;
+};
+
+/* The rows of a prediction; with `average` one for each name. Returns their number. */
+int report_rows(const struct prediction *prediction, bool average, struct report_stream_row *rows);
+
+enum status report_print_streams(const struct prediction *prediction, FILE *out, struct diag *diag);
+void report_print_slowdowns(const struct prediction *prediction, FILE *out);
+
+#endif

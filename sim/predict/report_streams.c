@@ -1,0 +1,232 @@
+/* report_streams.c - a prediction's streams for people: the stall account, what slowed what. */
+#include "report_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME = 160, MAX_ROWS = 24, BAR = 20, SLOWED = 8 };
+
+/* ---- text: the stall account ----------------------------------------------------------------- */
+
+static int64_t slowed_ns(const struct stream_account *account)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        sum += account->slowed_ns[i];
+    return sum;
+}
+
+static bool much_the_same(const struct prediction *prediction, const struct stream_account *a,
+                          const struct stream_account *b)
+{
+    double tolerance = 0.0005 * (double)prediction->total_ns;
+    if (fabs((double)(a->busy_ns - b->busy_ns)) > tolerance ||
+        fabs((double)(slowed_ns(a) - slowed_ns(b))) > tolerance)
+        return false;
+    for (int i = 0; i < STALL_COUNT; i++)
+        if (fabs((double)(a->stall_ns[i] - b->stall_ns[i])) > tolerance)
+            return false;
+    return true;
+}
+
+/* Which rows there are; with `average` one for each name. Returns their number. */
+int report_rows(const struct prediction *prediction, bool average, struct report_stream_row *rows)
+{
+    const struct program *p = prediction->program;
+    int count = 0;
+    for (int s = 0; s < p->stream_count; s++) {
+        int r = 0;
+        for (; r < count; r++)
+            if (strcmp(p->streams[rows[r].stream].name, p->streams[s].name) == 0 &&
+                (average || much_the_same(prediction, &prediction->streams[rows[r].stream],
+                                          &prediction->streams[s])))
+                break;
+        if (r == count)
+            rows[count++] = (struct report_stream_row){.stream = s, .average = average};
+        rows[r].count++;
+        rows[r].sum.busy_ns += prediction->streams[s].busy_ns;
+        for (int i = 0; i < RESOURCE_COUNT; i++)
+            rows[r].sum.slowed_ns[i] += prediction->streams[s].slowed_ns[i];
+        for (int i = 0; i < STALL_COUNT; i++)
+            rows[r].sum.stall_ns[i] += prediction->streams[s].stall_ns[i];
+    }
+    return count;
+}
+
+static int compare_blames(const void *a, const void *b)
+{
+    const struct blame *x = a, *y = b;
+    if (x->ns != y->ns)
+        return x->ns > y->ns ? -1 : 1;
+    return (int)x->stall.cause - (int)y->stall.cause;
+}
+
+/* The causes of a row, largest first: split by whom they name, or of an average only by cause. */
+static int list_causes(const struct prediction *prediction, const struct report_stream_row *row,
+                       struct blame *out)
+{
+    const struct stream_account *account = &prediction->streams[row->stream];
+    int count = 0;
+    if (row->average && row->count > 1)
+        for (int i = 0; i < STALL_COUNT; i++)
+            out[count++] = (struct blame){{(enum stall_cause)i, STALL_NOBODY},
+                                          row->sum.stall_ns[i] / row->count};
+    else
+        for (int i = 0; i < account->blame_count; i++)
+            out[count++] = account->blames[i];
+    qsort(out, (size_t)count, sizeof *out, compare_blames);
+    return count;
+}
+
+static void print_causes(const struct prediction *prediction, const struct report_stream_row *row,
+                         struct blame *causes, int indent, FILE *out)
+{
+    int count = list_causes(prediction, row, causes), shown = 0;
+    int rank = prediction->program->streams[row->stream].rank;
+    int64_t rest = 0;
+    char text[2 * NAME];
+    for (int i = 0; i < count; i++) {
+        if (report_share(prediction, causes[i].ns) < 0.0005) {
+            rest += causes[i].ns;
+            continue;
+        }
+        bool plain = row->average && row->count > 1;
+        stall_describe(prediction->program, rank, &causes[i].stall, text, sizeof text);
+        fprintf(out, "%*s%5.1f%%  %s\n", shown++ ? indent : 0, "",
+                100 * report_share(prediction, causes[i].ns),
+                plain ? stall_words(causes[i].stall.cause) : text);
+    }
+    if (report_share(prediction, rest) >= 0.0005)
+        fprintf(out, "%*s%5.1f%%  causes below 0.05%% each\n", shown++ ? indent : 0, "",
+                100 * report_share(prediction, rest));
+    if (!shown)
+        fputc('\n', out);
+}
+
+static void row_name(const struct prediction *prediction, const struct report_stream_row *row,
+                     int same_name, char *buf, size_t cap)
+{
+    const struct stream_desc *stream = &prediction->program->streams[row->stream];
+    if (prediction->program->ranks == 1 || row->count == same_name)
+        snprintf(buf, cap, "%s", stream->name);
+    else if (row->count == 1)
+        snprintf(buf, cap, "%s, rank %d", stream->name, stream->rank);
+    else
+        snprintf(buf, cap, "%s, rank %d + %d alike", stream->name, stream->rank, row->count - 1);
+}
+
+static int streams_named(const struct program *p, const char *name)
+{
+    int count = 0;
+    for (int s = 0; s < p->stream_count; s++)
+        count += strcmp(p->streams[s].name, name) == 0;
+    return count;
+}
+
+static void print_row(const struct prediction *prediction, const struct report_stream_row *row,
+                      int width, struct blame *causes, FILE *out)
+{
+    const struct program *p = prediction->program;
+    char name[2 * NAME], bar[BAR + 1];
+    double busy = report_share(prediction, row->sum.busy_ns) / row->count;
+    int filled = (int)lround(busy * BAR);
+    memset(bar, '#', (size_t)filled);
+    memset(bar + filled, '.', (size_t)(BAR - filled));
+    bar[BAR] = '\0';
+    row_name(prediction, row, streams_named(p, p->streams[row->stream].name), name, sizeof name);
+    fprintf(out, "  %-*s  %5.1f%%  ", width, name, 100 * busy);
+    if (prediction->slowdowns)
+        fprintf(out, "%5.1f%%  ",
+                100 * report_share(prediction, slowed_ns(&row->sum)) / row->count);
+    fprintf(out, "%s  ", bar);
+    print_causes(prediction, row, causes, width + BAR + 13 + (prediction->slowdowns ? SLOWED : 0),
+                 out);
+}
+
+static int most_blames(const struct prediction *prediction)
+{
+    int most = STALL_COUNT;
+    for (int s = 0; s < prediction->program->stream_count; s++)
+        if (prediction->streams[s].blame_count > most)
+            most = prediction->streams[s].blame_count;
+    return most;
+}
+
+static void print_rows(const struct prediction *prediction, struct report_stream_row *rows,
+                       struct blame *causes, FILE *out)
+{
+    const struct program *p = prediction->program;
+    char name[2 * NAME];
+    int count = report_rows(prediction, false, rows), width = (int)strlen("stream");
+    bool average = count > MAX_ROWS;
+    if (average) {
+        memset(rows, 0, (size_t)p->stream_count * sizeof *rows);
+        count = report_rows(prediction, true, rows);
+    }
+    for (int r = 0; r < count; r++) {
+        row_name(prediction, &rows[r], streams_named(p, p->streams[rows[r].stream].name), name,
+                 sizeof name);
+        width = (int)strlen(name) > width ? (int)strlen(name) : width;
+    }
+    fprintf(out, "\n  %-*s  %6s  %s%-*s  idle for%s\n", width, "stream", "busy",
+            prediction->slowdowns ? "slowed  " : "", BAR, "",
+            average ? " (means over the ranks; --json has each)" : "");
+    for (int r = 0; r < count; r++)
+        print_row(prediction, &rows[r], width, causes, out);
+}
+
+enum status report_print_streams(const struct prediction *prediction, FILE *out, struct diag *diag)
+{
+    size_t streams = (size_t)prediction->program->stream_count;
+    struct report_stream_row *rows = calloc(streams + 1, sizeof *rows);
+    struct blame *causes = calloc((size_t)most_blames(prediction) + 1, sizeof *causes);
+    enum status status = rows && causes ? STATUS_OK : diag_no_memory(diag);
+    if (status == STATUS_OK && streams > 0)
+        print_rows(prediction, rows, causes, out);
+    free(rows);
+    free(causes);
+    return status;
+}
+
+/* ---- text: what slowed what ------------------------------------------------------------------ */
+
+static int64_t all_slowed_ns(const struct slowdown *slowdown)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < RESOURCE_COUNT; i++)
+        sum += slowdown->slowed_ns[i];
+    return sum;
+}
+
+void report_print_slowdowns(const struct prediction *prediction, FILE *out)
+{
+    const struct program *p = prediction->program;
+    int count = prediction->slowdowns ? sharing_subject_count(p) : 0, width = 4, slowed = 0;
+    for (int i = 0; i < count; i++) {
+        int length = (int)strlen(sharing_subject_name(p, i));
+        bool shown = all_slowed_ns(&prediction->slowdowns[i]) > 0;
+        width = shown && length > width ? length : width;
+        slowed += shown;
+    }
+    if (!prediction->slowdowns)
+        return;
+    if (!slowed) {
+        fputs("\n  streams share the device, but nothing was slowed by that\n", out);
+        return;
+    }
+    fprintf(out, "\n  %-*s  %9s  %9s  slowed by sharing the device\n", width,
+            p->tasks ? "task" : "work", "alone", "here");
+    for (int i = 0; i < count; i++) {
+        const struct slowdown *slowdown = &prediction->slowdowns[i];
+        char alone[UNITS_TEXT], here[UNITS_TEXT], text[NAME];
+        if (all_slowed_ns(slowdown) == 0)
+            continue;
+        double runs = (double)slowdown->runs;
+        fprintf(out, "  %-*s  %9s  %9s  ", width, sharing_subject_name(p, i),
+                report_show((double)slowdown->work_ns / runs, alone),
+                report_show((double)(slowdown->work_ns + all_slowed_ns(slowdown)) / runs, here));
+        fprintf(out, "%s\n",
+                sharing_describe(slowdown->slowed_ns, slowdown->runs, text, sizeof text));
+    }
+}

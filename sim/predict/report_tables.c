@@ -1,0 +1,91 @@
+/* report_tables.c - several predictions for people, a line each; see report.h. */
+#include "report_internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- a sweep --------------------------------------------------------------------------------- */
+
+void report_sweep_head(const char *key, FILE *out)
+{
+    fprintf(out, "%10s  %10s  %10s  %10s  %10s  %12s  %10s  %10s  %7s\n", key, "iteration", "+-",
+            "p99", "fill", "iterations/s", "in flight", "on average", "stall");
+}
+
+static double half_width(const struct interval *in)
+{
+    return (in->high - in->low) / 2;
+}
+
+void report_sweep_line(const struct prediction *prediction, int64_t value, FILE *out)
+{
+    const struct iteration_figures *figures = &prediction->iteration;
+    char mean[UNITS_TEXT], half[UNITS_TEXT], p99[UNITS_TEXT], fill[UNITS_TEXT], bytes[UNITS_TEXT];
+    char average[UNITS_TEXT];
+    if (prediction->blocked_count) {
+        fprintf(out, "%10" PRId64 "  DEADLOCK after %s\n", value,
+                report_show(prediction->makespan_ns, mean));
+        return;
+    }
+    double most = (double)prediction->in_flight_bytes_max;
+    units_show_bytes(most, bytes);
+    units_show_bytes(most * prediction->in_flight_mean / (double)prediction->in_flight_max,
+                     average);
+    fprintf(out, "%10" PRId64 "  %10s  %10s  %10s  %10s  %12.4g  %10s  %10s  %6.1f%%\n", value,
+            report_show(figures->mean, mean), report_show(half_width(&figures->mean_in), half),
+            report_show(figures->p99, p99), report_show(prediction->fill_ns, fill),
+            prediction->throughput_per_s, bytes, average, 100 * prediction->bubble);
+}
+
+void report_difference(const struct prediction *prediction, const struct prediction *base,
+                       FILE *out)
+{
+    struct interval in;
+    double difference = prediction_difference(base, prediction, &in);
+    char ns[UNITS_TEXT], half[UNITS_TEXT];
+    if (isnan(difference))
+        return;
+    if (difference == 0)
+        fprintf(out, "\n  an iteration is as long as with the %s driver\n",
+                driver_key(base->program->driver));
+    else
+        fprintf(out,
+                "\n  with the same random numbers an iteration is %s +- %s %s than with the %s "
+                "driver\n",
+                report_show(fabs(difference), ns), report_show(half_width(&in), half),
+                difference > 0 ? "longer" : "shorter", driver_key(base->program->driver));
+}
+
+/* ---- what if --------------------------------------------------------------------------------- */
+
+void report_what_if_head(FILE *out)
+{
+    fprintf(out, "  %-24s  %10s  %22s  %12s  %s\n", "what if", "iteration", "longer by",
+            "iterations/s", "limited by");
+}
+
+static void print_limit(const struct prediction *prediction, FILE *out)
+{
+    if (prediction->steady.kind == STEADY_EXACT && prediction->steady.part_count)
+        report_print_parts(prediction, out);
+    else
+        fputs("-\n", out);
+}
+
+void report_what_if_line(const struct prediction *prediction, const struct report_row *row,
+                         FILE *out)
+{
+    char mean[UNITS_TEXT], text[2 * UNITS_TEXT + 8] = "", longer[UNITS_TEXT], half[UNITS_TEXT];
+    if (row->base) {
+        struct interval in;
+        double difference = prediction_difference(row->base, prediction, &in);
+        snprintf(text, sizeof text, "%s +- %s", report_show(difference, longer),
+                 report_show(half_width(&in), half));
+    }
+    fprintf(out, "  %-24s  %10s  %22s  %12.4g  ", row->what_if ? row->what_if : "(as it is)",
+            report_show(prediction->iteration.mean, mean), text, prediction->throughput_per_s);
+    if (prediction->blocked_count)
+        fputs("DEADLOCK\n", out);
+    else
+        print_limit(prediction, out);
+}
