@@ -106,9 +106,9 @@ static struct stall some_stall(const struct program *program)
 {
     int who = below(&rng, 3);
     return (struct stall){.cause = (enum stall_cause)below(&rng, STALL_COUNT),
-                          .who = who == 0   ? STALL_NOBODY
-                                 : who == 1 ? below(&rng, program->tasks)
-                                            : ~below(&rng, program->agent_count)};
+                          .on = who == 0   ? STALL_ON_NONE
+                                : who == 1 ? below(&rng, program->tasks)
+                                           : ~below(&rng, program->agent_count)};
 }
 
 static void draw_account(const struct program *program, struct stream_account *out)
@@ -257,10 +257,10 @@ static long long visit(const struct program *program, const struct simulation_re
         for (int i = 0; i < result->streams[s].blame_count; i++) {
             const struct stall *stall = &result->streams[s].blames[i].stall;
             sum += stall_words(stall->cause)[0];
-            if (stall->who >= 0)
-                sum += program->plan->pipeline.tasks[stall->who].name[0];
-            else if (stall->who != STALL_NOBODY)
-                program_agent_name(program, ~stall->who, name, sizeof name);
+            if (stall->on >= 0)
+                sum += program->plan->pipeline.tasks[stall->on].name[0];
+            else if (stall->on != STALL_ON_NONE)
+                program_agent_name(program, ~stall->on, name, sizeof name);
         }
     for (size_t i = 0; i < result->blocked_count; i++) {
         program_agent_name(program, result->blocked[i].agent, name, sizeof name);

@@ -640,7 +640,7 @@ static bool same_stream(const struct stream_account *a, const struct stream_acco
     for (int i = 0; i < a->blame_count; i++)
         if (a->blames[i].ns != b->blames[i].ns ||
             a->blames[i].stall.cause != b->blames[i].stall.cause ||
-            a->blames[i].stall.who != b->blames[i].stall.who)
+            a->blames[i].stall.on != b->blames[i].stall.on)
             return false;
     return true;
 }

@@ -15,14 +15,14 @@ enum { FIRST_CAP = 8, LEAST_LOGGED = 256 };
 
 static bool same_stall(const struct stall *a, const struct stall *b)
 {
-    return a->cause == b->cause && a->who == b->who;
+    return a->cause == b->cause && a->on == b->on;
 }
 
 /* Where the stall stands in the table, or the free place where it belongs. */
 static int *find_place(struct stream_account *account, const struct stall *stall)
 {
     uint32_t mask = 2 * (uint32_t)account->blame_cap - 1;
-    uint32_t at = ((uint32_t)stall->who * STALL_COUNT + (uint32_t)stall->cause) * 2654435769u;
+    uint32_t at = ((uint32_t)stall->on * STALL_COUNT + (uint32_t)stall->cause) * 2654435769u;
     at = (at ^ at >> 15) * 739982445u;
     for (at ^= at >> 12;; at++) {
         int *place = &account->places[at & mask];
@@ -75,7 +75,7 @@ static int compare_blames(const void *a, const void *b)
     const struct blame *x = a, *y = b;
     if (x->stall.cause != y->stall.cause)
         return x->stall.cause < y->stall.cause ? -1 : 1;
-    return (x->stall.who > y->stall.who) - (x->stall.who < y->stall.who);
+    return (x->stall.on > y->stall.on) - (x->stall.on < y->stall.on);
 }
 
 void stream_account_finish(struct stream_account *account)
@@ -100,7 +100,7 @@ void stream_account_free(struct stream_account *account)
     free(account->places);
 }
 
-/* An observer hears of a wait when it is over. */
+/* Report a wait that is over to the observer. */
 static void tell(struct simulation *sim, int stream)
 {
     const struct simulate_observer *observer = sim->options->observer;
@@ -123,7 +123,7 @@ static void tell(struct simulation *sim, int stream)
 
 static struct stall doing_now(struct simulation *sim, int stream, int *common, bool *chained)
 {
-    static const struct stall busy = {STALL_BUSY, STALL_NOBODY};
+    static const struct stall busy = {STALL_BUSY, STALL_ON_NONE};
     *common = COMMON_NONE;
     *chained = false;
     if (!machine_stream_running(sim->program, sim->state, stream))
@@ -176,7 +176,7 @@ static void leave_common(struct simulation *sim, int stream, struct common *left
 {
     book_common(sim, stream, left);
     if (--left->waiting == 0) {
-        left->value = (struct stall){STALL_BUSY, STALL_NOBODY};
+        left->value = (struct stall){STALL_BUSY, STALL_ON_NONE};
         left->log_count = 0;
     }
 }
@@ -269,7 +269,7 @@ static void renew_commons(struct simulation *sim, int rank)
                 renew_common(sim, 2 * thread + half, cause_in_common(sim, 2 * thread + half));
 }
 
-/* ---- who is looked at ------------------------------------------------------------------------ */
+/* ---- looks at streams ------------------------------------------------------------------------- */
 
 static void set_chained(struct simulation *sim, int stream, bool chained)
 {
@@ -334,7 +334,7 @@ static void look_at_rank(struct simulation *sim, int rank)
         look_at(sim, sim->program->agents[sim->marks.rank_agents[k]].index);
 }
 
-/* Whoever is in a chain may leave the list, its place being taken by the last one. */
+/* A stream that is looked at may leave the list; the last one takes its place. */
 static void look_at_chained(struct simulation *sim)
 {
     for (int i = sim->stalls.chained_count - 1; sim->stalls.chain_moved && i >= 0; i--)
@@ -429,7 +429,7 @@ void account_derive(struct simulation *sim)
             sim->stalls.chained_list[sim->stalls.chained_count++] = s;
     }
     bool selective = sim->marks.selective;
-    sim->marks.selective = false; /* nobody is touched by what is known */
+    sim->marks.selective = false; /* known queues touch no stream */
     for (int t = 0; t < p->thread_count; t++)
         if (p->threads[t].kind == THREAD_WORKER)
             see_queue(sim, t);

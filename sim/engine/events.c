@@ -19,7 +19,7 @@ static bool is_free(const struct events *events, int place)
     return time_of(events, place) == INT64_MAX - place;
 }
 
-/* Whose time a node holds, whether or not he is alone. */
+/* The place whose time a node holds, alone or not. */
 static int first_at(const struct events *events, int node)
 {
     int first = events->firsts[node];

@@ -5,8 +5,8 @@
  * equals the one pushed first. Nothing else, no address and no hash, decides.
  *
  * An agent gets a place when it first has an event. Four neighbouring places meet in a group, the first
- * of each group goes on to a group of four, and so on to the last four; whoever comes, goes or changes
- * his time only has the games of his own groups played again. So everything takes time in proportion to
+ * of each group goes on to a group of four, and so on to the last four; a place
+ * whose event comes, goes or moves only has the games of its own groups played again. So everything takes time in proportion to
  * the logarithm of the number of agents, without a branch that cannot be foreseen; with four agents or
  * fewer, which is what small pipelines have, putting an event somewhere is a store.
  *
@@ -34,10 +34,10 @@ struct event {
 };
 
 struct events {
-    int64_t *times_ns; /* per node: of whoever is first there */
-    int *firsts;       /* per node: his place; ~place where another one has the same time */
+    int64_t *times_ns; /* per node: of the first place there */
+    int *firsts;       /* per node: that place; ~place where another one has the same time */
     uint64_t *orders;  /* per place: priority and sequence */
-    int *agents;       /* per place: whose it is */
+    int *agents;       /* per place */
     int *places;       /* per agent: -1 where it has never had an event */
     int agent_count, place_count;
     int cap;        /* places there are, a power of four */
@@ -64,12 +64,12 @@ void events_retime(struct events *events, int agent, int64_t time_ns);
 /* Has every game been played? For assertions. */
 bool events_check(const struct events *events);
 
-/* ---- by seat, for the automaton -------------------------------------------------------------- */
+/* ---- by seat, for the memo -------------------------------------------------------------- */
 
 /* Where the event of a place is; holds until there are more places (cap). */
 struct seat {
     int64_t *due_ns;       /* its time */
-    const int64_t *top_ns; /* that of its ancestor among the last four, and who that is */
+    const int64_t *top_ns; /* that of its ancestor among the last four, and the first place there */
     const int *top;
     int place;
 };

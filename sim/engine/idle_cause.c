@@ -10,17 +10,17 @@
  */
 #include "simulation.h"
 
-static struct stall stall(enum stall_cause cause, int who)
+static struct stall stall(enum stall_cause cause, int on)
 {
-    return (struct stall){cause, who};
+    return (struct stall){cause, on};
 }
 
-/* Whom a wait names: the task if there is one, else the agent. */
+/* The task a wait names if there is one, else the agent. */
 static int named(const struct wait *wait)
 {
     if (wait->task >= 0)
         return wait->task;
-    return wait->agent >= 0 ? ~wait->agent : STALL_NOBODY;
+    return wait->agent >= 0 ? ~wait->agent : STALL_ON_NONE;
 }
 
 /* ---- the head of a stream -------------------------------------------------------------------- */
@@ -31,8 +31,8 @@ static struct stall blocked_head(struct simulation *sim, int stream)
     machine_why(sim->program, sim->state, program_stream_agent(sim->program, stream), &wait);
     switch (wait.cause) {
     case CAUSE_DEPENDENCE: return stall(STALL_DEPENDENCE, named(&wait));
-    case CAUSE_PEER: return stall(STALL_PEER, STALL_NOBODY);
-    default: return stall(STALL_RESOURCE, STALL_NOBODY);
+    case CAUSE_PEER: return stall(STALL_PEER, STALL_ON_NONE);
+    default: return stall(STALL_RESOURCE, STALL_ON_NONE);
     }
 }
 
@@ -45,7 +45,7 @@ static bool meets_peers(const struct op *op)
 }
 
 /* Why has the thread not pushed? `own`: what it is at leads to that push; else to something before,
-   which is `front` (a task, ~agent or nobody). */
+   which is `front` (a task, ~agent or STALL_ON_NONE). */
 static struct stall thread_cause(struct simulation *sim, int thread, bool own, int front)
 {
     const struct program *p = sim->program;
@@ -57,15 +57,15 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
     int current = machine_current_op(p, sim->state, agent, &iteration);
     machine_why(p, sim->state, agent, &wait);
     if (current >= 0 && meets_peers(&p->ops[current]))
-        return stall(STALL_PEER, STALL_NOBODY);
+        return stall(STALL_PEER, STALL_ON_NONE);
     if (!own)
         return stall(STALL_HEAD_OF_LINE, front);
     switch (wait.cause) {
     case CAUSE_ORDER: return stall(STALL_HEAD_OF_LINE, named(&wait));
-    case CAUSE_RESOURCE: return stall(STALL_RESOURCE, STALL_NOBODY);
+    case CAUSE_RESOURCE: return stall(STALL_RESOURCE, STALL_ON_NONE);
     case CAUSE_QUEUE:
         if (current >= 0 && p->ops[current].kind == OP_PUT)
-            return stall(STALL_BACKPRESSURE, STALL_NOBODY);
+            return stall(STALL_BACKPRESSURE, STALL_ON_NONE);
         break;
     default: break;
     }
@@ -156,13 +156,13 @@ static struct stall driver_cause(struct simulation *sim, int rank)
     struct wait wait;
     machine_why(p, sim->state, program_thread_agent(p, p->driver_thread[rank]), &wait);
     if (wait.cause == CAUSE_RESOURCE)
-        return stall(STALL_RESOURCE, STALL_NOBODY);
-    return stall(p->driver == DRIVER_CLOCK ? STALL_CLOCK : STALL_BACKPRESSURE, STALL_NOBODY);
+        return stall(STALL_RESOURCE, STALL_ON_NONE);
+    return stall(p->driver == DRIVER_CLOCK ? STALL_CLOCK : STALL_BACKPRESSURE, STALL_ON_NONE);
 }
 
 /* The end of the chain of lacking dependences that begins with an instance that is not handed out: a
    function of the task, since an instance that is looked at is its task's next one. All on the way are
-   told, so that nobody goes it again at this instant. Iterations fall along it, or the task's own
+   noted, so that none is followed again at this instant. Iterations fall along it, or the task's own
    dependences are followed, which have no cycle. */
 static struct instance end_of_chain(struct simulation *sim, int rank, struct instance next)
 {
@@ -200,10 +200,10 @@ static struct stall lacks_instance(struct simulation *sim, int stream, int *comm
     if (*chained) {
         next = end_of_chain(sim, rank, next);
         if (next.task < 0)
-            return stall(STALL_DEPENDENCE, STALL_NOBODY);
+            return stall(STALL_DEPENDENCE, STALL_ON_NONE);
     }
     if (next.task < 0 || next.place == NOWHERE)
-        return stall(STALL_NO_MORE_DATA, STALL_NOBODY);
+        return stall(STALL_NO_MORE_DATA, STALL_ON_NONE);
     int worker = p->worker[rank * p->tasks + next.task];
     switch (next.place) {
     case IN_HAND: return in_common(sim, 2 * worker, common);
@@ -219,7 +219,7 @@ struct stall cause_in_common(struct simulation *sim, int common)
     if (worker >= p->thread_count)
         return driver_cause(sim, common - 2 * p->thread_count);
     int front = sim->pipeline.hands[worker].task >= 0 ? (int)sim->pipeline.hands[worker].task
-                                                      : STALL_NOBODY;
+                                                      : STALL_ON_NONE;
     return thread_cause(sim, worker, common % 2 == 0, front);
 }
 
@@ -245,7 +245,7 @@ static struct stall lacks_push(struct simulation *sim, int stream)
         best_current = current;
     }
     if (!best)
-        return stall(STALL_NO_MORE_DATA, STALL_NOBODY);
+        return stall(STALL_NO_MORE_DATA, STALL_ON_NONE);
     bool own = sim->host.next_push[best_current] == sim->host.pushes[best->first + best->next];
     return thread_cause(sim, best->thread, own, ~program_thread_agent(p, best->thread));
 }

@@ -61,7 +61,7 @@ static bool index_names(struct observation *seen)
     return true;
 }
 
-/* Who takes this step in the machine: a collective's end is its communicator's. -1: nobody. */
+/* The agent that takes this step in the machine: a collective's end is its communicator's. -1: none. */
 static int stepping_agent(const struct observation *seen, const struct trace_step *step)
 {
     const struct simulation *sim = &seen->sim;
@@ -140,9 +140,9 @@ static struct stall doing_now(struct simulation *sim, int stream)
 {
     const struct program *p = sim->program;
     if (machine_stream_running(p, sim->state, stream))
-        return (struct stall){has_met(sim, stream) ? STALL_BUSY : STALL_PEER, STALL_NOBODY};
+        return (struct stall){has_met(sim, stream) ? STALL_BUSY : STALL_PEER, STALL_ON_NONE};
     if (machine_agent_enabled(p, sim->state, program_stream_agent(p, stream)))
-        return (struct stall){STALL_HOST, STALL_NOBODY};
+        return (struct stall){STALL_HOST, STALL_ON_NONE};
     int common;
     bool chained;
     return cause_of_idleness(sim, stream, &common, &chained);
@@ -177,7 +177,7 @@ static bool look(struct observation *seen, int64_t now_ns)
     for (int s = 0; s < p->stream_count; s++) {
         struct now *lane = &seen->lanes[s];
         struct stall doing = doing_now(sim, s);
-        if (doing.cause == lane->doing.cause && doing.who == lane->doing.who)
+        if (doing.cause == lane->doing.cause && doing.on == lane->doing.on)
             continue;
         if (!book(seen, s, now_ns))
             return false;
@@ -201,7 +201,7 @@ static enum status follow(struct observation *seen, struct diag *diag)
     result->start_ns = trace->steps[0].time_ns;
     result->end_ns = trace->steps[trace->step_count - 1].time_ns;
     for (int s = 0; s < seen->sim.program->stream_count; s++)
-        seen->lanes[s] = (struct now){{STALL_BUSY, STALL_NOBODY}, result->start_ns};
+        seen->lanes[s] = (struct now){{STALL_BUSY, STALL_ON_NONE}, result->start_ns};
     for (size_t i = 0; i < trace->step_count; i++) {
         enum status status = take_step(seen, &trace->steps[i], diag);
         if (status != STATUS_OK)

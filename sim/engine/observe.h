@@ -25,7 +25,7 @@ struct observed {
 };
 
 /* Told of every time a stream was idle for one reason, when it is over. Returning false stops with
-   STATUS_SYSTEM, the watcher having said why. NULL: nobody watches. */
+   STATUS_SYSTEM, the watcher having described why. NULL: no watcher. */
 typedef bool observe_watcher(void *context, int stream, int64_t start_ns, int64_t end_ns,
                              const struct stall *stall);
 

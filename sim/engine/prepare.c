@@ -258,12 +258,12 @@ static bool make_commons(struct simulation *sim)
         return false;
     stalls->common_count = count;
     for (int i = 0; i < count; i++)
-        stalls->commons[i].value = (struct stall){STALL_BUSY, STALL_NOBODY};
+        stalls->commons[i].value = (struct stall){STALL_BUSY, STALL_ON_NONE};
     return true;
 }
 
 /* May streams be looked at alone? Not where they also share queues or residency slots, and not where
-   somebody wants to hear of every change. */
+   an observer is told of every change. */
 static bool prepare_selection(struct simulation *sim)
 {
     const struct program *p = sim->program;

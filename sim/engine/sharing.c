@@ -9,7 +9,7 @@
  *
  *     items   [ comm A ]--> leg s1 (rank 0) --> leg s5 (rank 1)
  *             [ stream s2 ]--> leg s2 (rank 0)
- *     active  rank 0: s2 s1      rank 1: s5        whose rates a change on the rank may concern
+ *     active  rank 0: s2 s1      rank 1: s5        their rates may depend on a change on the rank
  *
  * The rate of an item is SHARE_WHOLE / wanted, `wanted` being what is wanted of the pool that is
  * shortest; so all arithmetic is on whole numbers of 128 bits: the longest work (2^53 ns), in 2^-32

@@ -5,7 +5,7 @@
  * simulators such as SimGrid (Casanova et al., "Versatile, scalable, and accurate simulation of
  * distributed applications and platforms", JPDC 2014) without the fairness between users of several
  * resources: whatever runs wants a fixed share of each resource of its rank's device, and where all
- * of it together wants more than there is, all who want that resource are slowed in proportion.
+ * of it together wants more than there is, all users of that resource are slowed in proportion.
  *
  *     rate of an item = min over the resources it wants of min(1, 1 / all that is wanted of it)
  *
@@ -19,7 +19,7 @@
  * wants its SMs, where its kernel spins, but not the link.
  *
  * What is wanted is counted in millionths and time in nanoseconds. The work left is kept to 2^-32 ns
- * and changes only when the rate does, so whoever is never slowed ends to the nanosecond when it
+ * and changes only when the rate does, so work that is never slowed ends to the nanosecond when it
  * would alone, and the end of others is that of the exact model, rounded to the nearest nanosecond.
  * Nothing depends on the order in which items of one instant start or end: rates change in
  * sharing_settle alone, once an instant.
@@ -63,20 +63,20 @@ const char *sharing_subject_name(const struct program *program, int subject);
 bool sharing_asked(const struct plan *plan);
 
 /* What streams of one device may together want more of than there is, in words; NULL: nothing, so
-   that nobody is ever slowed, or memory is exhausted, as the arena says. */
+   that no work is ever slowed, or memory is exhausted, as the arena says. */
 const char *sharing_why(const struct program *program, struct arena *scratch);
 
 struct sharing;
 
-/* *out is NULL where nobody is ever slowed. false: memory is exhausted. The program must outlive it. */
+/* *out is NULL where no work is ever slowed. false: memory is exhausted. The program must outlive it. */
 bool sharing_open(const struct program *program, struct sharing **out);
 void sharing_close(struct sharing *sharing);
 
 /* An operation on a communicator has started and waits for its peers. */
 void sharing_hold(struct sharing *sharing, int op);
 
-/* From now on `agent` takes work_ns, if nobody slows it; called for each leg, one operation each. Its
-   event has been put already, due when nobody does. */
+/* From now on `agent` takes work_ns, if nothing slows it; called for each leg, one operation each. Its
+   event has been put already, due in that case. */
 void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, int64_t now_ns);
 
 /* Its time is over. Nothing happens to an agent that has not started. */

@@ -40,14 +40,14 @@ const char *stall_words(enum stall_cause cause)
 
 const char *agent_on_rank(const struct program *p, int rank, int agent, char *buf, size_t cap)
 {
-    const struct agent *who = &p->agents[agent];
-    if (who->rank != rank)
+    const struct agent *desc = &p->agents[agent];
+    if (desc->rank != rank)
         return program_agent_name(p, agent, buf, cap);
-    if (who->kind == AGENT_STREAM)
-        snprintf(buf, cap, "stream %s", p->streams[who->index].name);
-    else if (who->kind == AGENT_THREAD && p->threads[who->index].kind != THREAD_DRIVER)
-        snprintf(buf, cap, "thread %s", p->threads[who->index].name);
-    else if (who->kind == AGENT_THREAD)
+    if (desc->kind == AGENT_STREAM)
+        snprintf(buf, cap, "stream %s", p->streams[desc->index].name);
+    else if (desc->kind == AGENT_THREAD && p->threads[desc->index].kind != THREAD_DRIVER)
+        snprintf(buf, cap, "thread %s", p->threads[desc->index].name);
+    else if (desc->kind == AGENT_THREAD)
         snprintf(buf, cap, "driver");
     else
         program_agent_name(p, agent, buf, cap);
@@ -58,19 +58,19 @@ const char *stall_describe(const struct program *program, int rank, const struct
                            char *buf, size_t cap)
 {
     char agent[NAME];
-    const char *who = "";
-    if (stall->who >= 0)
-        who = program->plan->pipeline.tasks[stall->who].name;
-    else if (stall->who != STALL_NOBODY)
-        who = agent_on_rank(program, rank, ~stall->who, agent, sizeof agent);
+    const char *name = "";
+    if (stall->on >= 0)
+        name = program->plan->pipeline.tasks[stall->on].name;
+    else if (stall->on != STALL_ON_NONE)
+        name = agent_on_rank(program, rank, ~stall->on, agent, sizeof agent);
     const char *joint = stall->cause == STALL_DEPENDENCE     ? " on "
                         : stall->cause == STALL_HEAD_OF_LINE ? ", behind "
                                                              : ", ";
-    snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), *who ? joint : "", who);
+    snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), *name ? joint : "", name);
     return buf;
 }
 
-/* ---- who has to be looked at ----------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 void simulation_mark(struct simulation *sim, int agent)
 {
@@ -104,7 +104,7 @@ static void mark_rank(struct simulation *sim, int rank)
         simulation_mark(sim, sim->marks.rank_agents[k]);
 }
 
-/* What has happened on the stream may let others go on, and threads. */
+/* Streams and threads that may go on because of what happened on this stream. */
 static void mark_threads(struct simulation *sim, int rank);
 static void mark_beyond(struct simulation *sim, int stream)
 {
@@ -157,7 +157,7 @@ static void draw_run(struct simulation *sim, struct draws *draws, int op, int64_
                     &draws->ns[(uint64_t)first % DRAWS]);
 }
 
-/* Mostly it is the run behind those there are that is wanted. */
+/* Mostly the next run is asked for. */
 void simulation_draw_more(struct simulation *sim, struct draws *draws, int op, int64_t iteration)
 {
     int64_t run = iteration / RANDOM_RUN * RANDOM_RUN,
@@ -194,7 +194,7 @@ static bool takes_time(const struct simulation *sim, int op)
     return sim->timing->ops[op].mean_ns > 0 || sim->timing->ops[op].dist;
 }
 
-/* A piece of work has ended: tell who watches. */
+/* Report a piece of work that has ended to the observer. */
 static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int agent, int op,
                       int64_t iteration)
 {
@@ -209,7 +209,7 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
         .iteration = sim->program->tasks ? iteration + sim->base : -1,
         .start_ns = sim->clocks.started_ns[agent],
         .end_ns = sim->now_ns,
-        .stall = {STALL_BUSY, STALL_NOBODY},
+        .stall = {STALL_BUSY, STALL_ON_NONE},
         .slowed_ns = sim->clocks.sharing && kind == SIMULATE_DEVICE
                          ? sharing_last(sim->clocks.sharing, sim->program->agents[agent].index)
                          : NULL,
@@ -629,7 +629,7 @@ static void look_at(struct simulation *sim, int agent)
 }
 
 #ifdef SWSIM_CHECKS
-/* Nobody who could do something without time was forgotten. */
+/* No agent that could take a step without time was forgotten. */
 static bool nothing_forgotten(struct simulation *sim)
 {
     for (int agent = 0; agent < sim->program->agent_count; agent++)
@@ -699,7 +699,7 @@ static void run(struct simulation *sim)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Work remains and nobody can do anything: write down who waits for what. */
+/* Work remains and no agent can step: note what each waits for. */
 static enum status note_blocked(struct simulation *sim)
 {
     const struct program *p = sim->program;

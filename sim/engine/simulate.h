@@ -1,8 +1,8 @@
 /*
  * simulate.h - a program in time: the machine's steps, each as early as it can be.
  *
- * An interpreter of machine/machine.h: what a step means and when it is possible only the machine says.
- * Beside the machine's state stand clocks. Steps without a duration are done at once, host threads
+ * An interpreter of machine/machine.h: only the machine knows what a step means and when it is possible.
+ * Clocks stand beside its state. Steps without a duration are done at once, host threads
  * first, then streams, then communicators, each in order of number. These take time: the CPU part
  * of a thread (CPU work), a kernel or copy from its start, a collective once all members have
  * started (the longest of their durations), a group of sends and receives once the machine says it
@@ -38,15 +38,16 @@ enum { SIMULATE_MAX_ITERATIONS = 100 * 1000 * 1000 };
     X(NO_MORE_DATA, "no_more_data", "no more data")
 /*
  * DEPENDENCE    the stream's head waits for an event, or the thread that will push next waits for a
- *               signal, queue or synchronisation; `who` is the task (or stream, thread) waited for
- * CLOCK         the next work belongs to a period the clock driver has not come to, because it
- * waits for the oldest iteration to retire BACKPRESSURE  the same under data-flow: no iteration
- * more may be in flight HOST          the thread that will push next is in a CPU part; `who` is
- * that task HEAD_OF_LINE  that thread has work for the stream but is blocked at another task, or
- * the turn of its ticket has not come; `who` is the task in front PEER          a started
- * collective or group whose other members have not come RESOURCE      residency slots, a hardware
- * queue, a lock, the communicator's previous operation NO_MORE_DATA  nothing will be pushed to the
- * stream any more
+ *               signal, queue or synchronisation; `on` is the task (or stream, thread) waited for
+ * CLOCK         the next work belongs to a period the clock driver has not come to, because it waits
+ *               for the oldest iteration to retire
+ * BACKPRESSURE  the same under data-flow: no iteration more may be in flight
+ * HOST          the thread that will push next is in a CPU part; `on` is that task
+ * HEAD_OF_LINE  that thread has work for the stream but is blocked at another task, or the turn of
+ *               its ticket has not come; `on` is the task in front
+ * PEER          a started collective or group that waits for other members
+ * RESOURCE      residency slots, a hardware queue, a lock, the communicator's previous operation
+ * NO_MORE_DATA  nothing will be pushed to the stream any more
  */
 enum stall_cause {
 #define X(name, key, words) STALL_##name,
@@ -59,11 +60,11 @@ enum stall_cause {
 const char *stall_key(enum stall_cause cause);
 const char *stall_words(enum stall_cause cause);
 
-/* A cause and whom it names: a task (>= 0), an agent (as ~agent) or STALL_NOBODY. */
-enum { STALL_NOBODY = INT32_MIN };
+/* A cause and what it names: a task (>= 0), an agent (as ~agent) or STALL_ON_NONE. */
+enum { STALL_ON_NONE = INT32_MIN };
 struct stall {
     enum stall_cause cause;
-    int who;
+    int on;
 };
 
 /* An agent's name as seen from `rank`: "stream memcpy", or "rank 1 stream memcpy" from elsewhere.
@@ -79,7 +80,7 @@ struct stream_account {
     int64_t busy_ns;
     int64_t slowed_ns[RESOURCE_COUNT]; /* of that: by what work was slowed (sharing.h) */
     int64_t stall_ns[STALL_COUNT];
-    struct blame { /* the causes split by whom they name */
+    struct blame { /* the causes split by what they name */
         struct stall stall;
         int64_t ns;
     } * blames;
@@ -104,8 +105,8 @@ struct simulate_span {
     const int64_t *slowed_ns; /* DEVICE: per resource of sharing.h; NULL: by none */
 };
 
-/* Who watches; any member may be NULL. Returning false stops the simulation with STATUS_SYSTEM, the
-   watcher having said why in its diag. */
+/* Any member may be NULL. Returning false stops the simulation with STATUS_SYSTEM, the
+   observer having described why in its diag. */
 struct simulate_observer {
     void *context;
     bool (*span)(void *context, const struct simulate_span *span);
@@ -120,8 +121,8 @@ struct simulate_observer {
 struct simulate_options {
     uint64_t seed;
     uint32_t replication;
-    const struct simulate_observer *observer; /* NULL: nobody watches */
-    struct in_flight *in_flight; /* filled with what is in flight on rank 0; NULL: nobody asks */
+    const struct simulate_observer *observer; /* NULL: none */
+    struct in_flight *in_flight; /* filled with what is in flight on rank 0; NULL: not asked for */
     bool forgetful; /* ask the machine for every step, remember none: slow, for tests */
 };
 
@@ -132,9 +133,9 @@ struct simulation_result {
     int64_t tasks;       /* instances submitted; host programs: device and CPU work finished */
     struct stream_account *streams; /* beside program->streams */
     int stream_count;
-    struct slowdown *slowdowns; /* per subject of sharing.h; NULL: nobody slows anybody down */
+    struct slowdown *slowdowns; /* per subject of sharing.h; NULL: no work slows other work */
     unsigned violated;          /* properties broken on the way: bit 1u << PROPERTY_x, never RACE */
-    struct blocked {            /* deadlock: who waits for what, in words */
+    struct blocked {            /* deadlock: what each agent waits for, in words */
         int agent;
         char *waits_for;
     } * blocked;

@@ -232,7 +232,7 @@ static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t it
 }
 
 /* Why a stream that is not busy is idle; asked when nothing more can happen at this instant. Where it is
-   a reason common to all who wait for the same, its number goes to *common, else COMMON_NONE;
+   a reason common to all streams that wait for the same, its number goes to *common, else COMMON_NONE;
    *chained: it depends on tasks of other streams. */
 struct stall cause_of_idleness(struct simulation *sim, int stream, int *common, bool *chained);
 /* And what a common reason is now. */
@@ -244,12 +244,12 @@ void account_close(struct simulation *sim);
 
 /* Streams do something else from now on, and common reasons are others, as written down. */
 void account_apply(struct simulation *sim, const struct memo_change *changes, int count);
-/* Somebody may have pushed to the stream, or it went on, and so those that wait for its events. */
+/* Work may have been pushed to the stream, or it went on, and so did streams that wait for its events. */
 void account_cascade(struct simulation *sim, int stream);
 void account_touch(struct simulation *sim, int stream);
 /* The worker queues of a rank have grown. */
 void account_queues(struct simulation *sim, int rank);
-/* What can be told from the rest, after that was set. */
+/* Derive tables from those that were set. */
 void account_derive(struct simulation *sim);
 
 static inline bool *account_queued(struct simulation *sim, int rank, int task, int64_t iteration)

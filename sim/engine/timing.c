@@ -220,7 +220,7 @@ enum status timing_without(struct timing *out, const struct timing *timing, int 
 {
     const struct program *program = timing->program;
     struct timing copy = *timing;
-    copy.quantiles = NULL; /* whose they are is the original */
+    copy.quantiles = NULL; /* they belong to the original */
     copy.ops = malloc((program->op_count + 1) * sizeof *copy.ops);
     if (!copy.ops)
         return diag_no_memory(diag);

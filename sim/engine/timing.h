@@ -8,7 +8,8 @@
  * iteration: there the n-th operation of one name on a rank takes number n.
  *
  * A duration is the quantile (quantile.h) of one random word; a spike has a word of its own. Rarely a
- * word of 32 bits does not say enough, and has another behind it. Whoever wants many draws gets them a run at a time, which are the same numbers, cheaper.
+ * word of 32 bits does not say enough, and has another behind it. Many draws come a run at a time: the
+ * same numbers, cheaper.
  *
  * The program, the rules and their distributions must outlive the timing; a timing must outlive its
  * copies.

@@ -123,7 +123,7 @@ static bool claim(int *owner, int thread)
     return *owner == thread;
 }
 
-/* Who issues collectives, per member of a communicator: one thread, or all of them in turn. */
+/* The threads that issue collectives, per member of a communicator: one thread, or all of them in turn. */
 struct issuers {
     int thread;
     bool several, unordered;
@@ -389,7 +389,7 @@ static void end_item(struct builder *b, int stream)
 }
 
 /* By how many periods the instance of `on` this operation looks at is older, and whether it is
-   anyway before this one for whoever does all in enqueue order. */
+   anyway before this one for a thread that does all in enqueue order. */
 static int age_of(const struct builder *b, const struct op *op, const struct place *place,
                   bool *before)
 {

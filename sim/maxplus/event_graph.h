@@ -46,7 +46,7 @@ struct event_idle {
     struct event_ref until;
     struct event_ref pushed; /* event EVENT_NONE: none */
     struct event_ref owner;  /* an event of the instance whose reason it is; EVENT_NONE: none */
-    int lane; /* whose FIFO `until` is the last of: who does not exist gives way to the one before
+    int lane; /* the FIFO `until` is the last of: an event that does not exist gives way to the one before
                  it; -1: no FIFO */
     struct stall why;
 };

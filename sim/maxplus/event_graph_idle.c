@@ -92,7 +92,7 @@ static void tell_notes(struct builder *b, struct telling *telling, size_t up_to,
 static void tell_period(struct builder *b, struct telling *telling, struct event_ref pushed)
 {
     add_idle(b, ref_at(telling->driver), pushed, EVENT_NONE, 0,
-             (struct stall){STALL_CLOCK, STALL_NOBODY});
+             (struct stall){STALL_CLOCK, STALL_ON_NONE});
 }
 
 /* A wait in front of the work, pushed `height` periods before it. */
@@ -129,9 +129,10 @@ static void tell_work(struct builder *b, int stream, int first, int last)
         return;
     struct event_ref joint = work->until;
     joint.end = false;
-    add_idle(b, work->member, no_ref, work->begin, 0, (struct stall){STALL_RESOURCE, STALL_NOBODY});
+    add_idle(b, work->member, no_ref, work->begin, 0,
+             (struct stall){STALL_RESOURCE, STALL_ON_NONE});
     set_lane(b, work->lane);
-    add_idle(b, joint, no_ref, work->begin, 0, (struct stall){STALL_PEER, STALL_NOBODY});
+    add_idle(b, joint, no_ref, work->begin, 0, (struct stall){STALL_PEER, STALL_ON_NONE});
 }
 
 static bool has_work(const struct items *items)

@@ -50,7 +50,7 @@ struct builder {
     bool *closed;             /* per event: something depends on it */
     struct joint *joints;     /* per communicator and task */
     int *positions;           /* per rank and task: in enqueue order */
-    int *stream_threads;      /* who pushes; NONE: nobody */
+    int *stream_threads;      /* the thread that pushes; NONE: none */
     int *items, *first_item;  /* per stream: pushed by an iteration; its first slot */
     int *walked;              /* per stream: items of the period walked so far */
     struct event_ref *pushed; /* per stream: the thread, when it pushed last */

@@ -58,19 +58,19 @@ static bool refuse(struct builder *b, const char *format, ...)
 static int class_of(const struct builder *b, const struct state *state, int agent)
 {
     const struct program *p = b->p;
-    const struct agent *who = &p->agents[agent];
+    const struct agent *desc = &p->agents[agent];
     int64_t iteration;
-    if (who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER)
-        return (int)p->op_count * VARIANTS + who->rank * PHASES +
+    if (desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_DRIVER)
+        return (int)p->op_count * VARIANTS + desc->rank * PHASES +
                (machine_retires(p, state, agent) ? RETIRE : ADMIT);
-    if (who->kind == AGENT_COMM)
+    if (desc->kind == AGENT_COMM)
         return FINISH; /* its operation is known when it is done */
     int op = machine_current_op(p, state, agent, &iteration);
     if (op < 0)
         return TAKE;
-    if (who->kind == AGENT_THREAD)
+    if (desc->kind == AGENT_THREAD)
         return EXECUTE;
-    return machine_stream_running(p, state, who->index) ? FINISH : START;
+    return machine_stream_running(p, state, desc->index) ? FINISH : START;
 }
 
 static void add_op(struct builder *b, struct event *event, int op)
@@ -96,15 +96,15 @@ static void describe(struct builder *b, struct event *event, const struct enable
                      int class)
 {
     const struct program *p = b->p;
-    const struct agent *who = &p->agents[step->agent];
-    *event = (struct event){EVENT_DRIVER, who->rank, NONE, 0, 0, 0};
+    const struct agent *desc = &p->agents[step->agent];
+    *event = (struct event){EVENT_DRIVER, desc->rank, NONE, 0, 0, 0};
     if (step->op < 0)
         return;
     const struct op *op = &p->ops[step->op];
-    event->kind = who->kind == AGENT_THREAD ? EVENT_HOST : EVENT_DEVICE;
+    event->kind = desc->kind == AGENT_THREAD ? EVENT_HOST : EVENT_DEVICE;
     event->task = op->task;
-    if (who->kind == AGENT_COMM) {
-        event->rank = p->comms[who->index].count > 1 ? NONE : p->comms[who->index].members[0];
+    if (desc->kind == AGENT_COMM) {
+        event->rank = p->comms[desc->index].count > 1 ? NONE : p->comms[desc->index].members[0];
         add_member_ops(b, event, op);
     } else if (class % VARIANTS == FINISH ||
                (class % VARIANTS == EXECUTE && op_is_cpu_work(op->kind))) {

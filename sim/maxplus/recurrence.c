@@ -319,7 +319,7 @@ static bool finish_accounts(struct runner *run, int lane, struct simulation_resu
                                   sum_of(run, &run->sums[i * SUMS], lane)))
             return false;
     for (int s = 0; s < out->stream_count; s++) {
-        const struct stall none = {STALL_NO_MORE_DATA, STALL_NOBODY};
+        const struct stall none = {STALL_NO_MORE_DATA, STALL_ON_NONE};
         out->streams[s].busy_ns = sum_of(run, &run->busy[s * SUMS], lane);
         if (!stream_account_blame(&out->streams[s], &none,
                                   out->makespan_ns - run->since_ns[s * run->lanes + lane]))

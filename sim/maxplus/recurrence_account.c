@@ -23,7 +23,7 @@ static int find_slot(struct recurrence *r, int stream, struct stall stall)
 {
     for (int i = 0; i < r->slot_count; i++)
         if (r->sums[i].stream == stream && r->sums[i].stall.cause == stall.cause &&
-            r->sums[i].stall.who == stall.who)
+            r->sums[i].stall.on == stall.on)
             return i;
     r->sums[r->slot_count] = (struct slot){stream, stall};
     return r->slot_count++;
@@ -84,9 +84,9 @@ bool recurrence_make_pieces(struct recurrence *r)
     if (r->arena.failed)
         return false;
     for (int s = 0; s < r->program->stream_count; s++)
-        find_slot(r, s, (struct stall){STALL_NO_MORE_DATA, STALL_NOBODY});
+        find_slot(r, s, (struct stall){STALL_NO_MORE_DATA, STALL_ON_NONE});
     for (int s = 0; s < r->program->stream_count; s++)
-        find_slot(r, s, (struct stall){STALL_CLOCK, STALL_NOBODY});
+        find_slot(r, s, (struct stall){STALL_CLOCK, STALL_ON_NONE});
     for (int first = 0, next; first < g->work_count; first = next) {
         for (next = first; next < g->work_count && g->works[next].stream == g->works[first].stream;)
             next++;
@@ -111,7 +111,7 @@ static inline __attribute__((always_inline)) struct values values_of(const struc
 }
 
 /* The stream is idle from at[i] until the time given, but no longer than `pushed`. Adds up the new
-   at[i]: who knows the sums before and after knows how long the stream was idle. Sums of times may wrap
+   at[i]: the sums before and after tell how long the stream was idle. Sums of times may wrap
    around; their differences are right. */
 static inline __attribute__((always_inline)) void move_on(int64_t *restrict at, struct values until,
                                                           const struct values *pushed, int count,

@@ -2,7 +2,7 @@
  * recurrence_edge.c - the beginning and the end of a run, where some instances do not exist: events are
  * computed one by one; see recurrence_internal.h.
  *
- * Who does not exist waits for nothing and holds up nobody, but whoever comes behind it in a FIFO comes
+ * An event that does not exist waits for nothing and holds up none, but the next in its FIFO comes
  * behind the one before it.
  */
 #include "recurrence_internal.h"
@@ -51,7 +51,7 @@ static int edge_before(const struct runner *run, int event, int lane)
     return within;
 }
 
-/* What comes before an event in a lane, whoever does not exist left out; NULL: nobody. */
+/* What comes before an event in a lane, events that do not exist left out; NULL: none. */
 static const int64_t *edge_follow(const struct runner *run, int event, int64_t period, int lane)
 {
     const struct event_graph *g = &run->r->graph;
@@ -156,7 +156,7 @@ static void add_entries(struct runner *run, int work, int64_t period)
 }
 
 /* All reasons since the stream's last piece that exists. The next one belongs to `period`; -1: there
-   is none, and nobody but a wait says anything. */
+   is none, and only waits have reasons. */
 static void edge_reasons(struct runner *run, int stream, int64_t period)
 {
     const struct recurrence *r = run->r;

@@ -16,7 +16,7 @@
  *     end     a time and a duration that varies
  *
  * and any other time is one of these, so many periods ago, and so much later (struct place). Most ends
- * nobody else waits for but the next in their stream: they are left out of the recursion, which adds
+ * only the next in their stream waits for: they are left out of the recursion, which adds
  * their durations in one go (struct stretch), and are filled in afterwards (struct late).
  *
  * Periods are computed in blocks. A column holds one of these times, a place a period and lane:

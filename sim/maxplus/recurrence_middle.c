@@ -125,7 +125,7 @@ static void draw_duration(struct runner *run, int d, int64_t iteration)
     }
 }
 
-/* The durations of the run that begins with this period. Iterations before the first are nobody's. */
+/* The durations of the run that begins with this period. Iterations before the first have none. */
 static void draw_runs(struct runner *run, int64_t period)
 {
     int64_t iteration = period - run->r->first_stage;
@@ -181,7 +181,7 @@ static inline __attribute__((always_inline)) void add_lates(struct runner *run, 
     }
 }
 
-/* A branch, not a choice: what follows the move before waits for it, and nobody else does. */
+/* A branch, not a choice: only the operations behind the move wait for it. */
 #define BRANCH(value) __asm__("" : "+g"(value))
 
 static void advance_one(struct runner *run, int count)

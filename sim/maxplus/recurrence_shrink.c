@@ -53,7 +53,7 @@ static bool visit(struct recurrence *r, uint8_t *seen, int v, int *count)
     return true;
 }
 
-/* The same order with chains kept together: who follows the last one directly comes next, if all its
+/* The same order with chains kept together: the direct successor of the last one comes next, if all its
    causes have come. */
 static bool chain_events(struct recurrence *r)
 {

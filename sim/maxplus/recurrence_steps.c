@@ -8,7 +8,7 @@
  */
 #include "recurrence_internal.h"
 
-/* Who computes with the end of an event. */
+/* The computations that use the end of an event. */
 struct users {
     int *count;
     int *

@@ -259,15 +259,15 @@ static bool retired(struct path_watch *watch, int64_t iteration, int64_t now_ns)
 static bool take(struct path_watch *watch, int64_t time_ns, struct transition transition)
 {
     const struct program *p = watch->program;
-    const struct agent *who = &p->agents[transition.agent];
-    bool driver = who->kind == AGENT_THREAD && p->threads[who->index].kind == THREAD_DRIVER;
+    const struct agent *desc = &p->agents[transition.agent];
+    bool driver = desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_DRIVER;
     const struct state *state = enabling_steps_state(watch->steps);
-    int64_t first = driver ? machine_admitted(p, state, who->rank) : 0;
-    int64_t oldest = driver ? machine_oldest(p, state, who->rank) : 0;
+    int64_t first = driver ? machine_admitted(p, state, desc->rank) : 0;
+    int64_t oldest = driver ? machine_oldest(p, state, desc->rank) : 0;
     bool good = enabling_steps_take(watch->steps, time_ns, transition);
-    for (int64_t i = first; good && driver && i < machine_admitted(p, state, who->rank); i++)
+    for (int64_t i = first; good && driver && i < machine_admitted(p, state, desc->rank); i++)
         good = admitted(watch, i, time_ns);
-    if (good && driver && machine_oldest(p, state, who->rank) > oldest)
+    if (good && driver && machine_oldest(p, state, desc->rank) > oldest)
         good = retired(watch, oldest, time_ns);
     return good;
 }

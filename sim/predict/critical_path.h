@@ -12,7 +12,7 @@
  * A host program has one path, from its beginning to its end.
  *
  * It works for every plan, with jitter too: it is about the run that was simulated. Over all iterations
- * of a run the shares say who is on these paths how often, and for how much of their time.
+ * of a run the shares say which tasks are on these paths, how often, and for how much of their time.
  */
 #ifndef SWSIM_CRITICAL_PATH_H
 #define SWSIM_CRITICAL_PATH_H
@@ -69,7 +69,7 @@ struct critical_path {
 /* Which iteration. */
 enum { PATH_SLOWEST = -2, PATH_MIDDLE = -3 };
 
-/* Watches a simulation, and passes on what it hears to `inner` (NULL: nobody). `program` and `inner` must
+/* Watches a simulation, and passes all on to `inner` (NULL: none). `program` and `inner` must
    outlive it. NULL: memory is exhausted. */
 struct path_watch;
 struct path_watch *path_watch_open(const struct program *program, int64_t iteration,

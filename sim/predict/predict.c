@@ -395,7 +395,7 @@ static enum status replicate_here(struct prediction *prediction,
     return status;
 }
 
-/* Together with the other ranks, if there are any: who has begun also says how it ended. */
+/* Together with the other ranks, if there are any: each rank that has begun reports how it ended. */
 static enum status replicate(struct prediction *prediction, const struct predict_options *options,
                              struct diag *diag)
 {
@@ -417,7 +417,7 @@ static enum status replicate(struct prediction *prediction, const struct predict
     return status ? status : told;
 }
 
-/* With somebody who looks for the critical path of the first replication, which is rank 0's, if that is
+/* With an observer that finds the critical path of the first replication, which is rank 0's, if that is
    wanted. */
 static enum status replicate_watched(struct prediction *prediction,
                                      const struct predict_options *options, struct diag *diag)

@@ -38,7 +38,7 @@ struct predict_options {
     /* Of which iteration of the first replication (or PATH_SLOWEST, PATH_MIDDLE; host programs have one
        path) the critical path is wanted: the event-driven engine runs it. NULL: of none. */
     const int64_t *critical_path;
-    /* Watches the first replication; it is told from the calling thread. NULL: nobody. */
+    /* Watches the first replication; it is told from the calling thread. NULL: none. */
     const struct simulate_observer *observer;
     /* Other processes take part, which predict the same at the same time. NULL: none. Rank 0 watches and
        explains; what the others get is a program without figures. */
@@ -63,15 +63,15 @@ struct prediction {
     struct stream_account *streams; /* beside program->streams */
     int64_t total_ns;
     struct slowdown
-        *slowdowns;            /* per subject (sharing.h), summed too; NULL: nobody slows anybody */
-    struct steady steady;      /* exact, where nothing is left to chance */
-    int64_t *slack_ns;         /* per task, of that steady state; NULL: not known */
-    double jitter_penalty;     /* by how much an iteration is longer than in `steady`, as a share of
+        *slowdowns;        /* per subject (sharing.h), summed too; NULL: no work slows other work */
+    struct steady steady;  /* exact, where nothing is left to chance */
+    int64_t *slack_ns;     /* per task, of that steady state; NULL: not known */
+    double jitter_penalty; /* by how much an iteration is longer than in `steady`, as a share of
                                    that; NAN where nothing varies or there is no steady state */
-    double serial_ns;          /* an iteration with no other in flight; NAN: not computed */
-    double *serial_exposed_ns; /* per task; NULL: not computed */
-    double bubble;             /* idle part of the ranks' compute streams */
-    double *exposed_ns;        /* per task; NULL: not computed */
+    double serial_ns;      /* an iteration with no other in flight; NAN: not computed */
+    double *serial_exposed_ns;  /* per task; NULL: not computed */
+    double bubble;              /* idle part of the ranks' compute streams */
+    double *exposed_ns;         /* per task; NULL: not computed */
     int64_t exposed_iterations; /* of the runs they were found with */
     int64_t in_flight_max, in_flight_bytes_max;
     struct in_flight *in_flight;         /* over time, on rank 0; NULL: not wanted */

@@ -163,14 +163,14 @@ static enum status begin_run(struct recorder *recorder)
 static enum status add_agent(struct recorder *recorder, int agent)
 {
     const struct program *p = recorder->program;
-    const struct agent *who = &p->agents[agent];
-    struct trace_agent row = {.rank = who->rank, .position = who->index};
-    if (who->kind == AGENT_STREAM) {
+    const struct agent *desc = &p->agents[agent];
+    struct trace_agent row = {.rank = desc->rank, .position = desc->index};
+    if (desc->kind == AGENT_STREAM) {
         row.kind = TRACE_STREAM;
-        row.name = p->streams[who->index].name;
-    } else if (who->kind == AGENT_THREAD && p->threads[who->index].kind != THREAD_DRIVER) {
+        row.name = p->streams[desc->index].name;
+    } else if (desc->kind == AGENT_THREAD && p->threads[desc->index].kind != THREAD_DRIVER) {
         row.kind = TRACE_THREAD;
-        row.name = p->threads[who->index].name;
+        row.name = p->threads[desc->index].name;
     } else {
         return STATUS_OK; /* what takes no time has no lane */
     }

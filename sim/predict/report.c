@@ -96,7 +96,7 @@ static void print_part(const struct prediction *prediction, const struct steady_
                 p->plan->pipeline.tasks[part->task].name);
 }
 
-/* The critical cycle, or who waits in a circle, up to MAX_PARTS of them. */
+/* The critical cycle or the circle of waits, up to MAX_PARTS parts. */
 void report_print_parts(const struct prediction *prediction, FILE *out)
 {
     const struct steady *steady = &prediction->steady;

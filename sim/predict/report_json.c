@@ -69,10 +69,10 @@ static void write_dependences(const struct prediction *prediction, int stream, s
         char name[NAME] = "others";
         if (stall->cause != STALL_DEPENDENCE)
             continue;
-        if (stall->who >= 0)
-            snprintf(name, sizeof name, "%s", p->plan->pipeline.tasks[stall->who].name);
-        else if (stall->who != STALL_NOBODY)
-            program_agent_name(p, ~stall->who, name, sizeof name);
+        if (stall->on >= 0)
+            snprintf(name, sizeof name, "%s", p->plan->pipeline.tasks[stall->on].name);
+        else if (stall->on != STALL_ON_NONE)
+            program_agent_name(p, ~stall->on, name, sizeof name);
         json_put_double(json, name, report_share(prediction, account->blames[i].ns));
     }
     json_end_object(json);
@@ -149,7 +149,7 @@ static void write_slack(const struct prediction *prediction, struct json *json)
     json_end_object(json);
 }
 
-/* Sums over all runs, in whole nanoseconds; null where nobody can slow anybody down. */
+/* Sums over all runs, in whole nanoseconds; null where no work can slow other work. */
 static void write_slowdowns(const struct prediction *prediction, struct json *json)
 {
     const struct program *p = prediction->program;

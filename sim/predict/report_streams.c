@@ -62,7 +62,7 @@ static int compare_blames(const void *a, const void *b)
     return (int)x->stall.cause - (int)y->stall.cause;
 }
 
-/* The causes of a row, largest first: split by whom they name, or of an average only by cause. */
+/* The causes of a row, largest first: split by what they name, or of an average only by cause. */
 static int list_causes(const struct prediction *prediction, const struct report_stream_row *row,
                        struct blame *out)
 {
@@ -70,7 +70,7 @@ static int list_causes(const struct prediction *prediction, const struct report_
     int count = 0;
     if (row->average && row->count > 1)
         for (int i = 0; i < STALL_COUNT; i++)
-            out[count++] = (struct blame){{(enum stall_cause)i, STALL_NOBODY},
+            out[count++] = (struct blame){{(enum stall_cause)i, STALL_ON_NONE},
                                           row->sum.stall_ns[i] / row->count};
     else
         for (int i = 0; i < account->blame_count; i++)

@@ -2,7 +2,7 @@
  * result_wire.c - see result_wire.h. A message is a head and what it announces:
  *
  *     PIECE   first, count    then for each replication: the result, its streams' accounts with their
- *                             blames, how many slowdowns and these, who was blocked with the words
+ *                             blames, how many slowdowns and these, the blocked agents with the words
  *     END     status          seconds, then text
  *
  * Pointers travel as nothing and are set anew.
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who gives a result another pointer sees to it here that it travels; then this is another number. */
+/* A new pointer in a result must be packed here; then this number changes. */
 enum { RESULT_SIZE = 408 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct simulation_result) == RESULT_SIZE,
                "a new member of a result: does it travel?");
@@ -133,12 +133,12 @@ static void pack_result(struct parcel *parcel, const struct program *program,
         pack_blocked(parcel, &result->blocked[i]);
 }
 
-/* A cause that there is, and it names somebody who there is: both become indices. */
+/* Does the cause exist, and the task or agent it names? Both become indices. */
 static bool is_stall(const struct program *program, const struct stall *stall)
 {
-    bool who = stall->who >= 0 ? stall->who < program->tasks
-                               : stall->who == STALL_NOBODY || ~stall->who < program->agent_count;
-    return who && (int)stall->cause >= 0 && stall->cause < STALL_COUNT;
+    bool exists = stall->on >= 0 ? stall->on < program->tasks
+                                 : stall->on == STALL_ON_NONE || ~stall->on < program->agent_count;
+    return exists && (int)stall->cause >= 0 && stall->cause < STALL_COUNT;
 }
 
 static void unpack_account(struct opened *opened, const struct program *program,
@@ -169,7 +169,7 @@ static void unpack_blocked(struct opened *opened, const struct program *program,
         opened->torn = true;
 }
 
-/* Counts and numbers of somebody that the program has, and that there is no more of than has come. */
+/* Are counts and numbers within those of the program, and within what has arrived? */
 static bool is_plausible(const struct simulation_result *flat, const struct program *program,
                          size_t bytes)
 {
@@ -325,7 +325,7 @@ static enum status take(const struct result_wire *wire, const struct program *pr
     return status;
 }
 
-/* Everybody says to have sent all: is all here? */
+/* All processes report that all was sent: has all arrived? */
 static enum status expect_all(struct simulation_result *const *results, int count,
                               struct diag *diag)
 {

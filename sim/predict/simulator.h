@@ -5,7 +5,7 @@
  *     recurrence   a recursion over the event graph (recurrence.h): clock-driven plans of fixed order
  *     batched      the same for RANDOM_LANES replications side by side
  *
- * Whichever runs, the results are the same to the nanosecond; only `steps` says who it was, which is
+ * Whichever runs, the results are the same to the nanosecond; only `steps` tells the engine, since it is
  * zero where no machine takes any. A simulator refers to its program and timing and may be used by
  * any number of threads at once.
  */
