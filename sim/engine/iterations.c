@@ -295,18 +295,18 @@ struct bins {
 /* What follows is compiled twice, for both widths, so that loops need not ask. */
 #define ALWAYS static inline __attribute__((always_inline))
 
-struct range {
+struct duration_range {
     int64_t low, high;
 };
 
 #define DEFINE_RANGE(NAME, TYPE)                                                                   \
-    static struct range NAME(const TYPE *values, size_t count) {                                   \
+    static struct duration_range NAME(const TYPE *values, size_t count) {                          \
         TYPE low = values[0], high = low;                                                          \
         for (size_t i = 0; i < count; i++) {                                                       \
             low = values[i] < low ? values[i] : low;                                               \
             high = values[i] > high ? values[i] : high;                                            \
         }                                                                                          \
-        return (struct range){low, high};                                                          \
+        return (struct duration_range){low, high};                                                 \
     }
 
 DEFINE_RANGE(range_wide, int64_t)
@@ -319,7 +319,7 @@ ALWAYS size_t bin_of(const struct bins *bins, struct durations values, size_t i)
 
 ALWAYS void fill_bins(struct bins *bins, struct durations values, size_t count)
 {
-    const struct range range =
+    const struct duration_range range =
         values.wide ? range_wide(values.at, count) : range_narrow(values.at, count);
     uint64_t width = (uint64_t)(range.high - range.low);
     int bits = width ? 64 - __builtin_clzll(width) : 0;

@@ -16,7 +16,7 @@
 enum { NAME = 160 };
 
 /* The trace's copy of an agent's name. */
-struct name {
+struct observed_name {
     const char *text;
     int agent;
 };
@@ -24,7 +24,7 @@ struct name {
 struct observation {
     struct simulation sim;
     struct trace *trace;
-    struct name *names; /* of the threads and streams, by address */
+    struct observed_name *names; /* of the threads and streams, by address */
     int name_count;
     struct now {
         struct stall doing; /* cause STALL_BUSY: work */
@@ -39,8 +39,8 @@ struct observation {
 
 static int compare_names(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t)((const struct name *)a)->text,
-              y = (uintptr_t)((const struct name *)b)->text;
+    uintptr_t x = (uintptr_t)((const struct observed_name *)a)->text,
+              y = (uintptr_t)((const struct observed_name *)b)->text;
     return (x > y) - (x < y);
 }
 
@@ -55,7 +55,7 @@ static bool index_names(struct observation *seen)
             trace_intern(seen->trace, program_agent_name(p, agent, text, sizeof text));
         if (!name)
             return false;
-        seen->names[seen->name_count++] = (struct name){name, agent};
+        seen->names[seen->name_count++] = (struct observed_name){name, agent};
     }
     qsort(seen->names, (size_t)seen->name_count, sizeof *seen->names, compare_names);
     return true;
@@ -66,8 +66,8 @@ static int stepping_agent(const struct observation *seen, const struct trace_ste
 {
     const struct simulation *sim = &seen->sim;
     const struct program *p = sim->program;
-    const struct name key = {.text = step->agent};
-    const struct name *name =
+    const struct observed_name key = {.text = step->agent};
+    const struct observed_name *name =
         bsearch(&key, seen->names, (size_t)seen->name_count, sizeof key, compare_names);
     if (!name)
         return -1;

@@ -39,7 +39,7 @@ struct leg {
     int64_t lost_ns[RESOURCE_COUNT]; /* by the work that ended last */
 };
 
-struct item {
+struct shared_item {
     int leg;        /* the first; NONE: it does not run */
     int scarce;     /* the slot that is shortest */
     int64_t wanted; /* of that slot, at least SHARE_WHOLE */
@@ -53,7 +53,7 @@ struct sharing {
     const struct program *program;
     int64_t *pools; /* per rank and slot */
     struct leg *legs;
-    struct item *items;
+    struct shared_item *items;
     int *active, *active_count; /* per rank: streams, at program->rank_first */
     bool *changed;              /* per rank: its pools, since they were last settled */
     int *changed_ranks, changed_count;
@@ -329,7 +329,7 @@ static wide divide(wide dividend, wide divisor)
 }
 
 /* The item has gone on until now, at the rate it had. */
-static void advance(struct item *item, int64_t now_ns)
+static void advance(struct shared_item *item, int64_t now_ns)
 {
     wide time = (wide)(now_ns - item->since_ns) << FRACTION_BITS;
     bool slowed = item->wanted > SHARE_WHOLE; /* or all of the time is work: no division */
@@ -339,14 +339,14 @@ static void advance(struct item *item, int64_t now_ns)
     item->since_ns = now_ns;
 }
 
-static int64_t due(const struct item *item)
+static int64_t due(const struct shared_item *item)
 {
     wide time = divide(item->left * item->wanted, SHARE_WHOLE);
     return item->since_ns + (int64_t)divide(time, (wide)1 << FRACTION_BITS);
 }
 
 /* What is wanted of the pool that is shortest for the item, of equal ones the first. */
-static int64_t find_wanted(struct sharing *sharing, const struct item *item, int *scarce)
+static int64_t find_wanted(struct sharing *sharing, const struct shared_item *item, int *scarce)
 {
     int64_t wanted = SHARE_WHOLE;
     for (int stream = item->leg; stream != NONE; stream = sharing->legs[stream].next)
@@ -363,7 +363,7 @@ static int64_t find_wanted(struct sharing *sharing, const struct item *item, int
 
 static void reconsider(struct sharing *sharing, int agent, int64_t now_ns, struct events *events)
 {
-    struct item *item = &sharing->items[agent];
+    struct shared_item *item = &sharing->items[agent];
     int scarce = SLOT_COUNT;
     int64_t wanted = find_wanted(sharing, item, &scarce);
     if (wanted == item->wanted && (wanted == SHARE_WHOLE || scarce == item->scarce))
@@ -401,15 +401,15 @@ void sharing_hold(struct sharing *sharing, int op)
 void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, int64_t now_ns)
 {
     const struct op *started = &sharing->program->ops[op];
-    struct item *item = &sharing->items[agent];
+    struct shared_item *item = &sharing->items[agent];
     struct leg *leg = &sharing->legs[started->stream];
     if (item->leg == NONE)
-        *item = (struct item){.leg = NONE,
-                              .wanted = SHARE_WHOLE,
-                              .started_ns = now_ns,
-                              .work_ns = work_ns,
-                              .since_ns = now_ns,
-                              .left = (wide)work_ns << FRACTION_BITS};
+        *item = (struct shared_item){.leg = NONE,
+                                     .wanted = SHARE_WHOLE,
+                                     .started_ns = now_ns,
+                                     .work_ns = work_ns,
+                                     .since_ns = now_ns,
+                                     .left = (wide)work_ns << FRACTION_BITS};
     change_pools(sharing, started->stream, -1); /* what it held; nothing, if it did not wait */
     leg->item = agent;
     leg->next = item->leg;
@@ -421,7 +421,8 @@ void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, 
 }
 
 /* What was lost, in whole nanoseconds that add up to how much longer it took. */
-static void round_lost(const struct item *item, int64_t took_ns, int64_t out_ns[RESOURCE_COUNT])
+static void round_lost(const struct shared_item *item, int64_t took_ns,
+                       int64_t out_ns[RESOURCE_COUNT])
 {
     int64_t all_ns = took_ns - item->work_ns, told_ns = 0;
     wide lost = 0, total = 0;
@@ -463,7 +464,7 @@ static void end_leg(struct sharing *sharing, int stream, int64_t work_ns,
 
 void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns)
 {
-    struct item *item = &sharing->items[agent];
+    struct shared_item *item = &sharing->items[agent];
     int64_t lost_ns[RESOURCE_COUNT];
     if (item->leg == NONE)
         return;

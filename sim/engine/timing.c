@@ -268,13 +268,13 @@ static uint64_t long_word(uint32_t word, const struct random_subject *subject, e
 
 /* `count` words: of `first` and, where there are lanes, of as many replications, then of the iterations
    after it. */
-struct words {
+struct timing_words {
     uint32_t *words;
     int count, lanes;
     struct random_subject first;
 };
 
-static struct random_subject subject_at(const struct words *words, int i)
+static struct random_subject subject_at(const struct timing_words *words, int i)
 {
     struct random_subject subject = words->first;
     subject.iteration += (uint32_t)(i / words->lanes);
@@ -283,7 +283,8 @@ static struct random_subject subject_at(const struct words *words, int i)
 }
 
 /* One in 2^QUANTILE_DEEP_BITS needs more bits. */
-static void draw_shapes(const struct op_time *time, const struct words *words, int64_t *out_ns)
+static void draw_shapes(const struct op_time *time, const struct timing_words *words,
+                        int64_t *out_ns)
 {
     if (!quantile_durations(time->quantile, time->mean_ns, words->words, words->count, out_ns))
         return;
@@ -297,7 +298,7 @@ static void draw_shapes(const struct op_time *time, const struct words *words, i
 }
 
 /* There is a spike where the word, a fraction, is below its probability. */
-static void add_spikes(const struct dist *dist, const struct words *words, int64_t *ns)
+static void add_spikes(const struct dist *dist, const struct timing_words *words, int64_t *ns)
 {
     double whole = floor(dist->spike_probability * 0x1p32);
     for (int i = 0; i < words->count; i++) {
@@ -319,7 +320,8 @@ int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint
     if (!time->dist)
         return time->mean_ns;
     uint32_t word;
-    const struct words words = {&word, 1, 1, subject_of(timing, op, iteration, seed, replication)};
+    const struct timing_words words = {&word, 1, 1,
+                                       subject_of(timing, op, iteration, seed, replication)};
     int64_t ns;
     word = random_word(&words.first, USE_SHAPE);
     draw_shapes(time, &words, &ns);
@@ -335,7 +337,7 @@ void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uin
 {
     const struct op_time *time = &timing->ops[op];
     _Alignas(64) uint32_t drawn[RANDOM_RUN];
-    const struct words words = {
+    const struct timing_words words = {
         drawn, RANDOM_RUN, 1,
         subject_of(timing, op, iteration / RANDOM_RUN * RANDOM_RUN, seed, replication)};
     random_words(&words.first, USE_SHAPE, drawn);
@@ -351,7 +353,7 @@ void timing_draw_across(const struct timing *timing, int op, int64_t iteration, 
 {
     const struct op_time *time = &timing->ops[op];
     _Alignas(64) uint32_t drawn[RANDOM_ROWS][RANDOM_LANES];
-    const struct words words = {
+    const struct timing_words words = {
         drawn[0], RANDOM_ROWS * RANDOM_LANES, RANDOM_LANES,
         subject_of(timing, op, iteration / RANDOM_ROWS * RANDOM_ROWS, seed, replication)};
     random_words_across(&words.first, USE_SHAPE, drawn);

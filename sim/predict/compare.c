@@ -11,7 +11,7 @@
 
 /* ---- which runs ------------------------------------------------------------------------------ */
 
-struct entry {
+struct compared_entry {
     int64_t id;
     struct run_info info;
     bool serial;
@@ -19,7 +19,7 @@ struct entry {
 
 struct listing {
     struct arena *arena;
-    struct entry *entries; /* finished measured runs, oldest first */
+    struct compared_entry *entries; /* finished measured runs, oldest first */
     size_t count, cap;
     bool no_memory;
 };
@@ -36,8 +36,8 @@ static void list_run(const struct store_run *run, void *context)
         return;
     }
     listing->entries = entries;
-    struct entry *entry = &listing->entries[listing->count++];
-    *entry = (struct entry){run->id, run->info, profile_is_serial(&run->info)};
+    struct compared_entry *entry = &listing->entries[listing->count++];
+    *entry = (struct compared_entry){run->id, run->info, profile_is_serial(&run->info)};
     entry->info.plan_name = arena_strdup(listing->arena, run->info.plan_name);
     entry->info.plan_text = arena_strdup(listing->arena, run->info.plan_text);
     entry->info.device = arena_strdup(listing->arena, run->info.device);
@@ -46,10 +46,11 @@ static void list_run(const struct store_run *run, void *context)
 }
 
 /* The newest serial run that can stand for this one; NULL: none. */
-static const struct entry *find_serial(const struct listing *listing, const struct entry *run)
+static const struct compared_entry *find_serial(const struct listing *listing,
+                                                const struct compared_entry *run)
 {
     for (size_t i = listing->count; i-- > 0;) {
-        const struct entry *entry = &listing->entries[i];
+        const struct compared_entry *entry = &listing->entries[i];
         if (entry->serial && strcmp(entry->info.plan_text, run->info.plan_text) == 0 &&
             strcmp(entry->info.device, run->info.device) == 0 &&
             entry->info.ranks == run->info.ranks)
@@ -58,7 +59,7 @@ static const struct entry *find_serial(const struct listing *listing, const stru
     return NULL;
 }
 
-static bool is_wanted(const struct entry *entry, const struct compare_options *options)
+static bool is_wanted(const struct compared_entry *entry, const struct compare_options *options)
 {
     return !entry->serial && entry->info.driver != RUN_DRIVER_NONE &&
            (options->run < 0 || entry->id == options->run) &&
@@ -225,9 +226,9 @@ static enum status compare_rerun(struct store *store, const struct compare_optio
 
 /* `scratch` is of this run, `arena` of the result. */
 static enum status compare_run(struct store *store, const struct compare_options *options,
-                               const struct entry *run, const struct entry *serial,
-                               struct arena *scratch, struct arena *arena, struct comparison *out,
-                               struct diag *diag)
+                               const struct compared_entry *run,
+                               const struct compared_entry *serial, struct arena *scratch,
+                               struct arena *arena, struct comparison *out, struct diag *diag)
 {
     struct trace trace;
     struct measured_program measured;
@@ -278,10 +279,10 @@ static bool sum_up(struct compared *compared)
 }
 
 static enum status compare_entry(struct store *store, const struct compare_options *options,
-                                 const struct listing *listing, const struct entry *run,
+                                 const struct listing *listing, const struct compared_entry *run,
                                  struct compared *out, struct diag *diag)
 {
-    const struct entry *serial = find_serial(listing, run);
+    const struct compared_entry *serial = find_serial(listing, run);
     struct arena scratch;
     if (!serial) {
         diag_note(diag,

@@ -32,7 +32,7 @@ struct job {
 
 /* Pieces of `lanes` replications each; the last has what is left. Of these this process does every
    size'th. */
-struct batch {
+struct replication_batch {
     const struct prediction *prediction;
     const struct simulator *simulator;
     const struct simulate_observer *observer;
@@ -45,14 +45,14 @@ struct batch {
 };
 
 /* The first replication of a piece; that of the one behind the last is `count`. */
-static int piece_first(const struct batch *batch, int piece)
+static int piece_first(const struct replication_batch *batch, int piece)
 {
     int first = piece * batch->lanes;
     return first < batch->count ? first : batch->count;
 }
 
 /* Replications `first` .. first + count - 1; the first one's diag is for all. */
-static void do_jobs(struct batch *batch, int first, int count,
+static void do_jobs(struct replication_batch *batch, int first, int count,
                     const struct simulate_observer *observer, struct in_flight *in_flight)
 {
     struct simulation_result results[RANDOM_LANES];
@@ -68,7 +68,7 @@ static void do_jobs(struct batch *batch, int first, int count,
         atomic_store(&batch->failed, true);
 }
 
-static void do_piece(struct batch *batch, int piece)
+static void do_piece(struct replication_batch *batch, int piece)
 {
     int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
     do_jobs(batch, first, count, piece == 0 ? batch->observer : NULL,
@@ -77,7 +77,7 @@ static void do_piece(struct batch *batch, int piece)
 
 static void *work(void *argument)
 {
-    struct batch *batch = argument;
+    struct replication_batch *batch = argument;
     int piece;
     while (!atomic_load(&batch->failed) &&
            (piece = batch->rank + batch->size * atomic_fetch_add(&batch->next, 1)) < batch->pieces)
@@ -87,7 +87,7 @@ static void *work(void *argument)
 
 /* The first piece is done here, where its observer may be told. A thread that cannot be created is no
    failure: the others do its part. */
-static void do_batch(struct batch *batch, int threads)
+static void do_batch(struct replication_batch *batch, int threads)
 {
     pthread_t workers[PREDICT_MAX_THREADS];
     int started = 0, watched = batch->rank == 0;
@@ -293,8 +293,8 @@ static enum status first_failure(struct job *jobs, int count, struct diag *diag)
 /* ---- several processes ----------------------------------------------------------------------- */
 
 /* On rank 0: the other ranks' replications go where they would be, had they been done here. */
-static enum status gather(struct batch *batch, const struct result_wire *wire, double *cpu_seconds,
-                          struct diag *diag)
+static enum status gather(struct replication_batch *batch, const struct result_wire *wire,
+                          double *cpu_seconds, struct diag *diag)
 {
     struct simulation_result **results = calloc((size_t)batch->count, sizeof *results);
     if (!results) {
@@ -310,7 +310,7 @@ static enum status gather(struct batch *batch, const struct result_wire *wire, d
 }
 
 /* On another rank: what was found here goes to rank 0. */
-static enum status deliver(const struct batch *batch, const struct result_wire *wire,
+static enum status deliver(const struct replication_batch *batch, const struct result_wire *wire,
                            struct diag *diag)
 {
     struct simulation_result results[RANDOM_LANES];
@@ -326,21 +326,21 @@ static enum status deliver(const struct batch *batch, const struct result_wire *
 
 /* ---- all replications ------------------------------------------------------------------------ */
 
-static enum status open_batch(struct batch *batch, struct prediction *prediction,
+static enum status open_batch(struct replication_batch *batch, struct prediction *prediction,
                               const struct simulator *simulator,
                               const struct predict_options *options, struct diag *diag)
 {
     int count = prediction->replications, lanes = simulator_lanes(simulator);
-    *batch = (struct batch){.prediction = prediction,
-                            .simulator = simulator,
-                            .observer = options->observer,
-                            .in_flight = prediction->in_flight,
-                            .jobs = calloc((size_t)count, sizeof *batch->jobs),
-                            .count = count,
-                            .lanes = lanes,
-                            .pieces = (count + lanes - 1) / lanes,
-                            .rank = options->wire ? options->wire->rank : 0,
-                            .size = options->wire ? options->wire->size : 1};
+    *batch = (struct replication_batch){.prediction = prediction,
+                                        .simulator = simulator,
+                                        .observer = options->observer,
+                                        .in_flight = prediction->in_flight,
+                                        .jobs = calloc((size_t)count, sizeof *batch->jobs),
+                                        .count = count,
+                                        .lanes = lanes,
+                                        .pieces = (count + lanes - 1) / lanes,
+                                        .rank = options->wire ? options->wire->rank : 0,
+                                        .size = options->wire ? options->wire->size : 1};
     if (!batch->jobs)
         return diag_no_memory(diag);
     for (int i = 0; i < count; i++)
@@ -348,7 +348,7 @@ static enum status open_batch(struct batch *batch, struct prediction *prediction
     return STATUS_OK;
 }
 
-static void close_batch(struct batch *batch)
+static void close_batch(struct replication_batch *batch)
 {
     for (int i = 0; batch->jobs && i < batch->count; i++) {
         diag_fini(&batch->jobs[i].diag);
@@ -358,7 +358,7 @@ static void close_batch(struct batch *batch)
 }
 
 /* On rank 0 `heard` becomes true once the others have been heard to the end. */
-static enum status do_replications(struct batch *batch, struct prediction *prediction,
+static enum status do_replications(struct replication_batch *batch, struct prediction *prediction,
                                    const struct predict_options *options, bool *heard,
                                    struct diag *diag)
 {
@@ -381,7 +381,7 @@ static enum status replicate_here(struct prediction *prediction,
                                   struct diag *diag)
 {
     struct simulator *simulator;
-    struct batch batch;
+    struct replication_batch batch;
     enum status status =
         simulator_open(prediction->program, &prediction->timing, options->engine, &simulator, diag);
     if (status != STATUS_OK)

@@ -97,25 +97,27 @@ static enum status check_run(const struct trace *trace, struct diag *diag)
 /* ---- samples --------------------------------------------------------------------------------- */
 
 /* The trace's copy of a task's name. */
-struct name {
+struct profiled_name {
     const char *text;
     int task;
 };
 
 static int compare_names(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t)((const struct name *)a)->text,
-              y = (uintptr_t)((const struct name *)b)->text;
+    uintptr_t x = (uintptr_t)((const struct profiled_name *)a)->text,
+              y = (uintptr_t)((const struct profiled_name *)b)->text;
     return (x > y) - (x < y);
 }
 
 /* Equal names of a trace are equal pointers, by which a task is found. */
-static struct name *index_names(struct trace *trace, const struct plan *plan, struct arena *arena)
+static struct profiled_name *index_names(struct trace *trace, const struct plan *plan,
+                                         struct arena *arena)
 {
     size_t count = plan->pipeline.task_count;
-    struct name *names = ARENA_ARRAY(arena, count + 1, struct name);
+    struct profiled_name *names = ARENA_ARRAY(arena, count + 1, struct profiled_name);
     for (size_t i = 0; names && i < count; i++) {
-        names[i] = (struct name){trace_intern(trace, plan->pipeline.tasks[i].name), (int)i};
+        names[i] =
+            (struct profiled_name){trace_intern(trace, plan->pipeline.tasks[i].name), (int)i};
         if (!names[i].text)
             return NULL;
     }
@@ -124,15 +126,16 @@ static struct name *index_names(struct trace *trace, const struct plan *plan, st
     return names;
 }
 
-static int find_name(const struct name *names, size_t count, const char *text)
+static int find_name(const struct profiled_name *names, size_t count, const char *text)
 {
-    const struct name key = {.text = text};
-    const struct name *name = text ? bsearch(&key, names, count, sizeof key, compare_names) : NULL;
+    const struct profiled_name key = {.text = text};
+    const struct profiled_name *name =
+        text ? bsearch(&key, names, count, sizeof key, compare_names) : NULL;
     return name ? name->task : -1;
 }
 
 static bool make_sample(const struct trace *trace, const struct trace_span *span,
-                        const struct name *names, size_t name_count, struct sample *out)
+                        const struct profiled_name *names, size_t name_count, struct sample *out)
 {
     int task = find_name(names, name_count, span->task);
     if (span->kind == SPAN_WAIT || task < 0 || span->iteration < 0)
@@ -189,8 +192,8 @@ static int64_t waited_ns(const struct trace *trace, struct worker *worker, int64
 }
 
 /* An instance is in hand from `take` to `complete`. False: not one thread a rank does it all. */
-static bool sample_steps(const struct trace *trace, const struct name *names, size_t name_count,
-                         struct worker *workers, struct samples *samples)
+static bool sample_steps(const struct trace *trace, const struct profiled_name *names,
+                         size_t name_count, struct worker *workers, struct samples *samples)
 {
     find_workers(trace, workers);
     for (int rank = 0; rank < trace->info.ranks; rank++)
@@ -338,8 +341,8 @@ static enum status leave_out_warm_up(struct profile *profile, struct samples *sa
 }
 
 /* CPU parts come from the steps where there are any; else, and device parts, from the spans. */
-static enum status collect(const struct trace *trace, const struct name *names, size_t name_count,
-                           struct samples *samples, struct diag *diag)
+static enum status collect(const struct trace *trace, const struct profiled_name *names,
+                           size_t name_count, struct samples *samples, struct diag *diag)
 {
     struct worker *workers = calloc((size_t)trace->info.ranks, sizeof *workers);
     samples->items = malloc((trace->span_count + trace->step_count + 1) * sizeof *samples->items);
@@ -361,7 +364,7 @@ static enum status take_samples(struct profile *profile, struct trace *trace,
                                 struct samples *samples, struct diag *diag)
 {
     const struct plan *plan = &profile->plan;
-    struct name *names = index_names(trace, plan, trace->arena);
+    struct profiled_name *names = index_names(trace, plan, trace->arena);
     if (!names)
         return diag_no_memory(diag);
     enum status status = collect(trace, names, plan->pipeline.task_count, samples, diag);

@@ -7,7 +7,7 @@
 
 enum { TEXT = 320 };
 
-struct stalls {
+struct measured_stalls {
     struct trace *trace;
     const struct program *program;
     struct diag *diag;
@@ -24,7 +24,7 @@ bool stalls_known(const struct run_info *info)
 static bool add_stall(void *context, int stream, int64_t start_ns, int64_t end_ns,
                       const struct stall *stall)
 {
-    struct stalls *stalls = context;
+    struct measured_stalls *stalls = context;
     const struct stream_desc *desc = &stalls->program->streams[stream];
     char cause[TEXT];
     const struct trace_span span = {
@@ -50,7 +50,7 @@ enum status stalls_add(struct trace *trace, struct diag *diag)
     enum status status = measured_program_open(&measured, trace, diag);
     if (status != STATUS_OK)
         return status;
-    struct stalls stalls = {trace, measured.program, diag};
+    struct measured_stalls stalls = {trace, measured.program, diag};
     if (!trace_drop_waits(trace, TRACE_STREAM))
         status = diag_no_memory(diag);
     if (status == STATUS_OK)
