@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAR = 1 << 20 };
+#include "gaps.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -133,20 +133,13 @@ static void find_places(const struct program *p, int *place)
         place[p->order[0][k]] = k;
 }
 
-/* The least g with key(from, i) < key(to, i + g). */
-static int key_gap(const struct program *p, const int *place, int from, int to)
-{
-    const struct task *tasks = all_tasks(p);
-    return tasks[from].stage - tasks[to].stage + (place[from] >= place[to]);
-}
-
 /* Clock: are the dependences of each instance handed out before it? */
 static bool dependences_come_first(const struct program *p, const int *place)
 {
     for (int task = 0; task < p->tasks; task++)
         for (int k = 0; k < p->depends[task].count; k++) {
             struct edge edge = p->depends[task].items[k];
-            if (edge.distance < key_gap(p, place, edge.task, task))
+            if (edge.distance < gaps_of_keys(p, place, edge.task, task))
                 return false;
         }
     return true;
@@ -154,66 +147,31 @@ static bool dependences_come_first(const struct program *p, const int *place)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static void shorten(int *known, int length)
+/* A task that touches a buffer. */
+struct touch {
+    int buffer, task;
+    bool writes;
+};
+
+static int compare_touches(const void *a, const void *b)
 {
-    *known = length < *known ? length : *known;
+    const struct touch *x = a, *y = b;
+    if (x->buffer != y->buffer)
+        return x->buffer < y->buffer ? -1 : 1;
+    return (x->task > y->task) - (x->task < y->task);
 }
 
-/* Clock: one thread pushes X(i) before Y(j) to their stream if its key is less. No edge has a negative
-   length: a path must not lead through an iteration behind the end of the data. */
-static void add_key_gaps(const struct program *p, const int *place, int *gap)
+static size_t list_touches(const struct task *tasks, int count, struct touch *touches)
 {
-    const struct task *tasks = all_tasks(p);
-    for (int x = 0; x < p->tasks; x++)
-        for (int y = 0; y < p->tasks; y++) {
-            int least = key_gap(p, place, x, y);
-            if (tasks[x].group == tasks[y].group && tasks[x].stream == tasks[y].stream &&
-                tasks[x].work.kind != WORK_HOST && tasks[y].work.kind != WORK_HOST)
-                shorten(&gap[x * p->tasks + y], least > 0 ? least : 0);
+    size_t listed = 0;
+    for (int t = 0; t < count; t++)
+        for (int writes = 0; writes < 2; writes++) {
+            const struct index_list *list = writes ? &tasks[t].writes : &tasks[t].reads;
+            for (size_t i = 0; i < list->count; i++, listed++)
+                if (touches)
+                    touches[listed] = (struct touch){list->items[i], t, writes};
         }
-}
-
-/* All shortest paths (Floyd, Warshall 1962); tasks x tasks, row = from. No cycle is shorter than 1:
-   under the clock the length of an edge is at least the distance of the keys of its ends, under
-   data-flow dependences within an iteration have no cycle. */
-static int *shortest_gaps(const struct program *p, const int *place)
-{
-    int n = p->tasks;
-    int *gap = malloc((size_t)n * (size_t)n * sizeof *gap);
-    if (!gap)
-        return NULL;
-    int any = p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : FAR;
-    for (int i = 0; i < n * n; i++)
-        gap[i] = i % n == i / n ? 1 : any;
-    for (int task = 0; task < n; task++)
-        for (int k = 0; k < p->depends[task].count; k++) {
-            struct edge edge = p->depends[task].items[k];
-            /* an elided wait is within one stream, which orders its tasks anyway */
-            shorten(&gap[edge.task * n + task], edge.distance);
-        }
-    if (is_clock(p))
-        add_key_gaps(p, place, gap);
-    for (int via = 0; via < n; via++)
-        for (int from = 0; from < n; from++)
-            for (int to = 0; to < n; to++)
-                shorten(&gap[from * n + to], gap[from * n + via] + gap[via * n + to]);
-    return gap;
-}
-
-static bool touches(const struct index_list *list, int buffer)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i] == buffer)
-            return true;
-    return false;
-}
-
-static bool conflicts(const struct task *a, const struct task *b, int buffer)
-{
-    bool a_writes = touches(&a->writes, buffer), b_writes = touches(&b->writes, buffer);
-    bool a_touches = a_writes || touches(&a->reads, buffer);
-    bool b_touches = b_writes || touches(&b->reads, buffer);
-    return (a_writes && b_touches) || (b_writes && a_touches);
+    return listed;
 }
 
 /* Accesses of one stream are ordered; host work belongs to its thread instead. */
@@ -227,34 +185,78 @@ static bool same_place(const struct task *a, const struct task *b)
 
 /* Host work is ordered behind device work only by the driver, which saw the device finish: a CPU signal
    means that work was submitted, not that it is done. */
-static int ordering_gap(const struct program *p, const int *gap, int from, int to)
+static int ordering_gap(const struct gaps *gaps, const int *row, int from, int to)
 {
-    const struct task *tasks = all_tasks(p);
+    const struct task *tasks = all_tasks(gaps->program);
     if (tasks[to].work.kind == WORK_HOST && tasks[from].work.kind != WORK_HOST)
-        return p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : FAR;
-    return gap[from * p->tasks + to];
+        return gaps->program->plan->pipeline.retire == RETIRE_DEVICE ? gaps->program->depth
+                                                                     : GAP_FAR;
+    return row[to];
 }
 
 /* Iteration buffers: X(i) and Y(i) must be ordered. Shared ones: X(i) and Y(j) for all i and j,
    hence the two gaps together must cover every distance. */
-static bool is_ordered(const struct program *p, const int *gap, int x, int y, int buffer)
+static enum status is_ordered(struct gaps *gaps, int x, int y, int buffer, bool *ordered,
+                              struct diag *diag)
 {
-    int there = ordering_gap(p, gap, x, y), back = ordering_gap(p, gap, y, x);
-    if (p->plan->buffers[buffer].scope == SCOPE_ITERATION)
-        return there <= 0 || back <= 0;
-    return there + back <= 1;
+    const int *from_x = gaps_from(gaps, x), *from_y = gaps_from(gaps, y);
+    if (!from_x || !from_y)
+        return diag_no_memory(diag);
+    int there = ordering_gap(gaps, from_x, x, y), back = ordering_gap(gaps, from_y, y, x);
+    if (gaps->program->plan->buffers[buffer].scope == SCOPE_ITERATION)
+        *ordered = there <= 0 || back <= 0;
+    else
+        *ordered = there + back <= 1;
+    return STATUS_OK;
 }
 
-static bool accesses_are_ordered(const struct program *p, const int *gap)
+/* Touches of one buffer, at least one of them a write. */
+static enum status pairs_are_ordered(struct gaps *gaps, const struct touch *touches, size_t count,
+                                     bool *ordered, struct diag *diag)
 {
-    const struct task *tasks = all_tasks(p);
-    for (int buffer = 0; buffer < (int)p->plan->buffer_count; buffer++)
-        for (int x = 0; x < p->tasks; x++)
-            for (int y = x + 1; y < p->tasks; y++)
-                if (conflicts(&tasks[x], &tasks[y], buffer) && !same_place(&tasks[x], &tasks[y]) &&
-                    !is_ordered(p, gap, x, y, buffer))
-                    return false;
-    return true;
+    const struct task *tasks = all_tasks(gaps->program);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && !status && *ordered; i++)
+        for (size_t k = i + 1; k < count && !status && *ordered; k++) {
+            const struct touch *a = &touches[i], *b = &touches[k];
+            if (a->task != b->task && (a->writes || b->writes) &&
+                !same_place(&tasks[a->task], &tasks[b->task]))
+                status = is_ordered(gaps, a->task, b->task, a->buffer, ordered, diag);
+        }
+    return status;
+}
+
+static enum status touches_are_ordered(struct gaps *gaps, struct touch *touches, size_t count,
+                                       bool *ordered, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    qsort(touches, count, sizeof *touches, compare_touches);
+    for (size_t first = 0, end; first < count && !status && *ordered; first = end) {
+        for (end = first; end < count && touches[end].buffer == touches[first].buffer;)
+            end++;
+        status = pairs_are_ordered(gaps, touches + first, end - first, ordered, diag);
+    }
+    return status;
+}
+
+static enum status accesses_are_ordered(const struct program *p, const int *place, bool *ordered,
+                                        struct diag *diag)
+{
+    size_t count = list_touches(all_tasks(p), p->tasks, NULL);
+    *ordered = true;
+    if (count == 0)
+        return STATUS_OK;
+    struct touch *touches = malloc(count * sizeof *touches);
+    struct gaps gaps;
+    bool opened = gaps_open(&gaps, p, place);
+    enum status status = touches && opened ? STATUS_OK : diag_no_memory(diag);
+    if (!status) {
+        list_touches(all_tasks(p), p->tasks, touches);
+        status = touches_are_ordered(&gaps, touches, count, ordered, diag);
+    }
+    gaps_close(&gaps);
+    free(touches);
+    return status;
 }
 
 /* The properties that the theorem of life proves; races are not among them. */
@@ -279,17 +281,13 @@ enum status structure_proves(const struct program *program, unsigned *proved, st
     if (!place)
         return diag_no_memory(diag);
     find_places(program, place);
-    if (is_clock(program) && !dependences_come_first(program, place)) {
-        free(place);
-        return STATUS_OK;
+    enum status status = STATUS_OK;
+    if (!is_clock(program) || dependences_come_first(program, place)) {
+        bool ordered;
+        status = accesses_are_ordered(program, place, &ordered, diag);
+        if (!status)
+            *proved = life(program) | (ordered ? 1u << PROPERTY_RACE : 0);
     }
-    int *gap = shortest_gaps(program, place);
     free(place);
-    if (!gap)
-        return diag_no_memory(diag);
-    *proved = life(program);
-    if (accesses_are_ordered(program, gap))
-        *proved |= 1u << PROPERTY_RACE;
-    free(gap);
-    return STATUS_OK;
+    return status;
 }

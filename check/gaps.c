@@ -1,0 +1,246 @@
+/*
+ * gaps.c - see gaps.h.
+ *
+ * Edges, all of a length that is not negative:
+ *
+ *     on -> task   of length d, for every dependence of distance d
+ *     T -> T       of length 1: not stored, it shortens no path between two tasks
+ *     any -> any   of length depth, when retiring waits for the device: not stored, a bound
+ *     X -> Y       clock: on one thread and one stream, as far as their keys say
+ *
+ * Of the last kind there is one for each two tasks of a thread and stream; a few say as much. With the
+ * tasks of one stage in enqueue order,
+ *
+ *     X -> next of its stage                         0
+ *     X -> first of an older stage (s less than X's) s + 1, and the first behind X's place: s
+ *     X -> first of a younger stage                  0
+ *     X -> first of its own stage                    1
+ *
+ * Shortest paths by levels: the tasks at distance 0, 1, 2 and so on (Dial 1969).
+ */
+#include "gaps.h"
+
+#include <stdlib.h>
+
+enum { NONE = -1 };
+
+int gaps_of_keys(const struct program *p, const int *place, int from, int to)
+{
+    const struct task *tasks = plan_task(p->plan, 0, 0);
+    return tasks[from].stage - tasks[to].stage + (place[from] >= place[to]);
+}
+
+/* ---- edges ----------------------------------------------------------------------------------- */
+
+/* A task of a thread and stream under the clock. */
+struct keyed {
+    int group, stream, stage, place, task;
+};
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->stream != y->stream)
+        return x->stream < y->stream ? -1 : 1;
+    if (x->stage != y->stage)
+        return x->stage < y->stage ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static bool one_queue(const struct keyed *a, const struct keyed *b)
+{
+    return a->group == b->group && a->stream == b->stream;
+}
+
+/* An edge is counted, or stored where there is a table. */
+static void add_edge(struct gaps *gaps, int from, int to, int length)
+{
+    if (gaps->edges)
+        gaps->edges[gaps->first[from]++] = (struct gap_edge){to, length};
+    else
+        gaps->first[from]++;
+    gaps->levels = length >= gaps->levels ? length + 1 : gaps->levels;
+}
+
+static void add_key_edge(struct gaps *gaps, int from, int to)
+{
+    int least = gaps_of_keys(gaps->program, gaps->place, from, to);
+    if (from != to)
+        add_edge(gaps, from, to, least > 0 ? least : 0);
+}
+
+/* From one task to those of one stage, tasks[first .. end). */
+static void add_stage_edges(struct gaps *gaps, const struct keyed *tasks, int from, int first,
+                            int end)
+{
+    const struct keyed *x = &tasks[from];
+    int low = first, high = end; /* the first behind the place of x */
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (tasks[middle].place > x->place)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    add_key_edge(gaps, x->task, tasks[first].task);
+    if (low > first && low < end && tasks[first].stage <= x->stage)
+        add_key_edge(gaps, x->task, tasks[low].task);
+}
+
+/* Between the tasks of one thread and stream, tasks[first .. end). */
+static void add_queue_edges(struct gaps *gaps, const struct keyed *tasks, int first, int end)
+{
+    for (int stage = first, next; stage < end; stage = next) {
+        for (next = stage; next < end && tasks[next].stage == tasks[stage].stage;)
+            next++;
+        for (int x = first; x < end; x++)
+            add_stage_edges(gaps, tasks, x, stage, next);
+    }
+}
+
+static void add_clock_edges(struct gaps *gaps, const struct keyed *tasks, int count)
+{
+    for (int first = 0, end; first < count; first = end) {
+        for (end = first; end < count && one_queue(&tasks[end], &tasks[first]);)
+            end++;
+        add_queue_edges(gaps, tasks, first, end);
+    }
+}
+
+static void add_edges(struct gaps *gaps, const struct keyed *keyed, int keyed_count)
+{
+    const struct program *p = gaps->program;
+    for (int task = 0; task < p->tasks; task++)
+        for (int k = 0; k < p->depends[task].count; k++) {
+            struct edge edge = p->depends[task].items[k];
+            /* an elided wait is within one stream, which orders its tasks anyway */
+            add_edge(gaps, edge.task, task, edge.distance);
+        }
+    add_clock_edges(gaps, keyed, keyed_count);
+}
+
+/* Host work is in no stream. */
+static int find_keyed(const struct gaps *gaps, struct keyed *keyed)
+{
+    const struct program *p = gaps->program;
+    const struct task *tasks = plan_task(p->plan, 0, 0);
+    int count = 0;
+    for (int t = 0; t < p->tasks && p->driver == DRIVER_CLOCK; t++)
+        if (tasks[t].work.kind != WORK_HOST)
+            keyed[count++] =
+                (struct keyed){tasks[t].group, tasks[t].stream, tasks[t].stage, gaps->place[t], t};
+    qsort(keyed, (size_t)count, sizeof *keyed, compare_keyed);
+    return count;
+}
+
+/* Counts become the places behind the edges of the tasks before. */
+static int add_up(int *first, int count)
+{
+    int sum = 0;
+    for (int i = 0; i <= count; i++) {
+        int own = first[i];
+        first[i] = sum;
+        sum += own;
+    }
+    return sum;
+}
+
+bool gaps_open(struct gaps *gaps, const struct program *p, const int *place)
+{
+    const size_t n = (size_t)p->tasks;
+    *gaps = (struct gaps){.program = p, .place = place, .levels = 1};
+    gaps->any = p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : GAP_FAR;
+    int *first = ARENA_ARRAY(&gaps->arena, n + 1, int),
+        *next = ARENA_ARRAY(&gaps->arena, n + 1, int);
+    struct keyed *keyed = ARENA_ARRAY(&gaps->arena, n, struct keyed);
+    gaps->rows = ARENA_ARRAY(&gaps->arena, n, int *);
+    if (gaps->arena.failed)
+        return false;
+    int keyed_count = find_keyed(gaps, keyed);
+    gaps->first = first;
+    add_edges(gaps, keyed, keyed_count);
+    gaps->edge_count = add_up(first, p->tasks);
+    gaps->edges = ARENA_ARRAY(&gaps->arena, (size_t)gaps->edge_count + 1, struct gap_edge);
+    if (!gaps->edges)
+        return false;
+    for (size_t i = 0; i <= n; i++)
+        next[i] = first[i];
+    gaps->first = next;
+    add_edges(gaps, keyed, keyed_count);
+    gaps->first = first;
+    return true;
+}
+
+void gaps_close(struct gaps *gaps)
+{
+    arena_fini(&gaps->arena);
+}
+
+/* ---- shortest paths -------------------------------------------------------------------------- */
+
+/* Tasks to be visited, by their distance modulo `levels`; one entry an edge is enough. */
+struct visit {
+    int task, next;
+};
+
+struct search {
+    struct visit *visits;
+    int *level, visit_count, waiting;
+};
+
+static void visit_later(const struct gaps *gaps, struct search *search, int task, int distance)
+{
+    int *level = &search->level[distance % gaps->levels];
+    search->visits[search->visit_count] = (struct visit){task, *level};
+    *level = search->visit_count++;
+    search->waiting++;
+}
+
+static void visit(const struct gaps *gaps, struct search *search, int *row, int task)
+{
+    for (int i = gaps->first[task]; i < gaps->first[task + 1]; i++) {
+        const struct gap_edge *edge = &gaps->edges[i];
+        int distance = row[task] + edge->length;
+        if (distance >= row[edge->to])
+            continue;
+        row[edge->to] = distance;
+        visit_later(gaps, search, edge->to, distance);
+    }
+}
+
+static void find_row(const struct gaps *gaps, struct search *search, int *row, int task)
+{
+    for (int i = 0; i < gaps->levels; i++)
+        search->level[i] = NONE;
+    for (int t = 0; t < gaps->program->tasks; t++)
+        row[t] = gaps->any;
+    row[task] = 0;
+    visit_later(gaps, search, task, 0);
+    for (int distance = 0; search->waiting > 0; distance++)
+        for (int *level = &search->level[distance % gaps->levels]; *level != NONE;) {
+            int t = search->visits[*level].task;
+            *level = search->visits[*level].next;
+            search->waiting--;
+            if (row[t] == distance) /* else it was nearer */
+                visit(gaps, search, row, t);
+        }
+}
+
+const int *gaps_from(struct gaps *gaps, int task)
+{
+    if (gaps->rows[task])
+        return gaps->rows[task];
+    int *row = ARENA_ARRAY(&gaps->arena, (size_t)gaps->program->tasks, int);
+    size_t visits = (size_t)gaps->edge_count + 1;
+    struct search search = {.visits = malloc(visits * sizeof *search.visits),
+                            .level = malloc((size_t)gaps->levels * sizeof *search.level)};
+    if (row && search.visits && search.level) {
+        find_row(gaps, &search, row, task);
+        gaps->rows[task] = row;
+    }
+    free(search.visits);
+    free(search.level);
+    return gaps->rows[task];
+}

@@ -1,0 +1,42 @@
+/*
+ * gaps.h - by how many iterations one task of a pipeline must come later to happen after another.
+ *
+ * The gap from X to Y is the least g of which the theorem of order (structure.c) says that X(i) happens
+ * before Y(i + g): the length of a shortest path. Gaps are found when they are asked for, a task at a
+ * time, because plans are long and few tasks share a buffer.
+ */
+#ifndef SWSIM_GAPS_H
+#define SWSIM_GAPS_H
+
+#include "machine/program.h"
+
+enum { GAP_FAR = 1 << 20 }; /* no number of iterations is enough */
+
+struct gap_edge {
+    int to, length;
+};
+
+/* Memory is the arena's; `program` and `place` must outlive it. */
+struct gaps {
+    const struct program *program;
+    const int *place; /* clock: of every task in the enqueue order */
+    struct arena arena;
+    int any;    /* the gap between any two tasks */
+    int *first; /* edges from a task: edges[first[task] .. first[task + 1]) */
+    int edge_count;
+    struct gap_edge *edges;
+    int levels; /* more than any edge is long */
+    int **rows; /* per task: the gaps to all others; NULL: not asked for yet */
+};
+
+/* Clock: the least g with key(from, i) < key(to, i + g). */
+int gaps_of_keys(const struct program *program, const int *place, int from, int to);
+
+/* false: memory is exhausted; close it all the same. */
+bool gaps_open(struct gaps *gaps, const struct program *program, const int *place);
+void gaps_close(struct gaps *gaps);
+
+/* The gaps from a task to every other one; NULL: memory is exhausted. */
+const int *gaps_from(struct gaps *gaps, int task);
+
+#endif
