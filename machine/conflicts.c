@@ -81,9 +81,12 @@ static void compare(void *arg, int object, enum way way, int tag)
 {
     struct step *step = arg;
     const struct use_table *uses = step->program->uses;
-    for (int u = uses->first[object]; step->free && u >= 0; u = uses->items[u].next)
-        step->free =
-            uses->items[u].agent == step->agent || !use_conflicts(way, tag, &uses->items[u]);
+    for (int u = uses->first[object]; step->free && u >= 0;) {
+        const struct use *use = &uses->items[u];
+        bool own = use->agent == step->agent;
+        step->free = own || !use_conflicts(way, tag, use);
+        u = own ? use->other : use->next;
+    }
 }
 
 static bool op_is_free(const struct program *program, const struct op *op, int thread)

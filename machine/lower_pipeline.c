@@ -29,19 +29,16 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
 {
     const struct pipeline *pipeline = &lowering->plan->pipeline;
     const struct task *task = plan_task(lowering->plan, rank, task_index);
-    for (size_t i = 0; i < pipeline->dep_count; i++) {
-        const struct dep *dep = &pipeline->deps[i];
-        if (dep->task != task_index)
-            continue;
+    const struct edge_list *depends = &lowering->program->depends[task_index];
+    for (int i = 0; i < depends->count; i++) {
+        const struct dep *dep = &pipeline->deps[depends->items[i].dep];
         struct op *op = lower_emit(lowering, OP_AWAIT, dep->mark);
         op->task = task_index;
         op->object = family(lowering->program, rank, dep->on);
         op->distance = dep->distance;
     }
-    for (size_t i = 0; i < pipeline->dep_count; i++) {
-        const struct dep *dep = &pipeline->deps[i];
-        if (dep->task != task_index)
-            continue;
+    for (int i = 0; i < depends->count; i++) {
+        const struct dep *dep = &pipeline->deps[depends->items[i].dep];
         if (pipeline->elide_same_stream &&
             plan_task(lowering->plan, rank, dep->on)->stream == task->stream)
             continue;
@@ -242,27 +239,42 @@ static void add_threads(struct lowering *lowering, int rank)
     }
 }
 
+static void add_edge(struct edge_list *list, int task, const struct dep *dep, int number)
+{
+    list->items[list->count++] = (struct edge){task, dep->distance, number};
+}
+
+/* Every list gets its part of `items`, by the counts, and is empty again. */
+static void share_out(struct edge_list *lists, int count, struct edge *items)
+{
+    for (int i = 0; i < count; i++) {
+        lists[i].items = items;
+        items += lists[i].count;
+        lists[i].count = 0;
+    }
+}
+
 static bool collect_edges(struct lowering *lowering)
 {
     struct program *program = lowering->program;
     const struct pipeline *pipeline = &lowering->plan->pipeline;
+    const int deps = (int)pipeline->dep_count;
     program->depends = ARENA_ARRAY(&program->arena, (size_t)program->tasks, struct edge_list);
     program->fires = ARENA_ARRAY(&program->arena, (size_t)program->tasks, struct edge_list);
-    if (!program->depends || !program->fires)
+    struct edge *depends = ARENA_ARRAY(&program->arena, pipeline->dep_count, struct edge);
+    struct edge *fires = ARENA_ARRAY(&program->arena, pipeline->dep_count, struct edge);
+    if (!program->depends || !program->fires || !depends || !fires)
         return false;
-    for (int task = 0; task < program->tasks; task++) {
-        struct edge_list *depends = &program->depends[task], *fires = &program->fires[task];
-        depends->items = ARENA_ARRAY(&program->arena, pipeline->dep_count, struct edge);
-        fires->items = ARENA_ARRAY(&program->arena, pipeline->dep_count, struct edge);
-        if (!depends->items || !fires->items)
-            return false;
-        for (size_t i = 0; i < pipeline->dep_count; i++) {
-            const struct dep *dep = &pipeline->deps[i];
-            if (dep->task == task)
-                depends->items[depends->count++] = (struct edge){dep->on, dep->distance};
-            if (dep->on == task)
-                fires->items[fires->count++] = (struct edge){dep->task, dep->distance};
-        }
+    for (int i = 0; i < deps; i++) {
+        program->depends[pipeline->deps[i].task].count++;
+        program->fires[pipeline->deps[i].on].count++;
+    }
+    share_out(program->depends, program->tasks, depends);
+    share_out(program->fires, program->tasks, fires);
+    for (int i = 0; i < deps; i++) {
+        const struct dep *dep = &pipeline->deps[i];
+        add_edge(&program->depends[dep->task], dep->on, dep, i);
+        add_edge(&program->fires[dep->on], dep->task, dep, i);
     }
     return true;
 }

@@ -148,9 +148,10 @@ struct fault {
     int index; /* TASK: the thread that fails; DATA: the rank whose data end; RANK: the one that dies */
 };
 
-/* Tasks that are fired or awaited by a task: (other task, distance). */
+/* Tasks that are fired or awaited by a task. */
 struct edge {
-    int task, distance;
+    int task, distance; /* the other task */
+    int dep;            /* plan->pipeline.deps */
 };
 struct edge_list {
     struct edge *items;

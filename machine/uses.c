@@ -242,8 +242,10 @@ static void enter(void *arg, int object, enum way way, int tag)
     }
     if (!arena_grow(&p->arena, (void **)&uses->items, uses->count, &uses->cap, sizeof *uses->items))
         return; /* uses_build looks at the arena */
-    uses->items[uses->count] =
-        (struct use){entry->agent, way, tag, entry->last, uses->first[object]};
+    const int next = uses->first[object];
+    const bool same = next >= 0 && uses->items[next].agent == entry->agent;
+    uses->items[uses->count] = (struct use){
+        entry->agent, way, tag, entry->last, next, same ? uses->items[next].other : next};
     uses->first[object] = (int)uses->count++;
 }
 

@@ -40,9 +40,10 @@ enum way { WAY_READ, WAY_WRITE, WAY_PUT, WAY_GET, WAY_ASK, WAY_CHANGE, WAY_RELEA
 struct use {
     int agent;
     enum way way;
-    int tag;  /* two uses with one tag (>= 0) do not conflict */
-    int last; /* host threads: the last operation of their body that does this; else INT_MAX */
-    int next; /* in the list of the object; -1: none */
+    int tag;   /* two uses with one tag (>= 0) do not conflict */
+    int last;  /* host threads: the last operation of their body that does this; else INT_MAX */
+    int next;  /* in the list of the object; -1: none */
+    int other; /* the next one in that list of another agent; -1: none */
 };
 
 struct use_table {

@@ -23,83 +23,182 @@ static bool is_intra(const struct pipeline *pipeline, const struct dep *dep)
 
 typedef bool edge_filter(const struct pipeline *, const struct dep *);
 
+/* Does the task's stream wait for another one, in the middle of a period? */
+static bool stalls(const struct pipeline *pipeline, const struct dep *dep)
+{
+    return is_period_local(pipeline, dep) &&
+           pipeline->tasks[dep->on].stream != pipeline->tasks[dep->task].stream;
+}
+
 int order_stall_cost(const struct plan *plan, int task)
 {
     const struct pipeline *pipeline = &plan->pipeline;
     int cost = 0;
     for (size_t i = 0; i < pipeline->dep_count; i++) {
         const struct dep *dep = &pipeline->deps[i];
-        cost += dep->task == task && is_period_local(pipeline, dep) &&
-                pipeline->tasks[dep->on].stream != pipeline->tasks[task].stream;
+        cost += dep->task == task && stalls(pipeline, dep);
     }
     return cost;
 }
 
-/* Kahn's algorithm; among the ready tasks the one with the least (cost, name) is next. Returns how
-   many tasks were ordered: fewer than all if the filtered graph has a cycle. */
-static size_t sort_ready_first(const struct plan *plan, edge_filter *filter, const int *cost,
-                               int *missing, int *out)
+/* What a sort works with. Tasks are compared by their precedence: the least (cost, name) is 0. */
+struct sorting {
+    const struct plan *plan;
+    edge_filter *filter;
+    int *precedence, *by_precedence; /* of a task; the task that has it */
+    int *missing;                    /* of a task: dependences on tasks that are not ordered yet */
+    int *first, *next;               /* the dependences on a task, as a list; -1 ends it */
+    int *heap, ready;                /* precedences of the ready tasks, the least one first */
+};
+
+struct ranked {
+    int cost, task;
+    const char *name;
+};
+
+static int compare_ranked(const void *a, const void *b)
 {
-    const struct pipeline *pipeline = &plan->pipeline;
-    size_t ordered = 0;
+    const struct ranked *x = a, *y = b;
+    if (x->cost != y->cost)
+        return x->cost < y->cost ? -1 : 1;
+    int names = strcmp(x->name, y->name);
+    return names ? names : (x->task > y->task) - (x->task < y->task);
+}
+
+static enum status find_precedences(struct sorting *sorting, bool by_stall_cost, struct diag *diag)
+{
+    const struct pipeline *pipeline = &sorting->plan->pipeline;
+    struct ranked *ranked = calloc(pipeline->task_count + 1, sizeof *ranked);
+    if (!ranked)
+        return diag_no_memory(diag);
+    for (int t = 0; t < (int)pipeline->task_count; t++)
+        ranked[t] = (struct ranked){0, t, pipeline->tasks[t].name};
+    for (size_t i = 0; by_stall_cost && i < pipeline->dep_count; i++)
+        ranked[pipeline->deps[i].task].cost += stalls(pipeline, &pipeline->deps[i]);
+    qsort(ranked, pipeline->task_count, sizeof *ranked, compare_ranked);
+    for (int i = 0; i < (int)pipeline->task_count; i++) {
+        sorting->by_precedence[i] = ranked[i].task;
+        sorting->precedence[ranked[i].task] = i;
+    }
+    free(ranked);
+    return STATUS_OK;
+}
+
+static void add_ready(struct sorting *sorting, int precedence)
+{
+    int *heap = sorting->heap, at = sorting->ready++;
+    for (; at > 0 && heap[(at - 1) / 2] > precedence; at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = precedence;
+}
+
+static int take_ready(struct sorting *sorting)
+{
+    int *heap = sorting->heap, least = heap[0], last = heap[--sorting->ready], at = 0;
+    for (int child; (child = 2 * at + 1) < sorting->ready; at = child) {
+        child += child + 1 < sorting->ready && heap[child + 1] < heap[child];
+        if (heap[child] >= last)
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = last;
+    return sorting->by_precedence[least];
+}
+
+static void list_dependences(struct sorting *sorting)
+{
+    const struct pipeline *pipeline = &sorting->plan->pipeline;
     for (size_t t = 0; t < pipeline->task_count; t++)
-        missing[t] = 0;
-    for (size_t i = 0; i < pipeline->dep_count; i++)
-        missing[pipeline->deps[i].task] += filter(pipeline, &pipeline->deps[i]);
-    for (;;) {
-        int best = -1;
-        for (int t = 0; t < (int)pipeline->task_count; t++) {
-            if (missing[t] != 0)
-                continue;
-            if (best < 0 || cost[t] < cost[best] ||
-                (cost[t] == cost[best] &&
-                 strcmp(pipeline->tasks[t].name, pipeline->tasks[best].name) < 0))
-                best = t;
-        }
-        if (best < 0)
-            return ordered;
-        missing[best] = -1;
-        out[ordered++] = best;
-        for (size_t i = 0; i < pipeline->dep_count; i++)
-            if (pipeline->deps[i].on == best && filter(pipeline, &pipeline->deps[i]))
-                missing[pipeline->deps[i].task]--;
+        sorting->first[t] = -1;
+    for (int i = 0; i < (int)pipeline->dep_count; i++) {
+        const struct dep *dep = &pipeline->deps[i];
+        if (!sorting->filter(pipeline, dep))
+            continue;
+        sorting->missing[dep->task]++;
+        sorting->next[i] = sorting->first[dep->on];
+        sorting->first[dep->on] = i;
     }
 }
 
-/* Stable insertion sort by stage; `sign` 1 ascending, -1 descending. */
-static void sort_by_stage(const struct pipeline *pipeline, int *tasks, size_t count, int sign)
+/* Kahn's algorithm; the ready task of the least precedence is next. Returns how many tasks were
+   ordered: fewer than all if the filtered graph has a cycle. */
+static size_t sort_ready_first(struct sorting *sorting, int *out)
 {
-    for (size_t i = 1; i < count; i++) {
-        int task = tasks[i];
-        size_t j = i;
-        for (; j > 0; j--) {
-            int before = pipeline->tasks[tasks[j - 1]].stage;
-            if (sign * before <= sign * pipeline->tasks[task].stage)
-                break;
-            tasks[j] = tasks[j - 1];
-        }
-        tasks[j] = task;
+    const struct pipeline *pipeline = &sorting->plan->pipeline;
+    size_t ordered = 0;
+    list_dependences(sorting);
+    for (int t = 0; t < (int)pipeline->task_count; t++)
+        if (sorting->missing[t] == 0)
+            add_ready(sorting, sorting->precedence[t]);
+    while (sorting->ready > 0) {
+        int task = out[ordered++] = take_ready(sorting);
+        for (int i = sorting->first[task]; i >= 0; i = sorting->next[i])
+            if (--sorting->missing[pipeline->deps[i].task] == 0)
+                add_ready(sorting, sorting->precedence[pipeline->deps[i].task]);
     }
+    return ordered;
+}
+
+struct staged {
+    int stage, at, task;
+};
+
+static int compare_staged(const void *a, const void *b)
+{
+    const struct staged *x = a, *y = b;
+    if (x->stage != y->stage)
+        return x->stage < y->stage ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Tasks of one stage keep their order; `sign` 1 ascending, -1 descending. */
+static enum status sort_by_stage(const struct pipeline *pipeline, int *tasks, size_t count,
+                                 int sign, struct diag *diag)
+{
+    struct staged *staged = calloc(count + 1, sizeof *staged);
+    if (!staged)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < count; i++)
+        staged[i] = (struct staged){sign * pipeline->tasks[tasks[i]].stage, (int)i, tasks[i]};
+    qsort(staged, count, sizeof *staged, compare_staged);
+    for (size_t i = 0; i < count; i++)
+        tasks[i] = staged[i].task;
+    free(staged);
+    return STATUS_OK;
+}
+
+/* Behind those that are ordered the tasks on cycles, by descending stage. */
+static enum status sorted_with(struct sorting *sorting, int *out, struct diag *diag)
+{
+    size_t count = sorting->plan->pipeline.task_count, ordered = sort_ready_first(sorting, out);
+    size_t rest = ordered;
+    for (size_t t = 0; t < count; t++)
+        if (sorting->missing[t] > 0)
+            out[rest++] = (int)t;
+    return sort_by_stage(&sorting->plan->pipeline, out + ordered, count - ordered, -1, diag);
 }
 
 static enum status sorted(const struct plan *plan, edge_filter *filter, bool by_stall_cost,
                           int *out, struct diag *diag)
 {
     size_t count = plan->pipeline.task_count;
-    int *cost = calloc(2 * count + 1, sizeof *cost);
-    if (!cost)
+    int *cells = calloc(5 * count + plan->pipeline.dep_count + 1, sizeof *cells);
+    if (!cells)
         return diag_no_memory(diag);
-    int *missing = cost + count;
-    for (size_t t = 0; by_stall_cost && t < count; t++)
-        cost[t] = order_stall_cost(plan, (int)t);
-    size_t ordered = sort_ready_first(plan, filter, cost, missing, out);
-    size_t rest = ordered;
-    for (size_t t = 0; t < count; t++)
-        if (missing[t] > 0)
-            out[rest++] = (int)t;
-    sort_by_stage(&plan->pipeline, out + ordered, count - ordered, -1);
-    free(cost);
-    return STATUS_OK;
+    struct sorting sorting = {plan,
+                              filter,
+                              cells,
+                              cells + count,
+                              cells + 2 * count,
+                              cells + 3 * count,
+                              cells + 5 * count,
+                              cells + 4 * count,
+                              0};
+    enum status status = find_precedences(&sorting, by_stall_cost, diag);
+    if (!status)
+        status = sorted_with(&sorting, out, diag);
+    free(cells);
+    return status;
 }
 
 enum status order_topological(const struct plan *plan, int *out, struct diag *diag)
@@ -111,7 +210,7 @@ enum status order_stage_descending(const struct plan *plan, int *out, struct dia
 {
     enum status status = order_topological(plan, out, diag);
     if (status == STATUS_OK)
-        sort_by_stage(&plan->pipeline, out, plan->pipeline.task_count, -1);
+        status = sort_by_stage(&plan->pipeline, out, plan->pipeline.task_count, -1, diag);
     return status;
 }
 
@@ -127,7 +226,7 @@ enum status order_enqueue(const struct plan *plan, int rank, int *out, struct di
     case ORDER_STAGE_ASCENDING:
         status = order_topological(plan, out, diag);
         if (status == STATUS_OK)
-            sort_by_stage(&plan->pipeline, out, plan->pipeline.task_count, 1);
+            status = sort_by_stage(&plan->pipeline, out, plan->pipeline.task_count, 1, diag);
         return status;
     case ORDER_READY_FIRST: break;
     }
