@@ -503,12 +503,6 @@ static int access_agent(const struct program *program, const struct op *op, int 
 static enum status note_record(struct lowering *lowering, size_t *cap, struct record record)
 {
     struct program *program = lowering->program;
-    for (int i = 0; i < program->record_count; i++) {
-        const struct record *known = &program->records[i];
-        if (known->buffer == record.buffer && known->agent == record.agent &&
-            known->write == record.write)
-            return STATUS_OK;
-    }
     size_t count = (size_t)program->record_count;
     if (!arena_grow(&program->arena, (void **)&program->records, count, cap, sizeof record))
         return diag_no_memory(lowering->diag);
@@ -524,6 +518,17 @@ static int compare_records(const void *a, const void *b)
     if (x->agent != y->agent)
         return x->agent < y->agent ? -1 : 1;
     return (int)x->write - (int)y->write;
+}
+
+/* Sorted records, each once. */
+static void remove_twins(struct program *program)
+{
+    struct record *records = program->records;
+    int kept = 0;
+    for (int i = 0; i < program->record_count; i++)
+        if (i == 0 || compare_records(&records[kept - 1], &records[i]) != 0)
+            records[kept++] = records[i];
+    program->record_count = kept;
 }
 
 /* Every body has one thread that executes it. */
@@ -563,6 +568,7 @@ static enum status list_records(struct lowering *lowering)
         return STATUS_OK;
     qsort(program->records, (size_t)program->record_count, sizeof *program->records,
           compare_records);
+    remove_twins(program);
     struct record *sorted =
         ARENA_ARRAY(&program->arena, (size_t)program->record_count, struct record);
     if (!sorted)

@@ -8,25 +8,29 @@ enum { WORD_BITS = 64 };
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* The machine counts what goes through a stream or is handed a ticket in 32 bits. */
-static int64_t most_iterations(const struct program *p)
+/* The machine counts what goes through a stream or is handed a ticket in 32 bits. `pushes`: a zero a
+   stream. */
+static int64_t most_iterations(const struct program *p, int64_t *pushes)
 {
     int64_t most = 1;
     for (int rank = 0; rank < p->ranks; rank++)
         most = p->ordered_tasks[rank] + 1 > most ? p->ordered_tasks[rank] + 1 : most;
-    for (int s = 0; s < p->stream_count; s++) {
-        int64_t pushes = 0;
-        for (size_t i = 0; i < p->op_count; i++)
-            pushes += p->ops[i].stream == s && op_pushes(p->ops[i].kind);
-        most = pushes > most ? pushes : most;
-    }
+    for (size_t i = 0; i < p->op_count; i++)
+        if (op_pushes(p->ops[i].kind))
+            pushes[p->ops[i].stream]++;
+    for (int s = 0; s < p->stream_count; s++)
+        most = pushes[s] > most ? pushes[s] : most;
     int64_t limit = INT32_MAX / most - p->window - p->history;
     return limit < SIMULATE_MAX_ITERATIONS ? limit : SIMULATE_MAX_ITERATIONS;
 }
 
 enum status simulate_check(const struct program *p, struct diag *diag)
 {
-    int64_t limit = p->tasks ? most_iterations(p) : 0;
+    int64_t *pushes = calloc((size_t)p->stream_count + 1, sizeof *pushes);
+    if (!pushes)
+        return diag_no_memory(diag);
+    int64_t limit = p->tasks ? most_iterations(p, pushes) : 0;
+    free(pushes);
     for (int rank = 0; p->tasks && rank < p->ranks; rank++) {
         if (p->ends[rank] < 0)
             return diag_error(diag, STATUS_USAGE,

@@ -19,14 +19,21 @@ enum { MOST_BOUNDED = 1 << 20 };
 
 /* ---- accounts -------------------------------------------------------------------------------- */
 
+static int add_slot(struct recurrence *r, int stream, struct stall stall)
+{
+    r->sums[r->slot_count] = (struct slot){stream, stall, NONE};
+    return r->slot_count++;
+}
+
+/* The list of a stream's slots begins with slot number `stream`. */
 static int find_slot(struct recurrence *r, int stream, struct stall stall)
 {
-    for (int i = 0; i < r->slot_count; i++)
-        if (r->sums[i].stream == stream && r->sums[i].stall.cause == stall.cause &&
-            r->sums[i].stall.on == stall.on)
+    int last = stream;
+    for (int i = stream; i != NONE; last = i, i = r->sums[i].next)
+        if (r->sums[i].stall.cause == stall.cause && r->sums[i].stall.on == stall.on)
             return i;
-    r->sums[r->slot_count] = (struct slot){stream, stall};
-    return r->slot_count++;
+    r->sums[last].next = r->slot_count;
+    return add_slot(r, stream, stall);
 }
 
 /* Reasons that can never be later than what came before them in their list need no booking. */
@@ -84,7 +91,7 @@ bool recurrence_make_pieces(struct recurrence *r)
     if (r->arena.failed)
         return false;
     for (int s = 0; s < r->program->stream_count; s++)
-        find_slot(r, s, (struct stall){STALL_NO_MORE_DATA, STALL_ON_NONE});
+        add_slot(r, s, (struct stall){STALL_NO_MORE_DATA, STALL_ON_NONE});
     for (int s = 0; s < r->program->stream_count; s++)
         find_slot(r, s, (struct stall){STALL_CLOCK, STALL_ON_NONE});
     for (int first = 0, next; first < g->work_count; first = next) {

@@ -123,6 +123,7 @@ struct recurrence {
     struct slot {
         int stream;
         struct stall stall;
+        int next; /* of the same stream; NONE */
     } * sums; /* one a stream and reason; the first are NO_MORE_DATA of each stream, then CLOCK */
     int slot_count;
     int history;     /* H */
