@@ -103,8 +103,8 @@ deep 300 2.2 predict -q --driver=clock -n 20
 deep 300 2.2 predict -q --driver=dataflow -n 20 --engine=event
 wide 300 2.2 verify -q --driver=clock
 wide 100 2.2 predict -q --driver=clock -n 10 --engine=event
-programs 16 2.2 verify -q
-programs 16 2.2 predict -q
+programs 32 2.3 verify -q
+programs 32 2.3 predict -q
 host 500 2.2 verify -q --limit=states=2000
 host 500 2.2 predict -q
 ranks 64 2.2 verify -q
