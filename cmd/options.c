@@ -335,7 +335,7 @@ static bool is_given(const struct option_table *table, const char *name, size_t 
     for (size_t i = 0; i < table->count; i++)
         if (strncmp(table->specs[i].name, name, length) == 0 && !table->specs[i].name[length])
             return table->given[i];
-    assert(!"an option excludes one that the table has not");
+    assert(0 && "an option excludes one that the table does not have");
     return false;
 }
 

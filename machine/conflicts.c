@@ -162,18 +162,18 @@ void machine_conflicts(const struct program *p, const struct state *state, int a
                        struct agent_set *set)
 {
     struct query q = {p, state->cells, agent, set};
-    const struct agent *who = &p->agents[agent];
-    if (who->kind == AGENT_STREAM && !stream_cells(p, q.c, who->index)[STREAM_RUNNING])
-        uses_of_start(p, who->index, head_op(p, q.c, who->index), add_conflicting, &q);
-    if (who->kind != AGENT_THREAD)
+    const struct agent *desc = &p->agents[agent];
+    if (desc->kind == AGENT_STREAM && !stream_cells(p, q.c, desc->index)[STREAM_RUNNING])
+        uses_of_start(p, desc->index, head_op(p, q.c, desc->index), add_conflicting, &q);
+    if (desc->kind != AGENT_THREAD)
         return;
-    const struct op *op = machine_thread_op(p, q.c, who->index);
-    if (p->threads[who->index].kind == THREAD_DRIVER)
-        driver_conflicts(&q, who->rank);
+    const struct op *op = machine_thread_op(p, q.c, desc->index);
+    if (p->threads[desc->index].kind == THREAD_DRIVER)
+        driver_conflicts(&q, desc->rank);
     else if (op)
-        uses_of_op(p, op, who->index, add_conflicting, &q);
+        uses_of_op(p, op, desc->index, add_conflicting, &q);
     else
-        uses_of_take(p, who->index, add_conflicting, &q);
+        uses_of_take(p, desc->index, add_conflicting, &q);
 }
 
 /* ---- iterations in flight -------------------------------------------------------------------- */
@@ -189,13 +189,14 @@ static bool counts_submissions(const struct program *p)
 /* May this enabled step finish work of an iteration, so that fewer are in flight? */
 static bool may_finish(const struct program *p, const struct state *state, int agent)
 {
-    const struct agent *who = &p->agents[agent];
-    switch (who->kind) {
+    const struct agent *desc = &p->agents[agent];
+    switch (desc->kind) {
     case AGENT_STREAM: /* the start of one may let others of its hardware queue go on */
-        return machine_stream_running(p, state, who->index) || p->streams[who->index].hw_queue >= 0;
+        return machine_stream_running(p, state, desc->index) ||
+               p->streams[desc->index].hw_queue >= 0;
     case AGENT_COMM: return true;
     case AGENT_THREAD: {
-        const struct op *op = machine_thread_op(p, state->cells, who->index);
+        const struct op *op = machine_thread_op(p, state->cells, desc->index);
         return op && op->kind == OP_COMPLETE && counts_submissions(p);
     }
     case AGENT_DATA:
@@ -216,13 +217,13 @@ static void add_counting_driver(const struct program *p, int32_t *c, int rank,
 void machine_counting_drivers(const struct program *p, const struct state *state, int agent,
                               struct agent_set *set)
 {
-    const struct agent *who = &p->agents[agent];
+    const struct agent *desc = &p->agents[agent];
     if (p->tasks == 0 || !may_finish(p, state, agent))
         return;
-    if (who->kind != AGENT_COMM)
-        add_counting_driver(p, state->cells, who->rank, set);
-    for (int m = 0; who->kind == AGENT_COMM && m < p->comms[who->index].count; m++)
-        add_counting_driver(p, state->cells, p->comms[who->index].members[m], set);
+    if (desc->kind != AGENT_COMM)
+        add_counting_driver(p, state->cells, desc->rank, set);
+    for (int m = 0; desc->kind == AGENT_COMM && m < p->comms[desc->index].count; m++)
+        add_counting_driver(p, state->cells, p->comms[desc->index].members[m], set);
 }
 
 void machine_finishers(const struct program *p, int rank, struct agent_set *set)

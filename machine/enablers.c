@@ -345,15 +345,15 @@ void machine_enablers(const struct program *p, const struct state *state, int ag
                       struct agent_set *set)
 {
     const struct query q = {p, state->cells, set};
-    const struct agent *who = &p->agents[agent];
-    switch (who->kind) {
+    const struct agent *desc = &p->agents[agent];
+    switch (desc->kind) {
     case AGENT_DATA: /* asked by a driver */
         for (int rank = 0; p->tasks && rank < p->ranks; rank++)
             add_thread(&q, p->driver_thread[rank]);
         break;
-    case AGENT_THREAD: thread_enablers(&q, who->index); break;
-    case AGENT_STREAM: stream_enablers(&q, who->index); break;
-    case AGENT_COMM: comm_enablers(&q, who->index); break;
+    case AGENT_THREAD: thread_enablers(&q, desc->index); break;
+    case AGENT_STREAM: stream_enablers(&q, desc->index); break;
+    case AGENT_COMM: comm_enablers(&q, desc->index); break;
     case AGENT_FAULT:
     case AGENT_WATCHDOG: assert(0 && "faults are searched without reduction"); break;
     }

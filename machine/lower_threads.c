@@ -30,10 +30,10 @@ static int barrier_uses(const struct host_thread *thread, int barrier)
 
 static int barrier_flag(struct lowering *lowering, int barrier, int thread, int use)
 {
-    const struct host_thread *who = &lowering->plan->threads[thread];
+    const struct host_thread *desc = &lowering->plan->threads[thread];
     return lower_flag(lowering,
                       arena_printf(&lowering->program->arena, "arrival %d of r%d.%s at barrier %s",
-                                   use + 1, who->rank, who->name,
+                                   use + 1, desc->rank, desc->name,
                                    lowering->plan->barriers.items[barrier]));
 }
 

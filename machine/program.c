@@ -119,16 +119,16 @@ enum status lower_comms(struct lowering *lowering)
     struct program *program = lowering->program;
     const struct plan *plan = lowering->plan;
     program->comms = ARENA_ARRAY(&program->arena, plan->comm_count, struct comm_desc);
-    int *everyone = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
-    if (!program->comms || !everyone)
+    int *all_ranks = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->comms || !all_ranks)
         return diag_no_memory(lowering->diag);
     for (int rank = 0; rank < program->ranks; rank++)
-        everyone[rank] = rank;
+        all_ranks[rank] = rank;
     for (size_t c = 0; c < plan->comm_count; c++) {
         const struct comm *from = &plan->comms[c];
         struct comm_desc *to = &program->comms[program->comm_count++];
         *to = (struct comm_desc){.name = from->name,
-                                 .members = from->members ? from->members : everyone,
+                                 .members = from->members ? from->members : all_ranks,
                                  .count = from->members ? (int)from->member_count : program->ranks,
                                  .first_member = program->member_count,
                                  .eager_messages = from->eager_messages,
@@ -711,22 +711,22 @@ void program_close(struct program *program)
 
 const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap)
 {
-    const struct agent *who = &program->agents[agent];
+    const struct agent *desc = &program->agents[agent];
     char rank[32] = "";
-    if (program->ranks > 1 && who->rank >= 0)
-        snprintf(rank, sizeof rank, "rank %d ", who->rank);
-    switch (who->kind) {
+    if (program->ranks > 1 && desc->rank >= 0)
+        snprintf(rank, sizeof rank, "rank %d ", desc->rank);
+    switch (desc->kind) {
     case AGENT_DATA: snprintf(buf, cap, "data loader"); break;
     case AGENT_THREAD:
-        if (program->threads[who->index].kind == THREAD_DRIVER)
+        if (program->threads[desc->index].kind == THREAD_DRIVER)
             snprintf(buf, cap, "%sdriver", rank);
         else
-            snprintf(buf, cap, "%sthread %s", rank, program->threads[who->index].name);
+            snprintf(buf, cap, "%sthread %s", rank, program->threads[desc->index].name);
         break;
     case AGENT_STREAM:
-        snprintf(buf, cap, "%sstream %s", rank, program->streams[who->index].name);
+        snprintf(buf, cap, "%sstream %s", rank, program->streams[desc->index].name);
         break;
-    case AGENT_COMM: snprintf(buf, cap, "communicator %s", program->comms[who->index].name); break;
+    case AGENT_COMM: snprintf(buf, cap, "communicator %s", program->comms[desc->index].name); break;
     case AGENT_FAULT: snprintf(buf, cap, "fault"); break;
     case AGENT_WATCHDOG: snprintf(buf, cap, "watchdog"); break;
     }

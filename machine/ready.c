@@ -58,11 +58,11 @@ static void unwatch_all(struct ready_set *set, int agent)
 static void watch_enablers(struct ready_set *set, const struct state *state, int agent)
 {
     bool watched = true;
-    agent_set_clear(&set->whom, set->program->agent_count);
-    machine_enablers(set->program, state, agent, &set->whom);
-    for (int i = 0; watched && i < set->whom.count; i++)
-        if (set->whom.members[i] != agent)
-            watched = watch(set, agent, set->whom.members[i]);
+    agent_set_clear(&set->enablers, set->program->agent_count);
+    machine_enablers(set->program, state, agent, &set->enablers);
+    for (int i = 0; watched && i < set->enablers.count; i++)
+        if (set->enablers.members[i] != agent)
+            watched = watch(set, agent, set->enablers.members[i]);
     if (watched)
         return;
     unwatch_all(set, agent);
@@ -169,7 +169,7 @@ bool ready_init(struct ready_set *set, const struct program *program, bool free_
     set->always = calloc(agents, sizeof *set->always);
     set->place = calloc(agents, sizeof *set->place);
     bool sets = agent_set_init(&set->due, program->agent_count);
-    sets &= agent_set_init(&set->whom, program->agent_count);
+    sets &= agent_set_init(&set->enablers, program->agent_count);
     return sets && set->readiness && set->news && set->watches && set->head && set->own &&
            set->always && set->place;
 }
@@ -184,5 +184,5 @@ void ready_fini(struct ready_set *set)
     free(set->always);
     free(set->place);
     agent_set_fini(&set->due);
-    agent_set_fini(&set->whom);
+    agent_set_fini(&set->enablers);
 }

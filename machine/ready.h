@@ -45,7 +45,7 @@ struct ready_set {
     int *always, always_count; /* agents that are asked after every step */
     int *place;                /* per agent: its place in `always`; -1 */
     int acting, fed; /* of the step being taken: its agent, the stream it pushes to or -1 */
-    struct agent_set due, whom; /* scratch: agents to ask, enablers */
+    struct agent_set due, enablers; /* scratch: agents to ask, enablers */
 };
 
 /* False: memory is exhausted. ready_fini in any case. */

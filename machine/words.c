@@ -492,9 +492,9 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
 {
     const struct op *op = machine_thread_op(p, c, thread);
     int64_t iteration = thread_cells(p, c, thread)[THREAD_ITER];
-    char subject[NAME], object[NAME], who[NAME] = "";
+    char subject[NAME], object[NAME], other[NAME] = "";
     if (wait->agent >= 0)
-        program_agent_name(p, wait->agent, who, sizeof who);
+        program_agent_name(p, wait->agent, other, sizeof other);
     if (op->task >= 0)
         snprintf(subject, sizeof subject, "%s(%" PRId64 ")", p->plan->pipeline.tasks[op->task].name,
                  iteration);
@@ -502,7 +502,7 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
         snprintf(subject, sizeof subject, "operation %d",
                  thread_cells(p, c, thread)[THREAD_PC] + 1);
     if (op_pushes(op->kind)) {
-        snprintf(buf, cap, "is at %s, waits for room in the launch queue of %s", subject, who);
+        snprintf(buf, cap, "is at %s, waits for room in the launch queue of %s", subject, other);
         return;
     }
     switch (op_operand(op->kind)) {
@@ -516,7 +516,7 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
                      object_name(p, op, iteration, object));
         else
             snprintf(buf, cap, "is at %s, waits on the host for %s%s", subject,
-                     op->sync == SYNC_STREAM ? "" : "the device: ", who);
+                     op->sync == SYNC_STREAM ? "" : "the device: ", other);
         break;
     case OPERAND_QUEUE:
         snprintf(buf, cap, "is at %s, waits for %s in queue %s", subject,
@@ -524,7 +524,7 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
         break;
     case OPERAND_LOCK:
         snprintf(buf, cap, "is at %s, waits for lock %s, held by %s", subject,
-                 p->lock_names[op->object], who);
+                 p->lock_names[op->object], other);
         break;
     case OPERAND_TURN:
         if (wait->task >= 0)
@@ -565,29 +565,29 @@ static void describe_driver_wait(const struct program *p, const struct wait *wai
 static void describe_stream_wait(const struct program *p, int32_t *c, int stream,
                                  const struct wait *wait, char *buf, size_t cap)
 {
-    char subject[NAME], object[NAME], who[NAME] = "another member";
+    char subject[NAME], object[NAME], other[NAME] = "another member";
     const struct op *op = head_op(p, c, stream);
     int64_t iteration = item_cells(p, c, stream, 0)[ITEM_ITER];
     program_op_subject(p, op, iteration, subject, sizeof subject);
     if (wait->agent >= 0)
-        program_agent_name(p, wait->agent, who, sizeof who);
+        program_agent_name(p, wait->agent, other, sizeof other);
     switch (wait->cause) {
     case CAUSE_DEPENDENCE:
-        snprintf(buf, cap, "waits for %s on %s", object_name(p, op, iteration, object), who);
+        snprintf(buf, cap, "waits for %s on %s", object_name(p, op, iteration, object), other);
         break;
     case CAUSE_PEER:
         if (op->kind == OP_CALLBACK)
             snprintf(buf, cap, "runs callback %s", subject);
         else
             snprintf(buf, cap, "is in %s of communicator %s, waits for %s", subject,
-                     p->comms[op->comm].name, who);
+                     p->comms[op->comm].name, other);
         break;
     case CAUSE_COMM_ORDER:
         snprintf(buf, cap, "cannot start %s before communicator %s has finished on %s", subject,
-                 p->comms[op->comm].name, who);
+                 p->comms[op->comm].name, other);
         break;
     default:
-        snprintf(buf, cap, "cannot start %s: its resources are held by %s", subject, who);
+        snprintf(buf, cap, "cannot start %s: its resources are held by %s", subject, other);
         break;
     }
 }
@@ -615,18 +615,18 @@ const char *machine_describe_violation(const struct program *p, enum property pr
                                        const struct effect *effect, char *buf, size_t cap)
 {
     char subject[NAME] = "a driver", other[NAME] = "another operation",
-         who[NAME] = "an earlier operation";
+         agent[NAME] = "an earlier operation";
     if (effect->op >= 0)
         program_op_subject(p, &p->ops[effect->op], effect->iteration, subject, sizeof subject);
     if (effect->other_op >= 0)
         program_op_subject(p, &p->ops[effect->other_op], effect->other_iteration, other,
                            sizeof other);
     if (effect->other_agent >= 0)
-        program_agent_name(p, effect->other_agent, who, sizeof who);
+        program_agent_name(p, effect->other_agent, agent, sizeof agent);
     switch (property) {
     case PROPERTY_RACE:
         snprintf(buf, cap, "%s accesses buffer %s, which %s %s without an order between them",
-                 subject, p->buffers[effect->buffer].name, who,
+                 subject, p->buffers[effect->buffer].name, agent,
                  effect->other_write ? "writes" : "reads");
         break;
     case PROPERTY_LIFETIME:

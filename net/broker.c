@@ -250,9 +250,10 @@ static bool read_peer(struct broker *broker, int rank)
 
 static bool same_user(int socket)
 {
-    struct ucred who;
-    socklen_t length = sizeof who;
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == getuid();
+    struct ucred owner;
+    socklen_t length = sizeof owner;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0 &&
+           owner.uid == getuid();
 }
 
 /* A new connection: accepted from the same user, with a hello of a missing rank. */

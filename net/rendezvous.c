@@ -60,10 +60,10 @@ static void keep_value(struct rendezvous *r, const char *text, size_t bytes)
     r->values = value;
 }
 
-static void note_end(struct rendezvous *r, int *which, int who)
+static void note_end(struct rendezvous *r, int *which, int rank)
 {
     if (*which < 0)
-        *which = who;
+        *which = rank;
     pthread_cond_broadcast(&r->changed);
 }
 

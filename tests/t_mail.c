@@ -1,7 +1,7 @@
 /*
  * t_mail.c - what comes over the sockets of a rendezvous and is no mail: from pending_peers at the listener, from a
  * member that lies, from a broker that does. Nothing outside is read or written (which the sanitizers see), and
- * those who tell the truth go on.
+ * the honest ones go on.
  *
  * All is drawn from SWSIM_SEED (default: the time), which is printed.
  */
@@ -21,7 +21,7 @@
 
 enum { ROUNDS = 300, HANDSHAKES = 60, MEMBERS = 3 };
 
-static struct random luck;
+static struct random rng;
 
 static int64_t in_ms(int64_t ms)
 {
@@ -31,7 +31,7 @@ static int64_t in_ms(int64_t ms)
 static void scribble(void *memory, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        ((unsigned char *)memory)[i] = (unsigned char)below(&luck, 256);
+        ((unsigned char *)memory)[i] = (unsigned char)below(&rng, 256);
 }
 
 /* Small, at a limit, or anything. */
@@ -39,11 +39,11 @@ static int64_t some_number(void)
 {
     static const int64_t limits[] = {-1,        0,         INT64_MIN, INT64_MAX, INT32_MIN,
                                      INT32_MAX, 1ll << 40, -4096,     4096};
-    if (rarely(&luck, 3))
-        return below(&luck, 8192);
-    if (rarely(&luck, 2))
-        return limits[below(&luck, (int)(sizeof limits / sizeof *limits))];
-    return (int64_t)hash_mix((uint64_t)below(&luck, 1 << 30));
+    if (rarely(&rng, 3))
+        return below(&rng, 8192);
+    if (rarely(&rng, 2))
+        return limits[below(&rng, (int)(sizeof limits / sizeof *limits))];
+    return (int64_t)hash_mix((uint64_t)below(&rng, 1 << 30));
 }
 
 /* ---- news of the board ----------------------------------------------------------------------- */
@@ -55,16 +55,16 @@ static void test_news(void)
     int taken = 0;
     struct board *board = calloc(1, sizeof *board + SIZE * sizeof *board->members);
     for (int round = 0; board && round < 20 * ROUNDS; round++) {
-        int count = below(&luck, SIZE + 2);
+        int count = below(&rng, SIZE + 2);
         size_t bytes = sizeof(struct mail_news) + (size_t)count * sizeof(struct mail_news_member);
         struct mail_news *news = malloc(bytes);
         if (!news)
             abort();
         scribble(news, bytes);
-        news->first = rarely(&luck, 3) ? (int32_t)some_number() : below(&luck, SIZE + 1);
-        news->count = rarely(&luck, 3) ? (int32_t)some_number() : count;
-        if (mail_check_news(news, bytes - (rarely(&luck, 5) ? 1 : 0), SIZE)) {
-            mail_read_news(board, news, below(&luck, SIZE));
+        news->first = rarely(&rng, 3) ? (int32_t)some_number() : below(&rng, SIZE + 1);
+        news->count = rarely(&rng, 3) ? (int32_t)some_number() : count;
+        if (mail_check_news(news, bytes - (rarely(&rng, 5) ? 1 : 0), SIZE)) {
+            mail_read_news(board, news, below(&rng, SIZE));
             taken++;
         }
         free(news);
@@ -151,8 +151,8 @@ static void part(struct member *member)
     diag_fini(&member->diag);
 }
 
-/* The value comes, although the member has been told that somebody is gone, or that what it stores for
-   others is lost: who then waits is told so at once. */
+/* The value comes, although the member has been told that a peer is gone, or that values it stores for
+   others are lost: a later wait fails at once. */
 static bool hears(struct rendezvous *rendezvous, const char *key, const char *want)
 {
     char value[8] = "";
@@ -181,13 +181,13 @@ static void handshake_wrongly(const struct place *place)
     char *bytes = (char *)&words;
     int far = connect_to(&place->from);
     memcpy(words.handshake.secret, place->from.secret, sizeof words.handshake.secret);
-    words.handshake.secret[below(&luck, MEETING_SECRET)] ^= (char)(1 + below(&luck, 255));
-    if (rarely(&luck, 3))
+    words.handshake.secret[below(&rng, MEETING_SECRET)] ^= (char)(1 + below(&rng, 255));
+    if (rarely(&rng, 3))
         scribble(&words, sizeof words);
-    if (rarely(&luck, 3))
+    if (rarely(&rng, 3))
         words.handshake.rank = (int32_t)some_number();
-    for (int left = below(&luck, (int)sizeof words), some; left > 0; left -= some, bytes += some) {
-        some = 1 + below(&luck, left);
+    for (int left = below(&rng, (int)sizeof words), some; left > 0; left -= some, bytes += some) {
+        some = 1 + below(&rng, left);
         if (send(far, bytes, (size_t)some, MSG_NOSIGNAL) < 0)
             break; /* turned away already */
     }
@@ -217,18 +217,18 @@ static void test_knocks(void)
 /* One of any kind, of which more or less is right. Returns its bytes. */
 static size_t draw_packet(char *packet, int first_kind)
 {
-    struct mail mail = {.kind = first_kind + below(&luck, MAIL_STORE + 2 - first_kind),
-                        .from = rarely(&luck, 2) ? 1 : (int32_t)some_number(),
-                        .to = rarely(&luck, 4) ? (int32_t)some_number() : below(&luck, 5) - 2,
+    struct mail mail = {.kind = first_kind + below(&rng, MAIL_STORE + 2 - first_kind),
+                        .from = rarely(&rng, 2) ? 1 : (int32_t)some_number(),
+                        .to = rarely(&rng, 4) ? (int32_t)some_number() : below(&rng, 5) - 2,
                         .number = (int32_t)some_number()};
-    size_t bytes = (size_t)below(&luck, rarely(&luck, 20) ? RENDEZVOUS_MAX_BYTES : 200);
+    size_t bytes = (size_t)below(&rng, rarely(&rng, 20) ? RENDEZVOUS_MAX_BYTES : 200);
     char *payload = packet + sizeof mail;
-    struct mail_range range = {.id = (uint64_t)below(&luck, 4), .offset = some_number()};
-    range.bytes = rarely(&luck, 2) ? some_number() : (int64_t)(bytes - sizeof range);
+    struct mail_range range = {.id = (uint64_t)below(&rng, 4), .offset = some_number()};
+    range.bytes = rarely(&rng, 2) ? some_number() : (int64_t)(bytes - sizeof range);
     scribble(payload, bytes);
     if (mail.kind >= MAIL_FETCH && bytes >= sizeof range)
         memcpy(payload, &range, sizeof range);
-    if (mail.kind == MAIL_PUT && bytes > 8 && rarely(&luck, 2))
+    if (mail.kind == MAIL_PUT && bytes > 8 && rarely(&rng, 2))
         memcpy(payload, "key", 4);
     memcpy(packet, &mail, sizeof mail);
     return sizeof mail + bytes;
@@ -283,7 +283,7 @@ static void test_liar(void)
     bool sent = rendezvous_put(members[1].rendezvous, "true", "yes", 4, &members[1].diag) == 0;
     tap_ok(sent && hears(members[0].rendezvous, "true", "yes"),
            "%d packets of a liar, and the others understand each other", ROUNDS);
-    tap_ok(!broker_is_gone(place.broker, 1), "who keeps to the lengths stays");
+    tap_ok(!broker_is_gone(place.broker, 1), "a peer with right lengths stays");
     close(far);
     for (int i = 0; i < 1000 && !broker_is_gone(place.broker, 1); i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -367,7 +367,7 @@ static void test_lying_broker(void)
 
 int main(void)
 {
-    luck.seed = env_seed();
+    rng.seed = env_seed();
     test_news();
     test_knocks();
     test_liar();

@@ -578,7 +578,7 @@ static void test_deadlock(void)
         for (size_t i = 0; i < prediction.blocked_count; i++)
             told |= strstr(prediction.blocked[i].waits_for, "B(0)") != NULL;
         tap_ok(prediction.blocked_count > 0, "a deadlock is a result");
-        tap_ok(told, "it says who waits for what");
+        tap_ok(told, "it names the blocked agents and what they wait for");
         tap_ok(prediction.violated & (1u << PROPERTY_DEADLOCK), "the property is broken");
         tap_ok(adds_up(&prediction), "the account adds up all the same");
         prediction_fini(&prediction);
@@ -586,7 +586,7 @@ static void test_deadlock(void)
     plan_fini(&plan);
 }
 
-/* The driver has retired what will never be finished, and nobody waits for anything. */
+/* The driver has retired an iteration that never finishes, and no agent waits. */
 static void test_left_behind(void)
 {
     static const char text[] = "swplan: 1\n"

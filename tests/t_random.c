@@ -102,14 +102,14 @@ static void test_blocks(void)
 {
     int wrong = 0;
     for (uint32_t i = 0; i < 4 * RANDOM_RUN; i++) {
-        const struct random_subject who = subject("blocks", i);
-        const uint64_t key = who.seed ^ who.task;
+        const struct random_subject asked = subject("blocks", i);
+        const uint64_t key = asked.seed ^ asked.task;
         const uint32_t part = i / RANDOM_ROWS, within = i % RANDOM_ROWS;
         const uint32_t counter[] = {8 * part + within % 8, 0, RANDOM_DEVICE,
                                     (UINT32_C(1) << 31) + 2};
         uint32_t block[4];
         random_philox(counter, (const uint32_t[]){(uint32_t)key, (uint32_t)(key >> 32)}, block);
-        wrong += random_word(&who, 2) != block[within / 8];
+        wrong += random_word(&asked, 2) != block[within / 8];
     }
     tap_is_int(wrong, 0, "a word is the part of a block that the header says");
 }
@@ -126,8 +126,8 @@ static void measure(const struct dist *dist, double *mean, double *cv)
     if (!quantile_init(&quantile, dist))
         return;
     for (uint32_t i = 0; i < SAMPLES; i++) {
-        struct random_subject who = subject("measure", i);
-        uint32_t word = random_word(&who, 0);
+        struct random_subject asked = subject("measure", i);
+        uint32_t word = random_word(&asked, 0);
         int64_t ns;
         quantile_durations(&quantile, 1000000, &word, 1, &ns);
         double value = (double)ns / 1e6;
@@ -201,9 +201,9 @@ static void check_table(struct arena *arena, const char *text)
         return;
     }
     for (uint32_t first = 0; first < 40 * RANDOM_RUN; first += RANDOM_RUN) {
-        struct random_subject who = subject("table", first);
-        random_words(&who, 0, words);
-        random_words(&who, 1, more);
+        struct random_subject asked = subject("table", first);
+        random_words(&asked, 0, words);
+        random_words(&asked, 1, more);
         for (uint32_t i = 0; i < RANDOM_RUN; i++)
             words[i] = (words[i] & ~(UINT32_MAX >> 1)) | (words[i] << 1 >> 1 >> (i % 16));
         quantile_durations(&quantile, mean_ns, words, RANDOM_RUN, many);
@@ -249,8 +249,8 @@ static void test_events(void)
     enum { EVENTS = 5000 };
     struct events events;
     struct event last = {.time_ns = -1}, event;
-    struct random_subject who = subject("events", 0);
-    struct random_stream rng = random_open(&who);
+    struct random_subject asked = subject("events", 0);
+    struct random_stream rng = random_open(&asked);
     bool pushed = true, ordered = true;
     int popped = 0;
     pushed &= events_init(&events, EVENTS);
@@ -396,9 +396,9 @@ static void check_coverage(int runs, bool smooth, double least, double most)
         int64_t now = 0;
         uint32_t words[RANDOM_RUN];
         for (uint32_t i = 0; i < LENGTH; i += RANDOM_RUN) {
-            struct random_subject who = subject("coverage", i);
-            who.replication = run;
-            random_words(&who, 0, words);
+            struct random_subject asked = subject("coverage", i);
+            asked.replication = run;
+            random_words(&asked, 0, words);
             quantile_durations(&quantile, 1000000, words, RANDOM_RUN, ns + i);
         }
         if (!iterations_init(&iterations, ends, 1, 1, 1))
@@ -440,8 +440,8 @@ static void test_warm_up(void)
 {
     enum { LENGTH = 1000 };
     int64_t values[LENGTH];
-    struct random_subject who = subject("warm-up", 0);
-    struct random_stream rng = random_open(&who);
+    struct random_subject asked = subject("warm-up", 0);
+    struct random_stream rng = random_open(&asked);
     for (int i = 0; i < LENGTH; i++)
         values[i] = 1000 + (int64_t)(random_bits(&rng) % 100) + (i < 200 ? 5 * (200 - i) : 0);
     size_t cut = statistics_warm_up((struct durations){values, true}, LENGTH);
@@ -459,8 +459,8 @@ static void test_warm_up(void)
 static void test_correlation(void)
 {
     double means[STATISTICS_BATCHES], other[STATISTICS_BATCHES], mean;
-    struct random_subject who = subject("correlation", 0);
-    struct random_stream rng = random_open(&who);
+    struct random_subject asked = subject("correlation", 0);
+    struct random_stream rng = random_open(&asked);
     int found = 0;
     for (int run = 0; run < 2000; run++) {
         for (int i = 0; i < STATISTICS_BATCHES; i++)

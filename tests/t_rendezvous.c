@@ -1,6 +1,6 @@
 /*
  * t_rendezvous.c - members of a rendezvous, here threads of one process: values, barriers, letters, memory,
- * and what is known of those who leave or die; and the same with members that come over TCP, as from
+ * and what is known of members that leave or die; and the same with members that come over TCP, as from
  * other machines, and with pending_peers at the listener.
  */
 #include "net/mail.h"
@@ -56,7 +56,7 @@ static void place_open(struct place *place, int size)
         abort();
 }
 
-/* The same for members of whom the first `near` are on this machine. */
+/* The same for members with the first `near` of them on this machine. */
 static void place_open_listener(struct place *place, int size, int near)
 {
     place_open_name(place);
@@ -151,7 +151,7 @@ static void is_status(enum status got, enum status want, const char *what, const
 
 static atomic_int inside;
 
-/* Nobody is in round n + 1 while somebody has not come to the end of round n. */
+/* No member is in round n + 1 while another has not come to the end of round n. */
 static void *meet_often(void *arg)
 {
     struct member *member = arg;
@@ -217,7 +217,7 @@ static void test_letters(struct member *members)
     tap_ok(rendezvous_send(members[2].rendezvous, TO_BROKER, large, RENDEZVOUS_MAX_BYTES),
            "the largest goes to the broker's owner");
     struct report *report = broker_receive(members[0].place->broker, 10000000000);
-    tap_ok(report && report->from == 2 && report->bytes == RENDEZVOUS_MAX_BYTES, "who gets it");
+    tap_ok(report && report->from == 2 && report->bytes == RENDEZVOUS_MAX_BYTES, "its receiver");
     free(report);
     free(large);
 }
@@ -249,7 +249,7 @@ static void test_limits(struct member *members)
     size_t bytes = sizeof value;
     struct member *one = &members[1];
     is_status(rendezvous_get(one->rendezvous, "never", value, &bytes, in_ms(30), &one->diag),
-              STATUS_LIMIT, "a value that nobody puts", &one->diag);
+              STATUS_LIMIT, "a value that is never put", &one->diag);
     broker_wish(one->place->broker, 7);
     for (int i = 0; i < 1000 && atomic_load(rendezvous_wish(one->rendezvous)) != 7; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -260,8 +260,9 @@ static void test_leaving(struct member *members)
 {
     part(&members[2]);
     is_status(rendezvous_barrier(members[0].rendezvous, in_ms(10000), &members[0].diag),
-              STATUS_VIOLATED, "nobody waits for one who left", &members[0].diag);
-    tap_is_int(rendezvous_gone(members[0].rendezvous), -1, "who said goodbye is not gone");
+              STATUS_VIOLATED, "no member waits for one that left", &members[0].diag);
+    tap_is_int(rendezvous_gone(members[0].rendezvous), -1,
+               "a member that said goodbye is not gone");
     broker_close(members[0].place->broker);
     for (int i = 0; i < 1000 && rendezvous_gone(members[1].rendezvous) < 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -272,7 +273,7 @@ static void test_leaving(struct member *members)
 static void test_names(void)
 {
     struct place place;
-    struct rendezvous *nobody = NULL;
+    struct rendezvous *none = NULL;
     struct broker *second = NULL;
     place_open(&place, 1);
     if (broker_open(1, &second, &place.diag))
@@ -280,9 +281,9 @@ static void test_names(void)
     is_status(broker_listen(second, place.name, &place.diag), STATUS_SYSTEM, "a name is taken",
               &place.diag);
     broker_close(second);
-    is_status(rendezvous_find("t_rendezvous-none", 0, in_ms(50), &nobody, &place.diag),
-              STATUS_LIMIT, "nobody is there", &place.diag);
-    is_status(rendezvous_find("", 0, in_ms(50), &nobody, &place.diag), STATUS_USAGE,
+    is_status(rendezvous_find("t_rendezvous-none", 0, in_ms(50), &none, &place.diag), STATUS_LIMIT,
+              "no broker is there", &place.diag);
+    is_status(rendezvous_find("", 0, in_ms(50), &none, &place.diag), STATUS_USAGE,
               "no name is none", &place.diag);
     place_close(&place);
 }
@@ -300,7 +301,7 @@ static void test_far_memory(struct member *members)
     char *mine = rendezvous_alloc(owner, BYTES, &offset, &members[1].diag), *copy = malloc(BYTES);
     tap_ok(!rendezvous_shares(other, 1) && !rendezvous_shares(members[0].rendezvous, 1) &&
                rendezvous_shares(owner, 1),
-           "far members share memory with nobody");
+           "far members share no memory");
     if (!mine || !copy)
         abort();
     for (int i = 0; i < BYTES; i++)
@@ -394,24 +395,24 @@ static void test_pending_peers(void)
     handshake.rank = MEMBERS;
     if (!mail_write(unknown, &handshake, sizeof handshake))
         abort();
-    tap_ok(is_turned_away(guesses), "without the secret nobody is let in");
+    tap_ok(is_turned_away(guesses), "without the secret no peer is let in");
     tap_ok(is_turned_away(speaks), "nor with other words");
     tap_ok(is_turned_away(unknown), "nor a rank that there is not");
     struct meeting_place wrong = place.from;
-    struct rendezvous *nobody = NULL;
+    struct rendezvous *none = NULL;
     wrong.answer[0] ^= 1;
-    is_status(rendezvous_reach(&wrong, 0, 2, in_ms(200), &nobody, &place.diag), STATUS_LIMIT,
+    is_status(rendezvous_reach(&wrong, 0, 2, in_ms(200), &none, &place.diag), STATUS_LIMIT,
               "nor does a member trust a broker that does not answer rightly", &place.diag);
     place_close(&place);
-    tap_ok(is_turned_away(silent), "who says nothing is turned away at the end at the latest");
+    tap_ok(is_turned_away(silent), "a silent peer is turned away at the end at the latest");
 
     place_open_listener(&place, MEMBERS, 1);
     silent = pending_peer(&place.from);
     gather(members, MEMBERS, &place);
-    tap_ok(is_turned_away(silent), "once all are here nobody stands at the listener");
+    tap_ok(is_turned_away(silent), "once all are here no peer is pending");
     handshake.rank = 1;
     int large = pending_peer(&place.from);
-    tap_ok(mail_write(large, &handshake, sizeof handshake), "who comes late");
+    tap_ok(mail_write(large, &handshake, sizeof handshake), "a late peer");
     for (int i = 0; i < MEMBERS; i++)
         part(&members[i]);
     place_close(&place);
@@ -463,7 +464,7 @@ static void test_far(void)
     all_do(members, MEMBERS, exchange_values);
     tap_is_int(errors_of(members, MEMBERS), 0, "far: values are for all");
     all_do(members, MEMBERS, count_neighbours);
-    tap_is_int(errors_of(members, MEMBERS), 0, "everybody knows its neighbours");
+    tap_is_int(errors_of(members, MEMBERS), 0, "every member knows its neighbours");
     test_letters(members);
     tap_is_int(errors_of(members, MEMBERS), 0, "far: barriers hold");
     test_far_memory(members);

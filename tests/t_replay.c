@@ -86,22 +86,22 @@ static bool is_work(enum op_kind kind)
 static void log_thread(struct walk *walk, int agent)
 {
     const struct program *p = walk->program;
-    const struct agent *who = &p->agents[agent];
+    const struct agent *desc = &p->agents[agent];
     struct replay_step step = {.agent = agent, .op = -1, .task = -1, .number = -1};
-    if (p->threads[who->index].kind == THREAD_DRIVER) {
+    if (p->threads[desc->index].kind == THREAD_DRIVER) {
         step.kind = machine_retires(p, walk->state, agent) ? REPLAY_RETIRE : REPLAY_ENQUEUE;
-        step.iteration = machine_oldest(p, walk->state, who->rank);
+        step.iteration = machine_oldest(p, walk->state, desc->rank);
         log_step(walk, step);
         return;
     }
     step.op = machine_current_op(p, walk->state, agent, &step.iteration);
     step.kind = step.op < 0 ? REPLAY_TAKE : REPLAY_OP;
     if (step.op < 0)
-        machine_queue(p, walk->state, who->index, 0, &step.task, &step.iteration);
+        machine_queue(p, walk->state, desc->index, 0, &step.task, &step.iteration);
     else if (is_work(p->ops[step.op].kind) || p->ops[step.op].kind == OP_RECORD ||
              p->ops[step.op].kind == OP_WAIT) {
         int stream = p->ops[step.op].stream;
-        step.number = walk->pushes[who->rank]++;
+        step.number = walk->pushes[desc->rank]++;
         if (is_work(p->ops[step.op].kind))
             walk->numbers[stream][walk->queued[stream]++] = step.number;
     }
@@ -136,16 +136,16 @@ static void log_comm(struct walk *walk, int comm)
 
 static void log_transition(struct walk *walk, struct transition transition)
 {
-    const struct agent *who = &walk->program->agents[transition.agent];
+    const struct agent *desc = &walk->program->agents[transition.agent];
     walk->now_ns += STEP_NS;
-    switch (who->kind) {
+    switch (desc->kind) {
     case AGENT_THREAD: log_thread(walk, transition.agent); break;
     case AGENT_STREAM:
-        log_stream(walk, who->index,
-                   machine_stream_running(walk->program, walk->state, who->index) ? REPLAY_FINISH
-                                                                                  : REPLAY_START);
+        log_stream(walk, desc->index,
+                   machine_stream_running(walk->program, walk->state, desc->index) ? REPLAY_FINISH
+                                                                                   : REPLAY_START);
         break;
-    case AGENT_COMM: log_comm(walk, who->index); break;
+    case AGENT_COMM: log_comm(walk, desc->index); break;
     case AGENT_DATA:
     case AGENT_FAULT:
     case AGENT_WATCHDOG: break;
@@ -336,7 +336,7 @@ static void test_optional(const struct program *program)
     step.optional = true;
     step.hi_ns = step.key_ns = INT64_MAX;
     walk.steps[walk.count++] = step;
-    tap_ok(judge(&walk, 1, false).legal, "a start that nobody saw is taken when it is needed");
+    tap_ok(judge(&walk, 1, false).legal, "an unseen start is taken when it is needed");
     step.iteration = 77;
     walk.steps[walk.count - 1] = step;
     tap_ok(!judge(&walk, 1, false).legal, "and not something else in its place");
@@ -363,11 +363,11 @@ static void test_settle(void)
     if (!replay || !replay_add(replay, &push))
         abort();
     tap_ok(replay_finish(replay, false), "a run that hung is legal so far");
-    tap_ok(replay_settle(replay), "nobody can go on once the streams have started");
+    tap_ok(replay_settle(replay), "no agent can go on once the streams have started");
     machine_describe_wait(program, replay_state(replay), program_stream_agent(program, 0), wait,
                           sizeof wait);
-    tap_ok(strstr(wait, "waits for rank 1 thread b") != NULL, "the machine says for whom: %s",
-           wait);
+    tap_ok(strstr(wait, "waits for rank 1 thread b") != NULL,
+           "the machine says for which agent: %s", wait);
     replay_close(replay);
     program_close(program);
     plan_fini(&plan);

@@ -27,8 +27,8 @@ struct gate {
 
 static int parties_of(const struct program *p, int agent)
 {
-    const struct agent *who = &p->agents[agent];
-    return who->kind == AGENT_COMM ? p->comms[who->index].count : 1;
+    const struct agent *desc = &p->agents[agent];
+    return desc->kind == AGENT_COMM ? p->comms[desc->index].count : 1;
 }
 
 /* Could the machine take this step now? */

@@ -23,7 +23,7 @@
  * Durations: on the host device an operation takes at least its `time`, the CPU part of a task sleeps
  * (and spins the last 100 us of) its `host_time`. Jitter of the plan is not imitated: a real run has
  * its own. A run that makes no progress for `timeout_ns`, plus the longest single operation of the
- * plan, hangs: it is aborted and the result says who waits for whom.
+ * plan, hangs: it is aborted and the result names the blocked agents and what they wait for.
  */
 #ifndef SWSIM_RUNTIME_H
 #define SWSIM_RUNTIME_H

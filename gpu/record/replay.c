@@ -172,18 +172,18 @@ static bool can_take(const struct replay *replay, const struct replay_step *step
 static bool agrees(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
-    const struct agent *who = &p->agents[step->agent];
+    const struct agent *desc = &p->agents[step->agent];
     bool retires = machine_retires(p, replay->state, step->agent);
     switch (step->kind) {
     case REPLAY_OP: return is_at(replay, step) && (step->number < 0 || is_next_push(replay, step));
     case REPLAY_TAKE: return can_take(replay, step);
     case REPLAY_ENQUEUE: return !retires;
     case REPLAY_RETIRE:
-        return retires && machine_oldest(p, replay->state, who->rank) == step->iteration;
+        return retires && machine_oldest(p, replay->state, desc->rank) == step->iteration;
     case REPLAY_START:
-        return is_at(replay, step) && !machine_stream_running(p, replay->state, who->index);
+        return is_at(replay, step) && !machine_stream_running(p, replay->state, desc->index);
     case REPLAY_FINISH:
-        return is_at(replay, step) && machine_stream_running(p, replay->state, who->index);
+        return is_at(replay, step) && machine_stream_running(p, replay->state, desc->index);
     }
     return false;
 }
@@ -330,25 +330,25 @@ static void explain_stuck(struct replay *replay)
 {
     const struct program *p = replay->program;
     const struct replay_step *step = next_head(replay, NULL);
-    char who[NAME], did[SENTENCE], wait[SENTENCE], at[UNITS_TEXT];
-    program_agent_name(p, step->agent, who, sizeof who);
+    char name[NAME], did[SENTENCE], wait[SENTENCE], at[UNITS_TEXT];
+    program_agent_name(p, step->agent, name, sizeof name);
     machine_describe_wait(p, replay->state, step->agent, wait, sizeof wait);
     units_show_time((double)step->key_ns, at);
     snprintf(replay->reason, sizeof replay->reason, "at %s %s %s, but in the machine it %s", at,
-             who, step_text(replay, step, did, sizeof did), wait);
+             name, step_text(replay, step, did, sizeof did), wait);
 }
 
 static void explain_undone(struct replay *replay)
 {
     const struct program *p = replay->program;
-    char who[NAME], wait[SENTENCE];
+    char name[NAME], wait[SENTENCE];
     for (int agent = 0; agent < p->agent_count; agent++) {
         if (machine_agent_idle(p, replay->state, agent))
             continue;
-        program_agent_name(p, agent, who, sizeof who);
+        program_agent_name(p, agent, name, sizeof name);
         machine_describe_wait(p, replay->state, agent, wait, sizeof wait);
         snprintf(replay->reason, sizeof replay->reason, "the run ended, but in the machine %s %s",
-                 who, wait);
+                 name, wait);
         return;
     }
 }

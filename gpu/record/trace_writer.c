@@ -35,15 +35,15 @@ static enum status begin_run(struct trace_writer *trace, const struct runtime_op
 static enum status add_agent(struct trace_writer *trace, int agent, struct diag *diag)
 {
     const struct program *p = trace->program;
-    const struct agent *who = &p->agents[agent];
-    struct trace_agent row = {.rank = who->rank, .position = who->index};
-    if (who->kind == AGENT_STREAM) {
+    const struct agent *desc = &p->agents[agent];
+    struct trace_agent row = {.rank = desc->rank, .position = desc->index};
+    if (desc->kind == AGENT_STREAM) {
         row.kind = TRACE_STREAM;
-        row.name = p->streams[who->index].name;
-    } else if (who->kind == AGENT_THREAD) {
-        bool driver = p->threads[who->index].kind == THREAD_DRIVER;
+        row.name = p->streams[desc->index].name;
+    } else if (desc->kind == AGENT_THREAD) {
+        bool driver = p->threads[desc->index].kind == THREAD_DRIVER;
         row.kind = driver ? TRACE_DRIVER : TRACE_THREAD;
-        row.name = p->threads[who->index].name;
+        row.name = p->threads[desc->index].name;
     } else {
         return STATUS_OK;
     }
