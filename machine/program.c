@@ -428,7 +428,24 @@ static enum status list_streams(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* Counting sort by family; a stream with several waits for one event occurs several times. */
+/* Each family's waiters lose their repetitions: a stream may have several waits for one event. */
+static void unite_waiters(struct program *program, int *seen)
+{
+    int *first = program->waiter_first, kept = 0;
+    for (int family = 0; family < program->event_families; family++) {
+        int from = first[family];
+        first[family] = kept;
+        for (int i = from; i < first[family + 1]; i++) {
+            int stream = program->waiters[i];
+            if (seen[stream] != family + 1)
+                program->waiters[kept++] = stream;
+            seen[stream] = family + 1;
+        }
+    }
+    first[program->event_families] = kept;
+}
+
+/* The streams that wait for each family of events: a counting sort. */
 static enum status list_waiters(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -437,7 +454,8 @@ static enum status list_waiters(struct lowering *lowering)
         count += program->ops[i].kind == OP_WAIT;
     program->waiter_first = ARENA_ARRAY(&program->arena, families + 2, int);
     program->waiters = ARENA_ARRAY(&program->arena, count + 1, int);
-    if (!program->waiter_first || !program->waiters)
+    int *seen = ARENA_ARRAY(&program->arena, (size_t)program->stream_count + 1, int);
+    if (!program->waiter_first || !program->waiters || !seen)
         return diag_no_memory(lowering->diag);
     int *next = program->waiter_first + 1;
     for (size_t i = 0; i < program->op_count; i++)
@@ -448,6 +466,7 @@ static enum status list_waiters(struct lowering *lowering)
     for (size_t i = 0; i < program->op_count; i++)
         if (program->ops[i].kind == OP_WAIT)
             program->waiters[next[program->ops[i].object]++] = program->ops[i].stream;
+    unite_waiters(program, seen);
     return STATUS_OK;
 }
 

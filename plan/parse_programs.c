@@ -11,13 +11,13 @@ static const char BLANKS[] = " \t\n";
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
-static bool parse_action(struct parser *parser, const struct node *node, size_t offset,
-                         size_t length, struct action *out)
+/* `length` bytes at `offset` of a text; `one_line`: the text has no other. */
+static bool parse_action(struct parser *parser, const struct node *node, bool one_line,
+                         size_t offset, size_t length, struct action *out)
 {
     const char *what;
     size_t where;
     struct mark mark = node->mark;
-    bool one_line = !strchr(node->text, '\n');
     mark.col += one_line ? (uint32_t)offset + !node->plain : 0;
     if (!action_parse(node->text + offset, length, false, &parser->plan->arena, out, &what,
                       &where)) {
@@ -46,6 +46,7 @@ static bool parse_text_program(struct parser *parser, const struct node *node,
                                struct rank_program *out)
 {
     size_t count = 0;
+    bool one_line = !strchr(node->text, '\n');
     for (const char *at = node->text; *(at += strspn(at, BLANKS)); at += strcspn(at, BLANKS))
         count++;
     if (!alloc_actions(parser, node, count, out))
@@ -54,7 +55,7 @@ static bool parse_text_program(struct parser *parser, const struct node *node,
     const char *at = node->text;
     for (; *(at += strspn(at, BLANKS)); at += strcspn(at, BLANKS)) {
         size_t length = strcspn(at, BLANKS);
-        ok &= parse_action(parser, node, (size_t)(at - node->text), length,
+        ok &= parse_action(parser, node, one_line, (size_t)(at - node->text), length,
                            &out->actions[out->count++]);
     }
     return ok;
@@ -73,7 +74,7 @@ static bool parse_list_program(struct parser *parser, const struct node *node,
         if (item->kind != NODE_SCALAR)
             ok = parse_mismatch(parser, item, "an action such as \"0F3\"");
         else if (item->length)
-            ok &= parse_action(parser, item, 0, item->length, action);
+            ok &= parse_action(parser, item, !strchr(item->text, '\n'), 0, item->length, action);
     }
     return ok;
 }
