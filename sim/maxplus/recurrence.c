@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 /* Larger plans are left to the event-driven engine. */
-enum { MOST_EVENTS = 20000 };
-static const size_t MOST_BYTES = (size_t)256 << 20;
+enum { MOST_EVENTS = 100000 };
+static const size_t MOST_BYTES = (size_t)1 << 30;
 
 /* ---- making it ------------------------------------------------------------------------------- */
 
@@ -136,6 +136,20 @@ static int64_t *aligned(int64_t *at)
     return past ? at + SUMS - past / sizeof *at : at;
 }
 
+/* A stream has room for its works in all periods that can be pending. Returns the room of all streams. */
+static size_t place_pending(struct runner *run)
+{
+    const struct event_graph *graph = &run->r->graph;
+    size_t periods = (size_t)(run->r->program->periods + run->r->history + 2), total = 0;
+    int stream = 0;
+    for (int work = 0; work < graph->work_count; work++) {
+        while (stream <= graph->works[work].stream)
+            run->pending_first[stream++] = total;
+        total += periods;
+    }
+    return total + 1;
+}
+
 static bool allocate(struct runner *run)
 {
     const struct recurrence *r = run->r;
@@ -162,8 +176,10 @@ static bool allocate(struct runner *run)
     run->starts = ARENA_ARRAY(&run->arena, ring, int64_t);
     run->ends = ARENA_ARRAY(&run->arena, ring, int64_t);
     run->since_ns = ARENA_ARRAY(&run->arena, (streams + 1) * lanes, int64_t);
-    run->pending_cap = (r->graph.work_count + 1) * (r->program->periods + r->history + 2);
-    run->pending = ARENA_ARRAY(&run->arena, streams * (size_t)run->pending_cap + 1, struct absent);
+    run->pending_first = ARENA_ARRAY(&run->arena, streams + 1, size_t);
+    if (!run->pending_first)
+        return false;
+    run->pending = ARENA_ARRAY(&run->arena, place_pending(run), struct absent);
     run->entries = ARENA_ARRAY(&run->arena,
                                ((size_t)r->graph.idle_count + 1) *
                                    (size_t)(r->program->periods + r->history + 3),

@@ -165,7 +165,7 @@ static void edge_reasons(struct runner *run, int stream, int64_t period)
     const int64_t *comes = period < 0 ? NULL : recurrence_edge_time(run, driver, period, false);
     run->entry_count = 0;
     for (int k = 0; k < run->pending_count[stream]; k++) {
-        const struct absent *pending = &run->pending[stream * run->pending_cap + k];
+        const struct absent *pending = &run->pending[run->pending_first[stream] + (size_t)k];
         add_entries(run, pending->work, pending->period);
     }
     run->pending_count[stream] = 0;
@@ -189,7 +189,7 @@ static void edge_piece(struct runner *run, int work, int64_t period)
 {
     const struct event_work *w = &run->r->graph.works[work];
     int64_t of = period - w->done.height;
-    int place = w->stream * run->pending_cap + run->pending_count[w->stream]++;
+    size_t place = run->pending_first[w->stream] + (size_t)run->pending_count[w->stream]++;
     run->pending[place] = (struct absent){period, work};
     if (!edge_exists(run, w->done.event, of))
         return;

@@ -173,8 +173,8 @@ struct runner {
         int work;
     } * pending;
     int *pending_count;
-    int pending_cap; /* per stream */
-    struct entry {   /* reasons of pending pieces, in order */
+    size_t *pending_first; /* per stream: its places in `pending` */
+    struct entry {         /* reasons of pending pieces, in order */
         int idle;
         int64_t period;
     } * entries;
