@@ -604,14 +604,24 @@ static bool resolve(const struct builder *b, struct event_ref *ref)
     return slot->event >= 0;
 }
 
-static int64_t mean_duration(const struct builder *b, const struct event *event)
+int64_t event_graph_mean_ns(const struct event_graph *graph, const struct timing *timing, int event)
 {
     int64_t longest_ns = 0;
-    for (int i = 0; i < event->op_count; i++) {
-        int64_t mean_ns = timing_mean(b->timing, b->out.ops[event->op_first + i]);
+    const struct event *of = &graph->events[event];
+    for (int i = 0; i < of->op_count; i++) {
+        int64_t mean_ns = timing_mean(timing, graph->ops[of->op_first + i]);
         longest_ns = mean_ns > longest_ns ? mean_ns : longest_ns;
     }
     return longest_ns;
+}
+
+/* False: memory. A collective has an operation and edges a rank, so its duration is found once. */
+static bool find_means(struct builder *b)
+{
+    b->mean_ns = ARENA_ARRAY(&b->scratch, (size_t)b->out.event_count, int64_t);
+    for (int e = 0; b->mean_ns && e < b->out.event_count; e++)
+        b->mean_ns[e] = event_graph_mean_ns(&b->out, b->timing, e);
+    return b->mean_ns != NULL;
 }
 
 static void resolve_slots(struct builder *b)
@@ -623,9 +633,8 @@ static void resolve_slots(struct builder *b)
         struct event_ref from = {edge.from, edge.height, out->links[e].end};
         if (!resolve(b, &from))
             continue;
-        out->edges[kept] =
-            (struct ratio_edge){from.event, edge.to, from.height,
-                                from.end ? mean_duration(b, &out->events[from.event]) : 0};
+        out->edges[kept] = (struct ratio_edge){from.event, edge.to, from.height,
+                                               from.end ? b->mean_ns[from.event] : 0};
         out->links[kept++] = (struct event_link){from.end, out->links[e].lane};
     }
     out->edge_count = kept;
@@ -740,7 +749,7 @@ enum status event_graph_build(const struct program *program, const struct timing
         walk_rank(&b, rank);
     if (good && reasons && !b.scratch.failed && !b.out.arena.failed)
         event_graph_tell(&b);
-    bool failed = b.scratch.failed || b.out.arena.failed;
+    bool failed = b.scratch.failed || b.out.arena.failed || (good && !find_means(&b));
     if (good && !failed)
         resolve_slots(&b);
     arena_fini(&b.scratch);

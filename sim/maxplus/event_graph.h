@@ -91,4 +91,8 @@ enum status event_graph_build(const struct program *program, const struct timing
                               bool reasons, struct event_graph *out, struct diag *diag);
 void event_graph_fini(struct event_graph *graph);
 
+/* The mean duration of an event: of its longest operation, since members of a collective end together. */
+int64_t event_graph_mean_ns(const struct event_graph *graph, const struct timing *timing,
+                            int event);
+
 #endif

@@ -55,6 +55,7 @@ struct builder {
     int *walked;              /* per stream: items of the period walked so far */
     struct event_ref *pushed; /* per stream: the thread, when it pushed last */
     struct event_ref *slots;
+    int64_t *mean_ns;         /* per event */
     struct notes *notes;      /* per thread */
     struct items *pushes;     /* per stream */
     struct event_ref *serves; /* per rank and task: the end of its turn */

@@ -125,16 +125,6 @@ static int event_of(struct builder *b, const struct enabled_step *step, int clas
     return b->events[class] = b->out.event_count++;
 }
 
-static int64_t mean_of(const struct builder *b, const struct event *event)
-{
-    int64_t longest_ns = 0;
-    for (int i = 0; i < event->op_count; i++) {
-        int64_t mean_ns = timing_mean(b->timing, b->out.ops[event->op_first + i]);
-        longest_ns = mean_ns > longest_ns ? mean_ns : longest_ns;
-    }
-    return longest_ns;
-}
-
 static void add_edge(struct builder *b, int from, int to, int height)
 {
     struct event_graph *out = &b->out;
@@ -147,7 +137,8 @@ static void add_edge(struct builder *b, int from, int to, int height)
         !arena_grow(&b->scratch, (void **)&b->edge_before, count, &b->before_cap,
                     sizeof *b->edge_before))
         return;
-    out->edges[count] = (struct ratio_edge){from, to, height, mean_of(b, &out->events[from])};
+    out->edges[count] =
+        (struct ratio_edge){from, to, height, event_graph_mean_ns(out, b->timing, from)};
     out->links[count] = (struct event_link){true, NONE};
     b->edge_before[count] = b->newest_edge[to];
     b->newest_edge[to] = out->edge_count++;

@@ -227,16 +227,17 @@ int prediction_compute_stream(const struct prediction *prediction, int rank)
 {
     static const char *const names[] = {"compute", "default"};
     const struct program *p = prediction->program;
-    int busiest = -1;
-    for (int s = 0; s < p->stream_count; s++)
-        if (p->streams[s].rank == rank &&
-            (busiest < 0 || prediction->streams[s].busy_ns > prediction->streams[busiest].busy_ns))
-            busiest = s;
+    const int *streams = p->rank_streams + p->rank_first[rank];
+    int count = p->rank_first[rank + 1] - p->rank_first[rank], busiest = -1;
+    for (int i = 0; i < count; i++)
+        if (busiest < 0 ||
+            prediction->streams[streams[i]].busy_ns > prediction->streams[busiest].busy_ns)
+            busiest = streams[i];
     for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-        for (int s = 0; s < p->stream_count; s++)
-            if (p->streams[s].rank == rank && strcmp(p->streams[s].name, names[n]) == 0 &&
-                prediction->streams[s].busy_ns > 0)
-                return s;
+        for (int i = 0; i < count; i++)
+            if (strcmp(p->streams[streams[i]].name, names[n]) == 0 &&
+                prediction->streams[streams[i]].busy_ns > 0)
+                return streams[i];
     return busiest;
 }
 
