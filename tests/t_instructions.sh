@@ -98,7 +98,7 @@ plan()
 # "SHAPE N COMMAND": N against 2 N.
 growth='deep 300 verify -q --driver=clock
 deep 300 verify -q --driver=dataflow
-deep 300 predict -q --driver=clock -n 20
+deep 1000 predict -q --driver=clock -n 20
 deep 300 predict -q --driver=dataflow -n 20 --engine=event
 wide 300 verify -q --driver=clock
 wide 100 predict -q --driver=clock -n 10 --engine=event

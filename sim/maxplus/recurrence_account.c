@@ -19,28 +19,76 @@ enum { MOST_BOUNDED = 1 << 20 };
 
 /* ---- accounts -------------------------------------------------------------------------------- */
 
-static int add_slot(struct recurrence *r, int stream, struct stall stall)
+/* Finds a slot by its reason. Works come stream by stream, so a place is of the stream it names. */
+struct slot_finder {
+    int least, width; /* of what stalls name: least .. least + width - 2; NONE comes first */
+    struct found {
+        int stream, slot;
+    } * places; /* [STALL_COUNT * width] */
+    int *last;  /* per stream: the end of its list */
+};
+
+static struct found *place_of(const struct slot_finder *finder, struct stall stall)
 {
-    r->sums[r->slot_count] = (struct slot){stream, stall, NONE};
-    return r->slot_count++;
+    int on = stall.on == STALL_ON_NONE ? 0 : stall.on - finder->least + 1;
+    return &finder->places[(size_t)stall.cause * (size_t)finder->width + (size_t)on];
 }
 
-/* The list of a stream's slots begins with slot number `stream`. */
-static int find_slot(struct recurrence *r, int stream, struct stall stall)
+static bool open_finder(struct slot_finder *finder, struct recurrence *r)
 {
-    int last = stream;
-    for (int i = stream; i != NONE; last = i, i = r->sums[i].next)
-        if (r->sums[i].stall.cause == stall.cause && r->sums[i].stall.on == stall.on)
-            return i;
-    r->sums[last].next = r->slot_count;
-    return add_slot(r, stream, stall);
+    int most = 0, least = 0;
+    for (int i = 0; i < r->graph.idle_count; i++) {
+        int on = r->graph.idles[i].why.on;
+        most = on > most ? on : most;
+        least = on < least && on != STALL_ON_NONE ? on : least;
+    }
+    finder->least = least;
+    finder->width = most - least + 2;
+    size_t places = (size_t)STALL_COUNT * (size_t)finder->width;
+    finder->places = ARENA_ARRAY(&r->arena, places, struct found);
+    finder->last = ARENA_ARRAY(&r->arena, (size_t)r->program->stream_count, int);
+    for (size_t i = 0; finder->places && i < places; i++)
+        finder->places[i].stream = NONE;
+    return !r->arena.failed;
+}
+
+static int add_slot(struct recurrence *r, struct slot_finder *finder, int stream,
+                    struct stall stall)
+{
+    int slot = r->slot_count++;
+    r->sums[slot] = (struct slot){stream, stall, NONE};
+    if (slot != stream) /* the list of a stream begins with slot number `stream` */
+        r->sums[finder->last[stream]].next = slot;
+    return finder->last[stream] = slot;
+}
+
+/* The first two slots of every stream are known by number. */
+static void add_first_slots(struct recurrence *r, struct slot_finder *finder)
+{
+    for (int s = 0; s < r->program->stream_count; s++)
+        add_slot(r, finder, s, (struct stall){STALL_NO_MORE_DATA, STALL_ON_NONE});
+    for (int s = 0; s < r->program->stream_count; s++)
+        add_slot(r, finder, s, (struct stall){STALL_CLOCK, STALL_ON_NONE});
+}
+
+static int find_slot(struct recurrence *r, struct slot_finder *finder, int stream,
+                     struct stall stall)
+{
+    if (stall.on == STALL_ON_NONE && stall.cause == STALL_NO_MORE_DATA)
+        return stream;
+    if (stall.on == STALL_ON_NONE && stall.cause == STALL_CLOCK)
+        return r->program->stream_count + stream;
+    struct found *place = place_of(finder, stall);
+    if (place->stream != stream)
+        *place = (struct found){stream, add_slot(r, finder, stream, stall)};
+    return place->slot;
 }
 
 /* Reasons that can never be later than what came before them in their list need no booking. */
 static bool is_idle_for(struct recurrence *r, const struct event_idle *idle,
                         struct event_ref *passed, int *passed_count)
 {
-    if (r->graph.edge_count * (r->graph.idle_count + 1) <= MOST_BOUNDED &&
+    if ((int64_t)r->graph.edge_count * (r->graph.idle_count + 1) <= MOST_BOUNDED &&
         recurrence_is_bounded(r, idle->until, passed, *passed_count))
         return false;
     if (idle->why.cause != STALL_CLOCK || idle->pushed.event == EVENT_NONE)
@@ -56,8 +104,8 @@ static void add_reason(struct recurrence *r, const struct event_idle *idle, int 
         bounded ? recurrence_place(r, idle->pushed) : (struct place){NONE, 0, 0}, slot};
 }
 
-static void make_piece(struct recurrence *r, int index, int before, int periods,
-                       struct event_ref *passed)
+static void make_piece(struct recurrence *r, struct slot_finder *finder, int index, int before,
+                       int periods, struct event_ref *passed)
 {
     const struct event_work *work = &r->graph.works[index];
     struct piece *piece = &r->pieces[index];
@@ -72,7 +120,7 @@ static void make_piece(struct recurrence *r, int index, int before, int periods,
                             .duration = takes_time ? r->duration[work->done.event] : NONE};
     for (int i = work->first; i < work->first + work->count; i++) {
         const struct event_idle *idle = &r->graph.idles[i];
-        r->slots[i] = find_slot(r, work->stream, idle->why);
+        r->slots[i] = find_slot(r, finder, work->stream, idle->why);
         if (is_idle_for(r, idle, passed, &passed_count))
             add_reason(r, idle, r->slots[i]);
     }
@@ -88,17 +136,15 @@ bool recurrence_make_pieces(struct recurrence *r)
     r->slots = ARENA_ARRAY(&r->arena, idles + 1, int);
     r->sums = ARENA_ARRAY(&r->arena, idles + 2 * streams + 1, struct slot);
     struct event_ref *passed = ARENA_ARRAY(&r->arena, idles + 2, struct event_ref);
-    if (r->arena.failed)
+    struct slot_finder finder;
+    if (r->arena.failed || !open_finder(&finder, r))
         return false;
-    for (int s = 0; s < r->program->stream_count; s++)
-        add_slot(r, s, (struct stall){STALL_NO_MORE_DATA, STALL_ON_NONE});
-    for (int s = 0; s < r->program->stream_count; s++)
-        find_slot(r, s, (struct stall){STALL_CLOCK, STALL_ON_NONE});
+    add_first_slots(r, &finder);
     for (int first = 0, next; first < g->work_count; first = next) {
         for (next = first; next < g->work_count && g->works[next].stream == g->works[first].stream;)
             next++;
         for (int w = first; w < next; w++)
-            make_piece(r, w, w == first ? next - 1 : w - 1, w == first, passed);
+            make_piece(r, &finder, w, w == first ? next - 1 : w - 1, w == first, passed);
     }
     return true;
 }
