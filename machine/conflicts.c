@@ -234,6 +234,6 @@ void machine_finishers(const struct program *p, int rank, struct agent_set *set)
         for (int m = 0; m < p->comms[c].count; m++)
             if (p->comms[c].members[m] == rank)
                 agent_set_add(set, program_comm_agent(p, c));
-    for (int task = 0; counts_submissions(p) && task < p->tasks; task++)
-        agent_set_add(set, program_thread_agent(p, p->worker[rank * p->tasks + task]));
+    for (int t = p->driver_thread[rank] + 1; counts_submissions(p) && program_is_worker(p, t); t++)
+        agent_set_add(set, program_thread_agent(p, t));
 }

@@ -210,8 +210,8 @@ static void comm_enablers(const struct query *q, int comm)
 
 static void add_workers(const struct query *q, int rank)
 {
-    for (int task = 0; task < q->p->tasks; task++)
-        add_thread(q, q->p->worker[rank * q->p->tasks + task]);
+    for (int t = q->p->driver_thread[rank] + 1; program_is_worker(q->p, t); t++)
+        add_thread(q, t);
 }
 
 /* The device must reach the record of a task of an iteration: all of them (task -1), or this. */

@@ -238,7 +238,7 @@ struct program {
     /* pipeline form, per rank */
     int **order;               /* order[rank][k]: the k-th task in enqueue order */
     int *worker;               /* worker[rank * tasks + task]: thread that submits it */
-    int *driver_thread;        /* driver_thread[rank] */
+    int *driver_thread;        /* driver_thread[rank]; the rank's workers follow it */
     struct edge_list *depends; /* per task: its dependences */
     struct edge_list *fires;   /* per task: the tasks its end of submission may fire, intra first */
     int last_task;             /* last in topological order */
@@ -273,5 +273,10 @@ const char *program_op_subject(const struct program *program, const struct op *o
 
 /* Print the lowered program for people, one operation a line: `swsim lower`. */
 enum status program_print(const struct program *program, FILE *out, struct diag *diag);
+
+static inline bool program_is_worker(const struct program *program, int thread)
+{
+    return thread < program->thread_count && program->threads[thread].kind == THREAD_WORKER;
+}
 
 #endif
