@@ -12,9 +12,6 @@
 programs=$(cd "$(dirname "$SWSIM")" && pwd) || exit 1
 cd "${srcdir:-.}" || exit 1
 ln -s "$PWD/plans" "$dir/plans"
-for file in "${SWSIM_SHARED:-../shared}"/data/pytorch/*.csv; do
-    [ -e "$file" ] && ln -s "$(realpath "$file")" "$dir/"
-done
 PATH=$programs:$PATH
 
 # tagged FILE: its lines, each behind a letter: D text, S shell in front of a command, C a command or the rest
