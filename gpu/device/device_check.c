@@ -9,7 +9,7 @@ static bool has_blocks(enum collective_kind kind)
            kind == COLLECTIVE_REDUCE_SCATTER;
 }
 
-/* What the bytes of a collective must be a multiple of. */
+/* The number that divides the bytes of a collective. */
 static int64_t granule(enum collective_kind kind, int members)
 {
     if (has_blocks(kind))
@@ -235,7 +235,7 @@ static enum status check_event(const struct check *check)
                : refuse(check, "no event of this rank");
 }
 
-/* What a captured stream takes besides: nothing that waits now, or for an order of steps. */
+/* A captured stream refuses operations that wait during the push or hold a turn. */
 static enum status check_captured(const struct check *check)
 {
     const struct device_op *op = check->op;

@@ -16,8 +16,8 @@
  *
  * The programming interface is that of the SWPipeline reference (PipelinePlan, SWPipeline,
  * DataFlowPipeline, TaskProfiler). Clock-driven and data-flow pipelines have the same calls; the driver
- * is one member of the configuration. doc/semantics.md defines
- * what a plan means and `swsim verify` proves.
+ * is one member of the configuration. doc/semantics.md defines what a plan means; `swsim verify`
+ * proves its properties.
  *
  * The steps of a task, in this order, on the worker thread of its thread group: the CPU parts of its
  * dependences are awaited, its stream waits for their device work, its turn comes if it is globally

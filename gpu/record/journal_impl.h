@@ -40,7 +40,7 @@ struct open_entry {
     int64_t sequence; /* among the entries of the thread that have a stamp */
 };
 
-/* What one process sends another of its log: an entry, or what became of one with a stamp. */
+/* A process sends these records of its log to another: an entry, or the stamp of an earlier entry. */
 enum record_kind { RECORD_ENTRY, RECORD_FINISHED, RECORD_STARTED };
 struct log_record {
     int32_t what, thread, kind, op;

@@ -13,8 +13,8 @@ static void add_step(struct journal *journal, const struct replay_step *step)
         journal->replay_memory = true;
 }
 
-/* What the host alone decides has an exact time; of a push or a wait on the device only the call is
-   known, and that it most likely took effect at its end. */
+/* A step of the host alone has an exact time. A push or a wait on the device has the times of its call, and
+   most likely took effect at the end of it. */
 void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry)
 {
     static const enum replay_kind kinds[] = {[LOG_OP] = REPLAY_OP,
@@ -65,8 +65,8 @@ void journal_replay_device(struct journal *journal, const struct log_entry *entr
     add_step(journal, &step);
 }
 
-/* What the device never finished may have started, and others may have finished because it had. Some
-   devices say when it started; then that is a step like any other. */
+/* An unfinished device operation may have started, and that start may have let others finish. Some devices
+   report the start; then it is a step like any other. */
 static void replay_unfinished(struct journal *journal)
 {
     const struct program *p = journal->config.program;

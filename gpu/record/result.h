@@ -82,7 +82,7 @@ struct runtime_stream {
     int64_t busy_ns; /* work ran */
 };
 
-/* What was done under one name, over all ranks (gpu/record/op_stats.h). */
+/* Calls and times of one name, over all ranks (gpu/record/op_stats.h). */
 struct runtime_stat {
     const char *name;
     int64_t calls;

@@ -118,7 +118,7 @@ static void no_memory(struct trace_writer *trace)
     fail(trace, diag_no_memory(&trace->diag));
 }
 
-/* What is written must not fail twice: the store remembers, and so does the trace. */
+/* After its first failure the trace writer writes nothing more. */
 static bool writes(const struct trace_writer *trace)
 {
     return trace->store && trace->status == STATUS_OK;
@@ -158,7 +158,7 @@ static int64_t iteration_of(const struct program *p, int64_t iteration)
     return p->tasks ? iteration : -1;
 }
 
-/* What an operation that took long was waiting for; NULL: it was not waiting. */
+/* The cause of a long operation's wait; NULL: it did not wait. */
 static const char *cause_of(const struct program *p, const struct op *op, int64_t iteration,
                             char *buf)
 {

@@ -53,7 +53,7 @@ void trace_writer_close(struct trace_writer *trace);
 
 /* What a thread did; returns the span of the push that edges begin at, -1: none. */
 int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct log_entry *entry);
-/* What a stream did with what an entry pushed; `from` is what trace_writer_host gave. */
+/* The stream's execution of an entry's operation; `from` is the span that trace_writer_host returned. */
 void trace_writer_device(struct trace_writer *trace, const struct log_entry *entry, int64_t from);
 /* The end of a pass: what there is becomes durable. Dependence edges of a pass follow with the next one,
    because what a task needed may have been read later than the task itself. */

@@ -162,7 +162,7 @@ static bool exchange(struct entry *entry)
     return any;
 }
 
-/* What waits here may find its partner while something else moves, so it is looked for until the end. */
+/* A waiting part may find its partner while other data moves, so the loop looks for partners until the end. */
 void comm_perform_group(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
