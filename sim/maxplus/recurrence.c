@@ -9,7 +9,7 @@
 
 /* Larger plans are left to the event-driven engine. */
 enum { MOST_EVENTS = 100000 };
-static const size_t MOST_BYTES = (size_t)1 << 30;
+static const size_t MOST_BYTES = (size_t)256 << 20;
 
 /* ---- making it ------------------------------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ static bool build(struct recurrence *r, char why[EVENT_GRAPH_WHY])
     find_history(r);
     find_range(r);
     size_t columns = (size_t)r->column_count + (size_t)r->duration_count;
-    if (columns * (BLOCK + (size_t)r->history) * RANDOM_LANES * sizeof(int64_t) > MOST_BYTES)
+    if (columns * (BLOCK + (size_t)r->history * RANDOM_LANES) * sizeof(int64_t) > MOST_BYTES)
         return recurrence_refuse(why, "the plan is too large");
     return true;
 }
