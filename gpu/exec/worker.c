@@ -99,7 +99,7 @@ static int64_t ticket_of(const struct run_thread *self, const struct op *op)
 }
 
 /* Can the operation take effect? With the lock held. */
-static bool can_pass(const struct run_thread *self, const struct op *op)
+static bool may_proceed(const struct run_thread *self, const struct op *op)
 {
     const struct run *run = self->run;
     if (op->kind == OP_LOCK)
@@ -140,7 +140,7 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
     int64_t begin_ns = run_now(run), deadline_ns = wait_deadline(run, begin_ns);
     bool in_time = true;
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && in_time && !can_pass(self, op))
+    while (!run_stopped(run) && in_time && !may_proceed(self, op))
         in_time = run_block_until(self, object, deadline_ns);
     bool done = !run_stopped(run) && in_time;
     if (done) {
