@@ -48,6 +48,8 @@ static void set_time(struct task *task, enum profile_kind kind, int64_t ns)
     if (kind == PROFILE_HOST) {
         task->host_time_ns = ns;
         task->host_jitter = (struct dist){0};
+        if (task->work.kind == WORK_HOST)
+            task->work.time_ns = 0; /* it is in the measured time */
     } else {
         task->time_ns = ns;
         task->jitter = (struct dist){0};

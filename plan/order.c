@@ -10,40 +10,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_period_local(const struct pipeline *pipeline, const struct dep *dep)
+static bool is_period_local(const struct task *tasks, const struct dep *dep)
 {
-    return pipeline->tasks[dep->on].stage == pipeline->tasks[dep->task].stage + dep->distance;
+    return tasks[dep->on].stage == tasks[dep->task].stage + dep->distance;
 }
 
-static bool is_intra(const struct pipeline *pipeline, const struct dep *dep)
+static bool is_intra(const struct task *tasks, const struct dep *dep)
 {
-    (void)pipeline;
+    (void)tasks;
     return dep->distance == 0;
 }
 
-typedef bool edge_filter(const struct pipeline *, const struct dep *);
+typedef bool edge_filter(const struct task *, const struct dep *);
 
 /* Does the task's stream wait for another one, in the middle of a period? */
-static bool stalls(const struct pipeline *pipeline, const struct dep *dep)
+static bool stalls(const struct task *tasks, const struct dep *dep)
 {
-    return is_period_local(pipeline, dep) &&
-           pipeline->tasks[dep->on].stream != pipeline->tasks[dep->task].stream;
+    return is_period_local(tasks, dep) && tasks[dep->on].stream != tasks[dep->task].stream;
 }
 
-int order_stall_cost(const struct plan *plan, int task)
+int order_stall_cost(const struct plan *plan, int rank, int task)
 {
     const struct pipeline *pipeline = &plan->pipeline;
+    const struct task *tasks = plan_tasks(plan, rank);
     int cost = 0;
     for (size_t i = 0; i < pipeline->dep_count; i++) {
         const struct dep *dep = &pipeline->deps[i];
-        cost += dep->task == task && stalls(pipeline, dep);
+        cost += dep->task == task && stalls(tasks, dep);
     }
     return cost;
 }
 
 /* What a sort works with. Tasks are compared by their precedence: the least (cost, name) is 0. */
 struct sorting {
-    const struct plan *plan;
+    const struct pipeline *pipeline;
+    const struct task *tasks; /* as the rank has them */
     edge_filter *filter;
     int *precedence, *by_precedence; /* of a task; the task that has it */
     int *missing;                    /* of a task: dependences on tasks that are not ordered yet */
@@ -67,14 +68,14 @@ static int compare_ranked(const void *a, const void *b)
 
 static enum status find_precedences(struct sorting *sorting, bool by_stall_cost, struct diag *diag)
 {
-    const struct pipeline *pipeline = &sorting->plan->pipeline;
+    const struct pipeline *pipeline = sorting->pipeline;
     struct ranked *ranked = calloc(pipeline->task_count + 1, sizeof *ranked);
     if (!ranked)
         return diag_no_memory(diag);
     for (int t = 0; t < (int)pipeline->task_count; t++)
-        ranked[t] = (struct ranked){0, t, pipeline->tasks[t].name};
+        ranked[t] = (struct ranked){0, t, sorting->tasks[t].name};
     for (size_t i = 0; by_stall_cost && i < pipeline->dep_count; i++)
-        ranked[pipeline->deps[i].task].cost += stalls(pipeline, &pipeline->deps[i]);
+        ranked[pipeline->deps[i].task].cost += stalls(sorting->tasks, &pipeline->deps[i]);
     qsort(ranked, pipeline->task_count, sizeof *ranked, compare_ranked);
     for (int i = 0; i < (int)pipeline->task_count; i++) {
         sorting->by_precedence[i] = ranked[i].task;
@@ -107,12 +108,12 @@ static int take_ready(struct sorting *sorting)
 
 static void list_dependences(struct sorting *sorting)
 {
-    const struct pipeline *pipeline = &sorting->plan->pipeline;
+    const struct pipeline *pipeline = sorting->pipeline;
     for (size_t t = 0; t < pipeline->task_count; t++)
         sorting->first[t] = -1;
     for (int i = 0; i < (int)pipeline->dep_count; i++) {
         const struct dep *dep = &pipeline->deps[i];
-        if (!sorting->filter(pipeline, dep))
+        if (!sorting->filter(sorting->tasks, dep))
             continue;
         sorting->missing[dep->task]++;
         sorting->next[i] = sorting->first[dep->on];
@@ -124,7 +125,7 @@ static void list_dependences(struct sorting *sorting)
    ordered: fewer than all if the filtered graph has a cycle. */
 static size_t sort_ready_first(struct sorting *sorting, int *out)
 {
-    const struct pipeline *pipeline = &sorting->plan->pipeline;
+    const struct pipeline *pipeline = sorting->pipeline;
     size_t ordered = 0;
     list_dependences(sorting);
     for (int t = 0; t < (int)pipeline->task_count; t++)
@@ -152,17 +153,17 @@ static int compare_staged(const void *a, const void *b)
 }
 
 /* Tasks of one stage keep their order; `sign` 1 ascending, -1 descending. */
-static enum status sort_by_stage(const struct pipeline *pipeline, int *tasks, size_t count,
-                                 int sign, struct diag *diag)
+static enum status sort_by_stage(const struct task *tasks, int *order, size_t count, int sign,
+                                 struct diag *diag)
 {
     struct staged *staged = calloc(count + 1, sizeof *staged);
     if (!staged)
         return diag_no_memory(diag);
     for (size_t i = 0; i < count; i++)
-        staged[i] = (struct staged){sign * pipeline->tasks[tasks[i]].stage, (int)i, tasks[i]};
+        staged[i] = (struct staged){sign * tasks[order[i]].stage, (int)i, order[i]};
     qsort(staged, count, sizeof *staged, compare_staged);
     for (size_t i = 0; i < count; i++)
-        tasks[i] = staged[i].task;
+        order[i] = staged[i].task;
     free(staged);
     return STATUS_OK;
 }
@@ -170,22 +171,23 @@ static enum status sort_by_stage(const struct pipeline *pipeline, int *tasks, si
 /* Behind those that are ordered the tasks on cycles, by descending stage. */
 static enum status sorted_with(struct sorting *sorting, int *out, struct diag *diag)
 {
-    size_t count = sorting->plan->pipeline.task_count, ordered = sort_ready_first(sorting, out);
+    size_t count = sorting->pipeline->task_count, ordered = sort_ready_first(sorting, out);
     size_t rest = ordered;
     for (size_t t = 0; t < count; t++)
         if (sorting->missing[t] > 0)
             out[rest++] = (int)t;
-    return sort_by_stage(&sorting->plan->pipeline, out + ordered, count - ordered, -1, diag);
+    return sort_by_stage(sorting->tasks, out + ordered, count - ordered, -1, diag);
 }
 
-static enum status sorted(const struct plan *plan, edge_filter *filter, bool by_stall_cost,
-                          int *out, struct diag *diag)
+static enum status sorted(const struct plan *plan, int rank, edge_filter *filter,
+                          bool by_stall_cost, int *out, struct diag *diag)
 {
     size_t count = plan->pipeline.task_count;
     int *cells = calloc(5 * count + plan->pipeline.dep_count + 1, sizeof *cells);
     if (!cells)
         return diag_no_memory(diag);
-    struct sorting sorting = {plan,
+    struct sorting sorting = {&plan->pipeline,
+                              plan_tasks(plan, rank),
                               filter,
                               cells,
                               cells + count,
@@ -203,32 +205,33 @@ static enum status sorted(const struct plan *plan, edge_filter *filter, bool by_
 
 enum status order_topological(const struct plan *plan, int *out, struct diag *diag)
 {
-    return sorted(plan, is_intra, false, out, diag);
+    return sorted(plan, 0, is_intra, false, out, diag);
 }
 
-enum status order_stage_descending(const struct plan *plan, int *out, struct diag *diag)
+static enum status order_by_stage(const struct plan *plan, int rank, int sign, int *out,
+                                  struct diag *diag)
 {
     enum status status = order_topological(plan, out, diag);
     if (status == STATUS_OK)
-        status = sort_by_stage(&plan->pipeline, out, plan->pipeline.task_count, -1, diag);
+        status = sort_by_stage(plan_tasks(plan, rank), out, plan->pipeline.task_count, sign, diag);
     return status;
+}
+
+enum status order_stage_descending(const struct plan *plan, int rank, int *out, struct diag *diag)
+{
+    return order_by_stage(plan, rank, -1, out, diag);
 }
 
 enum status order_enqueue(const struct plan *plan, int rank, int *out, struct diag *diag)
 {
     const struct order_spec *order = plan_order(plan, rank);
-    enum status status;
     switch (order->kind) {
     case ORDER_EXPLICIT:
         memcpy(out, order->tasks.items, order->tasks.count * sizeof *out);
         return STATUS_OK;
-    case ORDER_STAGE_DESCENDING: return order_stage_descending(plan, out, diag);
-    case ORDER_STAGE_ASCENDING:
-        status = order_topological(plan, out, diag);
-        if (status == STATUS_OK)
-            status = sort_by_stage(&plan->pipeline, out, plan->pipeline.task_count, 1, diag);
-        return status;
+    case ORDER_STAGE_DESCENDING: return order_by_stage(plan, rank, -1, out, diag);
+    case ORDER_STAGE_ASCENDING: return order_by_stage(plan, rank, 1, out, diag);
     case ORDER_READY_FIRST: break;
     }
-    return sorted(plan, is_period_local, true, out, diag);
+    return sorted(plan, rank, is_period_local, true, out, diag);
 }

@@ -10,17 +10,17 @@
 
 #include "plan.h"
 
-/* The enqueue order of `rank`. Tasks on a period-local cycle (only in plans that deadlock) come
+/* The enqueue order of `rank`, by its own stages and streams. Tasks on a period-local cycle (only in plans that deadlock) come
    last, by stage descending and name. */
 enum status order_enqueue(const struct plan *plan, int rank, int *out, struct diag *diag);
 
 /* Topological order of the intra-iteration dependences, ties by name. */
 enum status order_topological(const struct plan *plan, int *out, struct diag *diag);
 
-/* Stages descending, within a stage topological, ties by name: the rows of `swsim schedule`. */
-enum status order_stage_descending(const struct plan *plan, int *out, struct diag *diag);
+/* The topological order, sorted by the rank's stages, descending: the rows of `swsim schedule`. */
+enum status order_stage_descending(const struct plan *plan, int rank, int *out, struct diag *diag);
 
-/* Cross-stream in-edges of a task in the period-local graph. */
-int order_stall_cost(const struct plan *plan, int task);
+/* Cross-stream in-edges of a task in the period-local graph of `rank`. */
+int order_stall_cost(const struct plan *plan, int rank, int task);
 
 #endif

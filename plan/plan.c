@@ -27,11 +27,16 @@ static const struct rank_override *find_override(const struct plan *plan, int ra
     return NULL;
 }
 
+const struct task *plan_tasks(const struct plan *plan, int rank)
+{
+    const struct rank_override *override = find_override(plan, rank);
+    return override && override->tasks ? override->tasks : plan->pipeline.tasks;
+}
+
 const struct task *plan_task(const struct plan *plan, int rank, int task)
 {
     assert(task >= 0 && (size_t)task < plan->pipeline.task_count);
-    const struct rank_override *override = find_override(plan, rank);
-    return override && override->tasks ? &override->tasks[task] : &plan->pipeline.tasks[task];
+    return &plan_tasks(plan, rank)[task];
 }
 
 const struct order_spec *plan_order(const struct plan *plan, int rank)

@@ -477,7 +477,8 @@ struct plan {
 void plan_init(struct plan *plan);
 void plan_fini(struct plan *plan);
 
-/* The task as rank `rank` sees it. */
+/* The tasks as rank `rank` sees them; one of them. */
+const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);
 /* The enqueue order as rank `rank` states it. */
 const struct order_spec *plan_order(const struct plan *plan, int rank);

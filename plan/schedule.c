@@ -140,7 +140,7 @@ static int *schedule_rows(const struct plan *plan, enum status *status, struct d
         *status = diag_no_memory(diag);
         return NULL;
     }
-    *status = order_stage_descending(plan, rows, diag);
+    *status = order_stage_descending(plan, 0, rows, diag);
     if (*status == STATUS_OK)
         return rows;
     free(rows);
@@ -248,7 +248,7 @@ struct analysis {
     int *topological;
     int *lds;
     int lds_length;
-    struct enqueue *enqueues; /* rank 0 first, then the ranks that override it */
+    struct enqueue *enqueues; /* rank 0 first, then the ranks that differ */
     size_t enqueue_count;
 };
 
@@ -258,35 +258,46 @@ static void analysis_fini(struct analysis *analysis)
     free(analysis->enqueues);
 }
 
+static enum status fill_enqueue(const struct plan *plan, struct analysis *analysis, int rank,
+                                struct diag *diag)
+{
+    size_t count = plan->pipeline.task_count;
+    struct enqueue *enqueue = &analysis->enqueues[analysis->enqueue_count];
+    enqueue->rank = rank;
+    enqueue->spec = plan_order(plan, rank);
+    enqueue->tasks = analysis->lds + (1 + analysis->enqueue_count) * count;
+    return order_enqueue(plan, rank, enqueue->tasks, diag);
+}
+
+/* Rank 0, and every rank that states an order or has another one. */
 static enum status fill_enqueues(const struct plan *plan, struct analysis *analysis,
                                  struct diag *diag)
 {
     const struct pipeline *pipeline = &plan->pipeline;
-    analysis->enqueues[0].rank = 0;
+    enum status status = fill_enqueue(plan, analysis, 0, diag);
     analysis->enqueue_count = 1;
-    for (size_t i = 0; i < pipeline->override_count; i++)
-        if (pipeline->overrides[i].has_order && pipeline->overrides[i].rank != 0)
-            analysis->enqueues[analysis->enqueue_count++].rank = pipeline->overrides[i].rank;
-    for (size_t i = 0; i < analysis->enqueue_count; i++) {
-        struct enqueue *enqueue = &analysis->enqueues[i];
-        enqueue->spec = plan_order(plan, enqueue->rank);
-        enqueue->tasks = analysis->topological + (2 + i) * pipeline->task_count;
-        enum status status = order_enqueue(plan, enqueue->rank, enqueue->tasks, diag);
-        if (status != STATUS_OK)
-            return status;
+    for (size_t i = 0; status == STATUS_OK && i < pipeline->override_count; i++) {
+        const struct rank_override *override = &pipeline->overrides[i];
+        if (override->rank == 0)
+            continue;
+        status = fill_enqueue(plan, analysis, override->rank, diag);
+        analysis->enqueue_count +=
+            override->has_order ||
+            memcmp(analysis->enqueues[0].tasks, analysis->enqueues[analysis->enqueue_count].tasks,
+                   pipeline->task_count * sizeof(int)) != 0;
     }
-    return STATUS_OK;
+    return status;
 }
 
 static enum status fill_lds(const struct plan *plan, struct analysis *analysis, struct diag *diag)
 {
     size_t count = plan->pipeline.task_count;
     int *stages = analysis->enqueues[0].tasks; /* borrowed until fill_enqueues */
-    enum status status = order_stage_descending(plan, stages, diag);
+    enum status status = order_stage_descending(plan, 0, stages, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++)
-        stages[i] = plan->pipeline.tasks[stages[i]].stage;
+        stages[i] = plan_task(plan, 0, stages[i])->stage;
     analysis->lds_length = schedule_longest_decreasing(stages, count, analysis->lds);
     return analysis->lds_length < 0 ? diag_no_memory(diag) : STATUS_OK;
 }
@@ -377,7 +388,7 @@ static void print_enqueue(const struct plan *plan, const struct enqueue *enqueue
     fputc('\n', out);
     for (size_t i = 0; i < plan->pipeline.task_count; i++) {
         const struct task *task = plan_task(plan, enqueue->rank, enqueue->tasks[i]);
-        int cost = order_stall_cost(plan, enqueue->tasks[i]);
+        int cost = order_stall_cost(plan, enqueue->rank, enqueue->tasks[i]);
         stalls += cost;
         fprintf(out, "%4zu  ", i);
         put_left(out, task->name, width);
@@ -429,7 +440,7 @@ static void write_enqueue(const struct plan *plan, const struct enqueue *enqueue
         json_put_string(json, "task", task->name);
         json_put_int(json, "stage", task->stage);
         json_put_string(json, "stream", stream_name(plan, task));
-        json_put_int(json, "stall_cost", order_stall_cost(plan, enqueue->tasks[i]));
+        json_put_int(json, "stall_cost", order_stall_cost(plan, enqueue->rank, enqueue->tasks[i]));
         json_end_object(json);
     }
     json_end_array(json);

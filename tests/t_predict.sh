@@ -91,6 +91,12 @@ check "and at the end is empty" sh -c \
     "$predict --json -n 10 --driver clock '$dir/plan.yaml' | grep -q '\"iterations\":0,\"bytes\":0}\]'"
 check "CPU work on buffers takes its time" \
     prints '"makespan_ns":6000000,' $predict --json "$srcdir/plans/properties/cpu_race_fixed.yaml"
+cat >"$dir/load.yaml" <<'PLAN'
+swplan: 1
+schedule: {Load: {stage: 0, host_time: 500us, work: {host: 2ms}}}
+PLAN
+check "host_time and host work are both CPU time" \
+    prints '"steady_exact_ns":2500000' $predict --json --driver=clock "$dir/load.yaml"
 check "JSON of a host program" prints '"makespan_ns":3000000,' $predict --json "$dir/threads.yaml"
 
 # ---- determinism ---------------------------------------------------------------------------------

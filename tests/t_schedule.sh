@@ -69,4 +69,51 @@ says_gap()
         grep -qF '1 of the 3 stages have no task' "$dir/out"
 }
 check "an empty stage is seen" says_gap
+
+# order PLAN RANK: the enqueue order of one rank.
+order()
+{
+    "$SWSIM" stages "$1" >"$dir/out" || return
+    rank=" of rank $2"
+    test "$2" = 0 && rank=
+    sed -n "/^Enqueue order$rank (/,/^Stall/s/^ *[0-9][0-9]*  *\([A-Za-z0-9]*\) .*/\1/p" "$dir/out" | tr '\n' ' '
+}
+
+# is PLAN RANK TASKS: that rank's enqueue order.
+is()
+{
+    got=$(order "$1" "$2")
+    echo "# got $got"
+    test "$got" = "$3 "
+}
+
+# On rank 1 B is on A's stream: it costs no stall there, and comes before C.
+cat >"$dir/own.yaml" <<'PLAN'
+swplan: 1
+ranks: 2
+schedule:
+  A: {stage: 0, stream: x}
+  B: {stage: 0, stream: y}
+  C: {stage: 0, stream: x}
+intra_iter_deps: [[B, A], [C, A]]
+rank_overrides: {1: {schedule: {B: {stream: x}}}}
+PLAN
+check "ready-first on rank 0" is "$dir/own.yaml" 0 "A C B"
+check "ready-first by a rank's own streams" is "$dir/own.yaml" 1 "A B C"
+sed 's/stream: x}}}}/stage: 1}}, enqueue_order: stage-descending}}/' "$dir/own.yaml" >"$dir/stage.yaml"
+check "stage-descending by a rank's own stages" is "$dir/stage.yaml" 1 "B A C"
+
+# Tasks of one stage keep their places in the order of all tasks, B Z A: A waits for Z of the other stage.
+cat >"$dir/ties.yaml" <<'PLAN'
+swplan: 1
+schedule:
+  A: {stage: 1}
+  B: {stage: 1}
+  Z: {stage: 0}
+intra_iter_deps: [[A, Z]]
+enqueue_order: stage-descending
+PLAN
+check "stage-descending" is "$dir/ties.yaml" 0 "B A Z"
+sed 's/descending/ascending/' "$dir/ties.yaml" >"$dir/up.yaml"
+check "stage-ascending" is "$dir/up.yaml" 0 "Z B A"
 done_testing

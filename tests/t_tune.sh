@@ -189,6 +189,12 @@ sed 's/3ms/1us/' "$dir/told.yaml" >"$dir/wrong.yaml"
 if "$SWRUN" --quiet --serial -n 20 --db "$dir/told.db" "$dir/told.yaml" >"$dir/out" 2>&1; then
     check "with measured times" tuned "$dir/wrong.yaml" --profile "$dir/told.db"
     check "the plan says what they are" grep -Eq 'time: [3-9]\.[0-9]*ms|time: [3-9][0-9]{3}' "$dir/tuned.yaml"
+    # The serial run measures all of a CPU part: the work of 20 ms is in the 21 ms, and not added to them.
+    printf 'swplan: 1\nname: load\nschedule: {Load: {stage: 0, host_time: 1ms, work: {host: 20ms}}}\n' \
+        >"$dir/load.yaml"
+    "$SWRUN" --quiet --serial -n 3 --db "$dir/load.db" "$dir/load.yaml" >"$dir/out" 2>&1
+    check "measured host work" tuned "$dir/load.yaml" --profile "$dir/load.db"
+    check "counts once" grep -Eq 'host_time: (2[0-9](\.[0-9]*)?ms|2[0-9]{4}us|2[0-9]{7}ns)' "$dir/tuned.yaml"
     check "a run that is not there" complains 3 'no run 9' \
         "$SWSIM" tune --profile "$dir/told.db:9" "$dir/wrong.yaml"
 else
