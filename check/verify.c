@@ -374,6 +374,12 @@ static enum status verify_parts(const struct plan *plan, const struct program *p
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+static bool names_driver(const struct plan *plan, enum driver driver)
+{
+    return plan->form == FORM_PIPELINE && plan->pipeline.driver_given &&
+           driver == (plan->pipeline.driver == PLAN_DRIVER_CLOCK ? DRIVER_CLOCK : DRIVER_DATAFLOW);
+}
+
 static enum status verify_program(const struct plan *plan, const struct program *program,
                                   const struct verify_options *options,
                                   struct verify_report *report, struct diag *diag)
@@ -396,6 +402,7 @@ static enum status verify_program(const struct plan *plan, const struct program 
     report->iterations = program->tasks ? program->ends[0] : 0;
     report->finite = program->tasks == 0;
     report->driver = program->driver;
+    report->driver_named = names_driver(plan, program->driver);
     if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))
         status = judge_faults(plan, program, options, report, diag);
     return status;

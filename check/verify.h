@@ -34,6 +34,7 @@ struct verify_report {
     const char *plan; /* its name */
     const char *file;
     enum driver driver;
+    bool driver_named;  /* it is the one that the plan is for, `driver:` */
     int64_t iterations; /* -1: any number */
     bool finite;        /* a form without iterations */
     enum verdict verdict;

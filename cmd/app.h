@@ -57,12 +57,19 @@ typedef enum status store_use(struct app *app, struct store *store, void *contex
 enum status app_with_plan(struct app *app, const char *path, plan_use *use, void *context);
 enum status app_with_store(struct app *app, const char *path, store_use *use, void *context);
 
-/* The options of a verb that builds a program: 0 is clock, 1 is dataflow. */
+/* The values of --driver. */
+enum driver_choice { DRIVER_NOT_GIVEN = -1, CLOCK_ONLY, DATAFLOW_ONLY, BOTH_DRIVERS };
+
+/* The driver of a command: as given on its line, else the plan's, else `usual`. A note tells where line and
+   plan differ. */
+int app_driver(struct app *app, const struct plan *plan, int given, int usual);
+
+/* The options of a verb that builds a program; the usual driver is the clock. */
 struct program_request {
-    int driver;
+    int driver; /* enum driver_choice */
     int64_t iterations, ranks, max_depth;
 };
-struct program_options app_program_options(const struct program_request *request,
+struct program_options app_program_options(struct app *app, const struct program_request *request,
                                            const struct plan *plan);
 
 /* A verb: its own options and arguments in argv, argv[0] being its name. */

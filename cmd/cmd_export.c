@@ -17,7 +17,7 @@ struct export_request {
 static enum status write_promela(struct app *app, const struct plan *plan,
                                  const struct export_request *request, FILE *out)
 {
-    const struct program_options options = app_program_options(&request->program, plan);
+    const struct program_options options = app_program_options(app, &request->program, plan);
     struct program *program;
     enum status status = program_build(plan, &options, &program, &app->diag);
     if (status != STATUS_OK)
@@ -42,7 +42,8 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
 
 enum status cmd_export(struct app *app, int argc, char **argv)
 {
-    struct export_request request = {.program.iterations = 3, .format = -1, .path = "-"};
+    struct export_request request = {
+        .program = {.driver = DRIVER_NOT_GIVEN, .iterations = 3}, .format = -1, .path = "-"};
     const struct option_spec options[] = {
         {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
          .value = &request.format},
@@ -50,8 +51,9 @@ enum status cmd_export(struct app *app, int argc, char **argv)
          .value = &request.format},
         {"output", 'o', "FILE", "output file (default: standard output)", OPTION_TEXT,
          .value = &request.path},
-        {"driver", 0, "clock|dataflow", "promela, pipeline form: which driver (default clock)",
-         OPTION_CHOICE, .value = &request.program.driver},
+        {"driver", 0, "clock|dataflow",
+         "promela, pipeline form: which driver (default: the plan's, else clock)", OPTION_CHOICE,
+         .value = &request.program.driver},
         {"iterations", 'n', "N", "promela, pipeline form: iterations of data (default 3)",
          OPTION_INTEGER, .value = &request.program.iterations, .max = INT16_MAX},
         {"ranks", 0, "N", "promela: ranks (default: the plan's)", OPTION_INTEGER,

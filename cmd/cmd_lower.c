@@ -46,7 +46,7 @@ static enum status show_json(struct app *app, const struct program *program)
 
 static enum status show(struct app *app, struct plan *plan, void *context)
 {
-    const struct program_options options = app_program_options(context, plan);
+    const struct program_options options = app_program_options(app, context, plan);
     struct program *program;
     enum status status = program_build(plan, &options, &program, &app->diag);
     if (status != STATUS_OK)
@@ -58,10 +58,11 @@ static enum status show(struct app *app, struct plan *plan, void *context)
 
 enum status cmd_lower(struct app *app, int argc, char **argv)
 {
-    struct program_request request = {.iterations = -1};
+    struct program_request request = {.driver = DRIVER_NOT_GIVEN, .iterations = -1};
     const struct option_spec options[] = {
-        {"driver", 0, "clock|dataflow", "pipeline form: which driver (default clock)",
-         OPTION_CHOICE, .value = &request.driver},
+        {"driver", 0, "clock|dataflow",
+         "pipeline form: which driver (default: the plan's, else clock)", OPTION_CHOICE,
+         .value = &request.driver},
         {"iterations", 'n', "N", "iterations until the data ends (default: any number)",
          OPTION_INTEGER, .value = &request.iterations, .max = INT64_MAX},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &request.ranks,

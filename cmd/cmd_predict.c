@@ -21,11 +21,11 @@
 #include "sim/predict/record.h"
 #include "sim/predict/report.h"
 
-enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH, MOST_FACTOR = 1000 };
+enum { MOST_FACTOR = 1000 };
 
 struct predict_request {
     struct predict_options predict;
-    int driver;                      /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH; -1: not given */
+    int driver;                      /* enum driver_choice */
     const char *db;                  /* store the trace here; NULL: nowhere */
     const char *swept;               /* "max_depth" or "ranks"; NULL: no sweep */
     int64_t from, to;                /* its values */
@@ -392,12 +392,12 @@ static enum status agree(struct app *app, const struct predict_request *request,
 static enum status predict_plan(struct app *app, const struct predict_request *request,
                                 const struct plan *plan)
 {
-    int driver = request->driver;
+    int driver = app_driver(app, plan, request->driver, BOTH_DRIVERS);
     enum status agreed = agree(app, request, plan);
     if (agreed != STATUS_OK)
         return agreed;
     if (plan->form != FORM_PIPELINE) {
-        if (driver == CLOCK_ONLY || driver == DATAFLOW_ONLY)
+        if (request->driver == CLOCK_ONLY || request->driver == DATAFLOW_ONLY)
             return diag_error(&app->diag, STATUS_USAGE,
                               "%s: found --driver, but only plans of the pipeline form have one",
                               plan->file);
@@ -578,8 +578,9 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
                        struct predict_line *line, enum status *status)
 {
     const struct option_spec options[] = {
-        {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
-         OPTION_CHOICE, .value = &request->driver},
+        {"driver", 0, "clock|dataflow|both",
+         "pipeline form: which driver (default: the plan's, else both)", OPTION_CHOICE,
+         .value = &request->driver},
         {"iterations", 'n', "N", "iterations in a replication (default 1000)", OPTION_INTEGER,
          .value = &line->iterations, .min = 1, .max = SIMULATE_MAX_ITERATIONS},
         {"replications", 0, "N", "simulations, each with other random numbers (default 1)",
@@ -631,7 +632,7 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
 
 enum status cmd_predict(struct app *app, int argc, char **argv)
 {
-    struct predict_request request = {.driver = -1, .digest = digest_of(argc, argv)};
+    struct predict_request request = {.driver = DRIVER_NOT_GIVEN, .digest = digest_of(argc, argv)};
     struct starter starter;
     enum status status;
     keep_memory();

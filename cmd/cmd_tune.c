@@ -309,13 +309,13 @@ static const char about[] =
 
 enum status cmd_tune(struct app *app, int argc, char **argv)
 {
-    int driver = 0;
+    int driver = DRIVER_NOT_GIVEN;
     int64_t budget = 0, depth = 0, seed = 1;
     bool allow_stale = false;
     const char *keep = NULL, *memory = NULL, *profile = NULL, *path = NULL;
     const struct option_spec options[] = {
-        {"driver", 0, "clock|dataflow", "which driver (default clock)", OPTION_CHOICE,
-         .value = &driver},
+        {"driver", 0, "clock|dataflow", "which driver (default: the plan's, else clock)",
+         OPTION_CHOICE, .value = &driver},
         {"memory", 0, "SIZE", "most bytes of buffers a rank may hold (default: any)", OPTION_TEXT,
          .value = &memory},
         {"max-depth", 0, "N", "most iterations in flight (default 4, or the plan's if more)",
@@ -346,7 +346,6 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    wanted.driver = driver == 0 ? DRIVER_CLOCK : DRIVER_DATAFLOW;
     wanted.candidates = (uint64_t)budget;
     wanted.depth = (int)depth;
     wanted.seed = (uint64_t)seed;
@@ -359,6 +358,8 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
         status = plan_read(arguments.items[0], &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
+    driver = app_driver(app, &plan, driver, CLOCK_ONLY);
+    wanted.driver = driver == CLOCK_ONLY ? DRIVER_CLOCK : DRIVER_DATAFLOW;
     if (profile)
         status = profiled_set_times(app, profile, &plan);
     wanted.interrupted = interrupts_catch();

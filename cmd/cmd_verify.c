@@ -19,7 +19,7 @@ enum { BITSTATE_LEAST = 64 };
 struct verify_request {
     struct verify_options verify;
     const char *bitstate; /* its size, "" for the default; NULL: an exact search */
-    int driver;           /* 0 clock, 1 dataflow, 2 both */
+    int driver;           /* enum driver_choice */
     bool expect;
     const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
     bool no_fix;
@@ -191,9 +191,10 @@ static enum status verify_drivers(struct app *app, const struct verify_request *
     if (finding->plan->form != FORM_PIPELINE)
         return verify_driver(app, request, finding, DRIVER_NONE);
     enum status status = STATUS_OK;
-    if (request->driver != 1)
+    int driver = app_driver(app, finding->plan, request->driver, BOTH_DRIVERS);
+    if (driver != DATAFLOW_ONLY)
         status = verify_driver(app, request, finding, DRIVER_CLOCK);
-    if (request->driver != 0 && status != STATUS_SYSTEM && !interrupts_seen())
+    if (driver != CLOCK_ONLY && status != STATUS_SYSTEM && !interrupts_seen())
         status = app_worse(status, verify_driver(app, request, finding, DRIVER_DATAFLOW));
     return status;
 }
@@ -333,12 +334,13 @@ static const char examples[] =
 
 enum status cmd_verify(struct app *app, int argc, char **argv)
 {
-    struct verify_request request = {.driver = 2};
+    struct verify_request request = {.driver = DRIVER_NOT_GIVEN};
     const char *iterations = NULL, *limits = NULL, *properties = NULL;
     int64_t ranks = 0, max_depth = 0, threads = 1;
     const struct option_spec options[] = {
-        {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default both)",
-         OPTION_CHOICE, .value = &request.driver},
+        {"driver", 0, "clock|dataflow|both",
+         "pipeline form: which driver (default: the plan's, else both)", OPTION_CHOICE,
+         .value = &request.driver},
         {"iterations", 'n', "N|unbounded", "iterations of data (default unbounded)", OPTION_TEXT,
          .value = &iterations},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,

@@ -21,7 +21,6 @@
 #include "plan/parse.h"
 #include "plan/print.h"
 
-enum { CLOCK_ONLY, DATAFLOW_ONLY, BOTH };
 #define REPLAY_TIMEOUT_NS INT64_C(2000000000)
 
 static atomic_int stop_wish = RUNTIME_GO;
@@ -47,7 +46,7 @@ struct run_request {
     bool processes; /* one a rank */
     bool stats;
     struct text_list shortcuts;
-    int driver;          /* CLOCK_ONLY, DATAFLOW_ONLY, BOTH; -1: not given */
+    int driver;          /* enum driver_choice */
     const char *witness; /* a store; NULL: a plan is run */
     int64_t run;         /* in it */
 };
@@ -134,18 +133,20 @@ static enum status run_drivers(struct app *app, struct run_request *request,
                                const struct plan *plan)
 {
     if (plan->form != FORM_PIPELINE) {
-        if (request->driver >= 0 || request->runtime.serial)
+        if (request->driver != DRIVER_NOT_GIVEN || request->runtime.serial)
             return diag_error(&app->diag, STATUS_USAGE,
                               "%s: found --%s, but only plans of the pipeline form have that",
-                              plan->file, request->driver >= 0 ? "driver" : "serial");
+                              plan->file,
+                              request->driver != DRIVER_NOT_GIVEN ? "driver" : "serial");
         return run_driver(app, request, plan, DRIVER_NONE);
     }
     enum status status = STATUS_OK;
-    if (request->driver != DATAFLOW_ONLY)
+    int driver = app_driver(app, plan, request->driver, CLOCK_ONLY);
+    if (driver != DATAFLOW_ONLY)
         status = run_driver(app, request, plan, DRIVER_CLOCK);
-    if (request->driver == DATAFLOW_ONLY)
+    if (driver == DATAFLOW_ONLY)
         return run_driver(app, request, plan, DRIVER_DATAFLOW);
-    if (request->driver != BOTH || (status != STATUS_OK && status != STATUS_VIOLATED))
+    if (driver != BOTH_DRIVERS || (status != STATUS_OK && status != STATUS_VIOLATED))
         return status;
     if (!app->json)
         putchar('\n');
@@ -411,8 +412,9 @@ static bool parse_line(struct app *app, int argc, char **argv, struct run_reques
     const struct option_spec options[] = {
         {"device", 0, "host|cuda", "threads (the default) or GPUs", OPTION_CHOICE,
          .value = &line->device},
-        {"driver", 0, "clock|dataflow|both", "pipeline form: which driver (default clock)",
-         OPTION_CHOICE, .value = &request->driver},
+        {"driver", 0, "clock|dataflow|both",
+         "pipeline form: which driver (default: the plan's, else clock)", OPTION_CHOICE,
+         .value = &request->driver},
         {"iterations", 'n', "N", "pipeline form: iterations (default 100)", OPTION_INTEGER,
          .value = &line->iterations, .max = INT32_MAX},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &line->ranks,
@@ -488,7 +490,7 @@ static enum status run_line(struct app *app, struct run_request *request,
 
 static enum status run(struct app *app, int argc, char **argv)
 {
-    struct run_request request = {.driver = -1, .run = STORE_LATEST};
+    struct run_request request = {.driver = DRIVER_NOT_GIVEN, .run = STORE_LATEST};
     struct run_line line = {.device = DEVICE_KIND_HOST, .iterations = -1};
     struct runtime_options *runtime = &request.runtime;
     struct starter starter;

@@ -30,6 +30,8 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fputs("any number of iterations", out);
     else
         fprintf(out, "%" PRId64 " iterations", report->iterations);
+    if (report->driver_named)
+        fputs(", the driver of the plan", out);
 }
 
 static void print_line(const struct verify_report *report, bool color, FILE *out)
@@ -383,6 +385,7 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_begin_object(json);
     json_put_string(json, "plan", report->plan);
     json_put_string(json, "driver", driver_key(report->driver));
+    json_put_bool(json, "driver_of_plan", report->driver_named);
     json_put_string(json, "file", report->file);
     json_put_string(json, "verdict", verdict_key(report->verdict));
     write_iterations(report, json);

@@ -20,3 +20,4 @@ const char *const keywords_slot_reset[] = {SLOT_RESET_LIST(WORD) NULL};
 const char *const keywords_on_failure[] = {ON_FAILURE_LIST(WORD) NULL};
 const char *const keywords_fifo[] = {FIFO_LIST(WORD) NULL};
 const char *const keywords_sync[] = {SYNC_LIST(WORD) NULL};
+const char *const keywords_driver[] = {PLAN_DRIVER_LIST(WORD) NULL};

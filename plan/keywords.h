@@ -21,5 +21,6 @@ extern const char *const keywords_slot_reset[];
 extern const char *const keywords_on_failure[];
 extern const char *const keywords_fifo[];
 extern const char *const keywords_sync[];
+extern const char *const keywords_driver[];
 
 #endif

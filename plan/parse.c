@@ -377,6 +377,7 @@ static const struct section {
     {IN_ALL, parse_comms, {.key = "comms"}},
     {IN_THREADS, parse_queues, {.key = "queues"}},
     {IN_PIPELINE | IN_THREADS, parse_buffers, {.key = "buffers"}},
+    {IN_PIPELINE, parse_driver, {.key = "driver"}},
     {IN_PIPELINE, parse_schedule, {.key = "schedule"}},
     {IN_PIPELINE, parse_intra_deps, {.key = "intra_iter_deps"}},
     {IN_PIPELINE, parse_inter_deps, {.key = "inter_iter_deps"}},

@@ -176,6 +176,7 @@ struct buffer *parse_add_buffer(struct parser *parser, const char *name, struct 
 /* ---- sections: called in the order of the table in parse.c, value NULL where the plan is silent
  * -- */
 
+void parse_driver(struct parser *parser, const struct node *value);
 void parse_schedule(struct parser *parser, const struct node *value);
 void parse_intra_deps(struct parser *parser, const struct node *value);
 void parse_inter_deps(struct parser *parser, const struct node *value);

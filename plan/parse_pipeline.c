@@ -477,6 +477,15 @@ void parse_overrides(struct parser *parser, const struct node *value)
     }
 }
 
+/* ---- the driver ------------------------------------------------------------------------------ */
+
+void parse_driver(struct parser *parser, const struct node *value)
+{
+    static const struct field word = {.words = keywords_driver};
+    struct pipeline *pipeline = &parser->plan->pipeline;
+    pipeline->driver_given = value && field_word(parser, value, &pipeline->driver, &word);
+}
+
 /* ---- numbers of the pipeline ----------------------------------------------------------------- */
 
 static int highest_stage(const struct plan *plan)

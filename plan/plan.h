@@ -228,6 +228,14 @@ enum slot_reset_rule {
 #undef X
 };
 
+/* The driver a plan is for, `driver:`; without it, both. */
+#define PLAN_DRIVER_LIST(X) X(CLOCK, "clock") X(DATAFLOW, "dataflow")
+enum plan_driver {
+#define X(name, key) PLAN_DRIVER_##name,
+    PLAN_DRIVER_LIST(X)
+#undef X
+};
+
 /* How one rank differs from the others; see `rank_overrides:`. */
 struct rank_override {
     int rank;
@@ -242,7 +250,9 @@ struct pipeline {
     size_t task_count;
     struct dep *deps; /* intra first, then inter, each in file order */
     size_t dep_count, intra_count;
-    int depth; /* max(stage) + 1 */
+    bool driver_given;
+    enum plan_driver driver; /* only if given */
+    int depth;               /* max(stage) + 1 */
     bool depth_given;
     int max_depth; /* data-flow; default depth */
     bool max_depth_given;

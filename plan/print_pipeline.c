@@ -193,6 +193,8 @@ static void print_overrides(struct printer *printer)
 static void print_pipeline_knobs(struct printer *printer)
 {
     const struct pipeline *pipeline = &printer->plan->pipeline;
+    if (pipeline->driver_given)
+        put_pair_word(printer, "driver", keywords_driver[pipeline->driver]);
     put_pair_number(printer, "pipeline_depth", pipeline->depth_given ? pipeline->depth : 0, 0);
     put_pair_number(printer, "max_depth", pipeline->max_depth_given ? pipeline->max_depth : 0, 0);
     put_pair_number(printer, "num_slots", pipeline->num_slots_given ? pipeline->num_slots : 0, 0);

@@ -131,11 +131,13 @@ static void test_pipeline(void)
           "expect: {race: order}\n");
     check(
         "knobs",
-        "swplan: 1\nmax_depth: 3\nnum_slots: 4\nretire: submit\nelide_same_stream: true\n"
+        "swplan: 1\ndriver: dataflow\nmax_depth: 3\nnum_slots: 4\nretire: "
+        "submit\nelide_same_stream: true\n"
         "ticket_at: fire\nforget_done: retire\nretired_dep: skip\nslot_reset: submit\n"
         "batches: [3]\nenqueue_order: stage-ascending\nschedule: {A: {stage: 0}}\n"
         "machine: {lazy_load: true, memory: 2GiB}\nexpect: {clock: {slot: always}, dataflow: {}}\n",
-        "swplan: 1\nname: plan\nmax_depth: 3\nnum_slots: 4\nenqueue_order: stage-ascending\n"
+        "swplan: 1\nname: plan\ndriver: dataflow\nmax_depth: 3\nnum_slots: 4\nenqueue_order: "
+        "stage-ascending\n"
         "retire: submit\nelide_same_stream: true\nticket_at: fire\nforget_done: retire\n"
         "retired_dep: skip\nslot_reset: submit\nbatches: [3]\n"
         "machine: {lazy_load: true, memory: 2GiB}\nschedule:\n  A:\n    stage: 0\n"
