@@ -41,8 +41,10 @@ void lower_accesses(struct lowering *lowering, struct op *op, int rank,
                     const struct index_list *reads, const struct index_list *writes);
 /* Position of `rank` in the communicator, or -1. */
 int lower_member(const struct lowering *lowering, int comm, int rank);
-/* `machine: {first_use_blocks: true}`: meet the peers of this communicator on the host first. */
-void lower_first_use(struct lowering *lowering, int comm, int rank, int peer, struct mark mark);
+/* `machine: {first_use_blocks: true}`: meet the peers of these messages on the host first, all directions
+   at once; without messages all members of the communicator, for a collective. */
+void lower_first_use(struct lowering *lowering, int comm, int rank, const struct p2p_part *parts,
+                     size_t count, struct mark mark);
 /* `machine: {lazy_load: true}`: the context lock and the load around a push. */
 void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark mark);
 void lower_load_end(struct lowering *lowering, int rank, struct mark mark);

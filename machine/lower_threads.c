@@ -85,10 +85,7 @@ static enum status emit_comm_op(struct lowering *lowering, int rank, const struc
             "found an operation of rank %d on communicator %s, expected one of its "
             "members",
             rank, lowering->plan->comms[from->comm].name);
-    if (from->kind == OP_COLLECTIVE)
-        lower_first_use(lowering, from->comm, rank, -1, from->mark);
-    for (size_t i = 0; i < from->part_count; i++)
-        lower_first_use(lowering, from->comm, rank, from->parts[i].peer, from->mark);
+    lower_first_use(lowering, from->comm, rank, from->parts, from->part_count, from->mark);
     int stream = lower_stream(lowering, rank, from->stream);
     struct op *op = lower_emit(lowering, from->kind, from->mark);
     op->name = from->name ? lower_name(lowering, from->name) : -1;

@@ -217,30 +217,48 @@ void lower_accesses(struct lowering *lowering, struct op *op, int rank,
         add_access(lowering, op, base + writes->items[i], true);
 }
 
-/* Each side of a link sets a flag and awaits that of the other; flags stay set, so only the first
-   use can block. */
-static void meet(struct lowering *lowering, int comm, int rank, int peer, enum op_kind kind,
-                 struct mark mark)
+/* Flags stay set, so only the first use can block. */
+static void meet(struct lowering *lowering, enum op_kind kind, const char *side, struct mark mark)
 {
-    int low = rank < peer ? rank : peer, high = rank < peer ? peer : rank;
-    int side = kind == OP_SIGNAL ? rank : peer;
-    int flag = lower_flag(
-        lowering, arena_printf(&lowering->program->arena, "first use of link %s %d-%d by rank %d",
-                               lowering->plan->comms[comm].name, low, high, side));
+    int flag = lower_flag(lowering, side);
     struct op *op = lower_emit(lowering, kind, mark);
     op->object = flag;
     op->distance = -1;
 }
 
-void lower_first_use(struct lowering *lowering, int comm, int rank, int peer, struct mark mark)
+/* A direction of a link: its sender and its receiver set a flag each and await that of the other. */
+static void meet_peer(struct lowering *lowering, enum op_kind kind, int comm, int rank,
+                      const struct p2p_part *part)
 {
-    if (!lowering->plan->machine.first_use_blocks)
-        return;
+    bool sender = part->send == (kind == OP_SIGNAL);
+    meet(lowering, kind,
+         arena_printf(&lowering->program->arena, "first use of link %s %d>%d by its %s",
+                      lowering->plan->comms[comm].name, part->send ? rank : part->peer,
+                      part->send ? part->peer : rank, sender ? "sender" : "receiver"),
+         part->mark);
+}
+
+static void meet_member(struct lowering *lowering, enum op_kind kind, int comm, int member,
+                        struct mark mark)
+{
+    meet(lowering, kind,
+         arena_printf(&lowering->program->arena, "first collective of %s by rank %d",
+                      lowering->plan->comms[comm].name, member),
+         mark);
+}
+
+void lower_first_use(struct lowering *lowering, int comm, int rank, const struct p2p_part *parts,
+                     size_t count, struct mark mark)
+{
+    static const enum op_kind passes[] = {OP_SIGNAL, OP_AWAIT};
     const struct comm_desc *desc = &lowering->program->comms[comm];
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < desc->count; i++)
-            if (desc->members[i] != rank && (peer < 0 || peer == desc->members[i]))
-                meet(lowering, comm, rank, desc->members[i], pass ? OP_AWAIT : OP_SIGNAL, mark);
+    for (int pass = 0; lowering->plan->machine.first_use_blocks && pass < 2; pass++) {
+        for (size_t i = 0; i < count; i++)
+            meet_peer(lowering, passes[pass], comm, rank, &parts[i]);
+        for (int i = 0; count == 0 && i < desc->count; i++)
+            if ((desc->members[i] == rank) == (passes[pass] == OP_SIGNAL))
+                meet_member(lowering, passes[pass], comm, desc->members[i], mark);
+    }
 }
 
 int lower_context_lock(const struct lowering *lowering, int rank)
