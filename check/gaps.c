@@ -5,7 +5,8 @@
  *
  *     on -> task   of length d, for every dependence of distance d
  *     T -> T       of length 1: not stored, it shortens no path between two tasks
- *     any -> any   of length depth, when retiring waits for the device: not stored, a bound
+ *     X -> Y       of length depth (data-flow) or depth less the stage of Y (clock), by way of the driver,
+ *                  if it knows of X when the iteration is retired: not stored, the same for every such X
  *     X -> Y       clock: on one thread and one stream, as far as their keys say
  *
  * Of the last kind there is one for each two tasks of a thread and stream; a few say as much. With the
@@ -147,40 +148,9 @@ static int add_up(int *first, int count)
     return sum;
 }
 
-bool gaps_open(struct gaps *gaps, const struct program *p, const int *place)
-{
-    const size_t n = (size_t)p->tasks;
-    *gaps = (struct gaps){.program = p, .place = place, .levels = 1};
-    gaps->any = p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : GAP_FAR;
-    int *first = ARENA_ARRAY(&gaps->arena, n + 1, int),
-        *next = ARENA_ARRAY(&gaps->arena, n + 1, int);
-    struct keyed *keyed = ARENA_ARRAY(&gaps->arena, n, struct keyed);
-    gaps->rows = ARENA_ARRAY(&gaps->arena, n, int *);
-    if (gaps->arena.failed)
-        return false;
-    int keyed_count = find_keyed(gaps, keyed);
-    gaps->first = first;
-    add_edges(gaps, keyed, keyed_count);
-    gaps->edge_count = add_up(first, p->tasks);
-    gaps->edges = ARENA_ARRAY(&gaps->arena, (size_t)gaps->edge_count + 1, struct gap_edge);
-    if (!gaps->edges)
-        return false;
-    for (size_t i = 0; i <= n; i++)
-        next[i] = first[i];
-    gaps->first = next;
-    add_edges(gaps, keyed, keyed_count);
-    gaps->first = first;
-    return true;
-}
-
-void gaps_close(struct gaps *gaps)
-{
-    arena_fini(&gaps->arena);
-}
-
 /* ---- shortest paths -------------------------------------------------------------------------- */
 
-/* Tasks to be visited, by their distance modulo `levels`; one entry an edge is enough. */
+/* Tasks to be visited, by their distance modulo `levels`; one entry an edge and a start is enough. */
 struct visit {
     int task, next;
 };
@@ -210,14 +180,9 @@ static void visit(const struct gaps *gaps, struct search *search, int *row, int 
     }
 }
 
-static void find_row(const struct gaps *gaps, struct search *search, int *row, int task)
+/* Follow the edges from the tasks that wait. */
+static void spread(const struct gaps *gaps, struct search *search, int *row)
 {
-    for (int i = 0; i < gaps->levels; i++)
-        search->level[i] = NONE;
-    for (int t = 0; t < gaps->program->tasks; t++)
-        row[t] = gaps->any;
-    row[task] = 0;
-    visit_later(gaps, search, task, 0);
     for (int distance = 0; search->waiting > 0; distance++)
         for (int *level = &search->level[distance % gaps->levels]; *level != NONE;) {
             int t = search->visits[*level].task;
@@ -228,19 +193,100 @@ static void find_row(const struct gaps *gaps, struct search *search, int *row, i
         }
 }
 
+static bool open_search(const struct gaps *gaps, struct search *search)
+{
+    size_t visits = (size_t)gaps->edge_count + (size_t)gaps->program->tasks;
+    *search = (struct search){.visits = malloc(visits * sizeof *search->visits),
+                              .level = malloc((size_t)gaps->levels * sizeof *search->level)};
+    for (int i = 0; search->level && i < gaps->levels; i++)
+        search->level[i] = NONE;
+    return search->visits && search->level;
+}
+
+static void close_search(struct search *search)
+{
+    free(search->visits);
+    free(search->level);
+}
+
+/* The driver retires iteration i before it admits i + depth, and under the clock before it hands out
+   period i + depth; what is handed out then may have successors that are handed out before. */
+static bool find_from_any(struct gaps *gaps)
+{
+    const struct program *p = gaps->program;
+    const struct task *tasks = plan_task(p->plan, 0, 0);
+    struct search search;
+    bool opened = open_search(gaps, &search);
+    gaps->from_any = ARENA_ARRAY(&gaps->arena, (size_t)p->tasks, int);
+    if (opened && gaps->from_any) {
+        for (int t = 0; t < p->tasks; t++) {
+            gaps->from_any[t] = p->depth - (p->driver == DRIVER_CLOCK ? tasks[t].stage : 0);
+            visit_later(gaps, &search, t, gaps->from_any[t]);
+        }
+        spread(gaps, &search, gaps->from_any);
+    }
+    close_search(&search);
+    return opened && gaps->from_any;
+}
+
+bool gaps_driver_sees(const struct gaps *gaps, int task)
+{
+    return gaps->program->plan->pipeline.retire == RETIRE_DEVICE ||
+           plan_task(gaps->program->plan, 0, task)->work.kind == WORK_HOST;
+}
+
+static void find_row(const struct gaps *gaps, struct search *search, int *row, int task)
+{
+    bool seen = gaps_driver_sees(gaps, task);
+    for (int t = 0; t < gaps->program->tasks; t++)
+        row[t] = seen ? gaps->from_any[t] : GAP_FAR;
+    row[task] = 0;
+    visit_later(gaps, search, task, 0);
+    spread(gaps, search, row);
+}
+
 const int *gaps_from(struct gaps *gaps, int task)
 {
     if (gaps->rows[task])
         return gaps->rows[task];
+    struct search search;
     int *row = ARENA_ARRAY(&gaps->arena, (size_t)gaps->program->tasks, int);
-    size_t visits = (size_t)gaps->edge_count + 1;
-    struct search search = {.visits = malloc(visits * sizeof *search.visits),
-                            .level = malloc((size_t)gaps->levels * sizeof *search.level)};
-    if (row && search.visits && search.level) {
+    if (open_search(gaps, &search) && row) {
         find_row(gaps, &search, row, task);
         gaps->rows[task] = row;
     }
-    free(search.visits);
-    free(search.level);
+    close_search(&search);
     return gaps->rows[task];
+}
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+bool gaps_open(struct gaps *gaps, const struct program *p, const int *place)
+{
+    const size_t n = (size_t)p->tasks;
+    *gaps = (struct gaps){.program = p, .place = place, .levels = p->depth + 1};
+    int *first = ARENA_ARRAY(&gaps->arena, n + 1, int),
+        *next = ARENA_ARRAY(&gaps->arena, n + 1, int);
+    struct keyed *keyed = ARENA_ARRAY(&gaps->arena, n, struct keyed);
+    gaps->rows = ARENA_ARRAY(&gaps->arena, n, int *);
+    if (gaps->arena.failed)
+        return false;
+    int keyed_count = find_keyed(gaps, keyed);
+    gaps->first = first;
+    add_edges(gaps, keyed, keyed_count);
+    gaps->edge_count = add_up(first, p->tasks);
+    gaps->edges = ARENA_ARRAY(&gaps->arena, (size_t)gaps->edge_count + 1, struct gap_edge);
+    if (!gaps->edges)
+        return false;
+    for (size_t i = 0; i <= n; i++)
+        next[i] = first[i];
+    gaps->first = next;
+    add_edges(gaps, keyed, keyed_count);
+    gaps->first = first;
+    return find_from_any(gaps);
+}
+
+void gaps_close(struct gaps *gaps)
+{
+    arena_fini(&gaps->arena);
 }

@@ -21,8 +21,8 @@ struct gaps {
     const struct program *program;
     const int *place; /* clock: of every task in the enqueue order */
     struct arena arena;
-    int any;    /* the gap between any two tasks */
-    int *first; /* edges from a task: edges[first[task] .. first[task + 1]) */
+    int *from_any; /* per task: its gap from any other, by way of the driver */
+    int *first;    /* edges from a task: edges[first[task] .. first[task + 1]) */
     int edge_count;
     struct gap_edge *edges;
     int levels; /* more than any edge is long */
@@ -36,6 +36,8 @@ int gaps_of_keys(const struct program *program, const int *place, int from, int 
 bool gaps_open(struct gaps *gaps, const struct program *program, const int *place);
 void gaps_close(struct gaps *gaps);
 
+/* Does the driver know of the accesses of this task when it has retired its iteration? */
+bool gaps_driver_sees(const struct gaps *gaps, int task);
 /* The gaps from a task to every other one; NULL: memory is exhausted. */
 const int *gaps_from(struct gaps *gaps, int task);
 

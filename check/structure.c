@@ -10,7 +10,8 @@
  *                   X -> Y in the graph of
  *                       on -> task   of length d, for every dependence of distance d
  *                       T -> T       of length 1, by the lemma
- *                       any -> any   of length depth, when retiring waits for the device
+ *                       X -> Y       by way of the driver, if it knows of X when it has retired its iteration:
+ *                                    of length depth; clock: depth less the stage of Y
  *                       X -> Y       clock: on one thread and one stream, from their keys
  *                   Accesses on one stream are ordered anyway.
  */
@@ -189,8 +190,7 @@ static int ordering_gap(const struct gaps *gaps, const int *row, int from, int t
 {
     const struct task *tasks = all_tasks(gaps->program);
     if (tasks[to].work.kind == WORK_HOST && tasks[from].work.kind != WORK_HOST)
-        return gaps->program->plan->pipeline.retire == RETIRE_DEVICE ? gaps->program->depth
-                                                                     : GAP_FAR;
+        return gaps_driver_sees(gaps, from) ? gaps->from_any[to] : GAP_FAR;
     return row[to];
 }
 

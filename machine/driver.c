@@ -88,6 +88,15 @@ void driver_admit(struct work_state *w, int rank, int64_t iteration)
     check_bound(w, rank, iteration);
 }
 
+/* What an instance knows when it is handed out. A period knows what its driver knows by then. Under
+   data-flow a worker may fire, and which one must not matter: what the driver knew at the admission. */
+static int hand_out_row(const struct program *p, int rank, int64_t iteration)
+{
+    if (p->driver == DRIVER_CLOCK)
+        return p->at.row_threads + p->driver_thread[rank];
+    return p->at.row_admit + rank * p->window + (int)(iteration % p->window);
+}
+
 void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration, int64_t ticket)
 {
     const struct program *p = w->p;
@@ -99,8 +108,7 @@ void driver_hand_out(struct work_state *w, int rank, int task, int64_t iteration
     entry[ENTRY_TASK] = task;
     entry[ENTRY_ITER] = (int32_t)iteration;
     entry[ENTRY_TICKET] = (int32_t)ticket;
-    hb_copy(w, p->at.row_entries[worker] + place,
-            p->at.row_admit + rank * p->window + (int)(iteration % p->window));
+    hb_copy(w, p->at.row_entries[worker] + place, hand_out_row(p, rank, iteration));
 }
 
 /* The next iteration needs a free place in the window, so the device lags at most a window behind.
