@@ -90,7 +90,11 @@ static bool take(struct explorer *explorer, struct batch *batch, size_t node,
     if (!effect.violated)
         return true;
     add_violation(batch, effect.violated, node_id(batch, node), choice, chain);
-    return !(effect.violated & (explorer->options->cut_at | 1u << PROPERTY_MISMATCH));
+    if (effect.violated & explorer->options->cut_at)
+        return false;
+    bool ends = effect.violated & 1u << PROPERTY_MISMATCH;
+    batch->nodes[node].avoids |= ends;
+    return !ends;
 }
 
 /* Show `work`, the state after `choice` and `chain` free steps, to the caller's `visit`. After its
@@ -198,9 +202,10 @@ static void judge_leaf(struct explorer *explorer, struct batch *batch, size_t no
     struct expansion *expansion = &batch->nodes[node];
     unsigned violated = judge_end(explorer, expansion);
     add_violation(batch, violated, node_id(batch, node), NULL, EXPLORE_MAX_CHAIN);
+    bool cut = violated & explorer->options->cut_at;
     expansion->given_up =
-        machine_enabled(explorer->program, &explorer->cursor.node, explorer->choices) > 0 &&
-        !(violated & explorer->options->cut_at);
+        machine_enabled(explorer->program, &explorer->cursor.node, explorer->choices) > 0 && !cut;
+    expansion->avoids |= !cut && !expansion->given_up;
 }
 
 static void expand(struct explorer *explorer, struct batch *batch, size_t node)

@@ -44,6 +44,7 @@ struct expansion {
     size_t successors, violations;
     uint64_t transitions;
     bool ends_well; /* the node is the end of a complete run */
+    bool avoids;    /* a run ends here without a violation of options.cut_at */
     bool given_up;  /* a run that could go on was not followed */
 };
 

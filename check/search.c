@@ -125,6 +125,7 @@ static void commit_node(struct exact_search *search, const struct batch *batch, 
     uint32_t id = first ? STATES_NONE : batch->first + (uint32_t)node;
     search->result->transitions += now->transitions;
     search->result->ends_well |= now->ends_well;
+    search->result->avoided |= now->avoids;
     search->given_up |= now->given_up;
     if (search->options->endless && !first)
         refuse(search, edges_begin(&search->edges));
@@ -364,6 +365,7 @@ static void conclude(struct exact_search *search)
     if (search->options->endless && !search->stop)
         refuse(search, edges_have_cycle(&search->edges, states_count(&search->states), &cycle));
     search->result->ends_well |= cycle;
+    search->result->avoided |= cycle;
     search->result->complete = !search->stop && !search->given_up;
     search->result->states = states_count(&search->states);
 }

@@ -74,6 +74,8 @@ struct search_result {
     bool no_memory;    /* the system refused memory: there is a message in diag, and `limit` */
     double coverage;   /* bitstate: estimated part of the states that was visited; else 0 */
     bool ends_well;    /* some run reaches the end or (open number of iterations) is infinite */
+    bool avoided; /* some run does so, hangs or mismatches without a violation of `cut_at`; with
+                          reduction runs that mismatch are not all seen */
     uint64_t states, transitions;
     size_t peak_bytes;
     double seconds;

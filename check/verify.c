@@ -56,11 +56,20 @@ static bool data_are_open(const struct program *program)
     return open;
 }
 
+/* The budget of searches that only improve an answer. */
+static struct search_limits small_limits(const struct verify_options *options)
+{
+    size_t mem_bytes = options->limits.mem_bytes;
+    mem_bytes = mem_bytes && mem_bytes < SHORTEST_BYTES ? mem_bytes : SHORTEST_BYTES;
+    return (struct search_limits){SHORTEST_STATES, mem_bytes, SHORTEST_NS};
+}
+
 /* Is there a run that avoids the violation? "Some" if the search for one reaches a limit. A bitstate
-   search has too many states for it. */
+   search has too many states for it. A mismatch may end a run before the violation in one order of
+   independent steps and not in another, so where there is one reduction cannot answer. */
 static enum status always_or_some(const struct program *program,
-                                  const struct verify_options *options, enum property property,
-                                  enum outcome *out, struct diag *diag)
+                                  const struct verify_options *options, bool mismatches,
+                                  enum property property, enum outcome *out, struct diag *diag)
 {
     *out = OUTCOME_SOME;
     if (options->bitstate_bytes)
@@ -69,11 +78,15 @@ static enum status always_or_some(const struct program *program,
     search.properties = bit(property);
     search.cut_at = bit(property);
     search.endless = data_are_open(program) && property != PROPERTY_DRAIN;
+    if (mismatches && search.reduction && property != PROPERTY_MISMATCH) {
+        search.reduction = false;
+        search.limits = small_limits(options);
+    }
     struct search_result result;
     enum status status = search_run(program, &search, &result, diag);
     if (status != STATUS_OK)
         return status;
-    *out = result.complete && !result.ends_well ? OUTCOME_ALWAYS : OUTCOME_SOME;
+    *out = result.complete && !result.avoided ? OUTCOME_ALWAYS : OUTCOME_SOME;
     search_result_fini(&result);
     return STATUS_OK;
 }
@@ -84,9 +97,7 @@ static enum status shortest(const struct program *program, const struct verify_o
     struct search_options search = base_options(options);
     search.reduction = false;
     search.properties = search.stop_at = bit(property);
-    size_t mem_bytes = options->limits.mem_bytes;
-    mem_bytes = mem_bytes && mem_bytes < SHORTEST_BYTES ? mem_bytes : SHORTEST_BYTES;
-    search.limits = (struct search_limits){SHORTEST_STATES, mem_bytes, SHORTEST_NS};
+    search.limits = small_limits(options);
     search.progress = NULL;
     struct search_result result;
     enum status status = search_run(program, &search, &result, diag);
@@ -102,22 +113,44 @@ static enum status shortest(const struct program *program, const struct verify_o
     return STATUS_OK;
 }
 
-/* `by_structure`: proved without the search; `searched`: the properties of the search. */
-static void judge(struct verify_report *report, unsigned by_structure, unsigned searched,
+/* The properties whose violation may keep a run from violating one of `asked`: a run that hangs does
+   not reach the drain, and no run is followed beyond a mismatch. */
+static unsigned hiders(unsigned asked)
+{
+    unsigned hiding = asked ? bit(PROPERTY_MISMATCH) : 0;
+    return asked & bit(PROPERTY_DRAIN) ? hiding | bit(PROPERTY_DEADLOCK) : hiding;
+}
+
+/* The properties that runs without a violation of them do not prove, as these were found. */
+static unsigned hidden_by(unsigned found)
+{
+    if (found & bit(PROPERTY_MISMATCH))
+        return ~0u;
+    return found & bit(PROPERTY_DEADLOCK) ? bit(PROPERTY_DRAIN) : 0;
+}
+
+/* A plan that hangs before the end of its data hangs after it as well: that is one finding. */
+static unsigned findings(const struct search_result *result)
+{
+    unsigned found = result->found;
+    if (found & (bit(PROPERTY_DEADLOCK) | bit(PROPERTY_MISMATCH)))
+        found &= ~bit(PROPERTY_DRAIN);
+    return found;
+}
+
+/* `by_structure`: proved without the search; `asked`: what the search was made for. */
+static void judge(struct verify_report *report, unsigned by_structure, unsigned asked,
                   const struct search_result *result)
 {
-    unsigned proved = by_structure | (result->complete ? searched : 0);
-    report->verdict = searched & ~proved ? VERDICT_UNDECIDED : VERDICT_PROVED;
+    unsigned hidden = hidden_by(result->found);
+    unsigned proved = (by_structure | (result->complete ? asked : 0)) & ~hidden;
+    report->verdict = (asked | by_structure) & ~proved ? VERDICT_UNDECIDED : VERDICT_PROVED;
     for (int p = 0; p < PROPERTY_COUNT; p++)
         report->outcome[p] = proved & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
-    unsigned unknown = 0;
-    if (result->found & bit(PROPERTY_DEADLOCK)) /* a run that hangs does not reach the drain */
-        unknown = bit(PROPERTY_DRAIN);
-    if (result->found & bit(PROPERTY_MISMATCH)) /* no run was followed beyond it */
-        unknown = ~0u;
-    for (int p = 0; p < PROPERTY_COUNT; p++)
-        if (unknown & 1u << p)
-            report->outcome[p] = OUTCOME_UNDECIDED;
+    if (asked & hidden & ~findings(result))
+        report->hidden = result->found & bit(PROPERTY_MISMATCH)
+                             ? "behind a mismatch; --property=mismatch shows it"
+                             : "behind a deadlock; --property=deadlock shows it";
 }
 
 static enum status report_search(const struct search_result *result, struct verify_report *report,
@@ -137,21 +170,12 @@ static enum status report_search(const struct search_result *result, struct veri
     return report->limit ? STATUS_OK : diag_no_memory(diag);
 }
 
-/* A plan that hangs before the end of its data hangs after it as well: that is one finding. */
-static unsigned findings(const struct search_result *result)
-{
-    unsigned found = result->found;
-    if (found & (bit(PROPERTY_DEADLOCK) | bit(PROPERTY_MISMATCH)))
-        found &= ~bit(PROPERTY_DRAIN);
-    return found;
-}
-
 static enum status explain_findings(const struct program *program,
-                                    const struct verify_options *options,
+                                    const struct verify_options *options, unsigned asked,
                                     struct search_result *result, struct verify_report *report,
                                     struct diag *diag)
 {
-    unsigned found = findings(result);
+    unsigned found = findings(result) & asked;
     enum status status = STATUS_OK;
     for (int p = PROPERTY_COUNT - 1; p >= 0 && status == STATUS_OK; p--) {
         enum property property = (enum property)p;
@@ -159,7 +183,8 @@ static enum status explain_findings(const struct program *program,
             continue;
         report->verdict = VERDICT_VIOLATED;
         report->first = property;
-        status = always_or_some(program, options, property, &report->outcome[property], diag);
+        status = always_or_some(program, options, result->found & bit(PROPERTY_MISMATCH), property,
+                                &report->outcome[property], diag);
         if (status == STATUS_OK && !options->any_witness)
             status = shortest(program, options, property, &result->witness[property], diag);
         if (status == STATUS_OK && !options->any_witness)
@@ -172,10 +197,11 @@ static enum status explain_findings(const struct program *program,
 }
 
 /* The quick answer: one violation and its suspects. */
-static enum status find_suspects(const struct program *program, const struct search_result *result,
-                                 struct verify_report *report, struct diag *diag)
+static enum status find_suspects(const struct program *program, unsigned asked,
+                                 const struct search_result *result, struct verify_report *report,
+                                 struct diag *diag)
 {
-    unsigned found = findings(result);
+    unsigned found = findings(result) & asked;
     for (int p = 0; p < PROPERTY_COUNT; p++) {
         if (!(found & 1u << p))
             continue;
@@ -206,6 +232,7 @@ static bool asks_for_faults(const struct program *program, const struct verify_o
 static void report_faults(struct verify_report *report, const struct faults_answer *answer)
 {
     report->outcome[PROPERTY_FAULTS] = answer->outcome;
+    report->searched |= answer->states > 0;
     report->states += answer->states;
     report->transitions += answer->transitions;
     if (answer->peak_bytes > report->peak_bytes)
@@ -256,28 +283,29 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
 
 /* ---- properties that structure does not prove ------------------------------------------------ */
 
-/* Search for the properties `searched`, if any; those `by_structure` are proved. */
+/* Search for the properties `asked`, if any, and for what may hide them; those `by_structure` are
+   proved. */
 static enum status search_program(const struct program *program,
                                   const struct verify_options *options, unsigned by_structure,
-                                  unsigned searched, struct verify_report *report,
-                                  struct diag *diag)
+                                  unsigned asked, struct verify_report *report, struct diag *diag)
 {
     struct search_options search = base_options(options);
     struct search_result result = {.complete = true};
     enum status status = STATUS_OK;
-    search.properties = searched;
-    search.stop_when_all = by_structure ? searched : 0;
-    search.stop_at = options->quick ? searched : 0;
+    search.properties = asked | (hiders(asked) & ~by_structure);
+    search.stop_when_all = by_structure ? asked : 0;
+    search.stop_at = options->quick ? asked : 0;
     search.bitstate_bytes = options->bitstate_bytes;
-    if (searched)
+    report->searched = search.properties != 0;
+    if (search.properties)
         status = search_run(program, &search, &result, diag);
     if (status != STATUS_OK)
         return status;
-    judge(report, by_structure, searched, &result);
+    judge(report, by_structure, asked, &result);
     status = report_search(&result, report, diag);
     if (status == STATUS_OK)
-        status = options->quick ? find_suspects(program, &result, report, diag)
-                                : explain_findings(program, options, &result, report, diag);
+        status = options->quick ? find_suspects(program, asked, &result, report, diag)
+                                : explain_findings(program, options, asked, &result, report, diag);
     search_result_fini(&result);
     return status;
 }
@@ -309,6 +337,8 @@ static void add_part(struct verify_report *whole, const struct verify_report *pa
     if (part->verdict == VERDICT_VIOLATED || whole->verdict == VERDICT_PROVED)
         whole->verdict = part->verdict;
     whole->limit = whole->limit ? whole->limit : part->limit;
+    whole->hidden = whole->hidden ? whole->hidden : part->hidden;
+    whole->searched |= part->searched;
     whole->bitstate |= part->bitstate;
     whole->no_memory |= part->no_memory;
     whole->states += part->states;
@@ -316,10 +346,29 @@ static void add_part(struct verify_report *whole, const struct verify_report *pa
     whole->peak_bytes = part->peak_bytes > whole->peak_bytes ? part->peak_bytes : whole->peak_bytes;
 }
 
+/* What every run of a part violates a run of the whole may avoid, if another part mismatches first: that
+   ends it. `mismatching` parts do; `there`: what every run of the only one violates. */
+static void weaken_always(struct verify_report *whole, int mismatching, unsigned there)
+{
+    for (int p = 0; p < PROPERTY_COUNT && mismatching > 0; p++)
+        if (p != PROPERTY_MISMATCH && whole->outcome[p] == OUTCOME_ALWAYS &&
+            (mismatching > 1 || !(there & 1u << p)))
+            whole->outcome[p] = OUTCOME_SOME;
+}
+
+static unsigned always_violated(const struct verify_report *report)
+{
+    unsigned always = 0;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        always |= report->outcome[p] == OUTCOME_ALWAYS ? 1u << p : 0;
+    return always;
+}
+
 /* The texts of the part are in the arena of the whole. */
 static enum status verify_part(const struct plan *plan, const struct program *whole, int rank,
                                const struct verify_options *options, unsigned by_structure,
-                               unsigned searched, struct verify_report *report, struct diag *diag)
+                               unsigned searched, struct verify_report *report,
+                               struct verify_report *out, struct diag *diag)
 {
     struct program *program;
     struct program_options built = whole->options;
@@ -333,6 +382,7 @@ static enum status verify_part(const struct plan *plan, const struct program *wh
     report->arena = part.arena;
     if (status == STATUS_OK)
         add_part(report, &part);
+    *out = part;
     return status;
 }
 
@@ -362,13 +412,21 @@ static enum status verify_parts(const struct plan *plan, const struct program *p
     for (int p = 0; p < PROPERTY_COUNT; p++)
         report->outcome[p] =
             (by_structure | searched) & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+    int mismatching = 0;
+    unsigned there = 0;
     for (int rank = 0; rank < program->ranks && status == STATUS_OK; rank++) {
+        struct verify_report part = {0};
         if (program->fellows[rank] == rank)
-            status =
-                verify_part(plan, program, rank, options, by_structure, searched, report, diag);
+            status = verify_part(plan, program, rank, options, by_structure, searched, report,
+                                 &part, diag);
+        if (is_violated(part.outcome[PROPERTY_MISMATCH])) {
+            mismatching++;
+            there = always_violated(&part);
+        }
         if (ranks_are_one(program) || (options->quick && report->verdict == VERDICT_VIOLATED))
             break;
     }
+    weaken_always(report, mismatching, there);
     return status;
 }
 

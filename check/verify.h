@@ -43,9 +43,11 @@ struct verify_report {
     struct suspects suspects;             /* of `first`; only if `quick` */
     enum property first;          /* the violation to show first; only if verdict is VIOLATED */
     const char *limit;            /* why it is undecided, NULL otherwise */
+    const char *hidden;           /* why it is undecided though no limit was reached, else NULL */
     bool bitstate;                /* undecided only because it was a bitstate search */
     bool no_memory;               /* the system had no more memory: there is a message in diag */
-    uint64_t states, transitions; /* of the main search; 0 states: structure alone decided */
+    bool searched;                /* else structure alone decided */
+    uint64_t states, transitions; /* of the main search */
     size_t peak_bytes;
     double seconds; /* in total, counterexamples included */
 };

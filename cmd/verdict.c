@@ -24,6 +24,8 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fputs(report->limit, out);
     else if (report->limit)
         fprintf(out, "limit reached: %s", report->limit);
+    else if (report->verdict == VERDICT_UNDECIDED && report->hidden)
+        fputs(report->hidden, out);
     else if (report->finite)
         fputs("every interleaving", out);
     else if (report->iterations < 0)
@@ -42,7 +44,7 @@ static void print_line(const struct verify_report *report, bool color, FILE *out
             report->driver == DRIVER_NONE ? "-" : driver_key(report->driver),
             paint(color, report->verdict), verdict_key(report->verdict), color ? "\033[0m" : "");
     print_reach(report, out);
-    if (report->states || report->limit)
+    if (report->searched || report->finite)
         fprintf(out, "  %" PRIu64 " states  %s\n", report->states, seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);
@@ -395,6 +397,7 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_put_double(json, "seconds", report->seconds);
     json_put_int(json, "peak_bytes", (int64_t)report->peak_bytes);
     json_put_string(json, "limit", report->limit);
+    json_put_string(json, "hidden", report->verdict == VERDICT_UNDECIDED ? report->hidden : NULL);
     json_put_string(json, "violation", violated ? property_key(report->first) : NULL);
     json_put_string(json, "sentence", story->sentence);
     write_steps(story, json);

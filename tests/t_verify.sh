@@ -46,6 +46,46 @@ for suffix in txt json dot svg; do
     check "is there" test -s "$dir/w.$suffix"
 done
 
+# A property asked for alone is no more proved than beside the others.
+cat >"$dir/behind.yaml" <<'EOF'
+swplan: 1
+comms: {pair: [0, 1]}
+threads:
+  r0.main:
+    - {collective: sum, comm: pair, stream: s}
+    - {sync: stream, stream: s}
+    - {launch: left, stream: s, writes: [grad]}
+    - {launch: right, stream: t, writes: [grad]}
+  r1.main:
+    - {collective: max, comm: pair, stream: s}
+EOF
+check "a race that may come behind a mismatch is undecided" \
+    exits 4 "$SWSIM" verify --property=race "$dir/behind.yaml"
+check "and the reason is said" says "behind a mismatch" "$SWSIM" verify --property=race "$dir/behind.yaml"
+check "also in JSON" says '"hidden":"behind a mismatch' "$SWSIM" verify --json --property=slot "$dir/behind.yaml"
+cat >"$dir/drain.yaml" <<'EOF'
+swplan: 1
+schedule:
+  Late: {stage: 1}
+  Early: {stage: 0}
+intra_iter_deps: [[Early, Late]]
+EOF
+check "a drain that a hang never reaches is undecided" \
+    says "undecided *behind a deadlock" "$SWSIM" verify --driver=clock --property=drain "$dir/drain.yaml"
+printf 'swplan: 1\nthreads: {r0.main: [{launch: k, stream: s}]}\n' >"$dir/one.yaml"
+lacks_structure() { ! "$SWSIM" verify "$dir/one.yaml" | grep -q "by structure"; }
+check "a host program is never proved by structure" lacks_structure
+cat >"$dir/never_there.yaml" <<'EOF'
+swplan: 1
+queues: {q: 1}
+threads:
+  r0.a: [{put: q}, {launch: left, stream: s, writes: [x]}, {launch: right, stream: t, writes: [x]}]
+  r0.b: [{put: q}]
+EOF
+check "a race that a hang may forestall is not always there" \
+    says "race, in some interleavings" "$SWSIM" verify "$dir/never_there.yaml"
+check "the hang is" says "deadlock, always" "$SWSIM" verify "$dir/never_there.yaml"
+
 if [ -n "${SWSIM_SHARED-}" ] && [ -d "$SWSIM_SHARED/zoo" ]; then
     check "the bug zoo: exactly the expected verdicts" \
         exits 0 "$SWSIM" verify --expect "$SWSIM_SHARED"/zoo/*.yaml
