@@ -509,6 +509,12 @@ int symbol_resolve(struct parser *parser, enum symbol_table table, const struct 
     return dangling(parser, table, node);
 }
 
+int symbol_implicit(struct parser *parser, enum symbol_table table, const char *name)
+{
+    return symbol_resolve(
+        parser, table, &(struct node){.kind = NODE_SCALAR, .text = name, .length = strlen(name)});
+}
+
 bool field_symbol(struct parser *parser, const struct node *value, void *member,
                   const struct field *field)
 {

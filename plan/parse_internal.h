@@ -166,6 +166,8 @@ bool symbol_add(struct parser *parser, enum symbol_table table, const char *name
 /* The index of the name a node holds. Names that are declared by use are entered; tasks, queues
    and, in host programs, comms must be there. -1 after an error. */
 int symbol_resolve(struct parser *parser, enum symbol_table table, const struct node *node);
+/* The same for a name that the file leaves out. */
+int symbol_implicit(struct parser *parser, enum symbol_table table, const char *name);
 /* The same where names must be declared. */
 int symbol_require(struct parser *parser, enum symbol_table table, const struct node *node);
 

@@ -161,13 +161,6 @@ static const struct field task_fields[] = {
     FIELD("holds", struct task, holds, field_symbols, .table = TABLE_LOCKS),
 };
 
-/* The stream or thread group called "default", brought into being by its use. */
-static int default_symbol(struct parser *parser, enum symbol_table table)
-{
-    static const struct node name = {.kind = NODE_SCALAR, .text = "default", .length = 7};
-    return symbol_resolve(parser, table, &name);
-}
-
 static void parse_task(struct parser *parser, const struct node *key, const struct node *value,
                        struct task *task)
 {
@@ -177,9 +170,9 @@ static void parse_task(struct parser *parser, const struct node *key, const stru
     if (parse_want_map(parser, value, "a task: a mapping such as {stage: 0, time: 1ms}"))
         fields_parse(parser, value, task_fields, FIELD_COUNT(task_fields), task, "a task");
     if (task->stream < 0)
-        task->stream = default_symbol(parser, TABLE_STREAMS);
+        task->stream = symbol_implicit(parser, TABLE_STREAMS, PLAN_IMPLICIT_STREAM);
     if (task->group < 0)
-        task->group = default_symbol(parser, TABLE_GROUPS);
+        task->group = symbol_implicit(parser, TABLE_GROUPS, PLAN_IMPLICIT_GROUP);
 }
 
 void parse_schedule(struct parser *parser, const struct node *value)

@@ -208,12 +208,11 @@ static bool finish_sync(struct parser *parser, const struct node *item, const st
            parse_error(parser, item->mark, "found \"sync: event\" without \"event\", expected it");
 }
 
-static bool default_stream(struct parser *parser, struct host_op *op)
+static bool implicit_stream(struct parser *parser, struct host_op *op)
 {
-    static const struct node name = {.kind = NODE_SCALAR, .text = "default", .length = 7};
     bool wants = host_op_has_stream(op);
     if (wants && op->stream < 0)
-        op->stream = symbol_resolve(parser, TABLE_STREAMS, &name);
+        op->stream = symbol_implicit(parser, TABLE_STREAMS, PLAN_IMPLICIT_STREAM);
     return !wants || op->stream >= 0;
 }
 
@@ -240,7 +239,7 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
         (op->kind == OP_SYNC && !finish_sync(parser, item, op)))
         return false;
     fill_work(op);
-    return default_stream(parser, op);
+    return implicit_stream(parser, op);
 }
 
 static bool parse_op(struct parser *parser, const struct node *item, bool in_callback,

@@ -34,6 +34,11 @@ enum {
     PLAN_MAX_NAME = 200
 };
 
+/* The stream and the thread group of what names none. It is no legacy default stream of CUDA: streams
+   are independent of each other. */
+#define PLAN_IMPLICIT_STREAM "main"
+#define PLAN_IMPLICIT_GROUP  "default"
+
 enum plan_form { FORM_PIPELINE, FORM_PROGRAMS, FORM_THREADS };
 
 /* ---- the work of a task or an operation in a real run ---------------------------------------- */

@@ -266,8 +266,8 @@ static int write_bytes(void *data, unsigned char *buffer, size_t size)
 enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)
 {
     struct printer printer = {.plan = plan, .out = out};
-    printer.default_stream = names_find(&plan->streams, "default");
-    printer.default_group = names_find(&plan->groups, "default");
+    printer.default_stream = names_find(&plan->streams, PLAN_IMPLICIT_STREAM);
+    printer.default_group = names_find(&plan->groups, PLAN_IMPLICIT_GROUP);
     if (!yaml_emitter_initialize(&printer.emitter))
         return diag_no_memory(diag);
     arena_init(&printer.scratch, 0);

@@ -25,7 +25,7 @@ struct printer {
     const struct plan *plan;
     FILE *out;
     struct arena scratch;
-    int default_stream, default_group; /* indices of "default", -1: not in use */
+    int default_stream, default_group; /* of PLAN_IMPLICIT_STREAM and _GROUP, -1: not in use */
     bool failed;
     int write_errno; /* why the file refused, 0: it did not */
 };

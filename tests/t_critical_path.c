@@ -194,11 +194,11 @@ static void test_by_hand(void)
                                "intra_iter_deps: [[Work, Copy], [Back, Work]]\n";
     static const char *const lines[] = {"critical path of iteration 10, admitted at ",
                                         "launch of Work(9)   thread default  the beginning",
-                                        "Work(9)             stream default  its launch",
-                                        "Back(9)             stream default  stream order",
+                                        "Work(9)             stream main     its launch",
+                                        "Back(9)             stream main     stream order",
                                         "launch of Work(10)  thread default  period clock, Back(9)",
-                                        "Work(10)            stream default  its launch",
-                                        "Back(10)            stream default  stream order",
+                                        "Work(10)            stream main     its launch",
+                                        "Back(10)            stream main     stream order",
                                         "on the critical paths of all 30 iterations"};
     struct plan plan;
     struct program *program;

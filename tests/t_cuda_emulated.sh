@@ -117,6 +117,6 @@ kill -s KILL "$rank2"
 ends_within 20 $pid
 check "a rank is killed: the others end" test "$code" -eq 1
 check "which one" said 'rank 2: its process was killed by signal 9'
-check "what rank 0 was at" said "rank 0, stream default: all_to_all 'Meet' on communicator dp has not finished, whose member rank 2 is gone"
-check "and rank 1" said "rank 1, stream default: all_to_all 'Meet' on communicator dp has not finished, whose member rank 2 is gone"
+check "what rank 0 was at" said "rank 0, stream main: all_to_all 'Meet' on communicator dp has not finished, whose member rank 2 is gone"
+check "and rank 1" said "rank 1, stream main: all_to_all 'Meet' on communicator dp has not finished, whose member rank 2 is gone"
 done_testing

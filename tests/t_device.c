@@ -46,7 +46,7 @@ struct bench {
 
 static bool bench_open(struct bench *bench, struct device_config config)
 {
-    static const char *const names[MAX_STREAMS] = {"default", "memcpy", "data_dist"};
+    static const char *const names[MAX_STREAMS] = {"main", "memcpy", "data_dist"};
     *bench = (struct bench){.rank_count = config.ranks};
     diag_init(&bench->diag);
     bench->diag.limit = 1000;
@@ -510,7 +510,7 @@ static void test_deadline(struct bench *bench)
     tap_note("%s", last_message(bench));
     tap_is_int(device_sync(bench->ranks[0], 0, NULL), STATUS_LIMIT, "a deadline in the past");
     device_world_explain(bench->world, &bench->diag);
-    tap_ok(strstr(last_message(bench), "stream default") != NULL, "the world can say what runs: %s",
+    tap_ok(strstr(last_message(bench), "stream main") != NULL, "the world can say what runs: %s",
            last_message(bench));
     sem_post(&gate.open);
     tap_is_int(device_sync(bench->ranks[0], DEVICE_FOREVER, &bench->diag), STATUS_OK,

@@ -174,7 +174,7 @@ static void test_pipeline_values(void)
     tap_is_int(pipeline->num_slots, 0, "num_slots is left to the lowering");
     tap_is_int(pipeline->tasks[0].time_ns, 200000, "0.2ms");
     tap_is_int(pipeline->tasks[0].mark.line, 4, "a task knows its line");
-    tap_is_str(plan.streams.items[pipeline->tasks[1].stream], "default", "default stream");
+    tap_is_str(plan.streams.items[pipeline->tasks[1].stream], "main", "the implicit stream");
     tap_is_str(plan.groups.items[pipeline->tasks[0].group], "default", "default thread group");
     tap_is_int((long long)pipeline->intra_count, 1, "one dependence within an iteration");
     tap_is_int((long long)pipeline->dep_count, 3, "three dependences");
@@ -212,7 +212,7 @@ static void test_thread_values(void)
     tap_is_int(plan.comms[0].members[0], 1, "members are sorted");
     tap_is_int(plan.threads[0].rank, 2, "the thread's rank");
     tap_is_str(plan.threads[0].name, "m", "the thread's name");
-    tap_is_str(plan.streams.items[ops[0].stream], "default", "a push has a stream");
+    tap_is_str(plan.streams.items[ops[0].stream], "main", "a push has a stream");
     tap_is_int(ops[1].stream, -1, "a device synchronisation has none");
     tap_is_int(ops[2].bytes, 1024, "bytes");
     tap_is_int(ops[2].collective, COLLECTIVE_ALL_REDUCE, "all_reduce is the default");

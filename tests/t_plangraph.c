@@ -21,7 +21,7 @@ const char *__lsan_default_suppressions(void)
 /* A plan of three streams; the names are chosen to trip over. */
 static void build_plan(struct plan *plan)
 {
-    static const char *stream_names[] = {"memcpy", "data_dist", "default", "<unused>"};
+    static const char *stream_names[] = {"memcpy", "data_dist", "main", "<unused>"};
     static const char *group_names[] = {"default"};
     static struct task tasks[] = {
         {.name = "H2D", .stage = 0, .stream = 0, .time_ns = 3000000},

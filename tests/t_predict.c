@@ -241,7 +241,7 @@ static void test_recurrence(enum driver driver)
 
 /* ---- what must come out ---------------------------------------------------------------------- */
 
-/* SparseDist without CPU times; the default stream takes 9.6 ms. */
+/* SparseDist without CPU times; the main stream takes 9.6 ms. */
 #define SPARSE_DIST(h2d, extra)                                                                    \
     "swplan: 1\n"                                                                                  \
     "pipeline_depth: 3\n" extra "schedule:\n"                                                      \
@@ -358,7 +358,7 @@ static void test_causes(void)
     if (predicts(&plan, usual(DRIVER_CLOCK, 1000), &clock)) {
         tap_ok(near(share(&clock, 0, "memcpy", STALL_CLOCK), 1 - 3 / 9.6),
                "clock: the copy stream waits for the period clock");
-        tap_ok(share(&clock, 0, "default", STALL_BUSY) > 0.99, "clock: the default stream works");
+        tap_ok(share(&clock, 0, "main", STALL_BUSY) > 0.99, "clock: the stream works");
         tap_ok(share(&clock, 0, "memcpy", STALL_BACKPRESSURE) == 0, "clock: no back-pressure");
         prediction_fini(&clock);
     }
@@ -391,7 +391,7 @@ static void test_more_causes(void)
     check_cause("swplan: 1\n"
                 "schedule:\n"
                 "  Work: {stage: 0, time: 1ms, host_time: 3ms}\n",
-                DRIVER_CLOCK, "default", 0, STALL_HOST, 0.75, "launch-bound");
+                DRIVER_CLOCK, "main", 0, STALL_HOST, 0.75, "launch-bound");
     check_cause("swplan: 1\n"
                 "schedule:\n"
                 "  A: {stage: 0, stream: a, time: 3ms}\n"
@@ -429,13 +429,13 @@ static void test_more_causes(void)
                                     "all_reduce, comm: dp, bytes: 1MiB}}\n"
                                     "intra_iter_deps: [[Reduce, Work]]\n"
                                     "rank_overrides: {1: {schedule: {Work: {time: 3ms}}}}\n";
-    check_cause(slow_rank, DRIVER_CLOCK, "default", 0, STALL_PEER, 0.25, "the slower rank's peer");
-    check_cause(slow_rank, DRIVER_CLOCK, "default", 1, STALL_BUSY, 1, "the slower rank");
+    check_cause(slow_rank, DRIVER_CLOCK, "main", 0, STALL_PEER, 0.25, "the slower rank's peer");
+    check_cause(slow_rank, DRIVER_CLOCK, "main", 1, STALL_BUSY, 1, "the slower rank");
     check_cause("swplan: 1\n"
                 "ranks: 2\n"
                 "batches: [500, 1000]\n"
                 "schedule: {Work: {stage: 0, time: 2ms}}\n",
-                DRIVER_CLOCK, "default", 0, STALL_NO_MORE_DATA, 0.5, "half the data");
+                DRIVER_CLOCK, "main", 0, STALL_NO_MORE_DATA, 0.5, "half the data");
 }
 
 /* ---- rank programs, host programs ------------------------------------------------------------ */

@@ -65,7 +65,7 @@ predict="$SWSIM predict"
 
 check "both drivers by default" prints "dataflow driver" $predict "$dir/plan.yaml"
 check "and the clock first" grep -q "^three_streams, clock driver, 1000 iterations" "$dir/out"
-check "a stream's work" grep -q "default  *99\.[0-9]%" "$dir/out"
+check "a stream's work" grep -q "main  *99\.[0-9]%" "$dir/out"
 check "a stream's idleness" grep -q "% *period clock" "$dir/out"
 check "exposed times" grep -q "^  Work  *2.00 ms" "$dir/out"
 check "one driver" prints "clock driver" $predict --driver=clock "$dir/plan.yaml"

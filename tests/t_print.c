@@ -87,7 +87,7 @@ static void test_pipeline(void)
           "  A: {time: 200us, stage: 0, stream: copy, jitter: ' gamma( cv=0.10 )',\n"
           "      work: {bytes: 1024KiB, copy: h2d}, writes: [x]}\n"
           "  \"2\": {stage: 1, host_sync: none}\n"
-          "  B: {stage: 1, stream: default, reads: [x], sm: 0, work: {collective: all_reduce, "
+          "  B: {stage: 1, stream: main, reads: [x], sm: 0, work: {collective: all_reduce, "
           "comm: dp}}\n"
           "ranks: 2\n"
           "rank_overrides: {1: {schedule: {B: {stream: copy, reads: []}, A: {}}, enqueue_order: "
@@ -149,7 +149,7 @@ static void test_threads(void)
     check("host programs",
           "swplan: 1\ncomms: {A: [1, 0]}\nqueues: {q: 2}\nthreads:\n"
           "  r0.m:\n"
-          "    - {launch: \"true\", stream: default, work: {axpy: {elements: 3}}}\n"
+          "    - {launch: \"true\", stream: main, work: {axpy: {elements: 3}}}\n"
           "    - {copy: h2d, bytes: 1kB, pageable: false}\n"
           "    - {collective: t, comm: A, op: all_reduce, stream: s}\n"
           "    - {group: [{send: x, peer: 1}, {recv: y, peer: 1, bytes: 1B}], comm: A}\n"

@@ -33,7 +33,7 @@ struct sketch_task {
     int on; /* the task it depends on, -1: none */
 };
 
-static const char *const stream_names[STREAMS] = {"memcpy", "data_dist", "default"};
+static const char *const stream_names[STREAMS] = {"memcpy", "data_dist", "main"};
 static const char *const thread_names[THREADS] = {"default", "dist"};
 
 /* In enqueue order. */
@@ -196,7 +196,7 @@ static void test_svg(const struct trace *trace)
     char *svg = file_text(path_temp("first.svg"));
     tap_ok(count_of(svg, ">Forward 5<") == 1, "the last of the first six iterations has its label");
     tap_ok(count_of(svg, ">TrainPipelineSparseDist<") == 1, "the title is the plan's name");
-    tap_ok(strstr(svg, "xlink:title=\"Forward 0; rank 0 stream default; ") != NULL,
+    tap_ok(strstr(svg, "xlink:title=\"Forward 0; rank 0 stream main; ") != NULL,
            "boxes have tooltips");
     tap_ok(!strstr(svg, "<image") && !strstr(svg, "href=\"http"), "the file needs no other file");
     tap_ok(file_size(path_temp("first.svg")) < 300000, "six iterations take less than 300 kB (%ld)",

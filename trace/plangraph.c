@@ -26,7 +26,7 @@ static const char *stream_name(const struct plan *plan, const struct task *task)
 
 static const char *group_name(const struct plan *plan, const struct task *task)
 {
-    return task->group >= 0 ? plan->groups.items[task->group] : "default";
+    return task->group >= 0 ? plan->groups.items[task->group] : PLAN_IMPLICIT_GROUP;
 }
 
 static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *cluster)

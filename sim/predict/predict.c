@@ -225,7 +225,7 @@ double prediction_difference(const struct prediction *a, const struct prediction
 
 int prediction_compute_stream(const struct prediction *prediction, int rank)
 {
-    static const char *const names[] = {"compute", "default"};
+    static const char *const names[] = {"compute", PLAN_IMPLICIT_STREAM};
     const struct program *p = prediction->program;
     const int *streams = p->rank_streams + p->rank_first[rank];
     int count = p->rank_first[rank + 1] - p->rank_first[rank], busiest = -1;

@@ -97,7 +97,7 @@ void prediction_fini(struct prediction *prediction);
 double prediction_difference(const struct prediction *a, const struct prediction *b,
                              struct interval *in);
 
-/* The stream of a rank that the bubble is about: "compute", else "default", else its busiest; -1
+/* The stream of a rank that the bubble is about: "compute", else "main", else its busiest; -1
    where the rank has no stream. */
 int prediction_compute_stream(const struct prediction *prediction, int rank);
 
