@@ -248,7 +248,8 @@ static enum status show(struct app *app, const struct predict_request *request,
     return STATUS_OK;
 }
 
-static void warn(struct app *app, const struct prediction *prediction)
+/* A line of a table has no place for it. */
+static void warn_of_violations(struct app *app, const struct prediction *prediction)
 {
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (p != PROPERTY_DEADLOCK && prediction->violated & (1u << p))
@@ -270,7 +271,7 @@ static enum status predict_one(struct app *app, const struct predict_request *re
         options.program.ranks = (int)value;
     else if (request->swept)
         options.program.max_depth = (int)value;
-    if (options.exposed == EXPOSED_IF_CHEAP && (app->quiet || (request->swept && !app->json)))
+    if (options.exposed == EXPOSED_IF_CHEAP && !app->json && (app->quiet || request->swept))
         options.exposed = EXPOSED_NEVER; /* it is not shown */
     options.in_flight = app->json && !request->swept;
     enum status status = request->db ? simulate_stored(app, request->db, plan, options, &prediction)
@@ -278,8 +279,9 @@ static enum status predict_one(struct app *app, const struct predict_request *re
     if (status != STATUS_OK)
         return status;
     status = show(app, request, &prediction, value, base);
-    warn(app, &prediction);
-    if (status == STATUS_OK && prediction.blocked_count)
+    if (request->swept)
+        warn_of_violations(app, &prediction);
+    if (status == STATUS_OK && prediction.violated)
         status = STATUS_VIOLATED;
     if (out && (status == STATUS_OK || status == STATUS_VIOLATED))
         *out = prediction;
@@ -307,8 +309,8 @@ static enum status predict_change(struct app *app, const struct predict_request 
         status = show_json(app, out, &row);
     else if (!app->silent)
         report_what_if_line(out, &row, stdout);
-    warn(app, out);
-    return status == STATUS_OK && out->blocked_count ? STATUS_VIOLATED : status;
+    warn_of_violations(app, out);
+    return status == STATUS_OK && out->violated ? STATUS_VIOLATED : status;
 }
 
 /* The plan as it is, with each change alone, and with all of them, under the same random numbers. */

@@ -32,6 +32,25 @@ threads:
     - {launch: b, stream: s, time: 2ms}
 PLAN
 
+cat >"$dir/crossed.yaml" <<'PLAN'
+swplan: 1
+name: crossed
+comms: {A: [0, 1]}
+threads:
+  r0.main:
+    - {collective: x, comm: A, stream: s, time: 1ms}
+  r1.main:
+    - {collective: y, comm: A, stream: s, time: 1ms}
+PLAN
+cat >"$dir/drain.yaml" <<'PLAN'
+swplan: 1
+name: drain
+schedule:
+  Sum: {stage: 0, stream: a, time: 1ms, work: {collective: all_reduce, comm: dp}}
+ranks: 2
+batches: [20, 30]
+PLAN
+
 echo 0F0,0B0 >"$dir/threads.csv"
 
 # prints TEXT COMMAND...: exits with 0 and TEXT is in its output.
@@ -161,6 +180,15 @@ check "a deadlock is violated" exits 1 $predict --driver clock "$dir/stuck.yaml"
 check "and told" grep -q "waits for the CPU signal of B(0)" "$dir/out"
 check "in JSON too" exits 1 $predict --json --driver clock "$dir/stuck.yaml"
 check "with who waits" grep -q '"deadlock":true,"blocked":\[{"rank":0,' "$dir/out"
+check "a host program has no interval" prints '"p50":null,"p95":null,"p99":null,"ci95":[null,null],"p50_ci95":[null,null]' \
+    $predict --json "$dir/threads.yaml"
+check "-q is only quiet" prints '"slack_ns":{"Copy":' $predict --json -q -n 50 "$dir/plan.yaml"
+check "a mismatch is violated" exits 1 $predict "$dir/crossed.yaml"
+check "and told" grep -q "VIOLATED    mismatch" "$dir/out"
+check "in JSON too" exits 1 $predict --json "$dir/crossed.yaml"
+check "by its name" grep -q '"violations":\["mismatch"\],"deadlock":false' "$dir/out"
+check "a deadlock in the drain is violated" exits 1 $predict --json --driver clock -n 50 "$dir/drain.yaml"
+check "and has no exact period" grep -q '"steady_exact_ns":null.*the run ends in a deadlock' "$dir/out"
 check "no plan" exits 2 $predict
 check "a missing plan" exits 2 $predict "$dir/none.yaml"
 

@@ -182,8 +182,14 @@ static bool sum_iterations(struct prediction *sum, const struct job *jobs)
     struct iteration_figures *figures = &sum->iteration;
     *figures = jobs[0].result.iteration;
     if (sum->program->tasks == 0)
-        *figures = (struct iteration_figures){
-            .mean = NAN, .p50 = NAN, .p95 = NAN, .p99 = NAN, .mean_in = {NAN, NAN}};
+        *figures = (struct iteration_figures){.mean = NAN,
+                                              .p50 = NAN,
+                                              .p95 = NAN,
+                                              .p99 = NAN,
+                                              .mean_in = {NAN, NAN},
+                                              .p50_in = {NAN, NAN},
+                                              .p95_in = {NAN, NAN},
+                                              .p99_in = {NAN, NAN}};
     if (sum->program->tasks == 0 || count == 1)
         return true;
     double *scratch = malloc((size_t)count * sizeof *scratch);
@@ -580,6 +586,17 @@ static void find_penalty(struct prediction *prediction)
     prediction->jitter_penalty = prediction->iteration.mean / exact_ns - 1;
 }
 
+/* A plan that hangs in its drain has a period until then, but no run that lasts. */
+static void give_up_steady(struct prediction *prediction)
+{
+    struct steady *steady = &prediction->steady;
+    if (prediction->blocked_count == 0 || steady->kind != STEADY_EXACT)
+        return;
+    steady_fini(steady);
+    *steady = (struct steady){.kind = STEADY_UNKNOWN};
+    snprintf(steady->why, sizeof steady->why, "the run ends in a deadlock");
+}
+
 static enum status predict_into(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)
 {
@@ -603,6 +620,8 @@ static enum status predict_into(struct prediction *prediction, const struct plan
     if (status == STATUS_OK)
         status = steady_find_by(prediction->program, &prediction->timing, STEADY_BY_RECURRENT_STATE,
                                 &prediction->steady, diag);
+    if (status == STATUS_OK)
+        give_up_steady(prediction);
     if (status == STATUS_OK && options->exposed != EXPOSED_NEVER)
         status = slack_find(prediction->program, &prediction->timing, &prediction->steady,
                             &prediction->slack_ns, diag);

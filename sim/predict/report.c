@@ -149,13 +149,13 @@ static void print_totals(const struct prediction *prediction, FILE *out)
                 p->streams[compute].name);
     units_show_bytes((double)prediction->in_flight_bytes_max, bytes);
     if (p->tasks)
-        fprintf(out,
-                "\n  in flight   %" PRId64
-                " iteration%s, %s a rank at most, %.1f%% of that on average",
-                prediction->in_flight_max, prediction->in_flight_max == 1 ? "" : "s", bytes,
-                100 * prediction->in_flight_mean / (double)prediction->in_flight_max);
+        fprintf(out, "\n  in flight   %" PRId64 " iteration%s, %s a rank at most",
+                prediction->in_flight_max, prediction->in_flight_max == 1 ? "" : "s", bytes);
     else if (prediction->in_flight_bytes_max)
         fprintf(out, "\n  allocated   %s a rank at most", bytes);
+    if (!isnan(prediction->in_flight_mean))
+        fprintf(out, ", %.1f%% of that on average",
+                100 * prediction->in_flight_mean / (double)prediction->in_flight_max);
     fputs("\n", out);
 }
 
@@ -210,10 +210,26 @@ static void print_blocked(const struct prediction *prediction, FILE *out)
     fputs("\n", out);
 }
 
+static void print_violations(const struct prediction *prediction, FILE *out)
+{
+    const unsigned broken = prediction->violated & ~(1u << PROPERTY_DEADLOCK);
+    const char *comma = "";
+    if (!broken)
+        return;
+    fputs("  VIOLATED    ", out);
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (broken & 1u << p) {
+            fprintf(out, "%s%s", comma, property_key((enum property)p));
+            comma = ", ";
+        }
+    fputs(": this run broke it; 'swsim verify' shows how\n", out);
+}
+
 enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
                          struct diag *diag)
 {
     print_head(prediction, out);
+    print_violations(prediction, out);
     print_blocked(prediction, out);
     if (!isnan(prediction->iteration.mean))
         print_iteration(prediction, out);

@@ -174,6 +174,16 @@ static void write_slowdowns(const struct prediction *prediction, struct json *js
     json_end_object(json);
 }
 
+/* The properties that the simulated run broke; it shows no races. */
+static void write_violations(const struct prediction *prediction, struct json *json)
+{
+    json_begin_array_at(json, "violations");
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (prediction->violated & 1u << p)
+            json_string(json, property_key((enum property)p));
+    json_end_array(json);
+}
+
 static void write_blocked(const struct prediction *prediction, struct json *json)
 {
     const struct program *p = prediction->program;
@@ -324,6 +334,7 @@ static void write_body(const struct prediction *prediction, const struct report_
     json_put_int(json, "in_flight_bytes_max", prediction->in_flight_bytes_max);
     json_put_int(json, "in_flight_max", prediction->in_flight_max);
     json_put_double(json, "in_flight_mean", prediction->in_flight_mean);
+    write_violations(prediction, json);
     write_blocked(prediction, json);
 }
 
