@@ -49,6 +49,7 @@ static const struct field HOST_fields[] = {
     OP_FIELD("host", time_ns, field_time),
     OP_FIELD("name", name, field_name),
     OP_FIELD("jitter", jitter, field_dist),
+    OP_ACCESSES,
 };
 static const struct field COMPUTE_fields[] = {
     OP_FIELD("compute", name, field_name),

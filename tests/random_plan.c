@@ -189,8 +189,9 @@ static void write_push(struct host_writer *writer)
         fprintf(random->out, "    - {callback: f, stream: %s, body: [{%s}]}\n", stream(random),
                 one_of(random,
                        (const char *const[]){"signal: f", "await: g", "lock: m}, {unlock: m",
-                                             "host: 1us", "put: q", "compute: c, writes: [b]"},
-                       6));
+                                             "host: 1us", "put: q", "compute: c, writes: [b]",
+                                             "host: 1us, reads: [b]"},
+                       7));
     }
 }
 
@@ -217,7 +218,7 @@ static void write_cpu_work(const struct host_writer *writer)
         fputs("    - {host: 1us}\n", random->out);
         return;
     }
-    fputs("    - {compute: c, time: 1us", random->out);
+    fputs(below(random, 2) ? "    - {host: 1us" : "    - {compute: c, time: 1us", random->out);
     if (writer->alloc > 0 && below(random, 2))
         fprintf(random->out, ", writes: [a%d_%d]", writer->thread, below(random, writer->alloc));
     else if (rarely(random, 4))
