@@ -305,15 +305,21 @@ static void propose_joins(struct proposer *proposer, int t)
 
 /* ---- memory, queues, removal ----------------------------------------------------------------- */
 
-static bool uses(const struct host_op *op, int buffer)
+static bool names_buffer(const struct index_list *list, int buffer)
 {
-    for (size_t i = 0; i < op->reads.count; i++)
-        if (op->reads.items[i] == buffer)
-            return true;
-    for (size_t i = 0; i < op->writes.count; i++)
-        if (op->writes.items[i] == buffer)
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == buffer)
             return true;
     return false;
+}
+
+static bool uses(const struct host_op *op, int buffer)
+{
+    bool any = names_buffer(&op->reads, buffer) || names_buffer(&op->writes, buffer);
+    for (size_t i = 0; i < op->part_count; i++)
+        any |=
+            names_buffer(&op->parts[i].reads, buffer) || names_buffer(&op->parts[i].writes, buffer);
+    return any;
 }
 
 /* The streams that use the buffer freed at (t, i). */

@@ -271,7 +271,10 @@ static const char *label(const struct plan *plan, int t, int i, struct arena *ar
     const char *text = "";
     for (size_t k = 0; text && k < op->part_count; k++)
         text = arena_printf(arena, "%s%s%s %s", text, k ? " + " : "",
-                            op->parts[k].send ? "send" : "recv", op->parts[k].tag);
+                            op->parts[k].is_collective ? "collective"
+                            : op->parts[k].send        ? "send"
+                                                       : "recv",
+                            op->parts[k].tag);
     return text;
 }
 

@@ -24,6 +24,10 @@ struct lowering {
 enum status lower_pipeline(struct lowering *lowering);
 enum status lower_threads(struct lowering *lowering);
 
+/* An operation of `rank` on communicators, of a host program. */
+enum status lower_collective(struct lowering *lowering, int rank, const struct host_op *from);
+enum status lower_group(struct lowering *lowering, int rank, const struct host_op *group);
+
 /* Table builders shared by the two. They set lowering->failed and return 0 on exhaustion, so that a
    caller can go on and check once. */
 /* Reserve room for operations and parts: growing leaves the old copies in the arena. */
@@ -39,10 +43,13 @@ int lower_name(struct lowering *lowering, const char *name);
 int lower_flag(struct lowering *lowering, const char *name);
 void lower_accesses(struct lowering *lowering, struct op *op, int rank,
                     const struct index_list *reads, const struct index_list *writes);
+/* Of the operation whose accesses were listed last. */
+void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
+                         const struct index_list *reads, const struct index_list *writes);
 /* Position of `rank` in the communicator, or -1. */
 int lower_member(const struct lowering *lowering, int comm, int rank);
-/* `machine: {first_use_blocks: true}`: meet the peers of these messages on the host first, all directions
-   at once; without messages all members of the communicator, for a collective. */
+/* `machine: {first_use_blocks: true}`: meet the peers of the parts of a group on the host first, all at
+   once; without parts all members of the communicator, for a collective. */
 void lower_first_use(struct lowering *lowering, int comm, int rank, const struct p2p_part *parts,
                      size_t count, struct mark mark);
 /* `machine: {lazy_load: true}`: the context lock and the load around a push. */

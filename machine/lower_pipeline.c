@@ -146,8 +146,10 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
         enum status status = check_member(lowering, rank, task);
         if (status != STATUS_OK)
             return status;
-        const struct p2p_part message = {
-            .send = task->work.kind == WORK_SEND, .peer = task->work.peer, .mark = task->mark};
+        const struct p2p_part message = {.send = task->work.kind == WORK_SEND,
+                                         .peer = task->work.peer,
+                                         .comm = -1,
+                                         .mark = task->mark};
         lower_first_use(lowering, task->work.comm, rank, &message, kind == OP_GROUP, task->mark);
     } else {
         lower_load_begin(lowering, rank, lower_name(lowering, task->name), task->mark);

@@ -3,8 +3,8 @@
  *
  * The exceptions: `host_time` of a push becomes a host operation before it; a pageable copy is
  * followed by a stream synchronisation; a barrier becomes a flag for each participant and use, which
- * it sets before it awaits those of the others; a callback's body becomes the body of a callback
- * thread.
+ * it sets before it awaits those of the others; a group becomes operations of its communicators
+ * (lower_group.c); a callback's body becomes the body of a callback thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,57 +49,6 @@ static void emit_barrier(struct lowering *lowering, int thread, const struct hos
         op = lower_emit(lowering, OP_AWAIT, from->mark);
         op->object = flag;
     }
-}
-
-static enum status add_parts(struct lowering *lowering, struct op *op, int rank,
-                             const struct host_op *from)
-{
-    struct program *program = lowering->program;
-    op->part_first = (int)program->part_count;
-    op->part_count = (int)from->part_count;
-    for (size_t i = 0; i < from->part_count; i++) {
-        const struct p2p_part *in = &from->parts[i];
-        if (in->peer == rank || lower_member(lowering, from->comm, in->peer) < 0)
-            return diag_error_at(
-                lowering->diag, lowering->plan->file, NULL, in->mark,
-                "found peer %d on rank %d, expected another member of communicator %s", in->peer,
-                rank, lowering->plan->comms[from->comm].name);
-        struct part part = {.send = in->send, .bytes = in->bytes};
-        part.tag = lower_name(lowering, in->tag);
-        part.channel = lower_channel(lowering, from->comm, in->send ? rank : in->peer,
-                                     in->send ? in->peer : rank);
-        if (!arena_grow(&program->arena, (void **)&program->parts, program->part_count,
-                        &program->part_cap, sizeof part))
-            return diag_no_memory(lowering->diag);
-        program->parts[program->part_count++] = part;
-    }
-    return STATUS_OK;
-}
-
-static enum status emit_comm_op(struct lowering *lowering, int rank, const struct host_op *from)
-{
-    int member = lower_member(lowering, from->comm, rank);
-    if (member < 0)
-        return diag_error_at(
-            lowering->diag, lowering->plan->file, NULL, from->mark,
-            "found an operation of rank %d on communicator %s, expected one of its "
-            "members",
-            rank, lowering->plan->comms[from->comm].name);
-    lower_first_use(lowering, from->comm, rank, from->parts, from->part_count, from->mark);
-    int stream = lower_stream(lowering, rank, from->stream);
-    struct op *op = lower_emit(lowering, from->kind, from->mark);
-    op->name = from->name ? lower_name(lowering, from->name) : -1;
-    op->stream = stream;
-    op->comm = from->comm;
-    op->member = member;
-    op->bytes = from->bytes;
-    op->time_ns = from->time_ns;
-    op->jitter = &from->jitter;
-    op->sm = from->sm;
-    op->shares = &from->shares;
-    op->work = &from->work;
-    lower_accesses(lowering, op, rank, &from->reads, &from->writes);
-    return from->kind == OP_GROUP ? add_parts(lowering, op, rank, from) : STATUS_OK;
 }
 
 static enum status emit_callback(struct lowering *lowering, int rank, const struct host_op *from)
@@ -150,8 +99,10 @@ static void emit_simple(struct lowering *lowering, int rank, const struct host_o
 static enum status emit_op(struct lowering *lowering, int rank, const struct host_op *from)
 {
     emit_host_time(lowering, from);
-    if (op_uses_comm(from->kind))
-        return emit_comm_op(lowering, rank, from);
+    if (from->kind == OP_COLLECTIVE)
+        return lower_collective(lowering, rank, from);
+    if (from->kind == OP_GROUP)
+        return lower_group(lowering, rank, from);
     if (from->kind == OP_CALLBACK)
         return emit_callback(lowering, rank, from);
     int stream = host_op_has_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;

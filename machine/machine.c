@@ -527,7 +527,9 @@ bool machine_group_matched(const struct program *p, int32_t *c, const struct op 
     for (int k = 0; k < op->part_count; k++) {
         const struct part *part = &p->parts[op->part_first + k];
         const int32_t *channel = c + p->at.channels[part->channel];
-        if (part->send ? !sends_are_eager(p, channel, &p->comms[op->comm]) : channel[0] < 0)
+        bool to_itself = p->channels[part->channel].from == p->channels[part->channel].to;
+        bool eager = part->send && !to_itself && sends_are_eager(p, channel, &p->comms[op->comm]);
+        if (!eager && (part->send ? channel[0] > 0 : channel[0] < 0))
             return false;
     }
     return true;

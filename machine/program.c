@@ -209,8 +209,14 @@ static void add_access(struct lowering *lowering, struct op *op, int buffer, boo
 void lower_accesses(struct lowering *lowering, struct op *op, int rank,
                     const struct index_list *reads, const struct index_list *writes)
 {
-    int base = rank * (int)lowering->plan->buffer_count;
     op->access_first = (int)lowering->program->access_count;
+    lower_more_accesses(lowering, op, rank, reads, writes);
+}
+
+void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
+                         const struct index_list *reads, const struct index_list *writes)
+{
+    int base = rank * (int)lowering->plan->buffer_count;
     for (size_t i = 0; i < reads->count; i++)
         add_access(lowering, op, base + reads->items[i], false);
     for (size_t i = 0; i < writes->count; i++)
@@ -238,26 +244,39 @@ static void meet_peer(struct lowering *lowering, enum op_kind kind, int comm, in
          part->mark);
 }
 
-static void meet_member(struct lowering *lowering, enum op_kind kind, int comm, int member,
-                        struct mark mark)
+/* A communicator: a thread of each member sets a flag and awaits those of the others. */
+static void meet_members(struct lowering *lowering, enum op_kind kind, int comm, int rank,
+                         struct mark mark)
 {
-    meet(lowering, kind,
-         arena_printf(&lowering->program->arena, "first collective of %s by rank %d",
-                      lowering->plan->comms[comm].name, member),
-         mark);
+    const struct comm_desc *desc = &lowering->program->comms[comm];
+    for (int i = 0; i < desc->count; i++)
+        if ((desc->members[i] == rank) == (kind == OP_SIGNAL))
+            meet(lowering, kind,
+                 arena_printf(&lowering->program->arena, "first collective of %s by rank %d",
+                              desc->name, desc->members[i]),
+                 mark);
+}
+
+static void meet_part(struct lowering *lowering, enum op_kind kind, int comm, int rank,
+                      const struct p2p_part *part)
+{
+    if (part->comm >= 0)
+        comm = part->comm;
+    if (part->is_collective)
+        meet_members(lowering, kind, comm, rank, part->mark);
+    else
+        meet_peer(lowering, kind, comm, rank, part);
 }
 
 void lower_first_use(struct lowering *lowering, int comm, int rank, const struct p2p_part *parts,
                      size_t count, struct mark mark)
 {
     static const enum op_kind passes[] = {OP_SIGNAL, OP_AWAIT};
-    const struct comm_desc *desc = &lowering->program->comms[comm];
     for (int pass = 0; lowering->plan->machine.first_use_blocks && pass < 2; pass++) {
         for (size_t i = 0; i < count; i++)
-            meet_peer(lowering, passes[pass], comm, rank, &parts[i]);
-        for (int i = 0; count == 0 && i < desc->count; i++)
-            if ((desc->members[i] == rank) == (passes[pass] == OP_SIGNAL))
-                meet_member(lowering, passes[pass], comm, desc->members[i], mark);
+            meet_part(lowering, passes[pass], comm, rank, &parts[i]);
+        if (count == 0)
+            meet_members(lowering, passes[pass], comm, rank, mark);
     }
 }
 

@@ -78,7 +78,7 @@ static const struct field COLLECTIVE_fields[] = {
 };
 static const struct field GROUP_fields[] = {
     {.key = "group", .parse = field_parts},
-    OP_COMM,
+    OP_FIELD("comm", comm, field_symbol, .table = TABLE_COMMS),
     OP_WORK,
 };
 static const struct field RECORD_fields[] = {OP_NAMED("record", TABLE_EVENTS), OP_PUSH};
@@ -217,7 +217,49 @@ static bool implicit_stream(struct parser *parser, struct host_op *op)
     return !wants || op->stream >= 0;
 }
 
-/* What a copy or a collective does in a real run follows from its keys. */
+static int stream_of_part(const struct host_op *op, const struct p2p_part *part)
+{
+    return part->stream >= 0 ? part->stream : op->stream;
+}
+
+/* The communicator of each part, and one stream for each communicator: on several NCCL would make them wait
+   for each other. */
+static bool finish_part(struct parser *parser, struct host_op *op, size_t at)
+{
+    struct p2p_part *part = &op->parts[at];
+    if (part->comm < 0 && op->comm < 0)
+        return parse_error(parser, part->mark,
+                           "found no \"comm\", expected one here or in the group");
+    if (part->comm == op->comm)
+        part->comm = -1;
+    if (part->stream == op->stream)
+        part->stream = -1;
+    for (size_t i = 0; i < at; i++)
+        if (op->parts[i].comm == part->comm &&
+            stream_of_part(op, &op->parts[i]) != stream_of_part(op, part))
+            return parse_error(parser, part->mark,
+                               "found another stream than that of the parts before it, expected "
+                               "one stream for a communicator");
+    return true;
+}
+
+static bool finish_group(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    bool streams = false;
+    if (op->comm < 0)
+        op->comm = op->parts[0].comm;
+    for (size_t i = 0; i < op->part_count; i++) {
+        if (!finish_part(parser, op, i))
+            return false;
+        streams |= op->parts[i].stream >= 0;
+    }
+    return !streams || op->reads.count + op->writes.count == 0 ||
+           parse_error(parser, item->mark,
+                       "found reads or writes of a group on several streams, expected them in its "
+                       "parts");
+}
+
+/* What a copy or a collective does follows from its keys. */
 static void fill_work(struct host_op *op)
 {
     if (op->kind == OP_COPY) {
@@ -240,7 +282,7 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
         (op->kind == OP_SYNC && !finish_sync(parser, item, op)))
         return false;
     fill_work(op);
-    return implicit_stream(parser, op);
+    return implicit_stream(parser, op) && (op->kind != OP_GROUP || finish_group(parser, item, op));
 }
 
 static bool parse_op(struct parser *parser, const struct node *item, bool in_callback,
@@ -302,22 +344,42 @@ static bool field_part_peer(struct parser *parser, const struct node *value, voi
     return field_int(parser, value, member, &bounds);
 }
 
+#define PART_FIELD(key, member, handler, ...)                                                      \
+    FIELD(key, struct p2p_part, member, handler, __VA_ARGS__)
 #define PART_FIELDS(key)                                                                           \
-    FIELD(key, struct p2p_part, tag, field_name),                                                  \
-        FIELD("peer", struct p2p_part, peer, field_part_peer, .required = true),                   \
-        FIELD("bytes", struct p2p_part, bytes, field_bytes)
-static const struct field send_fields[] = {PART_FIELDS("send")};
-static const struct field recv_fields[] = {PART_FIELDS("recv")};
+    PART_FIELD(key, tag, field_name), PART_FIELD("bytes", bytes, field_bytes),                     \
+        PART_FIELD("comm", comm, field_symbol, .table = TABLE_COMMS),                              \
+        PART_FIELD("stream", stream, field_symbol, .table = TABLE_STREAMS),                        \
+        PART_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                         \
+        PART_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
+#define PEER_FIELD PART_FIELD("peer", peer, field_part_peer, .required = true)
+static const struct field send_fields[] = {PART_FIELDS("send"), PEER_FIELD};
+static const struct field recv_fields[] = {PART_FIELDS("recv"), PEER_FIELD};
+static const struct field collective_part_fields[] = {
+    PART_FIELDS("collective"),
+    PART_FIELD("op", collective, field_word, .words = keywords_collective),
+};
 
-/* part := {send: tag, peer: rank, bytes: size} | {recv: ...} */
+/* part := {send: tag, peer: rank, bytes: size} | {recv: ...} | {collective: tag, op: kind, bytes: size}
+   and in each: comm, stream, reads, writes */
 static bool parse_part(struct parser *parser, const struct node *item, struct p2p_part *part)
 {
-    bool send = item->kind == NODE_MAP && node_find(item, "send");
-    bool recv = item->kind == NODE_MAP && node_find(item, "recv");
-    *part = (struct p2p_part){.send = send, .mark = item->mark};
-    if (send == recv)
+    bool map = item->kind == NODE_MAP;
+    bool send = map && node_find(item, "send"), recv = map && node_find(item, "recv");
+    bool collective = map && node_find(item, "collective");
+    *part = (struct p2p_part){.is_collective = collective,
+                              .send = send,
+                              .collective = COLLECTIVE_ALL_REDUCE,
+                              .comm = -1,
+                              .stream = -1,
+                              .mark = item->mark};
+    if (send + recv + collective != 1)
         return parse_mismatch(parser, item,
-                              "one of {send: tag, peer: rank} and {recv: tag, peer: rank}");
+                              "one of {send: tag, peer: rank}, {recv: tag, peer: rank} and "
+                              "{collective: tag}");
+    if (collective)
+        return fields_parse(parser, item, collective_part_fields,
+                            FIELD_COUNT(collective_part_fields), part, "a collective");
     return fields_parse(parser, item, send ? send_fields : recv_fields, FIELD_COUNT(send_fields),
                         part, send ? "a send" : "a recv");
 }
@@ -328,7 +390,7 @@ static bool field_parts(struct parser *parser, const struct node *value, void *m
     (void)field;
     struct host_op *op = member;
     if (value->kind != NODE_LIST || value->length == 0)
-        return parse_mismatch(parser, value, "a list of sends and receives");
+        return parse_mismatch(parser, value, "a list of collectives, sends and receives");
     op->parts = ARENA_ARRAY(&parser->plan->arena, value->length, struct p2p_part);
     if (!op->parts)
         return parse_no_memory(parser);

@@ -350,11 +350,16 @@ struct programs {
 
 /* ---- host programs --------------------------------------------------------------------------- */
 
+/* A part of a group: a collective, a send or a receive. */
 struct p2p_part {
-    bool send; /* else receive */
+    bool is_collective;
+    bool send; /* a message: else it is received */
     const char *tag;
-    int peer;
+    int peer;                        /* a message */
+    enum collective_kind collective; /* a collective */
+    int comm, stream;                /* -1: the group's */
     int64_t bytes;
+    struct index_list reads, writes; /* plan->buffers */
     struct mark mark;
 };
 
@@ -388,7 +393,7 @@ struct host_op {
     struct shares shares;
     struct work work;                /* LAUNCH: for a real run; WORK_NONE spins for time_ns */
     struct index_list reads, writes; /* plan->buffers */
-    struct p2p_part *parts;          /* GROUP */
+    struct p2p_part *parts;          /* GROUP: all on one stream a communicator */
     size_t part_count;
     struct host_op *body; /* CALLBACK: host operations that touch no device */
     size_t body_count;

@@ -4,16 +4,34 @@
 #include "keywords.h"
 #include "print_internal.h"
 
+static void put_part(struct printer *printer, const struct p2p_part *part)
+{
+    static const struct index_list none = {0};
+    const struct plan *plan = printer->plan;
+    open_map(printer, FLOW);
+    put_pair_text(printer,
+                  part->is_collective ? "collective"
+                  : part->send        ? "send"
+                                      : "recv",
+                  part->tag);
+    if (part->is_collective)
+        put_pair_keyword(printer, "op", keywords_collective, part->collective,
+                         COLLECTIVE_ALL_REDUCE);
+    else
+        put_pair_number(printer, "peer", part->peer, -1);
+    put_pair_text(printer, "comm", part->comm >= 0 ? plan->comms[part->comm].name : NULL);
+    put_pair_name(printer, "stream", &plan->streams, part->stream, -1);
+    put_pair_bytes(printer, "bytes", part->bytes, 0);
+    put_pair_buffers(printer, "reads", &part->reads, &none);
+    put_pair_buffers(printer, "writes", &part->writes, &none);
+    close_map(printer);
+}
+
 static void put_parts(struct printer *printer, const struct host_op *op)
 {
     open_list(printer, FLOW);
     for (size_t i = 0; i < op->part_count; i++) {
-        const struct p2p_part *part = &op->parts[i];
-        open_map(printer, FLOW);
-        put_pair_text(printer, part->send ? "send" : "recv", part->tag);
-        put_pair_number(printer, "peer", part->peer, -1);
-        put_pair_bytes(printer, "bytes", part->bytes, 0);
-        close_map(printer);
+        put_part(printer, &op->parts[i]);
     }
     close_list(printer);
 }

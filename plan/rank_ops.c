@@ -187,6 +187,8 @@ static bool write_part(struct lowering *lowering, struct p2p_part *part,
                                                   message_is_forward(message) ? "F" : "B",
                                                   message->microbatch, arrives_at),
                               .peer = message_is_send(message) ? to : from,
+                              .comm = -1,
+                              .stream = -1,
                               .bytes = lowering->plan->programs.p2p_bytes,
                               .mark = message->mark};
     return part->tag != NULL;

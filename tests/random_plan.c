@@ -178,12 +178,21 @@ static void write_push(struct host_writer *writer)
     } else if (writer->ranks == 2 && which < 9) {
         int part = below(random, 3), peer = 1 - writer->rank;
         fputs("    - {group: [", random->out);
+        if (rarely(random, 4))
+            fprintf(random->out, "{collective: c%d}, ", rarely(random, 8));
+        bool apart = rarely(random, 8);
+        if (apart)
+            fputs("{collective: c1, comm: B, stream: u, writes: [b]}, ", random->out);
+        if (rarely(random, 8))
+            fprintf(random->out, "{send: x, peer: %d}, {recv: x, peer: %d}, ", writer->rank,
+                    writer->rank);
         if (part != 0)
             fprintf(random->out, "{send: x, peer: %d}%s", peer, part == 2 ? ", " : "");
         if (part != 1)
             fprintf(random->out, "{recv: %s, peer: %d}", rarely(random, 10) ? "y" : "x", peer);
         fprintf(random->out, "], comm: A, stream: %s", stream(random));
-        write_accesses(random);
+        if (!apart)
+            write_accesses(random);
         fputs("}\n", random->out);
     } else {
         fprintf(random->out, "    - {callback: f, stream: %s, body: [{%s}]}\n", stream(random),

@@ -341,9 +341,13 @@ static void write_group(struct thread_writer *writer)
     struct random *random = writer->random;
     fputs("group: [", random->out);
     for (int parts = 1 + below(random, 3), i = 0; i < parts; i++)
-        fprintf(random->out, "%s{%s: %s, peer: %d, bytes: 1KiB}", i ? ", " : "",
-                below(random, 2) ? "send" : "recv", rarely(random, 8) ? "y" : "x",
-                some_peer(writer));
+        if (rarely(random, 4))
+            fprintf(random->out, "%s{collective: c%d, bytes: 1KiB%s}", i ? ", " : "",
+                    rarely(random, 8), below(random, 2) ? ", comm: B, reads: [b]" : "");
+        else
+            fprintf(random->out, "%s{%s: %s, peer: %d, bytes: 1KiB}", i ? ", " : "",
+                    below(random, 2) ? "send" : "recv", rarely(random, 8) ? "y" : "x",
+                    rarely(random, 10) ? writer->rank : some_peer(writer));
     fprintf(random->out, "], comm: A, stream: %s, time: 1us", some_stream(random));
     write_accesses(random);
 }

@@ -411,8 +411,11 @@ static void put_part_over(const struct model *m, const struct comm_desc *comm,
                           const struct part *part)
 {
     int link = part->channel;
+    bool to_itself = m->p->channels[link].from == m->p->channels[link].to;
     if (!part->send)
         promela_put(m, " && balance[%d] >= 0", link);
+    else if (to_itself)
+        promela_put(m, " && balance[%d] <= 0", link);
     else if (comm->eager_bytes)
         promela_put(m, " && (balance[%d] <= %d || unmatched[%d] <= %" PRId64 ")", link,
                     comm->eager_messages, link, comm->eager_bytes / m->byte_unit);

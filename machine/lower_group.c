@@ -1,0 +1,209 @@
+/*
+ * lower_group.c - collectives and groups of host programs.
+ *
+ *     group: [collective a on A, send b on A, collective c on B, collective d on A]
+ *         -->  collective "a + d" on A;  group {send b} on A;  collective "c" on B
+ *
+ * NCCL launches one kernel for each communicator of a group, in the order in which the group names them
+ * first, and in it the collectives before the messages (NVIDIA/nccl src/group.cc, src/enqueue.cc). All
+ * collectives of a kernel share its channels, so the other members must have the same ones in the same order:
+ * together they are one collective of another name.
+ */
+#include "lower.h"
+#include "plan/units.h"
+
+/* ---- communication --------------------------------------------------------------------------- */
+
+static int part_comm(const struct host_op *group, const struct p2p_part *part)
+{
+    return part->comm >= 0 ? part->comm : group->comm;
+}
+
+static enum status check_member(struct lowering *lowering, int rank, int comm, struct mark mark)
+{
+    if (lower_member(lowering, comm, rank) >= 0)
+        return STATUS_OK;
+    return diag_error_at(
+        lowering->diag, lowering->plan->file, NULL, mark,
+        "found an operation of rank %d on communicator %s, expected one of its members", rank,
+        lowering->plan->comms[comm].name);
+}
+
+static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int rank, int comm,
+                               const struct host_op *from)
+{
+    int stream = lower_stream(lowering, rank, from->stream);
+    struct op *op = lower_emit(lowering, kind, from->mark);
+    op->name = from->name ? lower_name(lowering, from->name) : -1;
+    op->stream = stream;
+    op->comm = comm;
+    op->member = lower_member(lowering, comm, rank);
+    op->bytes = from->bytes;
+    op->time_ns = from->time_ns;
+    op->jitter = &from->jitter;
+    op->sm = from->sm;
+    op->shares = &from->shares;
+    op->work = &from->work;
+    lower_accesses(lowering, op, rank, &from->reads, &from->writes);
+    return op;
+}
+
+enum status lower_collective(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    enum status status = check_member(lowering, rank, from->comm, from->mark);
+    if (status != STATUS_OK)
+        return status;
+    lower_first_use(lowering, from->comm, rank, NULL, 0, from->mark);
+    emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, from);
+    return STATUS_OK;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static enum status add_message(struct lowering *lowering, struct op *op, int rank,
+                               const struct p2p_part *in)
+{
+    struct program *program = lowering->program;
+    struct part part = {.send = in->send, .bytes = in->bytes};
+    part.tag = lower_name(lowering, in->tag);
+    part.channel =
+        lower_channel(lowering, op->comm, in->send ? rank : in->peer, in->send ? in->peer : rank);
+    if (!arena_grow(&program->arena, (void **)&program->parts, program->part_count,
+                    &program->part_cap, sizeof part))
+        return diag_no_memory(lowering->diag);
+    program->parts[program->part_count++] = part;
+    op->part_count++;
+    return STATUS_OK;
+}
+
+/* The parts of one communicator that are collectives, or messages. */
+struct portion {
+    const struct host_op *group;
+    int comm;
+    bool collectives;
+};
+
+static bool is_of(const struct portion *portion, const struct p2p_part *part)
+{
+    return part_comm(portion->group, part) == portion->comm &&
+           part->is_collective == portion->collectives;
+}
+
+static size_t portion_count(const struct portion *portion)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < portion->group->part_count; i++)
+        count += is_of(portion, &portion->group->parts[i]);
+    return count;
+}
+
+/* "grads 1MiB + loss all_gather": kinds and sizes are part of the name, as they must agree. */
+static const char *append_collective(struct arena *arena, const char *name,
+                                     const struct p2p_part *part)
+{
+    bool usual = part->collective == COLLECTIVE_ALL_REDUCE;
+    char size[UNITS_TEXT] = "";
+    if (part->bytes)
+        units_print_bytes(part->bytes, size);
+    return arena_printf(arena, "%s%s%s%s%s%s%s", name, *name ? " + " : "", part->tag,
+                        usual ? "" : " ", usual ? "" : collective_key(part->collective),
+                        part->bytes ? " " : "", size);
+}
+
+/* Several are one with the bytes of all and the kind of the first; one is what it is. */
+static enum status list_collectives(struct lowering *lowering, struct op *op,
+                                    const struct portion *portion)
+{
+    struct arena *arena = &lowering->program->arena;
+    struct work *work = ARENA_ARRAY(arena, 1, struct work);
+    const char *name = "";
+    bool single = portion_count(portion) == 1;
+    if (!work)
+        return diag_no_memory(lowering->diag);
+    *work = (struct work){.comm = op->comm, .peer = -1};
+    for (size_t i = 0; name && i < portion->group->part_count; i++) {
+        const struct p2p_part *part = &portion->group->parts[i];
+        if (!is_of(portion, part))
+            continue;
+        if (work->kind == WORK_NONE)
+            work->collective = part->collective;
+        work->kind = WORK_COLLECTIVE;
+        work->bytes += part->bytes;
+        name = single ? part->tag : append_collective(arena, name, part);
+    }
+    op->bytes = work->bytes;
+    op->work = work;
+    op->name = lower_name(lowering, name);
+    return STATUS_OK;
+}
+
+static enum status list_messages(struct lowering *lowering, struct op *op, int rank,
+                                 const struct portion *portion)
+{
+    enum status status = STATUS_OK;
+    op->part_first = (int)lowering->program->part_count;
+    for (size_t i = 0; status == STATUS_OK && i < portion->group->part_count; i++)
+        if (is_of(portion, &portion->group->parts[i]))
+            status = add_message(lowering, op, rank, &portion->group->parts[i]);
+    return status;
+}
+
+static enum status emit_portion(struct lowering *lowering, int rank, const struct portion *portion,
+                                bool *first)
+{
+    const struct host_op *group = portion->group;
+    struct host_op like = *group;
+    if (portion_count(portion) == 0)
+        return STATUS_OK;
+    for (size_t i = 0; i < group->part_count; i++)
+        if (is_of(portion, &group->parts[i]) && group->parts[i].stream >= 0)
+            like.stream = group->parts[i].stream;
+    struct op *op = emit_comm_op(lowering, portion->collectives ? OP_COLLECTIVE : OP_GROUP, rank,
+                                 portion->comm, &like);
+    op->jitter = &group->jitter;
+    op->shares = &group->shares;
+    op->work = &group->work;
+    op->time_ns = *first ? group->time_ns : 0;
+    *first = false;
+    for (size_t i = 0; i < group->part_count; i++)
+        if (is_of(portion, &group->parts[i]))
+            lower_more_accesses(lowering, op, rank, &group->parts[i].reads,
+                                &group->parts[i].writes);
+    return portion->collectives ? list_collectives(lowering, op, portion)
+                                : list_messages(lowering, op, rank, portion);
+}
+
+static enum status check_part(struct lowering *lowering, int rank, int comm,
+                              const struct p2p_part *part)
+{
+    if (part->is_collective || lower_member(lowering, comm, part->peer) >= 0)
+        return check_member(lowering, rank, comm, part->mark);
+    return diag_error_at(lowering->diag, lowering->plan->file, NULL, part->mark,
+                         "found peer %d on rank %d, expected a member of communicator %s",
+                         part->peer, rank, lowering->plan->comms[comm].name);
+}
+
+/* A group is one operation for each of its communicators, in the order in which it names them first;
+   its collectives come before its messages (doc/semantics.md, section 3). */
+enum status lower_group(struct lowering *lowering, int rank, const struct host_op *group)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < group->part_count; i++)
+        status = check_part(lowering, rank, part_comm(group, &group->parts[i]), &group->parts[i]);
+    if (status != STATUS_OK)
+        return status;
+    lower_first_use(lowering, group->comm, rank, group->parts, group->part_count, group->mark);
+    for (size_t i = 0; status == STATUS_OK && i < group->part_count; i++) {
+        struct portion portion = {group, part_comm(group, &group->parts[i]), true};
+        bool seen = false, first = true;
+        for (size_t k = 0; k < i; k++)
+            seen |= part_comm(group, &group->parts[k]) == portion.comm;
+        if (seen)
+            continue;
+        status = emit_portion(lowering, rank, &portion, &first);
+        portion.collectives = false;
+        if (status == STATUS_OK)
+            status = emit_portion(lowering, rank, &portion, &first);
+    }
+    return status;
+}
