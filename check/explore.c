@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LOOK_EVERY = 64, FAULTS = 1u << PROPERTY_FAULTS };
+enum { LOOK_EVERY = 16, FAULTS = 1u << PROPERTY_FAULTS };
 
 /* ---- batches --------------------------------------------------------------------------------- */
 

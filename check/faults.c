@@ -1,6 +1,8 @@
 /* faults.c - see faults.h; the arguments are in doc/checker.md, "Failure safety". */
 #include "faults.h"
 
+#include "stopwatch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,7 +193,7 @@ static struct search_limits within(const struct search_limits *limits, uint64_t 
     return (struct search_limits){
         .states = smaller(limits->states, states),
         .mem_bytes = (size_t)smaller(limits->mem_bytes, BUDGET_BYTES),
-        .time_ns = (int64_t)smaller((uint64_t)limits->time_ns, (uint64_t)time_ns)};
+        .until_ns = stopwatch_earlier(limits->until_ns, stopwatch_now_ns() + time_ns)};
 }
 
 static void add_up(struct faults_answer *answer, const struct search_result *result)
@@ -226,6 +228,7 @@ static enum status search_with_injector(struct injector *injector,
                                     .visit = inject,
                                     .visit_arg = injector,
                                     .limits = within(&options->limits, INJECT_STATES, INJECT_NS),
+                                    .interrupted = options->interrupted,
                                     .progress = options->progress,
                                     .progress_arg = options->progress_arg};
     struct search_result result;
@@ -268,6 +271,7 @@ static enum status search_everything(const struct faults_options *options,
     struct search_options search = {.properties = faults_bit,
                                     .stop_at = faults_bit,
                                     .limits = options->limits,
+                                    .interrupted = options->interrupted,
                                     .progress = options->progress,
                                     .progress_arg = options->progress_arg};
     struct search_result result;
@@ -289,6 +293,7 @@ static enum status find_shortest(const struct faults_options *options, struct fa
 {
     struct search_options search = {.properties = faults_bit,
                                     .stop_at = faults_bit,
+                                    .interrupted = options->interrupted,
                                     .limits =
                                         within(&options->limits, SHORTEST_STATES, SHORTEST_NS)};
     struct search_result result;
@@ -306,6 +311,7 @@ static enum status always_or_some(const struct faults_options *options,
 {
     struct search_options search = {.properties = faults_bit,
                                     .cut_at = faults_bit,
+                                    .interrupted = options->interrupted,
                                     .limits = within(&options->limits, SURVIVE_STATES, SURVIVE_NS)};
     struct search_result result;
     enum status status = search_run(answer->program, &search, &result, diag);

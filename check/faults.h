@@ -24,6 +24,7 @@ struct faults_options {
     bool any_witness;  /* do not look for a shortest counterexample */
     bool lives;        /* proved: the plan never hangs without a fault */
     struct search_limits limits;
+    const atomic_bool *interrupted; /* may be NULL */
     void (*progress)(void *arg, const struct search_progress *);
     void *progress_arg;
 };

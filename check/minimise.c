@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EFFORT = 1 << 20 }; /* machine steps at most */
-
 struct minimiser {
     const struct program *program;
     enum property property;
@@ -16,7 +14,8 @@ struct minimiser {
     struct transition *choices;            /* room for the reducer's answers */
     struct transition *path, *trial, *try; /* the best so far; to be replayed; the steps replayed */
     size_t count;
-    int64_t effort;
+    int64_t effort; /* machine steps left */
+    struct search_watch *watch;
 };
 
 /* ---- replay ---------------------------------------------------------------------------------- */
@@ -72,6 +71,11 @@ static size_t replay(struct minimiser *m, size_t count)
 
 /* ---- leaving out ----------------------------------------------------------------------------- */
 
+static bool goes_on(const struct minimiser *m)
+{
+    return m->effort > 0 && !watch_look(m->watch);
+}
+
 /* Replay the trial; it becomes the path if it shows the violation and is not too long. */
 static bool adopt(struct minimiser *m, size_t count, size_t longest)
 {
@@ -110,8 +114,8 @@ static bool leave_out_last(struct minimiser *m, int agent, size_t steps)
 
 static void shorten_agent(struct minimiser *m, int agent)
 {
-    for (size_t steps = steps_of(m, agent); steps > 0 && m->effort > 0; steps /= 2)
-        while (steps <= steps_of(m, agent) && m->effort > 0 && leave_out_last(m, agent, steps))
+    for (size_t steps = steps_of(m, agent); steps > 0 && goes_on(m); steps /= 2)
+        while (steps <= steps_of(m, agent) && goes_on(m) && leave_out_last(m, agent, steps))
             ;
 }
 
@@ -120,7 +124,7 @@ static void shorten(struct minimiser *m)
     for (int agent = m->program->agent_count; agent-- > 0;)
         shorten_agent(m, agent);
     for (size_t length = m->count / 2; length > 0; length /= 2)
-        for (size_t first = m->count; first > 0 && m->effort > 0;) {
+        for (size_t first = m->count; first > 0 && goes_on(m);) {
             first = first > length ? first - length : 0;
             leave_out_stretch(m, first, length);
             first = first < m->count ? first : m->count;
@@ -147,7 +151,7 @@ static void draw_forward(struct minimiser *m, size_t at)
 
 static void straighten(struct minimiser *m)
 {
-    for (size_t at = 1; at < m->count && m->effort > 0; at++)
+    for (size_t at = 1; at < m->count && goes_on(m); at++)
         draw_forward(m, at);
 }
 
@@ -179,8 +183,7 @@ static enum status open_minimiser(struct minimiser *m, const struct program *pro
                                   enum property property, const struct search_path *path,
                                   struct diag *diag)
 {
-    *m = (struct minimiser){
-        .program = program, .property = property, .count = path->count, .effort = EFFORT};
+    *m = (struct minimiser){.program = program, .property = property, .count = path->count};
     if (!alloc_minimiser(m, path->count)) {
         close_minimiser(m);
         return diag_no_memory(diag);
@@ -192,19 +195,22 @@ static enum status open_minimiser(struct minimiser *m, const struct program *pro
     return STATUS_OK;
 }
 
-enum status minimise_path(const struct program *program, enum property property,
-                          struct search_path *path, struct diag *diag)
+enum status minimise_path(const struct program *program, enum property property, int64_t *effort,
+                          struct search_watch *watch, struct search_path *path, struct diag *diag)
 {
     struct minimiser m;
     enum status status = open_minimiser(&m, program, property, path, diag);
     if (status != STATUS_OK)
         return status;
+    m.effort = *effort;
+    m.watch = watch;
     if (path->count > 0 && replay(&m, path->count) == path->count) {
         shorten(&m);
         straighten(&m);
         memcpy(path->steps, m.path, m.count * sizeof *m.path);
         path->count = m.count;
     }
+    *effort = m.effort > 0 ? m.effort : 0;
     close_minimiser(&m);
     return STATUS_OK;
 }

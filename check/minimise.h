@@ -13,11 +13,13 @@
 #define SWSIM_MINIMISE_H
 
 #include "search.h"
+#include "watch.h"
 
 /* Replace `path`, which ends in a violation of `property`, by another such path that is not longer.
-   The effort is bounded in machine steps, so a very long path may not become minimal. */
-enum status minimise_path(const struct program *program, enum property property,
-                          struct search_path *path, struct diag *diag);
+   It takes at most *effort machine steps, counted down, and ends when `watch` says so; so a very
+   long path may not become minimal. */
+enum status minimise_path(const struct program *program, enum property property, int64_t *effort,
+                          struct search_watch *watch, struct search_path *path, struct diag *diag);
 
 /* Does replaying `path` end in a violation of `property`, at its last step or in its last state?
    For tests. STATUS_SYSTEM: memory. */

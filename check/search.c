@@ -28,6 +28,8 @@
 #include "explore.h"
 #include "paths.h"
 
+const char SEARCH_BEHIND[] = "steps behind a violation";
+
 enum { BATCHES_A_THREAD = 4, PREFETCH_AHEAD = 8 };
 
 #ifdef SWSIM_CHECKS
@@ -53,6 +55,7 @@ struct exact_search {
     struct edges edges; /* only for an endless search */
     struct tree_order order;
     double last_progress;
+    uint64_t found_at; /* transitions when the first violation was found */
 
     pthread_mutex_t lock; /* protects the fields below, states and result */
     pthread_cond_t changed;
@@ -98,6 +101,8 @@ static void judge_violation(struct exact_search *search, const struct violation 
                         seen->stepped ? &seen->choice : NULL, seen->chain, &result->witness[p]);
             search->status = search->status == STATUS_OK ? status : search->status;
         }
+    if (!result->found)
+        search->found_at = result->transitions;
     result->found |= violated;
     unsigned all = options->stop_when_all;
     if (result->found & options->stop_at || (all && (result->found & all) == all))
@@ -114,6 +119,12 @@ static void keep_successor(struct exact_search *search, uint32_t parent,
     if (status == STATUS_OK && search->options->endless && parent != STATES_NONE)
         status = edges_add(&search->edges, id);
     refuse(search, status);
+}
+
+/* Has the search taken more than `steps` since it had taken `from`? 0 steps: no limit. */
+static bool is_far(const struct exact_search *search, uint64_t from, uint64_t steps)
+{
+    return steps && search->result->transitions > from + steps;
 }
 
 static void commit_node(struct exact_search *search, const struct batch *batch, size_t node)
@@ -136,9 +147,13 @@ static void commit_node(struct exact_search *search, const struct batch *batch, 
             states_prefetch(&search->states, batch->successors[successor + PREFETCH_AHEAD].root);
         keep_successor(search, id, &batch->successors[successor]);
     }
-    uint64_t limit = search->options->limits.states;
-    if (limit && states_count(&search->states) > limit)
+    const struct search_limits *limits = &search->options->limits;
+    if (limits->states && states_count(&search->states) > limits->states)
         end_search(search, "states");
+    if (is_far(search, 0, limits->steps))
+        end_search(search, "steps");
+    if (search->result->found && is_far(search, search->found_at, limits->steps_behind))
+        end_search(search, SEARCH_BEHIND);
 }
 
 static void commit(struct exact_search *search, const struct batch *batch)
@@ -205,6 +220,8 @@ static void commit_ready(struct exact_search *search)
         search->ready[at] = false;
         commit(search, &search->batches[at]);
     }
+    if (search->options->going_on && !search->stop)
+        search->options->going_on(search->options->going_on_arg, search->result);
     report_progress(search);
 }
 
@@ -403,7 +420,7 @@ enum status search_run(const struct program *program, const struct search_option
     *out = (struct search_result){0};
     struct exact_search search = {.program = program, .options = options, .result = out};
     search.watch = (struct search_watch){.start = stopwatch_start(),
-                                         .time_ns = options->limits.time_ns,
+                                         .until_ns = options->limits.until_ns,
                                          .interrupted = options->interrupted};
     size_t limit = options->limits.mem_bytes;
     budget_init(&search.budget, limit ? limit : SEARCH_DEFAULT_MEMORY);

@@ -20,9 +20,12 @@
 #include "machine/machine.h"
 
 struct search_limits {
-    uint64_t states;  /* 0: none */
-    size_t mem_bytes; /* 0: the default, SEARCH_DEFAULT_MEMORY */
-    int64_t time_ns;  /* 0: none */
+    uint64_t states;       /* 0: none */
+    uint64_t steps;        /* transitions; 0: none */
+    uint64_t steps_behind; /* transitions after that of the first violation; 0: none */
+    size_t mem_bytes;      /* 0: the default, SEARCH_DEFAULT_MEMORY */
+    int64_t until_ns; /* a point of time, by stopwatch_now_ns, that all searches of a command share;
+                         0: none */
 };
 #define SEARCH_DEFAULT_MEMORY ((size_t)2 << 30)
 
@@ -34,6 +37,8 @@ struct search_progress {
 };
 
 enum { SEARCH_MAX_THREADS = 256 };
+
+struct search_result;
 
 struct search_options {
     bool reduction;
@@ -55,6 +60,9 @@ struct search_options {
                      const struct search_progress *); /* may be NULL; about twice a second,
                                                       by any thread, one at a time */
     void *progress_arg;
+    /* Called again and again while the search goes on, by any thread, one at a time. May be NULL. */
+    void (*going_on)(void *arg, const struct search_result *so_far);
+    void *going_on_arg;
 };
 
 /* A path from the initial state that ends in (or right after the step to) a violation. */
@@ -81,8 +89,8 @@ struct search_result {
     double seconds;
 };
 
-/* `limit` of a bitstate search that reached its end. */
-extern const char SEARCH_BITSTATE[];
+/* `limit` of a bitstate search that reached its end, and of one ended by `steps_behind`. */
+extern const char SEARCH_BITSTATE[], SEARCH_BEHIND[];
 
 /* STATUS_OK also if a violation was found, a limit was reached or memory ran out on the way;
    STATUS_SYSTEM if the search could not begin. The caller frees the result with search_result_fini. */

@@ -22,6 +22,8 @@
 
 #include "gaps.h"
 
+enum { LOOK_EVERY = 64 };
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static bool is_clock(const struct program *p)
@@ -211,35 +213,40 @@ static enum status is_ordered(struct gaps *gaps, int x, int y, int buffer, bool 
 }
 
 /* Touches of one buffer, at least one of them a write. */
-static enum status pairs_are_ordered(struct gaps *gaps, const struct touch *touches, size_t count,
-                                     bool *ordered, struct diag *diag)
+static enum status pairs_are_ordered(struct gaps *gaps, struct search_watch *watch,
+                                     const struct touch *touches, size_t count, bool *ordered,
+                                     struct diag *diag)
 {
     const struct task *tasks = all_tasks(gaps->program);
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && !status && *ordered; i++)
+    for (size_t i = 0; i < count && !status && *ordered; i++) {
+        *ordered = i % LOOK_EVERY != LOOK_EVERY - 1 || !watch_look(watch);
         for (size_t k = i + 1; k < count && !status && *ordered; k++) {
             const struct touch *a = &touches[i], *b = &touches[k];
             if (a->task != b->task && (a->writes || b->writes) &&
                 !same_place(&tasks[a->task], &tasks[b->task]))
                 status = is_ordered(gaps, a->task, b->task, a->buffer, ordered, diag);
         }
+    }
     return status;
 }
 
-static enum status touches_are_ordered(struct gaps *gaps, struct touch *touches, size_t count,
-                                       bool *ordered, struct diag *diag)
+static enum status touches_are_ordered(struct gaps *gaps, struct search_watch *watch,
+                                       struct touch *touches, size_t count, bool *ordered,
+                                       struct diag *diag)
 {
     enum status status = STATUS_OK;
     qsort(touches, count, sizeof *touches, compare_touches);
     for (size_t first = 0, end; first < count && !status && *ordered; first = end) {
         for (end = first; end < count && touches[end].buffer == touches[first].buffer;)
             end++;
-        status = pairs_are_ordered(gaps, touches + first, end - first, ordered, diag);
+        status = pairs_are_ordered(gaps, watch, touches + first, end - first, ordered, diag);
     }
     return status;
 }
 
-static enum status accesses_are_ordered(const struct program *p, const int *place, bool *ordered,
+static enum status accesses_are_ordered(const struct program *p, const int *place,
+                                        struct search_watch *watch, bool *ordered,
                                         struct diag *diag)
 {
     size_t count = list_touches(all_tasks(p), p->tasks, NULL);
@@ -252,7 +259,7 @@ static enum status accesses_are_ordered(const struct program *p, const int *plac
     enum status status = touches && opened ? STATUS_OK : diag_no_memory(diag);
     if (!status) {
         list_touches(all_tasks(p), p->tasks, touches);
-        status = touches_are_ordered(&gaps, touches, count, ordered, diag);
+        status = touches_are_ordered(&gaps, watch, touches, count, ordered, diag);
     }
     gaps_close(&gaps);
     free(touches);
@@ -271,7 +278,8 @@ static unsigned life(const struct program *p)
     return proved;
 }
 
-enum status structure_proves(const struct program *program, unsigned *proved, struct diag *diag)
+enum status structure_proves(const struct program *program, struct search_watch *watch,
+                             unsigned *proved, struct diag *diag)
 {
     *proved = 0;
     if (program->tasks == 0 || !rules_are_plain(program) || !ranks_are_alike(program) ||
@@ -284,7 +292,7 @@ enum status structure_proves(const struct program *program, unsigned *proved, st
     enum status status = STATUS_OK;
     if (!is_clock(program) || dependences_come_first(program, place)) {
         bool ordered;
-        status = accesses_are_ordered(program, place, &ordered, diag);
+        status = accesses_are_ordered(program, place, watch, &ordered, diag);
         if (!status)
             *proved = life(program) | (ordered ? 1u << PROPERTY_RACE : 0);
     }

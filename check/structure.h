@@ -9,11 +9,14 @@
 #ifndef SWSIM_STRUCTURE_H
 #define SWSIM_STRUCTURE_H
 
+#include "watch.h"
 #include "machine/program.h"
 #include "plan/diag.h"
 
 /* The properties (bits of enum property) that hold for any number of iterations and every
-   interleaving by structure alone; 0 for programs other than pipelines. */
-enum status structure_proves(const struct program *program, unsigned *proved, struct diag *diag);
+   interleaving by structure alone; 0 for programs other than pipelines, and when `watch` ends a long
+   proof. */
+enum status structure_proves(const struct program *program, struct search_watch *watch,
+                             unsigned *proved, struct diag *diag);
 
 #endif

@@ -3,22 +3,22 @@
  *
  * First the proofs by structure (structure.h), then up to three searches for the rest: one over
  * everything; for each violated property one that asks whether any run avoids it (always or some),
- * and one without reduction that looks for its shortest counterexample, within a small budget.
- * The counterexample is then shortened and straightened (minimise.h).
+ * and one that looks for a shorter counterexample (shorten.h).
  */
 #include "verify.h"
 
+#include "early.h"
 #include "faults.h"
-#include "minimise.h"
+#include "shorten.h"
 #include "stopwatch.h"
 #include "structure.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SHORTEST_STATES = 300000 };
-#define SHORTEST_NS    INT64_C(2000000000)
-#define SHORTEST_BYTES ((size_t)512 << 20)
+/* How long a search for the rest goes on after the first violation, in machine steps, unless the caller
+   limits the states. */
+enum { STEPS_BEHIND = 1 << 20 };
 
 const char *verdict_key(enum verdict verdict)
 {
@@ -36,15 +36,21 @@ static bool is_violated(enum outcome outcome)
     return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
 }
 
-static struct search_options base_options(const struct verify_options *options)
+/* What all searches of a program have in common. */
+static struct search_options base_options(const struct verify_options *options, struct early *early)
 {
+    struct search_limits limits = options->limits;
+    limits.steps_behind = limits.states ? 0 : STEPS_BEHIND;
     return (struct search_options){.reduction = !options->no_reduction,
                                    .properties = options->properties ? options->properties
                                                                      : (1u << PROPERTY_COUNT) - 1,
-                                   .limits = options->limits,
+                                   .limits = limits,
                                    .threads = options->threads,
                                    .interrupted = options->interrupted,
+                                   .going_on = early ? early_look : NULL,
+                                   .going_on_arg = early,
                                    .progress = options->progress,
+                                   .bitstate_bytes = options->bitstate_bytes,
                                    .progress_arg = options->progress_arg};
 }
 
@@ -56,59 +62,31 @@ static bool data_are_open(const struct program *program)
     return open;
 }
 
-/* The budget of searches that only improve an answer. */
-static struct search_limits small_limits(const struct verify_options *options)
-{
-    size_t mem_bytes = options->limits.mem_bytes;
-    mem_bytes = mem_bytes && mem_bytes < SHORTEST_BYTES ? mem_bytes : SHORTEST_BYTES;
-    return (struct search_limits){SHORTEST_STATES, mem_bytes, SHORTEST_NS};
-}
-
 /* Is there a run that avoids the violation? "Some" if the search for one reaches a limit. A bitstate
    search has too many states for it. A mismatch may end a run before the violation in one order of
    independent steps and not in another, so where there is one reduction cannot answer. */
 static enum status always_or_some(const struct program *program,
-                                  const struct verify_options *options, bool mismatches,
+                                  const struct search_options *common, bool mismatches,
                                   enum property property, enum outcome *out, struct diag *diag)
 {
     *out = OUTCOME_SOME;
-    if (options->bitstate_bytes)
+    if (common->bitstate_bytes)
         return STATUS_OK;
-    struct search_options search = base_options(options);
+    struct search_options search = *common;
+    search.limits.steps = common->limits.steps_behind;
     search.properties = bit(property);
     search.cut_at = bit(property);
     search.endless = data_are_open(program) && property != PROPERTY_DRAIN;
     if (mismatches && search.reduction && property != PROPERTY_MISMATCH) {
         search.reduction = false;
-        search.limits = small_limits(options);
+        search.limits.states = 0;
+        search.limits.steps = STEPS_BEHIND;
     }
     struct search_result result;
     enum status status = search_run(program, &search, &result, diag);
     if (status != STATUS_OK)
         return status;
     *out = result.complete && !result.avoided ? OUTCOME_ALWAYS : OUTCOME_SOME;
-    search_result_fini(&result);
-    return STATUS_OK;
-}
-
-static enum status shortest(const struct program *program, const struct verify_options *options,
-                            enum property property, struct search_path *path, struct diag *diag)
-{
-    struct search_options search = base_options(options);
-    search.reduction = false;
-    search.properties = search.stop_at = bit(property);
-    search.limits = small_limits(options);
-    search.progress = NULL;
-    struct search_result result;
-    enum status status = search_run(program, &search, &result, diag);
-    if (status != STATUS_OK)
-        return status;
-    struct search_path *found = &result.witness[property];
-    if (result.found & bit(property) && found->count < path->count) {
-        struct search_path longer = *path;
-        *path = *found;
-        *found = longer;
-    }
     search_result_fini(&result);
     return STATUS_OK;
 }
@@ -171,24 +149,25 @@ static enum status report_search(const struct search_result *result, struct veri
 }
 
 static enum status explain_findings(const struct program *program,
-                                    const struct verify_options *options, unsigned asked,
+                                    const struct search_options *common, bool any_witness,
                                     struct search_result *result, struct verify_report *report,
                                     struct diag *diag)
 {
-    unsigned found = findings(result) & asked;
+    unsigned found = findings(result) & common->properties;
     enum status status = STATUS_OK;
+    struct shorten_budget budget;
+    shorten_begin(&budget);
     for (int p = PROPERTY_COUNT - 1; p >= 0 && status == STATUS_OK; p--) {
         enum property property = (enum property)p;
         if (!(found & bit(property)))
             continue;
         report->verdict = VERDICT_VIOLATED;
         report->first = property;
-        status = always_or_some(program, options, result->found & bit(PROPERTY_MISMATCH), property,
+        status = always_or_some(program, common, result->found & bit(PROPERTY_MISMATCH), property,
                                 &report->outcome[property], diag);
-        if (status == STATUS_OK && !options->any_witness)
-            status = shortest(program, options, property, &result->witness[property], diag);
-        if (status == STATUS_OK && !options->any_witness)
-            status = minimise_path(program, property, &result->witness[property], diag);
+        if (status == STATUS_OK && !any_witness)
+            status =
+                shorten_path(program, common, property, &budget, &result->witness[property], diag);
         if (status == STATUS_OK)
             status = explain_path(program, property, &result->witness[property], &report->arena,
                                   &report->stories[property], diag);
@@ -264,6 +243,7 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
                                              outcome[PROPERTY_DRAIN] == OUTCOME_PROVED &&
                                              outcome[PROPERTY_MISMATCH] == OUTCOME_PROVED,
                                     .limits = options->limits,
+                                    .interrupted = options->interrupted,
                                     .progress = options->progress,
                                     .progress_arg = options->progress_arg};
     struct faults_answer answer;
@@ -289,13 +269,15 @@ static enum status search_program(const struct program *program,
                                   const struct verify_options *options, unsigned by_structure,
                                   unsigned asked, struct verify_report *report, struct diag *diag)
 {
-    struct search_options search = base_options(options);
+    struct early early;
     struct search_result result = {.complete = true};
+    early_begin(&early, program, asked, options->found, options->found_arg);
+    struct search_options common = base_options(options, &early), search = common;
     enum status status = STATUS_OK;
+    common.properties = asked;
     search.properties = asked | (hiders(asked) & ~by_structure);
     search.stop_when_all = by_structure ? asked : 0;
     search.stop_at = options->quick ? asked : 0;
-    search.bitstate_bytes = options->bitstate_bytes;
     report->searched = search.properties != 0;
     if (search.properties)
         status = search_run(program, &search, &result, diag);
@@ -303,9 +285,11 @@ static enum status search_program(const struct program *program,
         return status;
     judge(report, by_structure, asked, &result);
     status = report_search(&result, report, diag);
+    early.result = &result;
     if (status == STATUS_OK)
         status = options->quick ? find_suspects(program, asked, &result, report, diag)
-                                : explain_findings(program, options, asked, &result, report, diag);
+                                : explain_findings(program, &common, options->any_witness, &result,
+                                                   report, diag);
     search_result_fini(&result);
     return status;
 }
@@ -442,10 +426,12 @@ static enum status verify_program(const struct plan *plan, const struct program 
                                   const struct verify_options *options,
                                   struct verify_report *report, struct diag *diag)
 {
-    unsigned by_structure = 0, asked = base_options(options).properties;
+    unsigned by_structure = 0, asked = base_options(options, NULL).properties;
+    struct search_watch watch = {.until_ns = options->limits.until_ns,
+                                 .interrupted = options->interrupted};
     enum status status = STATUS_OK;
     if (!options->no_reduction)
-        status = structure_proves(program, &by_structure, diag);
+        status = structure_proves(program, &watch, &by_structure, diag);
     if (status != STATUS_OK)
         return status;
     bool faults = asks_for_faults(program, options);

@@ -9,12 +9,14 @@
 #include "suspects.h"
 #include "plan/plan.h"
 
+struct verify_report;
+
 struct verify_options {
     struct program_options program; /* driver, iterations (-1: any number), ranks, max_depth */
     unsigned properties;            /* bits of enum property; 0: all but faults */
     bool faults; /* ask about failure safety; its bit and the plan's `expect:` ask, too */
     bool no_reduction;
-    bool any_witness; /* do not look for a shortest counterexample */
+    bool any_witness; /* do not look for a shorter counterexample */
     bool quick;       /* stop at the first violation, and find suspects instead of a story */
     struct search_limits limits;
     int threads;                    /* of a search; 0: one */
@@ -23,6 +25,10 @@ struct verify_options {
     const atomic_bool *interrupted; /* ends all searches, undecided; may be NULL */
     void (*progress)(void *arg, const struct search_progress *);
     void *progress_arg;
+    /* Called at most once a plan, by any thread: a violation was found, and there is still much to do.
+       `so_far` has `first` and its story. May be NULL. */
+    void (*found)(void *arg, const struct verify_report *so_far);
+    void *found_arg;
 };
 
 enum verdict { VERDICT_PROVED, VERDICT_VIOLATED, VERDICT_UNDECIDED };

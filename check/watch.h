@@ -1,8 +1,8 @@
 /*
- * watch.h - has a search been told to end, by its time limit or by an interrupt?
+ * watch.h - has long work been told to end, by its time limit or by an interrupt?
  *
- * Every thread asks between nodes, and now and then within a long chain of steps. The first thread
- * that sees the end tells all others. Header only.
+ * Every thread of a search asks between nodes, and now and then within a long chain of steps; so does
+ * other work that can last. The first thread that sees the end tells all others. Header only.
  */
 #ifndef SWSIM_WATCH_H
 #define SWSIM_WATCH_H
@@ -14,8 +14,8 @@
 #include "stopwatch.h"
 
 struct search_watch {
-    struct timespec start;
-    int64_t time_ns;                /* 0: no limit */
+    struct timespec start;          /* for reports */
+    int64_t until_ns;               /* stopwatch_now_ns; 0: no limit */
     const atomic_bool *interrupted; /* NULL: never */
     atomic_bool over;
 };
@@ -31,11 +31,10 @@ static inline bool watch_over(const struct search_watch *watch)
     return atomic_load_explicit(&watch->over, memory_order_relaxed);
 }
 
-/* Reads the clock. */
+/* Reads the clock and asks for the interrupt. */
 static inline bool watch_look(struct search_watch *watch)
 {
-    if (watch_interrupted(watch) ||
-        (watch->time_ns && stopwatch_seconds(&watch->start) * 1e9 > (double)watch->time_ns))
+    if (watch_interrupted(watch) || (watch->until_ns && stopwatch_now_ns() > watch->until_ns))
         atomic_store_explicit(&watch->over, true, memory_order_relaxed);
     return watch_over(watch);
 }

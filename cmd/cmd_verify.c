@@ -10,6 +10,7 @@
 #include "verdict.h"
 #include "witness.h"
 
+#include "check/stopwatch.h"
 #include "check/verify.h"
 #include "plan/nearest.h"
 #include "plan/units.h"
@@ -38,12 +39,12 @@ struct finding {
 
 /* ---- options that are lists ------------------------------------------------------------------ */
 
-/* "states=N,mem=SIZE,time=DURATION", any of them. */
+/* "states=N,mem=SIZE,time=DURATION", any of them. The time of the command begins here. */
 static enum status parse_limit(struct app *app, const char *key, const char *value, void *context)
 {
     struct search_limits *limits = context;
     value = value ? value : "";
-    int64_t number;
+    int64_t number, time_ns;
     const char *what = NULL;
     if (strcmp(key, "states") == 0) {
         enum status status = options_integer(app, "--limit states", value, 1, INT64_MAX, &number);
@@ -54,7 +55,8 @@ static enum status parse_limit(struct app *app, const char *key, const char *val
     if (strcmp(key, "mem") == 0 && units_parse_bytes(value, &number, &what))
         limits->mem_bytes = (size_t)number;
     else if (strcmp(key, "time") == 0)
-        units_parse_time(value, &limits->time_ns, &what);
+        limits->until_ns =
+            units_parse_time(value, &time_ns, &what) ? stopwatch_now_ns() + time_ns : 0;
     else if (!what)
         return diag_error(&app->diag, STATUS_USAGE,
                           "--limit: found '%s', expected states=N, mem=SIZE or time=DURATION", key);
@@ -169,18 +171,39 @@ static enum status show(struct app *app, struct verify_request *request, struct 
     return keep_witness(app, request, finding, &view);
 }
 
+/* What is shown while a driver is verified. */
+struct screen {
+    struct app *app;
+    struct progress progress;
+    bool told;
+};
+
+/* What was found, before everything is known. */
+static void show_found(void *arg, const struct verify_report *so_far)
+{
+    struct screen *screen = arg;
+    if (screen->told)
+        return;
+    screen->told = true;
+    progress_clear(&screen->progress);
+    verdict_print_found(screen->app, so_far, stdout);
+    fflush(stdout);
+}
+
 static enum status verify_driver(struct app *app, const struct verify_request *request,
                                  struct finding *finding, enum driver driver)
 {
-    struct progress progress;
+    struct screen screen = {.app = app};
     struct verify_options options = request->verify;
     options.program.driver = driver;
     options.progress = show_progress;
-    options.progress_arg = &progress;
-    progress_init(&progress, app);
+    options.progress_arg = &screen.progress;
+    options.found = app->json || app->quiet ? NULL : show_found;
+    options.found_arg = &screen;
+    progress_init(&screen.progress, app);
     enum status status =
         verify_plan(finding->plan, &options, &finding->reports[finding->count], &app->diag);
-    progress_clear(&progress);
+    progress_clear(&screen.progress);
     finding->count += status == STATUS_OK;
     return status;
 }
@@ -361,6 +384,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"bitstate", 0, "[SIZE]",
          "store a few bits of each state: finds violations, proves nothing", OPTION_TEXT,
          .value = &request.bitstate},
+        {"no-shorten", 0, NULL, "show counterexamples as found, not made shorter", OPTION_FLAG,
+         .value = &request.verify.any_witness},
         {"witness", 0, "FILE",
          "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
          OPTION_TEXT, .value = &request.witness},

@@ -297,6 +297,15 @@ enum status verdict_print(struct app *app, const struct verdict_view *view, bool
     return status;
 }
 
+enum status verdict_print_found(struct app *app, const struct verify_report *so_far, FILE *out)
+{
+    const struct story *story = &so_far->stories[so_far->first];
+    fprintf(out, "%-35s  %-8s  found a violation in %zu steps; searching on\n", so_far->plan,
+            so_far->driver == DRIVER_NONE ? "-" : driver_key(so_far->driver), story->step_count);
+    fprintf(out, "  %s: %s\n", property_key(so_far->first), story->sentence);
+    return print_story(app, story, false, out);
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_number_or_null(struct json *json, const char *key, int64_t value)

@@ -24,6 +24,9 @@ struct verdict_view {
    `whole`. */
 enum status verdict_print(struct app *app, const struct verdict_view *view, bool whole, FILE *out);
 
+/* A violation that is told before all questions are answered: what it is, and how it happens. */
+enum status verdict_print_found(struct app *app, const struct verify_report *so_far, FILE *out);
+
 /* One JSON object; its keys are a contract. */
 void verdict_write(const struct verdict_view *view, struct json *json);
 

@@ -33,8 +33,9 @@ struct repair_search {
     struct repair *out;
     struct diag *diag;
     const char *original;
-    uint64_t candidates_left, states_left;
+    uint64_t candidates_left, states_left, steps_left;
     struct timespec start;
+    int64_t until_ns;
     uint64_t *seen; /* hashes of the texts tried */
     size_t seen_count, seen_cap;
     struct beam next; /* ways to go on from, one edit longer than the present ones */
@@ -49,31 +50,44 @@ static uint64_t count_states(const struct repair_options *options, uint64_t cand
     return usual > least ? usual : least;
 }
 
-static int64_t time_left_ns(const struct repair_search *search)
+/* The last guard, or the end of the time of the command if it comes first. */
+static int64_t end_of_time(const struct repair_options *options, uint64_t candidates)
 {
-    uint64_t candidates =
-        search->options->candidates ? search->options->candidates : REPAIR_CANDIDATES;
-    double all = (double)candidates * REPAIR_MICROSECONDS_A_CANDIDATE * 1e3;
-    return (int64_t)(all - stopwatch_seconds(&search->start) * 1e9);
+    int64_t all = (int64_t)candidates * REPAIR_MICROSECONDS_A_CANDIDATE * 1000;
+    return stopwatch_earlier(options->verify.limits.until_ns, stopwatch_now_ns() + all);
+}
+
+static bool is_interrupted(const struct repair_search *search)
+{
+    const atomic_bool *interrupted = search->options->verify.interrupted;
+    return interrupted && atomic_load(interrupted);
 }
 
 static bool is_spent(struct repair_search *search)
 {
-    if (time_left_ns(search) <= 0)
+    if (is_interrupted(search))
+        search->out->why_not = "it was interrupted";
+    else if (stopwatch_now_ns() >= search->until_ns)
         search->out->why_not = "the time was up";
     else if (search->candidates_left == 0)
         search->out->why_not = "the budget of candidates is spent";
-    else if (search->states_left == 0)
+    else if (search->states_left == 0 || search->steps_left == 0)
         search->out->why_not = "the budget of states is spent";
     else
         return false;
     return true;
 }
 
-static void charge(struct repair_search *search, uint64_t states)
+static uint64_t less(uint64_t left, uint64_t used)
 {
-    search->out->states += states;
-    search->states_left -= states < search->states_left ? states : search->states_left;
+    return used < left ? left - used : 0;
+}
+
+static void charge(struct repair_search *search, const struct verify_report *report)
+{
+    search->out->states += report->states;
+    search->states_left = less(search->states_left, report->states);
+    search->steps_left = less(search->steps_left, report->transitions);
 }
 
 /* ---- texts and plans ------------------------------------------------------------------------- */
@@ -122,9 +136,10 @@ static void choose_limits(const struct repair_search *search, struct search_limi
     uint64_t share = search->states_left / SHARE + 1;
     if (limits->states == 0 || limits->states > share)
         limits->states = share;
+    limits->steps = search->steps_left / SHARE + 1;
     if (limits->mem_bytes == 0 || limits->mem_bytes > CANDIDATE_BYTES)
         limits->mem_bytes = CANDIDATE_BYTES;
-    limits->time_ns = time_left_ns(search) > 0 ? time_left_ns(search) : 1;
+    limits->until_ns = search->until_ns;
 }
 
 static enum status ask(struct repair_search *search, const struct plan *plan, int driver,
@@ -139,7 +154,7 @@ static enum status ask(struct repair_search *search, const struct plan *plan, in
     enum status status = verify_plan(plan, &options, &report, diag);
     if (status != STATUS_OK)
         return status;
-    charge(search, report.states);
+    charge(search, &report);
     out->proves[driver] = report.verdict == VERDICT_PROVED;
     if (report.verdict == VERDICT_VIOLATED && !out->failed) {
         out->failed = true;
@@ -413,7 +428,9 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
         .diag = diag,
         .candidates_left = candidates,
         .states_left = count_states(options, candidates),
+        .steps_left = candidates * REPAIR_STEPS_A_CANDIDATE,
         .start = stopwatch_start(),
+        .until_ns = end_of_time(options, candidates),
     };
     struct partial root;
     enum status status = begin(search, plan, &root);

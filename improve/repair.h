@@ -12,7 +12,7 @@
  *
  * A copy is the canonical text parsed again, so every candidate is a well-formed plan file.
  *
- * The budget counts candidates and states, so that the answer does not depend on the machine; a
+ * The budget counts candidates, states and machine steps, so that the answer does not depend on the machine; a
  * wall clock is the last guard, and the result names it as the reason.
  */
 #ifndef SWSIM_REPAIR_H
@@ -23,6 +23,7 @@
 enum {
     REPAIR_CANDIDATES = 3000,               /* by default */
     REPAIR_STATES_A_CANDIDATE = 200,        /* on average: the budget of states */
+    REPAIR_STEPS_A_CANDIDATE = 600,         /* on average: the budget of machine steps */
     REPAIR_MICROSECONDS_A_CANDIDATE = 5000, /* on average: the last guard */
     REPAIR_MAX_EDITS = 3,
     REPAIR_MAX_DRIVERS = 2

@@ -325,9 +325,11 @@ static void check_path(uint64_t seed, const char *text, const struct program *pr
     struct diag diag;
     bool before = false, after = false;
     size_t length = path->count;
+    int64_t effort = 1 << 20;
+    struct search_watch watch = {0};
     diag_init(&diag);
     if (minimise_check(program, property, path, &before, &diag) != STATUS_OK ||
-        minimise_path(program, property, path, &diag) != STATUS_OK ||
+        minimise_path(program, property, &effort, &watch, path, &diag) != STATUS_OK ||
         minimise_check(program, property, path, &after, &diag) != STATUS_OK || !before || !after ||
         path->count > length)
         complain(seed, "minimised counterexample", property_key(property), text);

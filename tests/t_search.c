@@ -84,7 +84,7 @@ static void test_limits(void)
         tap_ok(report.peak_bytes <= 1 << 20, "it is kept");
         verify_fini(&report);
     }
-    options.limits = (struct search_limits){.time_ns = 1};
+    options.limits = (struct search_limits){.until_ns = 1};
     if (verify_text(text, options, &report)) {
         tap_is_str(report.limit, "time", "a limit on time");
         verify_fini(&report);

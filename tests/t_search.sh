@@ -66,6 +66,63 @@ check "even one that leaves no room to begin" answers 4 "limit reached: memory" 
 check "so does a time limit" answers 4 "limit reached: time" \
     "$SWSIM" verify --no-reduction --driver=clock --limit=time=50ms "$big"
 
+# The time is that of the command: what the first driver has used up, the second has not.
+second_has_no_time()
+{
+    "$SWSIM" verify --json --no-reduction --limit=time=200ms "$big" >"$dir/json"
+    test $? -eq 4 || return 1
+    test "$(grep -c '"limit":"time"' "$dir/json")" -eq 2 || return 1
+    states=$(sed -n 2p "$dir/json" | sed 's/.*"states":\([0-9]*\).*/\1/')
+    echo "$states states"
+    test "$states" -lt 1000
+}
+check "a time limit is one for both drivers" second_has_no_time
+
+# One communicator whose collectives take turns: under data-flow they come in another order than their
+# turns, and there are many ways to get there.
+cat >"$dir/turns.yaml" <<'EOF'
+swplan: 1
+name: turns
+ranks: 2
+max_depth: 3
+buffers: {state: {scope: shared}}
+schedule:
+  Read: {stage: 0, stream: copy, writes: [batch], work: {copy: h2d, bytes: 1MiB}}
+  Sizes: {stage: 1, stream: exchange, globally_ordered: true, reads: [batch], writes: [sizes],
+          work: {collective: all_to_all, comm: all, bytes: 1KiB}}
+  Look: {stage: 1, stream: exchange, reads: [sizes], host_sync: stream}
+  Data: {stage: 1, stream: exchange, globally_ordered: true, reads: [batch], writes: [rows],
+         work: {collective: all_to_all, comm: all, bytes: 1MiB}}
+  Step: {stage: 2, reads: [rows, state], writes: [out]}
+  Sum: {stage: 2, globally_ordered: true, reads: [out], writes: [state],
+        work: {collective: all_reduce, comm: all, bytes: 1MiB}}
+intra_iter_deps: [[Sizes, Read], [Look, Sizes], [Data, Look], [Step, Data], [Sum, Step]]
+inter_iter_deps: [[Step, Sum]]
+EOF
+steps_of()
+{
+    "$SWSIM" verify --json --no-fix "$@" --driver=dataflow "$dir/turns.yaml" >"$dir/json"
+    test $? -eq 1 || return 1
+    grep -o '"step":' "$dir/json" | wc -l
+}
+told_first()
+{
+    "$SWSIM" verify --no-fix --driver=dataflow "$dir/turns.yaml" >"$dir/out"
+    test $? -eq 1 || return 1
+    cat "$dir/out"
+    test "$(grep -n "found a violation in" "$dir/out" | cut -d: -f1)" -eq 1 &&
+        grep -q "dataflow  *violated" "$dir/out" && test "$(grep -c "deadlock" "$dir/out")" -ge 2
+}
+told_once()
+{
+    "$SWSIM" verify --no-fix "$@" >"$dir/out"
+    test $? -eq 1 && ! grep "found a violation in" "$dir/out"
+}
+no_longer() { long=$(steps_of --no-shorten) && short=$(steps_of) && echo "$long $short" && test "$short" -le "$long"; }
+check "a violation with much work behind it is told first" told_first
+check "one with little behind it is told once" told_once "$srcdir/plans/deadlocks/scenario1_broken.yaml"
+check "a counterexample is made shorter, or left as it is" no_longer
+
 # Less memory than the search wants and than its limit allows. Sanitizers need more to begin with.
 if (ulimit -v 100000 && "$SWSIM" --version) >/dev/null 2>&1; then
     out_of_memory()

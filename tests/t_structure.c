@@ -145,7 +145,8 @@ static enum status check_program(const struct program *program, const char *text
                                  struct op_stats *op_stats, struct diag *diag)
 {
     unsigned proved = 0;
-    enum status status = structure_proves(program, &proved, diag);
+    struct search_watch watch = {0};
+    enum status status = structure_proves(program, &watch, &proved, diag);
     op_stats->plans++;
     if (status != STATUS_OK || !proved)
         return status;

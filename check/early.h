@@ -1,0 +1,30 @@
+/*
+ * early.h - the first violation, told while the searches go on.
+ *
+ * Every search of a program calls early_look again and again. Once a violation was found and as many
+ * machine steps as people wait for have been taken since, it is told, as it was found. The steps are
+ * counted, so that the output does not depend on the machine.
+ */
+#ifndef SWSIM_EARLY_H
+#define SWSIM_EARLY_H
+
+#include "verify.h"
+
+/* The caller embeds it; `program` and what `result` points to must outlive it. */
+struct early {
+    const struct program *program;
+    unsigned asked; /* bits of enum property: what is told of */
+    void (*found)(void *arg, const struct verify_report *so_far); /* NULL: nobody is told */
+    void *found_arg;
+    const struct search_result *result; /* of the main search; NULL: it goes on */
+    uint64_t from;                      /* transitions when the violation was first seen */
+    bool seen, told;
+};
+
+void early_begin(struct early *early, const struct program *program, unsigned asked,
+                 void (*found)(void *arg, const struct verify_report *so_far), void *found_arg);
+
+/* `arg` is a struct early: search_options.going_on. */
+void early_look(void *arg, const struct search_result *so_far);
+
+#endif
