@@ -4,7 +4,7 @@
 set -eu
 : "${srcdir:=.}"
 : "${SWSIM:=./swsim}"
-: "${PLANS:=$srcdir/plans/torchrec/*.yaml}"
+: "${PLANS:=$srcdir/plans/reference/*.yaml}"
 
 # field KEY: the value of a key in the JSON object on standard input, or nothing.
 field()

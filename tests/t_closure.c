@@ -2,7 +2,7 @@
  * t_closure.c - TorchRec's pipelines are proved for any number of iterations, however their tasks are
  * spread over threads.
  *
- * Every plan of plans/torchrec, on two ranks where it has collectives, under the clock and under
+ * Every plan of plans/reference, on two ranks where it has collectives, under the clock and under
  * data-flow with max_depth 2 to 8, with the tasks in one, two and three thread groups. For each the
  * verdict is "proved" and the search is small: at most MOST_STATES states under the clock, and under
  * data-flow none at all (structure) or at most that. Time is not tested here.
@@ -164,7 +164,7 @@ static void check_file(const char *path, bool all)
 
 int main(void)
 {
-    glob_t files = files_source("plans/torchrec/*.yaml");
+    glob_t files = files_source("plans/reference/*.yaml");
     for (size_t i = 0; i < files.gl_pathc; i++)
         check_file(files.gl_pathv[i], env_is_long());
     tap_ok(files.gl_pathc >= 11, "%zu plans", files.gl_pathc);

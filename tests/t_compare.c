@@ -501,9 +501,9 @@ static void test_drop_waits(void)
 
 int main(void)
 {
-    static const char *const files[] = {"torchrec/base.yaml", "torchrec/sparse_dist.yaml",
-                                        "torchrec/fused_sparse_dist.yaml",
-                                        "torchrec/semi_sync.yaml", "torchrec/staged.yaml"};
+    static const char *const files[] = {"reference/base.yaml", "reference/sparse_dist.yaml",
+                                        "reference/fused_sparse_dist.yaml",
+                                        "reference/semi_sync.yaml", "reference/staged.yaml"};
     test_profile();
     test_steps();
     test_refused();

@@ -76,7 +76,7 @@ check "NCCL of a Python, named" prints 0 '"legal":true' env \
 # Steady periods as graphs: legal, as all runs, and with the results of a serial one.
 graphs() { prints 0 '"graph_launches":[1-9].*"legal":true,"results_match_serial":true' "$SWRUN" --device cuda --json --graph=require "$@"; }
 for plan in base sparse_dist semi_sync prefetch staged; do
-    check "$plan by one launch a period" graphs --ranks 1 -n 16 "$srcdir/plans/torchrec/$plan.yaml"
+    check "$plan by one launch a period" graphs --ranks 1 -n 16 "$srcdir/plans/reference/$plan.yaml"
 done
 check "with collectives of three ranks" graphs -n 40 "$dir/quick.yaml"
 # without WHAT: the run does without graphs when CUDA refuses.

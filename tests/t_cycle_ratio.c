@@ -619,7 +619,7 @@ int main(void)
     test_by_hand();
     test_report();
     test_random_graphs();
-    check_folder("plans/torchrec/*.yaml", true);
+    check_folder("plans/reference/*.yaml", true);
     check_folder("plans/deadlocks/*.yaml", false);
     check_folder("plans/examples/*.yaml", false);
     check_folder("plans/bugs/*.yaml", false);

@@ -4,6 +4,8 @@
 plans=$srcdir/plans
 
 check "TorchRec's pipelines survive every fault, under both drivers" \
+    exits 0 "$SWSIM" verify --faults "$plans"/reference/*.yaml
+check "also with all their collectives, under the clock driver" \
     exits 0 "$SWSIM" verify --faults "$plans"/torchrec/*.yaml
 check "a plan that says so under expect: is asked without --faults" \
     exits 1 "$SWSIM" verify "$plans/faults/task_none.yaml"

@@ -21,7 +21,7 @@ json=$(ls "$dir/json/"*.json)
 check "so does the JSON" sh -c 'head -c 60 "$1" | grep -q "{\"emulated\":true,\"gpu\":\"emulated CUDA: not a GPU\""' sh "$json"
 check "which has the versions" grep -q '"cuda":"[0-9][0-9.]*","nccl":"[0-9][0-9.]*"' "$json"
 check "every TorchRec plan under both drivers" sh -c '
-    for plan in "$2"/plans/torchrec/*.yaml; do
+    for plan in "$2"/plans/reference/*.yaml; do
         name=$(basename "$plan" .yaml)
         case $name in *.upstream) continue ;; esac
         for kind in clock dataflow; do

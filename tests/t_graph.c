@@ -131,7 +131,7 @@ static void test_ranks(void)
 
 static void test_torchrec(void)
 {
-    glob_t files = files_source("plans/torchrec/*.yaml");
+    glob_t files = files_source("plans/reference/*.yaml");
     int launched = 0;
     for (size_t i = 0; i < files.gl_pathc; i++) {
         struct trial trial;

@@ -140,29 +140,29 @@ EOF
 
 # What is counted, a command a line. @SHAPE:N is a plan of that shape; other plans are in plans/.
 commands='--version
-verify -q torchrec/sparse_dist.yaml
-verify -q --threads=1 --no-reduction --driver=clock --ranks=1 --limit=states=5000 torchrec/sparse_dist.yaml
-verify -q --threads=1 --no-reduction --driver=dataflow --limit=states=5000 torchrec/prefetch.yaml
+verify -q reference/sparse_dist.yaml
+verify -q --threads=1 --no-reduction --driver=clock --ranks=1 --limit=states=5000 reference/sparse_dist.yaml
+verify -q --threads=1 --no-reduction --driver=dataflow --limit=states=5000 reference/prefetch.yaml
 verify -q --threads=1 --no-fix deadlocks/scenario3_broken.yaml
 verify -q --threads=1 bugs/nccl_one_slot_opposite_order_broken.yaml
 verify -q @deep:300
 verify -q @wide:300
 verify -q @programs:32
 verify -q @ranks:64
-predict -q --threads=1 --engine=event --driver=clock torchrec/sparse_dist.yaml
-predict -q --threads=1 --engine=event --driver=dataflow torchrec/prefetch.yaml
-predict -q --threads=1 --engine=event --driver=clock -n 300 --jitter=*=gamma(cv=0.2) torchrec/sparse_dist.yaml
-predict -q --threads=1 --engine=recurrence --driver=clock -n 2000 --jitter=*=gamma(cv=0.2) torchrec/sparse_dist.yaml
-predict -q --threads=1 --engine=batched --driver=clock --replications=8 --jitter=*=gamma(cv=0.2) torchrec/sparse_dist.yaml
-predict -q --threads=1 --critical-path --driver=dataflow -n 100 torchrec/semi_sync.yaml
+predict -q --threads=1 --engine=event --driver=clock reference/sparse_dist.yaml
+predict -q --threads=1 --engine=event --driver=dataflow reference/prefetch.yaml
+predict -q --threads=1 --engine=event --driver=clock -n 300 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
+predict -q --threads=1 --engine=recurrence --driver=clock -n 2000 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
+predict -q --threads=1 --engine=batched --driver=clock --replications=8 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
+predict -q --threads=1 --critical-path --driver=dataflow -n 100 reference/semi_sync.yaml
 predict -q --threads=1 --driver=clock -n 10 --engine=event @wide:100
 predict -q --threads=1 @programs:32
 predict -q --threads=1 @host:500
 predict -q --threads=1 -n 20 @ranks:16
 lower -q @programs:32
-schedule -q torchrec/sparse_dist.yaml
-export -q --format=promela torchrec/sparse_dist.yaml
-render -q -o plan.dot torchrec/sparse_dist.yaml'
+schedule -q reference/sparse_dist.yaml
+export -q --format=promela reference/sparse_dist.yaml
+render -q -o plan.dot reference/sparse_dist.yaml'
 
 # count_of COMMAND: its instructions.
 count_of()

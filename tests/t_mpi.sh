@@ -17,7 +17,7 @@ clean_up()
 }
 trap 'clean_up 2>/dev/null' EXIT
 trap 'exit 99' INT TERM
-plan=$srcdir/plans/torchrec/sparse_dist.yaml
+plan=$srcdir/plans/reference/sparse_dist.yaml
 
 # Root may not call mpirun unless it says so twice; there may be fewer processors than ranks.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1

@@ -92,7 +92,7 @@ check "data-flow as well" prints 0 "$good" "$SWRUN" --processes --driver dataflo
 check "both drivers" prints 0 'dataflow driver' "$SWRUN" --processes --driver both -n 5 "$dir/quick.yaml"
 check "serially" prints 0 'legal  *yes' "$SWRUN" --processes --serial -n 5 "$dir/quick.yaml"
 check "a pipeline of TorchRec" prints 0 "$good" \
-    "$SWRUN" --processes -n 8 --json "$srcdir/plans/torchrec/sparse_dist.yaml"
+    "$SWRUN" --processes -n 8 --json "$srcdir/plans/reference/sparse_dist.yaml"
 check "pipeline-parallel ranks, which send and receive" prints 0 '"legal":true' \
     "$SWRUN" --processes --json "$srcdir/plans/examples/one_f_one_b.yaml"
 check "without checks" prints 0 '"legal":null,"results_match_serial":null' \

@@ -34,21 +34,35 @@ static struct runtime_options usual(enum driver driver)
 
 /* ---- the plans that come with the product ---------------------------------------------------- */
 
+/* The lookup of semi-synchronous training is a batch early: its results are not a serial run's. */
+static bool is_semi_sync(const char *path)
+{
+    return strstr(path, "torchrec/semi_sync") && !strstr(path, "semi_sync.start");
+}
+
 static void test_pipeline(const char *path, enum driver driver)
 {
     struct trial trial;
-    trial_file(&trial, path, usual(driver));
-    bool good = trial_matched(&trial) && trial.result.iterations == 6 && trial.result.tasks > 6;
-    tap_ok(good, "%s runs legally with the %s driver and computes what a serial run does", path,
-           driver_key(driver));
+    struct runtime_options options = usual(driver);
+    options.compare = !is_semi_sync(path);
+    trial_file(&trial, path, options);
+    bool good = options.compare ? trial_matched(&trial) : trial_went_well(&trial);
+    good = good && trial.result.iterations == 6 && trial.result.tasks > 6;
+    tap_ok(good, "%s runs legally with the %s driver%s", path, driver_key(driver),
+           options.compare ? " and computes what a serial run does" : "");
     if (!good)
         trial_tell(&trial);
     trial_fini(&trial);
 }
 
+/* TorchRec's pipelines as they are run under the driver that they name, their outlines under both. */
 static void test_torchrec(void)
 {
     glob_t files = files_source("plans/torchrec/*.yaml");
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        test_pipeline(files.gl_pathv[i], DRIVER_CLOCK);
+    globfree(&files);
+    files = files_source("plans/reference/*.yaml");
     for (size_t i = 0; i < files.gl_pathc; i++) {
         test_pipeline(files.gl_pathv[i], DRIVER_CLOCK);
         test_pipeline(files.gl_pathv[i], DRIVER_DATAFLOW);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `swsim schedule` prints the tables the reference prints, cell for cell: tests/expected/schedule/NAME.txt
-# holds a line `index|task|thread|stream|P0 P1 ...` for each row of plans/torchrec/NAME.yaml.
+# holds a line `index|task|thread|stream|P0 P1 ...` for each row of plans/reference/NAME.yaml.
 . "${srcdir:-.}/tests/tap.sh"
 
 # The table without its head, widths and rules.
@@ -30,7 +30,7 @@ same_json()
 for expected in "$srcdir"/tests/expected/schedule/*.txt; do
     test -f "$expected" || continue
     name=$(basename "$expected" .txt)
-    plan=$srcdir/plans/torchrec/$name.yaml
+    plan=$srcdir/plans/reference/$name.yaml
     check "$name" same "$expected" "$plan"
     check "$name as JSON" same_json "$expected" "$plan"
 done
@@ -40,15 +40,15 @@ optimal()
 {
     "$SWSIM" stages "$1" | grep -q '^LDS == depth (Dilworth-optimal)$'
 }
-for plan in "$srcdir"/plans/torchrec/*.yaml; do
+for plan in "$srcdir"/plans/reference/*.yaml "$srcdir"/plans/torchrec/*.yaml; do
     test -f "$plan" || continue
-    check "$(basename "$plan" .yaml) has no empty stage" optimal "$plan"
+    check "$(basename "$(dirname "$plan")")/$(basename "$plan" .yaml) has no empty stage" optimal "$plan"
 done
 
 # The enqueue order of the ready-first rule, as the reference's pseudocode gives it.
 ready_first()
 {
-    "$SWSIM" stages "$srcdir/plans/torchrec/sparse_dist.yaml" >"$dir/out" || return
+    "$SWSIM" stages "$srcdir/plans/reference/sparse_dist.yaml" >"$dir/out" || return
     got=$(sed -n '/^Enqueue order (ready-first)/,/^Stall/s/^ *[0-9][0-9]*  *\([A-Za-z0-9]*\) .*/\1/p' \
         "$dir/out" | tr '\n' ' ')
     echo "$got"

@@ -146,7 +146,7 @@ static void compare_threads(const struct program *program, const char *what, uin
 /* More states than are found before the threads begin. */
 static void test_threads(void)
 {
-    static const char *const names[] = {"torchrec/sparse_dist", "torchrec/fused_sparse_dist"};
+    static const char *const names[] = {"reference/sparse_dist", "reference/fused_sparse_dist"};
     struct plan plan;
     struct diag diag;
     struct program *program;

@@ -236,10 +236,10 @@ if test -z "$SWSIM_LONG"; then
     check "scenario1_broken.yaml, clock" agree deadlocks/scenario1_broken.yaml clock
     check "ordered_pair_one_thread.yaml, data-flow" agree \
         deadlocks/ordered_pair_one_thread.yaml dataflow
-    check "the same states: sparse_dist.yaml, clock" same_states torchrec/sparse_dist.yaml clock 2
-    check "the same states: base.yaml, data-flow" same_states torchrec/base.yaml dataflow 2
+    check "the same states: sparse_dist.yaml, clock" same_states reference/sparse_dist.yaml clock 2
+    check "the same states: base.yaml, data-flow" same_states reference/base.yaml dataflow 2
 else
-    for plan in torchrec/*.yaml knobs/retire_submit_*.yaml; do
+    for plan in reference/*.yaml knobs/retire_submit_*.yaml; do
         case $plan in *.upstream.yaml) continue ;; esac
         for driver in clock dataflow; do
             check "the same states: ${plan##*/}, $driver" same_states "$plan" $driver 2

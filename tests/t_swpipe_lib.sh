@@ -14,7 +14,7 @@ check "double_buffer runs" test $? -eq 0
 check "and adds up" says "$dir/out" "the sum of the squares is 385"
 
 for driver in clock dataflow; do
-    doc/examples/train_step "$srcdir/plans/torchrec/base.yaml" $driver >"$dir/out" 2>&1
+    doc/examples/train_step "$srcdir/plans/reference/base.yaml" $driver >"$dir/out" 2>&1
     check "train_step runs with $driver" test $? -eq 0
     check "its function was called" says "$dir/out" "Forward was called"
     check "tasks have exposed times" says "$dir/out" "% baseline"
@@ -22,14 +22,14 @@ done
 SWSIM=${SWSIM:-./swsim}
 if [ -x "$SWSIM" ]; then
     for driver in clock dataflow; do
-        doc/examples/train_step "$srcdir/plans/torchrec/base.yaml" $driver "$dir/trace.db" >"$dir/out" 2>&1
+        doc/examples/train_step "$srcdir/plans/reference/base.yaml" $driver "$dir/trace.db" >"$dir/out" 2>&1
         check "train_step is recorded with $driver" test $? -eq 0
         check "its runs were legal" sh -c "test \$(grep -c 'as the plan allows' '$dir/out') -eq 2"
     done
     check "the store has them" sh -c "'$SWSIM' runs --json '$dir/trace.db' >'$dir/out' &&
         test \$(grep -c '\"state\":\"finished\"' '$dir/out') -eq 4"
     check "they can be drawn" sh -c "'$SWSIM' render '$dir/trace.db' -o '$dir/x.svg' && grep -q Forward '$dir/x.svg'"
-    check "predicted from" sh -c "'$SWSIM' predict --quiet --profile '$dir/trace.db' '$srcdir/plans/torchrec/base.yaml' >'$dir/out'"
+    check "predicted from" sh -c "'$SWSIM' predict --quiet --profile '$dir/trace.db' '$srcdir/plans/reference/base.yaml' >'$dir/out'"
     check "and compared" sh -c "'$SWSIM' compare '$dir/trace.db' >'$dir/out' && grep -q 'of 2 runs' '$dir/out'"
 else
     skip "no swsim here to look into the store"

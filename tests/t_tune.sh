@@ -37,8 +37,8 @@ tuned()
 # ---- SparseDist without its stages ---------------------------------------------------------------
 
 sed -e 's/stage: [0-9]*/stage: 0/' -e '/^pipeline_depth/d' -e '/^max_depth/d' \
-    "$plans/torchrec/sparse_dist.yaml" >"$dir/flat.yaml"
-upstream=$(period "$plans/torchrec/sparse_dist.upstream.yaml")
+    "$plans/reference/sparse_dist.yaml" >"$dir/flat.yaml"
+upstream=$(period "$plans/reference/sparse_dist.upstream.yaml")
 
 check "all stages are 0" sh -c "! grep -q 'stage: [1-9]' '$dir/flat.yaml'"
 check "which is slower than upstream" at_most "$upstream" "$(period "$dir/flat.yaml")"
@@ -60,7 +60,7 @@ diff_applies()
         fi && diff "$dir/patched.yaml" "$dir/tuned.yaml"
 }
 
-for plan in "$plans"/torchrec/*.yaml; do
+for plan in "$plans"/reference/*.yaml; do
     name=$(basename "$plan" .yaml)
     check "$name is tuned" tuned "$plan"
     check "$name is no slower" at_most "$(period "$dir/tuned.yaml")" "$(period "$plan")"
@@ -92,11 +92,11 @@ check "76 MiB have room for two" bytes_within --memory=76MiB
 check "and that is faster" grep -q '"better":true' "$dir/json"
 check "no plan has room in 10 MiB" prints 1 'no candidate is proved and within the limits' \
     "$SWSIM" tune --budget=100 --memory=10MiB "$dir/flat.yaml"
-check "a budget that the given plan exceeds" tuned "$plans/torchrec/sparse_dist.yaml" --memory=76MiB
+check "a budget that the given plan exceeds" tuned "$plans/reference/sparse_dist.yaml" --memory=76MiB
 check "is kept" grep -q 'bytes of a rank  *90.0 MiB  *76.0 MiB' "$dir/out"
 check "--max-depth is kept" prints 0 'in flight  *1  *1$' \
     "$SWSIM" tune --budget=500 --max-depth=1 "$dir/flat.yaml"
-check "--keep=stage leaves stages alone" tuned "$plans/torchrec/sparse_dist.yaml" --keep=stage,depth
+check "--keep=stage leaves stages alone" tuned "$plans/reference/sparse_dist.yaml" --keep=stage,depth
 check "all of them" sh -c "! grep -q 'stage of' '$dir/out'"
 check "--keep of everything finds nothing" prints 0 'no candidate is better than the plan' \
     "$SWSIM" tune --keep=stage,stream,group,order,depth "$dir/flat.yaml"
@@ -164,7 +164,7 @@ check "that is no slower" \
 # ---- plans that are bad --------------------------------------------------------------------------
 
 sed -e 's/H2D:/&\n    # copied too late/' -e 's/{stage: 0, stream: memcpy/{stage: 2, stream: memcpy/' \
-    -e '/^pipeline_depth/d' "$plans/torchrec/sparse_dist.yaml" >"$dir/hang.yaml"
+    -e '/^pipeline_depth/d' "$plans/reference/sparse_dist.yaml" >"$dir/hang.yaml"
 check "a plan that hangs has nothing to be compared with" complains 1 'hangs' \
     "$SWSIM" tune --budget=100 "$dir/hang.yaml"
 check "--allow-stale tunes it all the same" tuned "$dir/hang.yaml" --allow-stale
@@ -207,7 +207,7 @@ fi
 interrupted()
 {
     rm -f "$dir/early.yaml"
-    "$SWSIM" tune --budget=10000000 --json -o "$dir/early.yaml" "$plans/torchrec/prefetch.yaml" \
+    "$SWSIM" tune --budget=10000000 --json -o "$dir/early.yaml" "$plans/reference/prefetch.yaml" \
         >"$dir/out" 2>"$dir/err" &
     search=$!
     sleep 1
@@ -230,8 +230,8 @@ same_again()
     "$SWSIM" tune --budget=1000 "$@" >"$dir/one" && "$SWSIM" tune --budget=1000 "$@" >"$dir/two" &&
         cmp "$dir/one" "$dir/two"
 }
-check "one seed has one answer" same_again --seed=7 "$plans/torchrec/prefetch.yaml"
-check "also as JSON" same_again --json "$plans/torchrec/prefetch.yaml"
+check "one seed has one answer" same_again --seed=7 "$plans/reference/prefetch.yaml"
+check "also as JSON" same_again --json "$plans/reference/prefetch.yaml"
 "$SWSIM" tune --budget=1000 -o - "$dir/flat.yaml" >"$dir/again.yaml"
 check "-o - prints the plan" is_proved "$dir/again.yaml"
 

@@ -12,9 +12,9 @@ check "a JSON plan is a plan" exits 0 "$SWSIM" verify --expect "$plans/examples/
 check "without reduction the verdicts of the small plans are the same" \
     exits 0 "$SWSIM" verify --no-reduction --expect "$plans"/bugs/*.yaml "$plans"/deadlocks/modes_[abc].yaml
 check "two thread groups, deeper data-flow: still proved" \
-    exits 0 "$SWSIM" verify --driver=dataflow --max-depth=8 "$plans/torchrec/sparse_dist.yaml"
+    exits 0 "$SWSIM" verify --driver=dataflow --max-depth=8 "$plans/reference/sparse_dist.yaml"
 check "ten iterations instead of any number" \
-    exits 0 "$SWSIM" verify --iterations=10 "$plans/torchrec/fused_sparse_dist.yaml"
+    exits 0 "$SWSIM" verify --iterations=10 "$plans/reference/fused_sparse_dist.yaml"
 
 broken=$plans/deadlocks/scenario1_broken.yaml
 check "a violation exits with 1" exits 1 "$SWSIM" verify "$broken"
@@ -22,7 +22,7 @@ check "with --expect the same plan exits with 0" exits 0 "$SWSIM" verify --expec
 sed 's/deadlock: always/deadlock: some/' "$broken" >"$dir/wrong.yaml"
 check "a wrong expectation exits with 1" exits 1 "$SWSIM" verify --expect "$dir/wrong.yaml"
 check "a limit exits with 4" \
-    exits 4 "$SWSIM" verify --no-reduction --limit=states=100 "$plans/torchrec/sparse_dist.yaml"
+    exits 4 "$SWSIM" verify --no-reduction --limit=states=100 "$plans/reference/sparse_dist.yaml"
 check "the story names who waits for what" \
     says "is at FillCache(1), waits for the CPU signal of UpdateRows(0)" "$SWSIM" verify "$broken"
 check "what a drained pipeline leaves behind is named" \

@@ -25,7 +25,7 @@ set -eu
 : "${REALTIME:=}"
 : "${LIMIT:=}"
 : "${DB:=}"
-: "${PLANS:=$srcdir/plans/torchrec/*.yaml}"
+: "${PLANS:=$srcdir/plans/reference/*.yaml}"
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

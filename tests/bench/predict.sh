@@ -12,7 +12,7 @@ set -eu
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-both=$srcdir/plans/torchrec/sparse_dist.yaml
+both=$srcdir/plans/reference/sparse_dist.yaml
 sed 's/, host_time: [0-9]*us//' "$both" >"$dir/device.yaml"
 
 # ---- the peers ----------------------------------------------------------------------------------

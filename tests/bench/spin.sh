@@ -12,7 +12,7 @@
 #   SWSIM_BENCH_JSON    a file for all figures, one JSON object a line
 #
 # A row of SPIN's: NAME PLAN GROUPS RETIRE DRIVER N RANKS W. GROUPS is the number of thread groups,
-# W SPIN's hash table (-w), big enough for the states. The plans are plans/torchrec/PLAN.yaml with
+# W SPIN's hash table (-w), big enough for the states. The plans are plans/reference/PLAN.yaml with
 # these two keys changed (`variant`).
 set -eu
 : "${srcdir:=.}"
@@ -30,7 +30,7 @@ absolute() { case $1 in /*) echo "$1" ;; *) echo "$(pwd)/$1" ;; esac; }
 SWSIM=$(absolute "$SWSIM")
 PRINT_LEAN_MODEL=$(absolute "$PRINT_LEAN_MODEL")
 PROCTIME=$(absolute "$PROCTIME")
-plans=$(absolute "$srcdir")/plans/torchrec
+plans=$(absolute "$srcdir")/plans/reference
 json=$(absolute "$SWSIM_BENCH_JSON")
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT

@@ -58,11 +58,13 @@ for file in $programs $emulated $plugin; do
 done
 
 cd "$top"
-mkdir -p "$pack/tests/gpu" "$pack/tests/bench" "$pack/plans/torchrec" "$pack/plans/examples"
+mkdir -p "$pack/tests/gpu" "$pack/tests/bench" "$pack/plans/torchrec" "$pack/plans/reference" \
+    "$pack/plans/examples"
 cp tests/gpu/run.sh "$pack/tests/gpu/"
 cp tests/bench/*.sh "$pack/tests/bench/"
 for file in tests/bench/*.yaml; do [ ! -e "$file" ] || cp "$file" "$pack/tests/bench/"; done
 cp plans/torchrec/*.yaml "$pack/plans/torchrec/"
+cp plans/reference/*.yaml "$pack/plans/reference/"
 cp plans/examples/*.yaml "$pack/plans/examples/"
 git describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"
 echo "packed: $pack, $(du -sk "$pack" | cut -f 1) KiB, for glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or newer"

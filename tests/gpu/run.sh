@@ -35,8 +35,8 @@ if [ -n "$emulated" ]; then
     swrun=$build/tests/swrun_emulated suite=$build/tests/t_device_emulated overhead=$build/tests/overhead_emulated
     settle=1 iterations=4 rounds=1 tasks=200
     slack=10 # times all budgets: a busy machine, a sanitizer
-    predicted=plans/torchrec/sparse_dist.yaml
-    [ -z "${SWSIM_LONG:-}" ] || predicted='plans/torchrec/*.yaml'
+    predicted=plans/reference/sparse_dist.yaml
+    [ -z "${SWSIM_LONG:-}" ] || predicted='plans/reference/*.yaml'
     out=${OUT:-$dir}
     case $(realpath -m "$out")/ in
     "$(realpath -m doc)"/*) echo "emulated runs write nothing under doc/"; exit 1 ;;
@@ -46,7 +46,7 @@ else
     swrun=$build/swrun suite=$build/tests/t_device overhead=$build/tests/bench/overhead
     settle=6 iterations=30 rounds=3 tasks=2000
     slack=1
-    predicted='plans/torchrec/*.yaml'
+    predicted='plans/reference/*.yaml'
     out=${OUT:-doc/measurements}
 fi
 at_most=${SECONDS_AT_MOST:-$((460 * slack))}
@@ -290,6 +290,9 @@ ask 60 "overhead" run_overhead $tasks
 ask 60 "what a trace costs" run_trace $((5 * iterations)) $rounds
 
 for file in plans/torchrec/*.yaml; do
+    plan 20 "$(basename "$file" .yaml), all collectives" "$file" --ranks 1 -n $iterations
+done
+for file in plans/reference/*.yaml; do
     case $file in *.upstream.yaml) continue ;; esac
     for kind in clock dataflow; do
         plan 20 "$(basename "$file" .yaml) $kind" "$file" --ranks 1 --driver $kind -n $iterations
@@ -298,7 +301,7 @@ done
 ask 150 "predicted against measured" run_compare $((4 * iterations)) "$predicted"
 for ranks in 2 4; do
     for kind in clock dataflow; do
-        plan 40 "sparse_dist $kind, $ranks ranks" plans/torchrec/sparse_dist.yaml --ranks $ranks --driver $kind -n $iterations
+        plan 40 "sparse_dist $kind, $ranks ranks" plans/reference/sparse_dist.yaml --ranks $ranks --driver $kind -n $iterations
     done
 done
 for schedule in gpipe 1f1b zbv; do
@@ -314,9 +317,9 @@ done
 
 # Steady periods as graphs, and the cost of an empty period.
 for plan in sparse_dist fused_sparse_dist staged; do
-    plan 20 "$plan clock, graphs" plans/torchrec/$plan.yaml --ranks 1 --graph=require -n $iterations
+    plan 20 "$plan clock, graphs" plans/reference/$plan.yaml --ranks 1 --graph=require -n $iterations
 done
-plan 40 "sparse_dist clock, graphs, 2 ranks" plans/torchrec/sparse_dist.yaml --ranks 2 --graph=require -n $iterations
+plan 40 "sparse_dist clock, graphs, 2 ranks" plans/reference/sparse_dist.yaml --ranks 2 --graph=require -n $iterations
 plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
 plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
 
