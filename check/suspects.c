@@ -128,6 +128,8 @@ static int agent_of(const struct program *p, const struct op *op, int rank)
 
 static bool touches(const struct program *p, const struct op *op, int buffer)
 {
+    if (op->kind == OP_ALLOC && op->object == buffer)
+        return true;
     for (int i = 0; i < op->access_count; i++)
         if (p->accesses[op->access_first + i].buffer == buffer)
             return true;

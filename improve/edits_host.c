@@ -150,15 +150,16 @@ static void propose_moves(struct proposer *proposer, int t)
 
 /* ---- synchronisation ------------------------------------------------------------------------- */
 
-/* An event behind one piece of work, waited for by a later one on another stream. The nearer of the
-   two in the program text is the likelier. */
+/* An event behind one piece of work or an allocation, waited for by later work on another stream. The
+   nearer of the two in the program text is the likelier. */
 static void propose_events(struct proposer *proposer, int t)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
         for (size_t k = i + 1; k < thread->op_count && k <= i + 3 * NEAR_ENOUGH; k++) {
             const struct host_op *first = &thread->ops[i], *second = &thread->ops[k];
-            if (!is_work(first) || !is_work(second) || first->stream == second->stream)
+            bool source = is_work(first) || first->kind == OP_ALLOC;
+            if (!source || !is_work(second) || first->stream == second->stream)
                 continue;
             int far = proposer->near[t][k];
             propose_both(proposer,

@@ -75,6 +75,19 @@ static void report_race(struct work_state *w, int buffer, const struct record *o
     w->e->other_write = other->write;
 }
 
+/* An access to a buffer that the plan allocates comes after the allocation took effect, or it may meet the
+   last accesses of the memory's former owner. */
+static void check_allocation(struct work_state *w, int buffer, const struct record *allocation,
+                             bool known)
+{
+    if (known || w->e->violated & (1u << PROPERTY_LIFETIME))
+        return;
+    w->e->violated |= 1u << PROPERTY_LIFETIME;
+    w->e->buffer = buffer;
+    w->e->other_agent = allocation->agent;
+    w->e->early = true;
+}
+
 static void access_once(struct work_state *w, const struct access *access, int64_t iteration,
                         int self, int agent)
 {
@@ -86,6 +99,10 @@ static void access_once(struct work_state *w, const struct access *access, int64
     for (int k = 0; k < buffer->record_count; k++) {
         const struct record *record = &p->records[buffer->record_first + k];
         int bit = base + k;
+        if (record->alloc) {
+            check_allocation(w, access->buffer, record, test(live, bit) && test(known, bit));
+            continue;
+        }
         if (record->agent == agent && record->write == access->write)
             own = bit;
         if (!test(live, bit) || !(record->write || access->write))
@@ -114,6 +131,19 @@ void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int
         }
 }
 
+void hb_allocated(struct work_state *w, int buffer, int self)
+{
+    const struct program *p = w->p;
+    const struct buffer_desc *desc = &p->buffers[buffer];
+    for (int k = 0; p->at.row_words && k < desc->record_count; k++) {
+        int bit = desc->record_first + k;
+        if (!p->records[bit].alloc)
+            continue;
+        set(row(p, w->c, p->at.row_live), bit);
+        set(row(p, w->c, self), bit);
+    }
+}
+
 void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration)
 {
     const struct program *p = w->p;
@@ -137,8 +167,9 @@ bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, i
     const struct buffer_desc *desc = &p->buffers[buffer];
     for (int k = 0; k < desc->record_count; k++) {
         int bit = desc->record_first + k;
-        if (test(row(p, w->c, p->at.row_live), bit) && !test(row(p, w->c, self), bit) &&
-            !test(row(p, w->c, except), bit) && p->records[bit].agent != agent) {
+        if (!p->records[bit].alloc && test(row(p, w->c, p->at.row_live), bit) &&
+            !test(row(p, w->c, self), bit) && !test(row(p, w->c, except), bit) &&
+            p->records[bit].agent != agent) {
             *other = p->records[bit].agent;
             return true;
         }

@@ -19,6 +19,9 @@ void hb_shift(struct work_state *w, int first, int count);
 /* Check and remember the accesses of `op` by `agent`, whose knowledge is row `self`. */
 void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int self, int agent);
 
+/* The allocation of `buffer` takes effect on the stream whose knowledge is row `self`. */
+void hb_allocated(struct work_state *w, int buffer, int self);
+
 /* Forget the accesses to the buffers of an iteration on a rank, which get new instances. */
 void hb_forget_iteration(struct work_state *w, int rank, int64_t iteration);
 

@@ -275,8 +275,10 @@ static const struct op *settle_head(struct work_state *w, int stream)
     hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
     if (op->kind == OP_RECORD)
         reach_record(w, stream, op);
-    if (op->kind == OP_ALLOC)
+    if (op->kind == OP_ALLOC) {
         reuse_memory(w, stream);
+        hb_allocated(w, op->object, at_stream(w, stream));
+    }
     leave_hw_queue(p, w->c, stream);
     pop(w, stream);
     return op;

@@ -42,6 +42,7 @@ struct effect {
     int buffer;      /* RACE, LIFETIME: program->buffers */
     int other_agent; /* RACE, LIFETIME: agent of the other access; MISMATCH: the other stream */
     bool other_write;
+    bool early;   /* LIFETIME: before its allocation is known to have happened */
     int other_op; /* MISMATCH: the operation of the other member; -1 */
     int64_t other_iteration;
     int64_t wanted, found; /* SLOT: iteration looked for and the one found; BOUND: bound, number */

@@ -573,7 +573,7 @@ static int compare_records(const void *a, const void *b)
         return x->buffer < y->buffer ? -1 : 1;
     if (x->agent != y->agent)
         return x->agent < y->agent ? -1 : 1;
-    return (int)x->write - (int)y->write;
+    return x->alloc == y->alloc ? (int)x->write - (int)y->write : (int)x->alloc - (int)y->alloc;
 }
 
 /* Sorted records, each once. */
@@ -600,28 +600,52 @@ static void assign_bodies(struct program *program)
             program->bodies[program->ops[i].object].thread = program->ops[i].callback;
 }
 
-/* Every possible (buffer, agent, read or write) gets one bit; shared buffers come first, then those
+static enum status note_accesses(struct lowering *lowering, size_t *cap)
+{
+    const struct program *program = lowering->program;
+    enum status status = STATUS_OK;
+    for (size_t b = 0; b < program->body_count; b++) {
+        const struct body *body = &program->bodies[b];
+        for (int i = 0; i < body->count; i++) {
+            const struct op *op = &program->ops[body->first + i];
+            for (int k = 0; k < op->access_count && status == STATUS_OK; k++) {
+                const struct access *access = &program->accesses[op->access_first + k];
+                status = note_record(lowering, cap,
+                                     (struct record){.buffer = access->buffer,
+                                                     .agent = access_agent(program, op, body->thread),
+                                                     .write = access->write});
+            }
+        }
+    }
+    return status;
+}
+
+static enum status note_allocations(struct lowering *lowering, size_t *cap)
+{
+    const struct program *program = lowering->program;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < program->op_count && status == STATUS_OK; i++) {
+        const struct op *op = &program->ops[i];
+        if (op->kind == OP_ALLOC)
+            status = note_record(lowering, cap,
+                                 (struct record){.buffer = op->object,
+                                                 .agent = program_stream_agent(program, op->stream),
+                                                 .alloc = true});
+    }
+    return status;
+}
+
+/* Every possible (buffer, agent, read, write or allocation) gets one bit; shared buffers come first, then those
    of one iteration, which are repeated for each iteration of the window. */
 static enum status list_records(struct lowering *lowering)
 {
     struct program *program = lowering->program;
     size_t cap = 0;
-    for (size_t b = 0; b < program->body_count; b++) {
-        const struct body *body = &program->bodies[b];
-        for (int i = 0; i < body->count; i++) {
-            const struct op *op = &program->ops[body->first + i];
-            for (int k = 0; k < op->access_count; k++) {
-                const struct access *access = &program->accesses[op->access_first + k];
-                struct record record = {access->buffer, access_agent(program, op, body->thread),
-                                        access->write};
-                enum status status = note_record(lowering, &cap, record);
-                if (status != STATUS_OK)
-                    return status;
-            }
-        }
-    }
-    if (program->record_count == 0)
-        return STATUS_OK;
+    enum status status = note_accesses(lowering, &cap);
+    if (status == STATUS_OK && program->record_count > 0)
+        status = note_allocations(lowering, &cap);
+    if (status != STATUS_OK || program->record_count == 0)
+        return status;
     qsort(program->records, (size_t)program->record_count, sizeof *program->records,
           compare_records);
     remove_twins(program);

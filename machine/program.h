@@ -122,11 +122,12 @@ struct buffer_desc {
     int record_first, record_count; /* program->records, of instance 0 for scope iteration */
 };
 
-/* An access that an agent can make: one bit of happens-before knowledge (machine.c). */
+/* An access that an agent can make, or the allocation of the buffer on a stream: one bit of
+   happens-before knowledge (machine.c). */
 struct record {
     int buffer;
     int agent;
-    bool write;
+    bool write, alloc;
 };
 
 struct agent {

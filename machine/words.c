@@ -630,9 +630,15 @@ const char *machine_describe_violation(const struct program *p, enum property pr
                  effect->other_write ? "writes" : "reads");
         break;
     case PROPERTY_LIFETIME:
-        snprintf(buf, cap, "memory of buffer %s is %s", p->buffers[effect->buffer].name,
-                 effect->other_agent >= 0 ? "reused while another stream still uses it"
-                                          : "used after it was freed");
+        if (effect->early)
+            snprintf(buf, cap,
+                     "%s uses buffer %s without an order behind its allocation on %s: its memory may "
+                     "still be in use there",
+                     subject, p->buffers[effect->buffer].name, agent);
+        else
+            snprintf(buf, cap, "memory of buffer %s is %s", p->buffers[effect->buffer].name,
+                     effect->other_agent >= 0 ? "reused while another stream still uses it"
+                                              : "used after it was freed");
         break;
     case PROPERTY_MISMATCH:
         snprintf(buf, cap, "%s meets %s at the same position", subject, other);
