@@ -55,7 +55,8 @@ static const struct task *all_tasks(const struct program *p)
 static bool same_work(const struct work *a, const struct work *b)
 {
     return a->kind == b->kind && a->comm == b->comm && a->collective == b->collective &&
-           (a->kind != WORK_COLLECTIVE || a->bytes == b->bytes) && a->pageable == b->pageable;
+           (a->kind != WORK_COLLECTIVE || (a->bytes == b->bytes && a->root == b->root)) &&
+           a->pageable == b->pageable;
 }
 
 static bool same_task(const struct task *a, const struct task *b)

@@ -14,7 +14,7 @@ static struct host_op *insert_op(struct plan *plan, int t, size_t at, enum op_ki
     if (thread->op_count > at)
         memcpy(&ops[at + 1], &thread->ops[at], (thread->op_count - at) * sizeof *ops);
     ops[at] = (struct host_op){.kind = kind, .stream = -1, .object = -1, .comm = -1};
-    ops[at].work.comm = ops[at].work.peer = -1;
+    ops[at].work.comm = ops[at].work.peer = ops[at].work.root = -1;
     thread->ops = ops;
     thread->op_count++;
     return &ops[at];

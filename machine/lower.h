@@ -48,6 +48,8 @@ void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
                          const struct index_list *reads, const struct index_list *writes);
 /* Position of `rank` in the communicator, or -1. */
 int lower_member(const struct lowering *lowering, int comm, int rank);
+/* If collectives of this kind have one, `root` becomes a root of `op`: a rank, -1: the first member. */
+void lower_root(struct lowering *lowering, struct op *op, enum collective_kind kind, int root);
 /* `machine: {first_use_blocks: true}`: meet the peers of the parts of a group on the host first, all at
    once; without parts all members of the communicator, for a collective. */
 void lower_first_use(struct lowering *lowering, int comm, int rank, const struct p2p_part *parts,

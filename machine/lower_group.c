@@ -29,6 +29,15 @@ static enum status check_member(struct lowering *lowering, int rank, int comm, s
         lowering->plan->comms[comm].name);
 }
 
+static enum status check_root(struct lowering *lowering, int comm, int root, struct mark mark)
+{
+    if (root < 0 || lower_member(lowering, comm, root) >= 0)
+        return STATUS_OK;
+    return diag_error_at(lowering->diag, lowering->plan->file, NULL, mark,
+                         "found root %d, expected a member of communicator %s", root,
+                         lowering->plan->comms[comm].name);
+}
+
 static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int rank, int comm,
                                const struct host_op *from)
 {
@@ -53,8 +62,12 @@ enum status lower_collective(struct lowering *lowering, int rank, const struct h
     enum status status = check_member(lowering, rank, from->comm, from->mark);
     if (status != STATUS_OK)
         return status;
+    status = check_root(lowering, from->comm, from->work.root, from->mark);
+    if (status != STATUS_OK)
+        return status;
     lower_first_use(lowering, from->comm, rank, NULL, 0, from->mark);
-    emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, from);
+    struct op *op = emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, from);
+    lower_root(lowering, op, from->collective, from->work.root);
     return STATUS_OK;
 }
 
@@ -97,17 +110,35 @@ static size_t portion_count(const struct portion *portion)
     return count;
 }
 
-/* "grads 1MiB + loss all_gather": kinds and sizes are part of the name, as they must agree. */
+/* "grads 1MiB + loss all_gather + seed broadcast from 1": kinds, roots and sizes are part of the name, as
+   they must agree. */
 static const char *append_collective(struct arena *arena, const char *name,
                                      const struct p2p_part *part)
 {
     bool usual = part->collective == COLLECTIVE_ALL_REDUCE;
-    char size[UNITS_TEXT] = "";
+    char size[UNITS_TEXT] = "", root[24] = "";
     if (part->bytes)
         units_print_bytes(part->bytes, size);
-    return arena_printf(arena, "%s%s%s%s%s%s%s", name, *name ? " + " : "", part->tag,
-                        usual ? "" : " ", usual ? "" : collective_key(part->collective),
+    if (part->root >= 0)
+        snprintf(root, sizeof root, " from %d", part->root);
+    return arena_printf(arena, "%s%s%s%s%s%s%s%s", name, *name ? " + " : "", part->tag,
+                        usual ? "" : " ", usual ? "" : collective_key(part->collective), root,
                         part->bytes ? " " : "", size);
+}
+
+/* The roots of all, unless a collective without one is among them: then all data go everywhere. */
+static void list_roots(struct lowering *lowering, struct op *op, const struct portion *portion)
+{
+    for (size_t i = 0; i < portion->group->part_count; i++) {
+        const struct p2p_part *part = &portion->group->parts[i];
+        if (!is_of(portion, part))
+            continue;
+        lower_root(lowering, op, part->collective, part->root);
+        if (!collective_has_root(part->collective)) {
+            op->root_count = 0;
+            return;
+        }
+    }
 }
 
 /* Several are one with the bytes of all and the kind of the first; one is what it is. */
@@ -120,7 +151,7 @@ static enum status list_collectives(struct lowering *lowering, struct op *op,
     bool single = portion_count(portion) == 1;
     if (!work)
         return diag_no_memory(lowering->diag);
-    *work = (struct work){.comm = op->comm, .peer = -1};
+    *work = (struct work){.comm = op->comm, .peer = -1, .root = -1};
     for (size_t i = 0; name && i < portion->group->part_count; i++) {
         const struct p2p_part *part = &portion->group->parts[i];
         if (!is_of(portion, part))
@@ -134,6 +165,7 @@ static enum status list_collectives(struct lowering *lowering, struct op *op,
     op->bytes = work->bytes;
     op->work = work;
     op->name = lower_name(lowering, name);
+    list_roots(lowering, op, portion);
     return STATUS_OK;
 }
 
@@ -176,6 +208,9 @@ static enum status emit_portion(struct lowering *lowering, int rank, const struc
 static enum status check_part(struct lowering *lowering, int rank, int comm,
                               const struct p2p_part *part)
 {
+    enum status status = check_root(lowering, comm, part->root, part->mark);
+    if (status != STATUS_OK)
+        return status;
     if (part->is_collective || lower_member(lowering, comm, part->peer) >= 0)
         return check_member(lowering, rank, comm, part->mark);
     return diag_error_at(lowering->diag, lowering->plan->file, NULL, part->mark,

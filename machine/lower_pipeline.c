@@ -125,6 +125,10 @@ static enum status check_member(struct lowering *lowering, int rank, const struc
         return diag_error(lowering->diag, STATUS_INPUT,
                           "%s: task %s uses communicator %s, of which rank %d is not a member",
                           plan->file, task->name, plan->comms[comm].name, rank);
+    if (task->work.root >= 0 && lower_member(lowering, comm, task->work.root) < 0)
+        return diag_error(lowering->diag, STATUS_INPUT,
+                          "%s: task %s names root %d, which is not a member of communicator %s",
+                          plan->file, task->name, task->work.root, plan->comms[comm].name);
     bool p2p = task->work.kind != WORK_COLLECTIVE;
     if (p2p && (task->work.peer == rank || lower_member(lowering, comm, task->work.peer) < 0))
         return diag_error(lowering->diag, STATUS_INPUT,
@@ -166,6 +170,8 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
     if (uses_comm) {
         op->comm = task->work.comm;
         op->member = lower_member(lowering, op->comm, rank);
+        if (kind == OP_COLLECTIVE)
+            lower_root(lowering, op, task->work.collective, task->work.root);
     } else {
         lower_load_end(lowering, rank, task->mark);
     }

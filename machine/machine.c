@@ -364,8 +364,7 @@ static void report_mismatch(struct work_state *w, int stream, const struct op *o
 static bool same_collective(const struct op *a, int64_t iteration_a, const struct op *b,
                             int64_t iteration_b)
 {
-    return a->name == b->name && iteration_a == iteration_b && a->bytes == b->bytes &&
-           a->work->collective == b->work->collective;
+    return iteration_a == iteration_b && op_same_collective(a, b);
 }
 
 static void check_collective(struct work_state *w, const struct op *op, int64_t iteration)
@@ -600,8 +599,8 @@ static bool can_complete(const struct program *p, int32_t *c, int comm)
            (!failure_is_aborted(p, c, comm) && members_agree(p, c, comm));
 }
 
-/* All members have started: each gets the knowledge of all. */
-static void complete_collective(struct work_state *w, int comm)
+/* Each member gets the knowledge of all. */
+static void tell_all(struct work_state *w, int comm)
 {
     const struct program *p = w->p;
     int first = active_stream(p, w->c, comm, 0);
@@ -609,6 +608,26 @@ static void complete_collective(struct work_state *w, int comm)
         hb_join(w, at_stream(w, first), at_stream(w, active_stream(p, w->c, comm, m)));
     for (int m = 1; m < p->comms[comm].count; m++)
         hb_copy(w, at_stream(w, active_stream(p, w->c, comm, m)), at_stream(w, first));
+}
+
+/* Each member gets the knowledge of the root, which learns nothing. */
+static void tell_from_root(struct work_state *w, int comm, int root)
+{
+    int source = active_stream(w->p, w->c, comm, root);
+    for (int m = 0; m < w->p->comms[comm].count; m++)
+        if (m != root)
+            hb_join(w, at_stream(w, active_stream(w->p, w->c, comm, m)), at_stream(w, source));
+}
+
+/* All members have started. Knowledge goes where data go. */
+static void complete_collective(struct work_state *w, int comm)
+{
+    const struct program *p = w->p;
+    const struct op *op = item_op(p, w->c, active_stream(p, w->c, comm, 0), 0);
+    if (op->root_count == 0)
+        tell_all(w, comm);
+    for (int i = 0; i < op->root_count; i++)
+        tell_from_root(w, comm, op->roots[i]);
     for (int m = 0; m < p->comms[comm].count; m++)
         finish(w, active_stream(p, w->c, comm, m));
 }

@@ -156,6 +156,25 @@ int lower_member(const struct lowering *lowering, int comm, int rank)
     return low < desc->count && desc->members[low] == rank ? low : -1;
 }
 
+void lower_root(struct lowering *lowering, struct op *op, enum collective_kind kind, int root)
+{
+    int place = root < 0 ? 0 : lower_member(lowering, op->comm, root);
+    if (!collective_has_root(kind))
+        return;
+    for (int i = 0; i < op->root_count; i++)
+        if (op->roots[i] == place)
+            return;
+    int *roots = ARENA_ARRAY(&lowering->program->arena, (size_t)op->root_count + 1, int);
+    if (!roots) {
+        lowering->failed = true;
+        return;
+    }
+    if (op->root_count)
+        memcpy(roots, op->roots, (size_t)op->root_count * sizeof *roots);
+    roots[op->root_count++] = place;
+    op->roots = roots;
+}
+
 int lower_channel(struct lowering *lowering, int comm, int from, int to)
 {
     struct program *program = lowering->program;
@@ -610,10 +629,11 @@ static enum status note_accesses(struct lowering *lowering, size_t *cap)
             const struct op *op = &program->ops[body->first + i];
             for (int k = 0; k < op->access_count && status == STATUS_OK; k++) {
                 const struct access *access = &program->accesses[op->access_first + k];
-                status = note_record(lowering, cap,
-                                     (struct record){.buffer = access->buffer,
-                                                     .agent = access_agent(program, op, body->thread),
-                                                     .write = access->write});
+                status =
+                    note_record(lowering, cap,
+                                (struct record){.buffer = access->buffer,
+                                                .agent = access_agent(program, op, body->thread),
+                                                .write = access->write});
             }
         }
     }

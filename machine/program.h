@@ -20,6 +20,8 @@
 #ifndef SWSIM_PROGRAM_H
 #define SWSIM_PROGRAM_H
 
+#include <string.h>
+
 #include "plan/plan.h"
 
 enum driver { DRIVER_NONE, DRIVER_CLOCK, DRIVER_DATAFLOW };
@@ -58,6 +60,9 @@ struct op {
     int distance; /* events and flags: the instance of iteration i - distance */
     int comm;     /* op_uses_comm: program->comms; else -1 */
     int member;   /* op_uses_comm: this rank's position in the communicator */
+    const int
+        *roots; /* COLLECTIVE: positions of the members whose data all get; none: of every one */
+    int root_count;
     enum sync_kind sync;
     int sm;
     int64_t ticket; /* TICKET, SERVE in host programs; -1: the instance's own */
@@ -72,6 +77,15 @@ struct op {
     bool free; /* commutes with every step of every other agent; see program_find_conflicts */
     struct mark mark;
 };
+
+/* Do the members that start these match as one collective? Iterations are apart. */
+static inline bool op_same_collective(const struct op *a, const struct op *b)
+{
+    return a->name == b->name && a->bytes == b->bytes &&
+           a->work->collective == b->work->collective && a->root_count == b->root_count &&
+           (a->root_count == 0 ||
+            memcmp(a->roots, b->roots, (size_t)a->root_count * sizeof *a->roots) == 0);
+}
 
 struct body {
     int first, count; /* program->ops */

@@ -631,10 +631,11 @@ const char *machine_describe_violation(const struct program *p, enum property pr
         break;
     case PROPERTY_LIFETIME:
         if (effect->early)
-            snprintf(buf, cap,
-                     "%s uses buffer %s without an order behind its allocation on %s: its memory may "
-                     "still be in use there",
-                     subject, p->buffers[effect->buffer].name, agent);
+            snprintf(
+                buf, cap,
+                "%s uses buffer %s without an order behind its allocation on %s: its memory may "
+                "still be in use there",
+                subject, p->buffers[effect->buffer].name, agent);
         else
             snprintf(buf, cap, "memory of buffer %s is %s", p->buffers[effect->buffer].name,
                      effect->other_agent >= 0 ? "reused while another stream still uses it"

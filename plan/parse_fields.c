@@ -201,6 +201,23 @@ bool field_int(struct parser *parser, const struct node *value, void *member,
     return true;
 }
 
+bool field_rank(struct parser *parser, const struct node *value, void *member,
+                const struct field *field)
+{
+    struct field bounds = *field;
+    bounds.max = parser->plan->ranks - 1;
+    return field_int(parser, value, member, &bounds);
+}
+
+bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
+                      int root)
+{
+    return root < 0 || collective_has_root(kind) ||
+           parse_error(parser, node_find(map, "root")->mark,
+                       "found a root of %s, expected it only where one rank sends to all",
+                       collective_key(kind));
+}
+
 bool field_int64(struct parser *parser, const struct node *value, void *member,
                  const struct field *field)
 {

@@ -115,11 +115,17 @@ struct field {
 bool fields_parse(struct parser *parser, const struct node *map, const struct field *fields,
                   size_t count, void *base, const char *what);
 
+/* May a collective of this kind have the root (a rank, -1: none given) that `map` names? */
+bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
+                      int root);
+
 /* Handlers; the member's type stands behind. */
 bool field_int(struct parser *parser, const struct node *value, void *member,
                const struct field *field); /* int */
 bool field_int64(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int64_t */
+bool field_rank(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* int, below the number of ranks: known by then */
 bool field_bool(struct parser *parser, const struct node *value, void *member,
                 const struct field *field); /* bool */
 bool field_time(struct parser *parser, const struct node *value, void *member,

@@ -54,15 +54,6 @@ static bool field_axpy(struct parser *parser, const struct node *value, void *me
            fields_parse(parser, value, axpy_fields, FIELD_COUNT(axpy_fields), member, "\"axpy\"");
 }
 
-/* A rank: below the number of ranks, which is known by now. */
-static bool field_peer(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
-{
-    struct field bounds = *field;
-    bounds.max = parser->plan->ranks - 1;
-    return field_int(parser, value, member, &bounds);
-}
-
 static const struct field copy_fields[] = {
     FIELD("copy", struct work, direction, field_word, .words = keywords_direction),
     FIELD("bytes", struct work, bytes, field_bytes, .required = true),
@@ -72,19 +63,20 @@ static const struct field copy_fields[] = {
 static const struct field collective_fields[] = {
     FIELD("collective", struct work, collective, field_word, .words = keywords_collective),
     FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
+    FIELD("root", struct work, root, field_rank),
     FIELD("bytes", struct work, bytes, field_bytes),
 };
 
 static const struct field send_fields[] = {
     FIELD("send", struct work, tag, field_name),
-    FIELD("peer", struct work, peer, field_peer, .required = true),
+    FIELD("peer", struct work, peer, field_rank, .required = true),
     FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
     FIELD("bytes", struct work, bytes, field_bytes),
 };
 
 static const struct field recv_fields[] = {
     FIELD("recv", struct work, tag, field_name),
-    FIELD("peer", struct work, peer, field_peer, .required = true),
+    FIELD("peer", struct work, peer, field_rank, .required = true),
     FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
     FIELD("bytes", struct work, bytes, field_bytes),
 };
@@ -126,7 +118,7 @@ bool field_work(struct parser *parser, const struct node *value, void *member,
                 const struct field *field)
 {
     (void)field;
-    struct work work = {.comm = -1, .peer = -1};
+    struct work work = {.comm = -1, .peer = -1, .root = -1};
     if (!parse_want_map(parser, value, "a mapping such as {copy: h2d, bytes: 64MiB}"))
         return false;
     work.kind = find_work(value);
@@ -135,7 +127,8 @@ bool field_work(struct parser *parser, const struct node *value, void *member,
                            "found no kind of work, expected copy, collective, send, recv, gemm, "
                            "gather, axpy, spin or host");
     const struct work_syntax *syntax = &work_syntax[work.kind];
-    if (!fields_parse(parser, value, syntax->fields, syntax->count, &work, "\"work\""))
+    if (!fields_parse(parser, value, syntax->fields, syntax->count, &work, "\"work\"") ||
+        !parse_check_root(parser, value, work.collective, work.root))
         return false;
     *(struct work *)member = work;
     return true;
@@ -165,7 +158,7 @@ static void parse_task(struct parser *parser, const struct node *key, const stru
                        struct task *task)
 {
     *task = (struct task){.mark = key->mark, .stream = -1, .group = -1};
-    task->work = (struct work){.comm = -1, .peer = -1};
+    task->work = (struct work){.comm = -1, .peer = -1, .root = -1};
     task->name = parse_keep(parser, key->text);
     if (parse_want_map(parser, value, "a task: a mapping such as {stage: 0, time: 1ms}"))
         fields_parse(parser, value, task_fields, FIELD_COUNT(task_fields), task, "a task");

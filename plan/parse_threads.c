@@ -73,6 +73,7 @@ static const struct field COLLECTIVE_fields[] = {
     OP_FIELD("collective", name, field_name),
     OP_COMM,
     OP_FIELD("op", collective, field_word, .words = keywords_collective),
+    OP_FIELD("root", work.root, field_rank),
     OP_FIELD("bytes", bytes, field_bytes),
     OP_WORK,
 };
@@ -282,7 +283,8 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
         (op->kind == OP_SYNC && !finish_sync(parser, item, op)))
         return false;
     fill_work(op);
-    return implicit_stream(parser, op) && (op->kind != OP_GROUP || finish_group(parser, item, op));
+    return parse_check_root(parser, item, op->collective, op->work.root) &&
+           implicit_stream(parser, op) && (op->kind != OP_GROUP || finish_group(parser, item, op));
 }
 
 static bool parse_op(struct parser *parser, const struct node *item, bool in_callback,
@@ -290,7 +292,7 @@ static bool parse_op(struct parser *parser, const struct node *item, bool in_cal
 {
     *op = (struct host_op){.mark = item->mark, .stream = -1, .object = -1, .comm = -1};
     op->collective = COLLECTIVE_ALL_REDUCE;
-    op->work = (struct work){.comm = -1, .peer = -1};
+    op->work = (struct work){.comm = -1, .peer = -1, .root = -1};
     if (!parse_kind(parser, item, &op->kind))
         return false;
     if (in_callback && !fits_in_callback(op->kind))
@@ -336,14 +338,6 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static bool field_part_peer(struct parser *parser, const struct node *value, void *member,
-                            const struct field *field)
-{
-    struct field bounds = *field;
-    bounds.max = parser->plan->ranks - 1;
-    return field_int(parser, value, member, &bounds);
-}
-
 #define PART_FIELD(key, member, handler, ...)                                                      \
     FIELD(key, struct p2p_part, member, handler, __VA_ARGS__)
 #define PART_FIELDS(key)                                                                           \
@@ -352,12 +346,13 @@ static bool field_part_peer(struct parser *parser, const struct node *value, voi
         PART_FIELD("stream", stream, field_symbol, .table = TABLE_STREAMS),                        \
         PART_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                         \
         PART_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
-#define PEER_FIELD PART_FIELD("peer", peer, field_part_peer, .required = true)
+#define PEER_FIELD PART_FIELD("peer", peer, field_rank, .required = true)
 static const struct field send_fields[] = {PART_FIELDS("send"), PEER_FIELD};
 static const struct field recv_fields[] = {PART_FIELDS("recv"), PEER_FIELD};
 static const struct field collective_part_fields[] = {
     PART_FIELDS("collective"),
     PART_FIELD("op", collective, field_word, .words = keywords_collective),
+    PART_FIELD("root", root, field_rank),
 };
 
 /* part := {send: tag, peer: rank, bytes: size} | {recv: ...} | {collective: tag, op: kind, bytes: size}
@@ -372,6 +367,7 @@ static bool parse_part(struct parser *parser, const struct node *item, struct p2
                               .collective = COLLECTIVE_ALL_REDUCE,
                               .comm = -1,
                               .stream = -1,
+                              .root = -1,
                               .mark = item->mark};
     if (send + recv + collective != 1)
         return parse_mismatch(parser, item,
@@ -379,7 +375,8 @@ static bool parse_part(struct parser *parser, const struct node *item, struct p2
                               "{collective: tag}");
     if (collective)
         return fields_parse(parser, item, collective_part_fields,
-                            FIELD_COUNT(collective_part_fields), part, "a collective");
+                            FIELD_COUNT(collective_part_fields), part, "a collective") &&
+               parse_check_root(parser, item, part->collective, part->root);
     return fields_parse(parser, item, send ? send_fields : recv_fields, FIELD_COUNT(send_fields),
                         part, send ? "a send" : "a recv");
 }

@@ -81,6 +81,12 @@ enum collective_kind {
 #undef X
 };
 
+/* Does it have a root, from which all data go? The others give nothing. */
+static inline bool collective_has_root(enum collective_kind kind)
+{
+    return kind == COLLECTIVE_BROADCAST;
+}
+
 #define DTYPE_LIST(X) X(F32, "f32", 4) X(F16, "f16", 2) X(BF16, "bf16", 2) X(F64, "f64", 8)
 enum dtype {
 #define X(name, key, bytes) DTYPE_##name,
@@ -93,6 +99,7 @@ struct work {
     enum direction direction;        /* COPY */
     bool pageable;                   /* COPY: from pageable memory, blocks the host */
     enum collective_kind collective; /* COLLECTIVE */
+    int root;                        /* COLLECTIVE, one with a root: a rank; -1: the first member */
     int comm;                        /* COLLECTIVE, SEND, RECV: index into plan->comms, else -1 */
     int peer;                        /* SEND, RECV: rank */
     const char *tag;                 /* SEND, RECV */
@@ -357,6 +364,7 @@ struct p2p_part {
     const char *tag;
     int peer;                        /* a message */
     enum collective_kind collective; /* a collective */
+    int root;                        /* a collective with a root: a rank; -1: the first member */
     int comm, stream;                /* -1: the group's */
     int64_t bytes;
     struct index_list reads, writes; /* plan->buffers */

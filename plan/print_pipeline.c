@@ -19,10 +19,10 @@ static bool same_text(const char *a, const char *b)
 static bool same_work(const struct work *a, const struct work *b)
 {
     return a->kind == b->kind && a->direction == b->direction && a->pageable == b->pageable &&
-           a->collective == b->collective && a->comm == b->comm && a->peer == b->peer &&
-           same_text(a->tag, b->tag) && a->bytes == b->bytes && a->m == b->m && a->n == b->n &&
-           a->k == b->k && a->rows == b->rows && a->dim == b->dim && a->elements == b->elements &&
-           a->dtype == b->dtype && a->time_ns == b->time_ns;
+           a->collective == b->collective && a->comm == b->comm && a->root == b->root &&
+           a->peer == b->peer && same_text(a->tag, b->tag) && a->bytes == b->bytes &&
+           a->m == b->m && a->n == b->n && a->k == b->k && a->rows == b->rows && a->dim == b->dim &&
+           a->elements == b->elements && a->dtype == b->dtype && a->time_ns == b->time_ns;
 }
 
 static void put_message_work(struct printer *printer, const struct work *work)
@@ -63,6 +63,7 @@ void put_work(struct printer *printer, const struct work *work)
     case WORK_COLLECTIVE:
         put_pair_word(printer, "collective", collective_key(work->collective));
         put_pair_text(printer, "comm", printer->plan->comms[work->comm].name);
+        put_pair_number(printer, "root", work->root, -1);
         put_pair_bytes(printer, "bytes", work->bytes, 0);
         break;
     case WORK_SEND:
@@ -120,7 +121,7 @@ static void print_schedule(struct printer *printer)
     struct task usual = {.stage = -1};
     usual.stream = printer->default_stream;
     usual.group = printer->default_group;
-    usual.work = (struct work){.comm = -1, .peer = -1};
+    usual.work = (struct work){.comm = -1, .peer = -1, .root = -1};
     put_word(printer, "schedule");
     open_map(printer, BLOCK);
     for (size_t t = 0; t < plan->pipeline.task_count; t++)

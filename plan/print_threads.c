@@ -14,10 +14,11 @@ static void put_part(struct printer *printer, const struct p2p_part *part)
                   : part->send        ? "send"
                                       : "recv",
                   part->tag);
-    if (part->is_collective)
+    if (part->is_collective) {
         put_pair_keyword(printer, "op", keywords_collective, part->collective,
                          COLLECTIVE_ALL_REDUCE);
-    else
+        put_pair_number(printer, "root", part->root, -1);
+    } else
         put_pair_number(printer, "peer", part->peer, -1);
     put_pair_text(printer, "comm", part->comm >= 0 ? plan->comms[part->comm].name : NULL);
     put_pair_name(printer, "stream", &plan->streams, part->stream, -1);
@@ -85,6 +86,8 @@ static void put_op(struct printer *printer, const struct host_op *op)
         put_pair_name(printer, "event", &plan->events, op->object, -1);
     put_pair_keyword(printer, "op", keywords_collective, op->collective,
                      collective ? COLLECTIVE_ALL_REDUCE : op->collective);
+    if (collective)
+        put_pair_number(printer, "root", op->work.root, -1);
     put_pair_bytes(printer, "bytes", op->bytes, 0);
     put_pair_bool(printer, "pageable", op->pageable, false);
     put_pair_time(printer, "time", op->kind == OP_HOST ? 0 : op->time_ns, 0);

@@ -70,11 +70,14 @@ static void write_accesses(struct random *random)
         fprintf(random->out, ", %s", ONE_OF(random, accesses));
 }
 
-static const char *collective(struct random *random)
+/* A root is one of the first two ranks, which are in every communicator. */
+static const char *collective(struct random *random, int ranks)
 {
     static const char *const kinds[] = {"all_reduce",     "all_to_all", "all_gather",
                                         "reduce_scatter", "broadcast",  "barrier"};
-    return ONE_OF(random, kinds);
+    static const char *const rooted[] = {"broadcast", "broadcast, root: 0", "broadcast, root: 1"};
+    const char *kind = ONE_OF(random, kinds);
+    return strcmp(kind, "broadcast") == 0 ? rooted[below(random, ranks > 1 ? 3 : 2)] : kind;
 }
 
 /* What a plan does about a failure; without one it makes no difference. */
@@ -120,14 +123,15 @@ static void write_work(struct pipeline_writer *writer, int task)
         break;
     case 10: /* a collective of two ranks, of which there may be a third */
         writer->difference[task] = HALF;
-        fprintf(out, ", work: {collective: %s, comm: half, bytes: 1KiB}", collective(random));
+        fprintf(out, ", work: {collective: %s, comm: half, bytes: 1KiB}",
+                collective(random, writer->ranks));
         break;
     case 6:
     case 11:
     case 12:
     case 13:
-        fprintf(out, ", work: {collective: %s, comm: %s, bytes: 1KiB}", collective(random),
-                below(random, 3) ? "dp" : "mp");
+        fprintf(out, ", work: {collective: %s, comm: %s, bytes: 1KiB}",
+                collective(random, writer->ranks), below(random, 3) ? "dp" : "mp");
         break;
     default: break;
     }
@@ -361,7 +365,7 @@ static void write_collective(struct thread_writer *writer)
     fprintf(random->out, "collective: c%d, comm: %s, stream: %s", rarely(random, 8), comm,
             some_stream(random));
     if (rarely(random, 6))
-        fprintf(random->out, ", op: %s", collective(random));
+        fprintf(random->out, ", op: %s", collective(random, writer->ranks));
     if (rarely(random, 4))
         fprintf(random->out, ", bytes: %dKiB", 1 + rarely(random, 6));
     if (rarely(random, 3))

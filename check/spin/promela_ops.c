@@ -19,8 +19,7 @@ int promela_member(const struct program *p, const struct op *op)
 
 static bool goes_with(const struct op *a, const struct op *b)
 {
-    return a->kind == b->kind && a->name == b->name && a->bytes == b->bytes &&
-           a->work->collective == b->work->collective;
+    return a->kind == b->kind && op_same_collective(a, b);
 }
 
 /* Equal numbers, from 1, for collectives that go together: same_collective. */

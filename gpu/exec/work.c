@@ -259,14 +259,14 @@ static enum status push_collective(struct job *job, struct device_op op, struct 
     const struct program *p = job->run->program;
     const struct comm_desc *comm = &p->comms[job->op->comm];
     op.kind = DEVICE_OP_COLLECTIVE;
-    op.collective =
-        (struct device_collective){.comm = job->run->comms[comm->first_member + job->op->member],
-                                   .kind = job->of->work.collective,
-                                   .tag = job->op->name >= 0 ? p->names.items[job->op->name] : NULL,
-                                   .root = comm->members[0],
-                                   .bytes = job->of->bytes,
-                                   .send = operand(job, false, 0),
-                                   .recv = operand(job, true, 0)};
+    op.collective = (struct device_collective){
+        .comm = job->run->comms[comm->first_member + job->op->member],
+        .kind = job->of->work.collective,
+        .tag = job->op->name >= 0 ? p->names.items[job->op->name] : NULL,
+        .root = comm->members[job->op->root_count ? job->op->roots[0] : 0],
+        .bytes = job->of->bytes,
+        .send = operand(job, false, 0),
+        .recv = operand(job, true, 0)};
     if (same_place(op.collective.send, op.collective.recv) &&
         job->of->work.collective == COLLECTIVE_ALL_TO_ALL)
         op.collective.recv = own(job, true, 0);

@@ -205,7 +205,7 @@ static bool same_followers(const struct follower *a, const struct follower *b)
     if (!a->op || !b->op)
         return a->op == b->op;
     return a->next->task == b->next->task && a->iterations == b->iterations &&
-           a->op->bytes == b->op->bytes && a->op->work->collective == b->op->work->collective;
+           op_same_collective(a->op, b->op);
 }
 
 static bool collectives_agree(struct builder *b, struct follower *first, struct follower *other)
