@@ -445,6 +445,7 @@ static enum status verify_program(const struct plan *plan, const struct program 
         status = search_program(program, options, by_structure, searched, report, diag);
     report->iterations = program->tasks ? program->ends[0] : 0;
     report->finite = program->tasks == 0;
+    report->asked = (asked & ~bit(PROPERTY_FAULTS)) | (faults ? bit(PROPERTY_FAULTS) : 0);
     report->driver = program->driver;
     report->driver_named = names_driver(plan, program->driver);
     if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))

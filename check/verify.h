@@ -45,6 +45,7 @@ struct verify_report {
     bool finite;        /* a form without iterations */
     enum verdict verdict;
     enum outcome outcome[PROPERTY_COUNT];
+    unsigned asked;                       /* bits of the properties */
     struct story stories[PROPERTY_COUNT]; /* of the violated ones */
     struct suspects suspects;             /* of `first`; only if `quick` */
     enum property first;          /* the violation to show first; only if verdict is VIOLATED */

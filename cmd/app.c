@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plan/json.h"
 #include "plan/parse.h"
 
 void app_init(struct app *app, const char *program)
@@ -25,14 +26,48 @@ bool app_color(const struct app *app, FILE *file)
     return isatty(fileno(file)) == 1;
 }
 
-void app_report(struct app *app)
+static void write_error(const struct diag_message *message, struct json *json)
 {
-    if (fflush(stdout) != 0 && !app->write_errno)
-        app->write_errno = errno;
+    json_begin_object(json);
+    json_put_string(json, "file", message->file);
+    json_key(json, "line");
+    message->mark.line ? json_int(json, message->mark.line) : json_null(json);
+    json_key(json, "column");
+    message->mark.line ? json_int(json, message->mark.col) : json_null(json);
+    json_put_string(json, "text", message->text);
+    json_end_object(json);
+}
+
+/* --json: the errors so far are an object of their own, beside the messages for people. */
+static void write_errors(const struct app *app)
+{
+    struct json json;
+    if (!app->json || app->silent || app->diag.errors == 0)
+        return;
+    json_open(&json, stdout);
+    json_begin_object(&json);
+    json_begin_array_at(&json, "errors");
+    for (size_t i = 0; i < app->diag.count; i++)
+        if (app->diag.messages[i].severity == SEVERITY_ERROR)
+            write_error(&app->diag.messages[i], &json);
+    json_end_array(&json);
+    json_end_object(&json);
+}
+
+static void print_messages(struct app *app)
+{
     if (!app->silent)
         diag_print(&app->diag, app->program, app_color(app, stderr), stderr);
     diag_fini(&app->diag);
     diag_init(&app->diag);
+}
+
+void app_report(struct app *app)
+{
+    write_errors(app);
+    if (fflush(stdout) != 0 && !app->write_errno)
+        app->write_errno = errno;
+    print_messages(app);
 }
 
 enum status app_silence(struct app *app)
@@ -52,6 +87,7 @@ static enum status write_failed(struct app *app, const char *what)
 
 int app_close(struct app *app, enum status status)
 {
+    write_errors(app);
     errno = 0;
     bool failed = fflush(stdout) != 0 || ferror(stdout);
     int error = app->write_errno ? app->write_errno : errno;
@@ -60,7 +96,7 @@ int app_close(struct app *app, enum status status)
     /* A verb that flushed by itself has already reported it. */
     if (failed && (status != STATUS_SYSTEM || app->diag.errors == 0))
         status = write_failed(app, "standard output");
-    app_report(app);
+    print_messages(app);
     arena_fini(&app->arena);
     /* A launcher ends all processes as soon as one has failed, so a process fails only after the message
        is printed. */

@@ -13,6 +13,7 @@
 #include "progress.h"
 #include "starter.h"
 #include "mpi_workers.h"
+#include "warned.h"
 
 #include "plan/hash.h"
 #include "plan/parse.h"
@@ -32,6 +33,7 @@ struct predict_request {
     const struct text_list *changes; /* --what-if, as given */
     struct time_rule *rules;         /* the same, parsed */
     struct mpi_workers *workers;     /* processes that help; NULL: none */
+    struct warnings warnings;        /* about the plan */
     uint64_t digest;                 /* of all arguments */
     int64_t critical_iteration;      /* of --critical-path */
 };
@@ -235,9 +237,11 @@ static enum status show(struct app *app, const struct predict_request *request,
     if (app->silent)
         return STATUS_OK; /* rank 0 has the figures */
     if (app->json)
-        return show_json(
-            app, prediction,
-            &(struct report_row){.swept = request->swept, .value = value, .base = base});
+        return show_json(app, prediction,
+                         &(struct report_row){.swept = request->swept,
+                                              .value = value,
+                                              .base = base,
+                                              .warnings = &request->warnings});
     if (!request->swept) {
         enum status status = report_print(prediction, app->quiet, stdout, &app->diag);
         if (base)
@@ -297,7 +301,7 @@ static enum status predict_change(struct app *app, const struct predict_request 
                                   struct prediction *out)
 {
     struct predict_options options = request->predict;
-    const struct report_row row = {.what_if = name, .base = base};
+    const struct report_row row = {.what_if = name, .base = base, .warnings = &request->warnings};
     options.program.driver = driver;
     options.exposed = EXPOSED_NEVER;
     options.times = request->rules + first;
@@ -466,7 +470,7 @@ struct predict_line {
     struct text_list jitters, changes;
     const char *sweep, *profile, *times, *critical, *path;
     int64_t iterations, ranks, max_depth, replications, seed, threads;
-    bool exposed, no_mpi;
+    bool exposed, no_mpi, werror;
     int engine;
 };
 
@@ -500,12 +504,15 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = plan_read(line->path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    if (line->times)
+    status = warned_find(app, &plan, &request->warnings);
+    if (status == STATUS_OK && line->times)
         status = set_times(app, line->times, &plan);
     if (status == STATUS_OK && line->profile)
         status = predict_profiled(app, request, &plan, line->profile);
     else if (status == STATUS_OK)
         status = predict_plan(app, request, &plan);
+    if (line->werror && request->warnings.count)
+        status = app_worse(status, STATUS_VIOLATED);
     plan_fini(&plan);
     return status;
 }
@@ -614,6 +621,8 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
          OPTION_INTEGER, .value = &line->threads, .min = 1, .max = PREDICT_MAX_THREADS},
         {"no-mpi", 0, NULL, "under mpirun: each process works by itself, as if started alone",
          OPTION_FLAG, .value = &line->no_mpi},
+        {"werror", 0, NULL, "exit with 1 where there are warnings about the plan", OPTION_FLAG,
+         .value = &line->werror},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
          .value = &line->profile, .excludes = "jitter",
          .because = "the measured times have their own jitter"},

@@ -8,6 +8,7 @@
 #include "options.h"
 #include "progress.h"
 #include "verdict.h"
+#include "warned.h"
 #include "witness.h"
 
 #include "check/stopwatch.h"
@@ -22,6 +23,7 @@ struct verify_request {
     const char *bitstate; /* its size, "" for the default; NULL: an exact search */
     int driver;           /* enum driver_choice */
     bool expect;
+    bool werror;         /* a proof that is not plain is a violation */
     const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
     bool no_fix;
     const char *fix;    /* where the repaired plan goes; NULL: nowhere */
@@ -35,6 +37,8 @@ struct finding {
     int count;
     bool repair_sought, repair_told;
     struct repair repair; /* if it was sought */
+    struct warnings warnings;
+    struct coverage coverage;
 };
 
 /* ---- options that are lists ------------------------------------------------------------------ */
@@ -153,8 +157,12 @@ static enum status keep_witness(struct app *app, struct verify_request *request,
 static enum status show(struct app *app, struct verify_request *request, struct finding *finding,
                         const struct verify_report *report)
 {
-    struct verdict_view view = {report, finding->repair_sought ? &finding->repair : NULL,
-                                finding->count > 1, finding->repair_told};
+    struct verdict_view view = {.report = report,
+                                .repair = finding->repair_sought ? &finding->repair : NULL,
+                                .several_drivers = finding->count > 1,
+                                .told = finding->repair_told,
+                                .warnings = &finding->warnings,
+                                .coverage = &finding->coverage};
     finding->repair_told |= report->verdict == VERDICT_VIOLATED;
     if (app->json) {
         struct json json;
@@ -168,7 +176,10 @@ static enum status show(struct app *app, struct verify_request *request, struct 
         if (status != STATUS_OK)
             return status;
     }
-    return keep_witness(app, request, finding, &view);
+    enum status status = keep_witness(app, request, finding, &view);
+    if (request->werror && report->verdict == VERDICT_PROVED && !verdict_is_plain(&view))
+        status = app_worse(status, STATUS_VIOLATED);
+    return status;
 }
 
 /* What is shown while a driver is verified. */
@@ -304,7 +315,10 @@ static enum status verify_one(struct app *app, struct plan *plan, void *context)
     if (!finding)
         return diag_no_memory(&app->diag);
     finding->plan = plan;
-    enum status status = verify_plan_file(app, context, finding);
+    coverage_find(plan, &finding->coverage);
+    enum status status = warned_find(app, plan, &finding->warnings);
+    if (status == STATUS_OK)
+        status = verify_plan_file(app, context, finding);
     for (int d = 0; d < finding->count; d++)
         verify_fini(&finding->reports[d]);
     if (finding->repair_sought)
@@ -396,6 +410,9 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          .value = &request.no_fix},
         {"fix-budget", 0, "N", "try at most N changed plans (default 3000)", OPTION_INTEGER,
          .value = &request.fix_budget, .min = 1, .max = INT32_MAX},
+        {"werror", 0, NULL,
+         "exit with 1 where a proof is not plain: warnings, no accesses declared", OPTION_FLAG,
+         .value = &request.werror},
         {"expect", 0, NULL, "compare the verdicts with the plan's `expect:`", OPTION_FLAG,
          .value = &request.expect},
     };

@@ -294,5 +294,6 @@ void measured_write(const struct measured *measured, struct json *json)
     measured_put_answer(json, "results_match_serial", result->matches_serial);
     write_violations(result, json);
     measured_write_blocked(result, json);
+    warnings_write(measured->warnings, measured->plan->file, json);
     json_end_object(json);
 }

@@ -8,12 +8,14 @@
 
 #include "plan/json.h"
 #include "gpu/exec/runtime.h"
+#include "plan/warnings.h"
 
 struct measured {
     const struct plan *plan;
     const struct runtime_options *options;
     const struct runtime_result *result;
-    bool stats; /* calls and times by name, too */
+    bool stats;                      /* calls and times by name, too */
+    const struct warnings *warnings; /* about the plan */
 };
 
 /* Text; `quiet` leaves out the streams. */

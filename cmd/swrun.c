@@ -16,6 +16,7 @@
 #include "replayed.h"
 #include "run_shortcut.h"
 #include "starter.h"
+#include "warned.h"
 
 #include "plan/nearest.h"
 #include "plan/parse.h"
@@ -45,6 +46,8 @@ struct run_request {
     struct launch launch;
     bool processes; /* one a rank */
     bool stats;
+    struct warnings warnings; /* about the plan */
+    bool werror;              /* they are violations */
     struct text_list shortcuts;
     int driver;          /* enum driver_choice */
     const char *witness; /* a store; NULL: a plan is run */
@@ -102,7 +105,8 @@ static enum status run_shortcut(struct app *app, struct run_request *request,
     enum status status = shortcut_run(app, plan, options, &how, &pipe, &result);
     if (result && (status == STATUS_OK || status == STATUS_VIOLATED))
         status =
-            app_worse(status, show(app, &(struct measured){plan, options, result, request->stats}));
+            app_worse(status, show(app, &(struct measured){plan, options, result, request->stats,
+                                                           &request->warnings}));
     shortcut_close(pipe);
     return status;
 }
@@ -124,7 +128,8 @@ static enum status run_driver(struct app *app, struct run_request *request, cons
     }
     if (status != STATUS_OK && status != STATUS_VIOLATED)
         return status;
-    enum status shown = show(app, &(struct measured){plan, &options, &result, request->stats});
+    enum status shown =
+        show(app, &(struct measured){plan, &options, &result, request->stats, &request->warnings});
     runtime_result_fini(&result);
     return app_worse(status, shown);
 }
@@ -347,8 +352,12 @@ static enum status run_file(struct app *app, struct run_request *request, const 
     status = choose_processes(app, request, &plan, one_process);
     if (status == STATUS_OK) {
         catch_signals();
-        status = run_plan(app, request, &plan);
+        status = warned_find(app, &plan, &request->warnings);
     }
+    if (status == STATUS_OK)
+        status = run_plan(app, request, &plan);
+    if (request->werror && request->warnings.count)
+        status = app_worse(status, STATUS_VIOLATED);
     plan_fini(&plan);
     return status;
 }
@@ -454,6 +463,8 @@ static bool parse_line(struct app *app, int argc, char **argv, struct run_reques
         {"timeout", 0, "DURATION",
          "give up after DURATION without progress (default 30s; with --replay 2s)", OPTION_TIME,
          .value = &request->runtime.timeout_ns},
+        {"werror", 0, NULL, "exit with 1 where there are warnings about the plan", OPTION_FLAG,
+         .value = &request->werror},
         {"no-check", 0, NULL, "no replay through the machine, no comparison of results",
          OPTION_FLAG, .value = &line->no_check},
     };

@@ -7,6 +7,7 @@
 #include "plan/units.h"
 
 enum { STEPS_HEAD = 12, STEPS_TAIL = 28 };
+#define RACE_OF_NOTHING "race: nothing declared"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -36,14 +37,50 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fputs(", the driver of the plan", out);
 }
 
-static void print_line(const struct verify_report *report, bool color, FILE *out)
+/* Race freedom of no access. */
+static bool is_race_of_nothing(const struct verdict_view *view)
 {
+    return view->report->outcome[PROPERTY_RACE] == OUTCOME_PROVED &&
+           coverage_is_nothing(view->coverage);
+}
+
+bool verdict_is_plain(const struct verdict_view *view)
+{
+    return view->report->verdict == VERDICT_PROVED && !is_race_of_nothing(view) &&
+           view->warnings->count == 0;
+}
+
+/* "proved", "proved but for race: nothing declared, 2 warnings" */
+static void print_verdict(const struct verdict_view *view, FILE *out)
+{
+    size_t warnings = view->warnings->count;
+    if (view->report->verdict != VERDICT_PROVED || verdict_is_plain(view)) {
+        fprintf(out, "%-9s", verdict_key(view->report->verdict));
+        return;
+    }
+    fprintf(out, "proved but for %s", is_race_of_nothing(view) ? RACE_OF_NOTHING : "");
+    if (warnings)
+        fprintf(out, "%s%zu warning%s", is_race_of_nothing(view) ? ", " : "", warnings,
+                warnings == 1 ? "" : "s");
+}
+
+static void print_line(const struct verdict_view *view, bool color, FILE *out)
+{
+    const struct verify_report *report = view->report;
+    const struct coverage *coverage = view->coverage;
+    enum verdict shade = report->verdict == VERDICT_PROVED && !verdict_is_plain(view)
+                             ? VERDICT_UNDECIDED
+                             : report->verdict;
     char seconds[UNITS_TEXT];
     units_show_time(report->seconds * 1e9, seconds);
-    fprintf(out, "%-35s  %-8s  %s%-9s%s  ", report->plan,
-            report->driver == DRIVER_NONE ? "-" : driver_key(report->driver),
-            paint(color, report->verdict), verdict_key(report->verdict), color ? "\033[0m" : "");
+    fprintf(out, "%-35s  %-8s  %s", report->plan,
+            report->driver == DRIVER_NONE ? "-" : driver_key(report->driver), paint(color, shade));
+    print_verdict(view, out);
+    fprintf(out, "%s  ", color ? "\033[0m" : "");
     print_reach(report, out);
+    if (report->outcome[PROPERTY_RACE] == OUTCOME_PROVED && coverage_is_partial(coverage))
+        fprintf(out, ", accesses of %" PRId64 " of %" PRId64 " %s", coverage->declared,
+                coverage->all, coverage->unit);
     if (report->searched || report->finite)
         fprintf(out, "  %" PRIu64 " states  %s\n", report->states, seconds);
     else
@@ -283,7 +320,7 @@ static void print_repair(const struct app *app, const struct verdict_view *view,
 enum status verdict_print(struct app *app, const struct verdict_view *view, bool whole, FILE *out)
 {
     const struct verify_report *report = view->report;
-    print_line(report, app_color(app, out), out);
+    print_line(view, app_color(app, out), out);
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (is_violated(report->outcome[p]))
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
@@ -323,6 +360,20 @@ static void write_properties(const struct verify_report *report, struct json *js
     for (int p = 0; p < PROPERTY_COUNT; p++)
         json_put_string(json, property_key((enum property)p), outcome_key(report->outcome[p]));
     json_end_object(json);
+}
+
+/* What keeps a proof from being plain. */
+static void write_but_for(const struct verdict_view *view, struct json *json)
+{
+    char text[32];
+    json_begin_array_at(json, "but_for");
+    if (is_race_of_nothing(view))
+        json_string(json, RACE_OF_NOTHING);
+    snprintf(text, sizeof text, "%zu warning%s", view->warnings->count,
+             view->warnings->count == 1 ? "" : "s");
+    if (view->warnings->count)
+        json_string(json, text);
+    json_end_array(json);
 }
 
 static void write_steps(const struct story *story, struct json *json)
@@ -399,8 +450,11 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_put_bool(json, "driver_of_plan", report->driver_named);
     json_put_string(json, "file", report->file);
     json_put_string(json, "verdict", verdict_key(report->verdict));
+    write_but_for(view, json);
     write_iterations(report, json);
     write_properties(report, json);
+    coverage_write(view->coverage, ((1u << PROPERTY_COUNT) - 1) & ~report->asked, json);
+    warnings_write(view->warnings, report->file, json);
     json_put_int(json, "states", (int64_t)report->states);
     json_put_int(json, "transitions", (int64_t)report->transitions);
     json_put_double(json, "seconds", report->seconds);

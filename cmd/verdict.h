@@ -8,7 +8,9 @@
 
 #include "improve/repair.h"
 #include "check/verify.h"
+#include "plan/coverage.h"
 #include "plan/json.h"
+#include "plan/warnings.h"
 
 /* One plan under one driver. */
 struct verdict_view {
@@ -16,6 +18,8 @@ struct verdict_view {
     const struct repair *repair; /* NULL: none was looked for */
     bool several_drivers;        /* the repair was to hold under more than one */
     bool told;                   /* already shown with the previous driver */
+    const struct warnings *warnings;
+    const struct coverage *coverage;
 };
 
 /* One line for people: name, driver, verdict, reach and cost; below it every violated property and,
@@ -26,6 +30,9 @@ enum status verdict_print(struct app *app, const struct verdict_view *view, bool
 
 /* A violation that is told before all questions are answered: what it is, and how it happens. */
 enum status verdict_print_found(struct app *app, const struct verify_report *so_far, FILE *out);
+
+/* Is the plan proved, and nothing else to be said: no warning, and accesses to find races between? */
+bool verdict_is_plain(const struct verdict_view *view);
 
 /* One JSON object; its keys are a contract. */
 void verdict_write(const struct verdict_view *view, struct json *json);

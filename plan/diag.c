@@ -117,6 +117,15 @@ enum status diag_error_at(struct diag *diag, const char *file, const char *sourc
     return STATUS_INPUT;
 }
 
+void diag_warn_at(struct diag *diag, const char *file, const char *source, struct mark mark,
+                  const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(diag, SEVERITY_WARNING, file, source, mark, format, args);
+    va_end(args);
+}
+
 enum status diag_no_memory(struct diag *diag)
 {
     diag->out_of_memory = true;

@@ -53,6 +53,10 @@ void diag_note(struct diag *diag, const char *format, ...) __attribute__((format
 enum status diag_error_at(struct diag *diag, const char *file, const char *source, struct mark mark,
                           const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* The same for a warning, which is no error. */
+void diag_warn_at(struct diag *diag, const char *file, const char *source, struct mark mark,
+                  const char *format, ...) __attribute__((format(printf, 5, 6)));
+
 /* Remember that memory ran out. Returns STATUS_SYSTEM. */
 enum status diag_no_memory(struct diag *diag);
 

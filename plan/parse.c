@@ -38,7 +38,7 @@ bool parser_start(struct parser *parser, struct plan *plan, const char *file_nam
     arena_init(&parser->scratch, 0);
     plan->file = arena_strdup(&plan->arena, file_name);
     plan->name = default_name(plan, file_name);
-    parser->source = arena_strndup(&parser->scratch, text, length);
+    plan->text = parser->source = arena_strndup(&plan->arena, text, length);
     return (plan->file && plan->name && parser->source) || parse_no_memory(parser);
 }
 
@@ -181,8 +181,10 @@ static void parse_comms(struct parser *parser, const struct node *value)
             symbol_find(parser, TABLE_COMMS, key->text) >= 0)
             continue; /* a duplicate key is reported already */
         struct comm *comm = parse_add_comm(parser, key->text, key->mark);
-        if (comm)
-            parse_members(parser, comm, members);
+        if (!comm)
+            continue;
+        comm->declared = true;
+        parse_members(parser, comm, members);
     }
 }
 

@@ -471,18 +471,21 @@ static const struct table_info {
     [TABLE_TASKS] = {"a task of \"schedule\"", false, 0},
 };
 
-static int add_name(struct parser *parser, enum symbol_table table, const char *name)
+static int add_name(struct parser *parser, enum symbol_table table, const struct node *node)
 {
     struct names *names = (struct names *)((char *)parser->plan + tables[table].offset);
-    const char *copy = parse_keep(parser, name);
+    const char *copy = parse_keep(parser, node->text);
     if (!copy || !symbol_add(parser, table, copy, (int)names->count))
         return -1;
     if (!arena_grow(&parser->plan->arena, (void **)&names->items, names->count, &names->cap,
-                    sizeof copy)) {
+                    sizeof copy) ||
+        !arena_grow(&parser->plan->arena, (void **)&names->marks, names->mark_count,
+                    &names->mark_cap, sizeof *names->marks)) {
         parse_no_memory(parser);
         return -1;
     }
     names->items[names->count] = copy;
+    names->marks[names->mark_count++] = node->mark;
     return (int)names->count++;
 }
 
@@ -515,7 +518,7 @@ int symbol_resolve(struct parser *parser, enum symbol_table table, const struct 
     if (found >= 0)
         return found;
     if (tables[table].only_names)
-        return add_name(parser, table, node->text);
+        return add_name(parser, table, node);
     if (table == TABLE_BUFFERS)
         return parse_add_buffer(parser, node->text, node->mark)
                    ? (int)parser->plan->buffer_count - 1

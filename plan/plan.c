@@ -90,6 +90,11 @@ static bool names_grow_table(struct names *names, struct arena *arena)
     return true;
 }
 
+struct mark names_mark(const struct names *names, size_t index)
+{
+    return index < names->mark_count ? names->marks[index] : (struct mark){0, 0};
+}
+
 int names_intern(struct names *names, struct arena *arena, const char *name)
 {
     int found = names_find(names, name);

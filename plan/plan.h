@@ -423,6 +423,7 @@ struct comm {
     size_t member_count;
     int eager_messages; /* machine: {eager_messages: {A: 1}}; 0: rendezvous */
     int64_t eager_bytes;
+    bool declared; /* named under `comms:`, not only where it is used */
     struct mark mark;
 };
 
@@ -468,6 +469,8 @@ struct expectation {
 struct names {
     const char **items;
     size_t count, cap;
+    struct mark *marks; /* of the first of them: where the file uses them first */
+    size_t mark_count, mark_cap;
     uint32_t *table; /* open addressing: index + 1, 0 empty; NULL while the table is small */
     size_t table_size;
 };
@@ -475,6 +478,7 @@ struct names {
 struct plan {
     struct arena arena;
     const char *file; /* as given by the user, "-" for standard input */
+    const char *text; /* that it was read from, which all marks are positions in; NULL: none */
     const char *name; /* default: the file's base name without suffix */
     const char *about, *source;
     enum plan_form form;
@@ -515,6 +519,8 @@ int plan_find_task(const struct plan *plan, const char *name);
 
 /* The index of `name` in `names`, added if new; -1 when memory is exhausted. */
 int names_intern(struct names *names, struct arena *arena, const char *name);
+/* Where the file uses a name first; line 0: not in a file. */
+struct mark names_mark(const struct names *names, size_t index);
 /* The index of `name`, or -1. */
 int names_find(const struct names *names, const char *name);
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "plan/json.h"
+#include "plan/warnings.h"
 #include "predict.h"
 
 /* Text; `quiet` leaves out all but the main figures. */
@@ -24,8 +25,9 @@ void report_difference(const struct prediction *prediction, const struct predict
 struct report_row {
     const char *swept; /* the key that was swept, with its value; NULL: none */
     int64_t value;
-    const char *what_if;           /* what was changed, as the user said it; NULL: nothing */
-    const struct prediction *base; /* what it was before; NULL: nothing to compare with */
+    const char *what_if;             /* what was changed, as the user said it; NULL: nothing */
+    const struct prediction *base;   /* what it was before; NULL: nothing to compare with */
+    const struct warnings *warnings; /* about the plan; NULL: none were looked for */
 };
 
 /* One JSON object. Fails only when memory is exhausted, then having written nothing. */

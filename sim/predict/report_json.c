@@ -367,6 +367,8 @@ enum status report_write(const struct prediction *prediction, const struct repor
         json_put_int(json, row->swept, row->value);
     write_change(prediction, row, json);
     write_body(prediction, rows, count, json);
+    if (row->warnings)
+        warnings_write(row->warnings, prediction->program->plan->file, json);
     json_end_object(json);
     free(rows);
     return STATUS_OK;

@@ -1,0 +1,15 @@
+/*
+ * warned.h - the warnings about a plan, told once by each command that proves, predicts or runs it.
+ */
+#ifndef SWSIM_WARNED_H
+#define SWSIM_WARNED_H
+
+#include "app.h"
+
+#include "plan/warnings.h"
+
+/* Find the warnings about `plan`; unless the app is quiet they become messages, with their position and line. Texts
+   live as long as the app. */
+enum status warned_find(struct app *app, const struct plan *plan, struct warnings *out);
+
+#endif

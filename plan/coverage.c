@@ -1,0 +1,107 @@
+/* coverage.c - see coverage.h. */
+#include "coverage.h"
+
+static bool has_accesses(const struct index_list *reads, const struct index_list *writes)
+{
+    return reads->count > 0 || writes->count > 0;
+}
+
+/* Work of the CPU alone accesses nothing that others share, unless it says so. */
+static bool has_device_part(const struct task *task)
+{
+    return task->work.kind != WORK_HOST;
+}
+
+/* A task counts once, with what any rank declares of it. */
+static bool task_declares(const struct plan *plan, size_t task)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    bool any = has_accesses(&pipeline->tasks[task].reads, &pipeline->tasks[task].writes);
+    for (size_t i = 0; i < pipeline->override_count && !any; i++) {
+        const struct task *tasks = pipeline->overrides[i].tasks;
+        any = tasks && has_accesses(&tasks[task].reads, &tasks[task].writes);
+    }
+    return any;
+}
+
+/* Device work and computations have accesses; other host operations may say so. */
+static void count_ops(const struct host_op *ops, size_t count, struct coverage *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool declares = has_accesses(&ops[i].reads, &ops[i].writes);
+        out->all += declares || op_is_device_work(ops[i].kind) || ops[i].kind == OP_COMPUTE;
+        out->declared += declares;
+        count_ops(ops[i].body, ops[i].body_count, out);
+    }
+}
+
+static void count_actions(const struct programs *programs, int ranks, struct coverage *out)
+{
+    for (int rank = 0; programs->ranks && rank < ranks; rank++)
+        for (size_t i = 0; i < programs->ranks[rank].count; i++)
+            out->all += programs->ranks[rank].actions[i].kind != ACTION_IDLE;
+    out->declared = out->all;
+}
+
+static bool any_shared(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].scope == SCOPE_SHARED)
+            return true;
+    return false;
+}
+
+void coverage_find(const struct plan *plan, struct coverage *out)
+{
+    *out = (struct coverage){.unit = "tasks", .buffers = (int64_t)plan->buffer_count};
+    switch (plan->form) {
+    case FORM_PIPELINE:
+        for (size_t t = 0; t < plan->pipeline.task_count; t++) {
+            bool declares = task_declares(plan, t);
+            out->all += declares || has_device_part(&plan->pipeline.tasks[t]);
+            out->declared += declares;
+        }
+        out->assumes_shared = any_shared(plan);
+        break;
+    case FORM_THREADS:
+        out->unit = "operations";
+        for (size_t i = 0; i < plan->thread_count; i++)
+            count_ops(plan->threads[i].ops, plan->threads[i].op_count, out);
+        break;
+    case FORM_PROGRAMS:
+        out->unit = "actions";
+        count_actions(&plan->programs, plan->ranks, out);
+        break;
+    }
+}
+
+bool coverage_is_nothing(const struct coverage *coverage)
+{
+    return coverage->all > 0 && coverage->declared == 0;
+}
+
+bool coverage_is_partial(const struct coverage *coverage)
+{
+    return coverage->declared > 0 && coverage->declared < coverage->all;
+}
+
+void coverage_write(const struct coverage *coverage, unsigned not_asked, struct json *json)
+{
+    json_begin_object_at(json, "coverage");
+    json_put_string(json, "unit", coverage->unit);
+    json_put_int(json, "all", coverage->all);
+    json_put_int(json, "with_accesses", coverage->declared);
+    json_put_int(json, "buffers", coverage->buffers);
+    json_begin_array_at(json, "not_asked");
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (not_asked & 1u << p)
+            json_string(json, property_key((enum property)p));
+    json_end_array(json);
+    json_begin_array_at(json, "assumed");
+    if (coverage->all > 0)
+        json_string(json, "work accesses only the buffers that it names");
+    if (coverage->assumes_shared)
+        json_string(json, "shared buffers hold values before the first iteration");
+    json_end_array(json);
+    json_end_object(json);
+}

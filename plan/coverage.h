@@ -1,0 +1,29 @@
+/*
+ * coverage.h - what a verdict about a plan covers: which work declares what it reads and writes, and what is assumed.
+ *
+ * Races are found between accesses that the plan declares. Where none is declared, race freedom is proved of nothing.
+ */
+#ifndef SWSIM_COVERAGE_H
+#define SWSIM_COVERAGE_H
+
+#include "json.h"
+#include "plan.h"
+
+struct coverage {
+    const char *unit;      /* what is counted: "tasks", "operations", "actions" */
+    int64_t all, declared; /* with `reads` or `writes`; actions: by their meaning */
+    int64_t buffers;       /* that are read or written */
+    bool assumes_shared;   /* shared buffers hold values before the first iteration */
+};
+
+void coverage_find(const struct plan *plan, struct coverage *out);
+
+/* Is there work, and none of it declares an access? */
+bool coverage_is_nothing(const struct coverage *coverage);
+/* Does some of it, and some not? */
+bool coverage_is_partial(const struct coverage *coverage);
+
+/* The key "coverage"; `not_asked`: bits of the properties that were not asked for. */
+void coverage_write(const struct coverage *coverage, unsigned not_asked, struct json *json);
+
+#endif

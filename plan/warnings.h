@@ -1,0 +1,50 @@
+/*
+ * warnings.h - names of a plan that are probably misspelt, or that stand for nothing.
+ *
+ * Streams, events, flags, locks and buffers exist by being named, so a misspelt name makes a new object and the
+ * plan means something else than its author thinks: a wait for an event that nobody records waits for nothing.
+ * The warnings are about the text alone. All verdicts, predictions and runs are of the plan as it is written.
+ */
+#ifndef SWSIM_WARNINGS_H
+#define SWSIM_WARNINGS_H
+
+#include "json.h"
+#include "plan.h"
+
+/*            NAME            key in JSON */
+#define WARNING_LIST(X)                                                                            \
+    X(NEVER_RECORDED, "never_recorded") /* an event that is waited for */                          \
+    X(NEVER_SET, "never_set")           /* a flag that is awaited */                               \
+    X(NEVER_WRITTEN, "never_written")   /* a buffer that is read */                                \
+    X(NEVER_USED, "never_used")         /* a buffer that is declared */                            \
+    X(UNDECLARED, "undeclared")         /* a communicator, where others are declared */            \
+    X(SIMILAR_NAME, "similar_name")     /* used once, and one edit from another name */            \
+    X(DEFAULT_STREAM, "default_stream") /* a stream of that name, which is like the others */
+
+enum warning_kind {
+#define X(name, key) WARNING_##name,
+    WARNING_LIST(X)
+#undef X
+};
+
+struct warning {
+    enum warning_kind kind;
+    struct mark mark; /* where the name is used first */
+    const char *text; /* one sentence, with a suggestion where a name is near */
+};
+
+/* In the order of the file; texts live in the arena they were found with. */
+enum { WARNINGS_MOST = 100 };
+struct warnings {
+    struct warning *items;
+    size_t count; /* at most WARNINGS_MOST: then the search ends */
+};
+
+/* All warnings about `plan`. STATUS_SYSTEM: no memory. */
+enum status warnings_find(const struct plan *plan, struct arena *arena, struct warnings *out,
+                          struct diag *diag);
+
+/* The key "warnings" with an object for each: kind, file, line, column, text. */
+void warnings_write(const struct warnings *warnings, const char *file, struct json *json);
+
+#endif

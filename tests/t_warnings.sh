@@ -1,0 +1,185 @@
+#!/bin/sh
+# What a verdict says beside "proved": warnings about names, work without accesses; --werror; errors in JSON.
+. "${srcdir:-.}/tests/tap.sh"
+
+plans="$srcdir/plans"
+
+# plan FILE: standard input as a plan.
+plan()
+{
+    { echo "swplan: 1"; cat; } >"$dir/$1"
+}
+# warns PLAN POSITION TEXT: a warning at LINE:COLUMN says this, and the verdict line counts it.
+warns()
+{
+    "$SWSIM" verify --no-fix "$dir/$1" >"$dir/out" 2>"$dir/err"
+    cat "$dir/out" "$dir/err"
+    grep -qF -- "$1:$2: warning: $3" "$dir/err"
+}
+counted()
+{
+    grep -Eq 'proved but for .*[0-9]+ warnings?' "$dir/out"
+}
+# misspelt PLAN NAME MISSPELT: with the first use of the name misspelt the plan is not plainly proved.
+misspelt()
+{
+    sed "0,/$2/s//$3/" "$plans/$1" >"$dir/misspelt.yaml"
+    "$SWSIM" verify --json --no-fix "$dir/misspelt.yaml" >"$dir/out" 2>"$dir/err"
+    cat "$dir/out" "$dir/err"
+    ! grep '"verdict":"proved","but_for":\[\]' "$dir/out"
+}
+quiet()
+{
+    exits 0 "$SWSIM" "$@" && ! grep -q warning "$dir/err"
+}
+
+# ---- names ---------------------------------------------------------------------------------------
+
+plan reads.yaml <<'PLAN'
+schedule:
+  Copy: {stage: 0, stream: memcpy, writes: [batch]}
+  Work: {stage: 1, reads: [bach]}
+intra_iter_deps: [[Work, Copy]]
+PLAN
+check "a buffer that nobody writes" warns reads.yaml 4:28 \
+    'buffer "bach" is read and never written; did you mean "batch"?'
+check "the verdict says so" counted
+check "with the line" grep -qF '  Work: {stage: 1, reads: [bach]}' "$dir/err"
+check "and a caret" grep -q '^                             ^$' "$dir/err"
+
+plan stream.yaml <<'PLAN'
+schedule:
+  A: {stage: 0, stream: compute, writes: [x]}
+  B: {stage: 0, stream: compute, reads: [x]}
+  C: {stage: 0, stream: comptue, reads: [x]}
+intra_iter_deps: [[B, A], [C, A]]
+PLAN
+check "a stream that is used once" warns stream.yaml 5:25 'stream "comptue" is used once; did you mean "compute"?'
+check "the verdict says so" counted
+
+plan series.yaml <<'PLAN'
+schedule:
+  A: {stage: 0, stream: s1, writes: [x1]}
+  B: {stage: 0, stream: s1, reads: [x1], writes: [x2]}
+  C: {stage: 0, stream: fwd, reads: [x2]}
+  D: {stage: 0, stream: bwd, reads: [x2]}
+intra_iter_deps: [[B, A], [C, B], [D, B]]
+PLAN
+check "a series of names is none of misspellings" quiet verify "$dir/series.yaml"
+
+plan events.yaml <<'PLAN'
+threads:
+  r0.main:
+    - {launch: forward, stream: a, writes: [x]}
+    - {record: fwd_done, stream: a}
+    - {wait: fwd_don, stream: b}
+    - {sync: event, event: nope}
+    - {launch: other, stream: b, writes: [y]}
+PLAN
+check "an event that nobody records" warns events.yaml 6:14 \
+    'event "fwd_don" is waited for and never recorded: nothing waits; did you mean "fwd_done"?'
+check "nor this one, which no other is like" grep -qF '7:28: warning: event "nope" is waited for' "$dir/err"
+check "the verdict counts both" grep -q 'proved but for 2 warnings' "$dir/out"
+
+plan flags.yaml <<'PLAN'
+threads:
+  r0.main:
+    - {await: ready}
+  r0.other:
+    - {signal: raedy}
+PLAN
+check "a flag that nobody sets" warns flags.yaml 4:15 'flag "ready" is awaited and never set; did you mean "raedy"?'
+
+plan buffers.yaml <<'PLAN'
+schedule: {A: {stage: 0, writes: [x]}}
+buffers: {x: {bytes: 1KiB}, spare: {bytes: 1KiB}}
+PLAN
+check "a buffer that is declared only" warns buffers.yaml 3:29 'buffer "spare" is declared and not used'
+
+plan comms.yaml <<'PLAN'
+ranks: 2
+comms: {dp: [0, 1]}
+schedule:
+  A: {stage: 0, work: {collective: all_reduce, comm: dp}, writes: [x]}
+  B: {stage: 0, work: {collective: all_reduce, comm: tp}, writes: [y]}
+PLAN
+check "a communicator that is not declared" warns comms.yaml 6:54 'communicator "tp" is not under "comms"'
+
+plan default.yaml <<'PLAN'
+schedule:
+  A: {stage: 0, stream: copy, writes: [x]}
+  B: {stage: 0, stream: default, reads: [x]}
+intra_iter_deps: [[B, A]]
+PLAN
+check "a stream called default" warns default.yaml 4:25 'stream "default" is a stream like the others'
+
+plan groups.yaml <<'PLAN'
+schedule:
+  A: {stage: 0, thread_group: loader, writes: [x]}
+  B: {stage: 0, thread_group: laoder, reads: [x]}
+intra_iter_deps: [[B, A]]
+PLAN
+check "a thread group that is used once" warns groups.yaml 4:31 'thread group "laoder" is used once; did you mean "loader"?'
+
+# A misspelt name in a plan that is proved.
+check "a misspelt buffer" misspelt examples/hello.yaml '\[input\]' '[inptu]'
+check "a misspelt read" misspelt examples/hello.yaml 'reads: \[output\]' 'reads: [outptu]'
+check "a misspelt stream" misspelt torchrec/sparse_dist.yaml 'stream: data_dist' 'stream: data_dits'
+check "a misspelt event" misspelt examples/host_program.yaml 'wait: ' 'wait: x'
+
+# ---- accesses ------------------------------------------------------------------------------------
+
+plan none.yaml <<'PLAN'
+schedule: {H2D: {stage: 0, stream: m}, F: {stage: 1}}
+PLAN
+plan part.yaml <<'PLAN'
+schedule: {H2D: {stage: 0, stream: m, writes: [b]}, F: {stage: 1, reads: [b]}, G: {stage: 1, stream: g}}
+intra_iter_deps: [[F, H2D]]
+PLAN
+check "nothing declared" prints 0 'proved but for race: nothing declared  any number of iterations' "$SWSIM" verify "$dir/none.yaml"
+check "is no race that was asked for" prints 0 '  proved     any' "$SWSIM" verify --property=deadlock "$dir/none.yaml"
+check "in JSON" prints 0 '"verdict":"proved","but_for":\["race: nothing declared"\]' "$SWSIM" verify --json "$dir/none.yaml"
+check "the coverage in JSON" said '"coverage":{"unit":"tasks","all":2,"with_accesses":0,"buffers":0,"not_asked":\['
+check "partly declared" prints 0 'proved     any number of iterations, accesses of 2 of 3 tasks' "$SWSIM" verify "$dir/part.yaml"
+check "actions have accesses by their meaning" prints 0 '"coverage":{"unit":"actions","all":\([0-9]*\),"with_accesses":\1,' \
+    "$SWSIM" verify --json "$plans/examples/gpipe.yaml"
+check "what was not asked for" prints 0 '"not_asked":\["mismatch","race",' "$SWSIM" verify --json --property=deadlock "$dir/part.yaml"
+check "all declared is plain" prints 0 '"verdict":"proved","but_for":\[\]' "$SWSIM" verify --json "$plans/examples/hello.yaml"
+
+# ---- options -------------------------------------------------------------------------------------
+
+check "--werror: warnings" exits 1 "$SWSIM" verify --werror "$dir/stream.yaml"
+check "--werror: no accesses" exits 1 "$SWSIM" verify --werror "$dir/none.yaml"
+check "--werror: a plain proof" exits 0 "$SWSIM" verify --werror "$plans/examples/hello.yaml"
+check "predict warns" complains 0 'warning: stream "comptue"' "$SWSIM" predict -n 20 "$dir/stream.yaml"
+check "predict --werror" exits 1 "$SWSIM" predict --werror -n 20 "$dir/stream.yaml"
+check "swrun warns" complains 0 'warning: stream "comptue"' "$SWRUN" -n 5 "$dir/stream.yaml"
+check "swrun --werror" exits 1 "$SWRUN" --werror -n 5 "$dir/stream.yaml"
+check "-q: no warnings" quiet verify -q "$dir/stream.yaml"
+check "but the verdict counts them" counted
+for command in "$SWSIM verify" "$SWSIM predict -n 20" "$SWRUN -n 5"; do
+    check "${command##*/}: warnings in JSON" prints 0 \
+        '"warnings":\[{"kind":"similar_name","file":".*stream.yaml","line":5,"column":25,"text":"stream ' \
+        $command --json "$dir/stream.yaml"
+done
+
+# ---- errors in JSON ------------------------------------------------------------------------------
+
+plan bad.yaml <<'PLAN'
+schedule: {A: {stage: 0, streem: x}}
+PLAN
+for verb in verify predict "render -o x.svg" schedule stages lower export tune; do
+    check "${verb%% *}: errors in JSON" prints 3 \
+        '^{"errors":\[{"file":".*bad.yaml","line":2,"column":26,"text":"found unknown key ' \
+        "$SWSIM" $verb --json "$dir/bad.yaml"
+done
+check "swrun: errors in JSON" prints 3 '^{"errors":\[{"file":".*bad.yaml","line":2,' "$SWRUN" --json "$dir/bad.yaml"
+check "generate: errors in JSON" prints 2 '^{"errors":\[{"file":null,' "$SWSIM" generate --json nothing -p 2 -m 2
+check "runs: errors in JSON" prints 2 '^{"errors":\[{"file":null,' "$SWSIM" runs --json "$dir/none.db"
+check "compare: errors in JSON" prints 2 '^{"errors":\[{"file":null,' "$SWSIM" compare --json "$dir/none.db"
+check "an option that is none" prints 2 '^{"errors":\[{"file":null,"line":null,"column":null,"text":"unknown option' \
+    "$SWSIM" verify --bogus --json "$dir/part.yaml"
+check "of several plans the bad one" prints 3 '^{"errors":' "$SWSIM" verify --json "$dir/part.yaml" "$dir/bad.yaml" "$dir/none.yaml"
+check "the others are judged" test "$(grep -c '"verdict":"proved"' "$dir/out")" -eq 4
+
+done_testing
