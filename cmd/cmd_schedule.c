@@ -11,7 +11,12 @@ static enum status show(struct app *app, struct plan *plan, void *context)
     int wanted = (int)*(const int64_t *)context;
     int periods = wanted ? wanted : schedule_default_periods(plan);
     if (!app->json)
-        return schedule_print(plan, periods, stdout, &app->diag);
+        return schedule_print(
+            plan,
+            &(struct schedule_view){.periods = periods,
+                                    .dataflow = plan->pipeline.driver_given &&
+                                                plan->pipeline.driver == PLAN_DRIVER_DATAFLOW},
+            stdout, &app->diag);
     struct json json;
     json_open(&json, stdout);
     enum status status = schedule_write(plan, periods, &json, &app->diag);

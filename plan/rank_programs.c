@@ -2,7 +2,7 @@
  * rank_programs.c - see rank_programs.h.
  *
  * A rank is lowered in three walks over its list: its actions become steps (one device or host
- * operation each; with `batch` neighbouring messages share one), each step finds the earlier steps
+ * operation each; with `batch` those between two other actions share one), each step finds the earlier steps
  * on other streams it has to wait for, and the steps are written down as host operations with the
  * records and waits between them.
  *

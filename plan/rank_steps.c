@@ -177,7 +177,7 @@ static bool step_part(struct lowering *lowering, const struct action *action,
     return true;
 }
 
-/* The group a message joins: with `batch` that of its neighbours on the same communicator. */
+/* The group a message joins: with `batch` that of its communicator since the last other action. */
 static struct rank_step *find_group(struct lowering *lowering, const struct route *route)
 {
     struct rank_steps *now = &lowering->now;

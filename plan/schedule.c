@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hang.h"
 #include "json.h"
 #include "keywords.h"
 #include "order.h"
@@ -110,7 +111,7 @@ static void print_schedule_head(const struct columns *width, int periods, FILE *
 }
 
 static void print_schedule_row(const struct plan *plan, const struct columns *width, int index,
-                               const struct task *task, int periods, FILE *out)
+                               const struct task *task, int periods, bool skipped, FILE *out)
 {
     fprintf(out, "%*d  ", width->index, index);
     put_left(out, task->name, width->task);
@@ -120,8 +121,8 @@ static void print_schedule_row(const struct plan *plan, const struct columns *wi
     put_left(out, stream_name(plan, task), width->stream);
     fputs("  |", out);
     for (int p = 0; p < periods; p++) {
-        if (p < task->stage)
-            fprintf(out, "  %*s", width->period, "--");
+        if (skipped || p < task->stage)
+            fprintf(out, "  %*s", width->period, skipped ? "." : "--");
         else
             fprintf(out, "  %*si%d", width->period - 1 - number_width(p - task->stage), "",
                     p - task->stage);
@@ -153,8 +154,10 @@ int schedule_default_periods(const struct plan *plan)
     return periods < 5 ? 5 : periods;
 }
 
-enum status schedule_print(const struct plan *plan, int periods, FILE *out, struct diag *diag)
+enum status schedule_print(const struct plan *plan, const struct schedule_view *view, FILE *out,
+                           struct diag *diag)
 {
+    const int periods = view->periods;
     enum status status;
     int *rows = schedule_rows(plan, &status, diag);
     if (!rows)
@@ -162,8 +165,14 @@ enum status schedule_print(const struct plan *plan, int periods, FILE *out, stru
     struct columns width = measure_schedule(plan, periods);
     print_schedule_head(&width, periods, out);
     for (size_t i = 0; i < plan->pipeline.task_count; i++)
-        print_schedule_row(plan, &width, (int)i, plan_task(plan, 0, rows[i]), periods, out);
+        print_schedule_row(plan, &width, (int)i, plan_task(plan, 0, rows[i]), periods,
+                           view->skipped && view->skipped[rows[i]], out);
     free(rows);
+    if (view->dataflow)
+        fputs("These are the periods of the clock driver. The data-flow driver has none: it "
+              "submits a "
+              "task\nas soon as what it depends on is submitted.\n",
+              out);
     return STATUS_OK;
 }
 
@@ -397,6 +406,26 @@ static void print_enqueue(const struct plan *plan, const struct enqueue *enqueue
     fprintf(out, "Stall costs: %d (waits of a stream for another within one period)\n", stalls);
 }
 
+/* A dependence on a later period is no matter of depth: the order of threads decides it. */
+static void print_later(const struct plan *plan, FILE *out)
+{
+    const struct task *tasks = plan_tasks(plan, 0);
+    for (size_t i = 0; i < plan->pipeline.dep_count; i++) {
+        const struct dep *dep = &plan->pipeline.deps[i];
+        const struct task *task = &tasks[dep->task], *on = &tasks[dep->on];
+        if (!hang_is_later(plan, 0, dep))
+            continue;
+        fprintf(out, "\n%s (stage %d) waits for %s (stage %d)", task->name, task->stage, on->name,
+                on->stage);
+        if (dep->distance > 0)
+            fprintf(out, " of the iteration %d before", dep->distance);
+        fprintf(out, ", which is handed out in a later period:\n%s\n",
+                task->group == on->group
+                    ? "a deadlock under the clock driver, since one thread executes both"
+                    : "it depends on the threads whether that hangs; see 'swsim verify'");
+    }
+}
+
 enum status schedule_print_stages(const struct plan *plan, FILE *out, struct diag *diag)
 {
     struct analysis analysis;
@@ -407,6 +436,7 @@ enum status schedule_print_stages(const struct plan *plan, FILE *out, struct dia
     print_lds(plan, &analysis, out);
     for (size_t i = 0; i < analysis.enqueue_count; i++)
         print_enqueue(plan, &analysis.enqueues[i], out);
+    print_later(plan, out);
     analysis_fini(&analysis);
     return STATUS_OK;
 }
@@ -447,6 +477,24 @@ static void write_enqueue(const struct plan *plan, const struct enqueue *enqueue
     json_end_object(json);
 }
 
+static void write_later(const struct plan *plan, struct json *json)
+{
+    const struct task *tasks = plan_tasks(plan, 0);
+    json_begin_array_at(json, "later");
+    for (size_t i = 0; i < plan->pipeline.dep_count; i++) {
+        const struct dep *dep = &plan->pipeline.deps[i];
+        if (!hang_is_later(plan, 0, dep))
+            continue;
+        json_begin_object(json);
+        json_put_string(json, "task", tasks[dep->task].name);
+        json_put_string(json, "on", tasks[dep->on].name);
+        json_put_int(json, "distance", dep->distance);
+        json_put_bool(json, "one_thread", tasks[dep->task].group == tasks[dep->on].group);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 enum status schedule_write_stages(const struct plan *plan, struct json *json, struct diag *diag)
 {
     struct analysis analysis;
@@ -467,6 +515,7 @@ enum status schedule_write_stages(const struct plan *plan, struct json *json, st
     for (size_t i = 0; i < analysis.enqueue_count; i++)
         write_enqueue(plan, &analysis.enqueues[i], json);
     json_end_array(json);
+    write_later(plan, json);
     json_end_object(json);
     analysis_fini(&analysis);
     return STATUS_OK;

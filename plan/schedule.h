@@ -17,11 +17,18 @@ struct json;
 
 enum { SCHEDULE_MAX_PERIODS = 100000 };
 
+/* What a table shows. */
+struct schedule_view {
+    int periods;
+    const bool *skipped; /* of every task: it is short-cut, "." in each period; NULL: none is */
+    bool dataflow;       /* the plan is run by the data-flow driver, which has no periods: say so */
+};
+
 /* The number of periods that shows fill and steady state of `plan`. */
 int schedule_default_periods(const struct plan *plan);
 
 /*
- * Which iteration each task works on in each of the first `periods` periods under the clock driver.
+ * Which iteration each task works on in each of the first periods under the clock driver.
  * Rows stand in stage-descending topological order, independent of the enqueue order:
  *
  *      #  Task     Thread   Stream   |  P0  P1  P2
@@ -29,7 +36,8 @@ int schedule_default_periods(const struct plan *plan);
  *      0  Forward  default  default  |  --  i0  i1
  *      1  H2D      default  memcpy   |  i0  i1  i2
  */
-enum status schedule_print(const struct plan *plan, int periods, FILE *out, struct diag *diag);
+enum status schedule_print(const struct plan *plan, const struct schedule_view *view, FILE *out,
+                           struct diag *diag);
 enum status schedule_write(const struct plan *plan, int periods, struct json *json,
                            struct diag *diag);
 

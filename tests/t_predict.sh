@@ -116,6 +116,15 @@ schedule: {Load: {stage: 0, host_time: 500us, work: {host: 2ms}}}
 PLAN
 check "host_time and host work are both CPU time" \
     prints '"steady_exact_ns":2500000' $predict --json --driver=clock "$dir/load.yaml"
+# Of two streams that could take the last residency slot, the plan's first gets it.
+cat >"$dir/slot.yaml" <<'PLAN'
+swplan: 1
+machine: {sm_slots: 1}
+schedule:
+  First: {stage: 0, stream: z, time: 1ms, sm: 1}
+  Second: {stage: 0, stream: a, time: 2ms, sm: 1}
+PLAN
+check "streams are numbered as the plan uses them" prints "driver -> First -> Second" $predict --driver=dataflow "$dir/slot.yaml"
 check "JSON of a host program" prints '"makespan_ns":3000000,' $predict --json "$dir/threads.yaml"
 
 # ---- determinism ---------------------------------------------------------------------------------

@@ -116,4 +116,21 @@ PLAN
 check "stage-descending" is "$dir/ties.yaml" 0 "B A Z"
 sed 's/descending/ascending/' "$dir/ties.yaml" >"$dir/up.yaml"
 check "stage-ascending" is "$dir/up.yaml" 0 "Z B A"
+
+# A dependence on a later period: said with the stages, and refused where a pipeline is opened (tests/t_swpipe.c).
+later()
+{
+    "$SWSIM" stages "$1" >"$dir/out" && grep -qF -- "$2" "$dir/out"
+}
+printf 'swplan: 1\nschedule: {A: {stage: 1}, B: {stage: 0}}\nintra_iter_deps: [[B, A]]\n' >"$dir/later.yaml"
+check "an earlier stage waits for a later one" later "$dir/later.yaml" "B (stage 0) waits for A (stage 1)"
+check "in one thread, a deadlock" later "$dir/later.yaml" "a deadlock under the clock driver"
+check "also as JSON" sh -c "'$SWSIM' stages --json '$dir/later.yaml' |
+    grep -qF '\"later\":[{\"task\":\"B\",\"on\":\"A\",\"distance\":0,\"one_thread\":true}]'"
+sed 's/B: {/&thread_group: b, /' "$dir/later.yaml" >"$dir/threads.yaml"
+check "in two threads it depends" later "$dir/threads.yaml" "it depends on the threads"
+check "no such dependence, no such line" sh -c "! '$SWSIM' stages '$dir/own.yaml' | grep -q later"
+sed '1a driver: dataflow' "$dir/own.yaml" >"$dir/dataflow.yaml"
+check "data-flow has no periods" sh -c "'$SWSIM' schedule '$dir/dataflow.yaml' | grep -q 'data-flow driver has none'"
+check "and under the clock nothing is said" sh -c "! '$SWSIM' schedule '$dir/own.yaml' | grep -q 'data-flow'"
 done_testing

@@ -374,6 +374,40 @@ static void test_serial(void)
     swpipe_close(pipe);
 }
 
+/* A thread that waits for its own later work: refused under the clock, and no trouble for data-flow. */
+static void test_hang(void)
+{
+    static const struct refusal {
+        const char *plan;
+        enum swpipe_driver driver;
+        enum swpipe_status status;
+    } cases[] = {
+        {"swplan: 1\nschedule: {A: {stage: 1}, B: {stage: 0}}\nintra_iter_deps: [[B, A]]\n",
+         SWPIPE_CLOCK, SWPIPE_INPUT},
+        {"swplan: 1\nschedule: {A: {stage: 1}, B: {stage: 0}}\nintra_iter_deps: [[B, A]]\n",
+         SWPIPE_DATAFLOW, SWPIPE_OK},
+        {"swplan: 1\nschedule: {A: {stage: 1}, B: {stage: 0, thread_group: b}}\n"
+         "intra_iter_deps: [[B, A]]\n",
+         SWPIPE_CLOCK, SWPIPE_OK},
+        {"swplan: 1\nschedule: {A: {stage: 2}, B: {stage: 0}}\ninter_iter_deps: [[B, A]]\n",
+         SWPIPE_CLOCK, SWPIPE_INPUT},
+        {"swplan: 1\nenqueue_order: [B, A]\nschedule: {A: {stage: 1}, B: {stage: 0}}\n"
+         "inter_iter_deps: [[B, A]]\n",
+         SWPIPE_CLOCK, SWPIPE_INPUT},
+        {"swplan: 1\nschedule: {A: {stage: 1}, B: {stage: 0}}\ninter_iter_deps: [[B, A]]\n",
+         SWPIPE_CLOCK, SWPIPE_OK},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct swpipe *pipe;
+        struct swpipe_config config = {.plan_text = cases[i].plan, .driver = cases[i].driver};
+        enum swpipe_status status = swpipe_open(&config, &pipe);
+        check(status == cases[i].status &&
+                  (status == SWPIPE_OK || strstr(swpipe_error(pipe), "B waits for A")),
+              "hang %zu: %s", i, swpipe_error(pipe));
+        swpipe_close(pipe);
+    }
+}
+
 static void test_shortcut(void)
 {
     struct model model;
@@ -390,7 +424,11 @@ static void test_shortcut(void)
     check(table && strstr(table, "Load [skip]") && strstr(table, "Step ") &&
               !strstr(table, "Step [skip]"),
           "the schedule says so");
+    check(table && strstr(table, "|   .   .") && strstr(table, "|  --  i0"),
+          "\".\" where work is skipped");
     free(table);
+    check(!swpipe_format_schedule(pipe, -3) && strstr(swpipe_error(pipe), "found -3 periods"),
+          "a negative number of periods is refused: %s", swpipe_error(pipe));
     swpipe_run_one_serial(pipe, &batch, 0);
     int64_t outside = model.outside;
     batch = (void *)(intptr_t)9; /* is not looked at any more */
@@ -762,6 +800,7 @@ int main(void)
         test_record_failure((enum swpipe_driver)driver, name);
     }
     test_serial();
+    test_hang();
     test_shortcut();
     test_profile();
     test_tables();

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/hang.h"
 #include "plan/parse.h"
 
 #define WAIT_TIMEOUT_NS     INT64_C(30000000000)
@@ -256,11 +257,30 @@ static enum status make_tables(struct swpipe *pipe)
     return STATUS_OK;
 }
 
+/* One thread that waits for itself shows now, and not as a timeout. */
+static enum status refuse_hang(struct swpipe *pipe)
+{
+    const struct dep *dep = NULL;
+    const struct task *tasks = pipe->plan.pipeline.tasks;
+    enum status status = pipe->driver == DRIVER_CLOCK
+                             ? hang_find(&pipe->plan, pipe->ranks, &dep, &pipe->diag)
+                             : STATUS_OK;
+    if (status || !dep)
+        return status;
+    return diag_error_at(
+        &pipe->diag, pipe->plan.file, NULL, dep->mark,
+        "%s waits for %s, which its own thread comes to later: a deadlock under the "
+        "clock driver; see 'swsim verify'",
+        tasks[dep->task].name, tasks[dep->on].name);
+}
+
 static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
 {
     enum status status = read_plan(pipe, config);
     if (!status)
         status = take_options(pipe, config);
+    if (!status)
+        status = refuse_hang(pipe);
     if (!status)
         status = make_tables(pipe);
     if (!status)

@@ -227,7 +227,8 @@ enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 /* Text for malloc's free. NULL: see swpipe_error. */
-/* Which iteration each task works on, period by period. `periods` 0: enough to see the steady state. */
+/* Which iteration each task works on, period by period. `periods` 0: enough to see the steady state;
+   negative: SWPIPE_USAGE. A short-cut task has "." in each. Data-flow has no periods, and the table says so. */
 char *swpipe_format_schedule(struct swpipe *pipe, int periods);
 /* The least depth that can hold the stages; the enqueue order and what it may stall. */
 char *swpipe_format_stage_analysis(struct swpipe *pipe);

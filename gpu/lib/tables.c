@@ -41,16 +41,30 @@ static enum status mark_skipped(struct swpipe *pipe, struct arena *arena, struct
     return STATUS_OK;
 }
 
+static enum status print_rows(struct swpipe *pipe, int periods, struct arena *arena, FILE *out)
+{
+    struct plan plan;
+    bool *skipped = ARENA_ARRAY(arena, pipe->plan.pipeline.task_count, bool);
+    if (!skipped)
+        return diag_no_memory(&pipe->diag);
+    for (size_t t = 0; t < pipe->plan.pipeline.task_count; t++)
+        skipped[t] = pipe->shortcuts[t].on;
+    enum status status = mark_skipped(pipe, arena, &plan);
+    if (status)
+        return status;
+    const struct schedule_view view = {periods ? periods : schedule_default_periods(&plan), skipped,
+                                       pipe->driver == DRIVER_DATAFLOW};
+    return schedule_print(&plan, &view, out, &pipe->diag);
+}
+
 static enum status write_schedule(struct swpipe *pipe, const struct table *table, FILE *out)
 {
     struct arena arena;
-    struct plan plan;
+    if (table->periods < 0 || table->periods > SCHEDULE_MAX_PERIODS)
+        return diag_error(&pipe->diag, STATUS_USAGE, "found %d periods, expected 0 to %d",
+                          table->periods, SCHEDULE_MAX_PERIODS);
     arena_init(&arena, 0);
-    enum status status = mark_skipped(pipe, &arena, &plan);
-    int periods = table->periods;
-    if (!status)
-        status = schedule_print(&plan, periods ? periods : schedule_default_periods(&plan), out,
-                                &pipe->diag);
+    enum status status = print_rows(pipe, table->periods, &arena, out);
     arena_fini(&arena);
     return status;
 }

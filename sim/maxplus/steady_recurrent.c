@@ -245,9 +245,12 @@ static enum status say_why(const struct recurrent *run, struct steady *steady)
     else if (apart < p->ranks)
         snprintf(steady->why, sizeof steady->why, "ranks 0 and %d never wait for each other",
                  apart);
+    else if (run->now_ns == 0)
+        snprintf(steady->why, sizeof steady->why, "nothing takes time");
     else
         snprintf(steady->why, sizeof steady->why,
-                 "the run does not repeat itself within %" PRId64 " iterations", iterations);
+                 "the run does not repeat itself within %" PRId64 " iterations",
+                 iterations < STEADY_MOST_ITERATIONS ? iterations : STEADY_MOST_ITERATIONS);
     return STATUS_OK;
 }
 
