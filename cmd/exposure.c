@@ -55,7 +55,7 @@ static enum status print_profile(struct app *app, const struct plan *plan,
 static enum status measure(struct app *app, const struct plan *plan,
                            const struct exposure_options *options, struct swpipe *pipe)
 {
-    int ranks = options->ranks ? options->ranks : plan->ranks;
+    int ranks = options->ranks ? options->ranks : plan_rank_count(plan);
     const struct swpipe_profile_options how = {.measure = options->iterations};
     struct swpipe_profile profile;
     void **batches = calloc((size_t)ranks, sizeof *batches); /* the plan's copies bring numbers */

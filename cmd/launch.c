@@ -325,7 +325,7 @@ static enum status lead(struct launch *launch, const struct plan *plan,
                         struct diag *diag)
 {
     struct launcher launcher = {.launch = launch,
-                                .ranks = options->ranks ? options->ranks : plan->ranks};
+                                .ranks = options->ranks ? options->ranks : plan_rank_count(plan)};
     launcher.pids = calloc((size_t)launcher.ranks, sizeof *launcher.pids);
     if (!launcher.pids)
         return diag_no_memory(diag);
@@ -445,7 +445,7 @@ enum status launch_run(struct launch *launch, const struct plan *plan,
                        const struct runtime_options *options, struct runtime_result *out,
                        struct diag *diag)
 {
-    int ranks = options->ranks ? options->ranks : plan->ranks;
+    int ranks = options->ranks ? options->ranks : plan_rank_count(plan);
     launch->told = true; /* true of failures that all ranks see */
     if (launch->size && launch->size != ranks)
         return diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",

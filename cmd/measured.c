@@ -42,7 +42,7 @@ static void print_head(const struct measured *measured, FILE *out)
 {
     const struct runtime_options *options = measured->options;
     const struct plan *plan = measured->plan;
-    int ranks = options->ranks ? options->ranks : plan->ranks;
+    int ranks = options->ranks ? options->ranks : plan_rank_count(plan);
     fputs(plan->name, out);
     if (options->serial)
         fputs(", serial", out);
@@ -271,7 +271,7 @@ void measured_write(const struct measured *measured, struct json *json)
 {
     const struct runtime_result *result = measured->result;
     const struct runtime_options *options = measured->options;
-    int ranks = options->ranks ? options->ranks : measured->plan->ranks;
+    int ranks = options->ranks ? options->ranks : plan_rank_count(measured->plan);
     json_begin_object(json);
     json_put_string(json, "plan", measured->plan->name);
     json_put_string(json, "driver", driver_key(options->driver));

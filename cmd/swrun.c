@@ -313,7 +313,7 @@ static enum status choose_processes(struct app *app, struct run_request *request
                                     const struct plan *plan, bool one_process)
 {
     const struct runtime_options *runtime = &request->runtime;
-    int ranks = runtime->ranks ? runtime->ranks : plan->ranks;
+    int ranks = runtime->ranks ? runtime->ranks : plan_rank_count(plan);
     if (runtime->device != DEVICE_KIND_CUDA || ranks < 2)
         return STATUS_OK;
     if (one_process)

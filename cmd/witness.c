@@ -168,7 +168,7 @@ static bool set_info(const struct witness *witness, const char *plan_text, struc
         .plan_name = report->plan,
         .plan_text = plan_text,
         .driver = drivers[report->driver],
-        .ranks = ranks ? ranks : witness->plan->ranks,
+        .ranks = ranks ? ranks : plan_rank_count(witness->plan),
         .created_unix_s = (int64_t)time(NULL),
         .duration_ns = (int64_t)witness->story->step_count,
         .finished = RUN_INTERRUPTED,

@@ -406,6 +406,7 @@ static const struct section {
     {IN_PROGRAMS, parse_programs, {.key = "programs"}},
     {IN_PROGRAMS, parse_generate, {.key = "generate"}},
     {IN_PROGRAMS, parse_p2p, {.key = "p2p"}},
+    {IN_PROGRAMS, parse_fsdp, {.key = "fsdp"}},
     {IN_PROGRAMS, parse_times, {.key = "times"}},
     {IN_THREADS, parse_threads, {.key = "threads"}},
     {IN_ALL, parse_machine, {.key = "machine"}},

@@ -198,6 +198,7 @@ void parse_batches(struct parser *parser, const struct node *value);
 void parse_programs(struct parser *parser, const struct node *value);
 void parse_generate(struct parser *parser, const struct node *value);
 void parse_p2p(struct parser *parser, const struct node *value);
+void parse_fsdp(struct parser *parser, const struct node *value);
 void parse_times(struct parser *parser, const struct node *value);
 
 /* Find out the ranks before the operations are read: parse_threads needs them. */

@@ -180,6 +180,18 @@ void parse_p2p(struct parser *parser, const struct node *value)
                      "\"p2p\"");
 }
 
+static const struct field fsdp_fields[] = {
+    FIELD("replicas", struct programs, fsdp_replicas, field_int, .min = 1, .max = PLAN_MAX_RANKS),
+    FIELD("bytes", struct programs, fsdp_bytes, field_bytes),
+};
+
+void parse_fsdp(struct parser *parser, const struct node *value)
+{
+    if (value && parse_want_map(parser, value, "a mapping such as {replicas: 2, bytes: 1GiB}"))
+        fields_parse(parser, value, fsdp_fields, FIELD_COUNT(fsdp_fields), &parser->plan->programs,
+                     "\"fsdp\"");
+}
+
 static bool field_action_time(struct parser *parser, const struct node *value, void *member,
                               const struct field *field)
 {

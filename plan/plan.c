@@ -19,6 +19,12 @@ void plan_fini(struct plan *plan)
     *plan = (struct plan){0};
 }
 
+int plan_rank_count(const struct plan *plan)
+{
+    int replicas = plan->form == FORM_PROGRAMS ? plan->programs.fsdp_replicas : 1;
+    return plan->ranks * (replicas > 1 ? replicas : 1);
+}
+
 static const struct rank_override *find_override(const struct plan *plan, int rank)
 {
     for (size_t i = 0; i < plan->pipeline.override_count; i++)

@@ -352,6 +352,8 @@ struct programs {
     int64_t p2p_bytes;   /* p2p: {bytes: 4MiB}, per message */
     int eager_messages;  /* p2p: {eager_messages: 1}, per communicator; 0: rendezvous */
     int64_t eager_bytes; /* p2p: {eager_bytes: 1MiB}; 0: rendezvous */
+    int fsdp_replicas;   /* fsdp: {replicas: 2}, of the whole pipeline; 0 or 1: one */
+    int64_t fsdp_bytes;  /* fsdp: {bytes: 1GiB}, the unsharded parameters of a stage */
     struct action_time times[ACTION_IDLE];
 };
 
@@ -512,6 +514,8 @@ void plan_fini(struct plan *plan);
 /* The tasks as rank `rank` sees them; one of them. */
 const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);
+/* The ranks of a run: those of all replicas. */
+int plan_rank_count(const struct plan *plan);
 /* The enqueue order as rank `rank` states it. */
 const struct order_spec *plan_order(const struct plan *plan, int rank);
 /* Index of a task by name, or -1. */

@@ -90,6 +90,19 @@ static void print_p2p(struct printer *printer)
     close_map(printer);
 }
 
+static void print_fsdp(struct printer *printer)
+{
+    const struct programs *programs = &printer->plan->programs;
+    if (programs->fsdp_replicas <= 1 && !programs->fsdp_bytes)
+        return;
+    put_word(printer, "fsdp");
+    open_map(printer, FLOW);
+    if (programs->fsdp_replicas > 1)
+        put_pair_number(printer, "replicas", programs->fsdp_replicas, 1);
+    put_pair_bytes(printer, "bytes", programs->fsdp_bytes, 0);
+    close_map(printer);
+}
+
 static void print_times(struct printer *printer)
 {
     const struct programs *programs = &printer->plan->programs;
@@ -112,6 +125,7 @@ void print_programs(struct printer *printer)
     print_machine(printer);
     print_comms(printer);
     print_p2p(printer);
+    print_fsdp(printer);
     print_times(printer);
     print_generate(printer);
     print_rank_programs(printer);

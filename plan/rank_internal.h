@@ -4,6 +4,7 @@
  *     rank_programs.c   completion, checks, costs, the loop over the ranks
  *     rank_steps.c      the actions of a rank as steps, the communicators they use, the steps they wait for
  *     rank_ops.c        the steps as host operations, with events and buffers
+ *     rank_fsdp.c       sharded parameters: their communicators and buffers, replicas of the pipeline
  */
 #ifndef SWSIM_RANK_INTERNAL_H
 #define SWSIM_RANK_INTERNAL_H
@@ -11,7 +12,7 @@
 #include "comms.h"
 #include "plan.h"
 
-enum step_kind { STEP_KERNEL, STEP_HOST, STEP_GROUP };
+enum step_kind { STEP_KERNEL, STEP_HOST, STEP_GROUP, STEP_COLLECTIVE };
 
 /* One operation. Indices + 1 mean 0: none. */
 struct rank_step {
@@ -67,6 +68,19 @@ struct route {
     int comm, stream;
 };
 
+/* A stage whose parameters are sharded. Buffers are + 1; 0: none yet. */
+struct fsdp_stage {
+    bool gathered, reduced; /* there is an UNSHARD, a REDUCE_GRAD of it */
+    bool whole;             /* its parameters are unsharded now */
+    int gathers;            /* so far */
+    int parameters, gradient;
+};
+
+struct fsdp {
+    int *comms; /* per rank; -1: not made yet */
+    struct fsdp_stage *stages;
+};
+
 struct lowering {
     const struct plan *plan;
     struct plan *out;
@@ -81,10 +95,18 @@ struct lowering {
     size_t comm_cap, buffer_cap;
     int *activations, *gradients; /* per stage and microbatch: buffer + 1; NULL: no buffers */
     struct latest latest;
+    struct fsdp fsdp;
     struct event_pool events[ACTION_IDLE];
     struct rank_steps now;
     size_t op_count; /* of all ranks so far */
 };
+
+/* How often the pipeline is there. */
+static inline int replica_count(const struct lowering *lowering)
+{
+    int count = lowering->plan->programs.fsdp_replicas;
+    return count > 1 ? count : 1;
+}
 
 static inline size_t cell_count(const struct lowering *lowering)
 {
@@ -116,7 +138,28 @@ bool steps_make(struct lowering *lowering, const struct rank_program *list);
 
 /* A rank takes over the events of the ranks before it, all unused; the first ones go first. */
 void events_reset(struct lowering *lowering);
+/* Index of a buffer, declared at its first use and kept as index + 1 in *cell; -1: out of memory. */
+int rank_buffer(struct lowering *lowering, int *cell, int64_t bytes, const char *what, int stage,
+                int number);
 /* lowering->now as the operations of a thread. */
 enum status ops_write(struct lowering *lowering, struct host_thread *thread);
+
+/* ---- rank_fsdp.c ----------------------------------------------------------------------------- */
+
+/* All: false or -1 is out of memory. */
+bool fsdp_begin(struct lowering *lowering);
+int fsdp_stream(struct lowering *lowering);
+/* The communicator of the ranks that hold a stage. */
+int fsdp_comm(struct lowering *lowering, int stage);
+/* New memory for the parameters of a stage. */
+int fsdp_gather(struct lowering *lowering, int stage);
+/* The memory that RESHARD gives back; -1: none. */
+int fsdp_free(struct lowering *lowering, int stage);
+/* Append the gradient of a stage's weights. */
+bool fsdp_gradient(struct lowering *lowering, struct index_list *list, int stage);
+/* What a pass reads and writes of a sharded stage. */
+bool fsdp_access_pass(struct lowering *lowering, struct host_op *op, const struct action *pass);
+/* After the threads of the first replica those of the others. */
+bool fsdp_replicate(struct lowering *lowering);
 
 #endif

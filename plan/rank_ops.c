@@ -50,15 +50,15 @@ void events_reset(struct lowering *lowering)
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-static int declare_buffer(struct lowering *lowering, int *cell, const char *what, int stage,
-                          int microbatch)
+int rank_buffer(struct lowering *lowering, int *cell, int64_t bytes, const char *what, int stage,
+                int number)
 {
     struct plan *out = lowering->out;
     if (*cell)
         return *cell - 1;
-    struct buffer buffer = {.name = arena_printf(&out->arena, "%s.%d.%d", what, stage, microbatch),
+    struct buffer buffer = {.name = arena_printf(&out->arena, "%s.%d.%d", what, stage, number),
                             .scope = SCOPE_SHARED,
-                            .bytes = lowering->plan->programs.p2p_bytes,
+                            .bytes = bytes,
                             .declared = true};
     if (!buffer.name || !arena_grow(&out->arena, (void **)&out->buffers, out->buffer_count,
                                     &lowering->buffer_cap, sizeof buffer))
@@ -73,7 +73,8 @@ static bool use_activation(struct lowering *lowering, struct index_list *list, i
                            int microbatch)
 {
     int *cell = &lowering->activations[lowering_cell(lowering, stage, microbatch)];
-    list->items[list->count] = declare_buffer(lowering, cell, "act", stage, microbatch);
+    list->items[list->count] =
+        rank_buffer(lowering, cell, lowering->plan->programs.p2p_bytes, "act", stage, microbatch);
     return list->items[list->count++] >= 0;
 }
 
@@ -82,14 +83,16 @@ static bool use_gradient(struct lowering *lowering, struct index_list *list, int
                          int microbatch)
 {
     int *cell = &lowering->gradients[lowering_cell(lowering, stage, microbatch)];
-    list->items[list->count] = declare_buffer(lowering, cell, "grad", stage, microbatch);
+    list->items[list->count] =
+        rank_buffer(lowering, cell, lowering->plan->programs.p2p_bytes, "grad", stage, microbatch);
     return list->items[list->count++] >= 0;
 }
 
 static bool access_pass(struct lowering *lowering, struct host_op *op, const struct action *pass)
 {
     int s = pass->stage, m = pass->microbatch, last = lowering->map.stages - 1;
-    bool ok = s == 0 || use_activation(lowering, &op->reads, s - 1, m);
+    bool ok = fsdp_access_pass(lowering, op, pass) &&
+              (s == 0 || use_activation(lowering, &op->reads, s - 1, m));
     if (pass->kind == ACTION_F)
         return ok && use_activation(lowering, &op->writes, s, m);
     ok = ok && (s == last || use_gradient(lowering, &op->reads, s + 1, m));
@@ -111,13 +114,22 @@ static bool access_message(struct lowering *lowering, struct host_op *op,
     }
 }
 
+static bool access_collective(struct lowering *lowering, struct host_op *op,
+                              const struct action *action)
+{
+    if (action->kind == ACTION_REDUCE_GRAD)
+        return fsdp_gradient(lowering, &op->reads, action->stage);
+    op->writes.items[op->writes.count++] =
+        lowering->fsdp.stages[action->stage].parameters - 1; /* allocated just before */
+    return true;
+}
+
 /* The buffers that an operation reads and writes. */
 static bool add_accesses(struct lowering *lowering, struct host_op *op,
                          const struct rank_step *step)
 {
-    enum { MOST_OF_A_PASS = 3 };
-    if (!lowering->activations || step->kind == STEP_HOST ||
-        (step->kind == STEP_KERNEL && !action_has_microbatch(step->action->kind)))
+    enum { MOST_OF_A_PASS = 4 };
+    if (!lowering->activations || step->kind == STEP_HOST)
         return true;
     size_t most = step->message_count > MOST_OF_A_PASS ? step->message_count : MOST_OF_A_PASS;
     op->reads.items = ARENA_ARRAY(&lowering->out->arena, most, int);
@@ -126,6 +138,8 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
         return false;
     if (step->kind == STEP_KERNEL)
         return access_pass(lowering, op, step->action);
+    if (step->kind == STEP_COLLECTIVE)
+        return access_collective(lowering, op, step->action);
     const struct message *messages = lowering->now.messages;
     for (size_t i = step->first_message + 1; i; i = messages[i - 1].next)
         if (!access_message(lowering, op, messages[i - 1].action))
@@ -208,12 +222,61 @@ static bool write_group(struct lowering *lowering, struct host_op *op, const str
     return true;
 }
 
+static void write_buffer_op(struct host_thread *thread, enum op_kind kind, int buffer, int stream,
+                            struct mark mark)
+{
+    struct host_op *op = add_op(thread, kind, mark);
+    op->object = buffer;
+    op->stream = stream;
+}
+
+/* The memory that an UNSHARD fills belongs to the stream that gathers. */
+static bool write_alloc(struct lowering *lowering, struct host_thread *thread,
+                        const struct rank_step *step)
+{
+    if (step->action->kind != ACTION_UNSHARD || !lowering->activations)
+        return true;
+    int buffer = fsdp_gather(lowering, step->action->stage);
+    if (buffer >= 0)
+        write_buffer_op(thread, OP_ALLOC, buffer, step->stream, step->action->mark);
+    return buffer >= 0;
+}
+
+/* The passes that read it run on another stream, which the allocator is told. */
+static void write_free(struct lowering *lowering, struct host_thread *thread,
+                       const struct action *action)
+{
+    int buffer = action->kind == ACTION_RESHARD && lowering->activations
+                     ? fsdp_free(lowering, action->stage)
+                     : -1;
+    if (buffer < 0)
+        return;
+    write_buffer_op(thread, OP_RECORD_STREAM, buffer, lowering->compute, action->mark);
+    write_buffer_op(thread, OP_FREE, buffer, -1, action->mark);
+}
+
+static void fill_collective(const struct lowering *lowering, struct host_op *op,
+                            const struct rank_step *step)
+{
+    op->comm = step->comm;
+    op->collective =
+        step->action->kind == ACTION_UNSHARD ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
+    op->bytes = lowering->plan->programs.fsdp_bytes;
+    op->work = (struct work){.kind = WORK_COLLECTIVE,
+                             .collective = op->collective,
+                             .comm = op->comm,
+                             .bytes = op->bytes,
+                             .peer = -1};
+}
+
 static bool write_step(struct lowering *lowering, struct host_thread *thread,
                        struct rank_step *step)
 {
-    static const enum op_kind kinds[] = {
-        [STEP_KERNEL] = OP_LAUNCH, [STEP_HOST] = OP_HOST, [STEP_GROUP] = OP_GROUP};
-    if (!write_waits(lowering, thread, step))
+    static const enum op_kind kinds[] = {[STEP_KERNEL] = OP_LAUNCH,
+                                         [STEP_HOST] = OP_HOST,
+                                         [STEP_GROUP] = OP_GROUP,
+                                         [STEP_COLLECTIVE] = OP_COLLECTIVE};
+    if (!write_waits(lowering, thread, step) || !write_alloc(lowering, thread, step))
         return false;
     struct host_op *op = add_op(thread, kinds[step->kind], step->action->mark);
     op->stream = step->stream;
@@ -229,15 +292,23 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
         if (!op->name)
             return false;
     }
-    return add_accesses(lowering, op, step) && write_record(lowering, thread, step);
+    if (step->kind == STEP_COLLECTIVE)
+        fill_collective(lowering, op, step);
+    if (!add_accesses(lowering, op, step) || !write_record(lowering, thread, step))
+        return false;
+    write_free(lowering, thread, step->action);
+    return true;
 }
 
-/* How many operations the steps take: each one, its waits, a record if another step waits for it. */
+/* How many operations the steps take at most: each one, its waits, a record if another step waits for it, and
+   what it does to memory. */
 static size_t count_ops(const struct rank_steps *now)
 {
     size_t count = now->step_count + now->wait_count;
     for (size_t i = 0; i < now->step_count; i++)
-        count += now->steps[i].waiters_left > 0;
+        count += (now->steps[i].waiters_left > 0) +
+                 (now->steps[i].action->kind == ACTION_UNSHARD ? 1u : 0u) +
+                 (now->steps[i].action->kind == ACTION_RESHARD ? 2u : 0u);
     return count;
 }
 
@@ -259,6 +330,6 @@ enum status ops_write(struct lowering *lowering, struct host_thread *thread)
             return diag_no_memory(lowering->diag);
     struct host_op *end = add_op(thread, OP_SYNC, (struct mark){0, 0});
     end->sync = SYNC_DEVICE;
-    assert(thread->op_count == count);
+    assert(thread->op_count <= count);
     return STATUS_OK;
 }

@@ -187,7 +187,8 @@ static bool begin_tables(struct lowering *lowering)
     now->steps = ARENA_ARRAY(scratch, most, struct rank_step);
     now->messages = ARENA_ARRAY(scratch, most, struct message);
     now->waits = ARENA_ARRAY(scratch, 2 * most, struct wait_for); /* a pass waits for two at most */
-    return begin_buffers(lowering, total) && routes_begin(lowering) && !scratch->failed;
+    return begin_buffers(lowering, total) && routes_begin(lowering) && fsdp_begin(lowering) &&
+           !scratch->failed;
 }
 
 static enum status begin(struct lowering *lowering)
@@ -206,10 +207,15 @@ static enum status begin(struct lowering *lowering)
     status = check_partners(lowering);
     if (status != STATUS_OK)
         return status;
+    if (lowering->rank_count > PLAN_MAX_RANKS / replica_count(lowering))
+        return diag_error(lowering->diag, STATUS_INPUT,
+                          "%s: found %d replicas of %d ranks, expected at most %d ranks in all",
+                          plan->file, replica_count(lowering), lowering->rank_count,
+                          PLAN_MAX_RANKS);
     fill_times(lowering);
     struct plan *out = lowering->out;
     lowering->compute = names_intern(&out->streams, &out->arena, "compute");
-    out->ranks = lowering->rank_count;
+    out->ranks = lowering->rank_count * replica_count(lowering);
     out->thread_count = (size_t)out->ranks;
     out->threads = ARENA_ARRAY(&out->arena, out->thread_count, struct host_thread);
     if (lowering->compute < 0 || !out->threads || !begin_tables(lowering))
@@ -248,6 +254,8 @@ enum status rank_programs_lower(const struct plan *plan, struct plan *out, struc
         status = lower_rank(&lowering, rank);
     if (status == STATUS_OK)
         status = routes_check(&lowering);
+    if (status == STATUS_OK && !fsdp_replicate(&lowering))
+        status = diag_no_memory(diag);
     arena_fini(&lowering.scratch);
     if (status == STATUS_OK)
         *out = made;

@@ -8,9 +8,9 @@
  *     SEND, RECV     point-to-point group on the stream and communicator that `p2p: {fifo}` names;
  *                    a send waits for the pass whose result it carries, a receive for nothing
  *     OVERLAP_F_B    its parts, one after the other
- *     UNSHARD        kernel on stream fsdp; the next pass of the stage waits for it
- *     REDUCE_GRAD    kernel on stream fsdp; waits for the last backward pass of the stage
- *     RESHARD        host work
+ *     UNSHARD        all-gather on stream fsdp; the next pass of the stage waits for it
+ *     REDUCE_GRAD    reduce-scatter on stream fsdp; waits for the last backward pass of the stage
+ *     RESHARD        host work; frees what UNSHARD gathered
  *
  * "Waits" is a stream waiting for an event recorded behind the other operation, provided the
  * program names that one first; order that a program does not state is not invented, so that its

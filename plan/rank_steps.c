@@ -168,8 +168,10 @@ static bool step_part(struct lowering *lowering, const struct action *action,
         step.kind = STEP_HOST;
         step.stream = -1;
     } else if (part->kind == ACTION_UNSHARD || part->kind == ACTION_REDUCE_GRAD) {
-        step.stream = names_intern(&lowering->out->streams, &lowering->out->arena, "fsdp");
-        if (step.stream < 0)
+        step.kind = STEP_COLLECTIVE;
+        step.stream = fsdp_stream(lowering);
+        step.comm = fsdp_comm(lowering, part->stage);
+        if (step.stream < 0 || step.comm < 0)
             return false;
     }
     add_step(&lowering->now, step);

@@ -675,6 +675,8 @@ static void write_programs(struct random *random)
           "times: {F: 1ms, B: 2ms, I: 1ms, W: 1ms, UNSHARD: 1ms, SEND_F: 1ms}\n",
           random->out);
     write_p2p(random);
+    if (rarely(random, 5))
+        fprintf(random->out, "fsdp: {replicas: %d, bytes: 1KiB}\n", 1 + below(random, 2));
     write_on_failure(random);
     write_machine(random, 10, NULL);
     if (rarely(random, 6)) {

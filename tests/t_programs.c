@@ -419,7 +419,8 @@ static const char *print_thread(const struct plan *plan, int rank, char *buf)
             used += (size_t)snprintf(buf + used, TEXT - used, "sync");
         else
             used += (size_t)snprintf(buf + used, TEXT - used, "%s%s%s", stream,
-                                     op->stream < 0 ? "host " : " ", op->name);
+                                     op->stream < 0 ? "host " : " ",
+                                     op->name ? op->name : op_key(op->kind));
     }
     return buf;
 }
@@ -619,12 +620,42 @@ static void test_fsdp(void)
         return;
     }
     is_thread(&out, 0,
-              "fsdp 0UNSHARD; fsdp record UNSHARD; compute wait UNSHARD; compute 0F0; "
-              "compute 0F1; compute 0B0; compute record B; host 0RESHARD; fsdp wait B; "
-              "fsdp 0REDUCE_GRAD; sync",
+              "fsdp alloc; fsdp 0UNSHARD; fsdp record UNSHARD; compute wait UNSHARD; compute 0F0; "
+              "compute 0F1; compute 0B0; compute record B; host 0RESHARD; compute record_stream; "
+              "host free; fsdp wait B; fsdp 0REDUCE_GRAD; sync",
               "parameters are gathered before and gradients reduced after the passes");
-    tap_is_int((long long)out.threads[0].ops[4].time_ns, 10, "a composite's time is shared, F");
-    tap_is_int((long long)out.threads[0].ops[5].time_ns, 20, "a composite's time is shared, B");
+    tap_is_int((long long)out.threads[0].ops[5].time_ns, 10, "a composite's time is shared, F");
+    tap_is_int((long long)out.threads[0].ops[6].time_ns, 20, "a composite's time is shared, B");
+    plan_fini(&out);
+}
+
+/* The replicas of a pipeline share nothing but the communicators of their parameters. */
+static void test_replicas(void)
+{
+    static const char *const texts[] = {"0UNSHARD 0F0 0SEND_F0 0RESHARD 0UNSHARD",
+                                        "1RECV_F0 1UNSHARD 1F0"};
+    struct plan plan, out;
+    begin_written(&plan, 2, texts);
+    plan.programs.fsdp_replicas = 2;
+    if (!lower_and_end(&plan, &out)) {
+        tap_ok(0, "lowered");
+        return;
+    }
+    tap_is_int(out.ranks, 4, "a replica has ranks of its own");
+    is_thread(&out, 2,
+              "fsdp alloc; fsdp 0UNSHARD; fsdp record UNSHARD; compute wait UNSHARD; compute 0F0; "
+              "compute record F; p2p wait F; p2p send F0@1 3; host 0RESHARD; "
+              "compute record_stream; host free; fsdp alloc; fsdp 0UNSHARD; sync",
+              "which send to those of their own replica");
+    const struct host_op *ops = out.threads[2].ops;
+    const struct comm *shared = &out.comms[ops[1].comm], *own = &out.comms[ops[7].comm];
+    tap_is_str(shared->name, "fsdp.0", "ranks of one stage share a communicator");
+    tap_ok(shared->member_count == 2 && shared->members[0] == 0 && shared->members[1] == 2,
+           "with their like in the other replica");
+    tap_is_str(own->name, "pp@1", "messages have a communicator of the replica");
+    tap_ok(own->member_count == 2 && own->members[0] == 2 && own->members[1] == 3,
+           "with its ranks");
+    tap_ok(ops[0].object != ops[11].object, "each UNSHARD fills memory of its own");
     plan_fini(&out);
 }
 
@@ -899,6 +930,7 @@ int main(void)
     test_fifo();
     test_batch();
     test_fsdp();
+    test_replicas();
     test_missing_order();
     test_violations();
     test_lower_refusals();

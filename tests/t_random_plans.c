@@ -92,7 +92,8 @@ static const char *const keys[] = {
     /* rank programs */
     "programs:", "generate:", "fifo: rank", "fifo: pair", "fifo: direction", "fifo: edge",
     "batch: true", "eager_messages: 1", "eager_bytes: 1KiB", "UNSHARD", "RESHARD", "REDUCE_GRAD",
-    "0I0", "0W0", "OVERLAP_F_B", "0SEND_F0", "1RECV_F0", "1SEND_B0", "0RECV_B0",
+    "fsdp: {replicas: 2", "0I0", "0W0", "OVERLAP_F_B", "0SEND_F0", "1RECV_F0", "1SEND_B0",
+    "0RECV_B0",
     /* host programs */
     "- {host:", "- {compute:", "- {launch:", "- {copy:", "- {collective:", "- {group:",
     "- {record:", "- {wait:", "- {sync: stream", "- {sync: event", "- {sync: device", "- {signal:",

@@ -333,7 +333,7 @@ static enum status tell_forced(const struct program *p, struct gate *gate,
 static enum status check_options(const struct plan *plan, const struct runtime_options *options,
                                  struct diag *diag)
 {
-    int ranks = options->ranks ? options->ranks : plan->ranks;
+    int ranks = options->ranks ? options->ranks : plan_rank_count(plan);
     if (options->serial && plan->form != FORM_PIPELINE)
         return diag_error(diag, STATUS_USAGE,
                           "%s: only plans of the pipeline form can run serially", plan->name);
