@@ -1,0 +1,59 @@
+#!/bin/sh
+# What the plans in plans/torchrec say about TorchRec's pipelines at their heads: which is faster, by what, and which
+# dependence is needed.
+. "${srcdir:-.}/tests/tap.sh"
+plans=$srcdir/plans/torchrec
+
+# ns NAME: the period of a plan, exact.
+ns()
+{
+    "$SWSIM" predict -q --json "$plans/$1.yaml" 2>/dev/null | sed -n 's/.*"steady_exact_ns":\([0-9]*\).*/\1/p'
+}
+
+# longer A B US [MOST]: an iteration of A takes at least US longer than one of B, and at most MOST.
+longer()
+{
+    first=$(ns "$1") second=$(ns "$2")
+    echo "# $1 $first ns, $2 $second ns"
+    test -n "$first" && test -n "$second" && test $((first - second)) -ge $(($3 * 1000)) &&
+        test $((first - second)) -le $((${4:-1000000} * 1000))
+}
+
+sparse=$(ns sparse_dist)
+check "SparseDist has an exact period" test -n "$sparse"
+check "the order ready-first is slower" longer sparse_dist.ready_first sparse_dist 400
+check "the copy after Forward makes no difference" longer sparse_dist sparse_dist.after_forward 0 50
+check "Lite exposes the 2.6 ms of the exchange" longer sparse_dist_lite sparse_dist 2550
+check "PT2 is slower still" longer pt2 sparse_dist_lite 3000
+check "Fused looks up beside the optimizer" longer sparse_dist fused_sparse_dist 100
+check "... on a stream of its own as well" longer fused_sparse_dist fused_sparse_dist.new 0 50
+check "... on main not at all" longer sparse_dist fused_sparse_dist.current 0 150
+check "... and ready-first makes it wait for the next exchange" longer fused_sparse_dist.ready_first fused_sparse_dist 2000
+check "SemiSync hides OutputDist" longer sparse_dist semi_sync 750
+check "... ready-first delays its optimizer" longer semi_sync.ready_first semi_sync 2000
+check "... its first batches do not hide it" longer semi_sync.start semi_sync 700
+check "a compiled backward hides GradDist" longer sparse_dist comp_autograd 750
+check "evaluation needs half of that" longer sparse_dist eval_sparse_dist 5000
+
+# needs NAME DEPENDENCE PROPERTY: without the dependence the plan violates the property.
+needs()
+{
+    grep -v -F -- "- [$2]" "$plans/$1.yaml" >"$dir/without.yaml"
+    test "$(diff "$plans/$1.yaml" "$dir/without.yaml" | grep -c '^<')" = 1 || return
+    "$SWSIM" verify --no-fix "$dir/without.yaml" >"$dir/out" 2>&1
+    test $? = 1 && grep -q "^  $3, " "$dir/out"
+}
+check "the lookup waits for the ids" needs sparse_dist "EmbLookup, InputDistWait" race
+check "the optimizer waits for the all-reduce" needs sparse_dist "OptimizerStep, AllReduce" race
+check "Forward of SemiSync waits for the embeddings" needs semi_sync "Forward, OutputDist" race
+check "the prefetch waits for the ids" needs prefetch "EmbPrefetch, InputDistWait" race
+
+# All are proved by structure, that is at once; two groups need a search.
+by_structure()
+{
+    "$SWSIM" verify "$@" >"$dir/out" 2>&1 && ! grep -v 'two_groups' "$dir/out" | grep -q ' states '
+}
+check "no plan but two_groups needs a search" by_structure "$plans"/*.yaml
+check "TorchRec's collectives deadlock under data-flow" \
+    sh -c "'$SWSIM' predict --driver=dataflow '$plans/sparse_dist.ready_first.yaml' 2>/dev/null | grep -q deadlock"
+done_testing
