@@ -438,6 +438,8 @@ static enum status verify_program(const struct plan *plan, const struct program 
     if (faults) /* needs to know whether the plan hangs without a fault */
         asked |= bit(PROPERTY_DEADLOCK) | bit(PROPERTY_DRAIN) | bit(PROPERTY_MISMATCH);
     by_structure &= asked;
+    if (!program_asks_bound(program)) /* nothing can violate it */
+        by_structure |= bit(PROPERTY_BOUND) & asked;
     unsigned searched = asked & ~by_structure & ~bit(PROPERTY_FAULTS);
     if (searched && has_parts(program))
         status = verify_parts(plan, program, options, by_structure, searched, report, diag);

@@ -120,9 +120,17 @@ int tune_depth(const struct tune *tune, const int *cells)
     return highest + 1;
 }
 
+/* As program->most_in_flight: without machine.launch_queue two retired iterations more than the depth. */
+static int most_in_flight(const struct tune *tune, int depth)
+{
+    if (tune->given.pipeline.retire == RETIRE_DEVICE)
+        return depth;
+    return depth + (tune->given.machine.launch_queue ? tune->most_retired : depth + 2);
+}
+
 int64_t tune_bytes(const struct tune *tune, int depth)
 {
-    return tune->shared_bytes + depth * tune->iteration_bytes;
+    return tune->shared_bytes + most_in_flight(tune, depth) * tune->iteration_bytes;
 }
 
 static bool is_within(const struct tune *tune, int depth)
@@ -449,6 +457,7 @@ static enum status measure_given(struct tune *tune, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     tune->iteration_bytes = program->iteration_bytes;
+    tune->most_retired = program->most_in_flight - program->depth;
     tune->shared_bytes = program->shared_bytes;
     program_close(program);
     status = tune_find_period(&tune->given, tune->options, STEADY_BY_RECURRENT_STATE, false,

@@ -107,6 +107,7 @@ struct tune {
     size_t tasks, cells;     /* cells: integers of a candidate */
     int streams, groups;     /* table sizes, spares included */
     int64_t iteration_bytes, shared_bytes;
+    int most_retired;     /* retired iterations in flight that fit into the plan's launch queue */
     bool has_other;       /* the given plan is proved under the other driver, too */
     enum verdict verdict; /* of the given plan under this driver */
     bool exact;           /* periods are exact */

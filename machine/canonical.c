@@ -86,6 +86,7 @@ static void shift_rank(const struct program *p, int32_t *c, int rank, int by)
     int32_t *state = rank_cells(p, c, rank);
     state[RANK_OLDEST] -= by;
     state[RANK_ADMITTED] -= by;
+    state[RANK_FINISHED] -= by;
     if (p->driver == DRIVER_CLOCK)
         state[RANK_PERIOD] -= by;
     if (state[RANK_END] >= 0)

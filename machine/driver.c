@@ -32,6 +32,14 @@ bool driver_awaits_event(const struct program *p, int task)
            (p->plan->pipeline.retire == RETIRE_LAST_TASK && task == p->last_task);
 }
 
+void driver_finish(struct work_state *w, int rank)
+{
+    int32_t *state = rank_cells(w->p, w->c, rank);
+    while (state[RANK_FINISHED] < state[RANK_ADMITTED] &&
+           !driver_unfinished(w->p, w->c, rank, state[RANK_FINISHED]))
+        state[RANK_FINISHED]++;
+}
+
 static void report_bound(struct work_state *w, int64_t wanted, int64_t found, bool bytes)
 {
     w->e->violated |= 1u << PROPERTY_BOUND;
@@ -40,20 +48,21 @@ static void report_bound(struct work_state *w, int64_t wanted, int64_t found, bo
     w->e->bytes = bytes;
 }
 
-/* A violation: more than `depth` iterations with unfinished work, or more bytes than
-   `machine: {memory}`. */
+/* A violation: more iterations with unfinished work than `max_in_flight`, or more bytes than
+   `machine: {memory}`, where the plan has them. */
 static void check_bound(struct work_state *w, int rank, int64_t newest)
 {
     const struct program *p = w->p;
-    int64_t in_flight = 0, first = newest - p->window + 1;
-    for (int64_t i = first > 0 ? first : 0; i <= newest; i++)
-        in_flight += driver_unfinished(p, w->c, rank, i);
+    if (!program_asks_bound(p))
+        return;
+    int64_t in_flight = newest + 1 - rank_cells(p, w->c, rank)[RANK_FINISHED];
     int64_t bytes = p->shared_bytes + in_flight * p->iteration_bytes;
     int64_t memory = p->plan->machine.memory_bytes;
     if (memory && bytes > memory)
         report_bound(w, memory, bytes, true);
-    if (in_flight > p->depth)
-        report_bound(w, p->depth, in_flight, false);
+    int most = p->plan->pipeline.max_in_flight;
+    if (most && in_flight > most)
+        report_bound(w, most, in_flight, false);
 }
 
 void driver_arm_slot(struct work_state *w, int rank, int task, int64_t iteration)

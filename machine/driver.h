@@ -31,6 +31,9 @@ void driver_settle(const struct program *p, int32_t *c, int rank);
    Afterwards the driver knows the accesses before them. */
 bool driver_awaits_submission(const struct program *p);
 bool driver_awaits_event(const struct program *p, int task);
+/* Work of an iteration has been submitted, or finished: the first unfinished one may be a later one.
+   Queues are FIFO, so iterations are finished in order. */
+void driver_finish(struct work_state *w, int rank);
 /* Has this iteration work that is not submitted, or not finished on the device? */
 bool driver_unfinished(const struct program *p, int32_t *c, int rank, int64_t iteration);
 

@@ -428,18 +428,22 @@ static enum status size_windows(struct lowering *lowering)
     count_pushes(program, pushes);
     bool device_bounded = pipeline->retire == RETIRE_DEVICE;
     const int ahead = device_bounded ? program->depth : program->depth + 2; /* unless bounded */
-    int run = device_bounded ? 0 : ahead;
+    int run = device_bounded ? 0 : ahead, behind = 0;
     for (int s = 0; s < program->stream_count; s++) {
         int cap = pushes[s] * ahead;
         if (launch_queue && (launch_queue < cap || !device_bounded))
             cap = launch_queue;
         program->streams[s].cap = cap;
-        int lag = cap / pushes[s] + 2;
+        int lag = cap / pushes[s] + 2, unfinished = (cap - 1) / pushes[s] + 1;
         if (!device_bounded && lag > run)
             run = lag;
+        if (!device_bounded && unfinished > behind)
+            behind = unfinished;
     }
     program->max_distance = max_distance(pipeline);
     program->window = run + program->depth + 1;
+    program->most_in_flight =
+        pipeline->retire == RETIRE_LAST_TASK ? program->window : program->depth + behind;
     program->history = program->window + program->max_distance + 1;
     int enough = program->depth + program->max_distance;
     program->slots = pipeline->num_slots_given ? pipeline->num_slots : enough;

@@ -200,7 +200,8 @@ static void reach_record(struct work_state *w, int stream, const struct op *op)
     if (op->task < 0 || p->tasks == 0)
         return;
     int32_t *window = window_cells(p, w->c, rank, iteration);
-    window[WINDOW_DEVICE_LEFT]--;
+    if (--window[WINDOW_DEVICE_LEFT] == 0)
+        driver_finish(w, rank);
     if (op->task == p->last_task)
         window[WINDOW_LAST_LEFT] = 0;
     if (driver_awaits_event(p, op->task))
@@ -868,7 +869,8 @@ static void change_buffer(struct work_state *w, const struct op *op)
 static void complete(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
     int rank = w->p->threads[thread].rank;
-    window_cells(w->p, w->c, rank, iteration)[WINDOW_SUBMIT_LEFT]--;
+    if (--window_cells(w->p, w->c, rank, iteration)[WINDOW_SUBMIT_LEFT] == 0)
+        driver_finish(w, rank);
     if (driver_awaits_submission(w->p))
         hb_join(w, w->p->at.row_done + rank * w->p->window + (int)(iteration % w->p->window),
                 at_thread(w, thread));
@@ -1240,6 +1242,11 @@ int machine_stream_queued(const struct program *p, const struct state *state, in
 int64_t machine_oldest(const struct program *p, const struct state *state, int rank)
 {
     return rank_cells(p, state->cells, rank)[RANK_OLDEST];
+}
+
+int64_t machine_finished(const struct program *p, const struct state *state, int rank)
+{
+    return rank_cells(p, state->cells, rank)[RANK_FINISHED];
 }
 
 int64_t machine_admitted(const struct program *p, const struct state *state, int rank)

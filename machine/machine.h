@@ -111,8 +111,10 @@ int machine_current_op(const struct program *program, const struct state *state,
                        int64_t *iteration);
 bool machine_stream_running(const struct program *program, const struct state *state, int stream);
 int machine_stream_queued(const struct program *program, const struct state *state, int stream);
-/* Oldest iteration not yet retired, and the next one to be admitted, of a rank. */
+/* Of a rank: the oldest iteration not yet retired, the oldest with work that is not submitted or not
+   finished on the device, and the next one to be admitted. */
 int64_t machine_oldest(const struct program *program, const struct state *state, int rank);
+int64_t machine_finished(const struct program *program, const struct state *state, int rank);
 int64_t machine_admitted(const struct program *program, const struct state *state, int rank);
 /* Iterations a rank has data for; -1: not known yet. */
 int64_t machine_end(const struct program *program, const struct state *state, int rank);

@@ -33,6 +33,7 @@
 enum rank_cell {
     RANK_OLDEST,       /* oldest iteration not retired */
     RANK_ADMITTED,     /* next iteration to admit */
+    RANK_FINISHED,     /* oldest iteration with work that is not submitted or not finished */
     RANK_PERIOD,       /* clock: next period to enqueue */
     RANK_SERVED,       /* tickets served */
     RANK_NEXT_TICKET,  /* next number to hand out */

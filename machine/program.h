@@ -201,9 +201,10 @@ struct program {
     int depth;   /* most iterations that have a context at once */
     int periods; /* clock: pipeline depth */
     int min_stage;
-    int slots;   /* instances in a family of events and flags */
-    int window;  /* iterations the machine may have to remember */
-    int history; /* iterations before the oldest that rules may still look at */
+    int slots;          /* instances in a family of events and flags */
+    int window;         /* iterations the machine may have to remember */
+    int most_in_flight; /* iterations of a rank with unfinished work: never more */
+    int history;        /* iterations before the oldest that rules may still look at */
     int max_distance;
     int64_t iteration_bytes, shared_bytes; /* of the buffers of one iteration, of the shared ones */
     bool slots_safe; /* no slot is re-armed while a wait may look at it (semantics, section 5) */
@@ -288,6 +289,13 @@ const char *program_op_subject(const struct program *program, const struct op *o
 
 /* Print the lowered program for people, one operation a line: `swsim lower`. */
 enum status program_print(const struct program *program, FILE *out, struct diag *diag);
+
+/* Does the plan say how much a rank may have in flight? Else nothing violates PROPERTY_BOUND. */
+static inline bool program_asks_bound(const struct program *program)
+{
+    return program->tasks > 0 &&
+           (program->plan->pipeline.max_in_flight > 0 || program->plan->machine.memory_bytes > 0);
+}
 
 static inline bool program_is_worker(const struct program *program, int thread)
 {

@@ -26,6 +26,7 @@ enum {
     PLAN_MAX_TASKS = 4096,
     PLAN_MAX_STAGE = 255,
     PLAN_MAX_DEPTH = 255,
+    PLAN_MAX_IN_FLIGHT = 1 << 20,
     PLAN_MAX_DISTANCE = 64,
     PLAN_MAX_OPS = 4 * 1024 * 1024,
     PLAN_MAX_MICROBATCHES = 65536,
@@ -209,7 +210,7 @@ struct order_spec {
 };
 
 /* Knobs of the drivers (doc/semantics.md, section 4); the first of each is the default. */
-#define RETIRE_LIST(X)      X(DEVICE, "device") X(SUBMIT, "submit") X(LAST_TASK, "last-task")
+#define RETIRE_LIST(X)      X(SUBMIT, "submit") X(DEVICE, "device") X(LAST_TASK, "last-task")
 #define TICKET_AT_LIST(X)   X(ITERATION, "iteration") X(FIRE, "fire")
 #define FORGET_LIST(X)      X(NEVER, "false") X(AT_RETIRE, "retire")
 #define RETIRED_DEP_LIST(X) X(WAIT, "wait") X(SKIP, "skip")
@@ -268,7 +269,8 @@ struct pipeline {
     bool depth_given;
     int max_depth; /* data-flow; default depth */
     bool max_depth_given;
-    int num_slots; /* default: see doc/semantics.md section 5; 0 until resolved by lowering */
+    int max_in_flight; /* iterations with unfinished work that a rank may have; 0: any number */
+    int num_slots;     /* default: see doc/semantics.md section 5; 0 until resolved by lowering */
     bool num_slots_given;
     struct order_spec order;
     bool order_given;

@@ -198,10 +198,11 @@ static void print_pipeline_knobs(struct printer *printer)
         put_pair_word(printer, "driver", keywords_driver[pipeline->driver]);
     put_pair_number(printer, "pipeline_depth", pipeline->depth_given ? pipeline->depth : 0, 0);
     put_pair_number(printer, "max_depth", pipeline->max_depth_given ? pipeline->max_depth : 0, 0);
+    put_pair_number(printer, "max_in_flight", pipeline->max_in_flight, 0);
     put_pair_number(printer, "num_slots", pipeline->num_slots_given ? pipeline->num_slots : 0, 0);
     if (pipeline->order_given)
         put_order(printer, &pipeline->order);
-    put_pair_keyword(printer, "retire", keywords_retire, pipeline->retire, RETIRE_DEVICE);
+    put_pair_keyword(printer, "retire", keywords_retire, pipeline->retire, RETIRE_SUBMIT);
     put_pair_bool(printer, "elide_same_stream", pipeline->elide_same_stream, false);
     put_pair_keyword(printer, "ticket_at", keywords_ticket_at, pipeline->ticket_at,
                      TICKET_AT_ITERATION);

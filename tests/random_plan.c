@@ -37,8 +37,8 @@ static void write_pipeline_machine(struct random *random)
 static void write_rules(struct random *random, int ranks)
 {
     static const char *const retire[] = {"device", "submit", "last-task"};
-    if (rarely(random, 3))
-        fprintf(random->out, "retire: %s\n", one_of(random, retire, 3));
+    if (!rarely(random, 3))
+        fprintf(random->out, "retire: %s\n", one_of(random, retire, rarely(random, 3) ? 3 : 1));
     if (rarely(random, 5))
         fprintf(random->out, "num_slots: %d\n", 1 + below(random, 3));
     if (rarely(random, 8))

@@ -6,6 +6,7 @@
 cat >"$dir/plan.yaml" <<'PLAN'
 swplan: 1
 name: three_streams
+retire: device
 schedule:
   Copy: {stage: 0, stream: memcpy, time: 400us, host_time: 50us, writes: [batch]}
   Work: {stage: 1, time: 800us, host_time: 50us, reads: [batch], writes: [result]}

@@ -187,7 +187,7 @@ static void test_plans(const char *what, char *(*make)(uint64_t seed), bool pipe
 
 static void test_by_hand(void)
 {
-    static const char text[] = "swplan: 1\nname: hand\nschedule:\n"
+    static const char text[] = "swplan: 1\nname: hand\nretire: device\nschedule:\n"
                                "  Copy: {stage: 0, stream: memcpy, time: 3ms}\n"
                                "  Work: {stage: 1, time: 2ms, host_time: 10us}\n"
                                "  Back: {stage: 1, time: 4ms}\n"

@@ -157,7 +157,7 @@ struct refusal {
 static void test_refusals(void)
 {
     static const struct refusal refusals[] = {
-        {"retire: submit\n", "", "retire is not 'device'"},
+        {"retire: last-task\n", "", "retire is not 'device'"},
         {"slot_reset: submit\n", "", "slot_reset is not 'admit'"},
         {"num_slots: 1\n", "", "num_slots is too small"},
         {"retired_dep: skip\n", "", "retired_dep is 'skip'"},

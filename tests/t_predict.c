@@ -203,7 +203,7 @@ static bool same_times(const struct times *a, const struct times *b)
 static const char chain[] =
     "swplan: 1\n"
     "max_depth: 4\n"
-    "schedule:\n"
+    "retire: device\nschedule:\n"
     "  A: {stage: 0, stream: a, thread_group: a, time: 1ms, host_time: 100us, jitter: "
     "lognormal(cv=0.8), host_jitter: gamma(cv=0.5)}\n"
     "  B: {stage: 1, stream: b, thread_group: b, time: 1.1ms, host_time: 50us, jitter: "
@@ -244,7 +244,7 @@ static void test_recurrence(enum driver driver)
 /* SparseDist without CPU times; the main stream takes 9.6 ms. */
 #define SPARSE_DIST(h2d, extra)                                                                    \
     "swplan: 1\n"                                                                                  \
-    "pipeline_depth: 3\n" extra "schedule:\n"                                                      \
+    "pipeline_depth: 3\n" extra "retire: device\nschedule:\n"                                      \
     "  H2D: {stage: 0, stream: memcpy, " h2d "}\n"                                                 \
     "  InputDistStart: {stage: 1, stream: data_dist, globally_ordered: true, time: 0.4ms}\n"       \
     "  InputDistWait: {stage: 1, stream: data_dist, time: 2.5ms}\n"                                \
@@ -291,7 +291,7 @@ static void test_modes(void)
 {
 #define MODES(deps)                                                                                \
     "swplan: 1\n"                                                                                  \
-    "schedule:\n"                                                                                  \
+    "retire: device\nschedule:\n"                                                                  \
     "  Forward: {stage: 0, stream: f, time: 3ms}\n"                                                \
     "  Backward: {stage: 1, stream: b, time: 3ms}\n"                                               \
     "  OptimizerStep: {stage: 1, stream: o, time: 3ms}\n"                                          \
@@ -389,17 +389,17 @@ static void check_cause(const char *text, enum driver driver, const char *stream
 static void test_more_causes(void)
 {
     check_cause("swplan: 1\n"
-                "schedule:\n"
+                "retire: device\nschedule:\n"
                 "  Work: {stage: 0, time: 1ms, host_time: 3ms}\n",
                 DRIVER_CLOCK, "main", 0, STALL_HOST, 0.75, "launch-bound");
     check_cause("swplan: 1\n"
-                "schedule:\n"
+                "retire: device\nschedule:\n"
                 "  A: {stage: 0, stream: a, time: 3ms}\n"
                 "  B: {stage: 0, stream: b, time: 1ms}\n"
                 "intra_iter_deps: [[B, A]]\n",
                 DRIVER_CLOCK, "b", 0, STALL_DEPENDENCE, 0.75, "a stream waits for an event");
     check_cause("swplan: 1\n"
-                "schedule:\n"
+                "retire: device\nschedule:\n"
                 "  A: {stage: 0, stream: a, time: 3ms, host_sync: device}\n"
                 "  B: {stage: 0, stream: b, time: 1ms, host_sync: device}\n"
                 "intra_iter_deps: [[B, A]]\n",
@@ -407,7 +407,7 @@ static void test_more_causes(void)
     check_cause("swplan: 1\n"
                 "pipeline_depth: 2\n"
                 "enqueue_order: [A, B, C]\n"
-                "schedule:\n"
+                "retire: device\nschedule:\n"
                 "  A: {stage: 0, stream: a, time: 3ms, work: {copy: h2d, bytes: 1MiB, pageable: "
                 "true}}\n"
                 "  B: {stage: 1, stream: b, time: 1ms}\n"
@@ -417,13 +417,13 @@ static void test_more_causes(void)
                 "a blocking copy in front in the worker's queue");
     check_cause("swplan: 1\n"
                 "machine: {sm_slots: 1}\n"
-                "schedule:\n"
+                "retire: device\nschedule:\n"
                 "  A: {stage: 0, stream: a, time: 3ms, sm: 1}\n"
                 "  B: {stage: 0, stream: b, time: 1ms, sm: 1}\n",
                 DRIVER_CLOCK, "b", 0, STALL_RESOURCE, 0.75, "residency slots");
     static const char slow_rank[] = "swplan: 1\n"
                                     "ranks: 2\n"
-                                    "schedule:\n"
+                                    "retire: device\nschedule:\n"
                                     "  Work: {stage: 0, time: 2ms}\n"
                                     "  Reduce: {stage: 0, time: 1ms, work: {collective: "
                                     "all_reduce, comm: dp, bytes: 1MiB}}\n"
@@ -434,7 +434,7 @@ static void test_more_causes(void)
     check_cause("swplan: 1\n"
                 "ranks: 2\n"
                 "batches: [500, 1000]\n"
-                "schedule: {Work: {stage: 0, time: 2ms}}\n",
+                "retire: device\nschedule: {Work: {stage: 0, time: 2ms}}\n",
                 DRIVER_CLOCK, "main", 0, STALL_NO_MORE_DATA, 0.5, "half the data");
 }
 
@@ -565,7 +565,7 @@ static void test_deadlock(void)
 {
     static const char text[] = "swplan: 1\n"
                                "enqueue_order: [A, B]\n"
-                               "schedule:\n"
+                               "retire: device\nschedule:\n"
                                "  A: {stage: 0, time: 1ms}\n"
                                "  B: {stage: 1, time: 1ms}\n"
                                "inter_iter_deps: [[A, B]]\n";
@@ -667,7 +667,7 @@ static void test_coverage(void)
     static const char text[] =
         "swplan: 1\n"
         "max_depth: 4\n"
-        "schedule: {Work: {stage: 0, time: 1ms, jitter: lognormal(cv=0.5)}}\n";
+        "retire: device\nschedule: {Work: {stage: 0, time: 1ms, jitter: lognormal(cv=0.5)}}\n";
     int runs = env_is_long() ? 2000 : 400, inside = 0;
     double band = env_is_long() ? 0.01 : 0.03;
     struct plan plan;
@@ -694,7 +694,7 @@ static void test_same_numbers(void)
 {
     static const char other[] =
         "swplan: 1\n"
-        "schedule:\n"
+        "retire: device\nschedule:\n"
         "  X: {stage: 0, stream: x, time: 1ms}\n"
         "  B: {stage: 1, stream: b, time: 1.1ms, jitter: exponential}\n"
         "  A: {stage: 0, stream: a, time: 1ms, jitter: lognormal(cv=0.8)}\n";
@@ -806,7 +806,7 @@ static double looks_a_task(int tasks)
     const struct simulate_options options = {.seed = 1};
     double looks = NAN;
     char *text = malloc((size_t)(2 * tasks + 3) * LINE);
-    int at = sprintf(text, "swplan: 1\nname: chain\nschedule:\n");
+    int at = sprintf(text, "swplan: 1\nname: chain\nretire: device\nschedule:\n");
     for (int t = 0; t < tasks; t++)
         at +=
             sprintf(text + at, "  T%d: {stage: 0, stream: s%d, time: 9us, host_time: 1us}\n", t, t);

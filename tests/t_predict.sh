@@ -5,6 +5,7 @@
 cat >"$dir/plan.yaml" <<'PLAN'
 swplan: 1
 name: three_streams
+retire: device
 schedule:
   Copy: {stage: 0, stream: memcpy, time: 1ms, writes: [batch]}
   Work: {stage: 1, time: 2ms, host_time: 10us, reads: [batch], writes: [result]}

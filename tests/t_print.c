@@ -131,14 +131,15 @@ static void test_pipeline(void)
           "expect: {race: order}\n");
     check(
         "knobs",
-        "swplan: 1\ndriver: dataflow\nmax_depth: 3\nnum_slots: 4\nretire: "
-        "submit\nelide_same_stream: true\n"
+        "swplan: 1\ndriver: dataflow\nmax_depth: 3\nmax_in_flight: 9\nnum_slots: 4\nretire: "
+        "device\nelide_same_stream: true\n"
         "ticket_at: fire\nforget_done: retire\nretired_dep: skip\nslot_reset: submit\n"
         "batches: [3]\nenqueue_order: stage-ascending\nschedule: {A: {stage: 0}}\n"
         "machine: {lazy_load: true, memory: 2GiB}\nexpect: {clock: {slot: always}, dataflow: {}}\n",
-        "swplan: 1\nname: plan\ndriver: dataflow\nmax_depth: 3\nnum_slots: 4\nenqueue_order: "
+        "swplan: 1\nname: plan\ndriver: dataflow\nmax_depth: 3\nmax_in_flight: 9\nnum_slots: "
+        "4\nenqueue_order: "
         "stage-ascending\n"
-        "retire: submit\nelide_same_stream: true\nticket_at: fire\nforget_done: retire\n"
+        "retire: device\nelide_same_stream: true\nticket_at: fire\nforget_done: retire\n"
         "retired_dep: skip\nslot_reset: submit\nbatches: [3]\n"
         "machine: {lazy_load: true, memory: 2GiB}\nschedule:\n  A:\n    stage: 0\n"
         "expect: {clock: {slot: always}, dataflow: {}}\n");

@@ -315,7 +315,7 @@ static void test_figures(void)
     for (int64_t i = 0; i < 1000; i++) {
         bool odd = i < 102 || i >= 998; /* what must not count */
         now += odd ? 1000000 : 100 + i % 2 * 20;
-        iterations_retired(&iterations, 0, i, now);
+        iterations_finished(&iterations, 0, i, now);
     }
     iterations_figures(&iterations, &figures);
     iterations_fini(&iterations);
@@ -344,7 +344,7 @@ static void test_long_durations(void)
         for (int i = 0; i < COUNT; i++) {
             now += i == at ? long_ns : 1000 + i % 7;
             times_ns[i][1] = now;
-            iterations_retired(&one, 0, i, now);
+            iterations_finished(&one, 0, i, now);
         }
         for (int i = 0; i < COUNT; i += AT_ONCE)
             iterations_over(&many, &times_ns[i][1], LANES,
@@ -367,10 +367,10 @@ static void test_ranks(void)
     struct iteration_figures figures;
     iterations_init(&iterations, ends, 2, 1, 1);
     for (int64_t i = 0; i < 5; i++)
-        iterations_retired(&iterations, 1, i, 10 * (i + 1)); /* far ahead of the other */
+        iterations_finished(&iterations, 1, i, 10 * (i + 1)); /* far ahead of the other */
     tap_is_int(iterations.over, 0, "an iteration is over when every rank has retired it");
     for (int64_t i = 0; i < 3; i++)
-        iterations_retired(&iterations, 0, i, 100 * (i + 1));
+        iterations_finished(&iterations, 0, i, 100 * (i + 1));
     tap_is_int(iterations.over, 5, "a rank without an iteration need not retire it");
     tap_is_int(iterations.first_over_ns, 100, "the first is over with the slower rank");
     iterations_figures(&iterations, &figures);

@@ -2,7 +2,9 @@
 # The plain search through the front door: threads, bitstate, limits, the end of memory, SIGINT.
 . "${srcdir:-.}/tests/tap.sh"
 plans=$srcdir/plans
-big=$plans/reference/sparse_dist.yaml # about 94,000 states without reduction on one rank
+# about 94,000 states without reduction on one rank
+big=$dir/big.yaml
+sed 's/^pipeline_depth/retire: device\n&/' "$plans/reference/sparse_dist.yaml" >"$big"
 
 # answers CODE PATTERN COMMAND...: exits with CODE, and a line of its output or messages matches.
 answers()

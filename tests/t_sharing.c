@@ -824,12 +824,12 @@ static void test_order(void)
 static void test_nobody_meets(void)
 {
     static const char *const texts[] = {
-        "swplan: 1\nschedule:\n"
+        "swplan: 1\nretire: device\nschedule:\n"
         "  A: {stage: 0, stream: a, time: 1ms, host_time: 10us, work: {copy: h2d, bytes: 1MiB}}\n"
         "  B: {stage: 0, stream: b, time: 2ms, shares: {sm: 1}}\n"
         "  C: {stage: 0, stream: c, time: 3ms, shares: {sm: 1}}\n"
         "intra_iter_deps: [[B, A], [C, B]]\n",
-        "swplan: 1\nschedule:\n"
+        "swplan: 1\nretire: device\nschedule:\n"
         "  A: {stage: 0, stream: a, time: 1ms, host_time: 10us, work: {copy: h2d, bytes: 1MiB}}\n"
         "  B: {stage: 0, stream: b, time: 2ms}\n"
         "  C: {stage: 0, stream: c, time: 3ms}\n"
@@ -914,7 +914,7 @@ static void test_room_for_all(void)
 static void test_threads(void)
 {
     static const char text[] =
-        "swplan: 1\nschedule:\n"
+        "swplan: 1\nretire: device\nschedule:\n"
         "  A: {stage: 0, stream: a, time: 1ms, jitter: gamma(cv=0.4), shares: {sm: 0.7}}\n"
         "  B: {stage: 1, stream: b, time: 1ms, jitter: gamma(cv=0.4), shares: {sm: 0.7}}\n"
         "intra_iter_deps: [[B, A]]\n";

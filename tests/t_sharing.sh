@@ -8,6 +8,7 @@ name: shared
 schedule:
   A: {stage: 0, stream: a, time: 2ms, shares: {sm: 0.75}}
   B: {stage: 0, stream: b, time: 2ms, shares: {sm: 0.75}}
+retire: device
 PLAN
 cat >"$dir/one_stream.yaml" <<'PLAN'
 swplan: 1

@@ -36,7 +36,7 @@ tuned()
 
 # ---- SparseDist without its stages ---------------------------------------------------------------
 
-sed -e 's/stage: [0-9]*/stage: 0/' -e '/^pipeline_depth/d' -e '/^max_depth/d' \
+sed -e 's/stage: [0-9]*/stage: 0/' -e 's/^pipeline_depth.*/retire: device/' -e '/^max_depth/d' \
     "$plans/reference/sparse_dist.yaml" >"$dir/flat.yaml"
 upstream=$(period "$plans/reference/sparse_dist.upstream.yaml")
 
@@ -92,7 +92,8 @@ check "76 MiB have room for two" bytes_within --memory=76MiB
 check "and that is faster" grep -q '"better":true' "$dir/json"
 check "no plan has room in 10 MiB" prints 1 'no candidate is proved and within the limits' \
     "$SWSIM" tune --budget=100 --memory=10MiB "$dir/flat.yaml"
-check "a budget that the given plan exceeds" tuned "$plans/reference/sparse_dist.yaml" --memory=76MiB
+sed 's/^pipeline_depth/retire: device\n&/' "$plans/reference/sparse_dist.yaml" >"$dir/device.yaml"
+check "a budget that the given plan exceeds" tuned "$dir/device.yaml" --memory=76MiB
 check "is kept" grep -q 'bytes of a rank  *90.0 MiB  *76.0 MiB' "$dir/out"
 check "--max-depth is kept" prints 0 'in flight  *1  *1$' \
     "$SWSIM" tune --budget=500 --max-depth=1 "$dir/flat.yaml"
@@ -110,6 +111,7 @@ check "--budget is kept" at_most "$("$SWSIM" tune --budget=300 --json "$dir/flat
 cat >"$dir/shared.yaml" <<'END'
 swplan: 1
 name: shared
+retire: device
 schedule:
   Step: {stage: 0, time: 1ms, reads: [weights], writes: [grads]}
   Exchange: {stage: 0, stream: exchange, time: 2ms, reads: [grads], writes: [sums]}

@@ -33,8 +33,8 @@ num_slots_broken clock deadlock
 num_slots_broken clock slot
 num_slots_broken dataflow deadlock
 num_slots_broken dataflow slot
-retire_submit_broken clock bound
-retire_submit_broken dataflow bound
+max_in_flight_broken clock bound
+max_in_flight_broken dataflow bound
 slot_reset_broken clock slot
 ticket_at_broken dataflow mismatch
 LIST

@@ -402,6 +402,8 @@ enum status runtime_build(const struct plan *plan, const struct runtime_options 
         .max_depth = options->serial ? 0 : options->max_depth,
     };
     enum status status = variant_init(variant, plan, options->serial, options->device, diag);
+    if (!status && options->graph)
+        variant_for_graphs(variant);
     return status ? status : program_build(&variant->plan, &build, out, diag);
 }
 

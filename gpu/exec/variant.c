@@ -63,6 +63,12 @@ enum status variant_init(struct variant *variant, const struct plan *plan, bool 
     return serial ? make_serial(variant, plan, diag) : STATUS_OK;
 }
 
+void variant_for_graphs(struct variant *variant)
+{
+    if (variant->plan.form == FORM_PIPELINE && variant->plan.pipeline.retire == RETIRE_SUBMIT)
+        variant->plan.pipeline.retire = RETIRE_DEVICE;
+}
+
 void variant_fini(struct variant *variant)
 {
     arena_fini(&variant->arena);

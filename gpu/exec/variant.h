@@ -21,6 +21,9 @@ struct variant {
 /* What had to be left out is noted in diag. variant_fini in any case. */
 enum status variant_init(struct variant *variant, const struct plan *plan, bool serial,
                          enum device_kind device, struct diag *diag);
+/* For a run by graphs: a graph may be launched again only when the device is done with it, so where the plan
+   retires by submission, the run retires by the device. That is one of the plan's runs. */
+void variant_for_graphs(struct variant *variant);
 void variant_fini(struct variant *variant);
 
 #endif

@@ -169,6 +169,8 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
     status = variant_init(&engine->variant, &engine->plan, serial, pipe->device, diag);
     if (!status && serial && pipe->loose)
         engine->variant.plan.pipeline.retire = RETIRE_SUBMIT;
+    if (!status && !serial && pipe->graph)
+        variant_for_graphs(&engine->variant);
     if (!status)
         status = program_build(&engine->variant.plan, &build, &engine->program, diag);
     if (!status)

@@ -148,7 +148,7 @@ static void note_over(struct iterations *iterations, int64_t time_ns)
     iterations->over++;
 }
 
-/* The oldest pending iteration has been retired everywhere. */
+/* The oldest pending iteration is over everywhere. */
 static void is_over(struct iterations *iterations)
 {
     int64_t time_ns = pending_at(iterations, 0)->time_ns;
@@ -167,7 +167,7 @@ static void count_waiting(struct iterations *iterations)
     iterations->waiting_count = 0;
 }
 
-bool iterations_retired(struct iterations *iterations, int rank, int64_t number, int64_t time_ns)
+bool iterations_finished(struct iterations *iterations, int rank, int64_t number, int64_t time_ns)
 {
     assert(number >= iterations->over + iterations->waiting_count &&
            number < iterations->ends[rank]);

@@ -1,8 +1,8 @@
 /*
- * iterations.h - when iterations retire, and what that says about their duration.
+ * iterations.h - when iterations are over, and what that says about their duration.
  *
- * An iteration is over when the last rank that has it retires it; its duration is the time since
- * the one before was over. Figures are about the steady state: the last depth iterations, which are
+ * An iteration is over when its work is finished on the last rank that has it, on CPU and device; its
+ * duration is the time since the one before was over. Figures are about the steady state: the last depth iterations, which are
  * the drain, and the warm-up (statistics_warm_up) are left out. Up to ITERATIONS_KEPT durations are
  * kept; of more than that a uniform sample (reservoir) for the quantiles, while mean and interval are
  * of all but the first tenth. Memory does not grow beyond that, except with the number of iterations
@@ -58,7 +58,7 @@ struct iterations {
     int64_t first, last; /* durations first .. last - 1 are kept */
     int64_t parts_first; /* those of the parts begin here */
     bool few;
-    /* iterations some rank has retired and another has not: a ring; cap is a power of two */
+    /* iterations some rank has finished and another has not: a ring; cap is a power of two */
     struct pending {
         int64_t time_ns;
         int left;
@@ -83,8 +83,8 @@ bool iterations_init(struct iterations *iterations, const int64_t *ends, int ran
                      uint64_t seed);
 void iterations_fini(struct iterations *iterations);
 
-/* A rank has retired iteration `number`, in order. false: memory is exhausted. */
-bool iterations_retired(struct iterations *iterations, int rank, int64_t number, int64_t time_ns);
+/* A rank has finished iteration `number`, in order. false: memory is exhausted. */
+bool iterations_finished(struct iterations *iterations, int rank, int64_t number, int64_t time_ns);
 
 /* The next `count` iterations are over, on all ranks, at these times: every stride-th. */
 void iterations_over(struct iterations *iterations, const int64_t *times_ns, int stride, int count);

@@ -113,7 +113,7 @@ void recording_hold(struct simulation *sim, int op);
 void recording_lane(struct simulation *sim, int stream, int from, int to);
 void recording_common(struct simulation *sim, int number, const struct stall *value);
 void recording_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);
-void recording_retired(struct simulation *sim, int rank, int64_t iteration);
+void recording_finished(struct simulation *sim, int rank, int64_t iteration);
 
 /* An edge of what was recorded, which is forgotten. free() ends it; NULL: memory is exhausted.
    *bytes: its size. */

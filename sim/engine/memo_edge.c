@@ -77,7 +77,7 @@ void recording_admitted(struct simulation *sim, int rank, int64_t iteration, int
     ADD(sim->recording, iteration, rank, (int)iteration, (int)in_flight);
 }
 
-void recording_retired(struct simulation *sim, int rank, int64_t iteration)
+void recording_finished(struct simulation *sim, int rank, int64_t iteration)
 {
     ADD(sim->recording, iteration, rank, (int)iteration, ENDS);
 }

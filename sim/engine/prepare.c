@@ -99,6 +99,7 @@ static void make_pipeline(struct simulation *sim)
     int instances = p->ranks * p->tasks;
     for (pipeline->admitted_cap = 1; pipeline->admitted_cap < p->window;)
         pipeline->admitted_cap *= 2;
+    pipeline->finished = TABLE(sim, p->ranks, int64_t);
     pipeline->admitted_ns = TABLE(sim, p->ranks * pipeline->admitted_cap, int64_t);
     pipeline->hands = TABLE(sim, p->thread_count, struct hand);
     pipeline->submitted = TABLE(sim, instances, int64_t);

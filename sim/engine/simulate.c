@@ -246,10 +246,11 @@ static void admitted(struct simulation *sim, int rank, int64_t iteration, int64_
     sim->result.in_flight_bytes_max = in_flight * sim->pipeline.iteration_bytes;
 }
 
-static void retired(struct simulation *sim, int rank, int64_t iteration)
+static void finished(struct simulation *sim, int rank, int64_t iteration)
 {
     const struct simulate_observer *observer = sim->options->observer;
-    if (!iterations_retired(&sim->pipeline.iterations, rank, iteration, sim->now_ns))
+    sim->pipeline.finished[rank] = iteration + 1;
+    if (!iterations_finished(&sim->pipeline.iterations, rank, iteration, sim->now_ns))
         simulation_fail(sim, diag_no_memory(sim->diag));
     sim->result.in_flight_ns += sim->now_ns - *admission_time(sim, rank, iteration);
     if (observer && observer->progress && rank == 0 && iteration % PROGRESS_EVERY == 0 &&
@@ -283,7 +284,7 @@ void simulation_iterations(struct simulation *sim, const struct memo_iteration *
     for (const struct memo_iteration *change = changes; change < changes + count; change++) {
         bool ends = change->in_flight == ENDS;
         if (ends)
-            retired(sim, change->rank, change->iteration + sim->base);
+            finished(sim, change->rank, change->iteration + sim->base);
         else
             admitted(sim, change->rank, change->iteration + sim->base, change->in_flight);
         if (!exchange)
@@ -292,20 +293,25 @@ void simulation_iterations(struct simulation *sim, const struct memo_iteration *
     }
 }
 
-static void note_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t oldest)
+static void note_admitted(struct simulation *sim, int rank, int64_t iteration)
 {
-    admitted(sim, rank, iteration + sim->base, iteration + 1 - oldest);
-    note_iterations(sim, rank, iteration + 1 - oldest);
+    int64_t in_flight = iteration + 1 - machine_finished(sim->program, sim->state, rank);
+    admitted(sim, rank, iteration + sim->base, in_flight);
+    note_iterations(sim, rank, in_flight);
     if (sim->recording)
-        recording_admitted(sim, rank, iteration, iteration + 1 - oldest);
+        recording_admitted(sim, rank, iteration, in_flight);
 }
 
-static void note_retired(struct simulation *sim, int rank, int64_t iteration)
+/* A step of this rank, or of one of its communicators, may have finished iterations. */
+static void note_finished(struct simulation *sim, int rank)
 {
-    retired(sim, rank, iteration + sim->base);
-    note_iterations(sim, rank, sim->pipeline.in_flight - 1);
-    if (sim->recording)
-        recording_retired(sim, rank, iteration);
+    int64_t next = machine_finished(sim->program, sim->state, rank);
+    for (int64_t i = sim->pipeline.finished[rank] - sim->base; i < next; i++) {
+        finished(sim, rank, i + sim->base);
+        note_iterations(sim, rank, sim->pipeline.in_flight - 1);
+        if (sim->recording)
+            recording_finished(sim, rank, i);
+    }
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -320,6 +326,8 @@ static void machine_does(struct simulation *sim, int agent, struct effect *effec
     machine_step(sim->program, sim->state, transition, effect);
     sim->result.steps++;
     sim->result.violated |= effect->violated;
+    if (sim->program->tasks && sim->program->agents[agent].rank >= 0)
+        note_finished(sim, sim->program->agents[agent].rank);
     if (observer && observer->step && sim->status == STATUS_OK &&
         !observer->step(observer->context, sim->now_ns, transition, effect))
         simulation_fail(sim, STATUS_SYSTEM);
@@ -329,14 +337,11 @@ static void driver_does(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
     int rank = p->agents[agent].rank;
-    int64_t oldest = machine_oldest(p, sim->state, rank);
     int64_t next = machine_admitted(p, sim->state, rank);
     struct effect effect;
     machine_does(sim, agent, &effect);
     for (int64_t i = next; i < machine_admitted(p, sim->state, rank); i++)
-        note_admitted(sim, rank, i, oldest);
-    if (machine_oldest(p, sim->state, rank) > oldest)
-        note_retired(sim, rank, oldest);
+        note_admitted(sim, rank, i);
     mark_threads(sim, rank);
     if (p->tasks)
         account_queues(sim, rank);
@@ -563,6 +568,8 @@ static void comm_completes(struct simulation *sim, int agent)
         touch(sim, p->streams[*stream].rank);
         mark_rank(sim, p->streams[*stream].rank);
         mark_beyond(sim, *stream);
+        if (p->tasks)
+            note_finished(sim, p->streams[*stream].rank);
         *stream = -1;
     }
 }

@@ -111,7 +111,7 @@ struct simulate_observer {
     void *context;
     bool (*span)(void *context, const struct simulate_span *span);
     bool (*iteration)(void *context, int rank, int64_t number, int64_t admitted_ns,
-                      int64_t retired_ns);
+                      int64_t finished_ns);
     /* now and then: so many iterations are over */
     bool (*progress)(void *context, int64_t iterations, int64_t time_ns);
     bool (*step)(void *context, int64_t time_ns, struct transition transition,
@@ -142,11 +142,12 @@ struct simulation_result {
     size_t blocked_count; /* 0: everything was done */
     /* pipeline form; without a value -1 */
     struct iteration_figures iteration;
-    int64_t fill_ns;      /* until the first iteration has retired on all ranks */
-    int64_t drain_ns;     /* from the last admission of an iteration to the end */
-    int64_t in_flight_ns; /* pipeline form: from admission to retirement, summed over the iterations
+    int64_t fill_ns;  /* until the first iteration is over on all ranks */
+    int64_t drain_ns; /* from the last admission of an iteration to the end */
+    int64_t
+        in_flight_ns; /* pipeline form: from admission until it is over, summed over the iterations
                              of all ranks */
-    int64_t in_flight_max;       /* most iterations of one rank admitted and not retired */
+    int64_t in_flight_max;       /* most iterations of one rank admitted and not over */
     int64_t in_flight_bytes_max; /* pipeline: the same in bytes of buffers of scope iteration; host
                                     programs: bytes between alloc and free, of one rank */
 };

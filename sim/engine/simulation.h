@@ -138,6 +138,7 @@ struct hand {
 struct pipeline_notes {
     struct hand *hands;   /* per thread */
     int64_t *submitted;   /* per rank and task: instances whose work is pushed; relative */
+    int64_t *finished;    /* per rank: iterations that are over */
     int64_t *admitted_ns; /* per rank and iteration mod admitted_cap */
     int admitted_cap;     /* a power of two, at least the window */
     int64_t last_admission_ns;

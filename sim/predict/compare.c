@@ -97,7 +97,7 @@ static enum status measure_iterations(const struct program *program, const struc
                                 "run %" PRId64 ": found iteration %" PRId64
                                 " of rank %d, which is not the next of its plan",
                                 trace->run, one->number, one->rank);
-        else if (!iterations_retired(&iterations, one->rank, next[one->rank]++, one->retire_ns))
+        else if (!iterations_finished(&iterations, one->rank, next[one->rank]++, one->retire_ns))
             status = diag_no_memory(diag);
     }
     if (status == STATUS_OK)

@@ -8,10 +8,10 @@
 
 enum { NONE = -1, FIRST_ROOM = 16 };
 
-/* An iteration that some rank has admitted and some rank has not retired. */
+/* An iteration that some rank has admitted and some rank has not finished. */
 struct open_iteration {
     int64_t begin_step, begin_ns; /* step NONE: not admitted yet */
-    int retired;                  /* ranks */
+    int finished;                 /* ranks */
 };
 
 struct path_watch {
@@ -20,7 +20,8 @@ struct path_watch {
     struct simulate_observer observer;
     struct diag *diag;
     struct enabling_steps *steps;
-    int64_t wanted; /* an iteration, or PATH_SLOWEST */
+    int64_t *finished; /* per rank: iterations that are over */
+    int64_t wanted;    /* an iteration, or PATH_SLOWEST */
     struct open_iteration *open;
     int64_t open_first; /* open[0] is this one */
     size_t open_count, open_cap;
@@ -239,12 +240,12 @@ static int ranks_with(const struct program *p, int64_t iteration)
 }
 
 /* Iterations are over in their order on every rank, so the first is over first. */
-static bool retired(struct path_watch *watch, int64_t iteration, int64_t now_ns)
+static bool finished(struct path_watch *watch, int64_t iteration, int64_t now_ns)
 {
     struct open_iteration *open = open_at(watch, iteration);
     if (!open)
         return false;
-    if (++open->retired < ranks_with(watch->program, iteration))
+    if (++open->finished < ranks_with(watch->program, iteration))
         return true;
     if (!end_path(watch, iteration, open->begin_step, open->begin_ns, now_ns))
         return false;
@@ -256,6 +257,28 @@ static bool retired(struct path_watch *watch, int64_t iteration, int64_t now_ns)
     return true;
 }
 
+static bool look_at_rank(struct path_watch *watch, int rank, int64_t now_ns)
+{
+    const struct state *state = enabling_steps_state(watch->steps);
+    bool good = true;
+    while (good && watch->finished[rank] < machine_finished(watch->program, state, rank))
+        good = finished(watch, watch->finished[rank]++, now_ns);
+    return good;
+}
+
+/* Iterations that the last step has finished, on its rank or on those of its communicator. */
+static bool look_for_finished(struct path_watch *watch, const struct agent *desc, int64_t now_ns)
+{
+    const struct comm_desc *comm =
+        desc->kind == AGENT_COMM ? &watch->program->comms[desc->index] : NULL;
+    if (!comm)
+        return desc->rank < 0 || look_at_rank(watch, desc->rank, now_ns);
+    bool good = true;
+    for (int m = 0; good && m < comm->count; m++)
+        good = look_at_rank(watch, comm->members[m], now_ns);
+    return good;
+}
+
 static bool take(struct path_watch *watch, int64_t time_ns, struct transition transition)
 {
     const struct program *p = watch->program;
@@ -263,13 +286,10 @@ static bool take(struct path_watch *watch, int64_t time_ns, struct transition tr
     bool driver = desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_DRIVER;
     const struct state *state = enabling_steps_state(watch->steps);
     int64_t first = driver ? machine_admitted(p, state, desc->rank) : 0;
-    int64_t oldest = driver ? machine_oldest(p, state, desc->rank) : 0;
     bool good = enabling_steps_take(watch->steps, time_ns, transition);
     for (int64_t i = first; good && driver && i < machine_admitted(p, state, desc->rank); i++)
         good = admitted(watch, i, time_ns);
-    if (good && driver && machine_oldest(p, state, desc->rank) > oldest)
-        good = retired(watch, oldest, time_ns);
-    return good;
+    return good && (p->tasks == 0 || look_for_finished(watch, desc, time_ns));
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
@@ -293,10 +313,10 @@ static bool watch_span(void *context, const struct simulate_span *span)
 }
 
 static bool watch_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
-                            int64_t retired_ns)
+                            int64_t finished_ns)
 {
     const struct simulate_observer *inner = ((struct path_watch *)context)->inner;
-    return inner->iteration(inner->context, rank, number, admitted_ns, retired_ns);
+    return inner->iteration(inner->context, rank, number, admitted_ns, finished_ns);
 }
 
 static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
@@ -309,9 +329,10 @@ static bool allocate(struct path_watch *watch)
 {
     size_t tasks = (size_t)watch->program->tasks;
     watch->steps = enabling_steps_open(watch->program, true);
+    watch->finished = calloc((size_t)watch->program->ranks, sizeof *watch->finished);
     if (tasks)
         watch->kept.shares = calloc(2 * tasks, sizeof *watch->kept.shares);
-    return watch->steps && (!tasks || watch->kept.shares);
+    return watch->steps && watch->finished && (!tasks || watch->kept.shares);
 }
 
 struct path_watch *path_watch_open(const struct program *program, int64_t iteration,
@@ -362,6 +383,7 @@ void path_watch_close(struct path_watch *watch)
     if (!watch)
         return;
     enabling_steps_close(watch->steps);
+    free(watch->finished);
     free(watch->open);
     free(watch->scratch.parts);
     critical_path_fini(&watch->kept);

@@ -1,12 +1,12 @@
 /*
  * critical_path.h - what decided when an iteration was over: a chain of work without a gap.
  *
- * From the retirement of an iteration (on its last rank) the steps lead back, each to the one that made
+ * From the end of an iteration (on its last rank) the steps lead back, each to the one that made
  * it possible (enabling_steps.h), until the iteration was admitted (on its first rank). Those that took time are
  * the path: each began when the one before was over, and `waited` says why not earlier. Work of other
  * iterations is on it wherever this one had to wait for it. The durations add up to end - start.
  *
- *     admitted                                                                retired
+ *     admitted                                                                   over
  *     |-- Optimizer(3) --|launch H2D(5)|-- H2D(5) --|-- Forward(4) --|-- ... --|
  *
  * A host program has one path, from its beginning to its end.

@@ -98,10 +98,10 @@ static bool record_span(void *context, const struct simulate_span *span)
 }
 
 static bool record_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
-                             int64_t retired_ns)
+                             int64_t finished_ns)
 {
     struct recorder *recorder = context;
-    const struct trace_iteration row = {rank, number, admitted_ns, retired_ns};
+    const struct trace_iteration row = {rank, number, admitted_ns, finished_ns};
     return store_add_iteration(recorder->store, recorder->run, &row, recorder->diag) == STATUS_OK;
 }
 
