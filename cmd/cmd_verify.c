@@ -7,6 +7,7 @@
 #include "interrupts.h"
 #include "options.h"
 #include "progress.h"
+#include "replace_file.h"
 #include "verdict.h"
 #include "warned.h"
 #include "witness.h"
@@ -275,17 +276,36 @@ static enum status find_repair(struct app *app, const struct verify_request *req
     return status;
 }
 
+/* --fix: the author's file itself. */
+static enum status fix_in_place(struct app *app, const struct finding *finding)
+{
+    const struct plan *plan = finding->plan;
+    const struct repair *repair = &finding->repair;
+    if (!repair->edited)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "%s was not changed: the fix cannot be written as edits of this text; "
+                          "--fix=FILE writes the repaired plan",
+                          plan->file);
+    enum status status = replace_file(app, plan->file, plan->text, repair->edited);
+    if (status == STATUS_OK)
+        diag_note(&app->diag, "%s: fixed: %s", plan->file, repair->change);
+    return status;
+}
+
 static enum status save_repair(struct app *app, const char *path, const struct finding *finding)
 {
+    const char *target = *path ? path : finding->plan->file;
     if (!finding->repair_sought || !finding->repair.found) {
-        diag_note(&app->diag, "%s was not written: %s", path,
+        diag_note(&app->diag, "%s was not %s: %s", target, *path ? "written" : "changed",
                   finding->repair_sought ? "no fix was found" : "there is nothing to repair");
         return STATUS_OK;
     }
+    if (!*path)
+        return fix_in_place(app, finding);
     FILE *file = app_create(app, path);
     if (!file)
         return STATUS_SYSTEM;
-    fputs(finding->repair.text, file);
+    fputs(finding->repair.edited ? finding->repair.edited : finding->repair.text, file);
     return app_close_file(app, file, path);
 }
 
@@ -403,8 +423,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"witness", 0, "FILE",
          "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
          OPTION_TEXT, .value = &request.witness},
-        {"fix", 0, "FILE", "write the repaired plan, if a repair is found", OPTION_TEXT,
-         .value = &request.fix, .excludes = "bitstate",
+        {"fix", 0, "[FILE]", "write a found repair into PLAN itself, or the repaired plan to FILE",
+         OPTION_TEXT, .value = &request.fix, .excludes = "bitstate",
          .because = "a repair is written only if it is proved"},
         {"no-fix", 0, NULL, "do not search for a repair of a violated plan", OPTION_FLAG,
          .value = &request.no_fix},

@@ -434,6 +434,7 @@ static void write_repair(const struct verdict_view *view, struct json *json)
     json_put_bool(json, "both_drivers",
                   view->several_drivers && repair->proves[0] && repair->proves[1]);
     json_put_bool(json, "weakens", repair->weakens);
+    json_put_bool(json, "of_file", repair->edited != NULL);
     json_put_string(json, "diff", repair->diff);
     json_end_object(json);
 }

@@ -7,6 +7,7 @@
 #include "plan/hash.h"
 #include "plan/parse.h"
 #include "plan/print.h"
+#include "plan/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct repair_search {
     const struct repair_options *options;
     struct repair *out;
     struct diag *diag;
+    const struct plan *plan;
     const char *original;
     uint64_t candidates_left, states_left, steps_left;
     struct timespec start;
@@ -218,6 +220,42 @@ static enum status set_text(struct repair_search *search, const char *text, cons
     return status;
 }
 
+/* Does the author's text, edited, say what the canonical text says? */
+static bool means(const struct repair_search *search, const char *edited, const char *canonical)
+{
+    struct plan plan;
+    struct diag unheard;
+    char *text = NULL;
+    diag_init(&unheard);
+    bool same =
+        plan_parse(search->plan->file, edited, strlen(edited), &plan, &unheard) == STATUS_OK;
+    if (same) {
+        same = plan_text(&plan, &text, &unheard) == STATUS_OK && strcmp(text, canonical) == 0;
+        plan_fini(&plan);
+    }
+    free(text);
+    diag_fini(&unheard);
+    return same;
+}
+
+/* The repair as edits of the text that the plan was read from, where that can be done. `canonical` is the repaired
+   plan before its expectation is changed. */
+static enum status edit_original(struct repair_search *search, const char *canonical)
+{
+    struct repair *out = search->out;
+    const char *mine = search->plan->text, *shown = NULL;
+    out->edited = NULL;
+    if (mine) {
+        out->edited = rewrite_text(mine, search->original, out->text, &out->arena);
+        shown = rewrite_text(mine, search->original, canonical, &out->arena);
+    }
+    if (!shown || !out->edited || !means(search, out->edited, out->text))
+        out->edited = NULL;
+    out->diff = out->edited ? diff_unified(mine, shown, CONTEXT, &out->arena)
+                            : diff_unified(search->original, canonical, CONTEXT, &out->arena);
+    return out->diff ? STATUS_OK : diag_no_memory(search->diag);
+}
+
 static enum status keep_result(struct repair_search *search, const struct partial *partial,
                                const char *text, const char *change, const struct edit *edit,
                                const struct judgement *judgement)
@@ -229,10 +267,8 @@ static enum status keep_result(struct repair_search *search, const struct partia
     out->weakens = edit->weakens;
     memcpy(out->proves, judgement->proves, sizeof out->proves);
     search->partly = !judgement->all;
-    out->diff = diff_unified(search->original, text, CONTEXT, &out->arena);
-    if (!out->diff)
-        return diag_no_memory(search->diag);
-    return set_text(search, text, judgement->proves);
+    enum status status = set_text(search, text, judgement->proves);
+    return status == STATUS_OK ? edit_original(search, text) : status;
 }
 
 static bool helps_somewhere(const struct judgement *judgement)
@@ -425,6 +461,7 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
     *search = (struct repair_search){
         .options = options,
         .out = out,
+        .plan = plan,
         .diag = diag,
         .candidates_left = candidates,
         .states_left = count_states(options, candidates),

@@ -54,7 +54,10 @@ struct repair {
     int edits;                       /* 1 or 2 */
     bool weakens;                    /* an order or an operation of the plan is given up */
     bool proves[REPAIR_MAX_DRIVERS]; /* under which of the drivers the candidate is proved */
-    const char *diff;                /* hunks of the canonical text */
+    const char *diff; /* hunks of the author's text if `edited`, else of the canonical one */
+    const char *
+        edited; /* the author's text with the repair, and an expectation `{}` if it had one; NULL: the
+                           repair is none of that text (of a CSV file, of `generate`) */
     const char *text; /* the repaired plan as canonical text, its expectation `{}` if it had one */
     const char *why_not;         /* not found: the reason (static) */
     uint64_t candidates, states; /* tried, and explored for them */
