@@ -36,7 +36,8 @@ static bool rules_are_plain(const struct program *p)
     const struct pipeline *pipeline = &p->plan->pipeline;
     return p->slots_safe && pipeline->forget_done == FORGET_NEVER &&
            pipeline->ticket_at == TICKET_AT_ITERATION && pipeline->slot_reset == SLOT_RESET_ADMIT &&
-           pipeline->retired_dep == RETIRED_DEP_WAIT && !pipeline->batches;
+           pipeline->retired_dep == RETIRED_DEP_WAIT && !pipeline->batches &&
+           !plan_legacy_stream(p->plan);
 }
 
 static bool same_list(const struct index_list *a, const struct index_list *b)

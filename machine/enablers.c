@@ -223,7 +223,7 @@ static void add_record_movers(const struct query *q, int rank, int task, int64_t
         for (int k = 0; k < stream_cells(p, q->c, s)[STREAM_COUNT]; k++) {
             const int32_t *item = item_cells(p, q->c, s, k);
             const struct op *op = &p->ops[item[ITEM_OP]];
-            if (op->kind != OP_RECORD || item[ITEM_ITER] != iteration ||
+            if (!program_records_task(op) || item[ITEM_ITER] != iteration ||
                 (task >= 0 && op->task != task))
                 continue;
             add_movers(q, s);

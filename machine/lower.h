@@ -16,6 +16,11 @@ struct lowering {
     size_t channel_total, stream_total; /* as size_t, for arena_grow */
     size_t thread_total;
     struct names flags; /* flag families by name */
+    bool *
+        in_order; /* plans with a legacy stream, rank by rank: a stream that is used and that it orders */
+    int *pushers;       /* for each rank: threads that push to such streams */
+    int first_implicit; /* event family of the first stream of rank 0: its work so far; without a legacy
+                           stream there are none */
     bool failed;        /* memory was exhausted */
 };
 
@@ -57,6 +62,13 @@ void lower_first_use(struct lowering *lowering, int comm, int rank, const struct
 /* `machine: {lazy_load: true}`: the context lock and the load around a push. */
 void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark mark);
 void lower_load_end(struct lowering *lowering, int rank, struct mark mark);
+/* A push to a stream that the legacy default stream orders, or to that stream itself: what comes before
+   and behind it. `locked`: the thread holds the context lock. `stream` is the plan's. */
+enum status lower_legacy_open(struct lowering *lowering);
+void lower_legacy_begin(struct lowering *lowering, int rank, int stream, bool locked,
+                        struct mark mark);
+void lower_legacy_end(struct lowering *lowering, int rank, int stream, bool locked,
+                      struct mark mark);
 int lower_context_lock(const struct lowering *lowering, int rank);
 
 /* After lowering: which steps conflict (conflicts.c), where a state keeps what

@@ -66,8 +66,10 @@ enum status lower_collective(struct lowering *lowering, int rank, const struct h
     if (status != STATUS_OK)
         return status;
     lower_first_use(lowering, from->comm, rank, NULL, 0, from->mark);
+    lower_legacy_begin(lowering, rank, from->stream, false, from->mark);
     struct op *op = emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, from);
     lower_root(lowering, op, from->collective, from->work.root);
+    lower_legacy_end(lowering, rank, from->stream, false, from->mark);
     return STATUS_OK;
 }
 
@@ -190,6 +192,7 @@ static enum status emit_portion(struct lowering *lowering, int rank, const struc
     for (size_t i = 0; i < group->part_count; i++)
         if (is_of(portion, &group->parts[i]) && group->parts[i].stream >= 0)
             like.stream = group->parts[i].stream;
+    lower_legacy_begin(lowering, rank, like.stream, false, group->mark);
     struct op *op = emit_comm_op(lowering, portion->collectives ? OP_COLLECTIVE : OP_GROUP, rank,
                                  portion->comm, &like);
     op->jitter = &group->jitter;
@@ -201,8 +204,10 @@ static enum status emit_portion(struct lowering *lowering, int rank, const struc
         if (is_of(portion, &group->parts[i]))
             lower_more_accesses(lowering, op, rank, &group->parts[i].reads,
                                 &group->parts[i].writes);
-    return portion->collectives ? list_collectives(lowering, op, portion)
-                                : list_messages(lowering, op, rank, portion);
+    enum status status = portion->collectives ? list_collectives(lowering, op, portion)
+                                              : list_messages(lowering, op, rank, portion);
+    lower_legacy_end(lowering, rank, like.stream, false, group->mark);
+    return status;
 }
 
 static enum status check_part(struct lowering *lowering, int rank, int comm,

@@ -42,11 +42,13 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
         if (pipeline->elide_same_stream &&
             plan_task(lowering->plan, rank, dep->on)->stream == task->stream)
             continue;
+        lower_legacy_begin(lowering, rank, task->stream, false, dep->mark);
         struct op *op = lower_emit(lowering, OP_WAIT, dep->mark);
         op->task = task_index;
         op->stream = stream_of(lowering, rank, task);
         op->object = family(lowering->program, rank, dep->on);
         op->distance = dep->distance;
+        lower_legacy_end(lowering, rank, task->stream, false, dep->mark);
     }
 }
 
@@ -158,6 +160,8 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
     } else {
         lower_load_begin(lowering, rank, lower_name(lowering, task->name), task->mark);
     }
+    bool locked = !uses_comm && lowering->plan->machine.lazy_load;
+    lower_legacy_begin(lowering, rank, task->stream, locked, task->mark);
     struct op *op = emit_task_op(lowering, kind, rank, task_index);
     op->stream = stream;
     op->time_ns = task->time_ns ? task->time_ns : task->work.time_ns;
@@ -172,11 +176,12 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
         op->member = lower_member(lowering, op->comm, rank);
         if (kind == OP_COLLECTIVE)
             lower_root(lowering, op, task->work.collective, task->work.root);
-    } else {
-        lower_load_end(lowering, rank, task->mark);
     }
     if (kind == OP_GROUP)
         add_part(lowering, op, rank, task);
+    lower_legacy_end(lowering, rank, task->stream, locked, task->mark);
+    if (!uses_comm)
+        lower_load_end(lowering, rank, task->mark);
     if (kind == OP_COPY && task->work.pageable)
         emit_sync(lowering, rank, task_index, SYNC_STREAM);
     return STATUS_OK;
@@ -210,9 +215,11 @@ static enum status lower_task(struct lowering *lowering, int rank, int task_inde
     if (task->globally_ordered)
         emit_task_op(lowering, OP_SERVE, rank, task_index);
     int stream = stream_of(lowering, rank, task);
+    lower_legacy_begin(lowering, rank, task->stream, false, task->mark);
     struct op *op = emit_task_op(lowering, OP_RECORD, rank, task_index);
     op->stream = stream;
     op->object = family(lowering->program, rank, task_index);
+    lower_legacy_end(lowering, rank, task->stream, false, task->mark);
     op = emit_task_op(lowering, OP_SIGNAL, rank, task_index);
     op->object = family(lowering->program, rank, task_index);
     emit_task_op(lowering, OP_COMPLETE, rank, task_index);
@@ -505,6 +512,8 @@ enum status lower_pipeline(struct lowering *lowering)
     enum status status = find_orders(lowering);
     if (status == STATUS_OK)
         status = find_ends(lowering);
+    if (status == STATUS_OK)
+        status = lower_legacy_open(lowering);
     for (int rank = 0; status == STATUS_OK && rank < program->ranks; rank++) {
         add_threads(lowering, rank);
         for (int task = 0; status == STATUS_OK && task < program->tasks; task++)

@@ -51,8 +51,24 @@ static void emit_barrier(struct lowering *lowering, int thread, const struct hos
     }
 }
 
+/* What comes before a push and behind it on other streams. Allocating is no call of CUDA's. */
+static void push_begin(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    bool locked = from->kind == OP_LAUNCH && lowering->plan->machine.lazy_load;
+    if (op_pushes(from->kind) && from->kind != OP_ALLOC)
+        lower_legacy_begin(lowering, rank, from->stream, locked, from->mark);
+}
+
+static void push_end(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    bool locked = from->kind == OP_LAUNCH && lowering->plan->machine.lazy_load;
+    if (op_pushes(from->kind) && from->kind != OP_ALLOC)
+        lower_legacy_end(lowering, rank, from->stream, locked, from->mark);
+}
+
 static enum status emit_callback(struct lowering *lowering, int rank, const struct host_op *from)
 {
+    push_begin(lowering, rank, from);
     int stream = lower_stream(lowering, rank, from->stream);
     struct op *op = lower_emit(lowering, OP_CALLBACK, from->mark);
     op->name = lower_name(lowering, from->name ? from->name : "callback");
@@ -60,6 +76,7 @@ static enum status emit_callback(struct lowering *lowering, int rank, const stru
     op->time_ns = from->time_ns;
     op->jitter = &from->jitter;
     op->callback = -1; /* its body is lowered after all threads, see lower_callbacks */
+    push_end(lowering, rank, from);
     return STATUS_OK;
 }
 
@@ -109,7 +126,9 @@ static enum status emit_op(struct lowering *lowering, int rank, const struct hos
     bool loads = from->kind == OP_LAUNCH;
     if (loads)
         lower_load_begin(lowering, rank, lower_name(lowering, from->name), from->mark);
+    push_begin(lowering, rank, from);
     emit_simple(lowering, rank, from, stream);
+    push_end(lowering, rank, from);
     if (loads)
         lower_load_end(lowering, rank, from->mark);
     if (from->kind == OP_COPY && from->pageable) {
@@ -283,6 +302,8 @@ enum status lower_threads(struct lowering *lowering)
 {
     reserve(lowering);
     enum status status = name_tables(lowering);
+    if (status == STATUS_OK)
+        status = lower_legacy_open(lowering);
     for (int t = 0; status == STATUS_OK && t < (int)lowering->plan->thread_count; t++)
         status = lower_thread_body(lowering, t);
     if (status == STATUS_OK && lowering->failed)

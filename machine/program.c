@@ -381,22 +381,42 @@ static enum status list_buffers(struct lowering *lowering)
     return STATUS_OK;
 }
 
+/* No two streams of the rank share a queue, which then has no effect. */
+static void own_hw_queues(struct program *program, int rank)
+{
+    for (int k = program->rank_first[rank]; k < program->rank_first[rank + 1]; k++) {
+        struct stream_desc *stream = &program->streams[program->rank_streams[k]];
+        stream->hw_queue = -1;
+        program->hw_cap -= stream->cap;
+    }
+}
+
+/* The hardware queue that the plan names for a stream, or -1. */
+static int named_hw_queue(const struct plan *plan, int stream)
+{
+    const struct stream_spec *spec = plan_stream_spec(plan, stream);
+    return spec ? spec->hw_queue : -1;
+}
+
+/* Streams whose queue the plan does not name are dealt out in turn, in the order of their first use. */
 static void assign_hw_queues(struct lowering *lowering)
 {
     struct program *program = lowering->program;
     int queues = lowering->plan->machine.hw_queues;
-    if (queues == 0)
-        return;
-    for (int rank = 0; rank < program->ranks; rank++) {
+    for (int rank = 0; queues && rank < program->ranks; rank++) {
         int first = program->rank_first[rank], streams = program->rank_first[rank + 1] - first;
-        if (streams <= queues)
-            continue; /* every stream has its own */
-        for (int k = 0; k < streams; k++) {
+        bool named = false;
+        for (int k = 0, dealt = 0; k < streams; k++) {
             struct stream_desc *stream = &program->streams[program->rank_streams[first + k]];
-            stream->hw_queue = rank * queues + k % queues;
+            int queue = named_hw_queue(lowering->plan, stream->plan_stream);
+            named |= queue >= 0;
+            stream->hw_queue = rank * queues + (queue >= 0 ? queue : dealt++ % queues);
             program->hw_cap += stream->cap;
         }
-        program->hw_queue_count = program->ranks * queues;
+        if (named || streams > queues)
+            program->hw_queue_count = program->ranks * queues;
+        else
+            own_hw_queues(program, rank);
     }
 }
 
@@ -716,6 +736,21 @@ static enum status fill_options(struct program *program, const struct plan *plan
     return STATUS_OK;
 }
 
+/* The families of the plan's own events are equally many a rank, as are those of the legacy order. */
+static enum status rank_events(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    int all = program->event_families, own = lowering->in_order ? lowering->first_implicit : all;
+    program->event_rank = ARENA_ARRAY(&program->arena, (size_t)all + 1, int);
+    if (!program->event_rank)
+        return diag_no_memory(lowering->diag);
+    for (int family = 0; family < own; family++)
+        program->event_rank[family] = family / (own / program->ranks);
+    for (int family = own; family < all; family++)
+        program->event_rank[family] = (family - own) / ((all - own) / program->ranks);
+    return STATUS_OK;
+}
+
 static enum status lower(struct lowering *lowering)
 {
     enum status status = lower_comms(lowering);
@@ -728,6 +763,8 @@ static enum status lower(struct lowering *lowering)
                                                        : lower_threads(lowering);
     if (status == STATUS_OK && lowering->failed)
         status = diag_no_memory(lowering->diag);
+    if (status == STATUS_OK)
+        status = rank_events(lowering);
     if (status == STATUS_OK)
         status = name_flags(lowering);
     if (status == STATUS_OK)

@@ -247,7 +247,8 @@ struct program {
     bool has_lifetimes; /* host programs that free buffers */
     int event_families, flag_families, queue_count, lock_count, kernel_count;
     const char **event_names, **flag_names, **lock_names, **queue_names;
-    int *event_rank, *flag_rank, *lock_rank;
+    int *event_rank; /* of each family of events */
+    int *lock_rank;
     int *queue_caps;
     int hw_queue_count, hw_cap;
 
@@ -295,6 +296,12 @@ static inline bool program_asks_bound(const struct program *program)
 {
     return program->tasks > 0 &&
            (program->plan->pipeline.max_in_flight > 0 || program->plan->machine.memory_bytes > 0);
+}
+
+/* Is it the record of a task's own event, not one that lowering adds? */
+static inline bool program_records_task(const struct op *op)
+{
+    return op->kind == OP_RECORD && op->task >= 0;
 }
 
 static inline bool program_is_worker(const struct program *program, int thread)

@@ -304,7 +304,7 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
     } else if (op->kind == OP_WAIT && !wait_is_over(p, c, item)) {
         wait->cause = CAUSE_DEPENDENCE;
         wait->agent = program_stream_agent(p, item[ITEM_A]);
-        if (p->tasks) {
+        if (p->tasks && op->distance >= 0) {
             wait->task = op->object % p->tasks;
             wait->iteration = item[ITEM_ITER] - op->distance;
         }

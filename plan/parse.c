@@ -122,6 +122,7 @@ static void parse_machine(struct parser *parser, const struct node *value)
     if (value && parse_want_map(parser, value, "a mapping of the machine's knobs"))
         fields_parse(parser, value, machine_fields, FIELD_COUNT(machine_fields),
                      &parser->plan->machine, "\"machine\"");
+    parse_check_hw_queues(parser);
 }
 
 /* The runtime of the pipeline form stops all ranks by default; a program written call by call does only
@@ -378,6 +379,7 @@ static const struct section {
     {IN_ALL, parse_ranks, {.key = "ranks"}},
     {IN_ALL, parse_comms, {.key = "comms"}},
     {IN_THREADS, parse_queues, {.key = "queues"}},
+    {IN_PIPELINE | IN_THREADS, parse_streams, {.key = "streams"}},
     {IN_PIPELINE | IN_THREADS, parse_buffers, {.key = "buffers"}},
     {IN_PIPELINE, parse_driver, {.key = "driver"}},
     {IN_PIPELINE, parse_schedule, {.key = "schedule"}},

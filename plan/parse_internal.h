@@ -97,6 +97,12 @@ bool parse_want_list(struct parser *parser, const struct node *node, const char 
 /* The tree of parser->source; NULL after an error. */
 struct node *parse_yaml(struct parser *parser, size_t length);
 
+/* ---- parse_streams.c ------------------------------------------------------------------------- */
+
+void parse_streams(struct parser *parser, const struct node *value);
+/* A stream's hardware queue is one of the machine's. */
+void parse_check_hw_queues(struct parser *parser);
+
 /* ---- parse_fields.c -------------------------------------------------------------------------- */
 
 /* One key of a mapping: how its value is read and where it goes. */

@@ -116,6 +116,22 @@ int names_intern(struct names *names, struct arena *arena, const char *name)
     return (int)names->count++;
 }
 
+const struct stream_spec *plan_stream_spec(const struct plan *plan, int stream)
+{
+    for (size_t i = 0; i < plan->stream_spec_count; i++)
+        if (plan->stream_specs[i].stream == stream)
+            return &plan->stream_specs[i];
+    return NULL;
+}
+
+const struct stream_spec *plan_legacy_stream(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->stream_spec_count; i++)
+        if (plan->stream_specs[i].legacy)
+            return &plan->stream_specs[i];
+    return NULL;
+}
+
 const char *plan_object_name(const struct plan *plan, const struct host_op *op)
 {
     if (op->object < 0)

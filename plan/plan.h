@@ -479,6 +479,15 @@ struct names {
     size_t table_size;
 };
 
+/* What `streams:` says about a stream, on every rank. */
+struct stream_spec {
+    int stream;    /* plan->streams */
+    bool legacy;   /* it waits for all blocking streams of its rank, and they for it */
+    bool blocking; /* to the legacy stream; default: true */
+    int hw_queue;  /* -1: dealt out by first use */
+    struct mark mark;
+};
+
 struct plan {
     struct arena arena;
     const char *file; /* as given by the user, "-" for standard input */
@@ -495,7 +504,9 @@ struct plan {
     size_t queue_count;
     struct buffer *buffers;
     size_t buffer_count;
-    struct names streams;      /* per rank: a stream of this name on every rank that uses it */
+    struct names streams; /* per rank: a stream of this name on every rank that uses it */
+    struct stream_spec *stream_specs;
+    size_t stream_spec_count;
     struct names groups;       /* thread groups, pipeline form */
     struct names events;       /* host programs, per rank */
     struct names flags;        /* host programs, plan-wide */
@@ -522,6 +533,10 @@ int plan_rank_count(const struct plan *plan);
 const struct order_spec *plan_order(const struct plan *plan, int rank);
 /* Index of a task by name, or -1. */
 int plan_find_task(const struct plan *plan, const char *name);
+
+/* What is said about a stream; NULL: nothing. The legacy stream; NULL: there is none. */
+const struct stream_spec *plan_stream_spec(const struct plan *plan, int stream);
+const struct stream_spec *plan_legacy_stream(const struct plan *plan);
 
 /* The index of `name` in `names`, added if new; -1 when memory is exhausted. */
 int names_intern(struct names *names, struct arena *arena, const char *name);

@@ -52,6 +52,25 @@ void print_queues(struct printer *printer)
     close_map(printer);
 }
 
+void print_streams(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    if (plan->stream_spec_count == 0)
+        return;
+    put_word(printer, "streams");
+    open_map(printer, FLOW);
+    for (size_t i = 0; i < plan->stream_spec_count; i++) {
+        const struct stream_spec *spec = &plan->stream_specs[i];
+        put_text(printer, plan->streams.items[spec->stream]);
+        open_map(printer, FLOW);
+        put_pair_bool(printer, "legacy", spec->legacy, false);
+        put_pair_bool(printer, "blocking", spec->blocking, true);
+        put_pair_number(printer, "hw_queue", spec->hw_queue, -1);
+        close_map(printer);
+    }
+    close_map(printer);
+}
+
 static bool any_declared(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->buffer_count; i++)

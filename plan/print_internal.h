@@ -78,6 +78,7 @@ bool same_list(const struct index_list *a, const struct index_list *b);
 /* ---- sections -------------------------------------------------------------------------------- */
 
 void print_comms(struct printer *printer);
+void print_streams(struct printer *printer);
 void print_queues(struct printer *printer);
 void print_buffers(struct printer *printer);
 void print_machine(struct printer *printer);

@@ -227,6 +227,7 @@ void print_pipeline(struct printer *printer)
     print_pipeline_knobs(printer);
     print_machine(printer);
     print_comms(printer);
+    print_streams(printer);
     print_schedule(printer);
     print_deps(printer, "intra_iter_deps", 0, pipeline->intra_count);
     print_deps(printer, "inter_iter_deps", pipeline->intra_count, pipeline->dep_count);

@@ -129,6 +129,7 @@ void print_threads(struct printer *printer)
     put_pair_number(printer, "ranks", plan->ranks, named_ranks(plan));
     print_machine(printer);
     print_comms(printer);
+    print_streams(printer);
     print_queues(printer);
     print_buffers(printer);
     put_word(printer, "threads");

@@ -266,7 +266,8 @@ static void fill_collective(const struct lowering *lowering, struct host_op *op,
                              .collective = op->collective,
                              .comm = op->comm,
                              .bytes = op->bytes,
-                             .peer = -1};
+                             .peer = -1,
+                             .root = -1};
 }
 
 static bool write_step(struct lowering *lowering, struct host_thread *thread,

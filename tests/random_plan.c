@@ -16,22 +16,40 @@ const char *random_form_key(enum random_form form)
     return keys[form];
 }
 
+/* One of two streams is the legacy default stream, or stands in a hardware queue that the plan names; there
+   are `hw_queues`. */
+static void write_streams(struct random *random, const char *first, const char *second,
+                          int hw_queues)
+{
+    if (hw_queues > 0 && below(random, 2))
+        fprintf(random->out, "streams: {%s: {hw_queue: %d}}\n", second, below(random, hw_queues));
+    else if (rarely(random, 5))
+        fprintf(random->out, "streams: {%s: {legacy: true}, %s: {blocking: %s}}\n", first, second,
+                rarely(random, 3) ? "false" : "true");
+}
+
 /* ---- pipeline -------------------------------------------------------------------------------- */
 
-static void write_pipeline_machine(struct random *random)
+/* Returns the number of hardware queues, 0: no limit. */
+static int write_pipeline_machine(struct random *random)
 {
+    int hw_queues = 0;
     if (!rarely(random, 3))
-        return;
+        return 0;
     fputs("machine: {", random->out);
     switch (below(random, 6)) {
     case 0: fprintf(random->out, "sm_slots: %d", 1 + below(random, 2)); break;
-    case 1: fprintf(random->out, "hw_queues: %d", 1 + below(random, 2)); break;
+    case 1:
+        hw_queues = 1 + below(random, 2);
+        fprintf(random->out, "hw_queues: %d", hw_queues);
+        break;
     case 2: fprintf(random->out, "launch_queue: %d", 2 + below(random, 5)); break;
     case 3: fputs("first_use_blocks: true", random->out); break;
     case 4: fputs("launch_order_implicit: true, sm_slots: 1", random->out); break;
     default: fputs("lazy_load: true", random->out); break;
     }
     fputs("}\n", random->out);
+    return hw_queues;
 }
 
 static void write_rules(struct random *random, int ranks)
@@ -135,7 +153,7 @@ static void write_pipeline(struct random *random)
             1 + below(random, 2));
     fprintf(random->out, "enqueue_order: %s\n", one_of(random, orders, 3));
     write_rules(random, ranks);
-    write_pipeline_machine(random);
+    write_streams(random, "s1", "s0", write_pipeline_machine(random));
     fputs("buffers: {b: {scope: iteration}, w: {scope: shared}}\nschedule:\n", random->out);
     for (int t = 0; t < tasks; t++)
         write_task(random, t, ranks);
@@ -317,14 +335,19 @@ static void write_thread(struct host_writer *writer, bool lifetimes)
     }
 }
 
-static void write_host_machine(struct random *random)
+/* Returns the number of hardware queues, 0: no limit. */
+static int write_host_machine(struct random *random)
 {
+    int hw_queues = 0;
     if (!rarely(random, 2))
-        return;
+        return 0;
     fputs("machine: {", random->out);
     switch (below(random, 8)) {
     case 0: fprintf(random->out, "sm_slots: %d", 1 + below(random, 2)); break;
-    case 1: fputs("hw_queues: 1", random->out); break;
+    case 1:
+        hw_queues = 1 + below(random, 2);
+        fprintf(random->out, "hw_queues: %d", hw_queues);
+        break;
     case 2: fprintf(random->out, "launch_queue: %d", 1 + below(random, 3)); break;
     case 3: fputs("first_use_blocks: true", random->out); break;
     case 4: fputs("launch_order_implicit: true", random->out); break;
@@ -333,6 +356,7 @@ static void write_host_machine(struct random *random)
     default: fputs("lazy_load: true", random->out); break;
     }
     fputs("}\n", random->out);
+    return hw_queues;
 }
 
 static void write_threads(struct random *random)
@@ -342,7 +366,7 @@ static void write_threads(struct random *random)
     fprintf(random->out, "swplan: 1\nname: random\nranks: %d\ncomms: {A: [0%s], B: [0%s]}\n", ranks,
             ranks == 2 ? ", 1" : "", ranks == 2 ? ", 1" : "");
     fprintf(random->out, "queues: {q: %d}\n", 1 + below(random, 2));
-    write_host_machine(random);
+    write_streams(random, "s", "t", write_host_machine(random));
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
         struct host_writer writer = {random, t % ranks, ranks, 0, t};

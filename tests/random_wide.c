@@ -60,6 +60,14 @@ static void write_machine(struct random *random, int often, const char *link)
     fputs("}\n", random->out);
 }
 
+/* What the plan says about streams. */
+static void write_streams(struct random *random, int often, const char *first, const char *second)
+{
+    if (rarely(random, often))
+        fprintf(random->out, "streams: {%s: {legacy: true}, %s: {blocking: %s}}\n", first, second,
+                below(random, 2) ? "true" : "false");
+}
+
 static void write_accesses(struct random *random)
 {
     static const char *const accesses[] = {"reads: [b]",    "writes: [b]",
@@ -308,6 +316,7 @@ static void write_pipeline(struct random *random)
     if (writer.ranks > 1)
         fputs("comms: {link: [0, 1], half: [1, 0]}\n", random->out);
     write_machine(random, 10, writer.ranks > 1 ? "link" : NULL);
+    write_streams(random, 12, "s1", "s0");
     write_order(&writer, "");
     write_rules(&writer);
     fputs("schedule:\n", random->out);
@@ -526,6 +535,7 @@ static void write_threads(struct random *random)
             ranks > 1 ? ", C: [1, 0]" : "");
     write_on_failure(random);
     write_machine(random, 8, "A");
+    write_streams(random, 8, "s", "t");
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
         struct thread_writer writer = {

@@ -176,6 +176,13 @@ static void test_threads(void)
           "  - {record_stream: b, stream: s}\n"
           "  r1.n: []\n"
           "expect: {}\n");
+    check("streams",
+          "swplan: 1\nmachine: {hw_queues: 2}\n"
+          "streams: {s: {blocking: true}, t: {hw_queue: 1, blocking: false}, u: {legacy: true}}\n"
+          "threads: {r0.m: [{host: 1us, writes: [b]}]}\n",
+          "swplan: 1\nname: plan\nmachine: {hw_queues: 2}\n"
+          "streams: {s: {}, t: {blocking: false, hw_queue: 1}, u: {legacy: true}}\n"
+          "threads:\n  r0.m:\n  - {host: 1us, writes: [b]}\n");
     check("ranks without threads", "swplan: 1\nranks: 3\nthreads: {r0.m: []}\n",
           "swplan: 1\nname: plan\nranks: 3\nthreads:\n  r0.m: []\n");
 }

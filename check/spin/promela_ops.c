@@ -372,7 +372,7 @@ static void put_settling_item(const struct model *m, const struct op *op)
     int64_t first = m->p->streams[op->stream].rank * m->iterations;
     put_start(m, op);
     promela_put(m, "; popped[%d]++", op->stream);
-    if (op->kind == OP_RECORD && promela_is_pipeline(m)) {
+    if (program_records_task(op) && promela_is_pipeline(m)) {
         promela_put(m, "; device_left[%" PRId64 " + i]--", first);
         if (op->task == m->p->last_task)
             promela_put(m, "; last_left[%" PRId64 " + i] = 0", first);

@@ -149,6 +149,8 @@ static const char *obstacle_of_plan(const struct run *run)
         return "machine.launch_queue: a launch queue does not hold a whole period";
     if (machine->first_use_blocks)
         return "machine.first_use_blocks: threads of several ranks meet inside a period";
+    if (plan_legacy_stream(p->plan))
+        return "streams: a capture does not end before the legacy stream waits for another";
     if (machine->lazy_load)
         return "machine.lazy_load: the host waits for an idle device inside a period";
     return NULL;

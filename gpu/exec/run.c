@@ -323,13 +323,6 @@ static enum status open_streams(struct run *run, struct diag *diag)
     return status;
 }
 
-/* The rank a family of events belongs to. */
-static int family_rank(const struct program *p, int family)
-{
-    int per_rank = p->event_families / p->ranks;
-    return per_rank ? family / per_rank : 0;
-}
-
 /* An event of an iteration must be there until the iteration is over, or be taken down apart. */
 static enum status open_done_events(struct run *run, struct diag *diag)
 {
@@ -355,7 +348,7 @@ static enum status open_events(struct run *run, struct diag *diag)
     const struct program *p = run->program;
     enum status status = STATUS_OK;
     for (int e = 0; e < p->event_families * p->slots && !status; e++) {
-        int rank = family_rank(p, e / p->slots);
+        int rank = p->event_rank[e / p->slots];
         if (run_has(run, rank))
             status = device_event_open(run->ranks[rank].device, &run->events[e], diag);
     }

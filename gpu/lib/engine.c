@@ -81,7 +81,7 @@ struct device_stream *engine_stream(const struct engine *engine, int rank, int t
     const struct program *p = engine->program;
     const struct body *body = &p->bodies[rank * p->tasks + task];
     for (int i = 0; i < body->count; i++) /* every task records its event there */
-        if (p->ops[body->first + i].kind == OP_RECORD)
+        if (program_records_task(&p->ops[body->first + i]))
             return engine->run.streams[p->ops[body->first + i].stream].handle;
     return NULL;
 }

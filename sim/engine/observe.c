@@ -94,7 +94,7 @@ static void note_thread(struct simulation *sim, int agent, int op, const struct 
             op++;
         sim->pipeline.hands[thread] =
             (struct hand){.task = p->ops[op].task, .iteration = effect->iteration};
-    } else if (p->ops[op].kind == OP_RECORD) {
+    } else if (program_records_task(&p->ops[op])) {
         sim->pipeline.submitted[rank * p->tasks + p->ops[op].task]++;
     } else if (p->ops[op].kind == OP_COMPLETE) {
         sim->pipeline.hands[thread].task = -1;

@@ -302,7 +302,7 @@ static void find_task(struct simulation *sim, int rank, int task)
     for (int i = body->first; i < body->first + body->count; i++) {
         if (op_is_stream_work(p->ops[i].kind))
             sim->pipeline.task_pushes[task] = true;
-        if (p->ops[i].kind == OP_RECORD)
+        if (program_records_task(&p->ops[i]))
             sim->pipeline.task_streams[rank * p->tasks + task] = p->ops[i].stream;
     }
 }

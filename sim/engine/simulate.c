@@ -441,7 +441,7 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
         note_push(sim, thread, op);
     if (op->kind == OP_ALLOC || op->kind == OP_FREE)
         note_memory(sim, rank, op);
-    if (op->kind == OP_RECORD && p->tasks) {
+    if (program_records_task(op)) {
         sim->pipeline.submitted[rank * p->tasks + op->task]++;
         sim->stalls.chain_moved = true;
     }

@@ -76,6 +76,8 @@ static bool may_apply(struct builder *b)
     if (machine->sm_slots || p->hw_queue_count)
         return event_graph_refuse(b, "streams compete for %s",
                                   machine->sm_slots ? "residency slots" : "hardware queues");
+    if (plan_legacy_stream(p->plan))
+        return event_graph_refuse(b, "the legacy stream's waits are not part of the event graph");
     if (machine->lazy_load || machine->first_use_blocks || machine->launch_order_implicit)
         return event_graph_refuse(b, "machine.%s is not part of the event graph",
                                   machine->lazy_load          ? "lazy_load"

@@ -106,7 +106,8 @@ static bool knobs_are_plain(const struct program *p)
     return p->slots_safe && pipeline->retired_dep == RETIRED_DEP_WAIT &&
            pipeline->forget_done == FORGET_NEVER && pipeline->ticket_at == TICKET_AT_ITERATION &&
            machine->sm_slots == 0 && p->hw_queue_count == 0 && machine->launch_queue == 0 &&
-           !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load;
+           !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load &&
+           !plan_legacy_stream(p->plan);
 }
 
 static bool counts_fit(const struct program *p)
