@@ -237,7 +237,7 @@ bool gaps_driver_sees(const struct gaps *gaps, int task)
 
 static void find_row(const struct gaps *gaps, struct search *search, int *row, int task)
 {
-    bool seen = gaps_driver_sees(gaps, task);
+    bool seen = gaps->of == GAPS_OF_SUBMISSION || gaps_driver_sees(gaps, task);
     for (int t = 0; t < gaps->program->tasks; t++)
         row[t] = seen ? gaps->from_any[t] : GAP_FAR;
     row[task] = 0;
@@ -261,10 +261,10 @@ const int *gaps_from(struct gaps *gaps, int task)
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
-bool gaps_open(struct gaps *gaps, const struct program *p, const int *place)
+bool gaps_open(struct gaps *gaps, const struct program *p, const int *place, enum gaps_of of)
 {
     const size_t n = (size_t)p->tasks;
-    *gaps = (struct gaps){.program = p, .place = place, .levels = p->depth + 1};
+    *gaps = (struct gaps){.program = p, .place = place, .of = of, .levels = p->depth + 1};
     int *first = ARENA_ARRAY(&gaps->arena, n + 1, int),
         *next = ARENA_ARRAY(&gaps->arena, n + 1, int);
     struct keyed *keyed = ARENA_ARRAY(&gaps->arena, n, struct keyed);

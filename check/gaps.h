@@ -3,7 +3,9 @@
  *
  * The gap from X to Y is the least g of which the theorem of order (structure.c) says that X(i) happens
  * before Y(i + g): the length of a shortest path. Gaps are found when they are asked for, a task at a
- * time, because plans are long and few tasks share a buffer.
+ * time, because plans are long and few tasks share a buffer. Of submission the same holds of the host
+ * parts: X(i) is submitted before Y(i + g) is taken, since a task is fired when its dependences have been
+ * submitted, and a driver retires no iteration that is not.
  */
 #ifndef SWSIM_GAPS_H
 #define SWSIM_GAPS_H
@@ -11,6 +13,9 @@
 #include "machine/program.h"
 
 enum { GAP_FAR = 1 << 20 }; /* no number of iterations is enough */
+
+/* Of the work itself, or of its submission by the host. */
+enum gaps_of { GAPS_OF_WORK, GAPS_OF_SUBMISSION };
 
 struct gap_edge {
     int to, length;
@@ -20,6 +25,7 @@ struct gap_edge {
 struct gaps {
     const struct program *program;
     const int *place; /* clock: of every task in the enqueue order */
+    enum gaps_of of;
     struct arena arena;
     int *from_any; /* per task: its gap from any other, by way of the driver */
     int *first;    /* edges from a task: edges[first[task] .. first[task + 1]) */
@@ -32,8 +38,8 @@ struct gaps {
 /* Clock: the least g with key(from, i) < key(to, i + g). */
 int gaps_of_keys(const struct program *program, const int *place, int from, int to);
 
-/* false: memory is exhausted; close it all the same. */
-bool gaps_open(struct gaps *gaps, const struct program *program, const int *place);
+/* false: memory is exhausted; close it all the same. Of submission: data-flow only, `place` is NULL. */
+bool gaps_open(struct gaps *gaps, const struct program *program, const int *place, enum gaps_of of);
 void gaps_close(struct gaps *gaps);
 
 /* Does the driver know of the accesses of this task when it has retired its iteration? */

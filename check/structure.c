@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "gaps.h"
+#include "traffic.h"
 
 enum { LOOK_EVERY = 64 };
 
@@ -55,7 +56,7 @@ static const struct task *all_tasks(const struct program *p)
 /* Do the two match as a collective, and block in the same way? */
 static bool same_work(const struct work *a, const struct work *b)
 {
-    return a->kind == b->kind && a->comm == b->comm && a->collective == b->collective &&
+    return a->kind == b->kind && a->collective == b->collective &&
            (a->kind != WORK_COLLECTIVE || (a->bytes == b->bytes && a->root == b->root)) &&
            a->pageable == b->pageable;
 }
@@ -69,7 +70,7 @@ static bool same_task(const struct task *a, const struct task *b)
            same_list(&a->writes, &b->writes);
 }
 
-/* Ranks may differ in durations only. */
+/* Ranks may differ in durations and communicators only. */
 static bool ranks_are_alike(const struct program *p)
 {
     for (int rank = 1; rank < p->ranks; rank++) {
@@ -82,41 +83,6 @@ static bool ranks_are_alike(const struct program *p)
     return true;
 }
 
-/* The collectives and the global order of the tasks of a rank. */
-struct traffic {
-    int ordered, communicating;
-    bool by_ticket, by_thread; /* all communicating tasks are ordered, are on one thread */
-};
-
-static struct traffic count_traffic(const struct program *p)
-{
-    struct traffic traffic = {.by_ticket = true, .by_thread = true};
-    int group = -1;
-    for (int t = 0; t < p->tasks; t++) {
-        const struct task *task = plan_task(p->plan, 0, t);
-        traffic.ordered += task->globally_ordered;
-        if (task->work.kind != WORK_COLLECTIVE)
-            continue;
-        traffic.communicating++;
-        traffic.by_ticket &= task->globally_ordered;
-        traffic.by_thread &= group < 0 || group == task->group;
-        group = task->group;
-    }
-    return traffic;
-}
-
-/* Are collectives issued in one order on all ranks, and tickets taken in the order of the queues?
-   Under data-flow two tasks may be fired in any order. */
-static bool traffic_is_plain(const struct program *p)
-{
-    struct traffic traffic = count_traffic(p);
-    if (traffic.communicating > 1 && p->plan->machine.sm_slots > 0)
-        return false; /* two at once may hold slots that each other's peers need */
-    if (is_clock(p))
-        return traffic.communicating <= 1 || traffic.by_ticket || traffic.by_thread;
-    return traffic.ordered <= 1 && traffic.communicating <= 1;
-}
-
 /* No thread waits for a peer, and no thread waits for a lock while it holds another. */
 static bool tasks_are_plain(const struct program *p)
 {
@@ -124,8 +90,7 @@ static bool tasks_are_plain(const struct program *p)
     for (int t = 0; t < p->tasks; t++) {
         const struct task *task = plan_task(p->plan, 0, t);
         if (task->holds.count > 1 || task->work.kind == WORK_SEND || task->work.kind == WORK_RECV ||
-            (slots > 0 && task->sm > slots) ||
-            (task->work.kind == WORK_COLLECTIVE && p->comms[task->work.comm].count != p->ranks))
+            (slots > 0 && task->sm > slots))
             return false;
     }
     return !p->plan->machine.first_use_blocks;
@@ -257,7 +222,7 @@ static enum status accesses_are_ordered(const struct program *p, const int *plac
         return STATUS_OK;
     struct touch *touches = malloc(count * sizeof *touches);
     struct gaps gaps;
-    bool opened = gaps_open(&gaps, p, place);
+    bool opened = gaps_open(&gaps, p, place, GAPS_OF_WORK);
     enum status status = touches && opened ? STATUS_OK : diag_no_memory(diag);
     if (!status) {
         list_touches(all_tasks(p), p->tasks, touches);
@@ -286,13 +251,16 @@ enum status structure_proves(const struct program *program, struct search_watch 
 {
     *proved = 0;
     if (program->tasks == 0 || !rules_are_plain(program) || !ranks_are_alike(program) ||
-        !tasks_are_plain(program) || !traffic_is_plain(program))
+        !tasks_are_plain(program))
         return STATUS_OK;
+    bool plain;
+    enum status status = traffic_is_plain(program, watch, &plain, diag);
+    if (status != STATUS_OK || !plain)
+        return status;
     int *place = malloc((size_t)program->tasks * sizeof *place);
     if (!place)
         return diag_no_memory(diag);
     find_places(program, place);
-    enum status status = STATUS_OK;
     if (!is_clock(program) || dependences_come_first(program, place)) {
         bool ordered;
         status = accesses_are_ordered(program, place, watch, &ordered, diag);
@@ -301,4 +269,17 @@ enum status structure_proves(const struct program *program, struct search_watch 
     }
     free(place);
     return status;
+}
+
+bool structure_is_for_any_ranks(const struct program *program)
+{
+    const struct pipeline *pipeline = &program->plan->pipeline;
+    if (program->tasks == 0 || pipeline->override_count > 0 || pipeline->batches)
+        return false;
+    for (int t = 0; t < program->tasks; t++) {
+        const struct work *work = &plan_task(program->plan, 0, t)->work;
+        if (work->kind == WORK_COLLECTIVE && program->plan->comms[work->comm].members)
+            return false;
+    }
+    return true;
 }

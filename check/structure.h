@@ -19,4 +19,8 @@
 enum status structure_proves(const struct program *program, struct search_watch *watch,
                              unsigned *proved, struct diag *diag);
 
+/* Does such a proof hold whatever the number of ranks? Ranks that are added are like the others, and
+   members of every communicator. */
+bool structure_is_for_any_ranks(const struct program *program);
+
 #endif

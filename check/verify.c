@@ -447,6 +447,8 @@ static enum status verify_program(const struct plan *plan, const struct program 
         status = search_program(program, options, by_structure, searched, report, diag);
     report->iterations = program->tasks ? program->ends[0] : 0;
     report->finite = program->tasks == 0;
+    report->ranks = program->ranks;
+    report->any_ranks = by_structure && !searched && !faults && structure_is_for_any_ranks(program);
     report->asked = (asked & ~bit(PROPERTY_FAULTS)) | (faults ? bit(PROPERTY_FAULTS) : 0);
     report->driver = program->driver;
     report->driver_named = names_driver(plan, program->driver);

@@ -43,6 +43,8 @@ struct verify_report {
     bool driver_named;  /* it is the one that the plan is for, `driver:` */
     int64_t iterations; /* -1: any number */
     bool finite;        /* a form without iterations */
+    int ranks;
+    bool any_ranks; /* proved for any number of them */
     enum verdict verdict;
     enum outcome outcome[PROPERTY_COUNT];
     unsigned asked;                       /* bits of the properties */

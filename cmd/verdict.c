@@ -33,6 +33,8 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fputs("any number of iterations", out);
     else
         fprintf(out, "%" PRId64 " iterations", report->iterations);
+    if (report->any_ranks && report->verdict == VERDICT_PROVED)
+        fputs(", any number of ranks", out);
     if (report->driver_named)
         fputs(", the driver of the plan", out);
 }
@@ -453,6 +455,11 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     json_put_string(json, "verdict", verdict_key(report->verdict));
     write_but_for(view, json);
     write_iterations(report, json);
+    json_key(json, "ranks");
+    if (report->any_ranks && report->verdict == VERDICT_PROVED)
+        json_string(json, "unbounded");
+    else
+        json_int(json, report->ranks);
     write_properties(report, json);
     coverage_write(view->coverage, ((1u << PROPERTY_COUNT) - 1) & ~report->asked, json);
     warnings_write(view->warnings, report->file, json);

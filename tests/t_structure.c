@@ -4,7 +4,8 @@
  *
  * Random small pipelines under both drivers: two or three tasks, stages, streams, thread groups,
  * dependences of distance 0 to 2, buffers, and now and then whatever the conditions of a proof speak
- * of: collectives, tickets, locks, host synchronisation, limits of the machine, ranks that differ.
+ * of: collectives, tickets, locks, host synchronisation, limits of the machine, ranks that differ. And
+ * pipelines of two or four ranks with several collectives, under data-flow.
  * Prints its seed; SWSIM_SEED sets it, SWSIM_LONG=1 asks for more plans, SWSIM_PLANS for so many.
  */
 #include <stdio.h>
@@ -128,6 +129,82 @@ static void write_plan(struct random *random)
         write_override(random, below(random, ranks), tasks, collective);
 }
 
+/* ---- several collectives under data-flow -------------------------------------------------------- */
+
+/* Two to four tasks, most of them collectives of two or three communicators, on few streams and threads,
+   so that the order in which threads get their work can matter. */
+static void write_caller(struct random *random, int index, int streams, const char *comm)
+{
+    static const char *const knobs[] = {", globally_ordered: true", ", host_sync: stream",
+                                        ", holds: [m]", ", host_sync: device"};
+    fprintf(random->out, "  T%d: {stage: 0, stream: s%d, thread_group: g%d, time: 1us", index,
+            below(random, streams), below(random, 2));
+    if (rarely(random, 5))
+        fputs(one_of(random, knobs, 4), random->out);
+    if (comm)
+        fprintf(random->out, ", work: {collective: all_reduce, comm: %s, bytes: 1KiB}", comm);
+    else if (rarely(random, 6))
+        fputs(", work: {host: 1us}", random->out);
+    fputs("}\n", random->out);
+}
+
+/* On four ranks the tasks of communicator `low` use `high` on the upper two. */
+static void write_halves(struct random *random, int tasks, unsigned halved)
+{
+    const char *separator = "";
+    fputs("rank_overrides: {", random->out);
+    for (int rank = 2; rank < 4; rank++)
+        for (int t = 0, first = 1; t <= tasks; t++) {
+            if (t == tasks) {
+                fputs("}}", random->out);
+                break;
+            }
+            if (!(halved & 1u << t))
+                continue;
+            if (first)
+                fprintf(random->out, "%s%d: {schedule: {", separator, rank);
+            fprintf(random->out, "%sT%d: {work: {collective: all_reduce, comm: high, bytes: 1KiB}}",
+                    first ? "" : ", ", t);
+            first = 0;
+            separator = ", ";
+        }
+    fputs("}\n", random->out);
+}
+
+static void write_traffic_machine(struct random *random)
+{
+    if (rarely(random, 6))
+        fprintf(random->out, "machine: {launch_queue: %d}\n", 1 + below(random, 12));
+    else if (rarely(random, 16))
+        fprintf(random->out, "machine: {%s}\n",
+                below(random, 2) ? "hw_queues: 1" : "launch_order_implicit: true");
+}
+
+static void write_traffic_plan(struct random *random)
+{
+    static const char *const comms[] = {"all", "other", "low"};
+    bool four = rarely(random, 4);
+    int tasks = 2 + below(random, four ? 2 : 3), streams = 1 + below(random, tasks);
+    unsigned halved = 0;
+    fprintf(random->out, "swplan: 1\nname: traffic\nranks: %d\nmax_depth: %d\nretire: %s\n",
+            four ? 4 : 2, 1 + below(random, 3), below(random, 2) ? "device" : "submit");
+    if (rarely(random, 6))
+        fputs("elide_same_stream: true\n", random->out);
+    if (four)
+        fputs("comms: {all: [0, 1, 2, 3], other: [0, 1, 2, 3], low: [0, 1], high: [2, 3]}\n",
+              random->out);
+    write_traffic_machine(random);
+    fputs("schedule:\n", random->out);
+    for (int t = 0; t < tasks; t++) {
+        const char *comm = below(random, 3) ? one_of(random, comms, four ? 3 : 2) : NULL;
+        halved |= comm && *comm == 'l' ? 1u << t : 0;
+        write_caller(random, t, streams, comm);
+    }
+    write_dependences(random, tasks);
+    if (halved)
+        write_halves(random, tasks, halved);
+}
+
 struct op_stats {
     int plans, proved, races_proved, checked, refuted;
 };
@@ -141,7 +218,8 @@ static void refute(struct op_stats *op_stats, unsigned found, const char *text)
                      property_key((enum property)p), text);
 }
 
-static enum status check_program(const struct program *program, const char *text,
+/* Plans of several ranks are searched with reduction, which other tests compare with none. */
+static enum status check_program(const struct program *program, const char *text, bool reduction,
                                  struct op_stats *op_stats, struct diag *diag)
 {
     unsigned proved = 0;
@@ -150,7 +228,8 @@ static enum status check_program(const struct program *program, const char *text
     op_stats->plans++;
     if (status != STATUS_OK || !proved)
         return status;
-    struct search_options search = {.properties = proved, .limits = {.states = STATES}};
+    struct search_options search = {
+        .reduction = reduction, .properties = proved, .limits = {.states = STATES}};
     struct search_result result;
     op_stats->proved++;
     op_stats->races_proved += (proved & 1u << PROPERTY_RACE) != 0;
@@ -164,7 +243,8 @@ static enum status check_program(const struct program *program, const char *text
     return STATUS_OK;
 }
 
-static void check_plan(const char *text, enum driver driver, struct op_stats *op_stats)
+static void check_plan(const char *text, enum driver driver, bool reduction,
+                       struct op_stats *op_stats)
 {
     struct diag diag;
     struct plan plan;
@@ -175,7 +255,7 @@ static void check_plan(const char *text, enum driver driver, struct op_stats *op
     if (status == STATUS_OK) {
         status = program_build(&plan, &options, &program, &diag);
         if (status == STATUS_OK) {
-            status = check_program(program, text, op_stats, &diag);
+            status = check_program(program, text, reduction, op_stats, &diag);
             program_close(program);
         }
         plan_fini(&plan);
@@ -200,24 +280,40 @@ static void report(const struct op_stats *op_stats, const char *driver)
            "%s: %d free of races by structure", driver, op_stats->races_proved);
 }
 
+static char *write_text(struct random *random, void (*write)(struct random *random))
+{
+    char *text = NULL;
+    size_t length;
+    random->out = open_memstream(&text, &length);
+    if (!random->out)
+        return NULL;
+    write(random);
+    fclose(random->out);
+    return text;
+}
+
 int main(void)
 {
     struct random random = {.seed = env_seed()};
     int plans = env_plans(QUICK, LONG);
-    struct op_stats clock = {0}, dataflow = {0};
+    struct op_stats clock = {0}, dataflow = {0}, traffic = {0};
     for (int i = 0; i < plans; i++) {
-        char *text = NULL;
-        size_t length;
-        random.out = open_memstream(&text, &length);
-        if (!random.out)
+        char *text = write_text(&random, write_plan);
+        char *callers = write_text(&random, write_traffic_plan);
+        if (!text || !callers)
             return tap_ok(0, "memory"), tap_done();
-        write_plan(&random);
-        fclose(random.out);
-        check_plan(text, DRIVER_CLOCK, &clock);
-        check_plan(text, DRIVER_DATAFLOW, &dataflow);
+        check_plan(text, DRIVER_CLOCK, false, &clock);
+        check_plan(text, DRIVER_DATAFLOW, false, &dataflow);
+        check_plan(callers, DRIVER_DATAFLOW, true, &traffic);
         free(text);
+        free(callers);
     }
     report(&clock, "clock");
     report(&dataflow, "data-flow");
+    tap_ok(traffic.refuted == 0, "collectives: no search refutes what structure proves");
+    tap_ok(traffic.proved > traffic.plans / 4 && traffic.checked > traffic.plans / 8 &&
+               traffic.proved < traffic.plans,
+           "collectives: %d of %d plans proved by structure, %d of these searched to the end",
+           traffic.proved, traffic.plans, traffic.checked);
     return tap_done();
 }

@@ -46,6 +46,42 @@ for suffix in txt json dot svg; do
     check "is there" test -s "$dir/w.$suffix"
 done
 
+# Two collectives, one behind the other, on two communicators and one thread: no search, however many
+# ranks there are.
+cat >"$dir/two.yaml" <<'EOF'
+swplan: 1
+name: two
+ranks: 6
+max_depth: 3
+schedule:
+  Spread: {stage: 0, stream: a, work: {collective: all_to_all, comm: rows, bytes: 1MiB}}
+  Sum: {stage: 1, stream: b, work: {collective: all_reduce, comm: grads, bytes: 1MiB}}
+intra_iter_deps: [[Sum, Spread]]
+EOF
+sed 's/^schedule/comms: {rows: [0, 1, 2, 3, 4, 5], grads: [0, 1, 2, 3, 4, 5]}\n&/' "$dir/two.yaml" >"$dir/named.yaml"
+cat "$dir/two.yaml" - >"$dir/apart.yaml" <<'EOF'
+comms: {low: [0, 1, 2], high: [3, 4, 5]}
+rank_overrides:
+  0: {schedule: {Sum: {work: {collective: all_reduce, comm: low, bytes: 1MiB}}}}
+  1: {schedule: {Sum: {work: {collective: all_reduce, comm: low, bytes: 1MiB}}}}
+  2: {schedule: {Sum: {work: {collective: all_reduce, comm: low, bytes: 1MiB}}}}
+  3: {schedule: {Sum: {work: {collective: all_reduce, comm: high, bytes: 1MiB}}}}
+  4: {schedule: {Sum: {work: {collective: all_reduce, comm: high, bytes: 1MiB}}}}
+  5: {schedule: {Sum: {work: {collective: all_reduce, comm: high, bytes: 1MiB}}}}
+EOF
+# Both take turns, which data-flow does not keep: the line behind the first one blocks.
+sed 's/work:/globally_ordered: true, &/' "$dir/two.yaml" >"$dir/turns.yaml"
+by_structure() { "$SWSIM" verify --limit=states=50000 "$@" >"$dir/out" && test "$(grep -c "by structure" "$dir/out")" -eq 2; }
+any_ranks() { by_structure "$@" && test "$(grep -c "any number of iterations, any number of ranks" "$dir/out")" -eq 2; }
+these_ranks() { by_structure "$@" && ! grep -q "number of ranks" "$dir/out"; }
+check "two collectives on two communicators need no search" any_ranks "$dir/two.yaml"
+check "nor on 64 ranks" any_ranks --ranks=64 "$dir/two.yaml"
+check "communicators with a list of ranks: proved for these" these_ranks "$dir/named.yaml"
+check "so are ranks that differ in theirs" these_ranks "$dir/apart.yaml"
+check "JSON says so, too" says '"ranks":"unbounded"' "$SWSIM" verify --json "$dir/two.yaml"
+check "and the number where it counts" says '"ranks":6' "$SWSIM" verify --json "$dir/named.yaml"
+check "in turns a line blocks" says "deadlock" "$SWSIM" verify --driver=dataflow --no-fix "$dir/turns.yaml"
+
 # A property asked for alone is no more proved than beside the others.
 cat >"$dir/behind.yaml" <<'EOF'
 swplan: 1
