@@ -175,6 +175,11 @@ check "saying that it was not" grep -q 'violated as given' "$dir/err"
 check "only pipelines are tuned" sh -c "'$SWSIM' generate 1f1b --ranks=2 --microbatches=2 |
     '$SWSIM' tune - 2>&1 | grep -q 'only plans of the pipeline form'"
 
+# The best order for a plan with host waits and all its collectives is the one of TorchRec's loop.
+check "TorchRec's collectives in the order ready-first are tuned" tuned "$plans/torchrec/sparse_dist.ready_first.yaml"
+check "to what TorchRec's loop takes" \
+    at_most "$(period "$dir/tuned.yaml")" "$(period "$plans/torchrec/sparse_dist.yaml")"
+
 # ---- measured times ------------------------------------------------------------------------------
 
 # The copy really takes 3 ms, the plan says 1 us: what it should run beside shows only in the profile.

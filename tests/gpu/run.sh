@@ -290,6 +290,8 @@ ask 60 "overhead" run_overhead $tasks
 ask 60 "what a trace costs" run_trace $((5 * iterations)) $rounds
 
 for file in plans/torchrec/*.yaml; do
+    # one needs four ranks, two read older tables than a serial run
+    case $file in *.two_groups.yaml | */semi_sync.yaml | */semi_sync.ready_first.yaml) continue ;; esac
     plan 20 "$(basename "$file" .yaml), all collectives" "$file" --ranks 1 -n $iterations
 done
 for file in plans/reference/*.yaml; do
