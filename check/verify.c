@@ -9,6 +9,7 @@
 
 #include "early.h"
 #include "faults.h"
+#include "one_run.h"
 #include "shorten.h"
 #include "stopwatch.h"
 #include "structure.h"
@@ -25,6 +26,8 @@ const char *verdict_key(enum verdict verdict)
     static const char *const keys[] = {"proved", "violated", "undecided"};
     return keys[verdict];
 }
+
+static const char behind_mismatch[] = "behind a mismatch; --property=mismatch shows it";
 
 static unsigned bit(enum property property)
 {
@@ -127,7 +130,7 @@ static void judge(struct verify_report *report, unsigned by_structure, unsigned 
         report->outcome[p] = proved & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
     if (asked & hidden & ~findings(result))
         report->hidden = result->found & bit(PROPERTY_MISMATCH)
-                             ? "behind a mismatch; --property=mismatch shows it"
+                             ? behind_mismatch
                              : "behind a deadlock; --property=deadlock shows it";
 }
 
@@ -414,6 +417,71 @@ static enum status verify_parts(const struct plan *plan, const struct program *p
     return status;
 }
 
+/* ---- programs too big for knowledge in their states ------------------------------------------ */
+
+/* What needs knowledge of accesses. */
+static const unsigned needs_knowledge = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME;
+
+static enum status tell_found(const struct program *program, const struct verify_options *options,
+                              const struct one_run *run, enum property property,
+                              struct verify_report *report, struct diag *diag)
+{
+    if (report->verdict != VERDICT_VIOLATED || report->first > property)
+        report->first = property;
+    report->verdict = VERDICT_VIOLATED;
+    report->outcome[property] = run->alone ? OUTCOME_ALWAYS : OUTCOME_SOME;
+    if (options->quick)
+        return suspects_find(program, property, &run->path[property], &report->arena,
+                             &report->suspects, diag);
+    return explain_path(program, property, &run->path[property], &report->arena,
+                        &report->stories[property], diag);
+}
+
+static enum status judge_one_run(const struct program *program,
+                                 const struct verify_options *options, unsigned asked,
+                                 const struct one_run *run, struct verify_report *report,
+                                 struct diag *diag)
+{
+    bool proved = run->alone && !run->mismatch;
+    enum status status = STATUS_OK;
+    for (int p = PROPERTY_COUNT - 1; p >= 0 && status == STATUS_OK; p--) {
+        if (!(asked & 1u << p))
+            continue;
+        if (run->found & 1u << p)
+            status = tell_found(program, options, run, (enum property)p, report, diag);
+        else
+            report->outcome[p] = proved ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+    }
+    if (proved || report->verdict == VERDICT_VIOLATED)
+        return status;
+    report->verdict = VERDICT_UNDECIDED;
+    report->hidden =
+        run->mismatch ? behind_mismatch : "race: too many actions, whose order is not determined";
+    return status;
+}
+
+/* Rank programs that are too big for knowledge in the states of a search. */
+static enum status judge_apart(const struct plan *plan, const struct verify_options *options,
+                               unsigned asked, struct verify_report *report, struct diag *diag)
+{
+    struct program_options built = options->program;
+    struct program *program;
+    struct search_watch watch = {.until_ns = options->limits.until_ns,
+                                 .interrupted = options->interrupted};
+    struct one_run run;
+    built.clocks = true;
+    enum status status = program_build(plan, &built, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = one_run_take(program, &watch, &run, diag);
+    if (status == STATUS_OK) {
+        status = judge_one_run(program, options, asked, &run, report, diag);
+        one_run_fini(&run);
+    }
+    program_close(program);
+    return status;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool names_driver(const struct plan *plan, enum driver driver)
@@ -441,6 +509,8 @@ static enum status verify_program(const struct plan *plan, const struct program 
     if (!program_asks_bound(program)) /* nothing can violate it */
         by_structure |= bit(PROPERTY_BOUND) & asked;
     unsigned searched = asked & ~by_structure & ~bit(PROPERTY_FAULTS);
+    unsigned apart = program->untracked ? searched & needs_knowledge : 0;
+    searched &= ~apart;
     if (searched && has_parts(program))
         status = verify_parts(plan, program, options, by_structure, searched, report, diag);
     else
@@ -452,6 +522,8 @@ static enum status verify_program(const struct plan *plan, const struct program 
     report->asked = (asked & ~bit(PROPERTY_FAULTS)) | (faults ? bit(PROPERTY_FAULTS) : 0);
     report->driver = program->driver;
     report->driver_named = names_driver(plan, program->driver);
+    if (status == STATUS_OK && apart && !(options->quick && report->verdict == VERDICT_VIOLATED))
+        status = judge_apart(plan, options, apart, report, diag);
     if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))
         status = judge_faults(plan, program, options, report, diag);
     return status;
@@ -462,7 +534,6 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
 {
     struct program *program;
     struct program_options built = options->program;
-    const unsigned needs_knowledge = bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME);
     built.no_knowledge = options->properties && !(options->properties & needs_knowledge);
     enum status status = program_build(plan, &built, &program, diag);
     if (status != STATUS_OK)

@@ -257,7 +257,7 @@ static void renumber(const struct program *p, int32_t *c)
         if (event[EVENT_STREAM] >= 0)
             event[EVENT_POS] -= stream_cells(p, c, event[EVENT_STREAM])[STREAM_DONE];
     }
-    for (int b = 0; b < p->buffer_count; b++) {
+    for (int b = 0; p->has_lifetimes && b < p->buffer_count; b++) {
         int32_t *buffer = c + p->at.buffers + b * BUFFER_CELLS;
         if (buffer[BUFFER_STATE] == BUFFER_FREED && buffer[BUFFER_STREAM]) {
             int32_t at = buffer[BUFFER_FREED_AT] -

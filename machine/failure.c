@@ -33,7 +33,7 @@ static bool data_can_end(const struct program *p, int32_t *c, int rank)
 /* The death of a rank at its end has no consequence. */
 static bool rank_can_die(const struct program *p, int32_t *c, int rank)
 {
-    const struct state state = {c};
+    const struct state state = {.cells = c};
     for (int agent = 0; agent < p->agent_count; agent++)
         if (p->agents[agent].rank == rank && !machine_agent_idle(p, &state, agent))
             return true;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "clocks.h"
+
 static inline size_t row_bytes(const struct work_state *w)
 {
     return (size_t)w->p->at.row_words * sizeof(uint64_t);
@@ -10,6 +12,10 @@ static inline size_t row_bytes(const struct work_state *w)
 
 void hb_join(struct work_state *w, int to, int from)
 {
+    if (w->clocks) {
+        clocks_join(w->clocks, to, from);
+        return;
+    }
     uint64_t *a = row(w->p, w->c, to);
     const uint64_t *b = row(w->p, w->c, from);
     for (int i = 0; i < w->p->at.row_words; i++)
@@ -18,18 +24,24 @@ void hb_join(struct work_state *w, int to, int from)
 
 void hb_copy(struct work_state *w, int to, int from)
 {
-    if (w->p->at.row_words)
+    if (w->clocks)
+        clocks_copy(w->clocks, to, from);
+    else if (w->p->at.row_words)
         memcpy(row(w->p, w->c, to), row(w->p, w->c, from), row_bytes(w));
 }
 
 void hb_clear(struct work_state *w, int index)
 {
-    if (w->p->at.row_words)
+    if (w->clocks)
+        clocks_clear(w->clocks, index);
+    else if (w->p->at.row_words)
         memset(row(w->p, w->c, index), 0, row_bytes(w));
 }
 
 void hb_shift(struct work_state *w, int first, int count)
 {
+    if (w->clocks)
+        clocks_shift(w->clocks, first, count);
     if (!w->p->at.row_words || count == 0)
         return;
     memmove(row(w->p, w->c, first), row(w->p, w->c, first + 1), (size_t)(count - 1) * row_bytes(w));
@@ -119,14 +131,37 @@ static void access_once(struct work_state *w, const struct access *access, int64
     set(known, own);
 }
 
+/* The access in a run with clocks. */
+static void access_tick(struct work_state *w, const struct access *access, int self, int agent)
+{
+    const struct program *p = w->p;
+    const struct buffer_desc *buffer = &p->buffers[access->buffer];
+    int record = -1;
+    for (int i = buffer->record_first; i < buffer->record_first + buffer->record_count; i++) {
+        const struct record *now = &p->records[i];
+        if (now->alloc)
+            check_allocation(w, access->buffer, now, clocks_knows(w->clocks, i, self));
+        else if (now->agent == agent && now->write == access->write)
+            record = i;
+    }
+    assert(record >= 0);
+    int unknown = clocks_access(w->clocks, buffer, record, self);
+    if (unknown >= 0)
+        report_race(w, access->buffer, &p->records[unknown]);
+}
+
 void hb_access(struct work_state *w, const struct op *op, int64_t iteration, int self, int agent)
 {
-    if (!w->p->at.row_words)
+    if (!hb_is_kept(w))
         return;
     for (int pass = 0; pass < 2; pass++) /* an operation reads before it writes */
         for (int k = 0; k < op->access_count; k++) {
             const struct access *access = &w->p->accesses[op->access_first + k];
-            if (access->write == (pass == 1))
+            if (access->write != (pass == 1))
+                continue;
+            if (w->clocks)
+                access_tick(w, access, self, agent);
+            else
                 access_once(w, access, iteration, self, agent);
         }
 }
@@ -135,10 +170,14 @@ void hb_allocated(struct work_state *w, int buffer, int self)
 {
     const struct program *p = w->p;
     const struct buffer_desc *desc = &p->buffers[buffer];
-    for (int k = 0; p->at.row_words && k < desc->record_count; k++) {
+    for (int k = 0; hb_is_kept(w) && k < desc->record_count; k++) {
         int bit = desc->record_first + k;
         if (!p->records[bit].alloc)
             continue;
+        if (w->clocks) {
+            clocks_allocate(w->clocks, bit, self);
+            continue;
+        }
         set(row(p, w->c, p->at.row_live), bit);
         set(row(p, w->c, self), bit);
     }
@@ -165,6 +204,11 @@ bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, i
 {
     const struct program *p = w->p;
     const struct buffer_desc *desc = &p->buffers[buffer];
+    if (w->clocks) {
+        int unknown = clocks_unknown(w->clocks, desc, self, except, agent);
+        *other = unknown >= 0 ? p->records[unknown].agent : *other;
+        return unknown >= 0;
+    }
     for (int k = 0; k < desc->record_count; k++) {
         int bit = desc->record_first + k;
         if (!p->records[bit].alloc && test(row(p, w->c, p->at.row_live), bit) &&
@@ -180,6 +224,10 @@ bool hb_unknown_access(struct work_state *w, int buffer, int self, int except, i
 void hb_mark(struct work_state *w, int index, int buffer, int agent)
 {
     const struct buffer_desc *desc = &w->p->buffers[buffer];
+    if (w->clocks) {
+        clocks_mark(w->clocks, index, agent);
+        return;
+    }
     for (int k = 0; k < desc->record_count; k++)
         if (w->p->records[desc->record_first + k].agent == agent)
             set(row(w->p, w->c, index), desc->record_first + k);
@@ -188,6 +236,8 @@ void hb_mark(struct work_state *w, int index, int buffer, int agent)
 bool hb_is_marked(struct work_state *w, int index, int buffer, int agent)
 {
     const struct buffer_desc *desc = &w->p->buffers[buffer];
+    if (w->clocks)
+        return clocks_is_marked(w->clocks, index, agent);
     for (int k = 0; k < desc->record_count; k++)
         if (w->p->records[desc->record_first + k].agent == agent &&
             test(row(w->p, w->c, index), desc->record_first + k))

@@ -9,6 +9,12 @@
 
 #include "machine_internal.h"
 
+/* Is there knowledge, in the state or beside it? */
+static inline bool hb_is_kept(const struct work_state *w)
+{
+    return w->clocks || w->p->at.row_words;
+}
+
 /* to := to | from. */
 void hb_join(struct work_state *w, int to, int from);
 void hb_copy(struct work_state *w, int to, int from);

@@ -27,6 +27,15 @@ static bool allocate_tables(struct program *program)
     return !arena->failed;
 }
 
+/* Does it allocate or free a buffer? */
+static bool uses_memory(const struct program *program)
+{
+    for (size_t i = 0; i < program->op_count; i++)
+        if (op_operand(program->ops[i].kind) == OPERAND_BUFFER)
+            return true;
+    return false;
+}
+
 static void lay_out_cells(struct program *program, bool *too_big)
 {
     struct layout *at = &program->at;
@@ -53,7 +62,8 @@ static void lay_out_cells(struct program *program, bool *too_big)
     at->locks = take(&next, program->lock_count, too_big);
     bool loads = program->plan->machine.lazy_load;
     at->kernels = take(&next, loads ? ranks * program->kernel_count : 0, too_big);
-    at->buffers = take(&next, (int64_t)program->buffer_count * BUFFER_CELLS, too_big);
+    at->buffers = take(
+        &next, uses_memory(program) ? program->buffer_count * (int64_t)BUFFER_CELLS : 0, too_big);
     bool faults = program->options.faults;
     at->faults = take(&next, faults ? 1 + ranks + program->comm_count : 0, too_big);
     at->cells = next;
@@ -66,7 +76,7 @@ static void lay_out_rows(struct program *program, bool *too_big)
     int next = 0;
     if (bits == 0 || program->options.no_knowledge)
         return;
-    at->row_words = (int)((bits + 63) / 64);
+    at->row_words = program->options.clocks ? 0 : (int)((bits + 63) / 64);
     int64_t ranks = program->ranks, instances = program->slots;
     at->row_live = take(&next, 1, too_big);
     at->row_threads = take(&next, program->thread_count, too_big);

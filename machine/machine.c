@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clocks.h"
 #include "driver.h"
 #include "failure.h"
 #include "happens_before.h"
@@ -23,8 +24,10 @@ struct state *machine_state(const struct program *p)
     if (!state)
         return NULL;
     state->cells = malloc(p->at.bytes);
-    if (!state->cells) {
-        free(state);
+    bool clocks = p->options.clocks && p->at.rows > 0;
+    state->clocks = clocks ? clocks_open(p) : NULL;
+    if (!state->cells || (clocks && !state->clocks)) {
+        machine_free(state);
         return NULL;
     }
     machine_reset(p, state);
@@ -35,19 +38,28 @@ void machine_free(struct state *state)
 {
     if (!state)
         return;
+    clocks_close(state->clocks);
     free(state->cells);
     free(state);
 }
 
 void machine_copy(const struct program *p, struct state *to, const struct state *from)
 {
+    assert(!to->clocks && !from->clocks);
     memcpy(to->cells, from->cells, p->at.bytes);
+}
+
+bool machine_lost_knowledge(const struct state *state)
+{
+    return state->clocks && clocks_failed(state->clocks);
 }
 
 void machine_reset(const struct program *p, struct state *state)
 {
     int32_t *c = state->cells;
     memset(c, 0, p->at.bytes);
+    if (state->clocks)
+        clocks_reset(state->clocks);
     for (int t = 0; t < p->thread_count; t++)
         thread_cells(p, c, t)[THREAD_BODY] = p->threads[t].body;
     for (int e = 0; e < p->event_families * p->slots; e++)
@@ -194,7 +206,9 @@ static void reach_record(struct work_state *w, int stream, const struct op *op)
         event[EVENT_POS] = 0;
         hb_copy(w, p->at.row_events + instance, at_stream(w, stream));
     }
-    if (p->at.row_words)
+    if (w->clocks)
+        clocks_reach(w->clocks, stream, position, at_stream(w, stream));
+    else if (p->at.row_words)
         for (int i = p->waiter_first[op->object]; i < p->waiter_first[op->object + 1]; i++)
             tell_waits(w, p->waiters[i], stream, position);
     if (op->task < 0 || p->tasks == 0)
@@ -249,7 +263,7 @@ static void reuse_memory(struct work_state *w, int stream)
             buffer[BUFFER_STREAM] != stream + 1 || buffer[BUFFER_FREED_AT] > position)
             continue;
         bool in_use =
-            p->at.row_words && (hb_unknown_access(w, b, at_stream(w, stream), p->at.row_marked + b,
+            hb_is_kept(w) && (hb_unknown_access(w, b, at_stream(w, stream), p->at.row_marked + b,
                                                   program_stream_agent(p, stream), &other) ||
                                 access_pending(w, b, stream, &other));
         if (!in_use || w->e->violated & (1u << PROPERTY_LIFETIME))
@@ -274,6 +288,9 @@ static const struct op *settle_head(struct work_state *w, int stream)
         (op->kind == OP_WAIT && !wait_is_over(p, w->c, item_cells(p, w->c, stream, 0))))
         return NULL;
     hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
+    const int32_t *item = item_cells(p, w->c, stream, 0);
+    if (w->clocks && op->kind == OP_WAIT && item[ITEM_A] >= 0)
+        clocks_receive(w->clocks, item[ITEM_A], item[ITEM_B], at_stream(w, stream));
     if (op->kind == OP_RECORD)
         reach_record(w, stream, op);
     if (op->kind == OP_ALLOC) {
@@ -775,6 +792,8 @@ static void wait(struct work_state *w, int thread, const struct op *op, int64_t 
     int32_t *item = push(w, thread, op, iteration);
     item[ITEM_A] = event[EVENT_STREAM];
     item[ITEM_B] = event[EVENT_POS];
+    if (w->clocks && item[ITEM_A] >= 0)
+        clocks_expect(w->clocks, item[ITEM_A], item[ITEM_B]);
     hb_join(w, row, p->at.row_events + instance);
 }
 
@@ -843,7 +862,7 @@ static void change_buffer(struct work_state *w, const struct op *op)
     const struct program *p = w->p;
     int32_t *buffer = w->c + p->at.buffers + op->object * BUFFER_CELLS;
     if (op->kind == OP_RECORD_STREAM) {
-        if (p->has_lifetimes && p->at.row_words)
+        if (p->has_lifetimes && hb_is_kept(w))
             hb_mark(w, p->at.row_marked + op->object, op->object,
                     program_stream_agent(p, op->stream));
         return;
@@ -862,7 +881,7 @@ static void change_buffer(struct work_state *w, const struct op *op)
     }
     buffer[BUFFER_STATE] = BUFFER_LIVE;
     buffer[BUFFER_STREAM] = op->stream + 1;
-    if (p->has_lifetimes && p->at.row_words)
+    if (p->has_lifetimes && hb_is_kept(w))
         hb_clear(w, p->at.row_marked + op->object);
 }
 
@@ -1035,7 +1054,7 @@ void machine_step(const struct program *p, struct state *state, struct transitio
                   struct effect *effect)
 {
     struct effect unused;
-    struct work_state w = {p, state->cells, effect ? effect : &unused};
+    struct work_state w = {p, state->cells, effect ? effect : &unused, state->clocks};
     *w.e = (struct effect){.op = -1, .buffer = -1, .other_agent = -1, .other_op = -1};
     const struct agent *desc = &p->agents[transition.agent];
     switch (desc->kind) {

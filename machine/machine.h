@@ -22,7 +22,8 @@
 #include "program.h"
 
 struct state {
-    int32_t *cells; /* program->at.bytes: cells, then happens-before rows; one allocation */
+    int32_t *cells;        /* program->at.bytes: cells, then happens-before rows; one allocation */
+    struct clocks *clocks; /* options.clocks: knowledge beside it; such a state is never copied */
 };
 
 struct transition {
@@ -70,6 +71,9 @@ void machine_step(const struct program *program, struct state *state, struct tra
 /* May this enabled step be taken first without losing any behaviour: does it commute with all steps
    that other agents can take before it? The argument is in conflicts.c and doc/checker.md. */
 bool machine_step_free(const struct program *program, const struct state *state, int agent);
+
+/* Programs built with `clocks`: was memory for knowledge refused? Then races may have been missed. */
+bool machine_lost_knowledge(const struct state *state);
 
 /* Is this the end of a complete run: all threads at their end, all queues and streams empty, every
    admitted iteration finished? */

@@ -92,6 +92,7 @@ struct work_state {
     const struct program *p;
     int32_t *c;
     struct effect *e;
+    struct clocks *clocks; /* options.clocks: knowledge is there, else NULL */
 };
 
 static inline int32_t *rank_cells(const struct program *p, int32_t *c, int rank)

@@ -89,7 +89,7 @@ static void deliver(struct policy *policy, int rank)
 static void driver_acts(struct policy *policy, int rank)
 {
     struct effect effect = {0};
-    struct work_state w = {policy->program, policy->state->cells, &effect};
+    struct work_state w = {policy->program, policy->state->cells, &effect, NULL};
     driver_step(&w, rank);
     deliver(policy, rank);
 }
@@ -111,7 +111,7 @@ void policy_retire(struct policy *policy, int rank)
 void policy_complete(struct policy *policy, int rank, int task, int64_t iteration)
 {
     struct effect effect = {0};
-    struct work_state w = {policy->program, policy->state->cells, &effect};
+    struct work_state w = {policy->program, policy->state->cells, &effect, NULL};
     if (policy->program->driver == DRIVER_DATAFLOW)
         dataflow_complete(&w, rank, task, iteration);
     deliver(policy, rank);

@@ -235,7 +235,9 @@ void lower_accesses(struct lowering *lowering, struct op *op, int rank,
 void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
                          const struct index_list *reads, const struct index_list *writes)
 {
-    int base = rank * (int)lowering->plan->buffer_count;
+    const struct plan *plan = lowering->plan;
+    bool owned = plan->buffer_count > 0 && plan->buffers[0].owner > 0;
+    int base = owned ? 0 : rank * (int)plan->buffer_count;
     for (size_t i = 0; i < reads->count; i++)
         add_access(lowering, op, base + reads->items[i], false);
     for (size_t i = 0; i < writes->count; i++)
@@ -362,14 +364,16 @@ static enum status list_buffers(struct lowering *lowering)
 {
     struct program *program = lowering->program;
     const struct plan *plan = lowering->plan;
-    size_t count = (size_t)program->ranks * plan->buffer_count;
+    bool owned = plan->buffer_count > 0 && plan->buffers[0].owner > 0;
+    size_t count = (owned ? 1 : (size_t)program->ranks) * plan->buffer_count;
     program->buffer_count = (int)count;
     program->buffers = ARENA_ARRAY(&program->arena, count, struct buffer_desc);
     if (!program->buffers)
         return diag_no_memory(lowering->diag);
     for (size_t i = 0; i < count; i++) {
         const struct buffer *from = &plan->buffers[i % plan->buffer_count];
-        program->buffers[i] = (struct buffer_desc){.rank = (int)(i / plan->buffer_count),
+        int rank = owned ? from->owner - 1 : (int)(i / plan->buffer_count);
+        program->buffers[i] = (struct buffer_desc){.rank = rank,
                                                    .plan_buffer = (int)(i % plan->buffer_count),
                                                    .name = from->name,
                                                    .scope = from->scope,
@@ -791,8 +795,8 @@ static enum status lower(struct lowering *lowering)
 }
 
 /* Rank programs first become host programs; the program then owns that plan. */
-static enum status as_threads(const struct plan *plan, struct program *program,
-                              const struct plan **out, struct diag *diag)
+static enum status as_threads(const struct plan *plan, const struct program_options *options,
+                              struct program *program, const struct plan **out, struct diag *diag)
 {
     if (plan->form != FORM_PROGRAMS) {
         *out = plan;
@@ -801,12 +805,13 @@ static enum status as_threads(const struct plan *plan, struct program *program,
     struct plan *lowered = calloc(1, sizeof *lowered);
     if (!lowered)
         return diag_no_memory(diag);
-    enum status status = rank_programs_lower(plan, lowered, diag);
+    enum status status = rank_programs_lower(plan, options->clocks, lowered, diag);
     if (status != STATUS_OK) {
         free(lowered);
         return status;
     }
     program->owned_plan = lowered;
+    program->untracked = lowered->buffer_count == 0 && !options->clocks;
     *out = lowered;
     return STATUS_OK;
 }
@@ -819,7 +824,7 @@ enum status program_build(const struct plan *plan, const struct program_options 
         return diag_no_memory(diag);
     arena_init(&program->arena, MAX_PROGRAM_BYTES);
     struct lowering lowering = {.program = program, .diag = diag};
-    enum status status = as_threads(plan, program, &lowering.plan, diag);
+    enum status status = as_threads(plan, options, program, &lowering.plan, diag);
     if (status == STATUS_OK)
         status = fill_options(program, lowering.plan, options, diag);
     if (status == STATUS_OK)

@@ -35,6 +35,8 @@ struct program_options {
     int max_depth;      /* 0: as the plan says */
     int part;           /* 0: all ranks; k + 1: rank k and its fellows, the others have no data */
     bool faults;        /* let one fault happen: see struct fault */
+    bool clocks;        /* knowledge beside the state, for one run: programs without iterations and
+                           allocations, of any size; rank programs of any size have buffers */
     bool no_knowledge;  /* no happens-before knowledge: races and lifetimes are not checked, and a
                            state is about half as large */
 };
@@ -245,6 +247,7 @@ struct program {
     int *fellows; /* per rank, the first rank of its component of communicating ranks */
     struct names names;
     bool has_lifetimes; /* host programs that free buffers */
+    bool untracked; /* rank programs too big for knowledge in their states: they have no buffers */
     int event_families, flag_families, queue_count, lock_count, kernel_count;
     const char **event_names, **flag_names, **lock_names, **queue_names;
     int *event_rank; /* of each family of events */

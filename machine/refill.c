@@ -25,7 +25,7 @@ void refill_check(struct work_state *w)
         int part = may_be_eager(p, channel) ? unreceived_part(p, w->c, channel) : -1;
         if (part < 0)
             continue;
-        struct state state = {w->c};
+        struct state state = {.cells = w->c};
         if (!machine_done(p, &state))
             return;
         w->e->violated |= 1u << PROPERTY_DRAIN;

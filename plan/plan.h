@@ -191,6 +191,7 @@ struct buffer {
     enum buffer_scope scope; /* iteration: every iteration has its own instance */
     int64_t bytes;           /* 0: not given */
     bool declared;           /* named under `buffers:`, not only in reads or writes */
+    int owner; /* in lowered rank programs: 1 + the rank that has it; else 0: every rank has one */
     struct mark mark;
 };
 

@@ -93,7 +93,9 @@ struct lowering {
     int compute;          /* stream */
     struct route *routes; /* comm -1: not made yet; see route_cell */
     size_t comm_cap, buffer_cap;
+    bool all_buffers;             /* whatever the number of actions */
     int *activations, *gradients; /* per stage and microbatch: buffer + 1; NULL: no buffers */
+    int rank;                     /* whose steps are made now */
     struct latest latest;
     struct fsdp fsdp;
     struct event_pool events[ACTION_IDLE];

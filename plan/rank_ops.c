@@ -59,6 +59,7 @@ int rank_buffer(struct lowering *lowering, int *cell, int64_t bytes, const char 
     struct buffer buffer = {.name = arena_printf(&out->arena, "%s.%d.%d", what, stage, number),
                             .scope = SCOPE_SHARED,
                             .bytes = bytes,
+                            .owner = replica_count(lowering) > 1 ? 0 : lowering->rank + 1,
                             .declared = true};
     if (!buffer.name || !arena_grow(&out->arena, (void **)&out->buffers, out->buffer_count,
                                     &lowering->buffer_cap, sizeof buffer))

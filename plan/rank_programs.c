@@ -138,11 +138,23 @@ static void fill_times(struct lowering *lowering)
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
+/* Buffers belong to a rank, the next one gets its own; where there are replicas every rank has all. */
+static void forget_buffers(struct lowering *lowering)
+{
+    size_t bytes = cell_count(lowering) * sizeof(int);
+    if (!lowering->activations || replica_count(lowering) > 1)
+        return;
+    memset(lowering->activations, 0, bytes);
+    memset(lowering->gradients, 0, bytes);
+}
+
 static enum status lower_rank(struct lowering *lowering, int rank)
 {
     struct host_thread *thread = &lowering->out->threads[rank];
     *thread = (struct host_thread){.rank = rank, .name = "main"};
+    lowering->rank = rank;
     events_reset(lowering);
+    forget_buffers(lowering);
     if (!steps_make(lowering, &lowering->ranks[rank]))
         return diag_no_memory(lowering->diag);
     return ops_write(lowering, thread);
@@ -160,7 +172,7 @@ static size_t part_total(const struct rank_program *list)
 
 static bool begin_buffers(struct lowering *lowering, size_t total)
 {
-    if (total > RANK_PROGRAMS_MAX_TRACKED)
+    if (total > RANK_PROGRAMS_MAX_TRACKED && !lowering->all_buffers)
         return true;
     size_t cells = cell_count(lowering);
     lowering->activations = ARENA_ARRAY(&lowering->scratch, cells, int);
@@ -242,12 +254,14 @@ static bool copy_head(struct plan *out, const struct plan *plan)
            copy_text(&out->arena, plan->source, &out->source);
 }
 
-enum status rank_programs_lower(const struct plan *plan, struct plan *out, struct diag *diag)
+enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struct plan *out,
+                                struct diag *diag)
 {
     assert(plan->form == FORM_PROGRAMS);
     struct plan made;
     plan_init(&made);
-    struct lowering lowering = {.plan = plan, .out = &made, .diag = diag};
+    struct lowering lowering = {
+        .plan = plan, .all_buffers = all_buffers, .out = &made, .diag = diag};
     arena_init(&lowering.scratch, 0);
     enum status status = copy_head(&made, plan) ? begin(&lowering) : diag_no_memory(diag);
     for (int rank = 0; status == STATUS_OK && rank < lowering.rank_count; rank++)

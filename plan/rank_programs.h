@@ -23,7 +23,8 @@
 
 #include "plan.h"
 
-/* Rank programs with more actions than this have no buffers, hence no order races. */
+/* Rank programs with more actions than this have buffers only on request: a state that knows of so many accesses is
+   too big for a search. */
 enum { RANK_PROGRAMS_MAX_TRACKED = 2048 };
 
 /* The complete lists of a plan of FORM_PROGRAMS: generated if it has `generate:`, with messages
@@ -31,8 +32,9 @@ enum { RANK_PROGRAMS_MAX_TRACKED = 2048 };
 enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
                                    struct rank_program **ranks, int *rank_count, struct diag *diag);
 
-/* Turn a plan of FORM_PROGRAMS into an equivalent one of FORM_THREADS, with memory of its own. On
-   success end it with plan_fini; on failure *out is untouched. */
-enum status rank_programs_lower(const struct plan *plan, struct plan *out, struct diag *diag);
+/* Turn a plan of FORM_PROGRAMS into an equivalent one of FORM_THREADS, with memory of its own, and with buffers
+   whatever its size if `all_buffers`. On success end it with plan_fini; on failure *out is untouched. */
+enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struct plan *out,
+                                struct diag *diag);
 
 #endif

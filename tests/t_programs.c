@@ -436,7 +436,7 @@ static bool lower_and_end(struct plan *plan, struct plan *out)
 {
     struct diag diag;
     diag_init(&diag);
-    enum status status = rank_programs_lower(plan, out, &diag);
+    enum status status = rank_programs_lower(plan, false, out, &diag);
     for (size_t i = 0; i < diag.count; i++)
         tap_note("%s", diag.messages[i].text);
     diag_fini(&diag);
@@ -716,7 +716,8 @@ static void check_lower_refusal(int ranks, const char *const *texts, const char 
     struct diag diag;
     diag_init(&diag);
     begin_written(&plan, ranks, texts);
-    tap_is_int(rank_programs_lower(&plan, &out, &diag), STATUS_INPUT, "refused: %s", message);
+    tap_is_int(rank_programs_lower(&plan, false, &out, &diag), STATUS_INPUT, "refused: %s",
+               message);
     tap_ok(has_message(&diag, message), "says so");
     tap_is_str(diag.count ? diag.messages[0].file : NULL, "test.yaml", "names the file");
     plan_fini(&plan);
@@ -736,10 +737,11 @@ static void test_lower_refusals(void)
     struct comm comm = {.name = "pipe", .eager_messages = 1};
     plan.comms = &comm;
     plan.comm_count = 1;
-    tap_is_int(rank_programs_lower(&plan, &out, &diag), STATUS_INPUT, "an unknown communicator");
+    tap_is_int(rank_programs_lower(&plan, false, &out, &diag), STATUS_INPUT,
+               "an unknown communicator");
     tap_ok(has_message(&diag, "found communicator pipe"), "is named");
     comm.name = "pp";
-    tap_is_int(rank_programs_lower(&plan, &out, &diag), STATUS_OK, "a known one");
+    tap_is_int(rank_programs_lower(&plan, false, &out, &diag), STATUS_OK, "a known one");
     tap_is_int(out.comms[0].eager_messages, 1, "hands on its eager messages");
     plan_fini(&out);
     plan_fini(&plan);
@@ -753,7 +755,7 @@ static void test_warning(void)
     diag_init(&diag);
     begin_generated(&plan, spec_of("zb_h1", 2, 0, 2));
     plan.programs.times[ACTION_W].given = false;
-    if (rank_programs_lower(&plan, &out, &diag) == STATUS_OK)
+    if (rank_programs_lower(&plan, false, &out, &diag) == STATUS_OK)
         plan_fini(&out);
     tap_ok(has_message(&diag, "does not say how long W takes"), "a forgotten time is warned of");
     plan_fini(&plan);
@@ -905,7 +907,7 @@ static void test_pytorch(void)
     plan.programs.ranks = given;
     for (int fifo = FIFO_RANK; fifo <= FIFO_EDGE; fifo++) {
         plan.programs.fifo = (enum fifo_rule)fifo;
-        tap_is_int(rank_programs_lower(&plan, &out, &diag), STATUS_OK,
+        tap_is_int(rank_programs_lower(&plan, false, &out, &diag), STATUS_OK,
                    "PyTorch's messages, p2p.fifo %d", fifo);
         if (fifo == FIFO_RANK || fifo == FIFO_DIRECTION)
             tap_is_int(makespan(&out), 49, "take 49");

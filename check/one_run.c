@@ -1,0 +1,111 @@
+/* one_run.c - see one_run.h. */
+#include "one_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reduce.h"
+
+enum { LOOK_EVERY = 1024 };
+
+struct runner {
+    const struct program *program;
+    struct search_watch *watch;
+    struct state *state;
+    struct reducer reducer;
+    struct transition *choices;
+    struct one_run *out;
+    struct search_path steps;
+    size_t steps_cap;
+    bool no_memory;
+};
+
+static const unsigned wanted = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME;
+
+/* The steps so far lead to the first violation of these. */
+static bool keep_path(struct runner *runner, unsigned violated)
+{
+    struct one_run *out = runner->out;
+    for (int p = 0; p < PROPERTY_COUNT; p++) {
+        if (!(violated & 1u << p))
+            continue;
+        size_t bytes = runner->steps.count * sizeof *runner->steps.steps;
+        out->path[p].steps = malloc(bytes);
+        if (!out->path[p].steps)
+            return false;
+        memcpy(out->path[p].steps, runner->steps.steps, bytes);
+        out->path[p].count = runner->steps.count;
+        out->found |= 1u << p;
+    }
+    return true;
+}
+
+/* Take the step; false: the run is over. */
+static bool take(struct runner *runner, struct transition step)
+{
+    struct one_run *out = runner->out;
+    struct effect effect;
+    if (!search_path_push(&runner->steps, &runner->steps_cap, step)) {
+        runner->no_memory = true;
+        return false;
+    }
+    machine_step(runner->program, runner->state, step, &effect);
+    if (!keep_path(runner, effect.violated & wanted & ~out->found)) {
+        runner->no_memory = true;
+        return false;
+    }
+    out->mismatch = effect.violated & 1u << PROPERTY_MISMATCH;
+    if (runner->steps.count % LOOK_EVERY == 0 && watch_look(runner->watch))
+        return false;
+    return !out->mismatch;
+}
+
+/* Steps that commute with all others, until there is none. */
+static bool follow_free(struct runner *runner)
+{
+    reducer_begin(&runner->reducer, runner->state);
+    for (int agent; (agent = reducer_next_free(&runner->reducer, runner->state)) >= 0;)
+        if (!take(runner, (struct transition){agent, 0}))
+            return false;
+    return true;
+}
+
+static void run(struct runner *runner)
+{
+    runner->out->alone = true;
+    while (follow_free(runner)) {
+        if (machine_enabled(runner->program, runner->state, runner->choices) == 0)
+            return;
+        runner->out->alone = false;
+        if (!take(runner, runner->choices[0]))
+            break;
+    }
+    runner->out->alone = false;
+}
+
+enum status one_run_take(const struct program *program, struct search_watch *watch,
+                         struct one_run *out, struct diag *diag)
+{
+    *out = (struct one_run){0};
+    struct runner runner = {.program = program, .watch = watch, .out = out};
+    runner.state = machine_state(program);
+    runner.choices = calloc((size_t)program->agent_count + 1, sizeof *runner.choices);
+    bool ready = reducer_init(&runner.reducer, program, PACE_ANY) && runner.state && runner.choices;
+    if (ready)
+        run(&runner);
+    bool good = ready && !runner.no_memory && !machine_lost_knowledge(runner.state);
+    reducer_fini(&runner.reducer);
+    machine_free(runner.state);
+    free(runner.choices);
+    free(runner.steps.steps);
+    if (!good)
+        one_run_fini(out);
+    return good ? STATUS_OK : diag_no_memory(diag);
+}
+
+void one_run_fini(struct one_run *run)
+{
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        free(run->path[p].steps);
+    *run = (struct one_run){0};
+}

@@ -1,0 +1,302 @@
+/* clocks.c - see clocks.h. */
+#include "clocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct clock {
+    int holders;
+    uint32_t ticks[]; /* per column */
+};
+
+/* A record that waits are bound to. */
+struct expected {
+    int waits;
+    struct clock *known;
+};
+
+struct clocks {
+    const struct program *program;
+    int columns, *column; /* per agent: its column, -1: it makes no access */
+    int row_count, expected_count;
+    struct clock **rows; /* NULL: nothing is known */
+    uint32_t *last;      /* per record: the tick of its last access, 0: none */
+    uint32_t *now;       /* per column: the ticks so far */
+    int *first_expected; /* per stream, in `expected`: a place for each of its pushes */
+    struct expected *expected;
+    bool failed;
+};
+
+/* ---- rows that are kept once ----------------------------------------------------------------- */
+
+static void drop(struct clock **place)
+{
+    if (*place && --(*place)->holders == 0)
+        free(*place);
+    *place = NULL;
+}
+
+static void share(struct clock **place, struct clock *clock)
+{
+    if (clock)
+        clock->holders++;
+    drop(place);
+    *place = clock;
+}
+
+static size_t tick_bytes(const struct clocks *clocks)
+{
+    return (size_t)clocks->columns * sizeof(uint32_t);
+}
+
+/* The clock at `place`, which nobody else holds; NULL: memory is exhausted. */
+static struct clock *own(struct clocks *clocks, struct clock **place)
+{
+    struct clock *old = *place;
+    if (old && old->holders == 1)
+        return old;
+    struct clock *clock = malloc(sizeof *clock + tick_bytes(clocks));
+    if (!clock) {
+        clocks->failed = true;
+        return NULL;
+    }
+    clock->holders = 1;
+    if (old)
+        memcpy(clock->ticks, old->ticks, tick_bytes(clocks));
+    else
+        memset(clock->ticks, 0, tick_bytes(clocks));
+    drop(place);
+    *place = clock;
+    return clock;
+}
+
+static bool knows_all(const struct clocks *clocks, const struct clock *clock,
+                      const struct clock *other)
+{
+    for (int i = 0; i < clocks->columns; i++)
+        if (clock->ticks[i] < other->ticks[i])
+            return false;
+    return true;
+}
+
+static void learn(struct clocks *clocks, struct clock **place, struct clock *from)
+{
+    if (!from || *place == from || (*place && knows_all(clocks, *place, from)))
+        return;
+    if (!*place || knows_all(clocks, from, *place)) {
+        share(place, from);
+        return;
+    }
+    struct clock *clock = own(clocks, place);
+    for (int i = 0; clock && i < clocks->columns; i++)
+        if (clock->ticks[i] < from->ticks[i])
+            clock->ticks[i] = from->ticks[i];
+}
+
+void clocks_join(struct clocks *clocks, int to, int from)
+{
+    learn(clocks, &clocks->rows[to], clocks->rows[from]);
+}
+
+void clocks_copy(struct clocks *clocks, int to, int from)
+{
+    if (to != from)
+        share(&clocks->rows[to], clocks->rows[from]);
+}
+
+void clocks_clear(struct clocks *clocks, int row)
+{
+    drop(&clocks->rows[row]);
+}
+
+void clocks_shift(struct clocks *clocks, int first, int count)
+{
+    if (count == 0)
+        return;
+    drop(&clocks->rows[first]);
+    memmove(&clocks->rows[first], &clocks->rows[first + 1],
+            (size_t)(count - 1) * sizeof *clocks->rows);
+    clocks->rows[first + count - 1] = NULL;
+}
+
+/* ---- accesses -------------------------------------------------------------------------------- */
+
+/* Number `record` happens once more. */
+static void tick(struct clocks *clocks, int record, int self)
+{
+    struct clock *clock = own(clocks, &clocks->rows[self]);
+    int column = clocks->column[clocks->program->records[record].agent];
+    clocks->last[record] = ++clocks->now[column];
+    if (clock)
+        clock->ticks[column] = clocks->now[column];
+}
+
+int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int record, int self)
+{
+    const struct record *records = clocks->program->records, *access = &records[record];
+    const struct clock *known = clocks->rows[self];
+    int unknown = -1;
+    for (int i = buffer->record_first; i < buffer->record_first + buffer->record_count; i++) {
+        if (clocks->last[i] == 0 || records[i].alloc || !(records[i].write || access->write))
+            continue;
+        uint32_t tick = known ? known->ticks[clocks->column[records[i].agent]] : 0;
+        if (unknown < 0 && clocks->last[i] > tick)
+            unknown = i;
+    }
+    tick(clocks, record, self);
+    return unknown;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+void clocks_allocate(struct clocks *clocks, int record, int self)
+{
+    tick(clocks, record, self);
+}
+
+static uint32_t ticks_of(const struct clocks *clocks, int row, int agent)
+{
+    int column = clocks->column[agent];
+    return clocks->rows[row] && column >= 0 ? clocks->rows[row]->ticks[column] : 0;
+}
+
+bool clocks_knows(const struct clocks *clocks, int record, int self)
+{
+    uint32_t last = clocks->last[record];
+    return last > 0 && last <= ticks_of(clocks, self, clocks->program->records[record].agent);
+}
+
+int clocks_unknown(const struct clocks *clocks, const struct buffer_desc *buffer, int self,
+                   int except, int agent)
+{
+    for (int i = buffer->record_first; i < buffer->record_first + buffer->record_count; i++) {
+        const struct record *record = &clocks->program->records[i];
+        if (!record->alloc && record->agent != agent &&
+            clocks->last[i] > ticks_of(clocks, self, record->agent) &&
+            clocks->last[i] > ticks_of(clocks, except, record->agent))
+            return i;
+    }
+    return -1;
+}
+
+/* All accesses of the agent, also later ones. */
+void clocks_mark(struct clocks *clocks, int row, int agent)
+{
+    int column = clocks->column[agent];
+    struct clock *clock = column >= 0 ? own(clocks, &clocks->rows[row]) : NULL;
+    if (clock)
+        clock->ticks[column] = UINT32_MAX;
+}
+
+bool clocks_is_marked(const struct clocks *clocks, int row, int agent)
+{
+    return ticks_of(clocks, row, agent) == UINT32_MAX;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static struct expected *find_expected(struct clocks *clocks, int stream, int position)
+{
+    return &clocks->expected[clocks->first_expected[stream] + position];
+}
+
+void clocks_expect(struct clocks *clocks, int stream, int position)
+{
+    find_expected(clocks, stream, position)->waits++;
+}
+
+void clocks_reach(struct clocks *clocks, int stream, int position, int self)
+{
+    struct expected *expected = find_expected(clocks, stream, position);
+    if (expected->waits > 0)
+        share(&expected->known, clocks->rows[self]);
+}
+
+void clocks_receive(struct clocks *clocks, int stream, int position, int self)
+{
+    struct expected *expected = find_expected(clocks, stream, position);
+    learn(clocks, &clocks->rows[self], expected->known);
+    if (--expected->waits == 0)
+        drop(&expected->known);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void number_columns(struct clocks *clocks)
+{
+    const struct program *p = clocks->program;
+    for (int agent = 0; agent < p->agent_count; agent++)
+        clocks->column[agent] = -1;
+    for (int i = 0; i < p->record_count; i++)
+        if (clocks->column[p->records[i].agent] < 0)
+            clocks->column[p->records[i].agent] = clocks->columns++;
+}
+
+/* Every operation is executed once at most. */
+static void count_pushes(struct clocks *clocks)
+{
+    const struct program *p = clocks->program;
+    int *first = clocks->first_expected;
+    for (size_t i = 0; i < p->op_count; i++)
+        if (op_pushes(p->ops[i].kind))
+            first[p->ops[i].stream + 1]++;
+    for (int s = 0; s < p->stream_count; s++)
+        first[s + 1] += first[s];
+    clocks->expected_count = first[p->stream_count];
+}
+
+struct clocks *clocks_open(const struct program *program)
+{
+    struct clocks *clocks = calloc(1, sizeof *clocks);
+    if (!clocks)
+        return NULL;
+    clocks->program = program;
+    clocks->row_count = program->at.rows;
+    clocks->column = calloc((size_t)program->agent_count, sizeof *clocks->column);
+    clocks->rows = calloc((size_t)program->at.rows + 1, sizeof(struct clock *));
+    clocks->last = calloc((size_t)program->record_count + 1, sizeof *clocks->last);
+    clocks->now = calloc((size_t)program->agent_count, sizeof *clocks->now);
+    clocks->first_expected =
+        calloc((size_t)program->stream_count + 1, sizeof *clocks->first_expected);
+    if (clocks->column && clocks->first_expected) {
+        number_columns(clocks);
+        count_pushes(clocks);
+        clocks->expected = calloc((size_t)clocks->expected_count + 1, sizeof *clocks->expected);
+    }
+    if (clocks->expected && clocks->rows && clocks->last && clocks->now)
+        return clocks;
+    clocks_close(clocks);
+    return NULL;
+}
+
+void clocks_reset(struct clocks *clocks)
+{
+    for (int i = 0; i < clocks->row_count; i++)
+        drop(&clocks->rows[i]);
+    for (int i = 0; i < clocks->expected_count; i++) {
+        drop(&clocks->expected[i].known);
+        clocks->expected[i].waits = 0;
+    }
+    memset(clocks->last, 0, (size_t)clocks->program->record_count * sizeof *clocks->last);
+    memset(clocks->now, 0, (size_t)clocks->columns * sizeof *clocks->now);
+}
+
+void clocks_close(struct clocks *clocks)
+{
+    if (!clocks)
+        return;
+    if (clocks->expected && clocks->rows && clocks->last && clocks->now)
+        clocks_reset(clocks);
+    free(clocks->column);
+    free(clocks->rows);
+    free(clocks->last);
+    free(clocks->now);
+    free(clocks->first_expected);
+    free(clocks->expected);
+    free(clocks);
+}
+
+bool clocks_failed(const struct clocks *clocks)
+{
+    return clocks->failed;
+}

@@ -1,0 +1,53 @@
+/*
+ * clocks.h - knowledge of accesses beside a state, for one run of a program too big to keep it in states; private to
+ * the machine.
+ *
+ * A row (machine_internal.h numbers them) is a vector clock: for each agent that accesses buffers, how many of its
+ * accesses are known. An access is the next tick of its agent, and a race if the last tick of a conflicting one is
+ * not known (FastTrack: Flanagan, Freund 2009). Clocks grow without end, so states with them are never compared; but
+ * a clock takes as many words as there are agents, not a bit for each access, and rows that are equal are kept once.
+ *
+ * Only programs without iterations have them. Memory that is refused is noted in `failed`.
+ */
+#ifndef SWSIM_CLOCKS_H
+#define SWSIM_CLOCKS_H
+
+#include "machine_internal.h"
+
+struct clocks;
+
+/* NULL when memory is exhausted. */
+struct clocks *clocks_open(const struct program *program);
+void clocks_close(struct clocks *clocks);
+/* Nothing is known, nothing accessed. */
+void clocks_reset(struct clocks *clocks);
+bool clocks_failed(const struct clocks *clocks);
+
+/* As hb_join and the others of happens_before.h. */
+void clocks_join(struct clocks *clocks, int to, int from);
+void clocks_copy(struct clocks *clocks, int to, int from);
+void clocks_clear(struct clocks *clocks, int row);
+void clocks_shift(struct clocks *clocks, int first, int count);
+
+/* Access number `record` of program->records is made by the agent of row `self`. Returns a conflicting access that it
+   does not know, -1: none. */
+int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int record, int self);
+
+/* Allocation number `record` takes effect on the stream of row `self`. */
+void clocks_allocate(struct clocks *clocks, int record, int self);
+/* Is it known in row `self` that it has? */
+bool clocks_knows(const struct clocks *clocks, int record, int self);
+/* As hb_unknown_access; a record, -1: none. */
+int clocks_unknown(const struct clocks *clocks, const struct buffer_desc *buffer, int self,
+                   int except, int agent);
+/* As hb_mark and hb_is_marked. */
+void clocks_mark(struct clocks *clocks, int row, int agent);
+bool clocks_is_marked(const struct clocks *clocks, int row, int agent);
+
+/* A wait for the record at a position of a stream is pushed; the record takes effect; the wait does. Between the last
+   two the knowledge of the record is kept. */
+void clocks_expect(struct clocks *clocks, int stream, int position);
+void clocks_reach(struct clocks *clocks, int stream, int position, int self);
+void clocks_receive(struct clocks *clocks, int stream, int position, int self);
+
+#endif
