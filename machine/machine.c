@@ -264,8 +264,8 @@ static void reuse_memory(struct work_state *w, int stream)
             continue;
         bool in_use =
             hb_is_kept(w) && (hb_unknown_access(w, b, at_stream(w, stream), p->at.row_marked + b,
-                                                  program_stream_agent(p, stream), &other) ||
-                                access_pending(w, b, stream, &other));
+                                                program_stream_agent(p, stream), &other) ||
+                              access_pending(w, b, stream, &other));
         if (!in_use || w->e->violated & (1u << PROPERTY_LIFETIME))
             continue;
         w->e->violated |= 1u << PROPERTY_LIFETIME;

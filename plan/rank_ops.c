@@ -154,7 +154,7 @@ static struct host_op *add_op(struct host_thread *thread, enum op_kind kind, str
 {
     struct host_op *op = &thread->ops[thread->op_count++];
     *op = (struct host_op){.kind = kind, .mark = mark, .stream = -1, .object = -1, .comm = -1};
-    op->work.comm = -1;
+    op->work.comm = op->work.root = -1;
     return op;
 }
 
