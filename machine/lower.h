@@ -52,6 +52,13 @@ void lower_accesses(struct lowering *lowering, struct op *op, int rank,
 void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
                          const struct index_list *reads, const struct index_list *writes);
 /* Position of `rank` in the communicator, or -1. */
+/* The rank's instance of plan->buffers[0] in program->buffers: the others follow. Of a buffer with an owner there is
+   one instance. */
+static inline int lower_first_buffer(const struct plan *plan, int rank)
+{
+    bool owned = plan->buffer_count > 0 && plan->buffers[0].owner > 0;
+    return owned ? 0 : rank * (int)plan->buffer_count;
+}
 int lower_member(const struct lowering *lowering, int comm, int rank);
 /* If collectives of this kind have one, `root` becomes a root of `op`: a rank, -1: the first member. */
 void lower_root(struct lowering *lowering, struct op *op, enum collective_kind kind, int root);

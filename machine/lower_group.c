@@ -62,7 +62,8 @@ enum status lower_collective(struct lowering *lowering, int rank, const struct h
     enum status status = check_member(lowering, rank, from->comm, from->mark);
     if (status != STATUS_OK)
         return status;
-    status = check_root(lowering, from->comm, from->work.root, from->mark);
+    if (collective_has_root(from->collective))
+        status = check_root(lowering, from->comm, from->work.root, from->mark);
     if (status != STATUS_OK)
         return status;
     lower_first_use(lowering, from->comm, rank, NULL, 0, from->mark);
@@ -213,7 +214,9 @@ static enum status emit_portion(struct lowering *lowering, int rank, const struc
 static enum status check_part(struct lowering *lowering, int rank, int comm,
                               const struct p2p_part *part)
 {
-    enum status status = check_root(lowering, comm, part->root, part->mark);
+    enum status status = STATUS_OK;
+    if (part->is_collective && collective_has_root(part->collective))
+        status = check_root(lowering, comm, part->root, part->mark);
     if (status != STATUS_OK)
         return status;
     if (part->is_collective || lower_member(lowering, comm, part->peer) >= 0)

@@ -86,7 +86,7 @@ static int first_object(const struct plan *plan, const struct host_op *op, int r
     switch (op_operand(op->kind)) {
     case OPERAND_EVENT: return rank * (int)plan->events.count;
     case OPERAND_LOCK: return rank * ((int)plan->locks.count + 1);
-    case OPERAND_BUFFER: return rank * (int)plan->buffer_count;
+    case OPERAND_BUFFER: return lower_first_buffer(plan, rank);
     case OPERAND_FLAG: /* the plan's flags are the first families */
     case OPERAND_QUEUE:
     case OPERAND_BARRIER:

@@ -235,9 +235,7 @@ void lower_accesses(struct lowering *lowering, struct op *op, int rank,
 void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
                          const struct index_list *reads, const struct index_list *writes)
 {
-    const struct plan *plan = lowering->plan;
-    bool owned = plan->buffer_count > 0 && plan->buffers[0].owner > 0;
-    int base = owned ? 0 : rank * (int)plan->buffer_count;
+    int base = lower_first_buffer(lowering->plan, rank);
     for (size_t i = 0; i < reads->count; i++)
         add_access(lowering, op, base + reads->items[i], false);
     for (size_t i = 0; i < writes->count; i++)

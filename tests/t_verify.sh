@@ -124,7 +124,7 @@ check "the hang is" says "deadlock, always" "$SWSIM" verify "$dir/never_there.ya
 
 # The size of a schedule hides nothing: a pass before the receive of its input.
 for m in 8 32 64 128 512; do
-    "$SWSIM" generate 1f1b -p 8 -m $m --comms | sed 's/\(.*\) 1RECV_F3 \(.*\) 1F3 /\1 1F3 1RECV_F3 \2 /' >"$dir/late$m.yaml"
+    "$SWSIM" generate 1f1b -p 8 -m $m --comms | sed 's/ 1RECV_F3 \(.*\)1F3 / 1F3 1RECV_F3 \1/' >"$dir/late$m.yaml"
     check "1F1B with $m microbatches, a receive too late" \
         says "race, always: receive F3@1 from rank 0" "$SWSIM" verify -q --no-fix "$dir/late$m.yaml"
 done
@@ -132,7 +132,7 @@ done
 check "in order it is proved" exits 0 "$SWSIM" verify "$dir/m512.yaml"
 sed 's/^programs:/machine: {sm_slots: 4}\nprograms:/' "$dir/m512.yaml" >"$dir/slots512.yaml"
 check "where runs differ in too many ways races are undecided" \
-    says "undecided *race: too many actions" "$SWSIM" verify "$dir/slots512.yaml"
+    says "undecided *race: too many actions" "$SWSIM" verify --property=race "$dir/slots512.yaml"
 
 if [ -n "${SWSIM_SHARED-}" ] && [ -d "$SWSIM_SHARED/zoo" ]; then
     check "the bug zoo: exactly the expected verdicts" \
