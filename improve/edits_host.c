@@ -286,7 +286,7 @@ static void propose_comms(struct proposer *proposer, int t)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
-        if (thread->ops[i].kind == OP_COLLECTIVE)
+        if (thread->ops[i].kind == OP_COLLECTIVE && !thread->ops[i].process_group)
             propose(proposer, (struct edit){.kind = EDIT_OP_COMM, .a = t, .b = (int)i},
                     proposer->near[t][i], 0);
 }

@@ -21,6 +21,7 @@ struct lowering {
     int *pushers;       /* for each rank: threads that push to such streams */
     int first_implicit; /* event family of the first stream of rank 0: its work so far; without a legacy
                            stream there are none */
+    bool *freed;        /* per buffer of the plan; NULL: not asked yet */
     bool failed;        /* memory was exhausted */
 };
 
@@ -29,6 +30,8 @@ struct lowering {
 enum status lower_pipeline(struct lowering *lowering);
 enum status lower_threads(struct lowering *lowering);
 
+/* Does a thread of the host program free this buffer of the plan? */
+bool lower_frees(struct lowering *lowering, int buffer);
 /* An operation of `rank` on communicators, of a host program. */
 enum status lower_collective(struct lowering *lowering, int rank, const struct host_op *from);
 enum status lower_group(struct lowering *lowering, int rank, const struct host_op *group);

@@ -38,10 +38,16 @@ static enum status check_root(struct lowering *lowering, int comm, int root, str
                          lowering->plan->comms[comm].name);
 }
 
+/* A process group has a stream of its own. */
+static int stream_of(const struct host_op *op)
+{
+    return op->process_group ? op->process_group->stream : op->stream;
+}
+
 static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int rank, int comm,
                                const struct host_op *from)
 {
-    int stream = lower_stream(lowering, rank, from->stream);
+    int stream = lower_stream(lowering, rank, stream_of(from));
     struct op *op = lower_emit(lowering, kind, from->mark);
     op->name = from->name ? lower_name(lowering, from->name) : -1;
     op->stream = stream;
@@ -57,6 +63,58 @@ static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int
     return op;
 }
 
+/* ---- process groups -------------------------------------------------------------------------- */
+
+static void emit_event(struct lowering *lowering, enum op_kind kind, int rank, int event,
+                       int plan_stream, struct mark mark)
+{
+    lower_legacy_begin(lowering, rank, plan_stream, false, mark);
+    int stream = lower_stream(lowering, rank, plan_stream);
+    struct op *op = lower_emit(lowering, kind, mark);
+    op->object = rank * (int)lowering->plan->events.count + event;
+    op->stream = stream;
+    lower_legacy_end(lowering, rank, plan_stream, false, mark);
+}
+
+/* The process group's stream goes on from where the stream of the call is. */
+static void enter_process_group(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    const struct process_group *group = from->process_group;
+    if (!group)
+        return;
+    emit_event(lowering, OP_RECORD, rank, group->ready, from->stream, from->mark);
+    emit_event(lowering, OP_WAIT, rank, group->ready, group->stream, from->mark);
+}
+
+/* A process group keeps the memory of a call until it is done: the allocator waits for its stream. */
+static void keep_memory(struct lowering *lowering, int rank, const struct index_list *list,
+                        const struct host_op *from)
+{
+    int stream = lower_stream(lowering, rank, from->process_group->stream);
+    for (size_t i = 0; i < list->count; i++)
+        if (lower_frees(lowering, list->items[i])) {
+            struct op *op = lower_emit(lowering, OP_RECORD_STREAM, from->mark);
+            op->object = rank * (int)lowering->plan->buffer_count + list->items[i];
+            op->stream = stream;
+        }
+}
+
+static void leave_process_group(struct lowering *lowering, int rank, const struct host_op *from)
+{
+    const struct process_group *group = from->process_group;
+    if (!group)
+        return;
+    emit_event(lowering, OP_RECORD, rank, group->done, group->stream, from->mark);
+    keep_memory(lowering, rank, &from->reads, from);
+    keep_memory(lowering, rank, &from->writes, from);
+    for (size_t i = 0; i < from->part_count; i++) {
+        keep_memory(lowering, rank, &from->parts[i].reads, from);
+        keep_memory(lowering, rank, &from->parts[i].writes, from);
+    }
+    if (!group->async)
+        emit_event(lowering, OP_WAIT, rank, group->done, from->stream, from->mark);
+}
+
 enum status lower_collective(struct lowering *lowering, int rank, const struct host_op *from)
 {
     enum status status = check_member(lowering, rank, from->comm, from->mark);
@@ -67,10 +125,13 @@ enum status lower_collective(struct lowering *lowering, int rank, const struct h
     if (status != STATUS_OK)
         return status;
     lower_first_use(lowering, from->comm, rank, NULL, 0, from->mark);
-    lower_legacy_begin(lowering, rank, from->stream, false, from->mark);
+    int stream = stream_of(from);
+    enter_process_group(lowering, rank, from);
+    lower_legacy_begin(lowering, rank, stream, false, from->mark);
     struct op *op = emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, from);
     lower_root(lowering, op, from->collective, from->work.root);
-    lower_legacy_end(lowering, rank, from->stream, false, from->mark);
+    lower_legacy_end(lowering, rank, stream, false, from->mark);
+    leave_process_group(lowering, rank, from);
     return STATUS_OK;
 }
 
@@ -193,7 +254,7 @@ static enum status emit_portion(struct lowering *lowering, int rank, const struc
     for (size_t i = 0; i < group->part_count; i++)
         if (is_of(portion, &group->parts[i]) && group->parts[i].stream >= 0)
             like.stream = group->parts[i].stream;
-    lower_legacy_begin(lowering, rank, like.stream, false, group->mark);
+    lower_legacy_begin(lowering, rank, stream_of(&like), false, group->mark);
     struct op *op = emit_comm_op(lowering, portion->collectives ? OP_COLLECTIVE : OP_GROUP, rank,
                                  portion->comm, &like);
     op->jitter = &group->jitter;
@@ -207,7 +268,7 @@ static enum status emit_portion(struct lowering *lowering, int rank, const struc
                                 &group->parts[i].writes);
     enum status status = portion->collectives ? list_collectives(lowering, op, portion)
                                               : list_messages(lowering, op, rank, portion);
-    lower_legacy_end(lowering, rank, like.stream, false, group->mark);
+    lower_legacy_end(lowering, rank, stream_of(&like), false, group->mark);
     return status;
 }
 
@@ -236,6 +297,7 @@ enum status lower_group(struct lowering *lowering, int rank, const struct host_o
     if (status != STATUS_OK)
         return status;
     lower_first_use(lowering, group->comm, rank, group->parts, group->part_count, group->mark);
+    enter_process_group(lowering, rank, group);
     for (size_t i = 0; status == STATUS_OK && i < group->part_count; i++) {
         struct portion portion = {group, part_comm(group, &group->parts[i]), true};
         bool seen = false, first = true;
@@ -248,5 +310,6 @@ enum status lower_group(struct lowering *lowering, int rank, const struct host_o
         if (status == STATUS_OK)
             status = emit_portion(lowering, rank, &portion, &first);
     }
+    leave_process_group(lowering, rank, group);
     return status;
 }

@@ -66,6 +66,20 @@ static void push_end(struct lowering *lowering, int rank, const struct host_op *
         lower_legacy_end(lowering, rank, from->stream, locked, from->mark);
 }
 
+bool lower_frees(struct lowering *lowering, int buffer)
+{
+    const struct plan *plan = lowering->plan;
+    if (!lowering->freed) {
+        lowering->freed = ARENA_ARRAY(&lowering->program->arena, plan->buffer_count + 1, bool);
+        lowering->failed |= !lowering->freed;
+        for (size_t t = 0; lowering->freed && t < plan->thread_count; t++)
+            for (size_t i = 0; i < plan->threads[t].op_count; i++)
+                if (plan->threads[t].ops[i].kind == OP_FREE)
+                    lowering->freed[plan->threads[t].ops[i].object] = true;
+    }
+    return lowering->freed && lowering->freed[buffer];
+}
+
 static enum status emit_callback(struct lowering *lowering, int rank, const struct host_op *from)
 {
     push_begin(lowering, rank, from);

@@ -76,6 +76,7 @@ struct parser {
     enum status status; /* the worst so far */
     const struct node *root;
     struct symbols symbols[TABLE_COUNT];
+    const char *thread;          /* whose operations are being read */
     size_t comm_cap, buffer_cap; /* of the plan's arrays */
     size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
 };

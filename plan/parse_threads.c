@@ -31,6 +31,11 @@ static bool field_parts(struct parser *parser, const struct node *value, void *m
 static bool field_body(struct parser *parser, const struct node *value, void *member,
                        const struct field *field);
 
+static bool field_async(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field);
+static bool field_work_event(struct parser *parser, const struct node *value, void *member,
+                             const struct field *field);
+
 #define OP_FIELD(key, member, handler, ...) FIELD(key, struct host_op, member, handler, __VA_ARGS__)
 #define OP_NAMED(key, table_)               OP_FIELD(key, object, field_symbol, .table = (table_))
 #define OP_STREAM                           OP_FIELD("stream", stream, field_symbol, .table = TABLE_STREAMS)
@@ -38,6 +43,12 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
 #define OP_ACCESSES                                                                                \
     OP_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                               \
         OP_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
+/* A call of torch.distributed: `async` with or without `work`. */
+#define OP_PROCESS_GROUP                                                                           \
+    {.key = "async", .parse = field_async},                                                        \
+    {                                                                                              \
+        .key = "work", .parse = field_work_event                                                   \
+    }
 /* What every push takes, and what every push of device work takes. */
 #define OP_PUSH OP_STREAM, OP_FIELD("host_time", host_time_ns, field_time)
 #define OP_WORK                                                                                    \
@@ -76,11 +87,13 @@ static const struct field COLLECTIVE_fields[] = {
     OP_FIELD("root", work.root, field_rank),
     OP_FIELD("bytes", bytes, field_bytes),
     OP_WORK,
+    OP_PROCESS_GROUP,
 };
 static const struct field GROUP_fields[] = {
     {.key = "group", .parse = field_parts},
     OP_FIELD("comm", comm, field_symbol, .table = TABLE_COMMS),
     OP_WORK,
+    OP_PROCESS_GROUP,
 };
 static const struct field RECORD_fields[] = {OP_NAMED("record", TABLE_EVENTS), OP_PUSH};
 static const struct field WAIT_fields[] = {OP_NAMED("wait", TABLE_EVENTS), OP_PUSH};
@@ -260,6 +273,64 @@ static bool finish_group(struct parser *parser, const struct node *item, struct 
                        "parts");
 }
 
+/* ---- process groups -------------------------------------------------------------------------- */
+
+static struct process_group *process_group_of(struct parser *parser, struct host_op *op)
+{
+    if (!op->process_group)
+        op->process_group = ARENA_ARRAY(&parser->plan->arena, 1, struct process_group);
+    if (!op->process_group)
+        parse_no_memory(parser);
+    return op->process_group;
+}
+
+static bool field_async(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    struct process_group *group = process_group_of(parser, member);
+    return group && field_bool(parser, value, &group->async, field);
+}
+
+static bool field_work_event(struct parser *parser, const struct node *value, void *member,
+                             const struct field *field)
+{
+    (void)field;
+    struct process_group *group = process_group_of(parser, member);
+    if (!group)
+        return false;
+    group->named = true;
+    group->done = symbol_resolve(parser, TABLE_EVENTS, value);
+    return group->done >= 0;
+}
+
+/* An event of the thread for its calls of a communicator. */
+static int own_event(struct parser *parser, const char *what, const char *comm)
+{
+    const char *name = arena_printf(&parser->scratch, "%s.%s.%s", what, comm, parser->thread);
+    return name ? symbol_implicit(parser, TABLE_EVENTS, name) : -1;
+}
+
+/* A process group has a stream of its own, nccl.COMM, and its calls one communicator. */
+static bool finish_process_group(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    struct process_group *group = op->process_group;
+    const struct node *work = node_find(item, "work");
+    if (!node_find(item, "async"))
+        return parse_error(parser, work->mark, "found \"work\" without \"async\", expected both");
+    for (size_t i = 0; i < op->part_count; i++)
+        if (op->parts[i].comm >= 0 || op->parts[i].stream >= 0)
+            return parse_error(parser, op->parts[i].mark,
+                               "found a part with a communicator or stream of its own in a call of "
+                               "a process group, expected those of the group");
+    const char *comm = parser->plan->comms[op->comm].name;
+    const char *stream = arena_printf(&parser->scratch, "nccl.%s", comm);
+    group->stream = stream ? symbol_implicit(parser, TABLE_STREAMS, stream) : -1;
+    group->ready = own_event(parser, "ready", comm);
+    if (!group->named)
+        group->done = own_event(parser, "done", comm);
+    return group->stream >= 0 && group->ready >= 0 && group->done >= 0;
+}
+
 /* What a copy or a collective does follows from its keys. */
 static void fill_work(struct host_op *op)
 {
@@ -284,7 +355,9 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
         return false;
     fill_work(op);
     return parse_check_root(parser, item, op->collective, op->work.root) &&
-           implicit_stream(parser, op) && (op->kind != OP_GROUP || finish_group(parser, item, op));
+           implicit_stream(parser, op) &&
+           (op->kind != OP_GROUP || finish_group(parser, item, op)) &&
+           (!op->process_group || finish_process_group(parser, item, op));
 }
 
 static bool parse_op(struct parser *parser, const struct node *item, bool in_callback,
@@ -412,7 +485,7 @@ static void parse_thread(struct parser *parser, const struct node *key, const st
                     key->text, parser->plan->ranks - 1);
         return;
     }
-    thread->name = parse_keep(parser, name);
+    thread->name = parser->thread = parse_keep(parser, name);
     parse_ops(parser, value, false, &thread->ops, &thread->op_count);
 }
 

@@ -376,6 +376,15 @@ struct p2p_part {
     struct mark mark;
 };
 
+/* A call of torch.distributed: it runs on the stream of its process group, between two events of the calling
+   thread. */
+struct process_group {
+    bool async;      /* else the stream of the call waits for the end */
+    int stream;      /* plan->streams */
+    int ready, done; /* plan->events; `work: done`, or one of the thread */
+    bool named;      /* `done` is named by the plan */
+};
+
 /* SYNC_LOAD is never written in a plan: lowering adds it under `machine: {lazy_load: true}`. */
 #define SYNC_LIST(X) X(STREAM, "stream") X(EVENT, "event") X(DEVICE, "device") X(LOAD, NULL)
 enum sync_kind {
@@ -404,9 +413,10 @@ struct host_op {
     struct dist jitter;
     int sm;
     struct shares shares;
-    struct work work;                /* LAUNCH: for a real run; WORK_NONE spins for time_ns */
-    struct index_list reads, writes; /* plan->buffers */
-    struct p2p_part *parts;          /* GROUP: all on one stream a communicator */
+    struct work work;                    /* LAUNCH: for a real run; WORK_NONE spins for time_ns */
+    struct index_list reads, writes;     /* plan->buffers */
+    struct p2p_part *parts;              /* GROUP: all on one stream a communicator */
+    struct process_group *process_group; /* COLLECTIVE, GROUP: called through one; else NULL */
     size_t part_count;
     struct host_op *body; /* CALLBACK: host operations that touch no device */
     size_t body_count;

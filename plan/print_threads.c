@@ -67,6 +67,14 @@ static void put_head(struct printer *printer, const struct host_op *op)
     }
 }
 
+static void put_process_group(struct printer *printer, const struct process_group *group)
+{
+    put_word(printer, "async");
+    put_word(printer, group->async ? "true" : "false");
+    if (group->named)
+        put_pair_name(printer, "work", &printer->plan->events, group->done, -1);
+}
+
 static void put_op(struct printer *printer, const struct host_op *op)
 {
     static const struct index_list none = {0};
@@ -99,6 +107,8 @@ static void put_op(struct printer *printer, const struct host_op *op)
     put_pair_buffers(printer, "writes", &op->writes, &none);
     if (op->kind == OP_LAUNCH && op->work.kind != WORK_NONE)
         put_work(printer, &op->work);
+    if (op->process_group)
+        put_process_group(printer, op->process_group);
     if (op->kind == OP_CALLBACK) {
         put_word(printer, "body");
         open_list(printer, FLOW);

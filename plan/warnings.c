@@ -102,6 +102,16 @@ static void note_object(struct book *book, const struct host_op *op)
     }
 }
 
+static void note_parts(struct book *book, const struct host_op *op)
+{
+    for (size_t i = 0; i < op->part_count; i++) {
+        const struct p2p_part *part = &op->parts[i];
+        note(book, STREAMS, part->stream, false, false);
+        note(book, COMMS, part->comm, false, false);
+        note_buffers(book, &part->reads, &part->writes);
+    }
+}
+
 static void note_ops(struct book *book, const struct host_op *ops, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -111,6 +121,9 @@ static void note_ops(struct book *book, const struct host_op *ops, size_t count)
             note(book, STREAMS, op->stream, false, false);
         note(book, COMMS, op->comm, false, false);
         note_buffers(book, &op->reads, &op->writes);
+        note_parts(book, op);
+        if (op->process_group && op->process_group->named)
+            note(book, EVENTS, op->process_group->done, true, false);
         note_ops(book, op->body, op->body_count);
     }
 }

@@ -175,6 +175,12 @@ static const char *stream(struct random *random)
     return below(random, 3) ? "s" : "t";
 }
 
+static void write_async(struct random *random)
+{
+    if (rarely(random, 3))
+        fprintf(random->out, ", async: %s", below(random, 2) ? "true, work: e0" : "false");
+}
+
 static void write_push(struct host_writer *writer)
 {
     struct random *random = writer->random;
@@ -191,8 +197,11 @@ static void write_push(struct host_writer *writer)
         write_accesses(random);
         fputs("}\n", random->out);
     } else if (which < 7) {
-        fprintf(random->out, "    - {collective: c%d, comm: %s, stream: %s}\n", rarely(random, 8),
+        fprintf(random->out, "    - {collective: c%d, comm: %s, stream: %s", rarely(random, 8),
                 below(random, 3) ? "A" : "B", stream(random));
+        write_async(random);
+        write_accesses(random);
+        fputs("}\n", random->out);
     } else if (writer->ranks == 2 && which < 9) {
         int part = below(random, 3), peer = 1 - writer->rank;
         fputs("    - {group: [", random->out);

@@ -381,6 +381,8 @@ static void write_collective(struct thread_writer *writer)
         fprintf(random->out, ", bytes: %dKiB", 1 + rarely(random, 6));
     if (rarely(random, 3))
         fputs(", sm: 1", random->out);
+    if (rarely(random, 4))
+        fprintf(random->out, ", async: %s", below(random, 2) ? "true, work: e1" : "false");
     write_accesses(random);
 }
 

@@ -100,7 +100,8 @@ static const char *const keys[] = {
     "- {record:", "- {wait:", "- {sync: stream", "- {sync: event", "- {sync: device", "- {signal:",
     "- {await:", "- {put:", "- {get:", "- {lock:", "- {unlock:", "- {barrier:", "- {ticket:",
     "- {serve:", "- {callback:", "- {alloc:", "- {free:", "- {record_stream:", "op: broadcast",
-    "root: 0", "root: 1", "group: [{collective:", "comm: B, stream: u"};
+    "root: 0", "root: 1", "group: [{collective:", "comm: B, stream: u",
+    "async: true, work:", "async: false"};
 enum { KEY_COUNT = sizeof keys / sizeof *keys };
 
 static void complain(struct bench *bench, const char *what, const char *detail)
