@@ -89,6 +89,7 @@ static enum status emit_callback(struct lowering *lowering, int rank, const stru
     op->stream = stream;
     op->time_ns = from->time_ns;
     op->jitter = &from->jitter;
+    op->sm = from->sm;
     op->callback = -1; /* its body is lowered after all threads, see lower_callbacks */
     push_end(lowering, rank, from);
     return STATUS_OK;
@@ -127,6 +128,12 @@ static void emit_simple(struct lowering *lowering, int rank, const struct host_o
     lower_accesses(lowering, op, rank, &from->reads, &from->writes);
 }
 
+/* A kernel with steps holds its stream, and its residency slots, until they are done: as a callback does. */
+static bool has_body(const struct host_op *op)
+{
+    return op->kind == OP_CALLBACK || (op->kind == OP_LAUNCH && op->body_count > 0);
+}
+
 static enum status emit_op(struct lowering *lowering, int rank, const struct host_op *from)
 {
     emit_host_time(lowering, from);
@@ -134,7 +141,7 @@ static enum status emit_op(struct lowering *lowering, int rank, const struct hos
         return lower_collective(lowering, rank, from);
     if (from->kind == OP_GROUP)
         return lower_group(lowering, rank, from);
-    if (from->kind == OP_CALLBACK)
+    if (has_body(from))
         return emit_callback(lowering, rank, from);
     int stream = host_op_has_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;
     bool loads = from->kind == OP_LAUNCH;
@@ -205,7 +212,7 @@ static enum status lower_callbacks(struct lowering *lowering)
     for (size_t t = 0; t < plan->thread_count; t++) {
         const struct host_thread *thread = &plan->threads[t];
         for (size_t i = 0; i < thread->op_count; i++) {
-            if (thread->ops[i].kind != OP_CALLBACK)
+            if (!has_body(&thread->ops[i]))
                 continue;
             while (program->ops[at].kind != OP_CALLBACK)
                 at++;

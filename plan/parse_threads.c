@@ -72,6 +72,7 @@ static const struct field LAUNCH_fields[] = {
     OP_FIELD("launch", name, field_name),
     OP_WORK,
     OP_FIELD("work", work, field_work),
+    {.key = "body", .parse = field_body},
 };
 static const struct field COPY_fields[] = {
     OP_FIELD("copy", direction, field_word, .words = keywords_direction),
@@ -139,6 +140,12 @@ static const struct {
 #undef X
 };
 
+/* The steps of a kernel that synchronises on the device. */
+static bool fits_in_kernel(enum op_kind kind)
+{
+    return kind == OP_COMPUTE || kind == OP_SIGNAL || kind == OP_AWAIT;
+}
+
 /* A callback's body touches no device and takes part in no barrier. */
 static bool fits_in_callback(enum op_kind kind)
 {
@@ -192,6 +199,13 @@ static bool parse_kind(struct parser *parser, const struct node *item, enum op_k
 /* A launch does work of one kernel; what is an operation of its own is no work of a launch. */
 static bool finish_launch(struct parser *parser, const struct node *item, const struct host_op *op)
 {
+    static const char *const of_steps[] = {"reads", "writes", "work", "shares"};
+    for (size_t i = 0; op->body_count > 0 && i < sizeof of_steps / sizeof *of_steps; i++)
+        if (node_find(item, of_steps[i]))
+            return parse_error(parser, node_find(item, of_steps[i])->mark,
+                               "found \"%s\" beside \"body\", expected what the kernel does in its "
+                               "steps",
+                               of_steps[i]);
     switch (op->work.kind) {
     case WORK_COPY:
     case WORK_COLLECTIVE:
@@ -360,7 +374,19 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
            (!op->process_group || finish_process_group(parser, item, op));
 }
 
-static bool parse_op(struct parser *parser, const struct node *item, bool in_callback,
+/* `around`: the operation whose body this is in, or NULL. */
+static bool check_place(struct parser *parser, const struct node *item,
+                        const struct host_op *around, enum op_kind kind)
+{
+    if (!around || (around->kind == OP_LAUNCH ? fits_in_kernel(kind) : fits_in_callback(kind)))
+        return true;
+    return parse_error(parser, item->mark, "found \"%s\" in the body of a %s, expected %s",
+                       op_key(kind), around->kind == OP_LAUNCH ? "kernel" : "callback",
+                       around->kind == OP_LAUNCH ? "compute, signal or await"
+                                                 : "operations that touch no device");
+}
+
+static bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
                      struct host_op *op)
 {
     *op = (struct host_op){.mark = item->mark, .stream = -1, .object = -1, .comm = -1};
@@ -368,11 +394,8 @@ static bool parse_op(struct parser *parser, const struct node *item, bool in_cal
     op->work = (struct work){.comm = -1, .peer = -1, .root = -1};
     if (!parse_kind(parser, item, &op->kind))
         return false;
-    if (in_callback && !fits_in_callback(op->kind))
-        return parse_error(parser, item->mark,
-                           "found \"%s\" in the body of a callback, expected operations that touch "
-                           "no device",
-                           op_key(op->kind));
+    if (!check_place(parser, item, around, op->kind))
+        return false;
     char what[64];
     snprintf(what, sizeof what, "operation \"%s\"", op_key(op->kind));
     return fields_parse(parser, item, op_syntax[op->kind].fields, op_syntax[op->kind].count, op,
@@ -380,7 +403,7 @@ static bool parse_op(struct parser *parser, const struct node *item, bool in_cal
            finish_op(parser, item, op);
 }
 
-static bool parse_ops(struct parser *parser, const struct node *list, bool in_callback,
+static bool parse_ops(struct parser *parser, const struct node *list, const struct host_op *around,
                       struct host_op **out, size_t *out_count)
 {
     if (!parse_want_list(parser, list, "a list of operations"))
@@ -395,7 +418,7 @@ static bool parse_ops(struct parser *parser, const struct node *list, bool in_ca
     bool ok = true;
     size_t count = 0;
     LIST_EACH (list, item)
-        ok &= parse_op(parser, item, in_callback, &ops[count++]);
+        ok &= parse_op(parser, item, around, &ops[count++]);
     *out = ops;
     *out_count = count;
     return ok;
@@ -406,7 +429,7 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
 {
     (void)field;
     struct host_op *op = member;
-    return parse_ops(parser, value, true, &op->body, &op->body_count);
+    return parse_ops(parser, value, op, &op->body, &op->body_count);
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -486,7 +509,7 @@ static void parse_thread(struct parser *parser, const struct node *key, const st
         return;
     }
     thread->name = parser->thread = parse_keep(parser, name);
-    parse_ops(parser, value, false, &thread->ops, &thread->op_count);
+    parse_ops(parser, value, NULL, &thread->ops, &thread->op_count);
 }
 
 void parse_threads(struct parser *parser, const struct node *value)

@@ -418,7 +418,8 @@ struct host_op {
     struct p2p_part *parts;              /* GROUP: all on one stream a communicator */
     struct process_group *process_group; /* COLLECTIVE, GROUP: called through one; else NULL */
     size_t part_count;
-    struct host_op *body; /* CALLBACK: host operations that touch no device */
+    struct host_op
+        *body; /* CALLBACK: host operations that touch no device; LAUNCH: steps of the kernel */
     size_t body_count;
 };
 

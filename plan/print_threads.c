@@ -109,7 +109,7 @@ static void put_op(struct printer *printer, const struct host_op *op)
         put_work(printer, &op->work);
     if (op->process_group)
         put_process_group(printer, op->process_group);
-    if (op->kind == OP_CALLBACK) {
+    if (op->kind == OP_CALLBACK || op->body_count > 0) {
         put_word(printer, "body");
         open_list(printer, FLOW);
         for (size_t i = 0; i < op->body_count; i++)

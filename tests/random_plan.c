@@ -187,6 +187,11 @@ static void write_push(struct host_writer *writer)
     int which = below(random, 10);
     if (which < 4) {
         fprintf(random->out, "    - {launch: k%d, stream: %s", below(random, 2), stream(random));
+        if (rarely(random, 8)) {
+            fprintf(random->out, ", sm: 1, body: [{%s: f}, {compute: c, reads: [b]}]}\n",
+                    below(random, 2) ? "signal" : "await");
+            return;
+        }
         if (rarely(random, 4))
             fputs(", sm: 1", random->out);
         write_accesses(random);

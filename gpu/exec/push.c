@@ -155,6 +155,7 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
     bool done = push_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
                                                    .label = run->program->names.items[op->name],
+                                                   .sm = op->sm,
                                                    .time_ns = run->config.timed ? op->time_ns : 0,
                                                    .turn = push_turn(run, op),
                                                    .callback = {run_callback, callback}});

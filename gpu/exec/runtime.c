@@ -330,6 +330,21 @@ static enum status tell_forced(const struct program *p, struct gate *gate,
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* On a CUDA device host functions run one at a time, so a kernel that waits for another cannot be one. */
+static enum status check_kernels(const struct plan *plan, const struct runtime_options *options,
+                                 struct diag *diag)
+{
+    for (size_t t = 0; options->device == DEVICE_KIND_CUDA && t < plan->thread_count; t++)
+        for (size_t i = 0; i < plan->threads[t].op_count; i++) {
+            const struct host_op *op = &plan->threads[t].ops[i];
+            if (op->kind == OP_LAUNCH && op->body_count > 0)
+                return diag_error_at(diag, plan->file, NULL, op->mark,
+                                     "found a kernel with a body, which only the host device can "
+                                     "run, expected a launch without one");
+        }
+    return STATUS_OK;
+}
+
 static enum status check_options(const struct plan *plan, const struct runtime_options *options,
                                  struct diag *diag)
 {
@@ -344,7 +359,7 @@ static enum status check_options(const struct plan *plan, const struct runtime_o
     if (options->inject.given && (options->inject.rank < 0 || options->inject.rank >= ranks))
         return diag_error(diag, STATUS_USAGE, "no rank %d to inject a failure into",
                           options->inject.rank);
-    return STATUS_OK;
+    return check_kernels(plan, options, diag);
 }
 
 /* A program that can be run, and the run of it. */
