@@ -63,6 +63,7 @@ static bool describe_steps(const struct program *p, struct state *state,
         step->iteration = last->op >= 0 && p->tasks ? last->iteration : -1;
         step->kind = last->kind;
         step->finished_by = finisher(p, path->steps[i].agent, last);
+        step->program_op = last->op;
         step->op = last->op >= 0 ? (int)p->ops[last->op].kind : -1;
     }
     out->step_count = path->count;
@@ -153,11 +154,36 @@ static void find_stale_wait(const struct program *p, const struct state *state, 
         }
 }
 
+static bool accesses(const struct program *p, int op, int buffer, bool write)
+{
+    for (int i = 0; op >= 0 && i < p->ops[op].access_count; i++) {
+        const struct access *access = &p->accesses[p->ops[op].access_first + i];
+        if (access->buffer == buffer && access->write == write)
+            return true;
+    }
+    return false;
+}
+
+/* The machine knows the agent of the other access; its step is the last one that makes it. */
+static void find_other_access(const struct program *p, struct story *story, struct effect *last)
+{
+    for (size_t i = story->step_count; i-- > 1 && story->other_step < 0;) {
+        const struct story_step *step = &story->steps[i - 1];
+        if (step->agent_index == last->other_agent && step->kind != EFFECT_FINISH &&
+            accesses(p, step->program_op, last->buffer, last->other_write))
+            story->other_step = (int)i - 1;
+    }
+    if (story->other_step < 0)
+        return;
+    last->other_op = story->steps[story->other_step].program_op;
+    last->other_iteration = story->steps[story->other_step].iteration;
+}
+
 enum status explain_path(const struct program *program, enum property property,
                          const struct search_path *path, struct arena *arena, struct story *out,
                          struct diag *diag)
 {
-    *out = (struct story){0};
+    *out = (struct story){.other_step = -1};
     struct state *state = machine_state(program);
     if (!state)
         return diag_no_memory(diag);
@@ -169,6 +195,8 @@ enum status explain_path(const struct program *program, enum property property,
         described = describe_blocked(program, state, arena, out) && find_cycle(arena, out);
     if (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))
         find_stale_wait(program, state, &last);
+    if (described && property == PROPERTY_RACE && last.violated & 1u << PROPERTY_RACE)
+        find_other_access(program, out, &last);
     char text[TEXT];
     out->sentence = arena_strdup(
         arena, machine_describe_violation(program, property, &last, text, sizeof text));

@@ -22,6 +22,7 @@ struct story_step {
     int agent_index;            /* program->agents */
     enum agent_kind agent_kind; /* AGENT_FAULT: the fault happens here */
     int choice;                 /* with agent_index: the transition */
+    int program_op;             /* program->ops; -1: none */
     int finished_by; /* START: the agent whose later step ends it, possibly a communicator */
 };
 
@@ -37,6 +38,7 @@ struct story_blocked {
 
 struct story {
     const char *sentence; /* the violation in one sentence */
+    int other_step;       /* of a race: the step of the other access, before the last; -1: none */
     struct story_step *steps;
     size_t step_count;
     struct story_blocked *blocked; /* deadlock and drain: all that wait */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/units.h"
+#include "telling.h"
 
 enum { STEPS_HEAD = 12, STEPS_TAIL = 28 };
 #define RACE_OF_NOTHING "race: nothing declared"
@@ -89,69 +90,6 @@ static void print_line(const struct verdict_view *view, bool color, FILE *out)
         fprintf(out, "  by structure  %s\n", seconds);
 }
 
-/* One line of a story: a step, or several of one agent that belong together. */
-struct telling {
-    size_t first, last;
-};
-
-/* From taking an instance to having submitted it, or from the start of work to its end. */
-static size_t telling_end(const struct story *story, size_t first)
-{
-    const struct story_step *step = &story->steps[first];
-    size_t last = first;
-    if (step->kind == EFFECT_START && first + 1 < story->step_count &&
-        story->steps[first + 1].kind == EFFECT_FINISH &&
-        story->steps[first + 1].agent_index == step->agent_index)
-        return first + 1;
-    if (!step->opens)
-        return first;
-    while (!story->steps[last].closes && last + 1 < story->step_count &&
-           story->steps[last + 1].agent_index == step->agent_index &&
-           story->steps[last + 1].agent_kind != AGENT_FAULT)
-        last++;
-    return story->steps[last].closes ? last : first;
-}
-
-static bool is_push_of_work(const struct story_step *step)
-{
-    return step->op >= 0 && op_is_device_work((enum op_kind)step->op);
-}
-
-/* "launches Backward(0) on stream compute, behind Forward(0)": a submitted task. */
-static void print_submission(const struct story *story, const struct telling *telling, FILE *out)
-{
-    static const char event[] = "wait for the event of ";
-    const char *action = story->steps[telling->last].action, *separator = ", behind ";
-    for (size_t i = telling->first; i <= telling->last; i++)
-        if (is_push_of_work(&story->steps[i]))
-            action = story->steps[i].action;
-    fputs(action, out);
-    for (size_t i = telling->first; i <= telling->last; i++) {
-        const char *behind = strstr(story->steps[i].action, event);
-        if (behind) {
-            fprintf(out, "%s%s", separator, behind + strlen(event));
-            separator = ", ";
-        }
-    }
-    fputc('\n', out);
-}
-
-const char *verdict_label(const struct story_step *step)
-{
-    const char *rest = step->kind == EFFECT_START ? strchr(step->action, ' ') : NULL;
-    return rest ? rest + 1 : step->action;
-}
-
-enum { RANGE = 48 };
-
-/* "7" or "8-15". Returns its length. */
-static int show_range(const struct telling *telling, char *out)
-{
-    if (telling->first == telling->last)
-        return snprintf(out, RANGE, "%zu", telling->first + 1);
-    return snprintf(out, RANGE, "%zu-%zu", telling->first + 1, telling->last + 1);
-}
-
 /* Widths of the columns of a story: numbers, agents. */
 struct columns {
     int number, agent;
@@ -160,25 +98,11 @@ struct columns {
 static void print_telling(const struct story *story, const struct telling *telling,
                           const struct columns *columns, FILE *out)
 {
-    const struct story_step *step = &story->steps[telling->first];
-    char range[RANGE];
-    show_range(telling, range);
-    fprintf(out, "  %*s  %-*s  ", columns->number, range, columns->agent, step->agent);
-    if (telling->first == telling->last)
-        fprintf(out, "%s\n", step->action);
-    else if (step->opens)
-        print_submission(story, telling, out);
-    else
-        fprintf(out, "runs %s\n", verdict_label(step));
-}
-
-/* The lines of a story; as many as steps if none are joined. Returns their number. */
-static size_t tell(const struct story *story, bool whole, struct telling *out)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < story->step_count; i = out[count++].last + 1)
-        out[count] = (struct telling){i, whole ? i : telling_end(story, i)};
-    return count;
+    char range[TELLING_RANGE];
+    telling_range(telling, range);
+    fprintf(out, "  %*s  %-*s  ", columns->number, range, columns->agent,
+            story->steps[telling->first].agent);
+    telling_print(story, telling, out);
 }
 
 static int agent_width(const struct story *story)
@@ -253,11 +177,11 @@ static enum status print_story(struct app *app, const struct story *story, bool 
     struct telling *lines = ARENA_ARRAY(&app->arena, story->step_count + 1, struct telling);
     if (!lines)
         return diag_no_memory(&app->diag);
-    size_t count = tell(story, whole, lines);
+    size_t count = telling_all(story, whole, lines);
     struct columns columns = {4, agent_width(story)};
     for (size_t i = 0; i < count; i++) {
-        char range[RANGE];
-        int width = show_range(&lines[i], range);
+        char range[TELLING_RANGE];
+        int width = telling_range(&lines[i], range);
         columns.number = width > columns.number ? width : columns.number;
     }
     print_steps(story, lines, count, whole, &columns, out);

@@ -23,9 +23,8 @@ struct verdict_view {
 };
 
 /* One line for people: name, driver, verdict, reach and cost; below it every violated property and,
-   unless the app is quiet, the counterexample of the first and the repair of the plan. The steps one
-   thread makes to submit a task are one line, and a long story loses its middle, on `out` unless
-   `whole`. */
+   unless the app is quiet, the counterexample of the first and the repair of the plan. Steps that
+   belong together are one line (telling.h), and a long story loses its middle, on `out` unless `whole`. */
 enum status verdict_print(struct app *app, const struct verdict_view *view, bool whole, FILE *out);
 
 /* A violation that is told before all questions are answered: what it is, and how it happens. */
@@ -36,8 +35,5 @@ bool verdict_is_plain(const struct verdict_view *view);
 
 /* One JSON object; its keys are a contract. */
 void verdict_write(const struct verdict_view *view, struct json *json);
-
-/* A step in words, without the verb of a start. */
-const char *verdict_label(const struct story_step *step);
 
 #endif

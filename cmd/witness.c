@@ -8,6 +8,7 @@
 #include "plan/print.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
+#include "telling.h"
 #include "verdict.h"
 
 /* A counterexample on its way to a picture or a store. */
@@ -77,7 +78,7 @@ static bool add_span(const struct witness *witness, size_t i, struct trace *trac
     struct trace_span span = {
         .agent = lane(trace, step->rank, step->agent_kind, step->agent, step->agent_index),
         .kind = step->kind == EFFECT_HOST ? SPAN_HOST : SPAN_DEVICE,
-        .task = step->task ? step->task : verdict_label(step),
+        .task = step->task ? step->task : telling_label(step),
         .iteration = witness->report->finite || !step->task ? -1 : step->iteration,
         .start_ns = (int64_t)i,
         .end_ns = step->kind == EFFECT_START ? (int64_t)work_end(story, i) : (int64_t)i + 1,
@@ -140,6 +141,25 @@ static bool add_waits(const struct story *story, struct trace *trace, int *waits
     return true;
 }
 
+/* The box of a step, or of the work that the step starts; -1: none. */
+static int span_of_step(const struct trace *trace, int64_t step)
+{
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (trace->spans[i].start_ns == step)
+            return (int)i;
+    return -1;
+}
+
+/* A race is between the step of the other access and the last one. */
+static bool add_race(const struct story *story, struct trace *trace)
+{
+    if (story->other_step < 0)
+        return true;
+    int from = span_of_step(trace, story->other_step);
+    int to = span_of_step(trace, (int64_t)story->step_count - 1);
+    return from < 0 || to < 0 || trace_add_edge(trace, from, to, EDGE_RACE) >= 0;
+}
+
 static bool add_blocked(const struct witness *witness, struct trace *trace)
 {
     const struct story *story = witness->story;
@@ -184,7 +204,7 @@ static enum status make_trace(const struct witness *witness, const char *plan_te
 {
     trace_init(trace, &witness->app->arena);
     if (!set_info(witness, plan_text, trace) || !add_steps(witness, trace) ||
-        !add_blocked(witness, trace) || !trace_sort(trace))
+        !add_blocked(witness, trace) || !add_race(witness->story, trace) || !trace_sort(trace))
         return diag_no_memory(&witness->app->diag);
     return STATUS_OK;
 }

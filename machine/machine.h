@@ -43,8 +43,8 @@ struct effect {
     int buffer;      /* RACE, LIFETIME: program->buffers */
     int other_agent; /* RACE, LIFETIME: agent of the other access; MISMATCH: the other stream */
     bool other_write;
-    bool early;   /* LIFETIME: before its allocation is known to have happened */
-    int other_op; /* MISMATCH: the operation of the other member; -1 */
+    bool early; /* LIFETIME: before its allocation is known to have happened */
+    int other_op; /* MISMATCH: the operation of the other member; RACE: of the other access; -1: not known */
     int64_t other_iteration;
     int64_t wanted, found; /* SLOT: iteration looked for and the one found; BOUND: bound, number */
     bool bytes;            /* BOUND: of bytes, not of iterations */

@@ -2,11 +2,13 @@
  * words.c - the machine in words: why an agent cannot step, and what its steps are.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
 #include "failure.h"
+#include "plan/units.h"
 
 /* ---- the agent that must act first ----------------------------------------------------------- */
 
@@ -611,6 +613,86 @@ const char *machine_describe_wait(const struct program *p, const struct state *s
     return buf;
 }
 
+/* ---- mismatches ------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 3, 4))) static void append(char *buf, size_t cap, const char *format,
+                                                         ...)
+{
+    size_t length = strlen(buf);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(buf + length, cap - length, format, args);
+    va_end(args);
+}
+
+static void append_bytes(char *buf, size_t cap, int64_t ours, int64_t theirs)
+{
+    char a[UNITS_TEXT], b[UNITS_TEXT];
+    units_show_bytes((double)ours, a);
+    units_show_bytes((double)theirs, b);
+    if (strcmp(a, b) == 0)
+        append(buf, cap, ", bytes (%" PRId64 ", %" PRId64 ")", ours, theirs);
+    else
+        append(buf, cap, ", bytes (%s, %s)", a, b);
+}
+
+static void append_tags(const struct program *p, int ours, int theirs, char *buf, size_t cap)
+{
+    append(buf, cap, ", tag (%s, %s)", ours >= 0 ? p->names.items[ours] : "none",
+           theirs >= 0 ? p->names.items[theirs] : "none");
+}
+
+static void differing_collectives(const struct program *p, const struct op *ours,
+                                  const struct op *theirs, char *buf, size_t cap)
+{
+    if (ours->name != theirs->name)
+        append_tags(p, ours->name, theirs->name, buf, cap);
+    if (ours->work->collective != theirs->work->collective)
+        append(buf, cap, ", kind (%s, %s)", collective_key(ours->work->collective),
+               collective_key(theirs->work->collective));
+    if (ours->bytes != theirs->bytes)
+        append_bytes(buf, cap, ours->bytes, theirs->bytes);
+}
+
+/* The two sides of one channel that do not fit, the first such. */
+static void differing_messages(const struct program *p, const struct op *ours,
+                               const struct op *theirs, char *buf, size_t cap)
+{
+    size_t before = strlen(buf);
+    for (int i = 0; i < ours->part_count && strlen(buf) == before; i++)
+        for (int k = 0; k < theirs->part_count && strlen(buf) == before; k++) {
+            const struct part *a = &p->parts[ours->part_first + i];
+            const struct part *b = &p->parts[theirs->part_first + k];
+            if (a->channel != b->channel || a->send == b->send)
+                continue;
+            if (a->tag != b->tag)
+                append_tags(p, a->tag, b->tag, buf, cap);
+            if (a->bytes != b->bytes && a->bytes && b->bytes)
+                append_bytes(buf, cap, a->bytes, b->bytes);
+        }
+}
+
+/* ": they differ in tag (grads, activations), bytes (1.00 MiB, 2.00 MiB)" */
+static void describe_difference(const struct program *p, const struct effect *effect, char *buf,
+                                size_t cap)
+{
+    char fields[NAME] = "";
+    if (effect->op < 0 || effect->other_op < 0)
+        return;
+    const struct op *ours = &p->ops[effect->op], *theirs = &p->ops[effect->other_op];
+    if (ours->kind == OP_COLLECTIVE && theirs->kind == OP_COLLECTIVE)
+        differing_collectives(p, ours, theirs, fields, sizeof fields);
+    else if (ours->kind == OP_GROUP && theirs->kind == OP_GROUP)
+        differing_messages(p, ours, theirs, fields, sizeof fields);
+    else
+        append(fields, sizeof fields, ", kind (%s, %s)", op_key(ours->kind), op_key(theirs->kind));
+    if (p->tasks && effect->iteration != effect->other_iteration)
+        append(fields, sizeof fields, ", iteration (%" PRId64 ", %" PRId64 ")", effect->iteration,
+               effect->other_iteration);
+    if (*fields)
+        append(buf, cap, ": they differ in %s", fields + strlen(", "));
+}
+
 const char *machine_describe_violation(const struct program *p, enum property property,
                                        const struct effect *effect, char *buf, size_t cap)
 {
@@ -625,8 +707,9 @@ const char *machine_describe_violation(const struct program *p, enum property pr
         program_agent_name(p, effect->other_agent, agent, sizeof agent);
     switch (property) {
     case PROPERTY_RACE:
-        snprintf(buf, cap, "%s accesses buffer %s, which %s %s without an order between them",
-                 subject, p->buffers[effect->buffer].name, agent,
+        snprintf(buf, cap, "%s accesses buffer %s, which %s%s%s %s without an order between them",
+                 subject, p->buffers[effect->buffer].name, effect->other_op >= 0 ? other : "",
+                 effect->other_op >= 0 ? " of " : "", agent,
                  effect->other_write ? "writes" : "reads");
         break;
     case PROPERTY_LIFETIME:
@@ -643,6 +726,7 @@ const char *machine_describe_violation(const struct program *p, enum property pr
         break;
     case PROPERTY_MISMATCH:
         snprintf(buf, cap, "%s meets %s at the same position", subject, other);
+        describe_difference(p, effect, buf, cap);
         break;
     case PROPERTY_SLOT:
         snprintf(buf, cap,

@@ -211,4 +211,28 @@ if command -v sqlite3 >/dev/null; then
 else
     skip "no sqlite3 here to change a store with"
 fi
+# A race: both accesses are named, and an arrow leads from one to the other.
+check "a race names both accesses" says "Forward(1) of stream compute reads without an order" \
+    "$SWSIM" verify --no-fix --driver=clock --witness="$dir/race.dot" "${srcdir:-.}/plans/deadlocks/modes_b_race.yaml"
+check "and its picture has one red arrow" test "$(grep -c -- '->' "$dir/race.dot")" -eq 1
+
+cat >"$dir/fields.yaml" <<'PLAN'
+swplan: 1
+comms: {A: [0, 1]}
+threads:
+  r0.main:
+    - {launch: a, stream: t}
+    - {launch: b, stream: t}
+    - {record: e, stream: t}
+    - {wait: e, stream: s}
+    - {collective: x, comm: A, stream: s, bytes: 1MiB}
+  r1.main:
+    - {collective: y, comm: A, stream: s, bytes: 2MiB, op: all_gather}
+PLAN
+check "a mismatch names the fields that differ" \
+    says "they differ in tag (y, x), kind (all_gather, all_reduce), bytes (2.00 MiB, 1.00 MiB)" \
+    "$SWSIM" verify --no-fix "$dir/fields.yaml"
+check "pushes in a row are one line" \
+    said "1-5  rank 0 thread main  pushes to stream t: a, b, record event e; to stream s: wait for event e, collective x"
+
 done_testing

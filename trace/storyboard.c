@@ -424,6 +424,30 @@ static void draw_arcs(struct board *board)
         }
 }
 
+/* Two accesses without an order: a red arrow from one box to the other. */
+static void draw_races(struct board *board)
+{
+    for (size_t i = 0; i < board->trace->edge_count; i++) {
+        const struct trace_edge *edge = &board->trace->edges[i];
+        const struct trace_span *from = &board->trace->spans[edge->from];
+        const struct trace_span *to = &board->trace->spans[edge->to];
+        if (edge->kind != EDGE_RACE || !board->nodes[edge->from] || !board->nodes[edge->to])
+            continue;
+        int64_t from_band = from->start_ns / board->band_steps;
+        int64_t to_band = to->start_ns / board->band_steps;
+        bool down = y_of(board, from_band, from->agent) < y_of(board, to_band, to->agent);
+        draw_arrow(board->drawing,
+                   &(struct draw_arrow){
+                       .from = board->nodes[edge->from],
+                       .to = board->nodes[edge->to],
+                       .from_x_pt = x_of(board, from_band, from->start_ns) + board->step_pt / 2,
+                       .from_y_pt = y_of(board, from_band, from->agent) + ROW_HEIGHT / 2.0,
+                       .to_x_pt = x_of(board, to_band, to->start_ns) + board->step_pt / 2,
+                       .to_y_pt = y_of(board, to_band, to->agent) + (down ? 0 : ROW_HEIGHT),
+                       .color = red});
+    }
+}
+
 static enum status draw_all(struct board *board, const char *title, const char *path,
                             struct diag *diag)
 {
@@ -442,6 +466,7 @@ static enum status draw_all(struct board *board, const char *title, const char *
         else
             draw_span(board, i);
     draw_arcs(board);
+    draw_races(board);
     status = board->arena.failed ? diag_no_memory(diag) : draw_write(board->drawing, path, diag);
     draw_close(board->drawing);
     return status;

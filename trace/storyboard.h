@@ -2,7 +2,8 @@
  * storyboard.h - the picture of a witness: a row for every agent, a column for every step.
  *
  * From left to right stand the steps of the witness, one a column: columns are steps, not time. At the right
- * end stand the blocked agents with the reasons; red arrows lead around the cycle. Every box
+ * end stand the blocked agents with the reasons; red arrows lead around the cycle, and one
+ * leads from an access to the one it races with. Every box
  * has a tooltip with the whole sentence of its step.
  */
 #ifndef SWSIM_STORYBOARD_H

@@ -42,7 +42,8 @@
     X(DEPENDENCE, "dependence") /* `to` needed the result of `from` */                             \
     X(LAUNCH, "launch")         /* `from` on a thread pushed `to` to a stream */                   \
     X(BLOCKED, "blocked")       /* the end of a witness: `from` waits for the agent of `to` */     \
-    X(CYCLE, "cycle")           /* likewise, and back again */
+    X(CYCLE, "cycle")           /* likewise, and back again */                                     \
+    X(RACE, "race")             /* two accesses without an order between them */
 
 #define X(name, text) RUN_##name,
 enum run_kind { RUN_KIND_LIST(X) };

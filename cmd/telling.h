@@ -1,0 +1,35 @@
+/*
+ * telling.h - the lines of a story: steps that belong together are one.
+ *
+ * These are: the steps by which a worker submits an instance; the start and the end of the same work; pushes of one
+ * thread in a row, as nothing else happens between them.
+ */
+#ifndef SWSIM_TELLING_H
+#define SWSIM_TELLING_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "check/explain.h"
+
+enum { TELLING_RANGE = 48 };
+
+struct telling {
+    size_t first, last; /* steps */
+    int pushes;         /* pushes or submissions in a row, if there are several; else 0 */
+};
+
+/* The lines, at most as many as steps, which is what `out` has room for; `whole`: each step is one. Returns their
+   number. */
+size_t telling_all(const struct story *story, bool whole, struct telling *out);
+
+/* "7" or "8-15". Returns its length. */
+int telling_range(const struct telling *telling, char out[TELLING_RANGE]);
+
+/* What is done, and the end of the line. */
+void telling_print(const struct story *story, const struct telling *telling, FILE *out);
+
+/* A step in words, without the verb of a start. */
+const char *telling_label(const struct story_step *step);
+
+#endif
