@@ -334,11 +334,28 @@ static void warn_of_comms(struct book *book)
                  plan->comms[i].name);
 }
 
+static bool is_used(const struct usage *usage)
+{
+    return usage->uses > 0;
+}
+
+static void warn_of_declared_streams(struct book *book)
+{
+    for (size_t i = 0; i < book->plan->stream_spec_count; i++) {
+        const struct usage *usage = &book->tables[STREAMS][book->plan->stream_specs[i].stream];
+        if (!usage->uses)
+            WARN(book, WARNING_NEVER_USED, usage, "stream \"%s\" is declared and not used%s",
+                 usage->name, hint(book, STREAMS, usage, is_used));
+    }
+}
+
 static void warn_of_streams(struct book *book)
 {
     int found = names_find(&book->plan->streams, "default");
+    warn_of_declared_streams(book);
     warn_of_similar(book, STREAMS, "stream");
-    if (found >= 0 && book->counts[STREAMS] > 1 && book->tables[STREAMS][found].mark.line)
+    if (found >= 0 && !plan_stream_spec(book->plan, found) && book->counts[STREAMS] > 1 &&
+        book->tables[STREAMS][found].mark.line)
         WARN(book, WARNING_DEFAULT_STREAM, &book->tables[STREAMS][found],
              "stream \"default\" is a stream like the others: unlike CUDA's legacy default stream "
              "it "

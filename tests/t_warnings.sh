@@ -113,6 +113,20 @@ intra_iter_deps: [[B, A]]
 PLAN
 check "a stream called default" warns default.yaml 4:25 'stream "default" is a stream like the others'
 
+plan legacy.yaml <<'PLAN'
+streams: {default: {legacy: true}}
+schedule:
+  A: {stage: 0, stream: copy, writes: [x]}
+  B: {stage: 0, stream: default, reads: [x]}
+intra_iter_deps: [[B, A]]
+PLAN
+check "is none to warn of where it is the legacy stream" quiet verify "$dir/legacy.yaml"
+plan declared.yaml <<'PLAN'
+streams: {copi: {legacy: true}}
+schedule: {A: {stage: 0, stream: copy, writes: [x]}}
+PLAN
+check "a stream that is declared only" warns declared.yaml 2:11 'stream "copi" is declared and not used; did you mean "copy"?'
+
 plan groups.yaml <<'PLAN'
 schedule:
   A: {stage: 0, thread_group: loader, writes: [x]}
