@@ -81,7 +81,8 @@ static void print_line(const struct verdict_view *view, bool color, FILE *out)
     print_verdict(view, out);
     fprintf(out, "%s  ", color ? "\033[0m" : "");
     print_reach(report, out);
-    if (report->outcome[PROPERTY_RACE] == OUTCOME_PROVED && coverage_is_partial(coverage))
+    if (report->verdict == VERDICT_PROVED && report->outcome[PROPERTY_RACE] == OUTCOME_PROVED &&
+        coverage_is_partial(coverage))
         fprintf(out, ", accesses of %" PRId64 " of %" PRId64 " %s", coverage->declared,
                 coverage->all, coverage->unit);
     if (report->searched || report->finite)
