@@ -552,7 +552,7 @@ static const char about[] =
     "Iteration times are those of the steady state: the warm-up (MSER-5) and the last depth\n"
     "iterations are left out. The confidence interval (95%) is that of 20 batch means, or of\n"
     "the replications; where it should not be trusted a line gives the reason. Fill lasts\n"
-    "until the first iteration has retired, drain from the last admission to the end. Busy\n"
+    "until the first iteration is over, drain from the last admission to the end. Busy\n"
     "and idle shares are of the whole run. Under one seed all plans and drivers draw the same\n"
     "random numbers.\n"
     "\n"

@@ -568,9 +568,11 @@ static enum status find_exposed(struct prediction *prediction, const struct plan
         find_exposed_in(prediction, plan, options, &how, &prediction->exposed_ns, &mean_ns, diag);
     if (status != STATUS_OK)
         return status;
+    struct plan serial = *plan; /* one iteration at a time: the host waits for the device */
+    serial.pipeline.retire = RETIRE_DEVICE;
     how.driver = DRIVER_DATAFLOW;
     how.max_depth = 1;
-    return find_exposed_in(prediction, plan, options, &how, &prediction->serial_exposed_ns,
+    return find_exposed_in(prediction, &serial, options, &how, &prediction->serial_exposed_ns,
                            &prediction->serial_ns, diag);
 }
 
