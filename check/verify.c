@@ -9,6 +9,7 @@
 
 #include "early.h"
 #include "faults.h"
+#include "messages.h"
 #include "one_run.h"
 #include "shorten.h"
 #include "stopwatch.h"
@@ -482,6 +483,29 @@ static enum status judge_apart(const struct plan *plan, const struct verify_opti
     return status;
 }
 
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* A finding without steps: the story told first is that of another violation, if there is one. */
+static enum status judge_messages(const struct program *program, struct verify_report *report,
+                                  struct diag *diag)
+{
+    int lone;
+    enum status status = messages_find_lone(program, &lone, diag);
+    if (status != STATUS_OK)
+        return status;
+    report->outcome[PROPERTY_MESSAGE] = lone < 0 ? OUTCOME_PROVED : OUTCOME_ALWAYS;
+    if (lone < 0)
+        return STATUS_OK;
+    if (report->verdict != VERDICT_VIOLATED) {
+        report->first = PROPERTY_MESSAGE;
+        report->suspects =
+            (struct suspects){.property = PROPERTY_MESSAGE, .fingerprint = (uint64_t)lone + 1};
+    }
+    report->verdict = VERDICT_VIOLATED;
+    report->stories[PROPERTY_MESSAGE].sentence = messages_tell(program, lone, &report->arena);
+    return report->stories[PROPERTY_MESSAGE].sentence ? STATUS_OK : diag_no_memory(diag);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool names_driver(const struct plan *plan, enum driver driver)
@@ -509,6 +533,7 @@ static enum status verify_program(const struct plan *plan, const struct program 
     if (!program_asks_bound(program)) /* nothing can violate it */
         by_structure |= bit(PROPERTY_BOUND) & asked;
     unsigned searched = asked & ~by_structure & ~bit(PROPERTY_FAULTS);
+    searched &= ~bit(PROPERTY_MESSAGE);
     unsigned apart = program->untracked ? searched & needs_knowledge : 0;
     searched &= ~apart;
     if (searched && has_parts(program))
@@ -522,6 +547,8 @@ static enum status verify_program(const struct plan *plan, const struct program 
     report->asked = (asked & ~bit(PROPERTY_FAULTS)) | (faults ? bit(PROPERTY_FAULTS) : 0);
     report->driver = program->driver;
     report->driver_named = names_driver(plan, program->driver);
+    if (status == STATUS_OK && asked & bit(PROPERTY_MESSAGE))
+        status = judge_messages(program, report, diag);
     if (status == STATUS_OK && apart && !(options->quick && report->verdict == VERDICT_VIOLATED))
         status = judge_apart(plan, options, apart, report, diag);
     if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))

@@ -174,6 +174,7 @@ static inline enum op_wait op_waits(enum op_kind kind)
 
 /* Properties that are checked (section 8): NAME, key in JSON and in `expect:`. */
 #define PROPERTY_LIST(X)                                                                           \
+    X(MESSAGE, "message")                                                                          \
     X(DEADLOCK, "deadlock")                                                                        \
     X(MISMATCH, "mismatch")                                                                        \
     X(RACE, "race")                                                                                \

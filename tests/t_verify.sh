@@ -134,6 +134,14 @@ sed 's/^programs:/machine: {sm_slots: 4}\nprograms:/' "$dir/m512.yaml" >"$dir/sl
 check "where runs differ in too many ways races are undecided" \
     says "undecided *race: too many actions" "$SWSIM" verify --property=race "$dir/slots512.yaml"
 
+# A message without a partner is named, with its place; hiding it is no repair.
+"$SWSIM" generate 1f1b -p 2 -m 4 --comms | sed 's/ 0RECV_B2 / /; s/^programs:/p2p: {fifo: pair}\nprograms:/' >"$dir/lone.yaml"
+check "a dropped receive is named" says "message, always: 1SEND_B2 (.*lone.yaml:7:[0-9]*) has no 0RECV_B2" \
+    "$SWSIM" verify -q --no-fix "$dir/lone.yaml"
+hides() { "$SWSIM" verify --fix-budget=300 "$dir/lone.yaml" | grep -q eager; }
+offers_no_eager() { ! hides; }
+check "eager messages are no repair of it" offers_no_eager
+
 if [ -n "${SWSIM_SHARED-}" ] && [ -d "$SWSIM_SHARED/zoo" ]; then
     check "the bug zoo: exactly the expected verdicts" \
         exits 0 "$SWSIM" verify --expect "$SWSIM_SHARED"/zoo/*.yaml

@@ -1,0 +1,127 @@
+/* messages.c - see messages.h. */
+#include "messages.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* A part, and its operation. */
+struct place {
+    const struct part *part;
+    const struct op *op;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->part->channel != y->part->channel)
+        return x->part->channel < y->part->channel ? -1 : 1;
+    if (x->part->tag != y->part->tag)
+        return x->part->tag < y->part->tag ? -1 : 1;
+    if (x->part->send != y->part->send)
+        return x->part->send ? 1 : -1;
+    return x->part < y->part ? -1 : x->part > y->part;
+}
+
+static struct place *list_places(const struct program *p, size_t *count)
+{
+    struct place *places = calloc(p->part_count + 1, sizeof *places);
+    *count = 0;
+    for (size_t i = 0; places && i < p->op_count; i++)
+        for (int k = 0; k < p->ops[i].part_count; k++)
+            places[(*count)++] = (struct place){&p->parts[p->ops[i].part_first + k], &p->ops[i]};
+    if (places)
+        qsort(places, *count, sizeof *places, compare_places);
+    return places;
+}
+
+/* The last of those of one channel and tag that are too many; NULL: none. */
+static const struct place *find_excess(const struct place *first, size_t count)
+{
+    size_t sends = 0;
+    for (size_t i = 0; i < count; i++)
+        sends += first[i].part->send;
+    if (2 * sends == count)
+        return NULL;
+    return 2 * sends > count ? &first[count - 1] : &first[count - sends - 1];
+}
+
+static bool comes_first(const struct place *a, const struct place *b)
+{
+    const struct mark *x = &a->op->mark, *y = &b->op->mark;
+    return x->line != y->line ? x->line < y->line : x->col < y->col;
+}
+
+enum status messages_find_lone(const struct program *p, int *lone, struct diag *diag)
+{
+    size_t count;
+    *lone = -1;
+    if (p->part_count == 0)
+        return STATUS_OK;
+    struct place *places = list_places(p, &count);
+    if (!places)
+        return diag_no_memory(diag);
+    const struct place *best = NULL;
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first; end < count && places[end].part->channel == places[first].part->channel &&
+                          places[end].part->tag == places[first].part->tag;)
+            end++;
+        const struct place *excess = find_excess(&places[first], end - first);
+        if (excess && (!best || comes_first(excess, best)))
+            best = excess;
+    }
+    if (best)
+        *lone = (int)(best->part - p->parts);
+    free(places);
+    return STATUS_OK;
+}
+
+/* ---- in words -------------------------------------------------------------------------------- */
+
+static const struct op *op_of(const struct program *p, int part)
+{
+    for (size_t i = 0; i < p->op_count; i++)
+        if (part >= p->ops[i].part_first && part < p->ops[i].part_first + p->ops[i].part_count)
+            return &p->ops[i];
+    return NULL;
+}
+
+static const char *position(const struct program *p, const struct op *op, struct arena *arena)
+{
+    if (op->mark.line == 0)
+        return "";
+    return arena_printf(arena, " (%s:%u:%u)", p->plan->file, (unsigned)op->mark.line,
+                        (unsigned)op->mark.col);
+}
+
+/* Actions as the plan writes them: the tag "B2@0" is sent by 1SEND_B2 to 0RECV_B2. */
+static bool action_names(const char *tag, bool send, struct arena *arena, const char **own,
+                         const char **other)
+{
+    char direction;
+    int microbatch, to;
+    if (sscanf(tag, "%c%d@%d", &direction, &microbatch, &to) != 3)
+        return false;
+    int from = direction == 'F' ? to - 1 : to + 1;
+    const char *sends = arena_printf(arena, "%dSEND_%c%d", from, direction, microbatch);
+    const char *receives = arena_printf(arena, "%dRECV_%c%d", to, direction, microbatch);
+    *own = send ? sends : receives;
+    *other = send ? receives : sends;
+    return true;
+}
+
+const char *messages_tell(const struct program *p, int lone, struct arena *arena)
+{
+    const struct part *part = &p->parts[lone];
+    const struct channel *channel = &p->channels[part->channel];
+    const struct op *op = op_of(p, lone);
+    const char *tag = p->names.items[part->tag], *at = position(p, op, arena), *own, *other;
+    if (!at)
+        return NULL;
+    if (p->owned_plan && action_names(tag, part->send, arena, &own, &other))
+        return own && other ? arena_printf(arena, "%s%s has no %s", own, at, other) : NULL;
+    return arena_printf(arena, "rank %d %s %s%s %s rank %d on communicator %s, which has no %s",
+                        part->send ? channel->from : channel->to, part->send ? "sends" : "receives",
+                        tag, at, part->send ? "to" : "from",
+                        part->send ? channel->to : channel->from, p->comms[channel->comm].name,
+                        part->send ? "receive for it" : "send for it");
+}
