@@ -8,7 +8,8 @@
  *
  *     record on each blocking stream, legacy waits     the push     record on legacy, each of them waits
  *
- * Another thread must not push in between, so where several threads of a rank push to these streams each of
+ * With `machine: {launch_lock: true}` every push is made under the context lock, on whatever stream. Another
+ * thread must not push in between, so where several threads of a rank push to these streams each of
  * them does it under the context lock.
  */
 #include "lower.h"
@@ -122,31 +123,30 @@ static bool is_ordered(const struct lowering *lowering, int rank, int stream)
            lowering->in_order[rank * (int)lowering->plan->streams.count + stream];
 }
 
-static bool needs_lock(const struct lowering *lowering, int rank, bool locked)
+static bool needs_lock(const struct lowering *lowering, int rank, bool ordered, bool locked)
 {
-    return lowering->pushers[rank] > 1 && !locked;
+    bool several = ordered && lowering->pushers[rank] > 1;
+    return (several || lowering->plan->machine.launch_lock) && !locked;
 }
 
 void lower_legacy_begin(struct lowering *lowering, int rank, int stream, bool locked,
                         struct mark mark)
 {
-    if (!is_ordered(lowering, rank, stream))
-        return;
-    if (needs_lock(lowering, rank, locked))
+    bool ordered = is_ordered(lowering, rank, stream);
+    if (needs_lock(lowering, rank, ordered, locked))
         lower_emit(lowering, OP_LOCK, mark)->object = lower_context_lock(lowering, rank);
-    if (plan_legacy_stream(lowering->plan)->stream == stream)
+    if (ordered && plan_legacy_stream(lowering->plan)->stream == stream)
         order_others(lowering, rank, stream, true, mark);
 }
 
 void lower_legacy_end(struct lowering *lowering, int rank, int stream, bool locked,
                       struct mark mark)
 {
-    if (!is_ordered(lowering, rank, stream))
-        return;
-    if (plan_legacy_stream(lowering->plan)->stream == stream) {
+    bool ordered = is_ordered(lowering, rank, stream);
+    if (ordered && plan_legacy_stream(lowering->plan)->stream == stream) {
         emit(lowering, OP_RECORD, rank, stream, stream, mark);
         order_others(lowering, rank, stream, false, mark);
     }
-    if (needs_lock(lowering, rank, locked))
+    if (needs_lock(lowering, rank, ordered, locked))
         lower_emit(lowering, OP_UNLOCK, mark)->object = lower_context_lock(lowering, rank);
 }

@@ -80,9 +80,8 @@ bool lower_frees(struct lowering *lowering, int buffer)
     return lowering->freed && lowering->freed[buffer];
 }
 
-static enum status emit_callback(struct lowering *lowering, int rank, const struct host_op *from)
+static void emit_callback(struct lowering *lowering, int rank, const struct host_op *from)
 {
-    push_begin(lowering, rank, from);
     int stream = lower_stream(lowering, rank, from->stream);
     struct op *op = lower_emit(lowering, OP_CALLBACK, from->mark);
     op->name = lower_name(lowering, from->name ? from->name : "callback");
@@ -91,8 +90,6 @@ static enum status emit_callback(struct lowering *lowering, int rank, const stru
     op->jitter = &from->jitter;
     op->sm = from->sm;
     op->callback = -1; /* its body is lowered after all threads, see lower_callbacks */
-    push_end(lowering, rank, from);
-    return STATUS_OK;
 }
 
 /* Where the objects of `rank` begin among the program's: the plan's own are shared by all ranks. */
@@ -141,14 +138,15 @@ static enum status emit_op(struct lowering *lowering, int rank, const struct hos
         return lower_collective(lowering, rank, from);
     if (from->kind == OP_GROUP)
         return lower_group(lowering, rank, from);
-    if (has_body(from))
-        return emit_callback(lowering, rank, from);
     int stream = host_op_has_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;
     bool loads = from->kind == OP_LAUNCH;
     if (loads)
         lower_load_begin(lowering, rank, lower_name(lowering, from->name), from->mark);
     push_begin(lowering, rank, from);
-    emit_simple(lowering, rank, from, stream);
+    if (has_body(from))
+        emit_callback(lowering, rank, from);
+    else
+        emit_simple(lowering, rank, from, stream);
     push_end(lowering, rank, from);
     if (loads)
         lower_load_end(lowering, rank, from->mark);

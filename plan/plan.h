@@ -456,7 +456,8 @@ struct machine_spec {
     bool first_use_blocks;
     bool launch_order_implicit;
     bool lazy_load;
-    int copy_engines;                        /* that copies share; 0: as many as there are copies */
+    bool launch_lock; /* a push holds the context lock, also while it blocks */
+    int copy_engines; /* that copies share; 0: as many as there are copies */
     struct shares shares[SHARED_WORK_COUNT]; /* of work without shares of its own */
     int64_t memory_bytes;                    /* bound on bytes in flight a rank; 0: none */
 };

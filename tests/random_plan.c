@@ -362,7 +362,10 @@ static int write_host_machine(struct random *random)
         hw_queues = 1 + below(random, 2);
         fprintf(random->out, "hw_queues: %d", hw_queues);
         break;
-    case 2: fprintf(random->out, "launch_queue: %d", 1 + below(random, 3)); break;
+    case 2:
+        fprintf(random->out, "launch_queue: %d%s", 1 + below(random, 3),
+                below(random, 2) ? ", launch_lock: true" : "");
+        break;
     case 3: fputs("first_use_blocks: true", random->out); break;
     case 4: fputs("launch_order_implicit: true", random->out); break;
     case 5: fputs("eager_messages: {A: 1}", random->out); break;

@@ -63,10 +63,15 @@ static bool write_task(struct random *random, int index, int ranks)
 
 static void write_machine(struct random *random)
 {
-    static const char *const knobs[] = {"sm_slots: 1",     "hw_queues: 1",
-                                        "launch_queue: 3", "launch_order_implicit: true",
-                                        "lazy_load: true", "first_use_blocks: true",
-                                        "sm_slots: 1",     "sm_slots: 2",
+    static const char *const knobs[] = {"sm_slots: 1",
+                                        "hw_queues: 1",
+                                        "launch_queue: 3",
+                                        "launch_order_implicit: true",
+                                        "lazy_load: true",
+                                        "launch_lock: true",
+                                        "first_use_blocks: true",
+                                        "sm_slots: 1",
+                                        "sm_slots: 2",
                                         "memory: 3KiB"};
     if (rarely(random, 2))
         fprintf(random->out, "machine: {%s}\n", one_of(random, knobs, 9));

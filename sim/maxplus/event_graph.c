@@ -78,10 +78,12 @@ static bool may_apply(struct builder *b)
                                   machine->sm_slots ? "residency slots" : "hardware queues");
     if (plan_legacy_stream(p->plan))
         return event_graph_refuse(b, "the legacy stream's waits are not part of the event graph");
-    if (machine->lazy_load || machine->first_use_blocks || machine->launch_order_implicit)
+    if (machine->lazy_load || machine->first_use_blocks || machine->launch_order_implicit ||
+        machine->launch_lock)
         return event_graph_refuse(b, "machine.%s is not part of the event graph",
                                   machine->lazy_load          ? "lazy_load"
                                   : machine->first_use_blocks ? "first_use_blocks"
+                                  : machine->launch_lock      ? "launch_lock"
                                                               : "launch_order_implicit");
     for (int rank = 1; rank < p->ranks; rank++)
         if (p->ends[rank] != p->ends[0])
