@@ -125,12 +125,12 @@ static void judge(struct supertrace *search, const struct violation *seen)
 {
     struct search_result *result = search->result;
     const struct search_options *options = search->options;
-    unsigned violated = seen->violated & ~result->found, all = options->stop_when_all;
+    unsigned violated = seen->violated & ~result->found;
     for (int p = 0; p < PROPERTY_COUNT && search->status == STATUS_OK; p++)
         if (violated & 1u << p)
             search->status = witness(search, seen, &result->witness[p]);
     result->found |= violated;
-    search->stop |= result->found & options->stop_at || (all && (result->found & all) == all);
+    search->stop |= search_has_enough(options, result->found);
 }
 
 /* ---- the search ------------------------------------------------------------------------------ */

@@ -47,4 +47,8 @@ bool gaps_driver_sees(const struct gaps *gaps, int task);
 /* The gaps from a task to every other one; NULL: memory is exhausted. */
 const int *gaps_from(struct gaps *gaps, int task);
 
+/* Data-flow, two tasks of one thread: the least g of which the dependences say that (from, i) enters
+   the thread's queue before (to, i + g). */
+enum status gaps_in_queue(struct gaps *gaps, int from, int to, int *out, struct diag *diag);
+
 #endif

@@ -104,8 +104,7 @@ static void judge_violation(struct exact_search *search, const struct violation 
     if (!result->found)
         search->found_at = result->transitions;
     result->found |= violated;
-    unsigned all = options->stop_when_all;
-    if (result->found & options->stop_at || (all && (result->found & all) == all))
+    if (search_has_enough(options, result->found))
         end_search(search, NULL);
 }
 

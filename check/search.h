@@ -45,6 +45,7 @@ struct search_options {
     unsigned properties;    /* bits of enum property: which violations are looked for */
     unsigned stop_at;       /* stop as soon as one of these is found (0: explore everything) */
     unsigned stop_when_all; /* stop as soon as all of these are found (0: explore everything) */
+    unsigned moot, moot_by; /* `moot` need not be found once one of `moot_by` is */
     unsigned cut_at;        /* do not go on behind a violation of these */
     bool endless; /* do not follow the end of the data; ends_well then means infinite runs */
     /* Called for every state a run passes; true: a fault in this state leaves an agent blocked, which
@@ -91,6 +92,13 @@ struct search_result {
 
 /* `limit` of a bitstate search that reached its end, and of one ended by `steps_behind`. */
 extern const char SEARCH_BITSTATE[], SEARCH_BEHIND[];
+
+/* Has enough been found? */
+static inline bool search_has_enough(const struct search_options *options, unsigned found)
+{
+    unsigned all = options->stop_when_all & ~(found & options->moot_by ? options->moot : 0);
+    return found & options->stop_at || (options->stop_when_all && (found & all) == all);
+}
 
 /* STATUS_OK also if a violation was found, a limit was reached or memory ran out on the way;
    STATUS_SYSTEM if the search could not begin. The caller frees the result with search_result_fini. */

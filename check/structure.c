@@ -163,61 +163,173 @@ static int ordering_gap(const struct gaps *gaps, const int *row, int from, int t
     return row[to];
 }
 
+#define RACE   (1u << PROPERTY_RACE)
+#define VALUE  (1u << PROPERTY_VALUE)
+#define SERIAL (1u << PROPERTY_SERIAL)
+
+/* The touches of one buffer. */
+struct touches {
+    const struct buffer *buffer;
+    const struct touch *items;
+    size_t count;
+};
+
+static bool is_shared(const struct touches *touches)
+{
+    return touches->buffer->scope == SCOPE_SHARED;
+}
+
 /* Iteration buffers: X(i) and Y(i) must be ordered. Shared ones: X(i) and Y(j) for all i and j,
    hence the two gaps together must cover every distance. */
-static enum status is_ordered(struct gaps *gaps, int x, int y, int buffer, bool *ordered,
+static bool pair_is_ordered(const struct gaps *gaps, bool shared, int a, int b, int there, int back)
+{
+    const struct task *tasks = all_tasks(gaps->program);
+    if (same_place(&tasks[a], &tasks[b]))
+        return true;
+    return shared ? there + back <= 1 : there <= 0 || back <= 0;
+}
+
+/* The most iterations by which reads by `reader` may lag. One writer only: then a read sees what it has
+   left some iterations ago. */
+static int allowed_lag(const struct touches *touches, int reader)
+{
+    int writer = -1;
+    for (size_t i = 0; touches->buffer->staleness > 0 && i < touches->count; i++) {
+        if (!touches->items[i].writes)
+            continue;
+        if (touches->items[i].task == reader || (writer >= 0 && touches->items[i].task != writer))
+            return 0;
+        writer = touches->items[i].task;
+    }
+    return touches->buffer->staleness;
+}
+
+/* Are the accesses of `a` and the writes of `b` in the order of a serial run? `there` is the gap from a to
+   b, `back` that from b to a. Let b be before a in an iteration of a serial run (else: one later). Then b(i)
+   comes before a(i), or at least before a(i + lag), and a(i) before b(i + 1). */
+static bool pair_is_serial(const struct gaps *gaps, const struct touches *touches,
+                           const struct touch *a, const struct touch *b, int there, int back)
+{
+    const int *place = gaps->program->serial_place;
+    int later = place[b->task] < place[a->task];
+    int lag = a->writes ? 0 : allowed_lag(touches, a->task);
+    if (!is_shared(touches))
+        return later ? back <= 0 : there <= 0;
+    return there <= later && back <= 1 - later + lag;
+}
+
+/* By how many iterations accesses by `to` must come later to be behind those by `from`. On one thread
+   and one stream the order of the queue is that of the accesses. */
+static enum status access_gap(struct gaps *gaps, int from, int to, int *out, struct diag *diag)
+{
+    const struct task *tasks = all_tasks(gaps->program);
+    const int *row = gaps_from(gaps, from);
+    if (!row)
+        return diag_no_memory(diag);
+    *out = ordering_gap(gaps, row, from, to);
+    if (*out <= 0 || !same_place(&tasks[from], &tasks[to]))
+        return STATUS_OK;
+    int queued;
+    enum status status = gaps_in_queue(gaps, from, to, &queued, diag);
+    if (status == STATUS_OK && queued < *out)
+        *out = queued;
+    return status;
+}
+
+/* Two tasks that touch one buffer, at least one of them with a write. */
+static enum status judge_pair(struct gaps *gaps, const struct touches *touches,
+                              const struct touch *a, const struct touch *b, unsigned *proved,
                               struct diag *diag)
 {
-    const int *from_x = gaps_from(gaps, x), *from_y = gaps_from(gaps, y);
-    if (!from_x || !from_y)
-        return diag_no_memory(diag);
-    int there = ordering_gap(gaps, from_x, x, y), back = ordering_gap(gaps, from_y, y, x);
-    if (gaps->program->plan->buffers[buffer].scope == SCOPE_ITERATION)
-        *ordered = there <= 0 || back <= 0;
-    else
-        *ordered = there + back <= 1;
+    int there, back;
+    enum status status = access_gap(gaps, a->task, b->task, &there, diag);
+    if (status == STATUS_OK)
+        status = access_gap(gaps, b->task, a->task, &back, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!pair_is_ordered(gaps, is_shared(touches), a->task, b->task, there, back))
+        *proved &= ~RACE;
+    if (b->writes ? !pair_is_serial(gaps, touches, a, b, there, back)
+                  : !pair_is_serial(gaps, touches, b, a, back, there))
+        *proved &= ~SERIAL;
     return STATUS_OK;
 }
 
-/* Touches of one buffer, at least one of them a write. */
-static enum status pairs_are_ordered(struct gaps *gaps, struct search_watch *watch,
-                                     const struct touch *touches, size_t count, bool *ordered,
-                                     struct diag *diag)
+static enum status judge_pairs(struct gaps *gaps, struct search_watch *watch,
+                               const struct touches *touches, unsigned *proved, struct diag *diag)
 {
-    const struct task *tasks = all_tasks(gaps->program);
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && !status && *ordered; i++) {
-        *ordered = i % LOOK_EVERY != LOOK_EVERY - 1 || !watch_look(watch);
-        for (size_t k = i + 1; k < count && !status && *ordered; k++) {
-            const struct touch *a = &touches[i], *b = &touches[k];
-            if (a->task != b->task && (a->writes || b->writes) &&
-                !same_place(&tasks[a->task], &tasks[b->task]))
-                status = is_ordered(gaps, a->task, b->task, a->buffer, ordered, diag);
+    for (size_t i = 0; i < touches->count && !status && *proved & (RACE | SERIAL); i++) {
+        if (i % LOOK_EVERY == LOOK_EVERY - 1 && watch_look(watch))
+            *proved = 0;
+        for (size_t k = i + 1; k < touches->count && !status; k++) {
+            const struct touch *a = &touches->items[i], *b = &touches->items[k];
+            if (a->task != b->task && (a->writes || b->writes))
+                status = judge_pair(gaps, touches, a, b, proved, diag);
         }
     }
     return status;
 }
 
-static enum status touches_are_ordered(struct gaps *gaps, struct search_watch *watch,
-                                       struct touch *touches, size_t count, bool *ordered,
-                                       struct diag *diag)
+/* Is there a writer W with W(i) before the read (i) for all i? */
+static enum status find_writer(struct gaps *gaps, const struct touches *touches, int reader,
+                               bool *found, struct diag *diag)
+{
+    *found = false;
+    for (size_t i = 0; i < touches->count && !*found; i++) {
+        int writer = touches->items[i].task;
+        if (!touches->items[i].writes || writer == reader)
+            continue;
+        int gap;
+        enum status status = access_gap(gaps, writer, reader, &gap, diag);
+        if (status != STATUS_OK)
+            return status;
+        *found = gap <= 0;
+    }
+    return STATUS_OK;
+}
+
+static enum status judge_reads(struct gaps *gaps, const struct touches *touches, unsigned *proved,
+                               struct diag *diag)
 {
     enum status status = STATUS_OK;
-    qsort(touches, count, sizeof *touches, compare_touches);
-    for (size_t first = 0, end; first < count && !status && *ordered; first = end) {
-        for (end = first; end < count && touches[end].buffer == touches[first].buffer;)
-            end++;
-        status = pairs_are_ordered(gaps, watch, touches + first, end - first, ordered, diag);
+    bool found = gaps->program->buffers[touches->items->buffer].initialised;
+    if (found)
+        return STATUS_OK;
+    for (size_t i = 0; i < touches->count && !status && *proved & VALUE; i++) {
+        if (touches->items[i].writes)
+            continue;
+        status = find_writer(gaps, touches, touches->items[i].task, &found, diag);
+        if (!found)
+            *proved &= ~VALUE;
     }
     return status;
 }
 
-static enum status accesses_are_ordered(const struct program *p, const int *place,
-                                        struct search_watch *watch, bool *ordered,
-                                        struct diag *diag)
+static enum status judge_buffers(struct gaps *gaps, struct search_watch *watch,
+                                 struct touch *touches, size_t count, unsigned *proved,
+                                 struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    qsort(touches, count, sizeof *touches, compare_touches);
+    for (size_t first = 0, end; first < count && !status && *proved; first = end) {
+        for (end = first; end < count && touches[end].buffer == touches[first].buffer;)
+            end++;
+        const struct touches one = {&gaps->program->plan->buffers[touches[first].buffer],
+                                    touches + first, end - first};
+        status = judge_pairs(gaps, watch, &one, proved, diag);
+        if (!status)
+            status = judge_reads(gaps, &one, proved, diag);
+    }
+    return status;
+}
+
+/* Of the properties of accesses those that hold. */
+static enum status accesses_prove(const struct program *p, const int *place,
+                                  struct search_watch *watch, unsigned *proved, struct diag *diag)
 {
     size_t count = list_touches(all_tasks(p), p->tasks, NULL);
-    *ordered = true;
+    *proved = RACE | VALUE | SERIAL;
     if (count == 0)
         return STATUS_OK;
     struct touch *touches = malloc(count * sizeof *touches);
@@ -226,7 +338,7 @@ static enum status accesses_are_ordered(const struct program *p, const int *plac
     enum status status = touches && opened ? STATUS_OK : diag_no_memory(diag);
     if (!status) {
         list_touches(all_tasks(p), p->tasks, touches);
-        status = touches_are_ordered(&gaps, watch, touches, count, ordered, diag);
+        status = judge_buffers(&gaps, watch, touches, count, proved, diag);
     }
     gaps_close(&gaps);
     free(touches);
@@ -262,10 +374,10 @@ enum status structure_proves(const struct program *program, struct search_watch 
         return diag_no_memory(diag);
     find_places(program, place);
     if (!is_clock(program) || dependences_come_first(program, place)) {
-        bool ordered;
-        status = accesses_are_ordered(program, place, watch, &ordered, diag);
+        unsigned orders;
+        status = accesses_prove(program, place, watch, &orders, diag);
         if (!status)
-            *proved = life(program) | (ordered ? 1u << PROPERTY_RACE : 0);
+            *proved = life(program) | orders;
     }
     free(place);
     return status;

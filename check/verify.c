@@ -11,6 +11,7 @@
 #include "faults.h"
 #include "messages.h"
 #include "one_run.h"
+#include "scout.h"
 #include "shorten.h"
 #include "stopwatch.h"
 #include "structure.h"
@@ -34,6 +35,9 @@ static unsigned bit(enum property property)
 {
     return 1u << property;
 }
+
+/* What a race leaves to chance. */
+static const unsigned values = 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
 
 static bool is_violated(enum outcome outcome)
 {
@@ -81,8 +85,9 @@ static enum status always_or_some(const struct program *program,
     search.properties = bit(property);
     search.cut_at = bit(property);
     search.endless = data_are_open(program) && property != PROPERTY_DRAIN;
-    if (mismatches && search.reduction && property != PROPERTY_MISMATCH) {
+    if (mismatches && search.reduction && property != PROPERTY_MISMATCH)
         search.reduction = false;
+    if (search.reduction != common->reduction) {
         search.limits.states = 0;
         search.limits.steps = STEPS_BEHIND;
     }
@@ -96,10 +101,11 @@ static enum status always_or_some(const struct program *program,
 }
 
 /* The properties whose violation may keep a run from violating one of `asked`: a run that hangs does
-   not reach the drain, and no run is followed beyond a mismatch. */
+   not reach the drain, no run is followed beyond a mismatch, and a race leaves it to chance what is read. */
 static unsigned hiders(unsigned asked)
 {
     unsigned hiding = asked ? bit(PROPERTY_MISMATCH) : 0;
+    hiding |= asked & values ? bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME) : 0;
     return asked & bit(PROPERTY_DRAIN) ? hiding | bit(PROPERTY_DEADLOCK) : hiding;
 }
 
@@ -108,15 +114,30 @@ static unsigned hidden_by(unsigned found)
 {
     if (found & bit(PROPERTY_MISMATCH))
         return ~0u;
-    return found & bit(PROPERTY_DEADLOCK) ? bit(PROPERTY_DRAIN) : 0;
+    unsigned hidden = found & (bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME)) ? values : 0;
+    return found & bit(PROPERTY_DEADLOCK) ? hidden | bit(PROPERTY_DRAIN) : hidden;
 }
 
-/* A plan that hangs before the end of its data hangs after it as well: that is one finding. */
+static const char *what_hides(unsigned found)
+{
+    if (found & bit(PROPERTY_MISMATCH))
+        return behind_mismatch;
+    if (found & bit(PROPERTY_RACE))
+        return "behind a race; --property=race shows it";
+    if (found & bit(PROPERTY_LIFETIME))
+        return "behind a reuse of memory; --property=lifetime shows it";
+    return "behind a deadlock; --property=deadlock shows it";
+}
+
+/* A plan that hangs before the end of its data hangs after it as well, and one that races computes something
+   else at times: that is one finding. */
 static unsigned findings(const struct search_result *result)
 {
     unsigned found = result->found;
     if (found & (bit(PROPERTY_DEADLOCK) | bit(PROPERTY_MISMATCH)))
         found &= ~bit(PROPERTY_DRAIN);
+    if (found & (bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME)))
+        found &= ~values;
     return found;
 }
 
@@ -130,9 +151,7 @@ static void judge(struct verify_report *report, unsigned by_structure, unsigned 
     for (int p = 0; p < PROPERTY_COUNT; p++)
         report->outcome[p] = proved & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
     if (asked & hidden & ~findings(result))
-        report->hidden = result->found & bit(PROPERTY_MISMATCH)
-                             ? behind_mismatch
-                             : "behind a deadlock; --property=deadlock shows it";
+        report->hidden = what_hides(result->found);
 }
 
 static enum status report_search(const struct search_result *result, struct verify_report *report,
@@ -267,6 +286,22 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
 
 /* ---- properties that structure does not prove ------------------------------------------------ */
 
+/* What single runs have found is left out of the search; afterwards it counts as its finding. */
+static void add_scouted(struct search_result *scouted, struct search_result *result)
+{
+    if (scouted->found) {
+        result->states += scouted->states;
+        result->transitions += scouted->transitions;
+    }
+    for (int p = 0; p < PROPERTY_COUNT; p++) {
+        if (!(scouted->found & ~result->found & 1u << p))
+            continue;
+        result->witness[p] = scouted->witness[p];
+        result->found |= 1u << p;
+        scouted->witness[p] = (struct search_path){0};
+    }
+}
+
 /* Search for the properties `asked`, if any, and for what may hide them; those `by_structure` are
    proved. */
 static enum status search_program(const struct program *program,
@@ -274,17 +309,25 @@ static enum status search_program(const struct program *program,
                                   unsigned asked, struct verify_report *report, struct diag *diag)
 {
     struct early early;
-    struct search_result result = {.complete = true};
+    struct search_result result = {.complete = true}, scouted;
+    bool scouts = program->tasks > 0 && !options->no_reduction;
+    enum status status = scout_runs(program, scouts ? asked & values : 0, &scouted, diag);
+    if (status != STATUS_OK)
+        return status;
     early_begin(&early, program, asked, options->found, options->found_arg);
     struct search_options common = base_options(options, &early), search = common;
-    enum status status = STATUS_OK;
     common.properties = asked;
-    search.properties = asked | (hiders(asked) & ~by_structure);
-    search.stop_when_all = by_structure ? asked : 0;
+    search.properties = (asked & ~scouted.found) | (hiders(asked) & ~by_structure);
+    search.stop_when_all = by_structure ? asked & ~scouted.found : 0;
+    search.moot = values;
+    search.moot_by = bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME);
     search.stop_at = options->quick ? asked : 0;
-    report->searched = search.properties != 0;
+    report->searched = search.properties || scouted.found;
     if (search.properties)
         status = search_run(program, &search, &result, diag);
+    if (status == STATUS_OK)
+        add_scouted(&scouted, &result);
+    search_result_fini(&scouted);
     if (status != STATUS_OK)
         return status;
     judge(report, by_structure, asked, &result);
@@ -304,8 +347,11 @@ static enum status search_program(const struct program *program,
    if every part is. */
 static enum outcome worse(enum outcome a, enum outcome b)
 {
-    static const int rank[] = {
-        [OUTCOME_PROVED] = 0, [OUTCOME_UNDECIDED] = 1, [OUTCOME_SOME] = 2, [OUTCOME_ALWAYS] = 3};
+    static const int rank[] = {[OUTCOME_NONE] = 0,
+                               [OUTCOME_PROVED] = 0,
+                               [OUTCOME_UNDECIDED] = 1,
+                               [OUTCOME_SOME] = 2,
+                               [OUTCOME_ALWAYS] = 3};
     return rank[a] >= rank[b] ? a : b;
 }
 
@@ -514,11 +560,58 @@ static bool names_driver(const struct plan *plan, enum driver driver)
            driver == (plan->pipeline.driver == PLAN_DRIVER_CLOCK ? DRIVER_CLOCK : DRIVER_DATAFLOW);
 }
 
+/* The order of a serial run is compared where structure does not prove it; that takes room in a state. */
+static enum status search_whole(const struct plan *plan, const struct program *program,
+                                const struct verify_options *options, unsigned by_structure,
+                                unsigned searched, struct verify_report *report, struct diag *diag)
+{
+    struct program *compared = NULL;
+    struct program_options built = program->options;
+    built.serial = true;
+    if (searched & bit(PROPERTY_SERIAL)) {
+        enum status status = program_build(plan, &built, &compared, diag);
+        if (status != STATUS_OK)
+            return status;
+        program = compared;
+    }
+    enum status status;
+    if (searched && has_parts(program))
+        status = verify_parts(plan, program, options, by_structure, searched, report, diag);
+    else
+        status = search_program(program, options, by_structure, searched, report, diag);
+    if (compared)
+        program_close(compared);
+    return status;
+}
+
+/* The properties to decide: a plan without iterations has no serial run. */
+static unsigned find_asked(const struct program *program, const struct verify_options *options,
+                           bool faults)
+{
+    unsigned asked = base_options(options, NULL).properties;
+    if (program->tasks == 0)
+        asked &= ~bit(PROPERTY_SERIAL);
+    if (faults) /* needs to know whether the plan hangs without a fault */
+        asked |= bit(PROPERTY_DEADLOCK) | bit(PROPERTY_DRAIN) | bit(PROPERTY_MISMATCH);
+    return asked;
+}
+
+/* Without iterations there is no serial run. */
+static void leave_out_serial(struct verify_report *report, unsigned asked)
+{
+    report->outcome[PROPERTY_SERIAL] = OUTCOME_NONE;
+    if (asked)
+        return;
+    report->verdict = VERDICT_UNDECIDED;
+    report->limit = "serial: a plan without iterations has no serial run";
+}
+
 static enum status verify_program(const struct plan *plan, const struct program *program,
                                   const struct verify_options *options,
                                   struct verify_report *report, struct diag *diag)
 {
-    unsigned by_structure = 0, asked = base_options(options, NULL).properties;
+    bool faults = asks_for_faults(program, options);
+    unsigned by_structure = 0, asked = find_asked(program, options, faults);
     struct search_watch watch = {.until_ns = options->limits.until_ns,
                                  .interrupted = options->interrupted};
     enum status status = STATUS_OK;
@@ -526,20 +619,16 @@ static enum status verify_program(const struct plan *plan, const struct program 
         status = structure_proves(program, &watch, &by_structure, diag);
     if (status != STATUS_OK)
         return status;
-    bool faults = asks_for_faults(program, options);
-    if (faults) /* needs to know whether the plan hangs without a fault */
-        asked |= bit(PROPERTY_DEADLOCK) | bit(PROPERTY_DRAIN) | bit(PROPERTY_MISMATCH);
-    by_structure &= asked;
+    by_structure &= asked | hiders(asked & ~by_structure);
     if (!program_asks_bound(program)) /* nothing can violate it */
         by_structure |= bit(PROPERTY_BOUND) & asked;
     unsigned searched = asked & ~by_structure & ~bit(PROPERTY_FAULTS);
     searched &= ~bit(PROPERTY_MESSAGE);
     unsigned apart = program->untracked ? searched & needs_knowledge : 0;
     searched &= ~apart;
-    if (searched && has_parts(program))
-        status = verify_parts(plan, program, options, by_structure, searched, report, diag);
-    else
-        status = search_program(program, options, by_structure, searched, report, diag);
+    status = search_whole(plan, program, options, by_structure, searched, report, diag);
+    if (program->tasks == 0 && status == STATUS_OK)
+        leave_out_serial(report, asked);
     report->iterations = program->tasks ? program->ends[0] : 0;
     report->finite = program->tasks == 0;
     report->ranks = program->ranks;
@@ -561,7 +650,7 @@ enum status verify_plan(const struct plan *plan, const struct verify_options *op
 {
     struct program *program;
     struct program_options built = options->program;
-    built.no_knowledge = options->properties && !(options->properties & needs_knowledge);
+    built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
     enum status status = program_build(plan, &built, &program, diag);
     if (status != STATUS_OK)
         return status;

@@ -95,6 +95,9 @@ static void shift_rank(const struct program *p, int32_t *c, int rank, int by)
     state[RANK_SERVED] -= tickets;
     if (p->driver == DRIVER_CLOCK || p->plan->pipeline.ticket_at == TICKET_AT_FIRE)
         state[RANK_NEXT_TICKET] -= tickets;
+    for (int task = 0; p->options.serial && task < p->tasks; task++)
+        if (plan_task(p->plan, rank, task)->writes.count > 0)
+            c[p->at.made + rank * p->tasks + task] -= by;
     rotate(window_cells(p, c, rank, 0), p->window, WINDOW_CELLS * sizeof(int32_t), by);
     for (int task = 0; task < p->tasks; task++)
         rotate(fired_cell(p, c, rank, task, 0), p->window, sizeof(int32_t), by);

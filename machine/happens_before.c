@@ -100,6 +100,15 @@ static void check_allocation(struct work_state *w, int buffer, const struct reco
     w->e->early = true;
 }
 
+/* A read of a buffer instance that no write has been made to. */
+static void report_unwritten(struct work_state *w, int buffer)
+{
+    if (w->e->violated & (1u << PROPERTY_VALUE))
+        return;
+    w->e->violated |= 1u << PROPERTY_VALUE;
+    w->e->unwritten = buffer;
+}
+
 static void access_once(struct work_state *w, const struct access *access, int64_t iteration,
                         int self, int agent)
 {
@@ -108,6 +117,7 @@ static void access_once(struct work_state *w, const struct access *access, int64
     int base = first_bit(p, buffer, iteration);
     uint64_t *live = row(p, w->c, p->at.row_live), *known = row(p, w->c, self);
     int own = -1;
+    bool written = access->write || buffer->initialised; /* the last write is live */
     for (int k = 0; k < buffer->record_count; k++) {
         const struct record *record = &p->records[buffer->record_first + k];
         int bit = base + k;
@@ -119,6 +129,7 @@ static void access_once(struct work_state *w, const struct access *access, int64
             own = bit;
         if (!test(live, bit) || !(record->write || access->write))
             continue;
+        written |= record->write;
         if (!test(known, bit))
             report_race(w, access->buffer, record); /* the other access stays live: either order
                                                        leads to the same state */
@@ -126,6 +137,8 @@ static void access_once(struct work_state *w, const struct access *access, int64
             forget(w, bit); /* an access ordered after this write is ordered after that one */
     }
     assert(own >= 0);
+    if (!written)
+        report_unwritten(w, access->buffer);
     forget(w, own);
     set(live, own);
     set(known, own);

@@ -66,6 +66,7 @@ static void lay_out_cells(struct program *program, bool *too_big)
         &next, uses_memory(program) ? program->buffer_count * (int64_t)BUFFER_CELLS : 0, too_big);
     bool faults = program->options.faults;
     at->faults = take(&next, faults ? 1 + ranks + program->comm_count : 0, too_big);
+    at->made = take(&next, program->options.serial ? ranks * program->tasks : 0, too_big);
     at->cells = next;
 }
 

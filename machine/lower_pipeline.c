@@ -313,7 +313,9 @@ static enum status find_orders(struct lowering *lowering)
     program->ticket_position = ARENA_ARRAY(&program->arena, (size_t)program->ranks * tasks, int);
     program->ordered_tasks = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
     int *topological = ARENA_ARRAY(&program->arena, tasks, int);
-    if (!program->order || !program->ticket_position || !program->ordered_tasks || !topological)
+    program->serial_place = ARENA_ARRAY(&program->arena, tasks, int);
+    if (!program->serial_place || !program->order || !program->ticket_position ||
+        !program->ordered_tasks || !topological)
         return diag_no_memory(lowering->diag);
     for (int rank = 0; rank < program->ranks; rank++) {
         program->order[rank] = ARENA_ARRAY(&program->arena, tasks, int);
@@ -329,6 +331,8 @@ static enum status find_orders(struct lowering *lowering)
     if (status != STATUS_OK)
         return status;
     program->last_task = topological[tasks - 1];
+    for (size_t k = 0; k < tasks; k++)
+        program->serial_place[topological[k]] = (int)k;
     return STATUS_OK;
 }
 

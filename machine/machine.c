@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "happens_before.h"
 #include "refill.h"
+#include "serial.h"
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
@@ -514,6 +515,7 @@ static void start(struct work_state *w, int stream)
         rank_cells(p, w->c, p->streams[stream].rank)[RANK_SM_USED] += op->sm;
     hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
     hb_access(w, op, iteration, at_stream(w, stream), program_stream_agent(p, stream));
+    serial_access(w, op, p->streams[stream].rank, iteration);
     if (op_uses_comm(op->kind))
         start_comm(w, stream, op, iteration);
     if (op->kind == OP_CALLBACK)
@@ -905,6 +907,7 @@ static void execute(struct work_state *w, int thread, const struct op *op, int64
     case OP_HOST:
     case OP_COMPUTE:
         hb_access(w, op, iteration, self, program_thread_agent(p, thread));
+        serial_access(w, op, rank, iteration);
         check_freed(w, op);
         break;
     case OP_LAUNCH:

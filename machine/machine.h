@@ -48,6 +48,13 @@ struct effect {
     int64_t other_iteration;
     int64_t wanted, found; /* SLOT: iteration looked for and the one found; BOUND: bound, number */
     bool bytes;            /* BOUND: of bytes, not of iterations */
+    int unwritten;         /* VALUE: the buffer that is read, program->buffers */
+    struct order_change {
+        int buffer;            /* program->buffers */
+        bool reads;            /* the access of `op`; else it writes */
+        int writer;            /* the task whose writes are too few or too many */
+        int64_t serial, found; /* how many of its writes a serial run has made by then, this run */
+    } serial;                  /* SERIAL */
 };
 
 /* A fresh state in memory of its own; NULL when memory is exhausted. */

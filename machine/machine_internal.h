@@ -13,7 +13,8 @@
  *     | channels   1 + cap x 2                     |      | queues: one a place           |
  *     | hw queues  1 + hw_cap                      |      | channels: one a message       |
  *     | events x3, flags x2, queues, locks,        |      | marked: one a buffer          |
- *     | kernels, buffers x3, faults: see failure.h |      +-------------------------------+
+ *     | kernels, buffers x3, faults: failure.h,    |      |                               |
+ *     | made: serial.h                             |      +-------------------------------+
  *     +--------------------------------------------+
  *
  * Iterations are absolute within a state; machine_canonical shifts them. Unused places are zero.

@@ -37,6 +37,7 @@ struct program_options {
     bool faults;        /* let one fault happen: see struct fault */
     bool clocks;        /* knowledge beside the state, for one run: programs without iterations and
                            allocations, of any size; rank programs of any size have buffers */
+    bool serial;        /* compare the order of accesses with that of a serial run: serial.h */
     bool no_knowledge;  /* no happens-before knowledge: races and lifetimes are not checked, and a
                            state is about half as large */
 };
@@ -135,6 +136,7 @@ struct buffer_desc {
     const char *name;
     enum buffer_scope scope;
     int64_t bytes;
+    bool initialised;               /* it holds values before anything is written */
     int record_first, record_count; /* program->records, of instance 0 for scope iteration */
 };
 
@@ -182,6 +184,7 @@ struct layout {
     int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers;
     int *threads, *streams, *channels, *hw_queues;
     int faults; /* only with options.faults */
+    int made;   /* only with options.serial: per rank and task */
     int cells;
     int row_words; /* 64-bit words a row; 0: the plan declares no accesses */
     int row_live, row_threads, row_streams, row_events, row_flags, row_locks, row_tickets, row_done,
@@ -262,6 +265,7 @@ struct program {
     struct edge_list *depends; /* per task: its dependences */
     struct edge_list *fires;   /* per task: the tasks its end of submission may fire, intra first */
     int last_task;             /* last in topological order */
+    int *serial_place;         /* per task: its place in an iteration of a serial run */
     int64_t *ends;             /* per rank: iterations it has data for; -1: open */
     int *ticket_position; /* ticket_position[rank * tasks + task]: position among those globally
                              ordered on this rank, in the enqueue order of rank 0; -1: not ordered */

@@ -693,6 +693,46 @@ static void describe_difference(const struct program *p, const struct effect *ef
         append(buf, cap, ": they differ in %s", fields + strlen(", "));
 }
 
+/* ---- violations ------------------------------------------------------------------------------ */
+
+/* "line 7", of a task. */
+static int line_of(const struct program *p, int task)
+{
+    return (int)p->plan->pipeline.tasks[task].mark.line;
+}
+
+/* The access of `subject` in this run and in a serial one. */
+static void describe_order(const struct program *p, const struct effect *effect,
+                           const char *subject, char *buf, size_t cap)
+{
+    const struct order_change *change = &effect->serial;
+    const struct buffer_desc *buffer = &p->buffers[change->buffer];
+    const char *writer = p->plan->pipeline.tasks[change->writer].name;
+    const char *verb = change->reads ? "reads" : "writes";
+    int64_t lag = change->serial - change->found;
+    int line = line_of(p, p->ops[effect->op].task), other_line = line_of(p, change->writer);
+    if (lag > 0 && change->reads && buffer->scope == SCOPE_SHARED)
+        snprintf(buf, cap,
+                 "%s (line %d) reads buffer %s %" PRId64
+                 " iteration%s old; serial: 0, after %s(%" PRId64 ") (line %d)",
+                 subject, line, buffer->name, lag, lag == 1 ? "" : "s", writer, change->serial - 1,
+                 other_line);
+    else if (lag > 0)
+        snprintf(buf, cap,
+                 "%s (line %d) %s buffer %s before %s(%" PRId64
+                 ") (line %d) writes it; serial: after it",
+                 subject, line, verb, buffer->name, writer, change->found, other_line);
+    else if (lag < 0)
+        snprintf(buf, cap,
+                 "%s (line %d) %s buffer %s after %s(%" PRId64
+                 ") (line %d) has written it; serial: "
+                 "before it",
+                 subject, line, verb, buffer->name, writer, change->found - 1, other_line);
+    else
+        snprintf(buf, cap, "%s (line %d) reads buffer %s older than %s (line %d) has left it",
+                 subject, line, buffer->name, writer, other_line);
+}
+
 const char *machine_describe_violation(const struct program *p, enum property property,
                                        const struct effect *effect, char *buf, size_t cap)
 {
@@ -724,6 +764,11 @@ const char *machine_describe_violation(const struct program *p, enum property pr
                      effect->other_agent >= 0 ? "reused while another stream still uses it"
                                               : "used after it was freed");
         break;
+    case PROPERTY_VALUE:
+        snprintf(buf, cap, "%s reads buffer %s, which nothing has written", subject,
+                 p->buffers[effect->unwritten].name);
+        break;
+    case PROPERTY_SERIAL: describe_order(p, effect, subject, buf, cap); break;
     case PROPERTY_MISMATCH:
         snprintf(buf, cap, "%s meets %s at the same position", subject, other);
         describe_difference(p, effect, buf, cap);

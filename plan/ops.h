@@ -179,6 +179,8 @@ static inline enum op_wait op_waits(enum op_kind kind)
     X(MISMATCH, "mismatch")                                                                        \
     X(RACE, "race")                                                                                \
     X(LIFETIME, "lifetime")                                                                        \
+    X(VALUE, "value")                                                                              \
+    X(SERIAL, "serial")                                                                            \
     X(SLOT, "slot")                                                                                \
     X(BOUND, "bound")                                                                              \
     X(DRAIN, "drain")                                                                              \
@@ -197,8 +199,9 @@ const char *property_key(enum property property);
 #define OUTCOME_LIST(X)                                                                            \
     X(UNDECIDED, "undecided")                                                                      \
     X(PROVED, "proved")                                                                            \
-    X(SOME, "some")     /* violated in some interleavings */                                       \
-    X(ALWAYS, "always") /* violated in every interleaving */
+    X(SOME, "some")           /* violated in some interleavings */                                 \
+    X(ALWAYS, "always")       /* violated in every interleaving */                                 \
+    X(NONE, "not applicable") /* the form of the plan has no such property */
 
 enum outcome {
 #define X(name, key) OUTCOME_##name,

@@ -240,6 +240,42 @@ static void parse_buffers(struct parser *parser, const struct node *value)
     }
 }
 
+/* A buffer that no operation names is a misspelling. */
+static struct buffer *known_buffer(struct parser *parser, const struct node *node)
+{
+    int index = symbol_require(parser, TABLE_BUFFERS, node);
+    return index < 0 ? NULL : &parser->plan->buffers[index];
+}
+
+static void parse_inputs(struct parser *parser, const struct node *value)
+{
+    if (!value || !parse_want_list(parser, value, "a list of buffers"))
+        return;
+    parser->plan->inputs_given = true;
+    LIST_EACH (value, item) {
+        struct buffer *buffer = known_buffer(parser, item);
+        if (buffer && buffer->input)
+            parse_error(parser, item->mark, "found buffer \"%s\" a second time", item->text);
+        else if (buffer)
+            buffer->input = true;
+    }
+}
+
+static void parse_staleness(struct parser *parser, const struct node *value)
+{
+    static const struct field field = {.min = 1, .max = PLAN_MAX_DEPTH};
+    if (!value || !parse_want_map(parser, value, "a mapping from shared buffers to iterations"))
+        return;
+    MAP_EACH (value, key, iterations) {
+        struct buffer *buffer = known_buffer(parser, key);
+        if (buffer && buffer->scope != SCOPE_SHARED)
+            parse_error(parser, key->mark,
+                        "found buffer \"%s\" of scope iteration, expected a shared one", key->text);
+        else if (buffer)
+            field_int(parser, iterations, &buffer->staleness, &field);
+    }
+}
+
 /* ---- expected verdicts ----------------------------------------------------------------------- */
 
 /* verdict := proved | some | always | violated, of a race also: order */
@@ -254,7 +290,7 @@ static void parse_verdict(struct parser *parser, struct expectation *expect, int
         expect->any_violation[property] = true;
         return;
     }
-    for (enum outcome outcome = OUTCOME_PROVED; outcome < OUTCOME_COUNT; outcome++) {
+    for (enum outcome outcome = OUTCOME_PROVED; outcome < OUTCOME_NONE; outcome++) {
         if (strcmp(word, outcome_key(outcome)) == 0) {
             expect->outcome[property] = outcome;
             return;
@@ -283,7 +319,7 @@ static void parse_verdicts(struct parser *parser, struct expectation *expect,
         else
             parse_error(parser, key->mark,
                         "found unknown property \"%s\", expected deadlock, mismatch, race, "
-                        "lifetime, slot, bound, drain or faults%s",
+                        "lifetime, value, serial, slot, bound, drain or faults%s",
                         key->text, nearest_hint(&nearest, '"', &parser->scratch));
     }
 }
@@ -414,7 +450,10 @@ static const struct section {
     {IN_PROGRAMS, parse_p2p, {.key = "p2p"}},
     {IN_PROGRAMS, parse_fsdp, {.key = "fsdp"}},
     {IN_PROGRAMS, parse_times, {.key = "times"}},
+    {IN_PROGRAMS, NULL, FIELD("fragment", struct plan, programs.fragment, field_bool)},
     {IN_THREADS, parse_threads, {.key = "threads"}},
+    {IN_PIPELINE | IN_THREADS, parse_inputs, {.key = "inputs"}},
+    {IN_PIPELINE, parse_staleness, {.key = "staleness"}},
     {IN_ALL, parse_machine, {.key = "machine"}},
     {IN_ALL, parse_on_failure, {.key = "on_failure"}},
     {IN_ALL, parse_expect, {.key = "expect"}},

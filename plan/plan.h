@@ -191,7 +191,9 @@ struct buffer {
     enum buffer_scope scope; /* iteration: every iteration has its own instance */
     int64_t bytes;           /* 0: not given */
     bool declared;           /* named under `buffers:`, not only in reads or writes */
-    int owner; /* in lowered rank programs: 1 + the rank that has it; else 0: every rank has one */
+    int owner;  /* in lowered rank programs: 1 + the rank that has it; else 0: every rank has one */
+    bool input; /* `inputs:` names it: it holds values before anything is written */
+    int staleness; /* `staleness:`: iterations by which its reads may lag; 0: not given */
     struct mark mark;
 };
 
@@ -349,6 +351,7 @@ struct action_time {
 struct programs {
     struct rank_program *ranks; /* plan->ranks of them */
     bool has_comms;             /* at least one SEND or RECV: compute_comms, else compute_only */
+    bool fragment;              /* `fragment: true`: a piece, whose other passes are elsewhere */
     struct generate_spec generate;
     enum fifo_rule fifo; /* p2p: {fifo: rank|pair|direction|edge} */
     bool batch;          /* p2p: {batch: true}: neighbouring sends and receives form a group */
@@ -517,6 +520,7 @@ struct plan {
     size_t queue_count;
     struct buffer *buffers;
     size_t buffer_count;
+    bool inputs_given;    /* `inputs:` is present: no other buffer holds values at the start */
     struct names streams; /* per rank: a stream of this name on every rank that uses it */
     struct stream_spec *stream_specs;
     size_t stream_spec_count;

@@ -100,6 +100,37 @@ void print_buffers(struct printer *printer)
     close_map(printer);
 }
 
+void print_inputs(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    if (!plan->inputs_given)
+        return;
+    put_word(printer, "inputs");
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].input)
+            put_text(printer, plan->buffers[i].name);
+    close_list(printer);
+}
+
+void print_staleness(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    bool any = false;
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        any |= plan->buffers[i].staleness > 0;
+    if (!any)
+        return;
+    put_word(printer, "staleness");
+    open_map(printer, FLOW);
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].staleness > 0) {
+            put_text(printer, plan->buffers[i].name);
+            put_number(printer, plan->buffers[i].staleness);
+        }
+    close_map(printer);
+}
+
 static void print_eager(struct printer *printer)
 {
     const struct plan *plan = printer->plan;

@@ -81,6 +81,8 @@ void print_comms(struct printer *printer);
 void print_streams(struct printer *printer);
 void print_queues(struct printer *printer);
 void print_buffers(struct printer *printer);
+void print_inputs(struct printer *printer);
+void print_staleness(struct printer *printer);
 void print_machine(struct printer *printer);
 void put_work(struct printer *printer, const struct work *work);
 void print_pipeline(struct printer *printer);

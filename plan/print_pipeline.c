@@ -233,4 +233,6 @@ void print_pipeline(struct printer *printer)
     print_deps(printer, "inter_iter_deps", pipeline->intra_count, pipeline->dep_count);
     print_overrides(printer);
     print_buffers(printer);
+    print_inputs(printer);
+    print_staleness(printer);
 }

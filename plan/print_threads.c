@@ -153,4 +153,5 @@ void print_threads(struct printer *printer)
         close_list(printer);
     }
     close_map(printer);
+    print_inputs(printer);
 }

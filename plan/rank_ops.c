@@ -60,7 +60,8 @@ int rank_buffer(struct lowering *lowering, int *cell, int64_t bytes, const char 
                             .scope = SCOPE_SHARED,
                             .bytes = bytes,
                             .owner = replica_count(lowering) > 1 ? 0 : lowering->rank + 1,
-                            .declared = true};
+                            .declared = true,
+                            .input = true}; /* check/passes.h asks the list of actions */
     if (!buffer.name || !arena_grow(&out->arena, (void **)&out->buffers, out->buffer_count,
                                     &lowering->buffer_cap, sizeof buffer))
         return -1;

@@ -154,7 +154,12 @@ static void write_pipeline(struct random *random)
     fprintf(random->out, "enqueue_order: %s\n", one_of(random, orders, 3));
     write_rules(random, ranks);
     write_streams(random, "s1", "s0", write_pipeline_machine(random));
-    fputs("buffers: {b: {scope: iteration}, w: {scope: shared}}\nschedule:\n", random->out);
+    fputs("buffers: {b: {scope: iteration}, w: {scope: shared}}\n", random->out);
+    if (below(random, 2))
+        fprintf(random->out, "inputs: [%s]\n", below(random, 2) ? "b" : "b, w");
+    if (rarely(random, 3))
+        fprintf(random->out, "staleness: {w: %d}\n", 1 + below(random, 2));
+    fputs("schedule:\n", random->out);
     for (int t = 0; t < tasks; t++)
         write_task(random, t, ranks);
     write_dependences(random, tasks);
@@ -384,6 +389,9 @@ static void write_threads(struct random *random)
             ranks == 2 ? ", 1" : "", ranks == 2 ? ", 1" : "");
     fprintf(random->out, "queues: {q: %d}\n", 1 + below(random, 2));
     write_streams(random, "s", "t", write_host_machine(random));
+    if (rarely(random, 2))
+        fprintf(random->out, "buffers: {b: {}, w: {}}\ninputs: [%s]\n",
+                below(random, 2) ? "b" : "b, w");
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
         struct host_writer writer = {random, t % ranks, ranks, 0, t};

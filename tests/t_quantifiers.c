@@ -140,18 +140,23 @@ static bool has_parts(const struct program *p)
     return false;
 }
 
+/* What leaves values to chance. */
+static const unsigned disorder = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME;
+
 /* What the oracle knows. Of ranks apart the first to hang counts, which is not the end of a run of all of them. */
 static bool agrees(const struct oracle *oracle, enum property property, enum outcome answer)
 {
     bool every = oracle->every & 1u << property, any = oracle->any & 1u << property;
     bool mismatch = oracle->any & 1u << PROPERTY_MISMATCH;
+    bool is_value = property == PROPERTY_VALUE || property == PROPERTY_SERIAL;
     if (property == PROPERTY_DEADLOCK && mismatch && has_parts(oracle->program))
         return answer != OUTCOME_ALWAYS || every;
     switch (answer) {
-    case OUTCOME_UNDECIDED: return mismatch;
+    case OUTCOME_UNDECIDED: return mismatch || (is_value && (oracle->any & disorder));
     case OUTCOME_PROVED: return !any;
     case OUTCOME_SOME: return any && (!every || mismatch);
     case OUTCOME_ALWAYS: return every;
+    case OUTCOME_NONE: return property == PROPERTY_SERIAL && oracle->program->tasks == 0;
     case OUTCOME_COUNT: break;
     }
     return false;
@@ -189,7 +194,9 @@ static enum status check_driver(struct bench *bench, const struct plan *plan, en
                                      .limits = {.states = MAX_PAIRS}};
     struct program *program;
     struct verify_report report;
-    enum status status = program_build(plan, &options.program, &program, diag);
+    struct program_options built = options.program;
+    built.serial = true;
+    enum status status = program_build(plan, &built, &program, diag);
     if (status != STATUS_OK)
         return status;
     struct oracle oracle;
