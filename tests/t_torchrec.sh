@@ -47,6 +47,16 @@ check "... its first batches do not hide it" longer semi_sync.start semi_sync 70
 check "a compiled backward hides GradDist" longer sparse_dist comp_autograd 750
 check "evaluation needs half of that" longer sparse_dist eval_sparse_dist 5000
 
+# One iteration at a time: the loop's order is no order for the tickets of a single iteration.
+serial()
+{
+    ns=$("$SWSIM" predict --json "$plans/$1.yaml" 2>/dev/null | sed -n 's/.*"serial_ns":\([0-9]*\).*/\1/p')
+    echo "# $ns ns"
+    test -n "$ns" && test "$ns" -ge "$(($2 * 1000))"
+}
+check "one iteration at a time takes the sum of the tasks" serial sparse_dist 16000
+check "... of Fused as well" serial fused_sparse_dist 16000
+
 # needs NAME DEPENDENCE PROPERTY: without the dependence the plan violates the property.
 needs()
 {

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "plan/order.h"
+
 static double seconds_now(clockid_t clock)
 {
     struct timespec now;
@@ -553,6 +555,43 @@ static enum status find_exposed_in(struct prediction *prediction, const struct p
     return status;
 }
 
+/* The plan with one iteration at a time: the host waits for the device, and tickets follow the dependences
+   within an iteration, which an order of submission for several iterations need not do. */
+static enum status make_serial(struct plan *serial, struct arena *arena, struct diag *diag)
+{
+    struct pipeline *pipeline = &serial->pipeline;
+    int *order = ARENA_ARRAY(arena, pipeline->task_count, int);
+    struct rank_override *overrides =
+        ARENA_ARRAY(arena, pipeline->override_count, struct rank_override);
+    if (!order || !overrides)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < pipeline->override_count; i++) {
+        overrides[i] = pipeline->overrides[i];
+        overrides[i].has_order = false;
+    }
+    pipeline->overrides = overrides;
+    pipeline->order = (struct order_spec){ORDER_EXPLICIT, {order, pipeline->task_count}};
+    pipeline->retire = RETIRE_DEVICE;
+    return order_topological(serial, order, diag);
+}
+
+static enum status find_serial_exposed(struct prediction *prediction, const struct plan *plan,
+                                       const struct predict_options *options,
+                                       struct program_options how, struct diag *diag)
+{
+    struct arena arena;
+    struct plan serial = *plan;
+    how.driver = DRIVER_DATAFLOW;
+    how.max_depth = 1;
+    arena_init(&arena, 0);
+    enum status status = make_serial(&serial, &arena, diag);
+    if (status == STATUS_OK)
+        status = find_exposed_in(prediction, &serial, options, &how, &prediction->serial_exposed_ns,
+                                 &prediction->serial_ns, diag);
+    arena_fini(&arena);
+    return status;
+}
+
 static enum status find_exposed(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)
 {
@@ -566,14 +605,7 @@ static enum status find_exposed(struct prediction *prediction, const struct plan
     prediction->exposed_iterations = how.iterations;
     enum status status =
         find_exposed_in(prediction, plan, options, &how, &prediction->exposed_ns, &mean_ns, diag);
-    if (status != STATUS_OK)
-        return status;
-    struct plan serial = *plan; /* one iteration at a time: the host waits for the device */
-    serial.pipeline.retire = RETIRE_DEVICE;
-    how.driver = DRIVER_DATAFLOW;
-    how.max_depth = 1;
-    return find_exposed_in(prediction, &serial, options, &how, &prediction->serial_exposed_ns,
-                           &prediction->serial_ns, diag);
+    return status != STATUS_OK ? status : find_serial_exposed(prediction, plan, options, how, diag);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
