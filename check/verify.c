@@ -606,6 +606,15 @@ static void leave_out_serial(struct verify_report *report, unsigned asked)
     report->limit = "serial: a plan without iterations has no serial run";
 }
 
+static void report_in_flight(const struct program *program, struct verify_report *report)
+{
+    report->most_in_flight = program->most_in_flight;
+    report->most_bytes = program->shared_bytes + program->most_in_flight * program->iteration_bytes;
+    for (int s = 0; s < program->stream_count; s++)
+        if (program->streams[s].cap > report->launch_queue)
+            report->launch_queue = program->streams[s].cap;
+}
+
 static enum status verify_program(const struct plan *plan, const struct program *program,
                                   const struct verify_options *options,
                                   struct verify_report *report, struct diag *diag)
@@ -632,6 +641,7 @@ static enum status verify_program(const struct plan *plan, const struct program 
     report->iterations = program->tasks ? program->ends[0] : 0;
     report->finite = program->tasks == 0;
     report->ranks = program->ranks;
+    report_in_flight(program, report);
     report->any_ranks = by_structure && !searched && !faults && structure_is_for_any_ranks(program);
     report->asked = (asked & ~bit(PROPERTY_FAULTS)) | (faults ? bit(PROPERTY_FAULTS) : 0);
     report->driver = program->driver;

@@ -44,7 +44,9 @@ struct verify_report {
     int64_t iterations; /* -1: any number */
     bool finite;        /* a form without iterations */
     int ranks;
-    bool any_ranks; /* proved for any number of them */
+    bool any_ranks;                     /* proved for any number of them */
+    int64_t most_in_flight, most_bytes; /* of a rank at once: never more iterations, buffer bytes */
+    int launch_queue;                   /* items of the longest queue of a stream */
     enum verdict verdict;
     enum outcome outcome[PROPERTY_COUNT];
     unsigned asked;                       /* bits of the properties */

@@ -348,6 +348,21 @@ static void write_iterations(const struct verify_report *report, struct json *js
         json_int(json, report->iterations);
 }
 
+/* What bounds the iterations in flight: how much that is, and the queues that let no more in. */
+static void write_in_flight(const struct verify_report *report, struct json *json)
+{
+    json_key(json, "in_flight");
+    if (report->finite) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    json_put_int(json, "iterations_max", report->most_in_flight);
+    json_put_int(json, "bytes_max", report->most_bytes);
+    json_put_int(json, "launch_queue", report->launch_queue);
+    json_end_object(json);
+}
+
 static void write_repair(const struct verdict_view *view, struct json *json)
 {
     const struct repair *repair = view->repair;
@@ -388,6 +403,7 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     else
         json_int(json, report->ranks);
     write_properties(report, json);
+    write_in_flight(report, json);
     coverage_write(view->coverage, ((1u << PROPERTY_COUNT) - 1) & ~report->asked, json);
     warnings_write(view->warnings, report->file, json);
     json_put_int(json, "states", (int64_t)report->states);

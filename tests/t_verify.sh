@@ -75,6 +75,8 @@ by_structure() { "$SWSIM" verify --limit=states=50000 "$@" >"$dir/out" && test "
 any_ranks() { by_structure "$@" && test "$(grep -c "any number of iterations, any number of ranks" "$dir/out")" -eq 2; }
 these_ranks() { by_structure "$@" && ! grep -q "number of ranks" "$dir/out"; }
 check "two collectives on two communicators need no search" any_ranks "$dir/two.yaml"
+check "what can be in flight is a figure" \
+    says '"in_flight":{"iterations_max":8,"bytes_max":41943040,"launch_queue":15}' "$SWSIM" verify --json --driver=clock "$srcdir/plans/examples/hello.yaml"
 check "nor on 64 ranks" any_ranks --ranks=64 "$dir/two.yaml"
 check "communicators with a list of ranks: proved for these" these_ranks "$dir/named.yaml"
 check "so are ranks that differ in theirs" these_ranks "$dir/apart.yaml"

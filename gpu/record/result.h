@@ -89,8 +89,8 @@ struct runtime_stat {
     int64_t device_ns, host_ns;
 };
 
-/* Mean and order statistics of the times between retirements on the lowest rank; the fill (up to the
-   first retirement) is left out. 0 with fewer than two iterations. */
+/* Mean and order statistics of the times between the ends of iterations on the lowest rank, retired and
+   finished on the device; the fill (up to the first end) is left out. 0 with fewer than two iterations. */
 struct runtime_times {
     double mean_ns, p50_ns, p95_ns, p99_ns;
 };
@@ -118,7 +118,7 @@ struct runtime_result {
     int64_t steps;      /* of the machine, replayed */
     struct runtime_graphs graph;
     int64_t duration_ns;
-    int64_t fill_ns, drain_ns; /* until the first retirement; since the last admission */
+    int64_t fill_ns, drain_ns; /* until the first iteration is over; since the last admission */
     struct runtime_times iteration;
     int64_t serial_ns; /* an iteration of the lowest rank would take one task after another: the sum
                           of its tasks' mean CPU and device times; 0: not known */

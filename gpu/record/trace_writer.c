@@ -62,8 +62,9 @@ static enum status allocate(struct trace_writer *trace, struct diag *diag)
     trace->host_ns = calloc(tasks, sizeof *trace->host_ns);
     trace->instances = calloc(tasks, sizeof *trace->instances);
     trace->retired = calloc((size_t)p->ranks, sizeof *trace->retired);
+    trace->iterations = calloc((size_t)p->ranks, sizeof *trace->iterations);
     if (!trace->agents || !trace->recent || !trace->busy_ns || !trace->device_ns ||
-        !trace->host_ns || !trace->instances || !trace->retired ||
+        !trace->host_ns || !trace->instances || !trace->retired || !trace->iterations ||
         !op_stats_open(&trace->op_stats, p))
         return diag_no_memory(diag);
     return STATUS_OK;
@@ -101,7 +102,10 @@ void trace_writer_close(struct trace_writer *trace)
     free(trace->device_ns);
     free(trace->host_ns);
     free(trace->instances);
-    free(trace->retired_ns);
+    for (int rank = 0; trace->iterations && rank < trace->program->ranks; rank++)
+        free(trace->iterations[rank].open);
+    free(trace->iterations);
+    free(trace->over_ns);
     free(trace->retired);
 }
 
@@ -242,39 +246,103 @@ static int64_t host_op(struct trace_writer *trace, int thread, const struct log_
     return -1;
 }
 
+/* ---- iterations ------------------------------------------------------------------------------ */
+
+/* The iteration of a rank, which is not stored yet; NULL: memory is exhausted. */
+static struct open_iteration *open_iteration(struct trace_writer *trace, int rank,
+                                             int64_t iteration)
+{
+    struct trace_iterations *all = &trace->iterations[rank];
+    size_t place = (size_t)(iteration - all->first);
+    if (place >= all->cap) {
+        size_t cap = 2 * place + 64;
+        struct open_iteration *open = realloc(all->open, cap * sizeof *open);
+        if (!open) {
+            no_memory(trace);
+            return NULL;
+        }
+        all->open = open;
+        all->cap = cap;
+    }
+    for (; all->count <= place; all->count++)
+        all->open[all->count] = (struct open_iteration){0};
+    return &all->open[place];
+}
+
+/* Work of an iteration lasted until then. */
+static void note_over(struct trace_writer *trace, int rank, int64_t iteration, int64_t at_ns)
+{
+    if (trace->program->tasks == 0 || iteration < trace->iterations[rank].first)
+        return;
+    struct open_iteration *open = open_iteration(trace, rank, iteration);
+    if (open && at_ns > open->over_ns)
+        open->over_ns = at_ns;
+}
+
+static void add_over(struct trace_writer *trace, const struct open_iteration *open)
+{
+    if (trace->over_count == trace->over_cap) {
+        size_t cap = trace->over_cap ? 2 * trace->over_cap : 256;
+        int64_t *times = realloc(trace->over_ns, cap * sizeof *times);
+        if (!times) {
+            no_memory(trace);
+            return;
+        }
+        trace->over_ns = times;
+        trace->over_cap = cap;
+    }
+    trace->over_ns[trace->over_count++] = open->over_ns;
+    trace->last_admitted_ns = open->admitted_ns;
+}
+
+static void store_iteration(struct trace_writer *trace, int rank, int64_t iteration,
+                            const struct open_iteration *open)
+{
+    const struct trace_iteration row = {rank, iteration, open->admitted_ns - trace->base_ns,
+                                        open->over_ns - trace->base_ns};
+    if (rank == 0)
+        add_over(trace, open);
+    if (writes(trace))
+        fail(trace, store_add_iteration(trace->store, trace->run, &row, &trace->diag));
+}
+
+/* Store retired iterations, but for the youngest `kept`. */
+static void store_iterations(struct trace_writer *trace, size_t kept)
+{
+    for (int rank = 0; rank < trace->program->ranks; rank++) {
+        struct trace_iterations *all = &trace->iterations[rank];
+        size_t stored = 0;
+        while (stored + kept < all->count && all->open[stored].retired) {
+            store_iteration(trace, rank, all->first + (int64_t)stored, &all->open[stored]);
+            stored++;
+        }
+        if (stored == 0)
+            continue;
+        all->count -= stored;
+        all->first += (int64_t)stored;
+        memmove(all->open, all->open + stored, all->count * sizeof *all->open);
+    }
+}
+
 static void retire(struct trace_writer *trace, int thread, const struct log_entry *entry)
 {
-    const struct program *p = trace->program;
-    int rank = p->threads[thread].rank;
+    int rank = trace->program->threads[thread].rank;
     char cause[NAME];
-    const struct trace_iteration row = {rank, entry->iteration,
-                                        entry->stamp.start_ns - trace->base_ns,
-                                        entry->at_ns - trace->base_ns};
     const struct trace_span span = {.kind = SPAN_WAIT,
                                     .iteration = entry->iteration,
                                     .start_ns = entry->begin_ns,
                                     .end_ns = entry->at_ns,
                                     .cause = cause};
     trace->retired[rank]++;
-    if (rank == 0) {
-        if (trace->retired_count == trace->retired_cap) {
-            size_t cap = trace->retired_cap ? 2 * trace->retired_cap : 256;
-            int64_t *times = realloc(trace->retired_ns, cap * sizeof *times);
-            if (!times) {
-                no_memory(trace);
-                return;
-            }
-            trace->retired_ns = times;
-            trace->retired_cap = cap;
-        }
-        trace->retired_ns[trace->retired_count++] = entry->at_ns;
-        trace->last_admitted_ns = entry->stamp.start_ns;
+    note_over(trace, rank, entry->iteration, entry->at_ns);
+    struct open_iteration *open = open_iteration(trace, rank, entry->iteration);
+    if (open) {
+        open->admitted_ns = entry->stamp.start_ns;
+        open->retired = true;
     }
     snprintf(cause, sizeof cause, "iteration %" PRId64, entry->iteration);
     if (span.end_ns - span.start_ns > SHORT_WAIT_NS)
-        add_span(trace, program_thread_agent(p, thread), &span);
-    if (writes(trace))
-        fail(trace, store_add_iteration(trace->store, trace->run, &row, &trace->diag));
+        add_span(trace, program_thread_agent(trace->program, thread), &span);
 }
 
 int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct log_entry *entry)
@@ -313,6 +381,7 @@ void trace_writer_device(struct trace_writer *trace, const struct log_entry *ent
                               .end_ns = entry->stamp.end_ns};
     int agent = program_stream_agent(p, op->stream);
     trace->finished++;
+    note_over(trace, p->streams[op->stream].rank, entry->iteration, span.end_ns);
     if (op_is_stream_work(op->kind)) {
         device_figures(trace, op, span.end_ns - span.start_ns);
         op_stats_device(&trace->op_stats, entry->op, span.end_ns - span.start_ns);
@@ -390,6 +459,7 @@ void trace_writer_commit(struct trace_writer *trace)
 {
     add_edges(trace);
     forget_spans(trace);
+    store_iterations(trace, 2 * (size_t)trace->program->window);
     if (writes(trace))
         fail(trace, store_flush(trace->store, &trace->diag));
 }
@@ -441,7 +511,7 @@ static double quantile(const int64_t *sorted, size_t count, double share)
 /* The steady state: without the first depth + 10% and the last depth iterations, if that leaves two. */
 static bool iteration_times(struct trace_writer *trace, struct runtime_times *out)
 {
-    size_t count = trace->retired_count, depth = (size_t)trace->program->depth;
+    size_t count = trace->over_count, depth = (size_t)trace->program->depth;
     size_t first = depth + count / 10, last = count > depth ? count - depth : 0;
     if (last < first + 2) {
         first = 0;
@@ -454,8 +524,8 @@ static bool iteration_times(struct trace_writer *trace, struct runtime_times *ou
     if (!sorted)
         return false;
     for (size_t i = 0; i < durations; i++)
-        sorted[i] = trace->retired_ns[first + i + 1] - trace->retired_ns[first + i];
-    out->mean_ns = (double)(trace->retired_ns[last] - trace->retired_ns[first]) / (double)durations;
+        sorted[i] = trace->over_ns[first + i + 1] - trace->over_ns[first + i];
+    out->mean_ns = (double)(trace->over_ns[last] - trace->over_ns[first]) / (double)durations;
     qsort(sorted, durations, sizeof *sorted, compare_times);
     out->p50_ns = quantile(sorted, durations, 0.50);
     out->p95_ns = quantile(sorted, durations, 0.95);
@@ -466,7 +536,7 @@ static bool iteration_times(struct trace_writer *trace, struct runtime_times *ou
 
 static int64_t serial_time(const struct trace_writer *trace)
 {
-    int64_t iterations = (int64_t)trace->retired_count, sum_ns = 0;
+    int64_t iterations = (int64_t)trace->over_count, sum_ns = 0;
     for (int task = 0; task < trace->program->tasks && iterations > 0; task++) {
         int64_t instances = trace->instances[task] ? trace->instances[task] : iterations;
         sum_ns += (trace->device_ns[task] + trace->host_ns[task]) / instances;
@@ -494,6 +564,7 @@ static void store_figures(struct trace_writer *trace, const struct runtime_resul
 bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *result)
 {
     const struct program *p = trace->program;
+    store_iterations(trace, 0);
     result->run = trace->run;
     result->tasks = trace->tasks;
     result->streams =
@@ -512,9 +583,9 @@ bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *res
     for (int rank = 0; rank < p->ranks && p->tasks; rank++)
         if (trace->retired[rank] < result->iterations)
             result->iterations = trace->retired[rank];
-    if (trace->retired_count > 0) {
-        result->fill_ns = trace->retired_ns[0] - trace->base_ns;
-        result->drain_ns = trace->retired_ns[trace->retired_count - 1] - trace->last_admitted_ns;
+    if (trace->over_count > 0) {
+        result->fill_ns = trace->over_ns[0] - trace->base_ns;
+        result->drain_ns = trace->over_ns[trace->over_count - 1] - trace->last_admitted_ns;
     }
     result->serial_ns = serial_time(trace);
     store_figures(trace, result);
@@ -524,6 +595,7 @@ bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *res
 enum status trace_writer_end(struct trace_writer *trace, enum run_finished finished,
                              int64_t iterations, int64_t duration_ns, struct diag *diag)
 {
+    store_iterations(trace, 0);
     trace_writer_commit(trace); /* the last pass's edges */
     enum status status = trace->status;
     if (status == STATUS_OK && trace->store && iterations > 0)

@@ -34,10 +34,21 @@ struct trace_writer {
     int64_t *busy_ns;                         /* [stream] */
     int64_t *device_ns, *host_ns, *instances; /* [task], of the lowest rank */
     struct op_stats op_stats;
-    int64_t finished;    /* device operations */
-    int64_t tasks;       /* of those, that are the work of a task */
-    int64_t *retired_ns; /* of the lowest rank */
-    size_t retired_count, retired_cap;
+    int64_t finished; /* device operations */
+    int64_t tasks;    /* of those, that are the work of a task */
+    /* [rank]: iterations first, first + 1, ... that are not stored yet: a retired one may have work on the
+       device whose end has not been read */
+    struct trace_iterations {
+        struct open_iteration {
+            int64_t admitted_ns, over_ns;
+            bool retired;
+        } * open;
+        size_t count, cap;
+        int64_t first;
+    } * iterations;
+    int64_t
+        *over_ns; /* of the lowest rank: when iterations were retired and finished on the device */
+    size_t over_count, over_cap;
     int64_t *retired; /* [rank]: how many iterations */
     int64_t last_admitted_ns;
 };
