@@ -27,15 +27,16 @@
 #include "divide.h"
 #include "explore.h"
 #include "paths.h"
+#include "probe.h"
 
 const char SEARCH_BEHIND[] = "steps behind a violation";
 
 enum { BATCHES_A_THREAD = 4, PREFETCH_AHEAD = 8 };
 
 #ifdef SWSIM_CHECKS
-enum { LEARN_STATES = 100 };
+enum { PROBE_STATES = 50, LEARN_STATES = 100 };
 #else
-enum { LEARN_STATES = 1 << 14 };
+enum { PROBE_STATES = 1 << 11, LEARN_STATES = 1 << 14 };
 #endif
 
 struct search_worker {
@@ -89,6 +90,12 @@ static void refuse(struct exact_search *search, enum status status)
     end_search(search, status == STATUS_SYSTEM ? "no more memory in the system" : "memory");
 }
 
+static void stop_if_found(struct exact_search *search)
+{
+    if (search_has_enough(search->options, search->result->found))
+        end_search(search, NULL);
+}
+
 static void judge_violation(struct exact_search *search, const struct violation *seen)
 {
     struct search_result *result = search->result;
@@ -104,8 +111,7 @@ static void judge_violation(struct exact_search *search, const struct violation 
     if (!result->found)
         search->found_at = result->transitions;
     result->found |= violated;
-    if (search_has_enough(options, result->found))
-        end_search(search, NULL);
+    stop_if_found(search);
 }
 
 static void keep_successor(struct exact_search *search, uint32_t parent,
@@ -351,6 +357,25 @@ static enum status learn(struct exact_search *search, bool shared)
     return STATUS_OK;
 }
 
+static bool is_finished(const struct exact_search *search)
+{
+    return search->stop || search->status != STATUS_OK ||
+           search->next == states_count(&search->states);
+}
+
+/* After the first states without a violation: is there one farther away? */
+static void probe(struct exact_search *search)
+{
+    struct search_result *result = search->result;
+    if (search->options->probe_steps == 0 || result->found || is_finished(search))
+        return;
+    refuse(search, probe_run(&search->workers[0].explorer, &search->batches[0],
+                             states_root(&search->states, 0), search->options->properties,
+                             search->options->probe_steps, result));
+    search->found_at = result->transitions;
+    stop_if_found(search);
+}
+
 /* One thread for the first states, then as many as asked for. */
 static void breadth_first(struct exact_search *search)
 {
@@ -358,11 +383,14 @@ static void breadth_first(struct exact_search *search)
     batch->properties = search->options->properties;
     explorer_begin(&search->workers[0].explorer, batch);
     commit(search, batch);
+    search->pause_at = PROBE_STATES;
+    if (!search->stop)
+        run_workers(search);
+    probe(search);
     search->pause_at = LEARN_STATES;
     if (!search->stop)
         run_workers(search);
-    if (search->stop || search->status != STATUS_OK ||
-        search->next == states_count(&search->states))
+    if (is_finished(search))
         return;
     int threads = thread_count(search->options);
     close_workers(search);

@@ -47,7 +47,10 @@ struct search_options {
     unsigned stop_when_all; /* stop as soon as all of these are found (0: explore everything) */
     unsigned moot, moot_by; /* `moot` need not be found once one of `moot_by` is */
     unsigned cut_at;        /* do not go on behind a violation of these */
-    bool endless; /* do not follow the end of the data; ends_well then means infinite runs */
+    uint64_t
+        probe_steps; /* machine steps of walks ahead of the search, where the first states have no
+                               violation: probe.h; 0: none */
+    bool endless;    /* do not follow the end of the data; ends_well then means infinite runs */
     /* Called for every state a run passes; true: a fault in this state leaves an agent blocked, which
        is reported as PROPERTY_FAULTS with the path to this state. May be NULL; otherwise the search
        has one thread. */

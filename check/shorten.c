@@ -4,8 +4,8 @@
 #include "minimise.h"
 #include "stopwatch.h"
 
-enum { SEARCH_STEPS = 400000, REPLAY_STEPS = 1 << 20 };
-#define SHORTEN_NS   INT64_C(1000000000)
+enum { SEARCH_STEPS = 200000, REPLAY_STEPS = 1 << 19 };
+#define SHORTEN_NS   INT64_C(2000000000)
 #define SEARCH_BYTES ((size_t)512 << 20)
 
 void shorten_begin(struct shorten_budget *budget)

@@ -21,7 +21,7 @@
 
 /* How long a search for the rest goes on after the first violation, in machine steps, unless the caller
    limits the states. */
-enum { STEPS_BEHIND = 1 << 20 };
+enum { STEPS_BEHIND = 1 << 18, PROBE_STEPS = 1 << 16, AGENTS = 32 };
 
 const char *verdict_key(enum verdict verdict)
 {
@@ -44,11 +44,18 @@ static bool is_violated(enum outcome outcome)
     return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
 }
 
+/* By how much a step of this program costs more than one of a small program. */
+static unsigned dearness(const struct program *program)
+{
+    return 1 + (unsigned)program->agent_count / AGENTS;
+}
+
 /* What all searches of a program have in common. */
-static struct search_options base_options(const struct verify_options *options, struct early *early)
+static struct search_options base_options(const struct program *program,
+                                          const struct verify_options *options, struct early *early)
 {
     struct search_limits limits = options->limits;
-    limits.steps_behind = limits.states ? 0 : STEPS_BEHIND;
+    limits.steps_behind = limits.states ? 0 : STEPS_BEHIND / dearness(program);
     return (struct search_options){.reduction = !options->no_reduction,
                                    .properties = options->properties ? options->properties
                                                                      : (1u << PROPERTY_COUNT) - 1,
@@ -315,8 +322,9 @@ static enum status search_program(const struct program *program,
     if (status != STATUS_OK)
         return status;
     early_begin(&early, program, asked, options->found, options->found_arg);
-    struct search_options common = base_options(options, &early), search = common;
+    struct search_options common = base_options(program, options, &early), search = common;
     common.properties = asked;
+    search.probe_steps = options->no_reduction ? 0 : PROBE_STEPS / dearness(program);
     search.properties = (asked & ~scouted.found) | (hiders(asked) & ~by_structure);
     search.stop_when_all = by_structure ? asked & ~scouted.found : 0;
     search.moot = values;
@@ -588,7 +596,7 @@ static enum status search_whole(const struct plan *plan, const struct program *p
 static unsigned find_asked(const struct program *program, const struct verify_options *options,
                            bool faults)
 {
-    unsigned asked = base_options(options, NULL).properties;
+    unsigned asked = base_options(program, options, NULL).properties;
     if (program->tasks == 0)
         asked &= ~bit(PROPERTY_SERIAL);
     if (faults) /* needs to know whether the plan hangs without a fault */

@@ -465,7 +465,7 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
         .diag = diag,
         .candidates_left = candidates,
         .states_left = count_states(options, candidates),
-        .steps_left = candidates * REPAIR_STEPS_A_CANDIDATE,
+        .steps_left = REPAIR_LEAST_STEPS + candidates * REPAIR_STEPS_A_CANDIDATE,
         .start = stopwatch_start(),
         .until_ns = end_of_time(options, candidates),
     };

@@ -23,7 +23,8 @@
 enum {
     REPAIR_CANDIDATES = 3000,               /* by default */
     REPAIR_STATES_A_CANDIDATE = 200,        /* on average: the budget of states */
-    REPAIR_STEPS_A_CANDIDATE = 600,         /* on average: the budget of machine steps */
+    REPAIR_LEAST_STEPS = 1 << 16,           /* machine steps, however few candidates */
+    REPAIR_STEPS_A_CANDIDATE = 300,         /* on average: the budget of machine steps */
     REPAIR_MICROSECONDS_A_CANDIDATE = 5000, /* on average: the last guard */
     REPAIR_MAX_EDITS = 3,
     REPAIR_MAX_DRIVERS = 2

@@ -406,7 +406,7 @@ static const struct example examples[] = {
      "  r0.a: [{put: q}, {put: q}]\n  r0.b: [{put: q}]\n  r0.c: [{get: q}, {get: q}]\n"
      "  r0.d: [{get: q}]\n"},
     {"the end of several submissions", 76, DRIVER_DATAFLOW,
-     "swplan: 1\nmax_depth: 1\nticket_at: fire\nschedule:\n"
+     "swplan: 1\nmax_depth: 1\nretire: device\nticket_at: fire\nschedule:\n"
      "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
      "  C: {stage: 1, stream: s, thread_group: i, globally_ordered: true}\n"
      "  D: {stage: 1, stream: t, thread_group: j, globally_ordered: true}\n"

@@ -83,6 +83,8 @@ check "so are ranks that differ in theirs" these_ranks "$dir/apart.yaml"
 check "JSON says so, too" says '"ranks":"unbounded"' "$SWSIM" verify --json "$dir/two.yaml"
 check "and the number where it counts" says '"ranks":6' "$SWSIM" verify --json "$dir/named.yaml"
 check "in turns a line blocks" says "deadlock" "$SWSIM" verify --driver=dataflow --no-fix "$dir/turns.yaml"
+check "on 16 ranks, too, which is found before the combinations of their first steps are" says "deadlock" \
+    "$SWSIM" verify --driver=dataflow --no-fix --ranks=16 --limit=states=20000 "$dir/turns.yaml"
 
 # A property asked for alone is no more proved than beside the others.
 cat >"$dir/behind.yaml" <<'EOF'
