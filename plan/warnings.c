@@ -22,7 +22,8 @@ enum table { STREAMS, GROUPS, EVENTS, FLAGS, LOCKS, BARRIERS, BUFFERS, COMMS, TA
 struct usage {
     const char *name;
     struct mark mark;
-    int uses, gives, takes; /* gives: records, sets, writes; takes: waits, awaits, reads */
+    int uses, gives,
+        takes; /* gives: records, sets, writes, is an input; takes: waits, awaits, reads */
 };
 
 struct book {
@@ -157,8 +158,9 @@ static bool open_tables(struct book *book)
         !open_table(book, COMMS, plan->comm_count))
         return false;
     for (size_t i = 0; i < plan->buffer_count; i++)
-        book->tables[BUFFERS][i] =
-            (struct usage){.name = plan->buffers[i].name, .mark = plan->buffers[i].mark};
+        book->tables[BUFFERS][i] = (struct usage){.name = plan->buffers[i].name,
+                                                  .mark = plan->buffers[i].mark,
+                                                  .gives = plan->buffers[i].input};
     for (size_t i = 0; i < plan->comm_count; i++)
         book->tables[COMMS][i] =
             (struct usage){.name = plan->comms[i].name, .mark = plan->comms[i].mark};
