@@ -34,6 +34,8 @@ enum status lower_threads(struct lowering *lowering);
 bool lower_frees(struct lowering *lowering, int buffer);
 /* An operation of `rank` on communicators, of a host program. */
 enum status lower_collective(struct lowering *lowering, int rank, const struct host_op *from);
+enum status lower_host_op(struct lowering *lowering, int rank, const struct host_op *from);
+enum status lower_graph(struct lowering *lowering, int rank, const struct host_op *launch);
 enum status lower_group(struct lowering *lowering, int rank, const struct host_op *group);
 
 /* Table builders shared by the two. They set lowering->failed and return 0 on exhaustion, so that a

@@ -131,9 +131,11 @@ static bool has_body(const struct host_op *op)
     return op->kind == OP_CALLBACK || (op->kind == OP_LAUNCH && op->body_count > 0);
 }
 
-static enum status emit_op(struct lowering *lowering, int rank, const struct host_op *from)
+enum status lower_host_op(struct lowering *lowering, int rank, const struct host_op *from)
 {
     emit_host_time(lowering, from);
+    if (from->kind == OP_LAUNCH && from->is_graph)
+        return lower_graph(lowering, rank, from);
     if (from->kind == OP_COLLECTIVE)
         return lower_collective(lowering, rank, from);
     if (from->kind == OP_GROUP)
@@ -171,7 +173,7 @@ static enum status lower_thread_body(struct lowering *lowering, int index)
         if (op->kind == OP_BARRIER)
             emit_barrier(lowering, index, op, uses[op->object]++);
         else
-            status = emit_op(lowering, thread->rank, op);
+            status = lower_host_op(lowering, thread->rank, op);
     }
     free(uses);
     lower_body_end(lowering, body);
@@ -216,7 +218,7 @@ static enum status lower_callbacks(struct lowering *lowering)
                 at++;
             int body = lower_body_begin(lowering);
             for (size_t k = 0; k < thread->ops[i].body_count; k++) {
-                enum status status = emit_op(lowering, thread->rank, &thread->ops[i].body[k]);
+                enum status status = lower_host_op(lowering, thread->rank, &thread->ops[i].body[k]);
                 if (status != STATUS_OK)
                     return status;
             }

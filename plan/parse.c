@@ -451,6 +451,7 @@ static const struct section {
     {IN_PROGRAMS, parse_fsdp, {.key = "fsdp"}},
     {IN_PROGRAMS, parse_times, {.key = "times"}},
     {IN_PROGRAMS, NULL, FIELD("fragment", struct plan, programs.fragment, field_bool)},
+    {IN_THREADS, parse_graphs, {.key = "graphs"}},
     {IN_THREADS, parse_threads, {.key = "threads"}},
     {IN_PIPELINE | IN_THREADS, parse_inputs, {.key = "inputs"}},
     {IN_PIPELINE, parse_staleness, {.key = "staleness"}},

@@ -204,6 +204,8 @@ void parse_batches(struct parser *parser, const struct node *value);
 
 void parse_programs(struct parser *parser, const struct node *value);
 void parse_generate(struct parser *parser, const struct node *value);
+void parse_graphs(struct parser *parser, const struct node *value);
+bool parse_graph_ops(struct parser *parser, const struct node *list, struct graph *graph);
 void parse_p2p(struct parser *parser, const struct node *value);
 void parse_fsdp(struct parser *parser, const struct node *value);
 void parse_times(struct parser *parser, const struct node *value);

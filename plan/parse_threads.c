@@ -69,10 +69,9 @@ static const struct field COMPUTE_fields[] = {
     OP_ACCESSES,
 };
 static const struct field LAUNCH_fields[] = {
-    OP_FIELD("launch", name, field_name),
-    OP_WORK,
-    OP_FIELD("work", work, field_work),
-    {.key = "body", .parse = field_body},
+    OP_FIELD("launch", name, field_name),    OP_WORK,
+    OP_FIELD("work", work, field_work),      {.key = "body", .parse = field_body},
+    OP_FIELD("graph", is_graph, field_bool),
 };
 static const struct field COPY_fields[] = {
     OP_FIELD("copy", direction, field_word, .words = keywords_direction),
@@ -196,9 +195,38 @@ static bool parse_kind(struct parser *parser, const struct node *item, enum op_k
                        first->text, nearest_hint(&nearest, '"', &parser->scratch));
 }
 
-/* A launch does work of one kernel; what is an operation of its own is no work of a launch. */
-static bool finish_launch(struct parser *parser, const struct node *item, const struct host_op *op)
+/* The launch of a graph says no more than which, and on what stream. */
+static bool finish_graph_launch(struct parser *parser, const struct node *item, struct host_op *op)
 {
+    static const char *const allowed[] = {"launch", "graph", "stream", "host_time"};
+    MAP_EACH (item, key, value) {
+        bool known = false;
+        for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+            known |= strcmp(key->text, allowed[i]) == 0;
+        (void)value;
+        if (!known)
+            return parse_error(
+                parser, key->mark,
+                "found \"%s\" in the launch of a graph, expected stream or host_time", key->text);
+    }
+    struct nearest nearest = {.found = op->name};
+    for (size_t i = 0; i < parser->plan->graph_count; i++) {
+        const char *name = parser->plan->graphs[i].name;
+        if (name && strcmp(name, op->name) == 0)
+            op->graph = (int)i;
+        else if (name)
+            nearest_try(&nearest, name);
+    }
+    return op->graph >= 0 ||
+           parse_error(parser, item->mark, "found no graph \"%s\", expected one of \"graphs\"%s",
+                       op->name, nearest_hint(&nearest, '"', &parser->scratch));
+}
+
+/* A launch does work of one kernel; what is an operation of its own is no work of a launch. */
+static bool finish_launch(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    if (op->is_graph)
+        return finish_graph_launch(parser, item, op);
     static const char *const of_steps[] = {"reads", "writes", "work", "shares"};
     for (size_t i = 0; op->body_count > 0 && i < sizeof of_steps / sizeof *of_steps; i++)
         if (node_find(item, of_steps[i]))
@@ -389,7 +417,7 @@ static bool check_place(struct parser *parser, const struct node *item,
 static bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
                      struct host_op *op)
 {
-    *op = (struct host_op){.mark = item->mark, .stream = -1, .object = -1, .comm = -1};
+    *op = (struct host_op){.mark = item->mark, .stream = -1, .graph = -1, .object = -1, .comm = -1};
     op->collective = COLLECTIVE_ALL_REDUCE;
     op->work = (struct work){.comm = -1, .peer = -1, .root = -1};
     if (!parse_kind(parser, item, &op->kind))
@@ -422,6 +450,11 @@ static bool parse_ops(struct parser *parser, const struct node *list, const stru
     *out = ops;
     *out_count = count;
     return ok;
+}
+
+bool parse_graph_ops(struct parser *parser, const struct node *list, struct graph *graph)
+{
+    return parse_ops(parser, list, NULL, &graph->ops, &graph->op_count);
 }
 
 static bool field_body(struct parser *parser, const struct node *value, void *member,

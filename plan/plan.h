@@ -403,6 +403,8 @@ struct host_op {
     struct mark mark;
     const char *name; /* LAUNCH, COMPUTE: function; COLLECTIVE: tag; else label or NULL */
     int stream;       /* plan->streams, -1 */
+    bool is_graph;    /* LAUNCH: of a graph */
+    int graph;        /* plan->graphs, where it is one; else -1 */
     int object;       /* index into the plan's table of its operand (op_operand), -1 */
     int comm;         /* op_uses_comm: plan->comms, else -1 */
     enum collective_kind collective; /* COLLECTIVE: `op: all_reduce`; default all_reduce */
@@ -424,6 +426,25 @@ struct host_op {
     struct host_op
         *body; /* CALLBACK: host operations that touch no device; LAUNCH: steps of the kernel */
     size_t body_count;
+};
+
+/* A stream of a graph: what is captured from stream `of` runs on `stream`, and `end` is its last event. */
+struct graph_stream {
+    int of, stream; /* plan->streams */
+    int end;        /* plan->events */
+};
+
+/* Work that is captured once and launched again. Its operations name streams and events of the plan, which stand
+   for its own. */
+struct graph {
+    const char *name;
+    struct mark mark;
+    struct host_op *ops;
+    size_t op_count;
+    struct graph_stream *streams;
+    size_t stream_count;
+    int *events; /* per operation: plan->events that stands for its event, or -1 */
+    int begin;   /* plan->events: a launch begins */
 };
 
 struct host_thread {
@@ -534,6 +555,8 @@ struct plan {
         expect_dataflow; /* equal, unless `expect: {clock: {...}, dataflow: {...}}` */
     struct pipeline pipeline;
     struct programs programs;
+    struct graph *graphs;
+    size_t graph_count;
     struct host_thread *threads;
     size_t thread_count;
 };

@@ -97,6 +97,7 @@ static void put_op(struct printer *printer, const struct host_op *op)
     if (collective)
         put_pair_number(printer, "root", op->work.root, -1);
     put_pair_bytes(printer, "bytes", op->bytes, 0);
+    put_pair_bool(printer, "graph", op->is_graph, false);
     put_pair_bool(printer, "pageable", op->pageable, false);
     put_pair_time(printer, "time", op->kind == OP_HOST ? 0 : op->time_ns, 0);
     put_pair_time(printer, "host_time", op->host_time_ns, 0);
@@ -133,6 +134,23 @@ static int named_ranks(const struct plan *plan)
     return highest + 1;
 }
 
+static void print_graphs(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    if (plan->graph_count == 0)
+        return;
+    put_word(printer, "graphs");
+    open_map(printer, BLOCK);
+    for (size_t i = 0; i < plan->graph_count; i++) {
+        put_text(printer, plan->graphs[i].name);
+        open_list(printer, BLOCK);
+        for (size_t k = 0; k < plan->graphs[i].op_count; k++)
+            put_op(printer, &plan->graphs[i].ops[k]);
+        close_list(printer);
+    }
+    close_map(printer);
+}
+
 void print_threads(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
@@ -142,6 +160,7 @@ void print_threads(struct printer *printer)
     print_streams(printer);
     print_queues(printer);
     print_buffers(printer);
+    print_graphs(printer);
     put_word(printer, "threads");
     open_map(printer, BLOCK);
     for (size_t i = 0; i < plan->thread_count; i++) {

@@ -174,6 +174,8 @@ static void count_uses(struct book *book)
     case FORM_THREADS:
         for (size_t i = 0; i < book->plan->thread_count; i++)
             note_ops(book, book->plan->threads[i].ops, book->plan->threads[i].op_count);
+        for (size_t i = 0; i < book->plan->graph_count; i++)
+            note_ops(book, book->plan->graphs[i].ops, book->plan->graphs[i].op_count);
         break;
     case FORM_PROGRAMS: break; /* stages and microbatches have numbers */
     }

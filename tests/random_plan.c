@@ -173,6 +173,7 @@ struct host_writer {
     struct random *random;
     int rank, ranks, alloc; /* the next buffer this thread allocates */
     int thread;
+    bool graphs; /* it launches graph g */
 };
 
 static const char *stream(struct random *random)
@@ -189,6 +190,10 @@ static void write_async(struct random *random)
 static void write_push(struct host_writer *writer)
 {
     struct random *random = writer->random;
+    if (writer->graphs && rarely(random, 4)) {
+        fprintf(random->out, "    - {launch: g, graph: true, stream: %s}\n", stream(random));
+        return;
+    }
     int which = below(random, 10);
     if (which < 4) {
         fprintf(random->out, "    - {launch: k%d, stream: %s", below(random, 2), stream(random));
@@ -381,6 +386,19 @@ static int write_host_machine(struct random *random)
     return hw_queues;
 }
 
+/* One thread of a rank launches it. */
+static void write_graph(struct random *random)
+{
+    fputs("graphs:\n  g:\n    - {launch: k0, stream: s, writes: [b]}\n", random->out);
+    if (below(random, 2))
+        fputs("    - {record: e0, stream: s}\n    - {wait: e0, stream: t}\n"
+              "    - {launch: k1, stream: t, reads: [b]}\n    - {record: e1, stream: t}\n"
+              "    - {wait: e1, stream: s}\n",
+              random->out);
+    if (below(random, 2))
+        fputs("    - {collective: c0, comm: A, stream: s}\n", random->out);
+}
+
 static void write_threads(struct random *random)
 {
     int ranks = 1 + below(random, 2), threads = 2 + rarely(random, 3);
@@ -392,9 +410,12 @@ static void write_threads(struct random *random)
     if (rarely(random, 2))
         fprintf(random->out, "buffers: {b: {}, w: {}}\ninputs: [%s]\n",
                 below(random, 2) ? "b" : "b, w");
+    bool graphs = rarely(random, 4);
+    if (graphs)
+        write_graph(random);
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
-        struct host_writer writer = {random, t % ranks, ranks, 0, t};
+        struct host_writer writer = {random, t % ranks, ranks, 0, t, graphs && t < ranks};
         write_thread(&writer, lifetimes);
     }
 }

@@ -101,7 +101,8 @@ static const char *const keys[] = {
     "- {await:", "- {put:", "- {get:", "- {lock:", "- {unlock:", "- {barrier:", "- {ticket:",
     "- {serve:", "- {callback:", "- {alloc:", "- {free:", "- {record_stream:", "op: broadcast",
     "root: 0", "root: 1", "group: [{collective:", "comm: B, stream: u",
-    "sm: 1, body: [{signal:", "sm: 1, body: [{await:", "async: true, work:", "async: false"};
+    "sm: 1, body: [{signal:", "sm: 1, body: [{await:", "graph: true",
+    "async: true, work:", "async: false"};
 enum { KEY_COUNT = sizeof keys / sizeof *keys };
 
 static void complain(struct bench *bench, const char *what, const char *detail)
