@@ -9,6 +9,7 @@
 
 #include "early.h"
 #include "faults.h"
+#include "memory.h"
 #include "messages.h"
 #include "one_run.h"
 #include "scout.h"
@@ -16,6 +17,7 @@
 #include "stopwatch.h"
 #include "structure.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -560,6 +562,50 @@ static enum status judge_messages(const struct program *program, struct verify_r
     return report->stories[PROPERTY_MESSAGE].sentence ? STATUS_OK : diag_no_memory(diag);
 }
 
+/* ---- memory of programs without iterations --------------------------------------------------- */
+
+static enum status tell_memory(int64_t bytes, int64_t memory, int rank,
+                               struct verify_report *report, struct diag *diag)
+{
+    struct story *story = &report->stories[PROPERTY_BOUND];
+    if (report->verdict != VERDICT_VIOLATED || report->first > PROPERTY_BOUND) {
+        report->first = PROPERTY_BOUND;
+        report->suspects = (struct suspects){.property = PROPERTY_BOUND, .fingerprint = 1};
+    }
+    report->verdict = VERDICT_VIOLATED;
+    report->outcome[PROPERTY_BOUND] = OUTCOME_ALWAYS;
+    *story = (struct story){0};
+    story->sentence = arena_printf(&report->arena,
+                                   "rank %d holds %" PRId64 " bytes of buffers, machine.memory "
+                                   "allows %" PRId64,
+                                   rank, bytes, memory);
+    return story->sentence ? STATUS_OK : diag_no_memory(diag);
+}
+
+/* Rank programs too big for buffers are built once more, with them. */
+static enum status judge_memory(const struct plan *plan, const struct program *program,
+                                const struct verify_options *options, struct verify_report *report,
+                                struct diag *diag)
+{
+    struct program_options built = options->program;
+    struct program *with_buffers = NULL;
+    int64_t bytes, memory = program->plan->machine.memory_bytes;
+    int rank;
+    enum status status = STATUS_OK;
+    if (program->tasks || memory == 0)
+        return STATUS_OK;
+    built.clocks = true;
+    if (program->untracked)
+        status = program_build(plan, &built, &with_buffers, diag);
+    if (status == STATUS_OK)
+        status = memory_most(with_buffers ? with_buffers : program, &bytes, &rank, diag);
+    if (status == STATUS_OK && bytes > memory)
+        status = tell_memory(bytes, memory, rank, report, diag);
+    if (with_buffers)
+        program_close(with_buffers);
+    return status;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool names_driver(const struct plan *plan, enum driver driver)
@@ -654,6 +700,8 @@ static enum status verify_program(const struct plan *plan, const struct program 
     report->asked = (asked & ~bit(PROPERTY_FAULTS)) | (faults ? bit(PROPERTY_FAULTS) : 0);
     report->driver = program->driver;
     report->driver_named = names_driver(plan, program->driver);
+    if (status == STATUS_OK && asked & bit(PROPERTY_BOUND))
+        status = judge_memory(plan, program, options, report, diag);
     if (status == STATUS_OK && asked & bit(PROPERTY_MESSAGE))
         status = judge_messages(program, report, diag);
     if (status == STATUS_OK && apart && !(options->quick && report->verdict == VERDICT_VIOLATED))

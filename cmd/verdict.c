@@ -20,7 +20,7 @@ static const char *paint(bool color, enum verdict verdict)
 
 static void print_reach(const struct verify_report *report, FILE *out)
 {
-    if (report->verdict == VERDICT_VIOLATED && report->first == PROPERTY_MESSAGE)
+    if (report->verdict == VERDICT_VIOLATED && report->stories[report->first].step_count == 0)
         fputs("in every run", out);
     else if (report->verdict == VERDICT_VIOLATED)
         fprintf(out, "in %zu steps", report->stories[report->first].step_count);

@@ -859,6 +859,31 @@ static void get(struct work_state *w, int thread, const struct op *op)
     hb_copy(w, at + p->queue_caps[op->object] - 1, at_thread(w, thread));
 }
 
+/* What a rank of a host program holds: what it never allocates, and what is allocated now. */
+static int64_t held_bytes(const struct program *p, const int32_t *c, int rank)
+{
+    int64_t bytes = 0;
+    for (int b = 0; b < p->buffer_count; b++) {
+        bool live = c[p->at.buffers + b * BUFFER_CELLS + BUFFER_STATE] == BUFFER_LIVE;
+        if (p->buffers[b].rank == rank && p->buffers[b].record_count > 0 &&
+            (live || !p->buffers[b].allocated))
+            bytes += p->buffers[b].bytes;
+    }
+    return bytes;
+}
+
+static void check_memory(struct work_state *w, int rank)
+{
+    int64_t memory = w->p->plan->machine.memory_bytes;
+    int64_t bytes = memory && !w->p->owned_plan ? held_bytes(w->p, w->c, rank) : 0;
+    if (bytes <= memory)
+        return;
+    w->e->violated |= 1u << PROPERTY_BOUND;
+    w->e->wanted = memory;
+    w->e->found = bytes;
+    w->e->bytes = true;
+}
+
 static void change_buffer(struct work_state *w, const struct op *op)
 {
     const struct program *p = w->p;
@@ -883,6 +908,7 @@ static void change_buffer(struct work_state *w, const struct op *op)
     }
     buffer[BUFFER_STATE] = BUFFER_LIVE;
     buffer[BUFFER_STREAM] = op->stream + 1;
+    check_memory(w, p->buffers[op->object].rank);
     if (p->has_lifetimes && hb_is_kept(w))
         hb_clear(w, p->at.row_marked + op->object);
 }

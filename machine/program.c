@@ -711,6 +711,9 @@ static enum status list_records(struct lowering *lowering)
 {
     struct program *program = lowering->program;
     size_t cap = 0;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_ALLOC)
+            program->buffers[program->ops[i].object].allocated = true;
     enum status status = note_accesses(lowering, &cap);
     if (status == STATUS_OK && program->record_count > 0)
         status = note_allocations(lowering, &cap);

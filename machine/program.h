@@ -137,6 +137,7 @@ struct buffer_desc {
     enum buffer_scope scope;
     int64_t bytes;
     bool initialised;               /* it holds values before anything is written */
+    bool allocated;                 /* by an alloc of the plan, else it is there from the start */
     int record_first, record_count; /* program->records, of instance 0 for scope iteration */
 };
 
@@ -298,11 +299,11 @@ const char *program_op_subject(const struct program *program, const struct op *o
 /* Print the lowered program for people, one operation a line: `swsim lower`. */
 enum status program_print(const struct program *program, FILE *out, struct diag *diag);
 
-/* Does the plan say how much a rank may have in flight? Else nothing violates PROPERTY_BOUND. */
+/* Does the plan say how much a rank may have in flight, or hold? Else nothing violates PROPERTY_BOUND. */
 static inline bool program_asks_bound(const struct program *program)
 {
-    return program->tasks > 0 &&
-           (program->plan->pipeline.max_in_flight > 0 || program->plan->machine.memory_bytes > 0);
+    return program->plan->machine.memory_bytes > 0 ||
+           (program->tasks > 0 && program->plan->pipeline.max_in_flight > 0);
 }
 
 /* Is it the record of a task's own event, not one that lowering adds? */

@@ -211,6 +211,8 @@ static bool step_message(struct lowering *lowering, const struct action *action)
                                                  .comm = route->comm,
                                                  .first_message = message});
     }
+    int64_t time_ns = lowering->times[action->kind]; /* the messages of a group move together */
+    group->time_ns = group->time_ns < time_ns ? time_ns : group->time_ns;
     group->last_message = message;
     group->message_count++;
     return true;

@@ -210,4 +210,10 @@ check "and can be drawn" exits 0 "$SWSIM" render "$dir/runs.db" -o "$dir/run.svg
 check "with its waits" grep -q "period clock" "$dir/run.svg"
 check "a store that cannot be" exits 2 $predict --db "$dir/no/runs.db" "$dir/plan.yaml"
 
+# The times of messages count.
+"$SWSIM" generate 1f1b -p 2 -m 4 --comms | sed 's/^programs:/times: {F: 1ms, B: 2ms}\nprograms:/' >"$dir/passes.yaml"
+sed 's/B: 2ms/B: 2ms, SEND_F: 601us, RECV_F: 601us/' "$dir/passes.yaml" >"$dir/messages.yaml"
+total() { "$SWSIM" predict --json "$1" | field makespan_ns; }
+slower() { [ "$(total "$dir/messages.yaml")" -gt "$(total "$dir/passes.yaml")" ]; }
+check "messages take the time that is given for them" slower
 done_testing
