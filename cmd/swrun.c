@@ -95,6 +95,15 @@ static enum status show(struct app *app, const struct measured *measured)
     return json_close(&json, &app->diag);
 }
 
+/* A run that broke a property has failed, even if it came to its end. */
+static enum status judge(const struct runtime_result *result)
+{
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (result->violations[p])
+            return STATUS_VIOLATED;
+    return STATUS_OK;
+}
+
 static enum status run_shortcut(struct app *app, struct run_request *request,
                                 const struct plan *plan, const struct runtime_options *options)
 {
@@ -103,6 +112,8 @@ static enum status run_shortcut(struct app *app, struct run_request *request,
     const struct runtime_result *result;
     struct swpipe *pipe;
     enum status status = shortcut_run(app, plan, options, &how, &pipe, &result);
+    if (result && (status == STATUS_OK || status == STATUS_VIOLATED))
+        status = app_worse(status, judge(result));
     if (result && (status == STATUS_OK || status == STATUS_VIOLATED))
         status =
             app_worse(status, show(app, &(struct measured){plan, options, result, request->stats,
@@ -128,6 +139,7 @@ static enum status run_driver(struct app *app, struct run_request *request, cons
     }
     if (status != STATUS_OK && status != STATUS_VIOLATED)
         return status;
+    status = app_worse(status, judge(&result));
     enum status shown =
         show(app, &(struct measured){plan, &options, &result, request->stats, &request->warnings});
     runtime_result_fini(&result);
