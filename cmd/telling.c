@@ -6,7 +6,8 @@
 /* In one line. */
 enum { MOST_PUSHES = 8 };
 
-static const char event[] = "wait for the event of ", on_stream[] = " on stream ";
+static const char event[] = "wait for the event of ", on_stream[] = " on stream ",
+                  of_comm[] = " of communicator ";
 
 /* ---- steps that belong together -------------------------------------------------------------- */
 
@@ -112,16 +113,23 @@ static void print_submission(const struct story *story, const struct telling *te
     fputc('\n', out);
 }
 
-/* A push without its verb and stream: "collective grads of communicator dp", "record done". */
+/* A push without its verb, stream and communicator: "grads", "send x0 to rank 1", "record done". */
 static void print_push(const struct story_step *step, FILE *out)
 {
-    const char *wait = strstr(step->action, " wait for "),
-               *stream = strstr(step->action, on_stream);
-    const char *subject = strchr(step->action, ' ');
+    const char *wait = strstr(step->action, " wait for "), *comm = strstr(step->action, of_comm);
+    const char *subject = strchr(step->action, ' '), *end = strstr(step->action, on_stream);
+    const char *parts = step->op == OP_GROUP && comm ? strchr(comm, '(') : NULL;
+    if (step->op == OP_COLLECTIVE && comm && subject) {
+        subject = strchr(subject + 1, ' ');
+        end = comm;
+    } else if (parts) {
+        subject = parts;
+        end = strrchr(parts, ')');
+    }
     if (wait)
         fprintf(out, "%s", wait + 1);
-    else if (subject && stream && stream > subject)
-        fprintf(out, "%s%.*s", step->op == OP_RECORD ? "record " : "", (int)(stream - subject - 1),
+    else if (subject && end && end > subject)
+        fprintf(out, "%s%.*s", step->op == OP_RECORD ? "record " : "", (int)(end - subject - 1),
                 subject + 1);
     else
         fputs(step->action, out);

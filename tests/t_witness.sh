@@ -233,6 +233,6 @@ check "a mismatch names the fields that differ" \
     says "they differ in tag (y, x), kind (all_gather, all_reduce), bytes (2.00 MiB, 1.00 MiB)" \
     "$SWSIM" verify --no-fix "$dir/fields.yaml"
 check "pushes in a row are one line" \
-    said "1-5  rank 0 thread main  pushes to stream t: a, b, record event e; to stream s: wait for event e, collective x"
+    said "1-5  rank 0 thread main  pushes to stream t: a, b, record event e; to stream s: wait for event e, x"
 
 done_testing
