@@ -28,11 +28,53 @@ static void propose_limits(struct proposer *proposer)
         propose(proposer, (struct edit){.kind = EDIT_LAUNCH_QUEUE, .to = 0}, 0, 3);
 }
 
+/* Sends less receives of a communicator, in host programs. */
+static int message_balance(const struct host_op *ops, size_t count, int comm)
+{
+    int balance = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; ops[i].comm == comm && k < ops[i].part_count; k++)
+            balance += ops[i].parts[k].send ? 1 : -1;
+    return balance;
+}
+
+/* Has every message of the communicator a receive? Else a send that does not wait for one only hides that. */
+static bool is_balanced(const struct plan *plan, int comm)
+{
+    int balance = 0;
+    for (size_t t = 0; t < plan->thread_count; t++)
+        balance += message_balance(plan->threads[t].ops, plan->threads[t].op_count, comm);
+    return balance == 0;
+}
+
+static int action_balance(const struct action *actions, size_t count, bool forward)
+{
+    int balance = 0;
+    for (size_t i = 0; i < count; i++) {
+        balance += actions[i].kind == (forward ? ACTION_SEND_F : ACTION_SEND_B);
+        balance -= actions[i].kind == (forward ? ACTION_RECV_F : ACTION_RECV_B);
+        balance += action_balance(actions[i].parts, actions[i].part_count, forward);
+    }
+    return balance;
+}
+
+/* The same of rank programs, for both directions. */
+static bool are_balanced(const struct plan *plan)
+{
+    int forward = 0, backward = 0;
+    for (int rank = 0; plan->programs.ranks && rank < plan->ranks; rank++) {
+        const struct rank_program *program = &plan->programs.ranks[rank];
+        forward += action_balance(program->actions, program->count, true);
+        backward += action_balance(program->actions, program->count, false);
+    }
+    return forward == 0 && backward == 0;
+}
+
 static void propose_eager(struct proposer *proposer)
 {
     const struct plan *plan = proposer->plan;
     for (size_t c = 0; c < plan->comm_count && plan->form == FORM_THREADS; c++)
-        for (int more = 1; more <= 4; more *= 2)
+        for (int more = 1; more <= 4 && is_balanced(plan, (int)c); more *= 2)
             propose(proposer,
                     (struct edit){.kind = EDIT_EAGER,
                                   .a = (int)c,
@@ -93,7 +135,7 @@ void propose_programs(struct proposer *proposer)
     for (int rule = FIFO_RANK; rule <= FIFO_EDGE; rule++)
         if ((int)programs->fifo != rule)
             propose(proposer, (struct edit){.kind = EDIT_P2P_FIFO, .to = rule}, 0, rule);
-    for (int more = 1; more <= 4; more *= 2)
+    for (int more = 1; more <= 4 && are_balanced(plan); more *= 2)
         propose(proposer,
                 (struct edit){.kind = EDIT_P2P_EAGER, .to = programs->eager_messages + more}, 0,
                 2 * more);

@@ -52,6 +52,20 @@ fixed bugs/torchrec_eager_cliff_broken "on every rank, thread trainer: one group
 check "removing something is said to be a loss" says "This gives up something the plan had" \
     "$SWSIM" verify "$plans/bugs/torchrec_out_of_data_broken.yaml"
 
+# A receive that is missing: messages on credit would only hide it.
+"$SWSIM" generate 1f1b -p 2 -m 4 --comms | sed '0,/ 0RECV_B2/s///' >"$dir/forgotten.yaml"
+check "a missing receive: messages on credit are no fix" silent eager_messages "$SWSIM" verify "$dir/forgotten.yaml"
+cat >"$dir/forgotten2.yaml" <<'END'
+swplan: 1
+comms: {A: [0, 1]}
+threads:
+  r0.main:
+    - {group: [{send: a, peer: 1}], comm: A, stream: s}
+  r1.main:
+    - {launch: work, stream: s}
+END
+check "likewise in a host program" silent eager_messages "$SWSIM" verify "$dir/forgotten2.yaml"
+
 cat >"$dir/exchange.yaml" <<'END'
 swplan: 1
 name: exchange
