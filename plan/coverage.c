@@ -61,7 +61,7 @@ void coverage_find(const struct plan *plan, struct coverage *out)
             out->all += declares || has_device_part(&plan->pipeline.tasks[t]);
             out->declared += declares;
         }
-        out->assumes_shared = any_shared(plan);
+        out->assumes_shared = !plan->inputs_given && any_shared(plan);
         break;
     case FORM_THREADS:
         out->unit = "operations";

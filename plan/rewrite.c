@@ -214,15 +214,20 @@ static void insert_key(struct rewriting *rewriting, const struct span_node *map,
                  map->items[0]->begin - line_begin(rewriting, map->items[0]->begin), text);
 }
 
-/* Keys of the author's map that are gone afterwards. */
-static size_t gone_keys(const struct span_node *original, const struct span_node *before,
-                        const struct span_node *after)
+/* Keys of `map` that the other has not. */
+static size_t extra_keys(const struct span_node *map, const struct span_node *other)
 {
-    size_t gone = 0;
-    for (size_t i = 0; i + 1 < before->count; i += 2)
-        gone += spans_find(original, before->items[i]->value) &&
-                !spans_find(after, before->items[i]->value);
-    return gone;
+    size_t extra = 0;
+    for (size_t i = 0; i + 1 < map->count; i += 2)
+        extra += !spans_find(other, map->items[i]->value);
+    return extra;
+}
+
+/* Several keys that go, or some that go and some that come, would be edits of one place. */
+static bool is_written_anew(const struct span_node *before, const struct span_node *after)
+{
+    size_t gone = extra_keys(before, after);
+    return gone > 1 || (gone == 1 && extra_keys(after, before) > 0);
 }
 
 static void walk_map(struct rewriting *rewriting, const struct span_node *original,
@@ -375,8 +380,7 @@ static void walk(struct rewriting *rewriting, const struct span_node *original,
 {
     bool same_kind = before && original->kind == before->kind && original->kind == after->kind;
     if (same_kind && original->kind == SPAN_NODE_MAP &&
-        !(original->flow && gone_keys(original, before, after) > 1 &&
-          !has_comment(rewriting, original)))
+        !(original->flow && is_written_anew(before, after) && !has_comment(rewriting, original)))
         walk_map(rewriting, original, before, after);
     else if (same_kind && original->kind == SPAN_NODE_LIST &&
              !(original->flow && is_of_scalars(original) && !has_comment(rewriting, original)))
