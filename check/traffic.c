@@ -271,19 +271,21 @@ static bool host_runs_ahead(const struct program *p)
 }
 
 /* Does a full stream hold all iterations that have a context, and with `retire: submit` some more? */
-static bool streams_are_roomy(const struct program *p)
+static enum status find_room(const struct program *p, bool *roomy, struct diag *diag)
 {
     bool submit = p->plan->pipeline.retire != RETIRE_DEVICE;
-    for (int s = 0; s < p->stream_count; s++) {
-        int64_t pushes = 0;
-        if (p->streams[s].hw_queue >= 0)
-            return false;
-        for (size_t i = 0; i < p->op_count; i++)
-            pushes += op_pushes(p->ops[i].kind) && p->ops[i].stream == s;
-        if (p->streams[s].cap < pushes * (p->depth + (submit ? SPARE_ITERATIONS : 0)))
-            return false;
-    }
-    return true;
+    const int64_t iterations = p->depth + (submit ? SPARE_ITERATIONS : 0);
+    int64_t *pushes = calloc((size_t)p->stream_count + 1, sizeof *pushes);
+    if (!pushes)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < p->op_count; i++)
+        if (op_pushes(p->ops[i].kind))
+            pushes[p->ops[i].stream]++;
+    *roomy = true;
+    for (int s = 0; s < p->stream_count && *roomy; s++)
+        *roomy = p->streams[s].hw_queue < 0 && p->streams[s].cap >= pushes[s] * iterations;
+    free(pushes);
+    return STATUS_OK;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------- */
@@ -355,14 +357,16 @@ static enum status waits_are_plain(struct traffic *traffic, bool *plain, struct 
 static enum status dataflow_is_plain(struct traffic *traffic, bool *plain, struct diag *diag)
 {
     const struct program *p = traffic->program;
-    bool tickets = true, one_order = true;
+    bool tickets = true, one_order = true, roomy = false;
     enum status status = open_traffic(traffic, diag);
     if (status == STATUS_OK)
         status = is_chain(traffic, traffic->ordered, traffic->ordered_count, &tickets, diag);
     if (status == STATUS_OK)
         status = is_chain(traffic, traffic->callers, traffic->caller_count, &one_order, diag);
-    *plain = tickets && (one_order || (host_runs_ahead(p) && streams_are_roomy(p) &&
-                                       !p->plan->machine.launch_order_implicit));
+    if (status == STATUS_OK)
+        status = find_room(p, &roomy, diag);
+    *plain = tickets && (one_order ||
+                         (roomy && host_runs_ahead(p) && !p->plan->machine.launch_order_implicit));
     if (status == STATUS_OK && *plain && !one_order)
         status = waits_are_plain(traffic, plain, diag);
     return status;
