@@ -73,6 +73,19 @@ fi
 check "NCCL of a Python, named" prints 0 '"legal":true' env \
     SWSIM_NCCL="$dir/venv/lib/python3.12/site-packages/nvidia/nccl/lib" "$SWRUN" --device cuda --json --ranks 1 -n 5 "$dir/quick.yaml"
 
+# Groups, process groups, launches of graphs, pushes under the context lock, replicas with sharded parameters.
+legal() { prints 0 '"legal":true' env SWSIM_EMULATED_GPUS=4 "$SWRUN" --device cuda --json --processes "$srcdir/plans/reality/$1_fixed.yaml"; }
+for plan in group_coalesced group_communicators send_to_self work_wait graph_input launch_lock fsdp_residency; do
+    check "reality/$plan" legal $plan
+done
+cat >"$dir/waits.yaml" <<'END'
+swplan: 1
+threads:
+  r0.a: [{launch: k, stream: s, body: [{await: f}]}, {launch: m, stream: t, body: [{signal: f}]}]
+END
+check "a kernel that waits on the device" complains 3 'a kernel with a body, which only the host device' \
+    "$SWRUN" --device cuda "$dir/waits.yaml"
+
 # Steady periods as graphs: legal, as all runs, and with the results of a serial one.
 graphs() { prints 0 '"graph_launches":[1-9].*"legal":true,"results_match_serial":true' "$SWRUN" --device cuda --json --graph=require "$@"; }
 for plan in base sparse_dist semi_sync prefetch staged; do
