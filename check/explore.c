@@ -267,7 +267,7 @@ enum pace explorer_pace(const struct program *program, const struct search_optio
 
 static size_t choice_bytes(const struct program *program)
 {
-    return ((size_t)program->agent_count + 1) * sizeof(struct transition);
+    return machine_most_transitions(program) * sizeof(struct transition);
 }
 
 enum status explorer_open(struct explorer *explorer, const struct search_options *options,

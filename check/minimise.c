@@ -160,7 +160,7 @@ static void straighten(struct minimiser *m)
 static bool alloc_minimiser(struct minimiser *m, size_t count)
 {
     m->state = machine_state(m->program);
-    m->choices = calloc((size_t)m->program->agent_count + 1, sizeof *m->choices);
+    m->choices = calloc(machine_most_transitions(m->program), sizeof *m->choices);
     m->path = calloc(count + 1, sizeof *m->path);
     m->trial = calloc(count + 1, sizeof *m->trial);
     m->try = calloc(count + 1, sizeof *m->try);

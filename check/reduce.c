@@ -253,6 +253,8 @@ static int take_only_choice(struct reducer *reducer, const struct state *state)
         for (int i = 0; agent < 0; i++)
             if (machine_agent_enabled(reducer->program, state, reducer->best.members[i]))
                 agent = reducer->best.members[i];
+    if (agent >= 0 && machine_agent_enabled(reducer->program, state, agent) > 1)
+        return -1;    /* what it does is a choice */
     if (agent >= 0) { /* it may be in a queue, kept back by keeps_pace */
         drop(&reducer->hosts, agent);
         drop(&reducer->devices, agent);
@@ -319,8 +321,10 @@ static int list_choices(struct reducer *reducer, const struct state *state, stru
     if (find_stubborn(reducer, state) == 0)
         return 0;
     for (int agent = 1; agent < p->agent_count; agent++) /* in the order of their numbers */
-        if (agent_set_has(&reducer->best, agent) && machine_agent_enabled(p, state, agent))
-            out[count++] = (struct transition){agent, 0};
+        for (int choice = 0; agent_set_has(&reducer->best, agent) &&
+                             choice < machine_agent_enabled(p, state, agent);
+             choice++)
+            out[count++] = (struct transition){agent, choice};
     return count;
 }
 

@@ -38,7 +38,8 @@ static bool rules_are_plain(const struct program *p)
     return p->slots_safe && pipeline->forget_done == FORGET_NEVER &&
            pipeline->ticket_at == TICKET_AT_ITERATION && pipeline->slot_reset == SLOT_RESET_ADMIT &&
            pipeline->retired_dep == RETIRED_DEP_WAIT && !pipeline->batches &&
-           !plan_legacy_stream(p->plan) && !p->plan->machine.launch_lock;
+           !plan_legacy_stream(p->plan) && !p->plan->machine.launch_lock &&
+           !p->plan->machine.launch_blocking;
 }
 
 static bool same_list(const struct index_list *a, const struct index_list *b)

@@ -123,7 +123,8 @@ enum status program_find_conflicts(struct program *program, struct diag *diag)
     for (size_t b = 0; b < program->body_count; b++)
         for (int i = 0; i < program->bodies[b].count; i++) {
             struct op *op = &program->ops[program->bodies[b].first + i];
-            op->free = op_is_free(program, op, program->bodies[b].thread);
+            bool chooses = op->kind == OP_SYNC && op->sync == SYNC_RETRY;
+            op->free = !chooses && op_is_free(program, op, program->bodies[b].thread);
         }
     return STATUS_OK;
 }

@@ -74,6 +74,10 @@ void lower_first_use(struct lowering *lowering, int comm, int rank, const struct
 /* `machine: {lazy_load: true}`: the context lock and the load around a push. */
 void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark mark);
 void lower_load_end(struct lowering *lowering, int rank, struct mark mark);
+/* `machine: {launch_blocking: true}`: behind the push of a kernel. */
+void lower_launched(struct lowering *lowering, int stream, struct mark mark);
+/* `machine: {alloc_may_sync: true}`: in front of an allocation. */
+void lower_allocating(struct lowering *lowering, struct mark mark);
 /* A push to a stream that the legacy default stream orders, or to that stream itself: what comes before
    and behind it. `locked`: the thread holds the context lock. `stream` is the plan's. */
 enum status lower_legacy_open(struct lowering *lowering);

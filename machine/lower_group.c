@@ -130,7 +130,9 @@ enum status lower_collective(struct lowering *lowering, int rank, const struct h
     lower_legacy_begin(lowering, rank, stream, false, from->mark);
     struct op *op = emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, from);
     lower_root(lowering, op, from->collective, from->work.root);
+    int pushed_to = op->stream;
     lower_legacy_end(lowering, rank, stream, false, from->mark);
+    lower_launched(lowering, pushed_to, from->mark);
     leave_process_group(lowering, rank, from);
     return STATUS_OK;
 }
@@ -268,7 +270,9 @@ static enum status emit_portion(struct lowering *lowering, int rank, const struc
                                 &group->parts[i].writes);
     enum status status = portion->collectives ? list_collectives(lowering, op, portion)
                                               : list_messages(lowering, op, rank, portion);
+    int pushed_to = op->stream;
     lower_legacy_end(lowering, rank, stream_of(&like), false, group->mark);
+    lower_launched(lowering, pushed_to, group->mark);
     return status;
 }
 

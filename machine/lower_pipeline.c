@@ -182,6 +182,8 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
     lower_legacy_end(lowering, rank, task->stream, locked, task->mark);
     if (!uses_comm)
         lower_load_end(lowering, rank, task->mark);
+    if (kind != OP_COPY)
+        lower_launched(lowering, stream, task->mark);
     if (kind == OP_COPY && task->work.pageable)
         emit_sync(lowering, rank, task_index, SYNC_STREAM);
     return STATUS_OK;

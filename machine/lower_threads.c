@@ -144,6 +144,8 @@ enum status lower_host_op(struct lowering *lowering, int rank, const struct host
     bool loads = from->kind == OP_LAUNCH;
     if (loads)
         lower_load_begin(lowering, rank, lower_name(lowering, from->name), from->mark);
+    if (from->kind == OP_ALLOC)
+        lower_allocating(lowering, from->mark);
     push_begin(lowering, rank, from);
     if (has_body(from))
         emit_callback(lowering, rank, from);
@@ -152,6 +154,8 @@ enum status lower_host_op(struct lowering *lowering, int rank, const struct host
     push_end(lowering, rank, from);
     if (loads)
         lower_load_end(lowering, rank, from->mark);
+    if (from->kind == OP_LAUNCH)
+        lower_launched(lowering, stream, from->mark);
     if (from->kind == OP_COPY && from->pageable) {
         struct op *op = lower_emit(lowering, OP_SYNC, from->mark);
         op->sync = SYNC_STREAM;

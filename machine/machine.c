@@ -669,6 +669,7 @@ static bool can_sync(const struct program *p, int32_t *c, int rank, const struct
         if (c[p->at.kernels + rank * p->kernel_count + op->object])
             return true;
         break;
+    case SYNC_RETRY: return true;
     case SYNC_DEVICE: break;
     }
     return device_idle(p, c, rank);
@@ -993,7 +994,12 @@ static void take(struct work_state *w, int thread)
         driver_arm_slot(w, rank, task, state[THREAD_ITER]);
 }
 
-static void thread_step(struct work_state *w, int thread)
+static bool may_retry(const struct op *op)
+{
+    return op && op->kind == OP_SYNC && op->sync == SYNC_RETRY;
+}
+
+static void thread_step(struct work_state *w, int thread, int choice)
 {
     const struct program *p = w->p;
     int rank = p->threads[thread].rank;
@@ -1012,6 +1018,10 @@ static void thread_step(struct work_state *w, int thread)
     w->e->iteration = state[THREAD_ITER];
     if (failure_gives_up(p, w->c, thread, op)) {
         failure_give_up(w, thread);
+        return;
+    }
+    if (may_retry(op)) {
+        state[THREAD_PC] += choice ? 1 : 2;
         return;
     }
     execute(w, thread, op, state[THREAD_ITER]);
@@ -1057,7 +1067,10 @@ int machine_agent_enabled(const struct program *p, const struct state *state, in
     const struct agent *desc = &p->agents[agent];
     switch (desc->kind) {
     case AGENT_DATA: return someone_asks(p, c) ? 2 : 0;
-    case AGENT_THREAD: return machine_thread_can_step(p, c, desc->index);
+    case AGENT_THREAD:
+        if (!machine_thread_can_step(p, c, desc->index))
+            return 0;
+        return may_retry(machine_thread_op(p, c, desc->index)) ? 2 : 1;
     case AGENT_STREAM:
         return !failure_is_dead(p, c, desc->rank) &&
                (machine_can_start(p, c, desc->index) || can_finish(p, c, desc->index));
@@ -1088,7 +1101,7 @@ void machine_step(const struct program *p, struct state *state, struct transitio
     const struct agent *desc = &p->agents[transition.agent];
     switch (desc->kind) {
     case AGENT_DATA: decide(&w, transition.choice); break;
-    case AGENT_THREAD: thread_step(&w, desc->index); break;
+    case AGENT_THREAD: thread_step(&w, desc->index, transition.choice); break;
     case AGENT_STREAM:
         if (stream_cells(p, w.c, desc->index)[STREAM_RUNNING])
             finish(&w, desc->index);

@@ -8,7 +8,7 @@
  *
  * Steps of one agent:
  *     data    two choices: 0 there is a further iteration, 1 the data ends here
- *     thread  execute the next operation
+ *     thread  execute the next operation; where an allocation may sync, two choices
  *     stream  start the operation at the head, or finish the one that runs
  *     comm    complete the collective that all members have started
  *     fault   the fault happens, once a run (programs built with `faults`)
@@ -28,7 +28,7 @@ struct state {
 
 struct transition {
     int agent;
-    int choice; /* data: 0 more, 1 end; else 0 */
+    int choice; /* data: 0 more, 1 end; at SYNC_RETRY: 0 past the sync, 1 to it; else 0 */
 };
 
 /* The effect of a step. */
@@ -64,10 +64,14 @@ void machine_copy(const struct program *program, struct state *to, const struct 
 /* Set to the initial state. */
 void machine_reset(const struct program *program, struct state *state);
 
-/* The number of choices the agent has now: 0 (blocked or done), 1, or 2 (data). */
+/* The number of choices the agent has now: 0 (blocked or done), 1, or 2 (data, SYNC_RETRY). */
 int machine_agent_enabled(const struct program *program, const struct state *state, int agent);
 
-/* All enabled transitions; `out` has room for program->agent_count + 1. Returns their number. */
+/* All enabled transitions; `out` has room for machine_most_transitions. Returns their number. */
+static inline size_t machine_most_transitions(const struct program *program)
+{
+    return 2 * (size_t)program->agent_count;
+}
 int machine_enabled(const struct program *program, const struct state *state,
                     struct transition *out);
 

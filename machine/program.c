@@ -323,6 +323,22 @@ void lower_load_end(struct lowering *lowering, int rank, struct mark mark)
         lower_emit(lowering, OP_UNLOCK, mark)->object = lower_context_lock(lowering, rank);
 }
 
+void lower_launched(struct lowering *lowering, int stream, struct mark mark)
+{
+    if (!lowering->plan->machine.launch_blocking)
+        return;
+    struct op *op = lower_emit(lowering, OP_SYNC, mark);
+    op->sync = SYNC_STREAM;
+    op->stream = stream;
+}
+
+void lower_allocating(struct lowering *lowering, struct mark mark)
+{
+    static const enum sync_kind syncs[] = {SYNC_RETRY, SYNC_DEVICE};
+    for (int i = 0; lowering->plan->machine.alloc_may_sync && i < 2; i++)
+        lower_emit(lowering, OP_SYNC, mark)->sync = syncs[i];
+}
+
 /* ---- derived tables -------------------------------------------------------------------------- */
 
 static enum status name_locks(struct lowering *lowering)
@@ -961,9 +977,10 @@ static void print_operands(const struct program *program, const struct op *op, F
         print_object(out, object, op, task);
     else if (op->kind == OP_SYNC)
         fprintf(out, " %s",
-                op->sync == SYNC_DEVICE ? "device"
-                : op->sync == SYNC_LOAD ? "load"
-                                        : "stream");
+                op->sync == SYNC_DEVICE  ? "device"
+                : op->sync == SYNC_LOAD  ? "load"
+                : op->sync == SYNC_RETRY ? "if memory lacks:"
+                                         : "stream");
     else if (op->name >= 0)
         fprintf(out, " %s%s", program->names.items[op->name], task ? "(i)" : "");
     for (int i = 0; i < op->part_count; i++) {

@@ -68,7 +68,7 @@ static void use_sync(const struct visitor *v, const struct op *op, int rank)
         use(v, OBJECT_STREAM, op->stream, WAY_READ);
     else if (op->sync == SYNC_EVENT)
         use_event(v, op, rank);
-    else
+    else if (op->sync != SYNC_RETRY)
         use(v, OBJECT_DEVICE, rank, WAY_ASK);
 }
 

@@ -429,10 +429,14 @@ static bool ends_with_error(const struct program *p, int32_t *c, int stream)
 
 /* The next step of a thread; on a stopped rank it gives up instead of waiting. */
 static void describe_thread(const struct program *p, int32_t *c, int thread, const struct op *op,
-                            char *buf, size_t cap)
+                            int choice, char *buf, size_t cap)
 {
     if (failure_gives_up(p, c, thread, op))
         snprintf(buf, cap, "is woken and gives up");
+    else if (op->kind == OP_SYNC && op->sync == SYNC_RETRY)
+        snprintf(buf, cap,
+                 choice ? "lacks memory, is about to free what the allocator caches"
+                        : "finds memory that the allocator caches");
     else
         describe_op(p, op, thread_cells(p, c, thread)[THREAD_ITER], buf, cap);
 }
@@ -472,7 +476,7 @@ const char *machine_describe(const struct program *p, const struct state *state,
         if (p->threads[desc->index].kind == THREAD_DRIVER)
             describe_driver(p, c, desc->rank, action, sizeof action);
         else if (op)
-            describe_thread(p, c, desc->index, op, action, sizeof action);
+            describe_thread(p, c, desc->index, op, transition.choice, action, sizeof action);
         else
             snprintf(action, sizeof action, "takes %s(%d) from its queue",
                      p->plan->pipeline.tasks[entry_cells(p, c, desc->index, 0)[ENTRY_TASK]].name,

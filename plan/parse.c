@@ -111,6 +111,8 @@ static const struct field machine_fields[] = {
     FIELD("launch_order_implicit", struct machine_spec, launch_order_implicit, field_bool),
     FIELD("lazy_load", struct machine_spec, lazy_load, field_bool),
     FIELD("launch_lock", struct machine_spec, launch_lock, field_bool),
+    FIELD("launch_blocking", struct machine_spec, launch_blocking, field_bool),
+    FIELD("alloc_may_sync", struct machine_spec, alloc_may_sync, field_bool),
     FIELD("copy_engines", struct machine_spec, copy_engines, field_int, .min = 0, .max = 64),
     FIELD("shares", struct machine_spec, shares, field_machine_shares),
     FIELD("memory", struct machine_spec, memory_bytes, field_bytes),

@@ -388,8 +388,10 @@ struct process_group {
     bool named;      /* `done` is named by the plan */
 };
 
-/* SYNC_LOAD is never written in a plan: lowering adds it under `machine: {lazy_load: true}`. */
-#define SYNC_LIST(X) X(STREAM, "stream") X(EVENT, "event") X(DEVICE, "device") X(LOAD, NULL)
+/* SYNC_LOAD and SYNC_RETRY are never written in a plan: lowering adds them under lazy_load and
+   alloc_may_sync. At SYNC_RETRY a thread goes on to the sync behind it, or past that. */
+#define SYNC_LIST(X)                                                                               \
+    X(STREAM, "stream") X(EVENT, "event") X(DEVICE, "device") X(LOAD, NULL) X(RETRY, NULL)
 enum sync_kind {
 #define X(name, key) SYNC_##name,
     SYNC_LIST(X)
@@ -481,7 +483,10 @@ struct machine_spec {
     bool launch_order_implicit;
     bool lazy_load;
     bool launch_lock; /* a push holds the context lock, also while it blocks */
-    int copy_engines; /* that copies share; 0: as many as there are copies */
+    bool
+        launch_blocking; /* CUDA_LAUNCH_BLOCKING=1: a kernel's launch returns when it has finished */
+    bool alloc_may_sync; /* an allocation may free what is cached, and waits for the device then */
+    int copy_engines;    /* that copies share; 0: as many as there are copies */
     struct shares shares[SHARED_WORK_COUNT]; /* of work without shares of its own */
     int64_t memory_bytes;                    /* bound on bytes in flight a rank; 0: none */
 };

@@ -196,8 +196,8 @@ static bool is_usual_machine(const struct plan *plan)
             return false;
     return !machine->sm_slots && !machine->hw_queues && !machine->launch_queue &&
            !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load &&
-           !machine->launch_lock && !machine->copy_engines && !machine->memory_bytes &&
-           has_no_shares(plan);
+           !machine->launch_lock && !machine->launch_blocking && !machine->alloc_may_sync &&
+           !machine->copy_engines && !machine->memory_bytes && has_no_shares(plan);
 }
 
 void print_machine(struct printer *printer)
@@ -214,6 +214,8 @@ void print_machine(struct printer *printer)
     put_pair_bool(printer, "launch_order_implicit", machine->launch_order_implicit, false);
     put_pair_bool(printer, "lazy_load", machine->lazy_load, false);
     put_pair_bool(printer, "launch_lock", machine->launch_lock, false);
+    put_pair_bool(printer, "launch_blocking", machine->launch_blocking, false);
+    put_pair_bool(printer, "alloc_may_sync", machine->alloc_may_sync, false);
     put_pair_number(printer, "copy_engines", machine->copy_engines, 0);
     print_shares(printer);
     put_pair_bytes(printer, "memory", machine->memory_bytes, 0);

@@ -37,7 +37,7 @@ static int write_pipeline_machine(struct random *random)
     if (!rarely(random, 3))
         return 0;
     fputs("machine: {", random->out);
-    switch (below(random, 6)) {
+    switch (below(random, 7)) {
     case 0: fprintf(random->out, "sm_slots: %d", 1 + below(random, 2)); break;
     case 1:
         hw_queues = 1 + below(random, 2);
@@ -46,6 +46,7 @@ static int write_pipeline_machine(struct random *random)
     case 2: fprintf(random->out, "launch_queue: %d", 2 + below(random, 5)); break;
     case 3: fputs("first_use_blocks: true", random->out); break;
     case 4: fputs("launch_order_implicit: true, sm_slots: 1", random->out); break;
+    case 5: fputs("launch_blocking: true", random->out); break;
     default: fputs("lazy_load: true", random->out); break;
     }
     fputs("}\n", random->out);
@@ -366,7 +367,7 @@ static int write_host_machine(struct random *random)
     if (!rarely(random, 2))
         return 0;
     fputs("machine: {", random->out);
-    switch (below(random, 8)) {
+    switch (below(random, 10)) {
     case 0: fprintf(random->out, "sm_slots: %d", 1 + below(random, 2)); break;
     case 1:
         hw_queues = 1 + below(random, 2);
@@ -380,6 +381,8 @@ static int write_host_machine(struct random *random)
     case 4: fputs("launch_order_implicit: true", random->out); break;
     case 5: fputs("eager_messages: {A: 1}", random->out); break;
     case 6: fputs("eager_bytes: {A: 1KiB}", random->out); break;
+    case 7: fputs("launch_blocking: true", random->out); break;
+    case 8: fputs("alloc_may_sync: true", random->out); break;
     default: fputs("lazy_load: true", random->out); break;
     }
     fputs("}\n", random->out);

@@ -4,7 +4,7 @@
  *
  *     every form   about, on_failure, ranks, comms (of some ranks too), queues, buffers (scope, bytes), machine
  *     machine      sm_slots, hw_queues, launch_queue, first_use_blocks, launch_order_implicit,
- *                  lazy_load, memory, copy_engines, eager_messages, eager_bytes
+ *                  lazy_load, launch_blocking, alloc_may_sync, memory, copy_engines, eager_messages, eager_bytes
  *     pipeline     every key of the form, of a task and of work; rank_overrides of both kinds
  *     programs     programs, generate, p2p (all keys), times; every action; written as lists, texts
  *                  and by rank; with and without messages
@@ -50,6 +50,8 @@ static void write_machine(struct random *random, int often, const char *link)
     KNOB("first_use_blocks: true");
     KNOB("launch_order_implicit: true");
     KNOB("lazy_load: true");
+    KNOB("launch_blocking: true");
+    KNOB("alloc_may_sync: true");
     KNOB("memory: %dKiB", 1 + below(random, 8));
     KNOB("copy_engines: 2");
     if (link) {

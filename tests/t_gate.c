@@ -44,7 +44,7 @@ static uint64_t next_random(uint64_t *seed)
 static bool walk_randomly(const struct program *p, uint64_t seed, struct walk *out)
 {
     struct state *state = machine_state(p);
-    struct transition *choices = calloc((size_t)p->agent_count + 1, sizeof *choices);
+    struct transition *choices = calloc(machine_most_transitions(p), sizeof *choices);
     struct effect effect = {0};
     bool made = state && choices;
     int count;

@@ -459,7 +459,7 @@ static bool runs_to_its_end(const struct plan *plan, unsigned *violated)
         return false;
     }
     struct state *state = machine_state(program);
-    struct transition *enabled = calloc((size_t)program->agent_count + 1, sizeof *enabled);
+    struct transition *enabled = calloc(machine_most_transitions(program), sizeof *enabled);
     machine_reset(program, state);
     *violated = 0;
     while (machine_enabled(program, state, enabled) > 0) {

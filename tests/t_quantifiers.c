@@ -106,7 +106,7 @@ static void expand(struct oracle *oracle, const struct pair *pair, struct transi
 static void oracle_run(struct oracle *oracle, const struct program *program)
 {
     *oracle = (struct oracle){.program = program, .every = all_properties};
-    struct transition *steps = calloc((size_t)program->agent_count + 1, sizeof *steps);
+    struct transition *steps = calloc(machine_most_transitions(program), sizeof *steps);
     oracle->state = machine_state(program);
     oracle->pairs = calloc(MAX_PAIRS, sizeof *oracle->pairs);
     oracle->table = calloc(TABLE, sizeof *oracle->table);

@@ -73,8 +73,9 @@ static const char *const keys[] = {
     "scope: shared", "comm: half", "comm: C",
     /* the machine */
     "sm_slots:", "hw_queues:", "launch_queue:", "launch_lock:", "first_use_blocks:",
-    "launch_order_implicit:", "lazy_load:", "memory:", "copy_engines:", "eager_messages: {",
-    "eager_bytes: {", "legacy: true", "blocking: false", "hw_queue: 0",
+    "launch_order_implicit:", "lazy_load:", "launch_blocking:", "alloc_may_sync:", "memory:",
+    "copy_engines:", "eager_messages: {", "eager_bytes: {", "legacy: true", "blocking: false",
+    "hw_queue: 0",
     /* pipeline */
     "pipeline_depth:", "max_depth: 1", "max_depth: 2", "max_depth: 3", "max_depth: 4",
     "max_depth: 5", "max_depth: 6", "max_depth: 7", "max_depth: 8",
@@ -238,7 +239,7 @@ static bool walk(struct bench *bench)
 {
     const struct program *p = bench->program;
     struct state *state = machine_state(p);
-    struct transition *steps = calloc((size_t)p->agent_count + 1, sizeof *steps);
+    struct transition *steps = calloc(machine_most_transitions(p), sizeof *steps);
     bool ok = state && steps, on = ok;
     unsigned violated = 0;
     for (int n = 0; on && n < WALK_END; n++) {

@@ -278,7 +278,7 @@ static bool begin(struct bench *bench, const struct program *program)
     bench->one = machine_state(program);
     bench->two = machine_state(program);
     bench->outside = machine_state(program);
-    bench->steps = calloc((size_t)program->agent_count + 1, sizeof *bench->steps);
+    bench->steps = calloc(machine_most_transitions(program), sizeof *bench->steps);
     return agent_set_init(&bench->set, program->agent_count) && bench->state && bench->one &&
            bench->two && bench->outside && bench->steps;
 }

@@ -157,7 +157,7 @@ static bool walk_run(struct walk *walk, const struct program *program, uint64_t 
 {
     *walk = (struct walk){.program = program, .seed = seed};
     walk->state = machine_state(program);
-    walk->enabled = calloc((size_t)program->agent_count + 1, sizeof *walk->enabled);
+    walk->enabled = calloc(machine_most_transitions(program), sizeof *walk->enabled);
     if (!walk->state || !walk->enabled || program->stream_count > MAX_STREAMS)
         abort();
     for (int count; (count = machine_enabled(program, walk->state, walk->enabled)) > 0;) {

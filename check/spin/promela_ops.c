@@ -166,6 +166,7 @@ static void put_sync(const struct model *m, const struct op *op, int rank)
         promela_put(m, ")");
         break;
     case SYNC_DEVICE: put_device_idle(m, rank); break;
+    case SYNC_RETRY: assert(0 && "put_body puts it with the sync behind it"); break;
     case SYNC_LOAD:
         promela_put(m, "loaded[%d] || ", kernel);
         put_device_idle(m, rank);
@@ -281,9 +282,12 @@ void promela_put_body(const struct model *m, int index, int rank, const char *in
     const struct body *body = &m->p->bodies[index];
     for (int k = 0; k < body->count; k++) {
         const struct op *op = &m->p->ops[body->first + k];
-        promela_put(m, "%satomic { ", indent);
+        bool may = op->kind == OP_SYNC && op->sync == SYNC_RETRY;
+        if (may)
+            op = &m->p->ops[body->first + ++k];
+        promela_put(m, may ? "%sif :: true :: true -> atomic { " : "%satomic { ", indent);
         put_host_op(m, op, rank);
-        promela_put(m, " };");
+        promela_put(m, may ? " } fi;" : " };");
         promela_put_op_comment(m, op);
         promela_put(m, "\n");
     }

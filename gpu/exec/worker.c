@@ -213,6 +213,7 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
             &diag);
         break;
     case SYNC_DEVICE: done = sync_idle(self, -1, &diag); break;
+    case SYNC_RETRY: break; /* the memory of a run is there from its start */
     case SYNC_LOAD: done = is_loaded(self, op) || sync_idle(self, -1, &diag); break;
     }
     diag_fini(&diag);
@@ -390,6 +391,8 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
         else if (!by_function)
             done = execute(self, op, iteration);
         run_end_step(self);
+        if (op->kind == OP_SYNC && op->sync == SYNC_RETRY)
+            i++; /* past the sync */
         if (range.open && i == range.last)
             end_range(&range);
     }
