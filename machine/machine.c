@@ -901,6 +901,8 @@ static void change_buffer(struct work_state *w, const struct op *op)
             w->e->buffer = op->object;
             w->e->other_agent = -1;
         }
+        if (op->stream >= 0) /* it goes back in the order of that stream */
+            buffer[BUFFER_STREAM] = op->stream + 1;
         const int32_t *stream =
             buffer[BUFFER_STREAM] ? stream_cells(p, w->c, buffer[BUFFER_STREAM] - 1) : NULL;
         buffer[BUFFER_STATE] = BUFFER_FREED;

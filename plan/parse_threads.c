@@ -123,7 +123,7 @@ static const struct field CALLBACK_fields[] = {
     OP_FIELD("jitter", jitter, field_dist),
 };
 static const struct field ALLOC_fields[] = {OP_NAMED("alloc", TABLE_BUFFERS), OP_PUSH};
-static const struct field FREE_fields[] = {OP_NAMED("free", TABLE_BUFFERS)};
+static const struct field FREE_fields[] = {OP_NAMED("free", TABLE_BUFFERS), OP_STREAM};
 static const struct field RECORD_STREAM_fields[] = {
     OP_NAMED("record_stream", TABLE_BUFFERS),
     OP_STREAM,

@@ -152,7 +152,8 @@ const char *plan_object_name(const struct plan *plan, const struct host_op *op)
 bool host_op_has_stream(const struct host_op *op)
 {
     return op_pushes(op->kind) || op->kind == OP_RECORD_STREAM ||
-           (op->kind == OP_SYNC && op->sync == SYNC_STREAM);
+           (op->kind == OP_SYNC && op->sync == SYNC_STREAM) ||
+           (op->kind == OP_FREE && op->stream >= 0); /* cudaFreeAsync */
 }
 
 const char *work_key(enum work_kind kind)

@@ -89,7 +89,8 @@ static void put_op(struct printer *printer, const struct host_op *op)
     put_pair_text(printer, "name", labelled ? op->name : NULL);
     put_pair_text(printer, "comm", op->comm >= 0 ? plan->comms[op->comm].name : NULL);
     if (op->stream >= 0)
-        put_pair_name(printer, "stream", &plan->streams, op->stream, printer->default_stream);
+        put_pair_name(printer, "stream", &plan->streams, op->stream,
+                      op->kind == OP_FREE ? -1 : printer->default_stream);
     if (op->kind == OP_SYNC && op->sync == SYNC_EVENT)
         put_pair_name(printer, "event", &plan->events, op->object, -1);
     put_pair_keyword(printer, "op", keywords_collective, op->collective,

@@ -319,7 +319,10 @@ static void write_lifetime(struct host_writer *writer)
     if (rarely(random, 3))
         fprintf(random->out, "    - {record_stream: a%d_%d, stream: %s}\n", writer->thread, first,
                 below(random, 2) ? marked : stream(random));
-    fprintf(random->out, "    - {free: a%d_%d}\n", writer->thread, first);
+    fprintf(random->out, "    - {free: a%d_%d", writer->thread, first);
+    if (rarely(random, 3))
+        fprintf(random->out, ", stream: %s", stream(random));
+    fputs("}\n", random->out);
     fprintf(random->out, "    - {alloc: a%d_%d, stream: %s}\n", writer->thread, writer->alloc++,
             stream(random));
 }
