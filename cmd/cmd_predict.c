@@ -578,7 +578,7 @@ static const char about[] =
 static const char examples[] =
     "  swsim predict plans/torchrec/sparse_dist.yaml\n"
     "  swsim predict --jitter='H2D=lognormal(cv=0.3)' --driver=dataflow \\\n"
-    "      --sweep=max_depth=1..8 plans/torchrec/sparse_dist.yaml\n"
+    "      --sweep=max_depth=1..8 plans/reference/sparse_dist.yaml\n"
     "  swsim predict --what-if=Forward=0.8x --what-if=H2D=1ms plan.yaml\n"
     "  swsim predict --times=F=1ms,B=2ms schedule.csv\n"
     "  mpirun -n 4 swsim predict --replications=1000 --jitter='*=gamma(cv=0.2)' plan.yaml";

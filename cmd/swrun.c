@@ -430,7 +430,7 @@ static const char about[] =
 
 static const char examples[] =
     "  swrun plans/torchrec/sparse_dist.yaml\n"
-    "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db plans/torchrec/base.yaml\n"
+    "  swrun --device=cuda --driver=dataflow -n 1000 --db=runs.db plans/reference/base.yaml\n"
     "  swrun --replay=hang.db   # after: swsim verify --witness=hang.db PLAN";
 
 static bool parse_line(struct app *app, int argc, char **argv, struct run_request *request,
