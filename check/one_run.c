@@ -20,7 +20,7 @@ struct runner {
     bool no_memory;
 };
 
-static const unsigned wanted = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME;
+static const unsigned wanted = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
 
 /* The steps so far lead to the first violation of these. */
 static bool keep_path(struct runner *runner, unsigned violated)

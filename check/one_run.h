@@ -14,7 +14,7 @@
 struct one_run {
     bool alone;     /* every run is a reordering of this one, which came to its end */
     bool mismatch;  /* it ended at one */
-    unsigned found; /* PROPERTY_RACE, PROPERTY_LIFETIME: */
+    unsigned found; /* PROPERTY_RACE, PROPERTY_LIFETIME, PROPERTY_VALUE: */
     struct search_path path[PROPERTY_COUNT]; /* the steps to the first; freed with one_run_fini */
 };
 

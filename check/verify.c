@@ -477,7 +477,8 @@ static enum status verify_parts(const struct plan *plan, const struct program *p
 /* ---- programs too big for knowledge in their states ------------------------------------------ */
 
 /* What needs knowledge of accesses. */
-static const unsigned needs_knowledge = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME;
+static const unsigned needs_knowledge =
+    1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
 
 static enum status tell_found(const struct program *program, const struct verify_options *options,
                               const struct one_run *run, enum property property,
@@ -499,21 +500,24 @@ static enum status judge_one_run(const struct program *program,
                                  const struct one_run *run, struct verify_report *report,
                                  struct diag *diag)
 {
+    unsigned seen = run->found | (run->mismatch ? bit(PROPERTY_MISMATCH) : 0);
+    unsigned hidden = hidden_by(seen), told = run->found & ~(hidden & values);
     bool proved = run->alone && !run->mismatch;
     enum status status = STATUS_OK;
     for (int p = PROPERTY_COUNT - 1; p >= 0 && status == STATUS_OK; p--) {
         if (!(asked & 1u << p))
             continue;
-        if (run->found & 1u << p)
+        if (told & 1u << p)
             status = tell_found(program, options, run, (enum property)p, report, diag);
         else
-            report->outcome[p] = proved ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+            report->outcome[p] = proved && !(hidden & 1u << p) ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
     }
-    if (proved || report->verdict == VERDICT_VIOLATED)
+    if ((proved && !(asked & hidden & ~seen)) || report->verdict == VERDICT_VIOLATED)
         return status;
     report->verdict = VERDICT_UNDECIDED;
-    report->hidden =
-        run->mismatch ? behind_mismatch : "race: too many actions, whose order is not determined";
+    report->hidden = run->alone || run->mismatch
+                         ? what_hides(seen)
+                         : "race: too many actions, whose order is not determined";
     return status;
 }
 

@@ -147,6 +147,14 @@ int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int r
     return unknown;
 }
 
+bool clocks_written(const struct clocks *clocks, const struct buffer_desc *buffer)
+{
+    for (int i = buffer->record_first; i < buffer->record_first + buffer->record_count; i++)
+        if (clocks->program->records[i].write && clocks->last[i] > 0)
+            return true;
+    return false;
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 void clocks_allocate(struct clocks *clocks, int record, int self)

@@ -33,6 +33,9 @@ void clocks_shift(struct clocks *clocks, int first, int count);
    does not know, -1: none. */
 int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int record, int self);
 
+/* Has any agent written the buffer? */
+bool clocks_written(const struct clocks *clocks, const struct buffer_desc *buffer);
+
 /* Allocation number `record` takes effect on the stream of row `self`. */
 void clocks_allocate(struct clocks *clocks, int record, int self);
 /* Is it known in row `self` that it has? */

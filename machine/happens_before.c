@@ -158,6 +158,8 @@ static void access_tick(struct work_state *w, const struct access *access, int s
             record = i;
     }
     assert(record >= 0);
+    if (!access->write && !buffer->initialised && !clocks_written(w->clocks, buffer))
+        report_unwritten(w, access->buffer);
     int unknown = clocks_access(w->clocks, buffer, record, self);
     if (unknown >= 0)
         report_race(w, access->buffer, &p->records[unknown]);
