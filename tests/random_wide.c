@@ -272,8 +272,8 @@ static void write_rules(struct pipeline_writer *writer)
     FILE *out = random->out;
     if (below(random, 2))
         fprintf(out, "max_depth: %d\n", 1 + below(random, rarely(random, 4) ? 8 : 3));
-    if (!rarely(random, 4))
-        fprintf(out, "retire: %s\n", rarely(random, 4) ? ONE_OF(random, retire) : "device");
+    if (!rarely(random, 8))
+        fprintf(out, "retire: %s\n", rarely(random, 6) ? ONE_OF(random, retire) : "device");
     if (rarely(random, 6))
         fprintf(out, "max_in_flight: %d\n", 1 + below(random, 6));
     if (rarely(random, 6))

@@ -272,7 +272,7 @@ static void test_our_plans(void)
 int main(void)
 {
     diag_init(&diag);
-    test_random_plans("random", random_pipeline, 100, 5);
+    test_random_plans("random", random_pipeline, 150, 5);
     test_random_plans("tame random", tame_plan, 60, 3);
     test_random_plans("calm random", calm_plan, 120, 30);
     test_our_plans();
