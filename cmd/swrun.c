@@ -122,6 +122,24 @@ static enum status run_shortcut(struct app *app, struct run_request *request,
     return status;
 }
 
+static bool may_be_stale(const struct plan *plan)
+{
+    for (size_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].staleness > 0)
+            return true;
+    return false;
+}
+
+/* A run that computed something else than a serial one is a failure, unless the plan means it. */
+static enum status judge_values(struct app *app, const struct plan *plan,
+                                const struct runtime_result *result)
+{
+    if (result->matches_serial != ANSWER_NO || may_be_stale(plan))
+        return STATUS_OK;
+    return diag_error(&app->diag, STATUS_VIOLATED,
+                      "%s: the results differ from those of a serial run", plan->name);
+}
+
 static enum status run_driver(struct app *app, struct run_request *request, const struct plan *plan,
                               enum driver driver)
 {
@@ -142,6 +160,7 @@ static enum status run_driver(struct app *app, struct run_request *request, cons
     status = app_worse(status, judge(&result));
     enum status shown =
         show(app, &(struct measured){plan, &options, &result, request->stats, &request->warnings});
+    shown = app_worse(shown, judge_values(app, plan, &result));
     runtime_result_fini(&result);
     return app_worse(status, shown);
 }

@@ -88,6 +88,10 @@ check "CPU work on buffers takes its time" \
 check "and its races are seen" \
     prints 1 'race  *[a-z]* accesses buffer pinned, which [a-z ]* \(reads\|writes\)' \
     "$SWRUN" "$srcdir/plans/properties/cpu_race_broken.yaml"
+check "results that differ from a serial run are a failure" \
+    exits 1 "$SWRUN" --driver dataflow -n 30 "$srcdir/plans/properties/serial_broken.yaml"
+check "and not where the plan may be stale" \
+    exits 0 "$SWRUN" -n 20 "$srcdir/plans/properties/staleness.yaml"
 check "also in JSON" prints 0 '"stats":{"Copy":{"calls":40,"device_ns":[1-9]' "$SWRUN" -n 20 --stats --json "$dir/quick.yaml"
 check "only if asked for" sh -c '"$1" -n 2 --json "$2" >"$3" && ! grep -q "\"stats\"" "$3"' sh "$SWRUN" "$dir/quick.yaml" "$dir/out"
 if [ -x "$SWSIM" ]; then

@@ -146,6 +146,32 @@ hides() { "$SWSIM" verify --fix-budget=300 "$dir/lone.yaml" | grep -q eager; }
 offers_no_eager() { ! hides; }
 check "eager messages are no repair of it" offers_no_eager
 
+# Rank programs: each pass finds what it reads before it in its list, and none is missing.
+lists() { printf '%s\n' "$@" >"$dir/lists.csv" && "$SWSIM" verify -q --no-fix "$dir/lists.csv"; }
+check "B before F reads nothing" says "value, always: 0B0 (row 1, column 1) comes before 0F0" lists 0B0,0F0
+check "B without F reads nothing" says "value, always: 0B0 (row 1, column 1) has no 0F0" lists 0B0
+check "a W without I" says "value, always: 0W1 (row 1, column 4) has no 0B1" lists 0F0,0I0,0W0,0W1,0F1
+check "a stage without a microbatch" says "value, always: row 1 has no 0B1" lists 0F0,0B0,0F1
+check "a dropped message: its pass lacks it" says "value, always: 0B0 (row 1, column 3) has no 0RECV_B0" \
+    lists 0F0,0SEND_F0,0B0 1RECV_F0,1F0,1B0
+check "only forward passes are complete" exits 0 lists 0F0,0F1
+fragment() { printf 'swplan: 1\nfragment: true\nprograms: [[%s]]\n' "$1" >"$dir/piece.yaml" && "$SWSIM" verify --no-fix "$dir/piece.yaml"; }
+check "a piece is judged by what it has" says " proved " fragment 0B0
+check "also for its order" says "0B0 (row 1, column 1) comes before 0F0" fragment "0B0, 0F0"
+
+# Values and the serial order in the other forms.
+uninitialised() { printf 'swplan: 1\n%s\nthreads: {r0.m: [{launch: a, stream: s, reads: [x]}, {launch: b, stream: s, writes: [x]}]}\n' "$1" >"$dir/host.yaml" && "$SWSIM" verify --no-fix "$dir/host.yaml"; }
+check "a host program reads before it writes" says "value, always: a reads buffer x, which nothing has written" uninitialised ""
+check "unless it comes from outside" exits 0 uninitialised "inputs: [x]"
+check "without iterations there is no serial run" says '"serial":"not applicable"' \
+    "$SWSIM" verify --json "$plans/properties/cpu_race_fixed.yaml"
+check "behind a race values are undecided" says '"value":"undecided"' \
+    "$SWSIM" verify --json --no-fix "$plans/properties/cpu_race_broken.yaml"
+check "asked alone, too" says "behind a race" "$SWSIM" verify --property=value "$plans/properties/cpu_race_broken.yaml"
+sed '/^staleness/d' "$plans/properties/staleness.yaml" >"$dir/stale.yaml"
+check "a stale read says how old it is" says "reads buffer table 1 iteration old; serial: 0" \
+    "$SWSIM" verify --no-fix "$dir/stale.yaml"
+
 if [ -n "${SWSIM_SHARED-}" ] && [ -d "$SWSIM_SHARED/zoo" ]; then
     check "the bug zoo: exactly the expected verdicts" \
         exits 0 "$SWSIM" verify --expect "$SWSIM_SHARED"/zoo/*.yaml
