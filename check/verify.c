@@ -299,7 +299,7 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
 /* What single runs have found is left out of the search; afterwards it counts as its finding. */
 static void add_scouted(struct search_result *scouted, struct search_result *result)
 {
-    if (scouted->found) {
+    if (scouted->found && result->states == 0) {
         result->states += scouted->states;
         result->transitions += scouted->transitions;
     }
