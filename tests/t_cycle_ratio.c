@@ -237,7 +237,7 @@ static void check_report(const char *text, enum driver driver, const char *in_js
 static void test_report(void)
 {
 #define TWO_STREAMS                                                                                \
-    "swplan: 1\nschedule:\n"                                                                       \
+    "swplan: 1\nretire: device\nschedule:\n"                                                       \
     "  Copy: {stage: 0, stream: memcpy, time: 1ms}\n"                                              \
     "  Work: {stage: 1, time: 2ms, host_time: 10us}\n"                                             \
     "  Back: {stage: 1, time: 1ms, host_time: 10us}\n"
