@@ -186,8 +186,11 @@ static void score_cells(const struct tune *tune, const int *cells, double period
 enum status tune_verify(const struct plan *plan, enum driver driver, bool quick, uint64_t states,
                         struct verify_report *out, struct diag *diag)
 {
+    /* A candidate is compared with the given plan, which may be stale on purpose; not with a serial run. */
+    const unsigned all = (1u << PROPERTY_COUNT) - 1;
     const struct verify_options options = {
         .program = {.driver = driver, .iterations = -1},
+        .properties = all & ~(1u << PROPERTY_FAULTS | (quick ? 1u << PROPERTY_SERIAL : 0)),
         .quick = quick,
         .limits = {.states = states, .mem_bytes = quick ? CANDIDATE_BYTES : 0}};
     return verify_plan(plan, &options, out, diag);

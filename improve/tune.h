@@ -182,7 +182,8 @@ bool tune_is_better(const struct tune_score *a, const struct tune_score *b);
 /* Different values from `least` on among the tasks' cells of a row. */
 int tune_count_used(const struct tune *tune, const int *cells, enum tune_row row, int least);
 
-/* Verify every property for any number of iterations; `quick`: a candidate, up to `states` states. */
+/* Verify every property for any number of iterations. `quick`: a candidate, up to `states` states and without
+   `serial`: its order of accesses is compared with that of the given plan. */
 enum status tune_verify(const struct plan *plan, enum driver driver, bool quick, uint64_t states,
                         struct verify_report *out, struct diag *diag);
 

@@ -7,6 +7,8 @@
 #include "edits.h"
 #include "plan/copy.h"
 
+enum { STALE_MAX = 4 }; /* iterations by which a result may be found stale */
+
 static bool is_taken(const struct names *names, const char *name)
 {
     for (size_t i = 0; i < names->count; i++)
@@ -52,6 +54,37 @@ static enum status judge_result(struct tune *tune, struct tune_result *out, stru
                             &out->period_ns, diag);
 }
 
+static void set_staleness(struct tune *tune, int iterations)
+{
+    for (size_t i = 0; i < tune->given.buffer_count; i++) {
+        int given = tune->given.buffers[i].staleness;
+        bool shared = tune->given.buffers[i].scope == SCOPE_SHARED;
+        tune->work.buffers[i].staleness = shared && iterations > given ? iterations : given;
+    }
+}
+
+/* With allow_stale the plan that was found says how stale its reads are: the least `staleness:` of its shared
+   buffers with which it is proved, or the given one if there is none. */
+static enum status declare_staleness(struct tune *tune, struct diag *diag)
+{
+    bool proved = false;
+    enum status status = STATUS_OK;
+    for (int iterations = 0; status == STATUS_OK && !proved && iterations <= STALE_MAX;
+         iterations++) {
+        struct verify_report report;
+        set_staleness(tune, iterations);
+        status =
+            tune_verify(&tune->work, tune->options->driver, false, tune->states, &report, diag);
+        if (status == STATUS_OK) {
+            proved = report.verdict == VERDICT_PROVED;
+            verify_fini(&report);
+        }
+    }
+    if (!proved)
+        set_staleness(tune, 0);
+    return status;
+}
+
 enum status tune_examine(struct tune *tune, const int *cells, struct tune_result *out,
                          struct diag *diag)
 {
@@ -63,8 +96,12 @@ enum status tune_examine(struct tune *tune, const int *cells, struct tune_result
     bool given = memcmp(cells, tune->first, tune->cells * sizeof *cells) == 0;
     if (!given && !finish_work(tune, cells))
         return diag_no_memory(diag);
-    enum status status =
-        plan_copy(given ? &tune->given : &tune->work, TUNE_NAME, &out->plan, &out->text, diag);
+    enum status status = STATUS_OK;
+    if (!given && tune->options->allow_stale)
+        status = declare_staleness(tune, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = plan_copy(given ? &tune->given : &tune->work, TUNE_NAME, &out->plan, &out->text, diag);
     if (status != STATUS_OK)
         return status;
     status = judge_result(tune, out, diag);
@@ -138,6 +175,17 @@ static void describe_order(struct tune *tune, struct words *words)
         add_line(words, edit_describe(&tune->given, &edit, words->arena));
 }
 
+static void describe_staleness(struct tune *tune, struct words *words)
+{
+    for (size_t i = 0; i < tune->given.buffer_count; i++) {
+        const struct buffer *buffer = &tune->work.buffers[i];
+        if (buffer->staleness != tune->given.buffers[i].staleness)
+            add_line(words,
+                     arena_printf(words->arena, "staleness of %s: %d instead of %d", buffer->name,
+                                  buffer->staleness, tune->given.buffers[i].staleness));
+    }
+}
+
 const char **tune_describe(struct tune *tune, struct arena *arena)
 {
     struct words words = {.arena = arena};
@@ -148,6 +196,7 @@ const char **tune_describe(struct tune *tune, struct arena *arena)
     describe_order(tune, &words);
     if (depth.to != tune->first[tune_depth_at(tune)])
         add_line(&words, edit_describe(&tune->given, &depth, arena));
+    describe_staleness(tune, &words);
     add_line(&words, ""); /* room for the end */
     if (words.failed)
         return NULL;
