@@ -378,6 +378,8 @@ static enum status finish_request(struct app *app, struct verify_request *reques
     return status;
 }
 
+#define PROPERTY_WORD(name, key) " " key
+
 static const char about[] =
     "Explore every interleaving of every PLAN, for any number of iterations, and say\n"
     "whether each property is proved or violated. A violation is shown with the steps\n"
@@ -404,8 +406,7 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,
          .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
-        {"property", 0, "LIST",
-         "only these: deadlock,mismatch,race,lifetime,value,serial,slot,bound,drain,faults",
+        {"property", 0, "LIST", "only these, separated by commas:" PROPERTY_LIST(PROPERTY_WORD),
          OPTION_TEXT, .value = &properties},
         {"faults", 0, NULL, "failure safety too: a task fails, data end early, a rank dies",
          OPTION_FLAG, .value = &request.verify.faults},

@@ -29,9 +29,11 @@ static size_t end_of_one(const struct story *story, size_t first)
     return story->steps[last].closes ? last : first;
 }
 
+/* A step that opens a submission only takes the instance, whatever its first operation is. */
 static bool is_push_of_work(const struct story_step *step)
 {
-    return step->op >= 0 && step->kind == EFFECT_HOST && op_is_device_work((enum op_kind)step->op);
+    return step->op >= 0 && !step->opens && step->kind == EFFECT_HOST &&
+           op_is_device_work((enum op_kind)step->op);
 }
 
 static bool is_push(const struct story_step *step)

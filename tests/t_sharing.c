@@ -366,6 +366,9 @@ static void draw_wishes(struct plan *plan, struct random_stream *rng)
             struct host_op *op = &plan->threads[t].ops[i];
             bool work = op->kind == OP_LAUNCH || op->kind == OP_COPY || op->kind == OP_COLLECTIVE ||
                         op->kind == OP_GROUP;
+            if (op->kind == OP_LAUNCH &&
+                (op->body_count > 0 || op->is_graph)) /* its steps take time */
+                continue;
             if (work)
                 op->shares = draw_shares(rng);
             if (work || op->kind == OP_CALLBACK)
