@@ -983,6 +983,8 @@ static void print_operands(const struct program *program, const struct op *op, F
                                          : "stream");
     else if (op->name >= 0)
         fprintf(out, " %s%s", program->names.items[op->name], task ? "(i)" : "");
+    if (op_operand(op->kind) == OPERAND_TURN && op->ticket >= 0)
+        fprintf(out, " %" PRId64, op->ticket);
     for (int i = 0; i < op->part_count; i++) {
         const struct part *part = &program->parts[op->part_first + i];
         const struct channel *channel = &program->channels[part->channel];
@@ -993,7 +995,7 @@ static void print_operands(const struct program *program, const struct op *op, F
 
 static void print_op(const struct program *program, const struct op *op, FILE *out)
 {
-    fprintf(out, "    %s", op_key(op->kind));
+    fputs(op_key(op->kind), out);
     print_operands(program, op, out);
     if (op->comm >= 0)
         fprintf(out, " comm %s", program->comms[op->comm].name);
@@ -1012,11 +1014,26 @@ static void print_op(const struct program *program, const struct op *op, FILE *o
     fputs(op->free ? "\n" : "  # order can matter\n", out);
 }
 
+/* What a callback, or a kernel of steps, does. */
+static void print_steps(const struct program *program, int index, FILE *out)
+{
+    const struct body *body = &program->bodies[index];
+    for (int i = 0; i < body->count; i++) {
+        fputs("      ", out);
+        print_op(program, &program->ops[body->first + i], out);
+    }
+}
+
 static void print_body(const struct program *program, int index, FILE *out)
 {
     const struct body *body = &program->bodies[index];
-    for (int i = 0; i < body->count; i++)
-        print_op(program, &program->ops[body->first + i], out);
+    for (int i = 0; i < body->count; i++) {
+        const struct op *op = &program->ops[body->first + i];
+        fputs("    ", out);
+        print_op(program, op, out);
+        if (op->kind == OP_CALLBACK)
+            print_steps(program, op->object, out);
+    }
 }
 
 static void print_order(const struct program *program, int rank, FILE *out)

@@ -93,14 +93,14 @@ static bool field_machine_shares(struct parser *parser, const struct node *value
                                  const struct field *field)
 {
     (void)field;
-    static const struct field fields[] = {
+    static const struct field kind_fields[] = {
 #define X(name, key_)                                                                              \
     {.key = (key_), .parse = field_shares, .offset = SHARED_WORK_##name * sizeof(struct shares)},
         SHARED_WORK_LIST(X)
 #undef X
     };
     return parse_want_map(parser, value, "a mapping such as {collective: {sm: 0.15, link: 1}}") &&
-           fields_parse(parser, value, fields, FIELD_COUNT(fields), member, "\"shares\"");
+           fields_parse(parser, value, kind_fields, FIELD_COUNT(kind_fields), member, "\"shares\"");
 }
 
 static const struct field machine_fields[] = {

@@ -295,13 +295,14 @@ bool field_shares(struct parser *parser, const struct node *value, void *member,
                   const struct field *field)
 {
     (void)field;
-    static const struct field fields[] = {
+    static const struct field shares_fields[] = {
         FIELD("sm", struct shares, sm, field_share),
         FIELD("link", struct shares, link, field_share),
     };
     struct shares shares = {{0}, {0}};
     if (!parse_want_map(parser, value, "shares of the device, such as {sm: 0.6, link: 0.5}") ||
-        !fields_parse(parser, value, fields, FIELD_COUNT(fields), &shares, "\"shares\""))
+        !fields_parse(parser, value, shares_fields, FIELD_COUNT(shares_fields), &shares,
+                      "\"shares\""))
         return false;
     *(struct shares *)member = shares;
     return true;

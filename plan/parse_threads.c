@@ -265,6 +265,25 @@ static bool finish_sync(struct parser *parser, const struct node *item, const st
            parse_error(parser, item->mark, "found \"sync: event\" without \"event\", expected it");
 }
 
+/* A turn ends with the number with which it began. */
+static bool finish_turn(struct parser *parser, const struct host_op *op)
+{
+    int64_t open = parser->ticket;
+    if (op->kind == OP_TICKET)
+        parser->ticket = op->ticket;
+    if (op->kind != OP_SERVE || op->ticket == open)
+        return true;
+    if (open < 0)
+        return parse_error(parser, op->mark,
+                           "found serve %d without a ticket before it in its thread, expected "
+                           "{ticket: %d}",
+                           (int)op->ticket, (int)op->ticket);
+    return parse_error(parser, op->mark,
+                       "found serve %d behind ticket %d, expected {serve: %d}: a turn ends "
+                       "before the next one begins",
+                       (int)op->ticket, (int)open, (int)open);
+}
+
 static bool implicit_stream(struct parser *parser, struct host_op *op)
 {
     bool wants = host_op_has_stream(op);
@@ -396,7 +415,8 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
         (op->kind == OP_SYNC && !finish_sync(parser, item, op)))
         return false;
     fill_work(op);
-    return parse_check_root(parser, item, op->collective, op->work.root) &&
+    return finish_turn(parser, op) &&
+           parse_check_root(parser, item, op->collective, op->work.root) &&
            implicit_stream(parser, op) &&
            (op->kind != OP_GROUP || finish_group(parser, item, op)) &&
            (!op->process_group || finish_process_group(parser, item, op));
@@ -476,8 +496,8 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
         PART_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                         \
         PART_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
 #define PEER_FIELD PART_FIELD("peer", peer, field_rank, .required = true)
-static const struct field send_fields[] = {PART_FIELDS("send"), PEER_FIELD};
-static const struct field recv_fields[] = {PART_FIELDS("recv"), PEER_FIELD};
+static const struct field send_part_fields[] = {PART_FIELDS("send"), PEER_FIELD};
+static const struct field recv_part_fields[] = {PART_FIELDS("recv"), PEER_FIELD};
 static const struct field collective_part_fields[] = {
     PART_FIELDS("collective"),
     PART_FIELD("op", collective, field_word, .words = keywords_collective),
@@ -506,8 +526,8 @@ static bool parse_part(struct parser *parser, const struct node *item, struct p2
         return fields_parse(parser, item, collective_part_fields,
                             FIELD_COUNT(collective_part_fields), part, "a collective") &&
                parse_check_root(parser, item, part->collective, part->root);
-    return fields_parse(parser, item, send ? send_fields : recv_fields, FIELD_COUNT(send_fields),
-                        part, send ? "a send" : "a recv");
+    return fields_parse(parser, item, send ? send_part_fields : recv_part_fields,
+                        FIELD_COUNT(send_part_fields), part, send ? "a send" : "a recv");
 }
 
 static bool field_parts(struct parser *parser, const struct node *value, void *member,
@@ -542,6 +562,7 @@ static void parse_thread(struct parser *parser, const struct node *key, const st
         return;
     }
     thread->name = parser->thread = parse_keep(parser, name);
+    parser->ticket = -1;
     parse_ops(parser, value, NULL, &thread->ops, &thread->op_count);
 }
 
