@@ -163,13 +163,14 @@ static void note_cut(struct run *run, struct diag *diag)
 static void prepare_ops(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
-    bool cut = false;
+    bool cut = false, other_type = false;
     for (size_t i = 0; i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
         run->ops[i].work = *op->work;
         if (op->kind == OP_LAUNCH)
             fit_work(run, &run->ops[i].work);
         cut = cut || !same_work(&run->ops[i].work, op->work);
+        other_type = other_type || run->ops[i].work.dtype != op->work->dtype;
         if (op->kind == OP_COPY || op->kind == OP_COLLECTIVE)
             run->ops[i].bytes = moved_bytes(run, op);
     }
@@ -179,6 +180,8 @@ static void prepare_ops(struct run *run, struct diag *diag)
         note_cut(run, diag);
     if (cut)
         diag_note(diag, "kernels are cut to sizes that the host device can bear");
+    if (other_type)
+        diag_note(diag, "f16 and bf16: kernels compute in f32");
 }
 
 /* A buffer has room for what is said of it and for all that is moved through it. */

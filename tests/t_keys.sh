@@ -1,0 +1,476 @@
+#!/bin/sh
+# A key that is accepted has an effect: for every key of a plan file two plans that differ in nothing else, and
+# what must differ with them: the lowered program, a verdict, a prediction, the schedule, a run, or for
+# the texts meant for the reader the exported plan. Where a key can have no effect it is refused. The keys are those of
+# the parser's own tables, so a key without a row here fails.
+. "${srcdir:-.}/tests/tap.sh"
+
+covered=
+
+# observe WHAT FILE: to standard output, what a reader of the plan would see, without the tool's own times.
+observe()
+{
+    case $1 in
+    lower) "$SWSIM" lower "$2" ;;
+    dataflow) "$SWSIM" lower --driver=dataflow "$2" ;;
+    schedule) "$SWSIM" schedule "$2" ;;
+    export) "$SWSIM" export "$2" ;;
+    verdict) "$SWSIM" verify --json --no-fix "$2" | grep -oE '"(driver|properties|in_flight)":("[a-z]*"|\{[^}]*\})' ;;
+    faults) "$SWSIM" verify --json --no-fix --faults "$2" | grep -oE '"properties":\{[^}]*\}' ;;
+    expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" && echo as expected || echo otherwise ;;
+    predict) "$SWSIM" predict --json -n 20 "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
+    moved) # longer than a small copy takes, the shortest of three runs
+        for run in 1 2 3; do "$SWRUN" --no-check --stats --json "$2" | grep -oE '"device_ns":[0-9]+'; done |
+            tr -dc '0-9\n' | sort -n | awk 'NR == 1 { print ($1 > 200000 ? "long" : "short") }' ;;
+    run) "$SWRUN" -n 2 "$2" 2>&1 >"$dir/run" | grep -v '^swrun: note: rank' ; echo $? ;;
+    esac
+}
+# one_side FILE WHAT BASE TEXT: what is observed of BASE with TEXT in the place of `@`, a plan.
+one_side()
+{
+    printf 'swplan: 1\n%s%s%s\n' "${3%%@*}" "$4" "${3#*@}" >"$dir/plan.yaml"
+    observe "$2" "$dir/plan.yaml" >"$dir/$1" 2>"$dir/err"
+    cat "$dir/plan.yaml" "$dir/err" "$dir/$1"
+    ! grep ': error: ' "$dir/err" && test -s "$dir/$1"
+}
+# differ WHAT BASE A B: BASE with A and with B in the place of `@` are plans, and are not observed alike.
+differ()
+{
+    one_side a "$@" && shift 3 && one_side b "$what" "$base" "$1" || return
+    ! cmp -s "$dir/a" "$dir/b"
+}
+# row KEY WHAT BASE A B
+row()
+{
+    covered="$covered $1"
+    what=$2 base=$3
+    check "$1: $2" differ "$2" "$3" "$4" "$5"
+}
+# refuses TEXT PLAN: an error with a position says this.
+is_refused()
+{
+    printf 'swplan: 1\n%s\n' "$2" >"$dir/plan.yaml"
+    "$SWSIM" lower "$dir/plan.yaml" >"$dir/out" 2>"$dir/err" && return 1
+    cat "$dir/err"
+    grep -E "plan.yaml:[0-9]+:[0-9]+: error: " "$dir/err" | grep -qF -- "$1"
+}
+refuses()
+{
+    check "refused: $1" is_refused "$1" "$2"
+}
+
+# ---- all forms -----------------------------------------------------------------------------------
+
+two='ranks: 2
+@
+schedule: {A: {time: 1ms, stream: s}, B: {stage: 1, time: 2ms}}
+intra_iter_deps: [[B, A]]'
+row sections.name export "$two" 'name: one' 'name: other'
+row sections.about export "$two" '' 'about: a text'
+row sections.source export "$two" '' 'source: a text'
+row sections.ranks lower '@
+schedule: {A: {time: 1ms}}' '' 'ranks: 2'
+row sections.comms verdict 'ranks: 3
+@
+schedule: {A: {work: {collective: barrier, comm: c}}}
+rank_overrides: {2: {schedule: {A: {work: {spin: 1us}}}}}' '' 'comms: {c: [0, 1]}'
+row sections.on_failure faults 'ranks: 2
+@
+schedule: {A: {work: {collective: barrier, comm: c}}}' '' 'on_failure: none'
+row sections.expect expect "$two" 'expect: {}' 'expect: {race: some}'
+row sections.machine predict "$two" '' 'machine: {launch_blocking: true}'
+
+# ---- pipeline form -------------------------------------------------------------------------------
+
+row sections.schedule lower 'schedule: @' '{A: {}}' '{A: {}, B: {}}'
+row sections.intra_iter_deps lower 'schedule: {A: {}, B: {}}
+@' '' 'intra_iter_deps: [[B, A]]'
+row sections.inter_iter_deps lower 'schedule: {A: {}, B: {}}
+@' '' 'inter_iter_deps: [[B, A]]'
+row sections.streams lower 'schedule: {A: {}, B: {stream: s}}
+@' '' 'streams: {s: {legacy: true}}'
+row sections.buffers verdict 'schedule: {A: {stream: a, writes: [x]}, B: {stream: b, writes: [x]}}
+intra_iter_deps: [[B, A]]
+@' '' 'buffers: {x: {scope: shared}}'
+row sections.inputs verdict 'schedule: {A: {reads: [x]}}
+@' '' 'inputs: [x]'
+row sections.staleness verdict 'buffers: {x: {scope: shared}}
+schedule: {Read: {stage: 0, reads: [x], stream: s}, Write: {stage: 1, writes: [x], stream: s}}
+intra_iter_deps: [[Write, Read]]
+@' '' 'staleness: {x: 1}'
+row sections.driver verdict "$two" '' 'driver: clock'
+row sections.enqueue_order lower "$two" '' 'enqueue_order: [B, A]'
+row sections.rank_overrides lower "$two" '' 'rank_overrides: {1: {schedule: {A: {stream: t}}}}'
+row override.schedule lower "$two" '' 'rank_overrides: {1: {schedule: {A: {stream: t}}}}'
+row override.enqueue_order lower "$two" '' 'rank_overrides: {1: {enqueue_order: [B, A]}}'
+row sections.max_depth dataflow "$two" '' 'max_depth: 1'
+row sections.max_in_flight verdict "$two" '' 'max_in_flight: 1'
+row sections.num_slots lower "$two" '' 'num_slots: 1'
+row sections.batches verdict 'ranks: 2
+@
+schedule: {A: {work: {collective: barrier, comm: c}}}' 'batches: [1, 1]' 'batches: [1, 2]'
+row sections.retire predict "$two" '' 'retire: device'
+row sections.elide_same_stream lower 'schedule: {A: {}, B: {}}
+intra_iter_deps: [[B, A]]
+@' '' 'elide_same_stream: true'
+row sections.slot_reset verdict "$two
+num_slots: 1" '' 'slot_reset: submit'
+row sections.retired_dep verdict 'max_depth: 2
+@
+schedule: {Forward: {stream: s, reads: [w]}, Update: {stream: t, writes: [w]}}
+intra_iter_deps: [[Update, Forward]]
+inter_iter_deps: [[Forward, Update]]
+buffers: {w: {scope: shared}}' '' 'retired_dep: skip'
+row sections.forget_done verdict 'max_depth: 2
+@
+schedule: {Load: {stream: s, thread_group: io}, Forward: {}, Update: {}}
+intra_iter_deps: [[Forward, Load], [Update, Forward]]
+inter_iter_deps: [[Forward, Update]]' '' 'forget_done: retire'
+row sections.ticket_at verdict 'ranks: 2
+@
+schedule:
+  A: {stream: s, thread_group: s}
+  B: {stream: t, thread_group: t}
+  C: {stream: s, thread_group: s, globally_ordered: true, work: {collective: barrier, comm: c}}
+  D: {stream: t, thread_group: t, globally_ordered: true, work: {collective: barrier, comm: c}}
+intra_iter_deps: [[C, A], [D, B]]' '' 'ticket_at: fire'
+# The depth follows from the stages: another number is an error.
+covered="$covered sections.swplan sections.pipeline_depth"
+refuses 'found pipeline_depth 3, expected 2' 'schedule: {A: {}, B: {stage: 1}}
+pipeline_depth: 3'
+no_version()
+{
+    printf 'schedule: {A: {}}\n' >"$dir/plan.yaml"
+    complains 3 'expected "swplan: 1"' "$SWSIM" lower "$dir/plan.yaml"
+}
+check "refused: no version" no_version
+
+row buffer.scope verdict 'schedule: {A: {stream: a, writes: [x]}, B: {stream: b, writes: [x]}}
+intra_iter_deps: [[B, A]]
+buffers: {x: {@}}' '' 'scope: shared'
+row buffer.bytes verdict 'schedule: {A: {writes: [x]}}
+machine: {memory: 1KiB}
+buffers: {x: {@}}' '' 'bytes: 1MiB'
+
+# ---- tasks ---------------------------------------------------------------------------------------
+
+task='ranks: 2
+schedule: {A: {time: 1ms, stream: s, @}, B: {time: 2ms}}'
+row task.stage schedule "$task" '' 'stage: 1'
+row task.stream lower 'schedule: {A: {@}}' '' 'stream: t'
+row task.thread_group lower "$task" '' 'thread_group: g'
+row task.globally_ordered lower "$task" '' 'globally_ordered: true'
+row task.time predict 'schedule: {A: {@}}' '' 'time: 2ms'
+row task.host_time predict "$task" '' 'host_time: 5ms'
+row task.jitter predict 'schedule: {A: {time: 1ms, @}}' '' 'jitter: uniform(half=0.5)'
+row task.host_jitter predict 'schedule: {A: {host_time: 1ms, @}}' '' 'host_jitter: uniform(half=0.5)'
+row task.sm predict "schedule: {A: {time: 1ms, stream: s, @}, B: {time: 2ms, sm: 1}}
+machine: {sm_slots: 2}" '' 'sm: 2'
+row task.shares predict "schedule: {A: {time: 1ms, stream: s, @}, B: {time: 2ms, shares: {sm: 1}}}" '' 'shares: {sm: 1}'
+row task.work lower "$task" '' 'work: {host: 1ms}'
+row task.reads verdict 'schedule: {A: {@}}' '' 'reads: [x]'
+row task.writes verdict 'schedule: {A: {@}, B: {stream: s, writes: [x]}}' '' 'writes: [x]'
+row task.host_sync lower "$task" '' 'host_sync: stream'
+row task.holds lower "$task" '' 'holds: [l]'
+row shares.sm predict "schedule: {A: {time: 1ms, stream: s, shares: {@}}, B: {time: 2ms, shares: {sm: 1}}}" '' 'sm: 1'
+row shares.link predict "schedule: {A: {time: 1ms, stream: s, shares: {@}}, B: {time: 2ms, shares: {link: 1}}}" '' 'link: 1'
+
+# ---- work ----------------------------------------------------------------------------------------
+
+works='schedule: {A: {time: 1us, work: {@}}}'
+row copy.copy predict 'schedule: {A: {time: 1ms, work: {copy: @, bytes: 1KiB}}, B: {stream: s, time: 2ms, work: {copy: h2d, bytes: 1KiB}}}
+machine: {copy_engines: 2}' h2d d2h
+row copy.bytes moved 'batches: [1]
+schedule: {A: {work: {copy: h2d, bytes: @}}}' 4B 16MiB
+row copy.pageable lower "$works" 'copy: h2d, bytes: 1KiB' 'copy: h2d, bytes: 1KiB, pageable: true'
+row collective.collective verdict 'ranks: 2
+schedule: {A: {work: {collective: @, comm: c}}}
+rank_overrides: {1: {schedule: {A: {work: {collective: barrier, comm: c}}}}}' barrier all_reduce
+row collective.comm lower "$works" 'collective: barrier, comm: c' 'collective: barrier, comm: d'
+row collective.root verdict 'ranks: 2
+schedule: {A: {work: {collective: broadcast, comm: c, @}}}
+rank_overrides: {1: {schedule: {A: {work: {collective: broadcast, comm: c, root: 1}}}}}' '' 'root: 1'
+row collective.bytes verdict 'ranks: 2
+schedule: {A: {work: {collective: all_reduce, comm: c, @}}}
+rank_overrides: {1: {schedule: {A: {work: {collective: all_reduce, comm: c, bytes: 1MiB}}}}}' '' 'bytes: 1MiB'
+pair='ranks: 3
+schedule: {A: {work: {send: x, peer: 1, comm: c, bytes: 1KiB}}, B: {stream: s}}
+rank_overrides: {1: {schedule: {A: {work: {recv: x, peer: 0, comm: c, bytes: 1KiB}}}}, 2: {schedule: {A: {work: {spin: 1us}}}}}'
+change() { printf '%s' "$pair" | sed "s/$1/@/"; }
+row send.send verdict "$(change 'send: x')" 'send: x' 'send: y'
+row send.peer verdict "$(change 'peer: 1')" 'peer: 1' 'peer: 2'
+row send.comm verdict "$(change 'comm: c, bytes: 1KiB}}, B')" 'comm: c}}, B' 'comm: d}}, B'
+row send.bytes verdict "$(change 'bytes: 1KiB}}, B')" 'bytes: 1KiB}}, B' 'bytes: 2KiB}}, B'
+row recv.recv verdict "$(change 'recv: x')" 'recv: x' 'recv: y'
+row recv.peer verdict "$(change 'peer: 0')" 'peer: 0' 'peer: 2'
+row recv.comm verdict "$(change 'comm: c, bytes: 1KiB}}}}, 2')" 'comm: c}}}}, 2' 'comm: d}}}}, 2'
+row recv.bytes verdict "$(change 'bytes: 1KiB}}}}, 2')" 'bytes: 1KiB}}}}, 2' 'bytes: 2KiB}}}}, 2'
+# The host device says where it cuts a kernel down.
+row gemm_work.gemm run "$works" 'spin: 1us' 'gemm: {m: 8, n: 2000, k: 8}'
+row gemm.m run "$works" 'gemm: {m: 8, n: 8, k: 8}' 'gemm: {m: 2000, n: 8, k: 8}'
+row gemm.n run "$works" 'gemm: {m: 8, n: 8, k: 8}' 'gemm: {m: 8, n: 2000, k: 8}'
+row gemm.k run "$works" 'gemm: {m: 8, n: 8, k: 8}' 'gemm: {m: 8, n: 8, k: 2000}'
+row gather_work.gather run "$works" 'spin: 1us' 'gather: {rows: 8388608, dim: 1}'
+row gather.rows run "$works" 'gather: {rows: 8, dim: 8}' 'gather: {rows: 8388608, dim: 8}'
+row gather.dim run "$works" 'gather: {rows: 1024, dim: 8}' 'gather: {rows: 1024, dim: 8192}'
+row axpy_work.axpy run "$works" 'spin: 1us' 'axpy: {elements: 8388608}'
+row axpy.elements run "$works" 'axpy: {elements: 8}' 'axpy: {elements: 8388608}'
+row spin_work.spin predict 'schedule: {A: {work: {@}}}' 'spin: 1us' 'spin: 1ms'
+row host_work.host predict 'schedule: {A: {work: {@}}}' 'host: 1us' 'host: 1ms'
+row gemm.dtype run "$works" 'gemm: {m: 8, n: 8, k: 8}' 'gemm: {m: 8, n: 8, k: 8, dtype: bf16}'
+row gather.dtype run "$works" 'gather: {rows: 8, dim: 8}' 'gather: {rows: 8, dim: 8, dtype: bf16}'
+
+# ---- streams, the machine ------------------------------------------------------------------------
+
+row stream.legacy lower 'schedule: {A: {}, B: {stream: s}}
+streams: {s: {@}}' '' 'legacy: true'
+row stream.blocking lower 'schedule: {A: {}, B: {stream: s}}
+streams: {s: {legacy: true}, main: {@}}' '' 'blocking: false'
+row stream.hw_queue predict 'machine: {hw_queues: 2}
+schedule: {A: {stream: s, time: 1ms}, B: {stream: t, time: 2ms}, C: {stream: s}}
+inter_iter_deps: [[A, B]]
+intra_iter_deps: [[C, B]]
+streams: {s: {@}}' '' 'hw_queue: 1'
+
+machine='schedule: {A: {stream: s, time: 1ms, sm: 1, work: {copy: h2d, bytes: 1KiB}}, B: {time: 1ms, sm: 1}, C: {stream: u, work: {copy: h2d, bytes: 1KiB}, time: 1ms}}
+machine: {@}'
+row machine.sm_slots predict "$machine" '' 'sm_slots: 1'
+row machine.hw_queues predict 'schedule: {A: {stream: s, time: 1ms}, B: {stream: t, time: 2ms}, C: {stream: u}}
+intra_iter_deps: [[C, B], [C, A]]
+machine: {@}' '' 'hw_queues: 1'
+row machine.launch_queue verdict "$machine" '' 'launch_queue: 1'
+row machine.lazy_load lower "$machine" '' 'lazy_load: true'
+row machine.launch_lock lower "$machine" '' 'launch_lock: true'
+row machine.launch_blocking lower "$machine" '' 'launch_blocking: true'
+row machine.copy_engines predict "$machine" '' 'copy_engines: 1'
+row machine.memory verdict "buffers: {x: {bytes: 1MiB, scope: shared}}
+schedule: {A: {writes: [x]}}
+machine: {@}" '' 'memory: 1KiB'
+row machine.shares predict "$machine" '' 'shares: {copy: {link: 0.7}}'
+comms='comms: {c: [0, 1], d: [0, 1]}
+threads: {r0.main: [{collective: x, comm: c, stream: s, time: 1ms}, {collective: y, comm: d, stream: t, time: 1ms}],
+          r1.main: [{collective: y, comm: d, stream: t, time: 1ms}, {collective: x, comm: c, stream: s, time: 1ms}]}
+machine: {@}'
+row machine.first_use_blocks lower "$comms" '' 'first_use_blocks: true'
+row machine.launch_order_implicit verdict 'comms: {c: [0], d: [0]}
+threads: {r0.main: [{callback: a, stream: s, body: [{await: f}]}, {collective: x, comm: c, stream: s},
+                    {collective: y, comm: d, stream: t}, {callback: b, stream: t, body: [{signal: f}]}]}
+machine: {@}' '' 'launch_order_implicit: true'
+row machine.alloc_may_sync lower 'threads: {r0.main: [{alloc: x, stream: s}]}
+machine: {@}' '' 'alloc_may_sync: true'
+eager='comms: {c: [0, 1]}
+threads: {r0.main: [{group: [{send: x, peer: 1, bytes: 1KiB}], comm: c}, {group: [{recv: y, peer: 1, bytes: 1KiB}], comm: c}],
+          r1.main: [{group: [{send: y, peer: 0, bytes: 1KiB}], comm: c}, {group: [{recv: x, peer: 0, bytes: 1KiB}], comm: c}]}
+machine: {@}'
+row machine.eager_messages verdict "$eager" '' 'eager_messages: {c: 1}'
+row machine.eager_bytes verdict "$eager" '' 'eager_bytes: {c: 1KiB}'
+kinds='ranks: 2
+comms: {c: [0, 1]}
+threads:
+  r0.main: [{launch: k, time: 1ms}, {copy: h2d, time: 1ms, stream: s}, {collective: x, comm: c, stream: t, time: 1ms},
+            {group: [{send: x, peer: 1}], comm: c, stream: u, time: 1ms}, {launch: l, time: 9ms, stream: v, shares: {sm: 0.6, link: 0.6}}]
+  r1.main: [{collective: x, comm: c}, {group: [{recv: x, peer: 0}], comm: c, time: 1ms}]
+machine: {shares: {@}}'
+row kind.kernel predict "$kinds" '' 'kernel: {sm: 0.7}'
+row kind.copy predict "$kinds" '' 'copy: {link: 0.7}'
+row kind.collective predict "$kinds" '' 'collective: {sm: 0.7}'
+row kind.p2p predict "$kinds" '' 'p2p: {sm: 0.7}'
+
+# ---- rank programs -------------------------------------------------------------------------------
+
+row sections.programs lower 'programs: @' '[0F0]' '[0F0 0F1]'
+generate='generate: {schedule: interleaved_1f1b, ranks: 2, microbatches: 4, @}
+times: {F: 1ms, B: 2ms}'
+row sections.generate lower 'generate: @' '{schedule: gpipe, ranks: 2, microbatches: 2}' '{schedule: 1f1b, ranks: 2, microbatches: 2}'
+row generate.schedule lower 'generate: {schedule: @, ranks: 2, microbatches: 2}' gpipe 1f1b
+row generate.ranks lower 'generate: {schedule: gpipe, ranks: @, microbatches: 2}' 2 3
+row generate.microbatches lower 'generate: {schedule: gpipe, ranks: 2, microbatches: @}' 2 3
+row generate.chunks lower "$generate" 'chunks: 2' 'chunks: 3'
+row generate.group lower "$generate" 'chunks: 2' 'chunks: 2, group: 4'
+lists='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+times: {F: 1ms, B: 2ms}
+@'
+row sections.p2p lower "$lists" '' 'p2p: {fifo: pair}'
+row p2p.fifo lower "$lists" '' 'p2p: {fifo: pair}'
+row p2p.batch lower "$lists" '' 'p2p: {batch: true}'
+row p2p.bytes verdict "$lists
+machine: {memory: 1KiB}" '' 'p2p: {bytes: 1MiB}'
+crossed='programs: [0F0 0F1 0SEND_F0 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1, 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1]
+@'
+row p2p.eager_messages verdict "$crossed" '' 'p2p: {eager_messages: 1}'
+row p2p.eager_bytes verdict "$crossed" 'p2p: {bytes: 1KiB}' 'p2p: {bytes: 1KiB, eager_bytes: 1MiB}'
+row sections.times predict 'programs: [0F0]
+@' '' 'times: {F: 1ms}'
+sharded='programs: [0UNSHARD 0F0 0RESHARD 0UNSHARD 0B0 0RESHARD 0REDUCE_GRAD]
+@'
+row sections.fsdp lower "$sharded" '' 'fsdp: {replicas: 2}'
+row fsdp.replicas lower "$sharded" '' 'fsdp: {replicas: 2}'
+row fsdp.bytes verdict "$sharded
+machine: {memory: 1KiB}" '' 'fsdp: {bytes: 1MiB}'
+row sections.fragment verdict 'programs: [0B0]
+@' '' 'fragment: true'
+for action in UNSHARD RESHARD REDUCE_GRAD; do
+    row "time.$action" predict "$sharded" '' "times: {$action: 1ms}"
+done
+for action in F I W; do
+    row "time.$action" predict 'programs: [0F0 0I0 0W0]
+@' '' "times: {$action: 1ms}"
+done
+for action in B SEND_F RECV_F SEND_B RECV_B; do
+    row "time.$action" predict 'programs: [0F0 0SEND_F0 0RECV_B0 0B0, 1RECV_F0 1F0 1B0 1SEND_B0]
+@' '' "times: {$action: 1ms}"
+done
+row time.OVERLAP_F_B predict 'programs: [0F0 (0F1;0B0)OVERLAP_F_B 0B1]
+@' '' 'times: {OVERLAP_F_B: 1ms}'
+
+# ---- host programs -------------------------------------------------------------------------------
+
+threads='comms: {c: [0, 1], d: [0, 1], own: [0]}
+graphs: {g: [{launch: k}], h: [{launch: l}]}
+machine: {sm_slots: 2, copy_engines: 1}
+streams: {legacy: {legacy: true}, own: {blocking: false}}
+threads: {r0.main: [{launch: z, stream: z, time: 1ms, sm: 1, shares: {sm: 0.6, link: 0.6}, writes: [z]}, @], r1.main: []}'
+# op KEY WHAT A B: in a host program
+op() { row "$1" "$2" "$threads" "$3" "$4"; }
+row sections.queues verdict '@
+threads: {r0.main: [{put: q}, {put: q}]}' 'queues: {q: 1}' 'queues: {q: 2}'
+row sections.graphs lower '@
+threads: {r0.main: [{launch: g, graph: true}]}' 'graphs: {g: [{launch: k}]}' 'graphs: {g: [{launch: k}, {launch: k}]}'
+row sections.threads lower 'threads: @' '{r0.main: [{host: 1ms}]}' '{r0.main: [{host: 2ms}]}'
+
+op HOST.host predict '{host: 1ms}' '{host: 9ms}'
+op HOST.name lower '{host: 1ms}' '{host: 1ms, name: n}'
+op HOST.jitter predict '{host: 9ms}' '{host: 9ms, jitter: uniform(half=0.5)}'
+op HOST.reads verdict '{host: 1ms}' '{host: 1ms, reads: [z]}'
+op HOST.writes verdict '{host: 1ms}' '{host: 1ms, writes: [z]}'
+op COMPUTE.compute lower '{compute: a}' '{compute: b}'
+op COMPUTE.time predict '{compute: a}' '{compute: a, time: 9ms}'
+op COMPUTE.jitter predict '{compute: a, time: 9ms}' '{compute: a, time: 9ms, jitter: uniform(half=0.5)}'
+op COMPUTE.reads verdict '{compute: a}' '{compute: a, reads: [z]}'
+op COMPUTE.writes verdict '{compute: a}' '{compute: a, writes: [z]}'
+
+# pushes TABLE OPERATION: what every push of device work takes
+pushes()
+{
+    op "$1.stream" lower "{$2}" "{$2, stream: s}"
+    op "$1.host_time" predict "{$2}" "{$2, host_time: 9ms}"
+    op "$1.time" predict "{$2}" "{$2, time: 9ms}"
+    op "$1.jitter" predict "{$2, time: 9ms}" "{$2, time: 9ms, jitter: uniform(half=0.5)}"
+    op "$1.sm" predict "{$2, time: 9ms}" "{$2, time: 9ms, sm: 2}"
+    op "$1.shares" predict "{$2, time: 9ms}" "{$2, time: 9ms, shares: {sm: 0.6}}"
+    op "$1.reads" verdict "{$2}" "{$2, reads: [z]}"
+    op "$1.writes" verdict "{$2}" "{$2, writes: [z]}"
+}
+op LAUNCH.launch lower '{launch: a}' '{launch: b}'
+pushes LAUNCH 'launch: a'
+op LAUNCH.work run '{launch: a}' '{launch: a, work: {axpy: {elements: 8388608}}}'
+op LAUNCH.body lower '{launch: a}' '{launch: a, body: [{compute: b}]}'
+op LAUNCH.graph lower '{launch: g}' '{launch: g, graph: true}'
+row COPY.copy predict 'threads: {r0.main: [{copy: h2d, time: 1ms}, {copy: @, time: 1ms, stream: s}]}
+machine: {copy_engines: 2}' h2d d2h
+op COPY.name lower '{copy: h2d}' '{copy: h2d, name: n}'
+row COPY.bytes moved 'threads: {r0.main: [{copy: h2d, bytes: @}]}' 4B 16MiB
+op COPY.pageable lower '{copy: h2d}' '{copy: h2d, pageable: true}'
+pushes COPY 'copy: h2d'
+# meets KEY WHAT A B: in a call of rank 0 that meets one of rank 1
+meets() { row "$1" "$2" "${threads%r1.main*}r1.main: [$5]}" "$3" "$4"; }
+meets COLLECTIVE.collective verdict '{collective: x, comm: c}' '{collective: y, comm: c}' '{collective: x, comm: c}'
+meets COLLECTIVE.comm verdict '{collective: x, comm: c}' '{collective: x, comm: d}' '{collective: x, comm: c}'
+meets COLLECTIVE.op verdict '{collective: x, comm: c}' '{collective: x, comm: c, op: barrier}' '{collective: x, comm: c}'
+meets COLLECTIVE.root verdict '{collective: x, comm: c, op: broadcast}' '{collective: x, comm: c, op: broadcast, root: 1}' \
+    '{collective: x, comm: c, op: broadcast}'
+meets COLLECTIVE.bytes verdict '{collective: x, comm: c}' '{collective: x, comm: c, bytes: 1KiB}' '{collective: x, comm: c}'
+op COLLECTIVE.async lower '{collective: x, comm: c}' '{collective: x, comm: c, async: true}'
+op COLLECTIVE.work lower '{collective: x, comm: c, async: true}' '{collective: x, comm: c, async: true, work: w}'
+pushes COLLECTIVE 'collective: x, comm: own'
+op GROUP.group lower '{group: [{send: x, peer: 1}], comm: c}' '{group: [{send: y, peer: 1}], comm: c}'
+op GROUP.comm lower '{group: [{send: x, peer: 1}], comm: c}' '{group: [{send: x, peer: 1}], comm: d}'
+op GROUP.async lower '{group: [{send: x, peer: 1}], comm: c}' '{group: [{send: x, peer: 1}], comm: c, async: true}'
+op GROUP.work lower '{group: [{send: x, peer: 1}], comm: c, async: true}' '{group: [{send: x, peer: 1}], comm: c, async: true, work: w}'
+pushes GROUP 'group: [{send: x, peer: 0}, {recv: x, peer: 0}], comm: c'
+
+# part TABLE PART PART_OF_THE_OTHER: what every part of a group takes
+part()
+{
+    other="{group: [{$3}], comm: c}"
+    meets "$1.bytes" verdict "{group: [{$2, bytes: 1KiB}], comm: c}" "{group: [{$2, bytes: 2KiB}], comm: c}" \
+        "{group: [{$3, bytes: 1KiB}], comm: c}"
+    meets "$1.comm" verdict "{group: [{$2}], comm: c}" "{group: [{$2, comm: d}], comm: c}" "$other"
+    meets "$1.stream" lower "{group: [{$2}], comm: c}" "{group: [{$2, stream: t}], comm: c}" "$other"
+    meets "$1.reads" verdict "{group: [{$2}], comm: c}" "{group: [{$2, reads: [z]}], comm: c}" "$other"
+    meets "$1.writes" verdict "{group: [{$2}], comm: c}" "{group: [{$2, writes: [z]}], comm: c}" "$other"
+}
+part send_part 'send: x, peer: 1' 'recv: x, peer: 0'
+part recv_part 'recv: x, peer: 1' 'send: x, peer: 0'
+part collective_part 'collective: x' 'collective: x'
+# group KEY A B OTHER
+group() { meets "$1" verdict "{group: [{$2}], comm: c}" "{group: [{$3}], comm: c}" "{group: [{$4}], comm: c}"; }
+group send_part.send 'send: x, peer: 1' 'send: y, peer: 1' 'recv: x, peer: 0'
+group send_part.peer 'send: x, peer: 1' 'send: x, peer: 0' 'recv: x, peer: 0'
+group recv_part.recv 'recv: x, peer: 1' 'recv: y, peer: 1' 'send: x, peer: 0'
+group recv_part.peer 'recv: x, peer: 1' 'recv: x, peer: 0' 'send: x, peer: 0'
+group collective_part.collective 'collective: x' 'collective: y' 'collective: x'
+group collective_part.op 'collective: x' 'collective: x, op: barrier' 'collective: x'
+group collective_part.root 'collective: x, op: broadcast' 'collective: x, op: broadcast, root: 1' 'collective: x, op: broadcast'
+
+for event in record wait; do
+    table=$(echo $event | tr a-z A-Z)
+    op "$table.$event" lower "{$event: e}" "{$event: f}"
+    op "$table.stream" lower "{$event: e}" "{$event: e, stream: s}"
+    op "$table.host_time" predict "{$event: e}" "{$event: e, host_time: 9ms}"
+done
+op SYNC.sync lower '{sync: stream}' '{sync: device}'
+op SYNC.stream lower '{sync: stream}' '{sync: stream, stream: s}'
+op SYNC.event lower '{sync: event, event: e}' '{sync: event, event: f}'
+op SIGNAL.signal lower '{signal: a}' '{signal: b}'
+op AWAIT.await lower '{await: a}' '{await: b}'
+row PUT.put lower 'queues: {q: 1, r: 1}
+threads: {r0.main: [{put: @}]}' q r
+row GET.get lower 'queues: {q: 1, r: 1}
+threads: {r0.main: [{get: @}]}' q r
+op LOCK.lock lower '{lock: a}' '{lock: b}'
+op UNLOCK.unlock lower '{lock: a}, {unlock: a}' '{lock: a}, {unlock: b}'
+op BARRIER.barrier lower '{barrier: a}], r0.other: [{barrier: a}' '{barrier: b}], r0.other: [{barrier: a}'
+op TICKET.ticket lower '{ticket: 0}' '{ticket: 1}'
+op SERVE.serve lower '{ticket: 0}' '{ticket: 0}, {serve: 0}'
+refuses 'found serve 1 behind ticket 0, expected {serve: 0}' 'threads: {r0.main: [{ticket: 0}, {serve: 1}]}'
+refuses 'found serve 0 without a ticket before it' 'threads: {r0.main: [{ticket: 0}], r0.other: [{serve: 0}]}'
+op CALLBACK.callback lower '{callback: a, body: []}' '{callback: b, body: []}'
+op CALLBACK.body lower '{callback: a, body: []}' '{callback: a, body: [{signal: f}]}'
+op CALLBACK.stream lower '{callback: a, body: []}' '{callback: a, body: [], stream: s}'
+op CALLBACK.host_time predict '{callback: a, body: []}' '{callback: a, body: [], host_time: 9ms}'
+op CALLBACK.time predict '{callback: a, body: []}' '{callback: a, body: [], time: 9ms}'
+op CALLBACK.jitter predict '{callback: a, body: [], time: 9ms}' '{callback: a, body: [], time: 9ms, jitter: uniform(half=0.5)}'
+op ALLOC.alloc lower '{alloc: a}' '{alloc: b}'
+op ALLOC.stream lower '{alloc: a}' '{alloc: a, stream: s}'
+op ALLOC.host_time predict '{alloc: a}' '{alloc: a, host_time: 9ms}'
+op FREE.free lower '{alloc: a}, {alloc: b}, {free: a}' '{alloc: a}, {alloc: b}, {free: b}'
+op FREE.stream lower '{alloc: a}, {free: a}' '{alloc: a}, {free: a, stream: s}'
+op RECORD_STREAM.record_stream lower '{alloc: a}, {alloc: b}, {record_stream: a}' '{alloc: a}, {alloc: b}, {record_stream: b}'
+op RECORD_STREAM.stream lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, stream: s}'
+
+# ---- every key of the parser's tables has a row --------------------------------------------------
+
+# TABLE.KEY, a line each: what the tables of the parser hold behind the preprocessor.
+keys()
+{
+    for file in "$srcdir"/plan/parse*.c; do
+        $CC -E -P -I"$srcdir/plan" "$file" | tr '\n' ' ' | sed 's/static const struct /\n&/g' |
+            sed -nE 's/^static const struct (field|section \{.*\}) ([A-Za-z0-9_]+)\[\] = \{([^;]*)\};.*/\2 \3/p'
+        echo
+    done | while read -r table rest; do
+        printf '%s\n' "$rest" | grep -oE '\.key = \(?"[^"]+"' | sed -E "s/.*\"(.*)\"/${table%_fields}.\1/"
+    done | sort
+}
+all_covered()
+{
+    keys >"$dir/keys"
+    test "$(wc -l <"$dir/keys")" -gt 150 || { cat "$dir/keys"; return 1; }
+    printf '%s\n' $covered | sort -u >"$dir/covered"
+    comm -3 "$dir/keys" "$dir/covered" >"$dir/missing"
+    cat "$dir/missing"
+    ! test -s "$dir/missing"
+}
+check "every key has a row here, and every row a key" all_covered
+
+done_testing
