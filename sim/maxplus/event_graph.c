@@ -267,7 +267,7 @@ static void add_cause(struct builder *b, struct event_ref from, int event, int h
         return;
     if (from.event >= 0 && b->out.event_count > 0)
         b->closed[from.event] = true;
-    b->out.links[count] = (struct event_link){from.end, lane};
+    b->out.links[count] = (struct event_link){from.end, lane, NONE};
     b->out.edges[b->out.edge_count++] =
         (struct ratio_edge){from.event, event, from.height + height, 0};
 }
@@ -380,16 +380,23 @@ static void take_place(struct builder *b, int stream, const struct place *place)
     int periods = 0;
     for (; item < 0; item += items)
         periods++;
-    join(b, b->slot_threads + place->thread, of_slot(b->first_item[stream] + item, periods), NONE,
-         EVENT_HOST, place);
+    struct event_ref through = of_slot(b->first_item[stream] + item, periods);
+    int own = b->first_item[stream] + b->walked[stream] - b->slot_items;
+    join(b, b->slot_threads + place->thread, through, NONE, EVENT_HOST, place);
+    if (!b->out.arena.failed)
+        b->out.links[b->out.edge_count - 1].place = own;
+    note(b, place, (struct note){.kind = NOTE_PLACE, .until = through, .item = own});
 }
 
 /* The item is through when its stream's cursor says. */
-static void end_item(struct builder *b, int stream)
+static void end_item(struct builder *b, const struct op *op, const struct place *place)
 {
-    if (is_bounded(b->p, stream, b->items[stream]))
-        b->slots[b->first_item[stream] + b->walked[stream]] = closed(b, *stream_slot(b, stream));
-    b->walked[stream]++;
+    int stream = op->stream, slot = b->first_item[stream] + b->walked[stream]++;
+    if (!is_bounded(b->p, stream, b->items[stream]))
+        return;
+    b->slots[slot] = closed(b, *stream_slot(b, stream));
+    b->out.items[slot - b->slot_items] = (struct event_item){
+        stream, place->stage, op->kind == OP_WAIT ? op->distance : 0, b->slots[slot]};
 }
 
 /* By how many periods the instance of `on` this operation looks at is older, and whether it is
@@ -430,7 +437,7 @@ static void walk_wait(struct builder *b, const struct op *op, const struct place
         note_push(b, op, place, (struct item){.kind = ITEM_WAIT, .until = event, .on = on});
         join(b, lane, event, NONE, EVENT_DEVICE, place);
     }
-    end_item(b, op->stream);
+    end_item(b, op, place);
 }
 
 static void walk_ticket(struct builder *b, const struct place *place)
@@ -471,7 +478,7 @@ static void walk_work(struct builder *b, const struct op *op, const struct place
     join(b, lane, b->pushed[op->stream], NONE, EVENT_DEVICE, place);
     spend(b, lane, op, EVENT_DEVICE, place);
     note_push(b, op, place, (struct item){.kind = ITEM_WORK, .until = *stream, .member = no_ref});
-    end_item(b, op->stream);
+    end_item(b, op, place);
 }
 
 /* The operation of each member. */
@@ -511,7 +518,7 @@ static void walk_collective(struct builder *b, const struct op *op, const struct
     closed(b, *stream);
     note_push(b, op, place,
               (struct item){.kind = ITEM_WORK, .until = *stream, .member = free_at, .lane = lane});
-    end_item(b, op->stream);
+    end_item(b, op, place);
 }
 
 static void walk_record(struct builder *b, const struct op *op, const struct place *place)
@@ -524,7 +531,7 @@ static void walk_record(struct builder *b, const struct op *op, const struct pla
     }
     b->slots[b->slot_events + op->object] = closed(b, *stream);
     note_push(b, op, place, (struct item){.kind = ITEM_RECORD, .until = *stream, .member = no_ref});
-    end_item(b, op->stream);
+    end_item(b, op, place);
 }
 
 static void walk_op(struct builder *b, const struct op *op, const struct place *place)
@@ -572,6 +579,19 @@ static void add_driver(struct builder *b, int rank, int driver)
         if (retire != RETIRE_DEVICE)
             add_cause(b, of_slot(b->slot_events + family, p->min_stage + p->window - stage), driver,
                       0, NONE);
+    }
+}
+
+/* The device is through with the iteration that the driver retires in this period, or later. */
+static void add_finish(struct builder *b, int rank)
+{
+    const struct program *p = b->p;
+    int finish = new_event(b, EVENT_HOST, &(struct place){rank, NONE, p->periods, NONE});
+    b->out.finishes[rank] = finish;
+    for (int task = 0; task < p->tasks; task++) {
+        int stage = plan_task(p->plan, rank, task)->stage;
+        add_cause(b, of_slot(b->slot_events + rank * p->tasks + task, p->periods - stage), finish,
+                  0, NONE);
     }
 }
 
@@ -639,9 +659,11 @@ static void resolve_slots(struct builder *b)
             continue;
         out->edges[kept] = (struct ratio_edge){from.event, edge.to, from.height,
                                                from.end ? b->mean_ns[from.event] : 0};
-        out->links[kept++] = (struct event_link){from.end, out->links[e].lane};
+        out->links[kept++] = (struct event_link){from.end, out->links[e].lane, out->links[e].place};
     }
     out->edge_count = kept;
+    for (int i = 0; i < out->item_count; i++)
+        resolve(b, &out->items[i].through);
     for (int w = 0; w < out->work_count; w++) {
         struct event_work *work = &out->works[w];
         resolve(b, &work->done);
@@ -682,6 +704,7 @@ static bool make_slots(struct builder *b)
     b->slot_events = b->slot_served + p->ranks;
     b->slot_signals = b->slot_events + families;
     b->slot_count = b->slot_signals + families;
+    b->slot_items = b->slot_count;
     for (int s = 0; s < p->stream_count; s++) {
         b->first_item[s] = b->slot_count;
         b->slot_count += is_bounded(p, s, b->items[s]) ? b->items[s] : 0;
@@ -689,7 +712,9 @@ static bool make_slots(struct builder *b)
     b->slots = ARENA_ARRAY(&b->scratch, (size_t)b->slot_count, struct event_ref);
     for (int i = 0; b->slots && i < b->slot_count; i++)
         b->slots[i] = of_slot(i, 1);
-    return b->slots != NULL;
+    b->out.item_count = b->slot_count - b->slot_items;
+    b->out.items = ARENA_ARRAY(&b->out.arena, (size_t)b->out.item_count + 1, struct event_item);
+    return b->slots && b->out.items;
 }
 
 static bool make_tables(struct builder *b)
@@ -708,6 +733,7 @@ static bool make_tables(struct builder *b)
     b->pushes = ARENA_ARRAY(&b->scratch, streams, struct items);
     b->serves = ARENA_ARRAY(&b->scratch, (size_t)p->ranks * (size_t)p->tasks, struct event_ref);
     b->out.drivers = ARENA_ARRAY(&b->out.arena, (size_t)p->ranks, int);
+    b->out.finishes = ARENA_ARRAY(&b->out.arena, (size_t)p->ranks, int);
     if (b->scratch.failed || b->out.arena.failed)
         return false;
     for (int i = 0; i < p->ranks * p->tasks; i++)
@@ -751,6 +777,9 @@ enum status event_graph_build(const struct program *program, const struct timing
     bool good = applies(&b);
     for (int rank = 0; good && rank < program->ranks; rank++)
         walk_rank(&b, rank);
+    bool ahead = reasons && program->plan->pipeline.retire == RETIRE_SUBMIT;
+    for (int rank = 0; good && ahead && rank < program->ranks; rank++)
+        add_finish(&b, rank);
     if (good && reasons && !b.scratch.failed && !b.out.arena.failed)
         event_graph_tell(&b);
     bool failed = b.scratch.failed || b.out.arena.failed || (good && !find_means(&b));

@@ -31,10 +31,18 @@ struct event_ref {
 /* Beside an edge: does it lead from the end of its tail? `lane` is that of a thread, stream or other
    FIFO whose order the edge is. EVENT_WAIT: the edge is a wait, of which there is none where there is
    nothing to wait for, before the first iteration; EVENT_SPARE: a wait that is implied by other edges
-   unless some of those before it do not exist. */
+   unless some of those before it do not exist. `place` is the item whose push this is, if the edge is a
+   wait for a place in a bounded stream; -1: it is not. */
 struct event_link {
     bool end;
-    int lane;
+    int lane, place;
+};
+
+/* What is pushed to a bounded stream in every period: a place is free again when it is through. */
+struct event_item {
+    int stream, stage;
+    int distance; /* of the dependence it waits for; the first iterations, which have none, push no wait */
+    struct event_ref through;
 };
 
 /*
@@ -48,6 +56,7 @@ struct event_idle {
     struct event_ref owner;  /* an event of the instance whose reason it is; EVENT_NONE: none */
     int lane; /* the FIFO `until` is the last of: an event that does not exist gives way to the one before
                  it; -1: no FIFO */
+    int place; /* `until` is when there is a place for this item; -1: it is something else */
     struct stall why;
 };
 
@@ -78,7 +87,12 @@ struct event_graph {
     int idle_count;
     struct event_work *works; /* by stream, in its order */
     int work_count;
+    struct event_item *items; /* of bounded streams, stream by stream in their order */
+    int item_count;
     int *drivers; /* per rank: the event */
+    int *
+        finishes; /* per rank, with `retire: submit` and reasons: the device is through with an iteration,
+                      whose stage is that of the iterations the driver retires */
     struct arena arena;
     char why[EVENT_GRAPH_WHY]; /* the plan has no such graph, and why; else "" */
 };

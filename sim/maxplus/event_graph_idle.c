@@ -17,7 +17,7 @@ static void add_idle(struct builder *b, struct event_ref until, struct event_ref
                     sizeof *b->out.idles))
         return;
     b->out.idles[b->out.idle_count++] =
-        (struct event_idle){until, pushed, {owner, height, false}, NONE, why};
+        (struct event_idle){until, pushed, {owner, height, false}, NONE, NONE, why};
 }
 
 /* What was added last waits for the last one of a FIFO. */
@@ -25,6 +25,13 @@ static void set_lane(struct builder *b, int lane)
 {
     if (!b->out.arena.failed && b->out.idle_count > 0)
         b->out.idles[b->out.idle_count - 1].lane = lane;
+}
+
+/* What was added last waits for a place in a stream. */
+static void set_place(struct builder *b, int item)
+{
+    if (!b->out.arena.failed && b->out.idle_count > 0)
+        b->out.idles[b->out.idle_count - 1].place = item;
 }
 
 static struct event_ref earlier(struct event_ref ref, int height)
@@ -57,6 +64,8 @@ static void add_note(struct builder *b, int rank, const struct note *note, int h
         why.cause = STALL_HOST;
     else if (own && note->kind == NOTE_AWAIT)
         why = (struct stall){STALL_DEPENDENCE, note->on};
+    else if (own && note->kind == NOTE_PLACE)
+        why = (struct stall){STALL_RESOURCE, STALL_ON_NONE};
     if (own && note->kind == NOTE_TICKET) {
         add_turns(b, rank, note);
         return;
@@ -64,6 +73,8 @@ static void add_note(struct builder *b, int rank, const struct note *note, int h
     add_idle(b, earlier(note->until, height), no_ref, note->begin, height, why);
     if (note->kind == NOTE_TICKET)
         set_lane(b, b->slot_served + rank);
+    if (note->kind == NOTE_PLACE)
+        set_place(b, note->item);
 }
 
 /* Where the list of one piece of work is. */

@@ -15,10 +15,11 @@ struct joint {
 
 /* What a thread can be held up by, in its order. */
 struct note {
-    enum { NOTE_HOST, NOTE_AWAIT, NOTE_TICKET } kind;
+    enum { NOTE_HOST, NOTE_AWAIT, NOTE_TICKET, NOTE_PLACE } kind;
     struct event_ref until;
     int task, on; /* whose instance; AWAIT: the task waited for */
     int begin;    /* event of the instance */
+    int item;     /* PLACE: what is pushed */
 };
 struct notes {
     struct note *items;
@@ -61,6 +62,7 @@ struct builder {
     struct event_ref *serves; /* per rank and task: the end of its turn */
     int begin;                /* the event at which the instance in hand began */
     int slot_threads, slot_streams, slot_members, slot_served, slot_events, slot_signals;
+    int slot_items; /* of bounded streams */
     int slot_count;
 };
 

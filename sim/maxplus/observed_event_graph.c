@@ -139,7 +139,7 @@ static void add_edge(struct builder *b, int from, int to, int height)
         return;
     out->edges[count] =
         (struct ratio_edge){from, to, height, event_graph_mean_ns(out, b->timing, from)};
-    out->links[count] = (struct event_link){true, NONE};
+    out->links[count] = (struct event_link){true, NONE, NONE};
     b->edge_before[count] = b->newest_edge[to];
     b->newest_edge[to] = out->edge_count++;
 }

@@ -23,7 +23,11 @@ static bool may_apply(const struct program *p, const struct event_graph *g, char
     }
     if (g->event_count > MOST_EVENTS)
         return recurrence_refuse(why, "the plan is too large");
-    if (form->retire != RETIRE_DEVICE || p->plan->machine.launch_queue)
+    bool ahead = form->retire == RETIRE_SUBMIT;
+    if (ahead && program_asks_bound(p))
+        return recurrence_refuse(why, "the host runs ahead of the device, and iterations in flight "
+                                      "have a bound");
+    if (!ahead && (form->retire != RETIRE_DEVICE || p->plan->machine.launch_queue))
         return recurrence_refuse(why, "how far the host runs ahead depends on the timing");
     if (p->plan->machine.memory_bytes && bytes > p->plan->machine.memory_bytes)
         return recurrence_refuse(why, "iterations in flight need more than machine.memory");
@@ -38,8 +42,9 @@ static bool may_apply(const struct program *p, const struct event_graph *g, char
 }
 
 /* How far back a time is at most, as the graph has it. */
-static int find_reach(const struct event_graph *g)
+static int find_reach(const struct recurrence *r)
 {
+    const struct event_graph *g = &r->graph;
     int reach = 1; /* a move may follow the last one of the period before */
     for (int e = 0; e < g->edge_count; e++)
         reach = g->edges[e].height > reach ? g->edges[e].height : reach;
@@ -52,13 +57,16 @@ static int find_reach(const struct event_graph *g)
                 reach = g->idles[i].pushed.height;
         }
     }
-    return reach;
+    if (g->item_count == 0)
+        return reach;
+    /* in the first and last periods fewer items are pushed, so more periods fill a stream */
+    return reach + r->program->periods + r->program->max_distance + 1;
 }
 
 /* The columns have to go back as far as times of the graph may come from there. */
 static void find_history(struct recurrence *r)
 {
-    r->reach = find_reach(&r->graph);
+    r->reach = find_reach(r);
     for (int v = 0; v < r->graph.event_count; v++)
         for (int end = 0; end <= 1; end++)
             recurrence_place(r, (struct event_ref){v, r->reach, end});
@@ -90,6 +98,8 @@ static bool build(struct recurrence *r, char why[EVENT_GRAPH_WHY])
         return false;
     find_history(r);
     find_range(r);
+    if (r->runs_ahead && !recurrence_make_ahead(r))
+        return false;
     size_t columns = (size_t)r->column_count + (size_t)r->duration_count;
     if (columns * (BLOCK + (size_t)r->history * RANDOM_LANES) * sizeof(int64_t) > MOST_BYTES)
         return recurrence_refuse(why, "the plan is too large");
@@ -105,6 +115,7 @@ enum status recurrence_build(const struct program *program, const struct timing 
     r->program = program;
     r->timing = timing;
     r->iterations = program->tasks ? program->ends[0] : 0;
+    r->runs_ahead = program->plan->pipeline.retire == RETIRE_SUBMIT;
     arena_init(&r->arena, 0);
     *why = '\0';
     enum status status = event_graph_build(program, timing, true, &r->graph, diag);
@@ -150,6 +161,32 @@ static size_t place_pending(struct runner *run)
     return total + 1;
 }
 
+/* A stream holds as many items as it has places, and those of a period. */
+static bool allocate_items(struct runner *run)
+{
+    const struct event_graph *g = &run->r->graph;
+    const struct program *p = run->r->program;
+    size_t streams = (size_t)p->stream_count, items = (size_t)g->item_count, total = 0;
+    run->queued_first = ARENA_ARRAY(&run->arena, streams + 1, size_t);
+    run->queued_count = ARENA_ARRAY(&run->arena, streams + 1, int64_t);
+    run->queued_number = ARENA_ARRAY(&run->arena, items + 1, int64_t);
+    run->place_ns =
+        ARENA_ARRAY(&run->arena, items * (size_t)run->ring * (size_t)run->lanes + 1, int64_t);
+    if (!run->queued_first)
+        return false;
+    int item = 0;
+    for (int s = 0; s < p->stream_count; s++) {
+        run->queued_first[s] = total;
+        int first = item;
+        while (item < g->item_count && g->items[item].stream == s)
+            item++;
+        total += item > first ? (size_t)(p->streams[s].cap + item - first) + 1 : 0;
+    }
+    run->queued_first[streams] = total;
+    run->queued = ARENA_ARRAY(&run->arena, total + 1, struct queued);
+    return !run->arena.failed;
+}
+
 static bool allocate(struct runner *run)
 {
     const struct recurrence *r = run->r;
@@ -185,20 +222,18 @@ static bool allocate(struct runner *run)
                                    (size_t)(r->program->periods + r->history + 3),
                                struct entry);
     run->pending_count = ARENA_ARRAY(&run->arena, streams + 1, int);
-    return !run->arena.failed;
+    return allocate_items(run) && (!r->runs_ahead || recurrence_open_ahead(run));
 }
 
 /* ---- iterations ------------------------------------------------------------------------------ */
 
-/* When a rank's driver came to a period. */
-static int64_t driver_ns(const struct runner *run, int rank, int64_t period, int64_t block,
-                         int lane)
+/* When the oldest iteration was over on a rank. */
+static int64_t over_ns(const struct runner *run, int rank, int64_t period, int64_t block, int lane)
 {
-    if (block < 0)
-        return recurrence_edge_time(run, run->r->graph.drivers[rank], period, false)[lane];
-    const struct place *place = &run->r->drivers[rank];
-    size_t at = at_column(run, *place) + (size_t)(period - block) * (size_t)run->lanes;
-    return run->columns[at + (size_t)lane] + place->plus_ns;
+    int64_t ns = recurrence_driver_ns(run, rank, period, block, lane);
+    int64_t finish_ns =
+        run->r->runs_ahead ? recurrence_finish_ns(run, rank, period, block, lane) : ns;
+    return finish_ns > ns ? finish_ns : ns;
 }
 
 /* When iterations were over on all ranks, a period and lane each. */
@@ -207,28 +242,33 @@ static void find_over(struct runner *run, int64_t period, int count, int64_t blo
     for (int rank = 0; rank < run->r->program->ranks; rank++)
         for (int j = 0; j < count; j++)
             for (int l = 0; l < run->lanes; l++) {
-                int64_t ns = driver_ns(run, rank, period + j, block, l);
-                int64_t *over_ns = &run->over_ns[j * run->lanes + l];
-                *over_ns = rank > 0 && *over_ns > ns ? *over_ns : ns;
+                int64_t ns = over_ns(run, rank, period + j, block, l);
+                int64_t *latest_ns = &run->over_ns[j * run->lanes + l];
+                *latest_ns = rank > 0 && *latest_ns > ns ? *latest_ns : ns;
             }
 }
 
-/* The same in a block, where the drivers' times are in columns. */
-static void find_over_in_block(struct runner *run, int values)
+/* The same in a block, where times are in columns. */
+static void raise_over(struct runner *run, const struct place *place, bool first, int values)
 {
-    for (int rank = 0; rank < run->r->program->ranks; rank++) {
-        const struct place *place = &run->r->drivers[rank];
-        const int64_t *restrict times = run->columns + at_column(run, *place);
-        int64_t *restrict over_ns = run->over_ns;
-        for (int i = 0; i < values; i++) {
-            int64_t ns = times[i] + place->plus_ns;
-            over_ns[i] = rank > 0 && over_ns[i] > ns ? over_ns[i] : ns;
-        }
+    const int64_t *restrict times = run->columns + at_column(run, *place);
+    int64_t *restrict over = run->over_ns;
+    for (int i = 0; i < values; i++) {
+        int64_t ns = times[i] + place->plus_ns;
+        over[i] = !first && over[i] > ns ? over[i] : ns;
     }
 }
 
-/* Bytes of the buffers that every iteration has of its own. */
-static int64_t iteration_bytes(const struct program *p)
+static void find_over_in_block(struct runner *run, int values)
+{
+    for (int rank = 0; rank < run->r->program->ranks; rank++) {
+        raise_over(run, &run->r->drivers[rank], rank == 0, values);
+        if (run->r->runs_ahead)
+            raise_over(run, &run->r->finishes[rank], false, values);
+    }
+}
+
+int64_t recurrence_iteration_bytes(const struct program *p)
 {
     int64_t bytes = 0;
     for (int b = 0; b < p->buffer_count; b++)
@@ -237,13 +277,12 @@ static int64_t iteration_bytes(const struct program *p)
     return bytes;
 }
 
-/* Whether an iteration ends with a period, and whether one begins. */
-static bool retires(const struct recurrence *r, int64_t period)
+bool recurrence_retires(const struct recurrence *r, int64_t period)
 {
     return period >= r->program->periods;
 }
 
-static bool admits(const struct recurrence *r, int64_t period)
+bool recurrence_admits(const struct recurrence *r, int64_t period)
 {
     int64_t number = period - r->program->min_stage;
     return number >= 0 && number < r->iterations;
@@ -253,11 +292,12 @@ static bool admits(const struct recurrence *r, int64_t period)
 static void note_in_flight(struct runner *run, int64_t period, int64_t block)
 {
     for (int come = 0; come <= 1; come++) {
-        if (!(come ? admits(run->r, period) : retires(run->r, period)))
+        if (!(come ? recurrence_admits(run->r, period) : recurrence_retires(run->r, period)))
             continue;
         run->in_flight += come ? 1 : -1;
-        const struct in_flight_point now = {driver_ns(run, 0, period, block, 0), run->in_flight,
-                                            run->in_flight * iteration_bytes(run->r->program)};
+        const struct in_flight_point now = {
+            recurrence_driver_ns(run, 0, period, block, 0), run->in_flight,
+            run->in_flight * recurrence_iteration_bytes(run->r->program)};
         in_flight_change(run->options->in_flight, &now);
     }
 }
@@ -269,9 +309,9 @@ static void note_admissions(struct runner *run, int64_t period, int64_t block)
     bool last = period - r->program->min_stage == r->iterations - 1;
     for (int rank = 0; rank < r->program->ranks; rank++)
         for (int l = 0; l < run->lanes; l++) {
-            int64_t ns = driver_ns(run, rank, period, block, l);
-            run->in_flight_ns[l] += retires(r, period) ? (uint64_t)ns : 0;
-            run->in_flight_ns[l] -= admits(r, period) ? (uint64_t)ns : 0;
+            int64_t ns = recurrence_driver_ns(run, rank, period, block, l);
+            run->in_flight_ns[l] += recurrence_retires(r, period) ? (uint64_t)ns : 0;
+            run->in_flight_ns[l] -= recurrence_admits(r, period) ? (uint64_t)ns : 0;
             if (last && ns > run->admitted_ns[l])
                 run->admitted_ns[l] = ns;
         }
@@ -284,11 +324,14 @@ void recurrence_note_periods(struct runner *run, int64_t period, int count, int6
     const struct simulate_observer *observer = run->options->observer;
     int64_t first = period - r->program->periods;
     int skipped = first < 0 ? (int)(-first < count ? -first : count) : 0, over = count - skipped;
-    bool even = retires(r, period) && admits(r, period + count);
+    for (int64_t p = period; r->runs_ahead && p < period + count; p++)
+        recurrence_note_ahead(run, p, block);
+    bool even =
+        r->runs_ahead || (recurrence_retires(r, period) && recurrence_admits(r, period + count));
     struct in_flight *in_flight = run->options->in_flight;
     for (int64_t p = period; !even && p < period + count; p++)
         note_admissions(run, p, block);
-    even = even && in_flight && in_flight_exchange_is_free(in_flight);
+    even = r->runs_ahead || (even && in_flight && in_flight_exchange_is_free(in_flight));
     for (int64_t p = period; in_flight && !even && p < period + count; p++)
         note_in_flight(run, p, block);
     if (block < 0)
@@ -348,7 +391,8 @@ static bool finish_accounts(struct runner *run, int lane, struct simulation_resu
 static bool finish(struct runner *run, int lane, struct simulation_result *out)
 {
     const struct program *p = run->r->program;
-    int64_t most = p->periods - p->min_stage;
+    int64_t depth = p->periods - p->min_stage,
+            most = depth < run->r->iterations ? depth : run->r->iterations;
     *out = (struct simulation_result){
         .makespan_ns = run->iterations[lane].last_over_ns,
         .tasks = run->r->iterations * p->tasks * p->ranks,
@@ -356,12 +400,31 @@ static bool finish(struct runner *run, int lane, struct simulation_result *out)
         .stream_count = p->stream_count,
         .fill_ns = run->iterations[lane].first_over_ns,
         .in_flight_ns = (int64_t)run->in_flight_ns[lane],
-        .in_flight_max = most < run->r->iterations ? most : run->r->iterations,
+        .in_flight_max = run->r->runs_ahead ? run->in_flight_max[lane] : most,
     };
     out->drain_ns = out->makespan_ns - run->admitted_ns[lane];
-    out->in_flight_bytes_max = out->in_flight_max * iteration_bytes(p);
+    out->in_flight_bytes_max = out->in_flight_max * recurrence_iteration_bytes(p);
     iterations_figures(&run->iterations[lane], &out->iteration);
     return out->streams && finish_accounts(run, lane, out);
+}
+
+/* The machine knows what happens first. What is in flight is that of the first lane. */
+static enum status run_events(const struct recurrence *r, const struct simulate_options *options,
+                              int lanes, struct simulation_result *out, struct diag *diag)
+{
+    struct simulate_options each = *options;
+    for (int l = 0; l < lanes; l++) {
+        enum status status = simulate_run(r->program, r->timing, &each, &out[l], diag);
+        while (status != STATUS_OK && l > 0)
+            simulation_fini(&out[--l]);
+        if (status != STATUS_OK)
+            return status;
+        out[l].steps = 0;
+        each.replication++;
+        each.observer = NULL;
+        each.in_flight = NULL;
+    }
+    return STATUS_OK;
 }
 
 static enum status run_lanes(const struct recurrence *r, const struct simulate_options *options,
@@ -369,6 +432,9 @@ static enum status run_lanes(const struct recurrence *r, const struct simulate_o
 {
     struct iterations iterations[RANDOM_LANES];
     struct runner run = {.r = r, .options = options, .lanes = lanes, .iterations = iterations};
+    struct in_flight before = {0};
+    if (options->in_flight)
+        before = *options->in_flight;
     int opened = 0, finished = 0;
     arena_init(&run.arena, 0);
     bool good = allocate(&run);
@@ -380,13 +446,19 @@ static enum status run_lanes(const struct recurrence *r, const struct simulate_o
     if (good) {
         recurrence_prepare_middle(&run);
         run_all(&run);
-        recurrence_end_edge(&run);
     }
-    while (good && !run.stopped && finished < lanes)
+    if (good && !run.unclear)
+        recurrence_end_edge(&run);
+    while (good && !run.stopped && !run.unclear && finished < lanes)
         good = finish(&run, finished, &out[finished]), finished++;
     for (int l = 0; l < opened; l++)
         iterations_fini(&iterations[l]);
     arena_fini(&run.arena);
+    if (good && run.unclear && !run.stopped) {
+        if (options->in_flight)
+            *options->in_flight = before;
+        return run_events(r, options, lanes, out, diag);
+    }
     if (good && !run.stopped)
         return STATUS_OK;
     for (int l = 0; l < finished; l++)

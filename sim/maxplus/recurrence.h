@@ -23,7 +23,8 @@ enum status recurrence_build(const struct program *program, const struct timing 
 void recurrence_close(struct recurrence *recurrence);
 
 /* One replication, as simulate_run; the observer must want progress only. `steps` is zero: no machine
-   takes any. */
+   takes any. Where an iteration is over just when another is admitted and times do not tell which is first,
+   the run is repeated by simulate_run. */
 enum status recurrence_run(const struct recurrence *recurrence,
                            const struct simulate_options *options, struct simulation_result *out,
                            struct diag *diag);

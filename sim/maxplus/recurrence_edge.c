@@ -78,6 +78,79 @@ static const int64_t *edge_cause(const struct runner *run, int edge, int64_t per
     return in_lane ? edge_follow(run, e->from, period, g->links[edge].lane) : NULL;
 }
 
+/* ---- places in bounded streams --------------------------------------------------------------- */
+
+static int64_t *place_time(const struct runner *run, int item, int64_t period)
+{
+    size_t place = (size_t)item * (size_t)run->ring + (size_t)(period % run->ring);
+    return run->place_ns + place * (size_t)run->lanes;
+}
+
+static int64_t ring_size(const struct runner *run, int stream)
+{
+    return (int64_t)(run->queued_first[stream + 1] - run->queued_first[stream]);
+}
+
+static bool is_pushed(const struct runner *run, const struct event_item *item, int64_t period)
+{
+    int64_t iteration = period - item->stage;
+    return iteration >= item->distance && iteration < run->r->iterations;
+}
+
+/* The items of a period that exist have numbers, each stream its own. */
+static void queue_items(struct runner *run, int64_t period)
+{
+    const struct event_graph *g = &run->r->graph;
+    for (int i = 0; i < g->item_count; i++) {
+        int stream = g->items[i].stream;
+        if (!is_pushed(run, &g->items[i], period))
+            continue;
+        int64_t number = run->queued_count[stream]++;
+        run->queued_number[i] = number;
+        run->queued[run->queued_first[stream] + (size_t)(number % ring_size(run, stream))] =
+            (struct queued){period, i};
+    }
+}
+
+/* Those that take a place which one of these periods waits for. */
+static void queue_before(struct runner *run, int64_t period)
+{
+    for (int s = 0; s < run->r->program->stream_count; s++)
+        run->queued_count[s] = 0;
+    int64_t from = period - run->r->reach;
+    for (int64_t p = from > 0 ? from : 0; run->r->graph.item_count && p < period; p++)
+        queue_items(run, p);
+    run->places_from = period;
+}
+
+/* When the item that many before is through; NULL: there is none, or nothing is pushed. */
+static const int64_t *edge_through(const struct runner *run, int item, int64_t of)
+{
+    const struct program *p = run->r->program;
+    int stream = run->r->graph.items[item].stream;
+    int64_t number = run->queued_number[item] - p->streams[stream].cap;
+    if (!is_pushed(run, &run->r->graph.items[item], of) || number < 0)
+        return NULL;
+    const struct queued *before =
+        &run->queued[run->queued_first[stream] + (size_t)(number % ring_size(run, stream))];
+    struct event_ref through = run->r->graph.items[before->item].through;
+    int64_t period = before->period - through.height;
+    if (edge_exists(run, through.event, period))
+        return recurrence_edge_time(run, through.event, period, through.end);
+    return edge_follow(run, through.event, period, p->thread_count + stream);
+}
+
+static const int64_t *edge_place(struct runner *run, int item, int64_t period)
+{
+    int64_t *out = place_time(run, item, period);
+    const int64_t *through = edge_through(run, item, period);
+    for (int l = 0; l < run->lanes; l++)
+        out[l] = through ? through[l] : 0;
+    return out;
+}
+
+/* ---- an event -------------------------------------------------------------------------------- */
+
 static void edge_event(struct runner *run, int v, int64_t period)
 {
     const struct recurrence *r = run->r;
@@ -87,7 +160,9 @@ static void edge_event(struct runner *run, int v, int64_t period)
     for (int l = 0; l < run->lanes; l++)
         starts[l] = 0;
     for (int k = r->in_first[v]; k < r->in_first[v + 1]; k++) {
-        const int64_t *cause = edge_cause(run, r->in_edges[k], period);
+        int item = r->graph.links[r->in_edges[k]].place;
+        const int64_t *cause =
+            item == NONE ? edge_cause(run, r->in_edges[k], period) : edge_place(run, item, period);
         if (cause)
             take_later(starts, cause, run->lanes);
     }
@@ -124,6 +199,9 @@ static const int64_t *entry_until(const struct runner *run, const struct entry *
     const struct event_idle *idle = &run->r->graph.idles[entry->idle];
     if (!edge_exists(run, idle->owner.event, entry->period - idle->owner.height))
         return NULL;
+    int64_t pushed = entry->period - idle->owner.height;
+    if (idle->place != NONE && pushed >= run->places_from)
+        return place_time(run, idle->place, pushed);
     const int64_t *until = edge_ref(run, idle->until, entry->period);
     int64_t period = entry->period - idle->until.height;
     if (until || idle->lane < 0 || period < 0)
@@ -205,7 +283,9 @@ static void edge_piece(struct runner *run, int work, int64_t period)
 void recurrence_run_edge(struct runner *run, int64_t from, int64_t to)
 {
     const struct recurrence *r = run->r;
-    for (int64_t period = from; period < to; period++) {
+    queue_before(run, from);
+    for (int64_t period = from; period < to && !run->unclear; period++) {
+        queue_items(run, period);
         for (int i = 0; i < r->graph.event_count; i++)
             if (edge_exists(run, r->order[i], period))
                 edge_event(run, r->order[i], period);

@@ -5,6 +5,7 @@
  *     recurrence_steps.c     what has to be computed, and how
  *     recurrence_account.c   why streams are idle, in a block of periods
  *     recurrence_edge.c      where not all instances exist: one event after the other
+ *     recurrence_ahead.c     iterations in flight where the host runs ahead of the device
  *     recurrence_middle.c    everything else: a block of periods at a time
  *     recurrence.c           the public face: making it, a run from its beginning to its results
  *
@@ -116,7 +117,11 @@ struct recurrence {
     struct duration *durations;
     int duration_count;
     struct place *drivers; /* per rank: when it comes to a period */
-    struct piece *pieces;  /* beside graph.works */
+    bool runs_ahead;       /* of the device: iterations are over later than they are retired */
+    struct place
+        *finishes; /* per rank, if it does: the device is through with what the driver retires */
+    int *passed;   /* per rank, if it does: what was retired so many periods ago is over for sure */
+    struct piece *pieces; /* beside graph.works */
     struct reason *reasons;
     int reason_count;
     int *slots; /* per graph.idle: its place among the sums */
@@ -167,7 +172,24 @@ struct runner {
     /* one by one: a ring of history + 1 periods */
     int64_t *starts, *ends;
     int ring;
-    int64_t *since_ns; /* per stream and lane: it has been idle */
+    int64_t *since_ns;   /* per stream and lane: it has been idle */
+    int64_t *place_ns;   /* a ring per item: when there was a place for it */
+    int64_t places_from; /* the first period that this is known of */
+    struct queued {      /* per bounded stream: the last items pushed, a ring */
+        int64_t period;
+        int item;
+    } * queued;
+    size_t *queued_first;    /* per stream: its places in `queued` */
+    int64_t *queued_count;   /* per stream: all that have been pushed */
+    int64_t *queued_number;  /* per item: that of this period */
+    struct ahead {           /* per rank and lane */
+        int64_t next;        /* period: what is retired in those before is over */
+        int64_t admitted_ns; /* the last one; NONE: none */
+    } * ahead;
+    int64_t *finish_ns; /* a ring per rank and lane: when the device was through */
+    int64_t *retire_ns; /* and when the driver was */
+    int64_t in_flight_max[RANDOM_LANES];
+    bool unclear;   /* an iteration is over just when another is admitted: which is first? */
     struct absent { /* per stream: pieces that do not exist, whose reasons may hold for the next */
         int64_t period;
         int work;
@@ -250,6 +272,19 @@ void recurrence_end_edge(struct runner *run);
 /* When an event happened, per lane, a period of the ring ago at most. */
 int64_t *recurrence_edge_time(const struct runner *run, int event, int64_t period, bool end);
 
+/* ---- recurrence_ahead.c ---------------------------------------------------------------------- */
+
+/* false: memory. */
+bool recurrence_make_ahead(struct recurrence *r);
+bool recurrence_open_ahead(struct runner *run);
+/* When the device was through with what is retired in the period, in a block or in the ring. */
+int64_t recurrence_finish_ns(const struct runner *run, int rank, int64_t period, int64_t block,
+                             int lane);
+int64_t recurrence_driver_ns(const struct runner *run, int rank, int64_t period, int64_t block,
+                             int lane);
+/* Iterations come and go in this period. */
+void recurrence_note_ahead(struct runner *run, int64_t period, int64_t block);
+
 /* ---- recurrence_middle.c --------------------------------------------------------------------- */
 
 /* Periods of which all instances exist, in blocks; run->reached says how far that went. */
@@ -261,5 +296,10 @@ void recurrence_prepare_middle(struct runner *run);
 /* `count` periods from `period` on have been computed: in the columns, `block` being the first of
    theirs, or, with `block` NONE, in the ring. */
 void recurrence_note_periods(struct runner *run, int64_t period, int count, int64_t block);
+/* Does the driver retire an iteration in this period, and does it admit one? */
+bool recurrence_retires(const struct recurrence *r, int64_t period);
+bool recurrence_admits(const struct recurrence *r, int64_t period);
+/* Bytes of the buffers that every iteration has of its own. */
+int64_t recurrence_iteration_bytes(const struct program *p);
 
 #endif

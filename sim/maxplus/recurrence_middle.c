@@ -351,7 +351,7 @@ void recurrence_run_middle(struct runner *run)
     const struct recurrence *r = run->r;
     enter_columns(run, r->first);
     draw_first(run, r->first);
-    for (int64_t period = r->first; !run->stopped;) {
+    for (int64_t period = r->first; !run->stopped && !run->unclear;) {
         if (period == run->drawn_from + run->run_length)
             draw_runs(run, period);
         int count = block_length(run, period);
