@@ -39,7 +39,7 @@ static bool rules_are_plain(const struct program *p)
            pipeline->ticket_at == TICKET_AT_ITERATION && pipeline->slot_reset == SLOT_RESET_ADMIT &&
            pipeline->retired_dep == RETIRED_DEP_WAIT && !pipeline->batches &&
            !plan_legacy_stream(p->plan) && !p->plan->machine.launch_lock &&
-           !p->plan->machine.launch_blocking;
+           !p->plan->machine.launch_blocking && !p->plan->machine.share_device;
 }
 
 static bool same_list(const struct index_list *a, const struct index_list *b)

@@ -151,7 +151,7 @@ static void running_enablers(const struct query *q, const struct op *op)
 }
 
 /* The holders of residency slots of a rank may release them. */
-static void slot_holders(const struct query *q, int rank)
+static void holders_of_rank(const struct query *q, int rank)
 {
     const struct program *p = q->p;
     for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
@@ -159,6 +159,13 @@ static void slot_holders(const struct query *q, int rank)
         if (stream_cells(p, q->c, s)[STREAM_RUNNING] && head_op(p, q->c, s)->sm > 0)
             add_movers(q, s);
     }
+}
+
+/* Those of all ranks on the device. */
+static void slot_holders(const struct query *q, int rank)
+{
+    for (int other = q->p->device[rank]; other >= 0; other = q->p->device_next[other])
+        holders_of_rank(q, other);
 }
 
 /* A head that could start but for its communicator, or for residency slots. */

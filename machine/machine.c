@@ -346,7 +346,7 @@ static void settle(struct work_state *w, int stream)
 static bool has_resources(const struct program *p, int32_t *c, int rank, const struct op *op)
 {
     int slots = p->plan->machine.sm_slots;
-    return slots == 0 || op->sm == 0 || rank_cells(p, c, rank)[RANK_SM_USED] + op->sm <= slots;
+    return slots == 0 || op->sm == 0 || *device_sm_used(p, c, rank) + op->sm <= slots;
 }
 
 bool machine_can_start(const struct program *p, int32_t *c, int stream)
@@ -512,7 +512,7 @@ static void start(struct work_state *w, int stream)
     stream_cells(p, w->c, stream)[STREAM_RUNNING] = 1;
     leave_hw_queue(p, w->c, stream);
     if (p->plan->machine.sm_slots)
-        rank_cells(p, w->c, p->streams[stream].rank)[RANK_SM_USED] += op->sm;
+        *device_sm_used(p, w->c, p->streams[stream].rank) += op->sm;
     hb_join(w, at_stream(w, stream), item_row(p, w->c, stream, 0));
     hb_access(w, op, iteration, at_stream(w, stream), program_stream_agent(p, stream));
     serial_access(w, op, p->streams[stream].rank, iteration);
@@ -583,7 +583,7 @@ static void finish(struct work_state *w, int stream)
     w->e->iteration = item_cells(p, w->c, stream, 0)[ITEM_ITER];
     w->e->kind = EFFECT_FINISH;
     if (p->plan->machine.sm_slots)
-        rank_cells(p, w->c, p->streams[stream].rank)[RANK_SM_USED] -= op->sm;
+        *device_sm_used(p, w->c, p->streams[stream].rank) -= op->sm;
     if (op_uses_comm(op->kind)) {
         member_cells(p, w->c, op)[MEMBER_ACTIVE] = 0;
         member_cells(p, w->c, op)[MEMBER_FINISHED]++;

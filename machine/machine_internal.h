@@ -38,7 +38,7 @@ enum rank_cell {
     RANK_PERIOD,       /* clock: next period to enqueue */
     RANK_SERVED,       /* tickets served */
     RANK_NEXT_TICKET,  /* next number to hand out */
-    RANK_SM_USED,      /* residency slots in use */
+    RANK_SM_USED,      /* residency slots in use on the device whose first rank this is */
     RANK_END,          /* iterations there is data for; -1: open */
     RANK_COMM_ISSUED,  /* launch_order_implicit: operations issued on any communicator */
     RANK_COMM_STARTED, /* of those, started */
@@ -99,6 +99,11 @@ struct work_state {
 static inline int32_t *rank_cells(const struct program *p, int32_t *c, int rank)
 {
     return c + p->at.ranks + rank * RANK_CELLS;
+}
+/* Residency slots in use on the device of this rank. */
+static inline int32_t *device_sm_used(const struct program *p, int32_t *c, int rank)
+{
+    return rank_cells(p, c, p->device[rank]) + RANK_SM_USED;
 }
 static inline int32_t *window_cells(const struct program *p, int32_t *c, int rank,
                                     int64_t iteration)

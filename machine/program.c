@@ -466,6 +466,53 @@ static void assign_hw_queues(struct lowering *lowering)
     }
 }
 
+/* Ranks of one device share its residency slots. */
+static enum status find_devices(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    const int *shared = plan->machine.share_device;
+    program->device = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    program->device_next = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->device || !program->device_next)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++) {
+        program->device[rank] = shared && rank < plan->ranks ? shared[rank] : rank;
+        program->device_next[rank] = -1;
+    }
+    for (int rank = 0; rank < program->ranks; rank++) {
+        int last = program->device[rank];
+        while (program->device_next[last] >= 0)
+            last = program->device_next[last];
+        if (last != rank)
+            program->device_next[last] = rank;
+    }
+    return STATUS_OK;
+}
+
+/* `a`'s and `b`'s components become one; false: they are. */
+static bool join_fellows(struct program *program, int a, int b)
+{
+    int *first = &program->fellows[a], *second = &program->fellows[b];
+    bool joined = *first != *second;
+    *first = *second = *first < *second ? *first : *second;
+    return joined;
+}
+
+/* Without a communicator between them a rank could run ahead of another on its device without end, and
+   no search would come to its end. */
+static enum status check_devices(const struct lowering *lowering)
+{
+    const struct program *program = lowering->program;
+    for (int rank = 0; rank < program->ranks; rank++)
+        if (program->fellows[rank] != program->fellows[program->device[rank]])
+            return diag_error(
+                lowering->diag, STATUS_INPUT,
+                "%s: ranks %d and %d share a device, but no communicator connects them",
+                lowering->plan->file, program->device[rank], rank);
+    return STATUS_OK;
+}
+
 /* Components of ranks connected by communicators; in host programs flags and queues may connect any
    two. Ranks of different components share only the answer of the data loader. */
 static enum status find_fellows(struct lowering *lowering)
@@ -479,14 +526,11 @@ static enum status find_fellows(struct lowering *lowering)
     for (bool again = program->tasks > 0; again;) {
         again = false;
         for (int c = 0; c < program->comm_count; c++)
-            for (int m = 1; m < program->comms[c].count; m++) {
-                int *a = &program->fellows[program->comms[c].members[m - 1]];
-                int *b = &program->fellows[program->comms[c].members[m]];
-                again |= *a != *b;
-                *a = *b = *a < *b ? *a : *b;
-            }
+            for (int m = 1; m < program->comms[c].count; m++)
+                again |= join_fellows(program, program->comms[c].members[m - 1],
+                                      program->comms[c].members[m]);
     }
-    return STATUS_OK;
+    return check_devices(lowering);
 }
 
 /* For `part`: ranks outside the component have no data. */
@@ -822,6 +866,8 @@ static enum status lower(struct lowering *lowering)
         status = list_waiters(lowering);
     if (status == STATUS_OK)
         assign_hw_queues(lowering);
+    if (status == STATUS_OK)
+        status = find_devices(lowering);
     if (status == STATUS_OK)
         status = find_fellows(lowering);
     if (status == STATUS_OK)

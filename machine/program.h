@@ -248,7 +248,9 @@ struct program {
     int agent_count;
     struct fault *faults; /* only with options.faults */
     int fault_count;
-    int *fellows; /* per rank, the first rank of its component of communicating ranks */
+    int *device;      /* per rank, the first rank on its device ... */
+    int *device_next; /* ... and the next one, -1: none; so those of a device are a list */
+    int *fellows;     /* per rank, the first rank of its component of communicating ranks */
     struct names names;
     bool has_lifetimes; /* host programs that free buffers */
     bool untracked; /* rank programs too big for knowledge in their states: they have no buffers */

@@ -196,7 +196,7 @@ void uses_of_start(const struct program *program, int stream, const struct op *o
 {
     const struct visitor v = {program, visit, arg};
     if (program->plan->machine.sm_slots && op->sm > 0)
-        use(&v, OBJECT_RESIDENCY, program->streams[stream].rank, WAY_PUT);
+        use(&v, OBJECT_RESIDENCY, program->device[program->streams[stream].rank], WAY_PUT);
 }
 
 /* ---- the table of uses ----------------------------------------------------------------------- */

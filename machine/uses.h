@@ -29,7 +29,7 @@ enum object_kind {
     OBJECT_RETIRED,   /* per rank: which iteration is the oldest */
     OBJECT_NUMBER,    /* per rank: the next ticket to hand out */
     OBJECT_INBOX,     /* per thread: a worker's queue */
-    OBJECT_RESIDENCY, /* per rank: residency slots */
+    OBJECT_RESIDENCY, /* per device: residency slots */
     OBJECT_KINDS
 };
 

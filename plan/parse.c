@@ -103,6 +103,71 @@ static bool field_machine_shares(struct parser *parser, const struct node *value
            fields_parse(parser, value, kind_fields, FIELD_COUNT(kind_fields), member, "\"shares\"");
 }
 
+/* ranks := a list of two ranks or more, none of which is on another device */
+static void parse_device(struct parser *parser, const struct node *ranks, int *device)
+{
+    int first = PLAN_MAX_RANKS;
+    int64_t rank;
+    if (!parse_want_list(parser, ranks, "a list of ranks such as [0, 1]"))
+        return;
+    if (ranks->length < 2)
+        parse_error(parser, ranks->mark, "found %zu ranks on a device, expected two or more",
+                    ranks->length);
+    LIST_EACH (ranks, item) {
+        if (!parse_number(parser, item, false, 0, parser->plan->ranks - 1, &rank))
+            return;
+        if (device[rank] >= 0) {
+            parse_error(parser, item->mark,
+                        "found rank %d a second time, expected each rank on one device", (int)rank);
+            return;
+        }
+        device[rank] = (int)rank;
+        first = rank < first ? (int)rank : first;
+    }
+    LIST_EACH (ranks, item)
+        if (parse_number(parser, item, false, 0, parser->plan->ranks - 1, &rank))
+            device[rank] = first;
+}
+
+static bool field_share_device(struct parser *parser, const struct node *value, void *member,
+                               const struct field *field)
+{
+    (void)field;
+    const int ranks = parser->plan->ranks;
+    int **device = member;
+    if (parser->plan->form == FORM_PROGRAMS) {
+        parse_error(
+            parser, value->mark,
+            "found share_device in rank programs, expected it in pipelines and host programs");
+        return false;
+    }
+    if (!parse_want_list(parser, value, "a list of lists of ranks such as [[0, 1], [2, 3]]"))
+        return false;
+    *device = ARENA_ARRAY(&parser->plan->arena, (size_t)ranks, int);
+    if (!*device) {
+        parse_no_memory(parser);
+        return false;
+    }
+    for (int rank = 0; rank < ranks; rank++)
+        (*device)[rank] = -1;
+    LIST_EACH (value, item)
+        parse_device(parser, item, *device);
+    for (int rank = 0; rank < ranks; rank++)
+        if ((*device)[rank] < 0)
+            (*device)[rank] = rank;
+    return true;
+}
+
+/* Without slots there is nothing to share. */
+static void check_share_device(struct parser *parser, const struct node *machine)
+{
+    const struct machine_spec *spec = &parser->plan->machine;
+    const struct node *value = machine ? node_find(machine, "share_device") : NULL;
+    if (value && spec->share_device && spec->sm_slots == 0)
+        parse_error(parser, value->mark,
+                    "found share_device without sm_slots, expected the slots that ranks share");
+}
+
 static const struct field machine_fields[] = {
     FIELD("sm_slots", struct machine_spec, sm_slots, field_int, .min = 0, .max = 65536),
     FIELD("hw_queues", struct machine_spec, hw_queues, field_int, .min = 0, .max = 1024),
@@ -116,6 +181,7 @@ static const struct field machine_fields[] = {
     FIELD("copy_engines", struct machine_spec, copy_engines, field_int, .min = 0, .max = 64),
     FIELD("shares", struct machine_spec, shares, field_machine_shares),
     FIELD("memory", struct machine_spec, memory_bytes, field_bytes),
+    FIELD("share_device", struct machine_spec, share_device, field_share_device),
     FIELD("eager_messages", struct machine_spec, sm_slots, field_eager_messages),
     FIELD("eager_bytes", struct machine_spec, sm_slots, field_eager_bytes),
 };
@@ -125,6 +191,8 @@ static void parse_machine(struct parser *parser, const struct node *value)
     if (value && parse_want_map(parser, value, "a mapping of the machine's knobs"))
         fields_parse(parser, value, machine_fields, FIELD_COUNT(machine_fields),
                      &parser->plan->machine, "\"machine\"");
+    if (value && value->kind == NODE_MAP)
+        check_share_device(parser, value);
     parse_check_hw_queues(parser);
 }
 

@@ -476,9 +476,10 @@ struct queue {
 };
 
 struct machine_spec {
-    int sm_slots;     /* residency slots a rank; 0: unlimited */
-    int hw_queues;    /* in-order hardware queues a rank; 0: one a stream */
-    int launch_queue; /* operations a stream can hold before a push blocks; 0: derived */
+    int sm_slots;      /* residency slots of a device; 0: unlimited */
+    int *share_device; /* per rank the first rank on its device; NULL: each has its own */
+    int hw_queues;     /* in-order hardware queues a rank; 0: one a stream */
+    int launch_queue;  /* operations a stream can hold before a push blocks; 0: derived */
     bool first_use_blocks;
     bool launch_order_implicit;
     bool lazy_load;

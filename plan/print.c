@@ -188,6 +188,28 @@ static void print_shares(struct printer *printer)
     close_map(printer);
 }
 
+static void print_share_device(struct printer *printer)
+{
+    const int *device = printer->plan->machine.share_device;
+    if (!device)
+        return;
+    put_word(printer, "share_device");
+    open_list(printer, FLOW);
+    for (int first = 0; first < printer->plan->ranks; first++) {
+        int count = 0;
+        for (int rank = first; rank < printer->plan->ranks; rank++)
+            count += device[rank] == first;
+        if (count < 2)
+            continue;
+        open_list(printer, FLOW);
+        for (int rank = first; rank < printer->plan->ranks; rank++)
+            if (device[rank] == first)
+                put_number(printer, rank);
+        close_list(printer);
+    }
+    close_list(printer);
+}
+
 static bool is_usual_machine(const struct plan *plan)
 {
     const struct machine_spec *machine = &plan->machine;
@@ -208,6 +230,7 @@ void print_machine(struct printer *printer)
     put_word(printer, "machine");
     open_map(printer, FLOW);
     put_pair_number(printer, "sm_slots", machine->sm_slots, 0);
+    print_share_device(printer);
     put_pair_number(printer, "hw_queues", machine->hw_queues, 0);
     put_pair_number(printer, "launch_queue", machine->launch_queue, 0);
     put_pair_bool(printer, "first_use_blocks", machine->first_use_blocks, false);

@@ -30,6 +30,15 @@ static void write_streams(struct random *random, const char *first, const char *
 
 /* ---- pipeline -------------------------------------------------------------------------------- */
 
+/* Two ranks may be on one device. */
+static void write_slots(struct random *random, int ranks)
+{
+    if (ranks == 2 && below(random, 2))
+        fprintf(random->out, "sm_slots: %d, share_device: [[0, 1]]", 1 + below(random, 3));
+    else
+        fprintf(random->out, "sm_slots: %d", 1 + below(random, 2));
+}
+
 /* Returns the number of hardware queues, 0: no limit. */
 static int write_pipeline_machine(struct random *random)
 {
@@ -38,7 +47,7 @@ static int write_pipeline_machine(struct random *random)
         return 0;
     fputs("machine: {", random->out);
     switch (below(random, 7)) {
-    case 0: fprintf(random->out, "sm_slots: %d", 1 + below(random, 2)); break;
+    case 0: write_slots(random, 1); break;
     case 1:
         hw_queues = 1 + below(random, 2);
         fprintf(random->out, "hw_queues: %d", hw_queues);
@@ -364,14 +373,14 @@ static void write_thread(struct host_writer *writer, bool lifetimes)
 }
 
 /* Returns the number of hardware queues, 0: no limit. */
-static int write_host_machine(struct random *random)
+static int write_host_machine(struct random *random, int ranks)
 {
     int hw_queues = 0;
     if (!rarely(random, 2))
         return 0;
     fputs("machine: {", random->out);
     switch (below(random, 10)) {
-    case 0: fprintf(random->out, "sm_slots: %d", 1 + below(random, 2)); break;
+    case 0: write_slots(random, ranks); break;
     case 1:
         hw_queues = 1 + below(random, 2);
         fprintf(random->out, "hw_queues: %d", hw_queues);
@@ -412,7 +421,7 @@ static void write_threads(struct random *random)
     fprintf(random->out, "swplan: 1\nname: random\nranks: %d\ncomms: {A: [0%s], B: [0%s]}\n", ranks,
             ranks == 2 ? ", 1" : "", ranks == 2 ? ", 1" : "");
     fprintf(random->out, "queues: {q: %d}\n", 1 + below(random, 2));
-    write_streams(random, "s", "t", write_host_machine(random));
+    write_streams(random, "s", "t", write_host_machine(random, ranks));
     if (rarely(random, 2))
         fprintf(random->out, "buffers: {b: {}, w: {}}\ninputs: [%s]\n",
                 below(random, 2) ? "b" : "b, w");

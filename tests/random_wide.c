@@ -32,7 +32,7 @@ static const char *const distributions[] = {"constant",
 /* ---- the machine ----------------------------------------------------------------------------- */
 
 /* Each knob once in `often`; `link` is the communicator of messages, NULL: none is named. */
-static void write_machine(struct random *random, int often, const char *link)
+static void write_machine(struct random *random, int often, int ranks, const char *link)
 {
     const char *comma = "";
     fputs("machine: {", random->out);
@@ -44,7 +44,12 @@ static void write_machine(struct random *random, int often, const char *link)
             comma = ", ";                                                                          \
         }                                                                                          \
     } while (0)
-    KNOB("sm_slots: %d", 1 + below(random, 3));
+    if (ranks > 1 && rarely(random, 2 * often)) {
+        fprintf(random->out, "sm_slots: %d, share_device: [[0, 1]]", 1 + below(random, 3));
+        comma = ", ";
+    } else {
+        KNOB("sm_slots: %d", 1 + below(random, 3));
+    }
     KNOB("hw_queues: %d", 1 + below(random, 2));
     KNOB("launch_queue: %d", 2 + below(random, 6));
     KNOB("first_use_blocks: true");
@@ -317,7 +322,7 @@ static void write_pipeline(struct random *random)
           random->out);
     if (writer.ranks > 1)
         fputs("comms: {link: [0, 1], half: [1, 0]}\n", random->out);
-    write_machine(random, 10, writer.ranks > 1 ? "link" : NULL);
+    write_machine(random, 10, writer.ranks, writer.ranks > 1 ? "link" : NULL);
     write_streams(random, 12, "s1", "s0");
     write_order(&writer, "");
     write_rules(&writer);
@@ -538,7 +543,7 @@ static void write_threads(struct random *random)
             ranks, 1 + below(random, 2), members[ranks - 1], members[ranks - 1],
             ranks > 1 ? ", C: [1, 0]" : "");
     write_on_failure(random);
-    write_machine(random, 8, "A");
+    write_machine(random, 8, ranks, "A");
     write_streams(random, 8, "s", "t");
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
@@ -694,7 +699,7 @@ static void write_programs(struct random *random)
     if (rarely(random, 5))
         fprintf(random->out, "fsdp: {replicas: %d, bytes: 1KiB}\n", 1 + below(random, 2));
     write_on_failure(random);
-    write_machine(random, 10, NULL);
+    write_machine(random, 10, 1, NULL);
     if (rarely(random, 6)) {
         write_generate(random);
         return;

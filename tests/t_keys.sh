@@ -235,6 +235,8 @@ streams: {s: {@}}' '' 'hw_queue: 1'
 machine='schedule: {A: {stream: s, time: 1ms, sm: 1, work: {copy: h2d, bytes: 1KiB}}, B: {time: 1ms, sm: 1}, C: {stream: u, work: {copy: h2d, bytes: 1KiB}, time: 1ms}}
 machine: {@}'
 row machine.sm_slots predict "$machine" '' 'sm_slots: 1'
+row machine.share_device predict 'threads: {r0.main: [{launch: k, sm: 1, time: 1ms}], r1.main: [{launch: k, sm: 1, time: 1ms}]}
+machine: {sm_slots: 1@}' '' ', share_device: [[0, 1]]'
 row machine.hw_queues predict 'schedule: {A: {stream: s, time: 1ms}, B: {stream: t, time: 2ms}, C: {stream: u}}
 intra_iter_deps: [[C, B], [C, A]]
 machine: {@}' '' 'hw_queues: 1'

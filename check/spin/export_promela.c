@@ -283,10 +283,10 @@ static void put_comm(const struct model *m, int index)
         promela_put(m, " && current[%d] > 0", comm->first_member + k);
     promela_put(m, ") ->");
     for (int k = 0; k < comm->count; k++) {
-        int member = comm->first_member + k, rank = comm->members[k];
+        int member = comm->first_member + k, device = m->p->device[comm->members[k]];
         promela_put(m, "\n       ");
         if (m->p->plan->machine.sm_slots)
-            promela_put(m, "sm_used[%d] = sm_used[%d] - held[%d]; held[%d] = 0; ", rank, rank,
+            promela_put(m, "sm_used[%d] = sm_used[%d] - held[%d]; held[%d] = 0; ", device, device,
                         member, member);
         if (promela_is_pipeline(m))
             promela_put(m, "current_i[%d] = 0; ", member);

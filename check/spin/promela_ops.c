@@ -309,7 +309,7 @@ static void put_start_guard(const struct model *m, const struct op *op)
     if (stream->hw_queue >= 0)
         promela_put(m, " && hw_%d?[%d]", stream->hw_queue, op->stream);
     if (takes_sm(m, op))
-        promela_put(m, " && sm_used[%d] + %d <= %d", stream->rank, op->sm,
+        promela_put(m, " && sm_used[%d] + %d <= %d", m->p->device[stream->rank], op->sm,
                     m->p->plan->machine.sm_slots);
     if (op_uses_comm(op->kind))
         promela_put(m, " && a == finished[%d]", promela_member(m->p, op));
@@ -323,10 +323,11 @@ static void put_start_guard(const struct model *m, const struct op *op)
 static void put_start_effect(const struct model *m, const struct op *op)
 {
     const struct stream_desc *stream = &m->p->streams[op->stream];
+    int device = m->p->device[stream->rank];
     if (stream->hw_queue >= 0)
         promela_put(m, "; hw_%d?%d", stream->hw_queue, op->stream);
     if (takes_sm(m, op))
-        promela_put(m, "; sm_used[%d] = sm_used[%d] + %d", stream->rank, stream->rank, op->sm);
+        promela_put(m, "; sm_used[%d] = sm_used[%d] + %d", device, device, op->sm);
     if (op_uses_comm(op->kind) && m->p->plan->machine.launch_order_implicit)
         promela_put(m, "; started_any[%d]++", stream->rank);
 }
@@ -346,9 +347,9 @@ static void put_start(const struct model *m, const struct op *op)
 /* The effect of a finish. */
 static void put_finish(const struct model *m, const struct op *op)
 {
-    int rank = m->p->streams[op->stream].rank;
+    int device = m->p->device[m->p->streams[op->stream].rank];
     if (takes_sm(m, op))
-        promela_put(m, "sm_used[%d] = sm_used[%d] - %d; ", rank, rank, op->sm);
+        promela_put(m, "sm_used[%d] = sm_used[%d] - %d; ", device, device, op->sm);
     promela_put(m, "popped[%d]++", op->stream);
 }
 

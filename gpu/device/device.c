@@ -151,6 +151,11 @@ enum status device_world_open(const struct device_config *config, struct device_
     if (config->ranks < 1 || config->sm_slots < 0 || config->launch_queue < 0)
         return diag_error(diag, STATUS_INPUT,
                           "a world needs at least one rank and no negative limits");
+    if (config->share_device && (config->kind != DEVICE_KIND_HOST || config->rendezvous))
+        return diag_error(diag, STATUS_INPUT,
+                          "share_device needs the host device and all ranks in one process: %s",
+                          config->kind != DEVICE_KIND_HOST ? "here each rank has a GPU of its own"
+                                                           : "processes do not share slots");
     struct device_config whole = *config;
     struct device_world *world = NULL;
     if (whole.local_ranks == 0)

@@ -67,8 +67,11 @@ struct device_config {
     int ranks;       /* of the world */
     int first_rank;  /* of those that are in this process ... */
     int local_ranks; /* ... and how many; 0: all are. cuda: 1. As many in every process, in order */
-    int sm_slots;    /* residency slots a rank, 0: unlimited; host only, a GPU has its own */
-    int launch_queue; /* unfinished operations a stream holds before a push blocks, 0: unlimited;
+    int sm_slots;    /* residency slots of a device, 0: unlimited; host only, a GPU has its own */
+    const int
+        *share_device; /* per rank the first rank on its device, whose slots it shares; NULL: each
+                                has its own. Borrowed while devices open; host, one process only */
+    int launch_queue;  /* unfinished operations a stream holds before a push blocks, 0: unlimited;
                          host only, a GPU has its own */
     struct rendezvous
         *rendezvous; /* where the processes of the world meet, borrowed; NULL: there is

@@ -95,7 +95,8 @@ static enum status open_device(struct swpipe *pipe)
     const struct device_config config = {
         .kind = pipe->device,
         .ranks = pipe->ranks,
-        .sm_slots = pipe->device == DEVICE_KIND_HOST ? pipe->plan.machine.sm_slots : 0};
+        .sm_slots = pipe->device == DEVICE_KIND_HOST ? pipe->plan.machine.sm_slots : 0,
+        .share_device = pipe->plan.machine.share_device};
     if (pipe->world)
         return STATUS_OK;
     enum status status = device_world_open(&config, &pipe->world, &pipe->diag);
@@ -226,6 +227,10 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
         return diag_error(&pipe->diag, STATUS_USAGE,
                           "ranks, max_depth and timeouts are not negative");
     pipe->ranks = config->ranks ? config->ranks : pipe->plan.ranks;
+    if (pipe->ranks > pipe->plan.ranks && pipe->plan.machine.share_device)
+        return diag_error(&pipe->diag, STATUS_INPUT,
+                          "share_device names the devices of %d ranks, there are %d",
+                          pipe->plan.ranks, pipe->ranks);
     pipe->max_depth = config->max_depth;
     pipe->spin_ns = config->spin_ns;
     pipe->graph = config->graph == SWPIPE_GRAPH_REQUIRE ? RUNTIME_GRAPH_REQUIRE

@@ -104,13 +104,24 @@ static void mark_rank(struct simulation *sim, int rank)
         simulation_mark(sim, sim->marks.rank_agents[k]);
 }
 
+/* Streams of other ranks on the device may wait for residency slots of this one. */
+static void mark_device(struct simulation *sim, int rank)
+{
+    const struct program *p = sim->program;
+    for (int other = p->device[rank]; other >= 0; other = p->device_next[other]) {
+        mark_rank(sim, other);
+        if (other != rank)
+            touch(sim, other);
+    }
+}
+
 /* Streams and threads that may go on because of what happened on this stream. */
 static void mark_threads(struct simulation *sim, int rank);
 static void mark_beyond(struct simulation *sim, int stream)
 {
     int rank = sim->program->streams[stream].rank;
     if (!sim->marks.selective) {
-        mark_rank(sim, rank);
+        mark_device(sim, rank);
         return;
     }
     account_cascade(sim, stream);

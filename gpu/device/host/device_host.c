@@ -62,6 +62,31 @@ fail:
     return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
 }
 
+static void close_slots(struct host_world *world, int count)
+{
+    for (int rank = 0; rank < count; rank++)
+        pthread_cond_destroy(&world->slots[rank].released);
+    free(world->slots);
+}
+
+static enum status open_slots(struct host_world *world, struct diag *diag)
+{
+    const struct device_config *config = &world->base.config;
+    world->slots = calloc((size_t)config->ranks, sizeof *world->slots);
+    if (!world->slots)
+        return diag_no_memory(diag);
+    for (int rank = 0; rank < config->ranks; rank++) {
+        struct host_slots *slots = &world->slots[rank];
+        slots->free = config->sm_slots > 0 ? config->sm_slots : INT32_MAX;
+        enum status status = world_init_condition(world, &slots->released, diag);
+        if (status) {
+            close_slots(world, rank);
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status world_open(const struct device_config *config, struct device_world **out,
                               struct diag *diag)
 {
@@ -79,6 +104,9 @@ static enum status world_open(const struct device_config *config, struct device_
         goto fail_locking;
     world->base = (struct device_world){
         .ops = &device_host_ops, .config = *config, .base_ns = device_clock_ns()};
+    status = open_slots(world, diag);
+    if (status)
+        goto fail_slots;
     if (config->rendezvous)
         status = link_open(world, diag);
     if (status)
@@ -87,6 +115,8 @@ static enum status world_open(const struct device_config *config, struct device_
     return STATUS_OK;
 
 fail_link:
+    close_slots(world, config->ranks);
+fail_slots:
     pthread_condattr_destroy(&world->clock);
     pthread_mutex_destroy(&world->lock);
 fail_locking:
@@ -104,6 +134,7 @@ static void world_close(struct device_world *base)
     if (world->link)
         link_close(world->link);
     assert(!world->channels && "a communicator is still open");
+    close_slots(world, base->config.ranks);
     pthread_condattr_destroy(&world->clock);
     pthread_mutex_destroy(&world->lock);
     free(world->devices);
@@ -185,12 +216,10 @@ static enum status open_device(struct device_world *base, int rank, struct devic
     struct host_device *device = calloc(1, sizeof *device);
     if (!device)
         return diag_no_memory(diag);
-    enum status status = world_init_condition(world, &device->slots, diag);
-    if (status)
-        goto fail_slots;
+    const int *shared = base->config.share_device;
+    device->slots = &world->slots[shared ? shared[rank] : rank];
     device->base = (struct device){.ops = &device_host_ops, .world = base, .rank = rank};
     device->world = world;
-    device->slots_free = base->config.sm_slots > 0 ? base->config.sm_slots : INT32_MAX;
     snprintf(device->base.description, sizeof device->base.description, "host: %s",
              !world->link ? "threads of this process, one a stream"
              : rendezvous_all_near(base->config.rendezvous)
@@ -203,17 +232,11 @@ static enum status open_device(struct device_world *base, int rank, struct devic
         world->devices[rank] = device;
     pthread_mutex_unlock(&world->lock);
     if (taken) {
-        status = diag_error(diag, STATUS_INPUT, "rank %d is open already", rank);
-        goto fail_taken;
+        free(device);
+        return diag_error(diag, STATUS_INPUT, "rank %d is open already", rank);
     }
     *out = &device->base;
     return STATUS_OK;
-
-fail_taken:
-    pthread_cond_destroy(&device->slots);
-fail_slots:
-    free(device);
-    return status;
 }
 
 static void close_device(struct device *base)
@@ -230,7 +253,6 @@ static void close_device(struct device *base)
         host_stream_free(stream);
     }
     injection_free_all(device->injections);
-    pthread_cond_destroy(&device->slots);
     free(device);
 }
 

@@ -11,7 +11,7 @@
  *     stream->changed   `finished` grew, an entry left the FIFO, or it failed (any thread waits)
  *     comm->changed     an operation of this rank on the communicator finished or was dropped
  *     channel->changed  a collective or group of the communicator made progress, any rank
- *     device->slots     residency slots were given back
+ *     slots->released   residency slots were given back
  *
  * Failing a stream wakes the conditions its thread may be waiting for; an abort fails all streams.
  * Except where stated otherwise the functions of this header are called with the lock held.
@@ -40,7 +40,14 @@ struct host_world {
     struct failure failure;   /* the first of any rank, or the abort */
     bool aborted;
     struct host_device **devices; /* [ranks], NULL where closed */
+    struct host_slots *slots;     /* [ranks]: at the first rank of each device */
     struct channel *channels;
+};
+
+/* The residency slots of one device, which several ranks may share. */
+struct host_slots {
+    int free;
+    pthread_cond_t released;
 };
 
 struct host_device {
@@ -51,8 +58,7 @@ struct host_device {
     struct host_comm *comms;
     struct injection *injections;
     int64_t pushes;
-    int slots_free;
-    pthread_cond_t slots;
+    struct host_slots *slots;
 };
 
 struct host_stream {

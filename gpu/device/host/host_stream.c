@@ -41,7 +41,7 @@ void stream_fail(struct host_stream *stream, enum status status, const char *for
         stream->world->failure = stream->failure;
     pthread_cond_broadcast(&stream->changed);
     pthread_cond_broadcast(&stream->work);
-    pthread_cond_broadcast(&stream->device->slots);
+    pthread_cond_broadcast(&stream->device->slots->released);
     comm_wake_all(stream->device);
 }
 
@@ -89,8 +89,8 @@ static void admit(struct entry *entry)
                     "rank %d, stream %s: an earlier operation on communicator %s failed",
                     device->base.rank, stream->base.name, comm->base.name);
     entry->phase = PHASE_SLOTS;
-    while (entry->op.sm > device->slots_free && !stream_failed(stream))
-        world_wait(stream->world, &device->slots);
+    while (entry->op.sm > device->slots->free && !stream_failed(stream))
+        world_wait(stream->world, &device->slots->released);
 }
 
 static void await_event(struct entry *entry)
@@ -164,7 +164,7 @@ static void run(struct entry *entry)
     admit(entry);
     if (stream_failed(stream))
         return;
-    stream->device->slots_free -= entry->op.sm;
+    stream->device->slots->free -= entry->op.sm;
     int64_t start_ns = device_now(&stream->world->base);
     if (entry->stamp) {
         entry->stamp->start_ns = start_ns;
@@ -175,9 +175,9 @@ static void run(struct entry *entry)
     perform(entry, start_ns);
     if (entry->op.turn.leaves)
         await_turn(entry, entry->op.turn.finish);
-    stream->device->slots_free += entry->op.sm;
+    stream->device->slots->free += entry->op.sm;
     if (entry->op.sm > 0)
-        pthread_cond_broadcast(&stream->device->slots);
+        pthread_cond_broadcast(&stream->device->slots->released);
     if (entry->stamp && !stream_failed(stream)) {
         entry->stamp->end_ns = device_now(&stream->world->base);
         entry->stamp->valid = true;
@@ -467,7 +467,7 @@ bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT])
         break;
     case PHASE_SLOTS:
         snprintf(what, sizeof what, "waits for %d residency slots, %d are free", entry->op.sm,
-                 stream->device->slots_free);
+                 stream->device->slots->free);
         break;
     case PHASE_EVENT:
         snprintf(what, sizeof what,
