@@ -150,4 +150,14 @@ check "README.md: and is plans/examples/hello.yaml" diff "$dir/plan.yaml" "$dir/
 for picture in $(sed -n 's/^!\[.*(\(.*\))$/\1/p' README.md); do
     check "README.md: $picture is there" test -s "$picture"
 done
+
+# The repairs of all broken plans are listed.
+unlisted()
+{
+    for plan in plans/*/*_broken.yaml; do
+        name=${plan#plans/}
+        grep -qE "^\|.* ?${name%.yaml}\b" doc/repairs.md || echo "$name"
+    done
+}
+check "doc/repairs.md: a row for every broken plan" test -z "$(unlisted)"
 done_testing
