@@ -399,7 +399,7 @@ static const struct example examples[] = {
      "t}]\n"},
     {"turns taken out of order", 7, DRIVER_NONE,
      "swplan: 1\nthreads:\n"
-     "  r0.a: [{ticket: 1}, {serve: 1}]\n  r0.b: [{serve: 0}, {serve: 0}]\n"
+     "  r0.a: [{ticket: 1}, {serve: 1}]\n  r0.b: [{ticket: 0}, {serve: 0}]\n"
      "  r0.c: [{ticket: 2}, {serve: 2}]\n"},
     {"two putters, two getters", 8, DRIVER_NONE,
      "swplan: 1\nqueues: {q: 1}\nthreads:\n"
