@@ -83,6 +83,8 @@ shape()
                     "    - {launch: train, stream: compute, time: 3ms, host_time: 60us}\n", i }' ;;
     ranks) # data-parallel training on N ranks
         sed "s/^ranks: .*/ranks: $2/" "$srcdir/plans/examples/two_ranks.yaml" ;;
+    *_device) # the same, where the host waits for the device
+        shape "${1%_device}" "$2" | sed 's/^swplan: 1/&\nretire: device/' ;;
     esac
 }
 
@@ -95,10 +97,11 @@ plan()
 
 # ---- growth --------------------------------------------------------------------------------------
 
-# "SHAPE N COMMAND": N against 2 N.
+# "SHAPE N COMMAND": N against 2 N. Predictions of many tasks or ranks whose host runs ahead grow faster:
+# doc/measurements.md says how fast.
 growth='deep 300 verify -q --driver=clock
 deep 300 verify -q --driver=dataflow
-deep 1000 predict -q --driver=clock -n 20
+deep_device 1000 predict -q --driver=clock -n 20
 deep 300 predict -q --driver=dataflow -n 20 --engine=event
 wide 300 verify -q --driver=clock
 wide 100 predict -q --driver=clock -n 10 --engine=event
@@ -107,7 +110,7 @@ programs 32 predict -q
 host 500 verify -q --limit=states=2000
 host 500 predict -q
 ranks 64 verify -q
-ranks 256 predict -q --driver=clock -n 20
+ranks_device 256 predict -q --driver=clock -n 20
 ranks 64 predict -q --driver=dataflow -n 20'
 
 # grows_at_most SHAPE N COMMAND...: the cost of starting the program is left out.
