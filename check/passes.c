@@ -7,7 +7,7 @@
 #include "plan/comms.h"
 #include "plan/rank_programs.h"
 
-/* What may be needed, per stage and microbatch. */
+/* Results that actions need, one per stage and microbatch. */
 enum need { NEED_F, NEED_BACKWARD, NEED_W, NEED_RECV_F, NEED_RECV_B, NEEDS };
 
 static const char *const need_names[NEEDS] = {"F", "B", "W", "RECV_F", "RECV_B"};
@@ -28,7 +28,7 @@ static size_t cell(const struct passes *p, int stage, int microbatch)
     return (size_t)stage * (size_t)p->map.microbatches + (size_t)microbatch;
 }
 
-/* What an action provides; NEEDS: nothing that others need. A B is a W as well. */
+/* The result of an action; NEEDS: no action needs it. A B provides its W, too. */
 static enum need provides(enum action_kind kind)
 {
     switch (kind) {
@@ -89,7 +89,7 @@ static void require(struct passes *p, const struct place *place, int stage, enum
         say(p, place, "has no", stage, need);
 }
 
-/* What comes from a neighbouring stage: a pass on the same rank, or a message. */
+/* A neighbouring stage gives its result by a pass on the same rank, or by a message. */
 static void require_from(struct passes *p, const struct place *place, int neighbour, enum need pass,
                          enum need message)
 {

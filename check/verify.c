@@ -39,7 +39,7 @@ static unsigned bit(enum property property)
     return 1u << property;
 }
 
-/* What a race leaves to chance. */
+/* Where accesses race these two are undefined. */
 static const unsigned values = 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
 
 static bool is_violated(enum outcome outcome)
@@ -53,7 +53,7 @@ static unsigned dearness(const struct program *program)
     return 1 + (unsigned)program->agent_count / AGENTS;
 }
 
-/* What all searches of a program have in common. */
+/* Options that all searches of a program share. */
 static struct search_options base_options(const struct program *program,
                                           const struct verify_options *options, struct early *early)
 {
@@ -296,7 +296,7 @@ static enum status judge_faults(const struct plan *plan, const struct program *p
 
 /* ---- properties that structure does not prove ------------------------------------------------ */
 
-/* What single runs have found is left out of the search; afterwards it counts as its finding. */
+/* The search leaves out violations that single runs have found; afterwards they count as found by it. */
 static void add_scouted(struct search_result *scouted, struct search_result *result)
 {
     if (scouted->found && result->states == 0) {
@@ -477,7 +477,7 @@ static enum status verify_parts(const struct plan *plan, const struct program *p
 
 /* ---- programs too big for knowledge in their states ------------------------------------------ */
 
-/* What needs knowledge of accesses. */
+/* Properties that need knowledge of accesses. */
 static const unsigned needs_knowledge =
     1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
 

@@ -183,14 +183,14 @@ static enum status show(struct app *app, struct verify_request *request, struct 
     return status;
 }
 
-/* What is shown while a driver is verified. */
+/* The output while a driver is verified. */
 struct screen {
     struct app *app;
     struct progress progress;
     bool told;
 };
 
-/* What was found, before everything is known. */
+/* A violation, printed before the verdict is complete. */
 static void show_found(void *arg, const struct verify_report *so_far)
 {
     struct screen *screen = arg;

@@ -26,7 +26,7 @@ size_t telling_all(const struct story *story, bool whole, struct telling *out);
 /* "7" or "8-15". Returns its length. */
 int telling_range(const struct telling *telling, char out[TELLING_RANGE]);
 
-/* What is done, and the end of the line. */
+/* Prints the action of the steps and ends the line. */
 void telling_print(const struct story *story, const struct telling *telling, FILE *out);
 
 /* A step in words, without the verb of a start. */

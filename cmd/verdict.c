@@ -291,7 +291,7 @@ static void write_properties(const struct verify_report *report, struct json *js
     json_end_object(json);
 }
 
-/* What keeps a proof from being plain. */
+/* The reasons for which a proof is not plain. */
 static void write_but_for(const struct verdict_view *view, struct json *json)
 {
     char text[32];
