@@ -291,10 +291,11 @@ guard=$!
 wait $job 2>/dev/null
 kill $guard 2>/dev/null
 check "a rank is killed on the other machine: all end in time" test ! -e "$dir/late"
+# A member may have been there and its data not: then its data is what the others wait for.
 check "rank 0 says whom it waited for" \
     grep -q "rank 0, stream main: all_to_all 'Meet' on communicator dp waits for.* rank 2 at" "$dir/out"
 check "and the rank beside the dead one whom it did" \
-    grep -q "rank 1, stream main: all_to_all 'Meet' on communicator dp waits for rank [02]" "$dir/out"
+    grep -q "rank 1, stream main: all_to_all 'Meet' on communicator dp waits for.* rank [02]" "$dir/out"
 
 # A machine vanishes: its cable is pulled, so that nobody hears an end. mpirun itself would wait for the
 # machine longer than swrun does: it gets the cable back.
@@ -337,5 +338,5 @@ check "four processes of three ranks are at work" test $before -eq 4
 check "their cable is pulled: all end, after $seconds s" test -z "$left"
 check "rank 0 says who is gone" test "$said" -ge 1
 check "and whom it waited for" \
-    grep -q "rank 0, stream main: all_to_all 'Meet' on communicator dp waits for rank" "$dir/out"
+    grep -q "rank 0, stream main: all_to_all 'Meet' on communicator dp waits for.* rank [12]" "$dir/out"
 done_testing
