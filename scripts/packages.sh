@@ -14,6 +14,7 @@ automake            command  automake
 pkg-config          command  pkg-config
 libyaml-dev         module   yaml-0.1
 libsqlite3-dev      module   sqlite3
+zlib1g-dev          module   zlib
 libgraphviz-dev     module   libgvc
 graphviz            command  dot
 librandom123-dev    header   Random123/philox.h
