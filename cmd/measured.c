@@ -84,6 +84,9 @@ static void print_totals(const struct measured *measured, FILE *out)
                 "  graphs      %" PRId64 " of %" PRId64 " periods by one launch each, %" PRId64
                 " graphs\n",
                 result->graph.launches, result->graph.periods, result->graph.graphs);
+    if (result->held_ns > result->duration_ns / 100)
+        fprintf(out, "  held        %s: threads waited for the writer of the trace, in all\n",
+                show((double)result->held_ns, total));
     if (!result->finished)
         fprintf(out, "  end         %s\n", ending(result));
 }
@@ -256,6 +259,7 @@ static void write_figures(const struct runtime_result *result, struct json *json
     json_put_int(json, "tasks", result->tasks);
     json_put_int(json, "steps", result->steps);
     json_put_double(json, "seconds", 1e-9 * (double)result->duration_ns);
+    json_put_double(json, "held_seconds", 1e-9 * (double)result->held_ns);
     write_iteration(&result->iteration, json);
     json_put_double(json, "throughput_per_s", throughput(result));
     json_put_int(json, "fill_ns", result->fill_ns);

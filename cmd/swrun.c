@@ -45,7 +45,7 @@ struct run_request {
     struct runtime_options runtime;
     struct launch launch;
     bool processes; /* one a rank */
-    bool stats;
+    bool stats, progress;
     struct warnings warnings; /* about the plan */
     bool werror;              /* they are violations */
     struct text_list shortcuts;
@@ -317,6 +317,8 @@ static enum status check_plan(struct app *app, const struct run_request *request
 {
     if (!request->witness && request->run != STORE_LATEST)
         return diag_error(&app->diag, STATUS_USAGE, "--run needs a store: --replay=FILE");
+    if (request->runtime.durable && !request->runtime.db)
+        return diag_error(&app->diag, STATUS_USAGE, "--durable needs a store: --db=FILE");
     if (!request->witness && !path)
         return diag_error(&app->diag, STATUS_USAGE,
                           "missing argument: swrun [OPTION]... PLAN|--replay=FILE");
@@ -397,6 +399,16 @@ static enum status run_file(struct app *app, struct run_request *request, const 
         status = app_worse(status, STATUS_VIOLATED);
     plan_fini(&plan);
     return status;
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* At once, so that a reader knows what a crash cannot take back. */
+static void tell_iteration(void *arg, int64_t iteration)
+{
+    const struct app *app = arg;
+    printf(app->json ? "{\"iteration\":%" PRId64 "}\n" : "iteration %" PRId64 "\n", iteration);
+    fflush(stdout);
 }
 
 /* ---- exposed times --------------------------------------------------------------------------- */
@@ -490,6 +502,11 @@ static bool parse_line(struct app *app, int argc, char **argv, struct run_reques
         {"stats", 0, NULL, "calls and times of each task, or kind of operation", OPTION_FLAG,
          .value = &request->stats},
         {"db", 0, "FILE", "store the trace", OPTION_TEXT, .value = &request->runtime.db},
+        {"durable", 0, NULL, "with --db: what is stored survives a crash of the system, too",
+         OPTION_FLAG, .value = &request->runtime.durable},
+        {"progress", 0, NULL, "name each iteration once it is retired and, with --db, stored",
+         OPTION_FLAG, .value = &request->progress, .excludes = "profile shortcut",
+         .because = "they repeat iterations"},
         {"replay", 0, "FILE", "force a witness of a store step by step, instead of PLAN",
          OPTION_TEXT, .value = &request->witness,
          .excludes = "driver iterations ranks max-depth processes one-process rendezvous serial "
@@ -524,7 +541,7 @@ static bool parse_line(struct app *app, int argc, char **argv, struct run_reques
 static enum status run_line(struct app *app, struct run_request *request,
                             const struct run_line *line)
 {
-    if (app->silent && (request->witness || line->profile))
+    if (app->silent && (request->witness || line->profile || line->one_process))
         return STATUS_OK; /* these take one process: that of rank 0 */
     if (request->witness)
         return replay_witness(app, request);
@@ -547,13 +564,14 @@ static enum status run(struct app *app, int argc, char **argv)
     app->silent = starter.rank > 0;
     if (!parse_line(app, argc, argv, &request, &line, &status))
         return status;
-    app->silent = app->silent && !line.one_process;
     runtime->device = (enum device_kind)line.device;
     runtime->iterations = line.iterations < 0 ? 100 : line.iterations;
     runtime->ranks = (int)line.ranks;
     runtime->max_depth = (int)line.max_depth;
     runtime->replay = runtime->compare = !line.no_check;
     runtime->stop = &stop_wish;
+    runtime->retired = request.progress ? tell_iteration : NULL;
+    runtime->retired_arg = app;
     status = read_graph(app, line.graph, &runtime->graph);
     if (status == STATUS_OK)
         status = check_plan(app, &request, line.path);

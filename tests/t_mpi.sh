@@ -156,6 +156,9 @@ check "what another rank cannot read, rank 0 says" run_ends 3 2 'rank 1: .*bad.y
     -n 1 "$SWRUN" -n 5 "$plan" : -n 1 "$SWRUN" -n 5 "$dir/bad.yaml"
 check "what takes one process, rank 0 does" sh -c \
     'test "$(mpirun -n 2 "$1" --profile -n 2 "$2" | grep -c Baseline)" -eq 1' sh "$SWRUN" "$plan"
+check "with --one-process rank 0 has all ranks, and one run is stored" sh -c \
+    'test "$(mpirun -n 2 "$1" --one-process -n 2 --db="$3" "$2" | grep -c throughput)" -eq 1 &&
+     test "$("$4" runs --json "$3" | grep -o "\"run\":" | wc -l)" -eq 1' sh "$SWRUN" "$plan" "$dir/one.db" "$SWSIM"
 for rank in 0 1; do
     PMI_RANK=$rank PMI_SIZE=2 "$SWRUN" --rendezvous "t_mpi.$$" "$dir/bad.yaml" 2>"$dir/said.$rank"
     echo $? >>"$dir/codes"

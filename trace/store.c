@@ -195,6 +195,13 @@ enum status sql_insert(struct store *store, enum statement statement, const stru
     return status;
 }
 
+enum status store_make_durable(struct store *store, struct diag *diag)
+{
+    if (sqlite3_exec(store->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL) != SQLITE_OK)
+        return sql_error(store, "write to", diag);
+    return STATUS_OK;
+}
+
 enum status store_begin_run(struct store *store, const struct run_info *info, int64_t *out_run,
                             struct diag *diag)
 {

@@ -51,6 +51,9 @@ enum status store_add_step(struct store *store, int64_t run, const struct trace_
 enum status store_add_stat(struct store *store, int64_t run, const char *key, double value,
                            struct diag *diag);
 
+/* From now on a commit returns when the disk has it: what was committed survives a crash of the system, too. */
+enum status store_make_durable(struct store *store, struct diag *diag);
+
 /* Commit: everything so far survives a crash of this process. */
 enum status store_flush(struct store *store, struct diag *diag);
 
@@ -103,7 +106,7 @@ enum status store_load_witness(struct store *store, int64_t run, struct arena *a
 struct store_run {
     int64_t id;
     struct run_info info;
-    int64_t spans, iterations;
+    int64_t spans, iterations; /* iterations of the lowest rank */
 };
 
 /* Call `visit` for every run, oldest first; its arguments live until it returns. */

@@ -33,11 +33,15 @@
     X(ADD_STEP, "INSERT INTO step (run, seq, rank, agent, op, task, iteration, time_ns)"           \
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                \
     X(ADD_STAT, "INSERT OR REPLACE INTO stat (run, key, value) VALUES (?, ?, ?)")                  \
-    X(LIST_RUNS, "SELECT id, kind, plan_name, plan_text, driver, device, ranks, seed,"             \
-                 " iterations_wanted, created, duration_ns, finished, note,"                       \
-                 " (SELECT count(*) FROM span WHERE span.run = run.id),"                           \
-                 " (SELECT count(*) FROM iteration WHERE iteration.run = run.id)"                  \
-                 " FROM run WHERE ?1 IS NULL OR id = ?1 ORDER BY id")                              \
+    X(LIST_RUNS,                                                                                   \
+      "SELECT id, kind, plan_name, plan_text, driver, device, ranks, seed,"                        \
+      " iterations_wanted, created, duration_ns, finished, note,"                                  \
+      " (SELECT count(*) FROM span WHERE span.run = run.id),"                                      \
+      " coalesce((SELECT max(number) FROM iteration WHERE iteration.run = run.id AND rank ="       \
+      " (SELECT min(rank) FROM iteration WHERE iteration.run = run.id)) -"                         \
+      " (SELECT min(number) FROM iteration WHERE iteration.run = run.id AND rank ="                \
+      " (SELECT min(rank) FROM iteration WHERE iteration.run = run.id)) + 1, 0)"                   \
+      " FROM run WHERE ?1 IS NULL OR id = ?1 ORDER BY id")                                         \
     X(ADD_WITNESS, "INSERT INTO witness (run, property, iterations, ranks, max_depth)"             \
                    " VALUES (?, ?, ?, ?, ?)")                                                      \
     X(ADD_MOVE, "INSERT INTO move (run, seq, agent, choice) VALUES (?, ?, ?, ?)")                  \

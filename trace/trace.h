@@ -70,6 +70,9 @@ enum run_finished { RUN_OPEN, RUN_FINISHED, RUN_INTERRUPTED };
 /* The figure with the most iterations in flight on a rank of a measured pipeline. */
 #define RUN_STAT_DEPTH "depth"
 
+/* The figure with the time at which a measured run started, since 1970 in nanoseconds, to within a microsecond. */
+#define RUN_STAT_START "start_unix_ns"
+
 const char *run_kind_text(enum run_kind kind);
 const char *run_driver_text(enum run_driver driver);
 const char *trace_agent_kind_text(enum trace_agent_kind kind);

@@ -14,7 +14,7 @@
 struct rank_end {
     int32_t status, has_result;
     int32_t finished, interrupted, hung, peer_died, complete, matches_serial;
-    int64_t planned, duration_ns;
+    int64_t planned, duration_ns, held_ns;
     struct runtime_graphs graph;
 };
 
@@ -60,6 +60,7 @@ bool ranks_report(struct rendezvous *rendezvous, enum status status,
         end.planned = result->local.end;
         end.matches_serial = (int32_t)result->matches_serial;
         end.duration_ns = result->duration_ns;
+        end.held_ns = result->held_ns;
         end.graph = result->graph;
     }
     return rank_report_send(rendezvous, REPORT_END, 0, &end, sizeof end) && sent;
@@ -235,19 +236,26 @@ static enum status take_report(struct collector *collector, const struct report 
     return take(collector, report, &head, text, diag);
 }
 
+/* Ranks may report as fast as this process takes reports, so that it never sees the last one. */
+static bool pass_is_due(const struct collector *collector, int64_t now_ns)
+{
+    return now_ns - collector->pass_ns > JOURNAL_PASS_MS * INT64_C(1000000);
+}
+
 enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag)
 {
     const struct board *board = broker_board(collector->broker);
     enum status status = STATUS_OK;
     struct report *report = broker_receive(collector->broker, timeout_ns);
+    int64_t now_ns = device_clock_ns() - board->base_ns;
     while (report && !status) {
         status = take_report(collector, report, diag);
         free(report);
-        report = status ? NULL : broker_receive(collector->broker, 0);
+        now_ns = device_clock_ns() - board->base_ns;
+        report =
+            status || pass_is_due(collector, now_ns) ? NULL : broker_receive(collector->broker, 0);
     }
-    int64_t now_ns = device_clock_ns() - board->base_ns;
-    if (!status && collector->journal &&
-        now_ns - collector->pass_ns > JOURNAL_PASS_MS * INT64_C(1000000)) {
+    if (!status && collector->journal && pass_is_due(collector, now_ns)) {
         journal_pass(collector->journal, now_ns);
         collector->pass_ns = now_ns;
         status = journal_status(collector->journal, diag);
@@ -289,7 +297,7 @@ struct summary {
     bool all; /* every rank reported an end with a result */
     bool finished, interrupted, hung, peer_died, complete;
     enum answer matches;
-    int64_t duration_ns;
+    int64_t duration_ns, held_ns;
     struct runtime_graphs graph;
 };
 
@@ -322,6 +330,7 @@ static void add_end(struct summary *all, const struct rank_end *end)
     all->hung = all->hung || end->hung;
     all->peer_died = all->peer_died || end->peer_died;
     all->matches = both_match(all->matches, (enum answer)end->matches_serial);
+    all->held_ns += end->held_ns;
     if (end->duration_ns > all->duration_ns)
         all->duration_ns = end->duration_ns;
     add_graphs(&all->graph, &end->graph);
@@ -429,6 +438,7 @@ enum status collector_end(struct collector *collector, struct runtime_result *ou
                                     .peer_died = all.peer_died,
                                     .matches_serial = all.matches,
                                     .duration_ns = all.duration_ns,
+                                    .held_ns = all.held_ns,
                                     .graph = all.graph};
     enum status status = all.status, judged = STATUS_OK;
     pass_messages(collector, diag);

@@ -391,6 +391,8 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
         else if (!by_function)
             done = execute(self, op, iteration);
         run_end_step(self);
+        if (self->log && !run->program->tasks)
+            journal_throttle(run->journal);
         if (op->kind == OP_SYNC && op->sync == SYNC_RETRY)
             i++; /* past the sync */
         if (range.open && i == range.last)

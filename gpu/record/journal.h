@@ -7,11 +7,16 @@
  *
  * A log belongs to one thread at a time; logging takes no lock but for a new chunk. The stamp of a
  * device operation lies in its entry, so a chunk is recycled when the writer has read it and all its
- * stamps are valid. The writer commits at least every JOURNAL_PASS_MS, so operations that finished before a
- * crash are in the store. It takes no lock of the run.
+ * stamps are valid. It takes no lock of the run.
  *
- * Memory. A slow disk keeps the writer in a commit, while the threads go on logging: when JOURNAL_CHUNKS
- * have not been read, journal_throttle waits until the writer has come further. Nothing is left out.
+ * Lag. Every JOURNAL_PASS_MS a pass of the writer reads what was logged when the pass began, and commits.
+ * An iteration is stored in the pass after the one that read its retirement, once the device has finished
+ * it. With a store, journal_throttle lets threads be no further ahead of the writer than it reads in
+ * JOURNAL_PASS_MS, at the rate of its last passes: so what was done JOURNAL_LAG_MS ago is in the store,
+ * however fast the run is. The time that threads are held up is in the result; nothing is left out.
+ *
+ * Memory. Chunks that are full and not read are at most JOURNAL_CHUNKS. The replay goes along with the
+ * run while the writer is idle; when it is half a million steps behind, threads are held up.
  * Unfinished device operations are in memory, too; their number is up to the run.
  *
  * journal_open .. journal_stop: the run. journal_stop joins the writer after a last pass, when no
@@ -31,7 +36,12 @@
 #include "result.h"
 #include "trace/store.h"
 
-enum { JOURNAL_PASS_MS = 50, JOURNAL_CHUNKS = 4096 /* 106 MiB */ };
+enum {
+    JOURNAL_PASS_MS = 50,
+    JOURNAL_LAG_MS = 250,      /* two passes and their commits, and as much to spare */
+    JOURNAL_FIRST_CHUNKS = 64, /* with a store, as long as the rate is not known */
+    JOURNAL_CHUNKS = 8192      /* 53 MiB */
+};
 
 enum log_kind {
     LOG_OP,      /* an operation of program->ops */
@@ -99,7 +109,7 @@ struct log *journal_log(struct journal *journal, int thread);
    says so. */
 struct log_entry *log_next(struct log *log);
 void log_commit(struct log *log);
-/* Wait for the writer when it is far behind; called where no lock is held and no step is under way. */
+/* Wait for the writer when it is too far behind; called where no lock is held and no step is under way. */
 void journal_throttle(struct journal *journal);
 
 /* Device operations seen finished so far. */

@@ -2,7 +2,8 @@
  * journal_impl.h - a journal from inside; private to
  *
  *     journal_log.c      chunks, and the threads that fill them
- *     journal.c          the writer thread and its passes; open, stop, end
+ *     journal_pass.c     the writer thread and its passes
+ *     journal.c          open, stop, end
  *     journal_wire.c     logs that go to another process, and the journal that collects them
  *     journal_replay.c   what a log means to the machine; the verdict
  */
@@ -14,11 +15,10 @@
 #include "journal.h"
 #include "trace_writer.h"
 
-enum { CHUNK_ENTRIES = 256 };
+enum { CHUNK_ENTRIES = 64 };
 
 struct chunk {
     struct log_entry entries[CHUNK_ENTRIES];
-    atomic_size_t count; /* published */
     _Atomic(struct chunk *) next;
     size_t read, open; /* of the consumer */
 };
@@ -27,8 +27,12 @@ struct log {
     struct journal *journal;
     int thread;
     struct chunk *writing; /* of the producer; NULL: nothing yet */
+    size_t room;           /* of the producer: entries that its chunks so far have room for */
+    atomic_size_t written; /* entries published */
     _Atomic(struct chunk *) first;
-    struct chunk *reading; /* of the consumer */
+    struct chunk *reading; /* of the consumer: the oldest that is not spent */
+    struct chunk *at;      /* of the consumer: the one with the next entry */
+    size_t read, until;    /* of the consumer: entries read, and those that this pass reads */
 };
 
 /* An entry without a valid stamp yet. */
@@ -57,6 +61,9 @@ struct journal {
     struct open_entry *open;
     size_t open_count, open_cap;
     bool replay_memory;      /* the replay's memory ran out */
+    bool replay_left;        /* too many steps wait for one that is not over: no more are added */
+    int64_t replay_moved_ns; /* when the replay last took a step */
+    double entry_ns;         /* of the writer, for an entry; 0: not known */
     int64_t *sequences;      /* [thread_count] */
     struct log_record *ship; /* [SHIP_RECORDS]: to be sent; NULL: everything stays here */
     size_t ship_count;
@@ -64,32 +71,45 @@ struct journal {
     bool ship_failed;
 
     pthread_mutex_t lock; /* of the rest */
-    pthread_cond_t wake;  /* the writer shall stop; the pool has grown */
+    pthread_cond_t wake;  /* the writer shall stop, or begin a pass */
+    pthread_cond_t come;  /* the writer has come further */
     struct chunk *pool;
-    size_t unread, unread_most; /* chunks given to producers that the writer is not through with */
+    int64_t unread, unread_most; /* full chunks that the writer is not through with */
+    int64_t ahead;               /* as many as there may be */
+    bool hold;                   /* the replay is too far behind */
+    int64_t held_ns;             /* threads waited for the writer, in all */
     bool stop, no_memory;
     bool told;          /* config.failed has been called */
     enum status status; /* of the trace, copied for others to see */
     char *reason;
     pthread_t writer;
     bool started;
+    atomic_bool wanted; /* a thread waits */
     _Atomic int64_t finished;
 };
 
 /* ---- journal_log.c ------------------------------------------------------------------------------- */
 
+/* As many full chunks as there may be at most. */
+int64_t journal_most_chunks(const struct journal *journal);
 /* A chunk goes back to the pool; the writer has read all of a chunk. */
 void journal_put_chunk(struct journal *journal, struct chunk *chunk);
 void journal_count_read(struct journal *journal);
 void journal_free_chunks(struct chunk *chunk);
 
-/* ---- journal.c ----------------------------------------------------------------------------------- */
+/* ---- journal_pass.c ------------------------------------------------------------------------------ */
 
+enum status journal_start_writer(struct journal *journal, struct diag *diag);
 /* Enter an entry into the store, the figures and the replay; returns its span. The same for its end. */
 int64_t journal_enter(struct journal *journal, int thread, const struct log_entry *entry);
 void journal_enter_end(struct journal *journal, const struct open_entry *open);
 /* Keep an entry until its stamp is valid. */
 void journal_keep_open(struct journal *journal, const struct open_entry *kept);
+/* The status of trace and replay, for others to see. */
+void journal_publish(struct journal *journal);
+
+/* ---- journal.c ----------------------------------------------------------------------------------- */
+
 struct journal *journal_new(const struct journal_config *config, struct diag *diag);
 /* Open the store, the figures and the replay. */
 enum status journal_open_books(struct journal *journal, const char *device, int64_t start_ns,
@@ -109,6 +129,11 @@ void journal_ship_started(struct journal *journal);
 
 void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry);
 void journal_replay_device(struct journal *journal, const struct log_entry *entry);
+/* Take steps that are old enough: until the time until_ns of device_clock_ns, or a thread waits for a pass; and
+   for a while in any case where many are pending. It is now_ns in the run. */
+void journal_replay_along(struct journal *journal, int64_t now_ns, int64_t until_ns);
+/* Is the replay so far behind that the run has to wait? */
+bool journal_replay_holds(struct journal *journal);
 /* Replay what is left and say whether the run was legal: as journal_end. */
 enum status journal_judge(struct journal *journal, const struct journal_end *end,
                           struct runtime_result *result, struct diag *diag);

@@ -1,34 +1,36 @@
 /*
  * journal_log.c - the logs of a journal: lists of chunks with one producer and one consumer.
  *
- * The producer publishes an entry by storing the chunk's `count`, a further chunk by storing `next`. The
+ * The producer publishes an entry by storing `written`, a further chunk by storing `next` before that. The
  * consumer reads entries in order; a chunk that is full, read and without open entries goes back to the pool.
  */
 #include "journal_impl.h"
+
+#include "gpu/device/device_impl.h"
 
 #include <stdlib.h>
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-static size_t chunk_limit(const struct journal *journal)
+int64_t journal_most_chunks(const struct journal *journal)
 {
     int limit = journal->config.options->log_chunks;
-    return limit ? (size_t)limit : JOURNAL_CHUNKS;
+    return limit ? limit : JOURNAL_CHUNKS;
 }
 
-static struct chunk *get_chunk(struct journal *journal)
+/* The one before it, if any, is full. */
+static struct chunk *get_chunk(struct journal *journal, const struct chunk *before)
 {
     pthread_mutex_lock(&journal->lock);
     struct chunk *chunk = journal->pool;
     if (chunk)
         journal->pool = atomic_load(&chunk->next);
-    if (++journal->unread > journal->unread_most)
+    if (before && ++journal->unread > journal->unread_most)
         journal->unread_most = journal->unread;
     pthread_mutex_unlock(&journal->lock);
     if (!chunk)
         chunk = malloc(sizeof *chunk);
     if (chunk) {
-        atomic_init(&chunk->count, 0);
         atomic_init(&chunk->next, NULL);
         chunk->read = chunk->open = 0;
     }
@@ -43,12 +45,11 @@ void journal_put_chunk(struct journal *journal, struct chunk *chunk)
     pthread_mutex_unlock(&journal->lock);
 }
 
-/* The writer has read all of a chunk. */
 void journal_count_read(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
-    if (journal->unread-- == chunk_limit(journal) + 1)
-        pthread_cond_broadcast(&journal->wake);
+    if (journal->unread-- == journal->ahead + 1)
+        pthread_cond_broadcast(&journal->come);
     pthread_mutex_unlock(&journal->lock);
 }
 
@@ -70,7 +71,7 @@ struct log *journal_log(struct journal *journal, int thread)
 
 static bool add_chunk(struct log *log)
 {
-    struct chunk *chunk = get_chunk(log->journal);
+    struct chunk *chunk = get_chunk(log->journal, log->writing);
     if (!chunk) {
         pthread_mutex_lock(&log->journal->lock);
         log->journal->no_memory = true;
@@ -82,26 +83,28 @@ static bool add_chunk(struct log *log)
     else
         atomic_store_explicit(&log->first, chunk, memory_order_release);
     log->writing = chunk;
+    log->room += CHUNK_ENTRIES;
     return true;
 }
 
 struct log_entry *log_next(struct log *log)
 {
-    struct chunk *chunk = log->writing;
-    size_t count =
-        chunk ? atomic_load_explicit(&chunk->count, memory_order_relaxed) : CHUNK_ENTRIES;
-    if (count == CHUNK_ENTRIES) {
-        if (!add_chunk(log))
-            return NULL;
-        count = 0;
-    }
-    return &log->writing->entries[count];
+    size_t written = atomic_load_explicit(&log->written, memory_order_relaxed);
+    if (written == log->room && !add_chunk(log))
+        return NULL;
+    return &log->writing->entries[written % CHUNK_ENTRIES];
 }
 
 void log_commit(struct log *log)
 {
-    size_t count = atomic_load_explicit(&log->writing->count, memory_order_relaxed);
-    atomic_store_explicit(&log->writing->count, count + 1, memory_order_release);
+    size_t written = atomic_load_explicit(&log->written, memory_order_relaxed);
+    atomic_store_explicit(&log->written, written + 1, memory_order_release);
+}
+
+static bool is_too_far(const struct journal *journal)
+{
+    return (journal->unread > journal->ahead || journal->hold) && !journal->stop &&
+           !journal->status && !journal->no_memory;
 }
 
 /* The writer waits for no thread of the run, so this ends with its next commit, however slow the disk is, or
@@ -110,8 +113,13 @@ void log_commit(struct log *log)
 void journal_throttle(struct journal *journal)
 {
     pthread_mutex_lock(&journal->lock);
-    while (journal->unread > chunk_limit(journal) && !journal->stop && !journal->status &&
-           !journal->no_memory)
-        pthread_cond_wait(&journal->wake, &journal->lock);
+    if (is_too_far(journal)) {
+        int64_t begin_ns = device_clock_ns();
+        atomic_store(&journal->wanted, true);
+        pthread_cond_signal(&journal->wake);
+        while (is_too_far(journal))
+            pthread_cond_wait(&journal->come, &journal->lock);
+        journal->held_ns += device_clock_ns() - begin_ns;
+    }
     pthread_mutex_unlock(&journal->lock);
 }

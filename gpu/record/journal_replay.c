@@ -3,13 +3,29 @@
  */
 #include "journal_impl.h"
 
-enum { REPLAY_SLICE = 1 << 16 /* steps between two checks of the stop flag */ };
+#include "gpu/device/device_impl.h"
+
+enum {
+    REPLAY_SLICE = 1 << 16, /* steps between two checks of the stop flag */
+    REPLAY_PIECE = 256,     /* and of the clock */
+    REPLAY_STEPS = 1 << 18, /* pending, about 23 MB: then the replay has its share of each pass */
+    REPLAY_HOLD = 1 << 19,  /* then the run waits for it */
+    REPLAY_MOST = 1 << 23,  /* then it is left */
+    REPLAY_LAG_MS = 250, /* behind the clock, so that late steps are in their place; as much ... */
+    REPLAY_FAR_LAG_MS =
+        1000, /* ... where steps come from other processes, or a device other than the host's */
+    REPLAY_SHARE_MS = 25,     /* of a pass */
+    REPLAY_PATIENCE_MS = 2000 /* without a step it waits for an operation that is not over */
+};
+#define MS INT64_C(1000000)
 
 /* ---- the writer: steps of the replay --------------------------------------------------------- */
 
 static void add_step(struct journal *journal, const struct replay_step *step)
 {
-    if (!replay_add(journal->replay, step))
+    if (replay_pending(journal->replay) >= REPLAY_MOST)
+        journal->replay_left = true;
+    if (!journal->replay_left && !replay_add(journal->replay, step))
         journal->replay_memory = true;
 }
 
@@ -93,6 +109,34 @@ static void replay_unfinished(struct journal *journal)
     }
 }
 
+/* ---- along with the run ---------------------------------------------------------------------- */
+
+void journal_replay_along(struct journal *journal, int64_t now_ns, int64_t until_ns)
+{
+    int64_t begin_ns = device_clock_ns(), clock_ns = begin_ns;
+    int64_t due_ns = begin_ns + REPLAY_SHARE_MS * MS;
+    bool near = journal->logs && journal->config.options->device == DEVICE_KIND_HOST;
+    int64_t old_ns = now_ns - (near ? REPLAY_LAG_MS : REPLAY_FAR_LAG_MS) * MS;
+    bool more = true;
+    while (more && !journal->replay_left &&
+           (replay_pending(journal->replay) > REPLAY_STEPS
+                ? clock_ns < due_ns || clock_ns < until_ns
+                : clock_ns < until_ns && !atomic_load(&journal->wanted))) {
+        int64_t taken = replay_taken(journal->replay);
+        more = replay_advance(journal->replay, old_ns, REPLAY_PIECE);
+        clock_ns = device_clock_ns();
+        if (replay_taken(journal->replay) > taken)
+            journal->replay_moved_ns = clock_ns;
+    }
+}
+
+bool journal_replay_holds(struct journal *journal)
+{
+    return journal->replay && !journal->replay_left &&
+           replay_pending(journal->replay) > REPLAY_HOLD &&
+           device_clock_ns() - journal->replay_moved_ns < REPLAY_PATIENCE_MS * MS;
+}
+
 /* ---- the verdict ----------------------------------------------------------------------------- */
 
 static bool copy_violations(const struct journal *journal, struct runtime_result *result)
@@ -136,6 +180,12 @@ enum status journal_judge(struct journal *journal, const struct journal_end *end
 {
     const struct program *p = journal->config.program;
     const struct runtime_options *options = journal->config.options;
+    if (journal->replay_left) {
+        diag_note(diag,
+                  "the replay was left: %d steps had to wait for one that did not come, or not yet",
+                  (int)REPLAY_MOST);
+        return STATUS_OK;
+    }
     for (int rank = 0; rank < p->ranks && p->tasks; rank++)
         if (end->ends[rank] != p->ends[rank])
             replay_end_data(journal->replay, rank, end->ends[rank]);

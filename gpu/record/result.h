@@ -51,8 +51,13 @@ struct runtime_options {
     bool compare;          /* pipeline form: do the results match a serial run? */
     const char *db;        /* trace store the run is added to; NULL: none */
     const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
-    int64_t timeout_ns;    /* 0: RUNTIME_TIMEOUT_NS */
-    int log_chunks; /* for tests: instead of JOURNAL_CHUNKS (gpu/record/journal.h); 0: those */
+    bool durable;          /* each commit to the store waits until the disk has it */
+    /* Called for each iteration, in order, by the thread that writes the trace: it is retired on every rank
+       and, with a store, in it. NULL: nobody wants to know */
+    void (*retired)(void *arg, int64_t iteration);
+    void *retired_arg;
+    int64_t timeout_ns; /* 0: RUNTIME_TIMEOUT_NS */
+    int log_chunks;     /* for tests: instead of JOURNAL_CHUNKS (gpu/record/journal.h); 0: those */
     struct rendezvous
         *rendezvous;        /* this process is one rank of it, and reports to its broker what it
                                       logs (gpu/exec/ranks.h): figures, `legal` and the store are made
@@ -127,7 +132,8 @@ struct runtime_result {
     struct runtime_stat *stats; /* by name */
     size_t stat_count;
     int64_t run;       /* in the store; -1: none */
-    int64_t log_bytes; /* the most that was logged and not read by the journal */
+    int64_t log_bytes; /* the most that was logged and not read by the journal, in full chunks */
+    int64_t held_ns;   /* threads waited for the journal, in all */
     /* legal: unknown where it was not asked for, and where an aborted run ended in the middle of
        something that several agents do together */
     enum answer legal, matches_serial;

@@ -70,18 +70,30 @@ static enum status allocate(struct trace_writer *trace, struct diag *diag)
     return STATUS_OK;
 }
 
+static int64_t unix_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 enum status trace_writer_open(struct trace_writer *trace, const struct program *program,
                               const struct runtime_options *options, const char *device,
                               int64_t base_ns, struct diag *diag)
 {
-    *trace = (struct trace_writer){.program = program, .base_ns = base_ns, .run = -1};
+    *trace = (struct trace_writer){
+        .program = program, .options = options, .base_ns = base_ns, .run = -1};
     diag_init(&trace->diag);
     enum status status = allocate(trace, diag);
     if (status || !options->db)
         return status;
     status = store_open(options->db, true, &trace->store, diag);
+    if (!status && options->durable)
+        status = store_make_durable(trace->store, diag);
     if (!status)
         status = begin_run(trace, options, device, diag);
+    if (!status)
+        status = store_add_stat(trace->store, trace->run, RUN_STAT_START, (double)unix_ns(), diag);
     for (int agent = 0; agent < program->agent_count && !status; agent++)
         status = add_agent(trace, agent, diag);
     return status ? status : store_flush(trace->store, diag);
@@ -269,13 +281,30 @@ static struct open_iteration *open_iteration(struct trace_writer *trace, int ran
     return &all->open[place];
 }
 
-/* Work of an iteration lasted until then. */
-static void note_over(struct trace_writer *trace, int rank, int64_t iteration, int64_t at_ns)
+/* NULL: it is stored, or there are none, or memory is exhausted. */
+static struct open_iteration *iteration_at(struct trace_writer *trace, int rank, int64_t iteration)
 {
     if (trace->program->tasks == 0 || iteration < trace->iterations[rank].first)
+        return NULL;
+    return open_iteration(trace, rank, iteration);
+}
+
+/* The iteration has one more operation on the device. */
+static void note_pushed(struct trace_writer *trace, int rank, int64_t iteration)
+{
+    struct open_iteration *open = iteration_at(trace, rank, iteration);
+    if (open)
+        open->unfinished++;
+}
+
+/* One less; work of the iteration lasted until then. */
+static void note_over(struct trace_writer *trace, int rank, int64_t iteration, int64_t at_ns)
+{
+    struct open_iteration *open = iteration_at(trace, rank, iteration);
+    if (!open)
         return;
-    struct open_iteration *open = open_iteration(trace, rank, iteration);
-    if (open && at_ns > open->over_ns)
+    open->unfinished--;
+    if (at_ns > open->over_ns)
         open->over_ns = at_ns;
 }
 
@@ -306,13 +335,20 @@ static void store_iteration(struct trace_writer *trace, int rank, int64_t iterat
         fail(trace, store_add_iteration(trace->store, trace->run, &row, &trace->diag));
 }
 
-/* Store retired iterations, but for the youngest `kept`. */
-static void store_iterations(struct trace_writer *trace, size_t kept)
+/* What other threads logged before the retirement was read in the next pass at the latest. */
+static bool is_over(const struct trace_writer *trace, const struct open_iteration *open)
+{
+    return open->retired && open->retired <= trace->passes && open->unfinished <= 0;
+}
+
+/* Store the iterations that are over; `retired`: all that are retired. */
+static void store_iterations(struct trace_writer *trace, bool retired)
 {
     for (int rank = 0; rank < trace->program->ranks; rank++) {
         struct trace_iterations *all = &trace->iterations[rank];
         size_t stored = 0;
-        while (stored + kept < all->count && all->open[stored].retired) {
+        while (stored < all->count &&
+               (retired ? all->open[stored].retired > 0 : is_over(trace, &all->open[stored]))) {
             store_iteration(trace, rank, all->first + (int64_t)stored, &all->open[stored]);
             stored++;
         }
@@ -338,7 +374,7 @@ static void retire(struct trace_writer *trace, int thread, const struct log_entr
     struct open_iteration *open = open_iteration(trace, rank, entry->iteration);
     if (open) {
         open->admitted_ns = entry->stamp.start_ns;
-        open->retired = true;
+        open->retired = trace->passes + 1;
     }
     snprintf(cause, sizeof cause, "iteration %" PRId64, entry->iteration);
     if (span.end_ns - span.start_ns > SHORT_WAIT_NS)
@@ -349,7 +385,10 @@ int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct l
 {
     switch (entry->kind) {
     case LOG_OP:
-    case LOG_CALL: return host_op(trace, thread, entry);
+    case LOG_CALL:
+        if (entry->stamp.number >= 0)
+            note_pushed(trace, trace->program->threads[thread].rank, entry->iteration);
+        return host_op(trace, thread, entry);
     case LOG_RETIRE: retire(trace, thread, entry); break;
     case LOG_TAKE:
     case LOG_ENQUEUE: break;
@@ -455,13 +494,27 @@ static void forget_spans(struct trace_writer *trace)
     trace->known_count = kept;
 }
 
+/* What is stored on all ranks is told. */
+static void tell_retired(struct trace_writer *trace)
+{
+    const struct runtime_options *options = trace->options;
+    int64_t stored = INT64_MAX;
+    for (int rank = 0; rank < trace->program->ranks; rank++)
+        if (trace->iterations[rank].first < stored)
+            stored = trace->iterations[rank].first;
+    while (options->retired && trace->status == STATUS_OK && trace->told < stored)
+        options->retired(options->retired_arg, trace->told++);
+}
+
 void trace_writer_commit(struct trace_writer *trace)
 {
     add_edges(trace);
     forget_spans(trace);
-    store_iterations(trace, 2 * (size_t)trace->program->window);
+    store_iterations(trace, false);
+    trace->passes++;
     if (writes(trace))
         fail(trace, store_flush(trace->store, &trace->diag));
+    tell_retired(trace);
 }
 
 static const char *step_text(const struct program *p, const struct replay_step *step)
@@ -564,7 +617,7 @@ static void store_figures(struct trace_writer *trace, const struct runtime_resul
 bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *result)
 {
     const struct program *p = trace->program;
-    store_iterations(trace, 0);
+    store_iterations(trace, true);
     result->run = trace->run;
     result->tasks = trace->tasks;
     result->streams =
@@ -595,7 +648,7 @@ bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *res
 enum status trace_writer_end(struct trace_writer *trace, enum run_finished finished,
                              int64_t iterations, int64_t duration_ns, struct diag *diag)
 {
-    store_iterations(trace, 0);
+    store_iterations(trace, true);
     trace_writer_commit(trace); /* the last pass's edges */
     enum status status = trace->status;
     if (status == STATUS_OK && trace->store && iterations > 0)

@@ -41,7 +41,8 @@ struct trace_writer {
     struct trace_iterations {
         struct open_iteration {
             int64_t admitted_ns, over_ns;
-            bool retired;
+            int64_t unfinished; /* operations read that are on the device */
+            int64_t retired;    /* the pass that read its retirement, counted from 1; 0: none */
         } * open;
         size_t count, cap;
         int64_t first;
@@ -50,6 +51,9 @@ struct trace_writer {
         *over_ns; /* of the lowest rank: when iterations were retired and finished on the device */
     size_t over_count, over_cap;
     int64_t *retired; /* [rank]: how many iterations */
+    int64_t passes;   /* ended */
+    const struct runtime_options *options;
+    int64_t told; /* iterations that options->retired has been called for */
     int64_t last_admitted_ns;
 };
 
