@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "plan/comms.h"
+#include "plan/listed.h"
+
 /* A part, and its operation. */
 struct place {
     const struct part *part;
@@ -93,20 +96,14 @@ static const char *position(const struct program *p, const struct op *op, struct
                         (unsigned)op->mark.col);
 }
 
-/* Actions as the plan writes them: the tag "B2@0" is sent by 1SEND_B2 to 0RECV_B2. */
-static bool action_names(const char *tag, bool send, struct arena *arena, const char **own,
-                         const char **other)
+/* Actions as the lists have them. */
+static const char *tell_listed(const struct program *p, const struct part *part, const char *at,
+                               struct arena *arena)
 {
-    char direction;
-    int microbatch, to;
-    if (sscanf(tag, "%c%d@%d", &direction, &microbatch, &to) != 3)
-        return false;
-    int from = direction == 'F' ? to - 1 : to + 1;
-    const char *sends = arena_printf(arena, "%dSEND_%c%d", from, direction, microbatch);
-    const char *receives = arena_printf(arena, "%dRECV_%c%d", to, direction, microbatch);
-    *own = send ? sends : receives;
-    *other = send ? receives : sends;
-    return true;
+    const struct listed_action *listed = &p->plan->listed[part->listed - 1];
+    char own[ACTION_NAME], other[ACTION_NAME];
+    return arena_printf(arena, "%s%s has no %s", listed_name(listed, own, sizeof own), at,
+                        listed_partner(listed, other, sizeof other));
 }
 
 const char *messages_tell(const struct program *p, int lone, struct arena *arena)
@@ -114,11 +111,11 @@ const char *messages_tell(const struct program *p, int lone, struct arena *arena
     const struct part *part = &p->parts[lone];
     const struct channel *channel = &p->channels[part->channel];
     const struct op *op = op_of(p, lone);
-    const char *tag = p->names.items[part->tag], *at = position(p, op, arena), *own, *other;
+    const char *tag = p->names.items[part->tag], *at = position(p, op, arena);
     if (!at)
         return NULL;
-    if (p->owned_plan && action_names(tag, part->send, arena, &own, &other))
-        return own && other ? arena_printf(arena, "%s%s has no %s", own, at, other) : NULL;
+    if (part->listed)
+        return tell_listed(p, part, at, arena);
     return arena_printf(arena, "rank %d %s %s%s %s rank %d on communicator %s, which has no %s",
                         part->send ? channel->from : channel->to, part->send ? "sends" : "receives",
                         tag, at, part->send ? "to" : "from",

@@ -12,7 +12,6 @@
 #include "memory.h"
 #include "messages.h"
 #include "one_run.h"
-#include "passes.h"
 #include "scout.h"
 #include "shorten.h"
 #include "stopwatch.h"
@@ -611,30 +610,6 @@ static enum status judge_memory(const struct plan *plan, const struct program *p
     return status;
 }
 
-/* ---- rank programs --------------------------------------------------------------------------- */
-
-/* Another finding without steps. Where actions race their order is left to chance, and so are the values. */
-static enum status judge_passes(const struct plan *plan, struct verify_report *report,
-                                struct diag *diag)
-{
-    const char *sentence = NULL;
-    if (is_violated(report->outcome[PROPERTY_RACE]))
-        return STATUS_OK;
-    enum status status = passes_check(plan, &report->arena, &sentence, diag);
-    if (status != STATUS_OK)
-        return status;
-    report->outcome[PROPERTY_VALUE] = sentence ? OUTCOME_ALWAYS : OUTCOME_PROVED;
-    report->stories[PROPERTY_VALUE].sentence = sentence;
-    if (!sentence)
-        return STATUS_OK;
-    if (report->verdict != VERDICT_VIOLATED) {
-        report->first = PROPERTY_VALUE;
-        report->suspects = (struct suspects){.property = PROPERTY_VALUE, .fingerprint = 1};
-    }
-    report->verdict = VERDICT_VIOLATED;
-    return STATUS_OK;
-}
-
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool names_driver(const struct plan *plan, enum driver driver)
@@ -716,8 +691,6 @@ static enum status verify_program(const struct plan *plan, const struct program 
         by_structure |= bit(PROPERTY_BOUND) & asked;
     unsigned searched = asked & ~by_structure & ~bit(PROPERTY_FAULTS);
     searched &= ~bit(PROPERTY_MESSAGE);
-    if (plan->form == FORM_PROGRAMS)
-        searched &= ~bit(PROPERTY_VALUE);
     unsigned apart = program->untracked ? searched & needs_knowledge : 0;
     searched &= ~apart;
     status = search_whole(plan, program, options, by_structure, searched, report, diag);
@@ -737,8 +710,6 @@ static enum status verify_program(const struct plan *plan, const struct program 
         status = judge_messages(program, report, diag);
     if (status == STATUS_OK && apart && !(options->quick && report->verdict == VERDICT_VIOLATED))
         status = judge_apart(plan, options, apart, report, diag);
-    if (status == STATUS_OK && plan->form == FORM_PROGRAMS && asked & bit(PROPERTY_VALUE))
-        status = judge_passes(plan, report, diag);
     if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))
         status = judge_faults(plan, program, options, report, diag);
     return status;

@@ -50,6 +50,7 @@ static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int
     int stream = lower_stream(lowering, rank, stream_of(from));
     struct op *op = lower_emit(lowering, kind, from->mark);
     op->name = from->name ? lower_name(lowering, from->name) : -1;
+    op->listed = from->listed;
     op->stream = stream;
     op->comm = comm;
     op->member = lower_member(lowering, comm, rank);
@@ -143,7 +144,7 @@ static enum status add_message(struct lowering *lowering, struct op *op, int ran
                                const struct p2p_part *in)
 {
     struct program *program = lowering->program;
-    struct part part = {.send = in->send, .bytes = in->bytes};
+    struct part part = {.send = in->send, .listed = in->listed, .bytes = in->bytes};
     part.tag = lower_name(lowering, in->tag);
     part.channel =
         lower_channel(lowering, op->comm, in->send ? rank : in->peer, in->send ? in->peer : rank);

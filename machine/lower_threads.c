@@ -112,6 +112,7 @@ static void emit_simple(struct lowering *lowering, int rank, const struct host_o
 {
     struct op *op = lower_emit(lowering, from->kind, from->mark);
     op->name = from->name ? lower_name(lowering, from->name) : -1;
+    op->listed = from->listed;
     op->stream = stream;
     op->sync = from->sync;
     op->ticket = from->ticket;

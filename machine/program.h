@@ -49,8 +49,9 @@ struct access {
 
 struct part {
     bool send;
-    int tag;     /* program->names */
-    int channel; /* program->channels */
+    int tag;         /* program->names */
+    int channel;     /* program->channels */
+    uint32_t listed; /* index + 1 into plan->listed; 0: none */
     int64_t bytes;
 };
 
@@ -77,6 +78,7 @@ struct op {
     int access_first, access_count; /* program->accesses */
     int part_first, part_count;     /* program->parts */
     int callback;                   /* CALLBACK: program->threads */
+    uint32_t listed;                /* index + 1 into plan->listed; 0: none */
     bool free; /* commutes with every step of every other agent; see program_find_conflicts */
     struct mark mark;
 };

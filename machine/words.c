@@ -8,6 +8,7 @@
 
 #include "driver.h"
 #include "failure.h"
+#include "plan/listed.h"
 #include "plan/units.h"
 
 /* ---- the agent that must act first ----------------------------------------------------------- */
@@ -737,6 +738,60 @@ static void describe_order(const struct program *p, const struct effect *effect,
                  subject, line, buffer->name, writer, other_line);
 }
 
+/* The action that reads `buffer` in an operation: each of a group's sends reads one. */
+static const struct listed_action *find_reader(const struct program *p, const struct op *op,
+                                               int buffer)
+{
+    uint32_t listed = op->listed;
+    int reads = 0;
+    for (int i = 0; i < op->access_count; i++) {
+        const struct access *access = &p->accesses[op->access_first + i];
+        if (!access->write && access->buffer == buffer)
+            break;
+        reads += !access->write;
+    }
+    for (int i = 0; i < op->part_count; i++) {
+        const struct part *part = &p->parts[op->part_first + i];
+        if (part->send && reads-- == 0)
+            listed = part->listed;
+    }
+    return listed ? &p->plan->listed[listed - 1] : NULL;
+}
+
+static bool is_written(const struct program *p, int buffer)
+{
+    bool written = false;
+    const struct buffer_desc *desc = &p->buffers[buffer];
+    for (int i = desc->record_first; i < desc->record_first + desc->record_count; i++)
+        written |= p->records[i].write;
+    return written;
+}
+
+/* "1B2 (row 2, column 7) has no 1F2", "row 1 has no 0F3". */
+static void describe_listed(const struct program *p, const struct listed_action *reader, int buffer,
+                            char *buf, size_t cap)
+{
+    char name[NAME], provider[NAME], place[NAME] = "";
+    const struct tensor *tensor = &p->plan->buffers[p->buffers[buffer].plan_buffer].holds;
+    if (reader->column > 0)
+        snprintf(place, sizeof place, " (row %d, column %d)", reader->row, reader->column);
+    snprintf(buf, cap, "%s%s %s %s", listed_name(reader, name, sizeof name), place,
+             is_written(p, buffer) ? "comes before" : "has no",
+             listed_provider(p->plan, tensor, reader->row, provider, sizeof provider));
+}
+
+static void describe_unwritten(const struct program *p, const struct effect *effect,
+                               const char *subject, char *buf, size_t cap)
+{
+    const struct listed_action *reader =
+        effect->op >= 0 ? find_reader(p, &p->ops[effect->op], effect->unwritten) : NULL;
+    if (reader)
+        describe_listed(p, reader, effect->unwritten, buf, cap);
+    else
+        snprintf(buf, cap, "%s reads buffer %s, which nothing has written", subject,
+                 p->buffers[effect->unwritten].name);
+}
+
 const char *machine_describe_violation(const struct program *p, enum property property,
                                        const struct effect *effect, char *buf, size_t cap)
 {
@@ -768,10 +823,7 @@ const char *machine_describe_violation(const struct program *p, enum property pr
                      effect->other_agent >= 0 ? "reused while another stream still uses it"
                                               : "used after it was freed");
         break;
-    case PROPERTY_VALUE:
-        snprintf(buf, cap, "%s reads buffer %s, which nothing has written", subject,
-                 p->buffers[effect->unwritten].name);
-        break;
+    case PROPERTY_VALUE: describe_unwritten(p, effect, subject, buf, cap); break;
     case PROPERTY_SERIAL: describe_order(p, effect, subject, buf, cap); break;
     case PROPERTY_MISMATCH:
         snprintf(buf, cap, "%s meets %s at the same position", subject, other);

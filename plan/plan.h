@@ -18,6 +18,7 @@
 #include "diag.h"
 #include "dist.h"
 #include "ops.h"
+#include "tensors.h"
 
 /* Limits of sizes that an input determines; the message that refuses more names the limit. */
 enum {
@@ -195,6 +196,7 @@ struct buffer {
     bool input; /* `inputs:` names it: it holds values before anything is written */
     int staleness; /* `staleness:`: iterations by which its reads may lag; 0: not given */
     struct mark mark;
+    struct tensor holds; /* in lowered rank programs */
 };
 
 #define ORDER_LIST(X)                                                                              \
@@ -321,6 +323,13 @@ struct action {
     struct mark mark;
 };
 
+/* Where an action, or a part of one, stands in the lists: both from 1. The end of a list is an ACTION_IDLE. */
+struct listed_action {
+    enum action_kind kind;
+    int stage, microbatch;
+    int row, column;
+};
+
 struct rank_program {
     struct action *actions;
     size_t count;
@@ -374,6 +383,7 @@ struct p2p_part {
     enum collective_kind collective; /* a collective */
     int root;                        /* a collective with a root: a rank; -1: the first member */
     int comm, stream;                /* -1: the group's */
+    uint32_t listed;                 /* index + 1 into plan->listed; 0: none */
     int64_t bytes;
     struct index_list reads, writes; /* plan->buffers */
     struct mark mark;
@@ -409,6 +419,7 @@ struct host_op {
     int graph;        /* plan->graphs, where it is one; else -1 */
     int object;       /* index into the plan's table of its operand (op_operand), -1 */
     int comm;         /* op_uses_comm: plan->comms, else -1 */
+    uint32_t listed;  /* index + 1 into plan->listed; 0: none */
     enum collective_kind collective; /* COLLECTIVE: `op: all_reduce`; default all_reduce */
     enum sync_kind sync;
     enum direction direction; /* COPY */
@@ -565,6 +576,8 @@ struct plan {
     size_t graph_count;
     struct host_thread *threads;
     size_t thread_count;
+    struct listed_action *listed; /* in lowered rank programs */
+    size_t listed_count;
 };
 
 void plan_init(struct plan *plan);

@@ -60,12 +60,11 @@ int fsdp_comm(struct lowering *lowering, int stage)
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* Before the first UNSHARD a pass reads what it will bring. */
-static bool name_parameters(struct lowering *lowering, int stage)
+int fsdp_parameters(struct lowering *lowering, int stage)
 {
     struct fsdp_stage *of = &lowering->fsdp.stages[stage];
-    return of->parameters ||
-           rank_buffer(lowering, &of->parameters, lowering->plan->programs.fsdp_bytes, "parameters",
-                       stage, of->gathers) >= 0;
+    return tensors_buffer(lowering, &of->parameters, &(struct tensor){TENSOR_PARAMETERS, stage, -1},
+                          of->gathers);
 }
 
 int fsdp_gather(struct lowering *lowering, int stage)
@@ -73,11 +72,10 @@ int fsdp_gather(struct lowering *lowering, int stage)
     struct fsdp_stage *of = &lowering->fsdp.stages[stage];
     if (of->gathers > 0)
         of->parameters = 0;
-    if (!name_parameters(lowering, stage))
-        return -1;
+    int buffer = fsdp_parameters(lowering, stage);
     of->gathers++;
     of->whole = true;
-    return of->parameters - 1;
+    return buffer;
 }
 
 int fsdp_free(struct lowering *lowering, int stage)
@@ -86,26 +84,6 @@ int fsdp_free(struct lowering *lowering, int stage)
     bool whole = of->whole;
     of->whole = false;
     return whole ? of->parameters - 1 : -1;
-}
-
-bool fsdp_gradient(struct lowering *lowering, struct index_list *list, int stage)
-{
-    struct fsdp_stage *of = &lowering->fsdp.stages[stage];
-    list->items[list->count] = rank_buffer(
-        lowering, &of->gradient, lowering->plan->programs.fsdp_bytes, "weight_gradient", stage, 0);
-    return list->items[list->count++] >= 0;
-}
-
-bool fsdp_access_pass(struct lowering *lowering, struct host_op *op, const struct action *pass)
-{
-    struct fsdp_stage *of = &lowering->fsdp.stages[pass->stage];
-    if (of->gathered) {
-        if (!name_parameters(lowering, pass->stage))
-            return false;
-        op->reads.items[op->reads.count++] = of->parameters - 1;
-    }
-    bool adds = of->reduced && (pass->kind == ACTION_B || pass->kind == ACTION_W);
-    return !adds || fsdp_gradient(lowering, &op->writes, pass->stage);
 }
 
 /* ---- replicas -------------------------------------------------------------------------------- */
@@ -154,7 +132,43 @@ static bool copy_parts(struct lowering *lowering, struct host_op *op, int replic
     return true;
 }
 
-static bool copy_thread(struct lowering *lowering, int rank, int replica, const int *comms)
+/* Each rank has buffers of its own: those of replica k follow those of replica k - 1. */
+static bool copy_buffers(struct lowering *lowering, size_t count, int replica)
+{
+    struct plan *out = lowering->out;
+    for (size_t i = 0; i < count; i++) {
+        if (!arena_grow(&out->arena, (void **)&out->buffers, out->buffer_count,
+                        &lowering->buffer_cap, sizeof *out->buffers))
+            return false;
+        out->buffers[out->buffer_count] = out->buffers[i];
+        out->buffers[out->buffer_count++].owner += replica * lowering->rank_count;
+    }
+    return true;
+}
+
+static bool copy_accesses(struct lowering *lowering, struct index_list *list, int first_buffer)
+{
+    int *items = ARENA_ARRAY(&lowering->out->arena, list->count + 1, int);
+    for (size_t i = 0; items && i < list->count; i++)
+        items[i] = list->items[i] + first_buffer;
+    list->items = items;
+    return items != NULL;
+}
+
+static bool copy_op(struct lowering *lowering, struct host_op *op, int replica, const int *comms,
+                    int first_buffer)
+{
+    if (op->comm >= 0)
+        op->comm = op->work.comm = comms[op->comm];
+    if (op_operand(op->kind) == OPERAND_BUFFER)
+        op->object += first_buffer;
+    return (op->reads.count == 0 || copy_accesses(lowering, &op->reads, first_buffer)) &&
+           (op->writes.count == 0 || copy_accesses(lowering, &op->writes, first_buffer)) &&
+           (op->part_count == 0 || copy_parts(lowering, op, replica));
+}
+
+static bool copy_thread(struct lowering *lowering, int rank, int replica, const int *comms,
+                        int first_buffer)
 {
     const struct host_thread *from = &lowering->out->threads[rank];
     struct host_thread *to = &lowering->out->threads[rank + replica * lowering->rank_count];
@@ -163,9 +177,7 @@ static bool copy_thread(struct lowering *lowering, int rank, int replica, const 
     to->ops = ARENA_ARRAY(&lowering->out->arena, from->op_count, struct host_op);
     for (size_t i = 0; to->ops && i < from->op_count; i++) {
         to->ops[i] = from->ops[i];
-        if (to->ops[i].comm >= 0)
-            to->ops[i].comm = to->ops[i].work.comm = comms[from->ops[i].comm];
-        if (to->ops[i].part_count > 0 && !copy_parts(lowering, &to->ops[i], replica))
+        if (!copy_op(lowering, &to->ops[i], replica, comms, first_buffer))
             return false;
     }
     return to->ops != NULL;
@@ -182,6 +194,7 @@ static bool is_shared(const struct lowering *lowering, int comm)
 bool fsdp_replicate(struct lowering *lowering)
 {
     int count = (int)lowering->out->comm_count;
+    size_t buffers = lowering->out->buffer_count;
     int *comms = ARENA_ARRAY(&lowering->scratch, (size_t)count + 1, int);
     bool ok = comms;
     for (int i = 0; ok && replica_count(lowering) > 1 && i < count; i++)
@@ -191,8 +204,10 @@ bool fsdp_replicate(struct lowering *lowering)
             comms[i] = i;
             ok = is_shared(lowering, i) || copy_comm(lowering, i, replica, &comms[i]);
         }
+        int first_buffer = (int)lowering->out->buffer_count;
+        ok = ok && copy_buffers(lowering, buffers, replica);
         for (int rank = 0; ok && rank < lowering->rank_count; rank++)
-            ok = copy_thread(lowering, rank, replica, comms);
+            ok = copy_thread(lowering, rank, replica, comms, first_buffer);
     }
     return ok;
 }

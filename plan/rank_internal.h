@@ -3,7 +3,8 @@
  *
  *     rank_programs.c   completion, checks, costs, the loop over the ranks
  *     rank_steps.c      the actions of a rank as steps, the communicators they use, the steps they wait for
- *     rank_ops.c        the steps as host operations, with events and buffers
+ *     rank_ops.c        the steps as host operations, with events
+ *     rank_tensors.c    what the steps read and write: buffers, and the steps that bring it
  *     rank_fsdp.c       sharded parameters: their communicators and buffers, replicas of the pipeline
  */
 #ifndef SWSIM_RANK_INTERNAL_H
@@ -18,6 +19,7 @@ enum step_kind { STEP_KERNEL, STEP_HOST, STEP_GROUP, STEP_COLLECTIVE };
 struct rank_step {
     enum step_kind kind;
     const struct action *action; /* a pass; GROUP: its first message */
+    uint32_t listed;             /* index + 1 into plan->listed */
     int stream, comm;
     int64_t time_ns;
     size_t first_message, last_message, message_count; /* GROUP: rank_steps.messages */
@@ -29,6 +31,7 @@ struct rank_step {
 
 struct message {
     const struct action *action;
+    uint32_t listed;
     size_t next; /* index + 1: in the same group */
 };
 
@@ -48,11 +51,15 @@ struct rank_steps {
     size_t run_first; /* the first step of the current run of neighbouring messages */
 };
 
-/* The latest step that did something, index + 1. A stage lives on one rank, so one set of tables
-   serves all ranks. The first four are per stage and microbatch. */
-struct latest {
-    uint32_t *forward, *backward, *recv_forward, *recv_backward;
-    uint32_t unshard[PLAN_MAX_STAGE + 1], stage_backward[PLAN_MAX_STAGE + 1];
+/* A tensor is on two ranks at most: where an action of its stage makes it, and where a message or a pass of the
+   next stage brings or wants it. All are per cell, see tensor_cell. */
+enum tensor_place { PLACE_MADE, PLACE_NEXT, PLACES };
+
+struct tensor_table {
+    uint32_t *
+        latest; /* the step that wrote it last, index + 1; NULL: always on the stream of its readers */
+    int *buffers;      /* index + 1; NULL: there are none */
+    uint8_t *provided; /* by some action */
 };
 
 /* The events that stand for one kind of action, and those of them unused now. */
@@ -73,7 +80,7 @@ struct fsdp_stage {
     bool gathered, reduced; /* there is an UNSHARD, a REDUCE_GRAD of it */
     bool whole;             /* its parameters are unsharded now */
     int gathers;            /* so far */
-    int parameters, gradient;
+    int parameters;
 };
 
 struct fsdp {
@@ -93,10 +100,12 @@ struct lowering {
     int compute;          /* stream */
     struct route *routes; /* comm -1: not made yet; see route_cell */
     size_t comm_cap, buffer_cap;
-    bool all_buffers;             /* whatever the number of actions */
-    int *activations, *gradients; /* per stage and microbatch: buffer + 1; NULL: no buffers */
-    int rank;                     /* whose steps are made now */
-    struct latest latest;
+    bool all_buffers; /* whatever the number of actions */
+    bool tracked;     /* there are buffers */
+    unsigned kinds;   /* of actions in the lists, a bit each */
+    struct tensor_table tensors[PLACES][TENSOR_COUNT];
+    int rank; /* whose steps are made now */
+    size_t listed_cap;
     struct fsdp fsdp;
     struct event_pool events[ACTION_IDLE];
     struct rank_steps now;
@@ -108,16 +117,6 @@ static inline int replica_count(const struct lowering *lowering)
 {
     int count = lowering->plan->programs.fsdp_replicas;
     return count > 1 ? count : 1;
-}
-
-static inline size_t cell_count(const struct lowering *lowering)
-{
-    return (size_t)lowering->map.stages * (size_t)lowering->map.microbatches;
-}
-
-static inline size_t lowering_cell(const struct lowering *lowering, int stage, int microbatch)
-{
-    return (size_t)stage * (size_t)lowering->map.microbatches + (size_t)microbatch;
 }
 
 /* ---- rank_steps.c ---------------------------------------------------------------------------- */
@@ -133,6 +132,11 @@ bool routes_begin(struct lowering *lowering);
 /* A communicator that the plan describes but no message uses is a misspelling. */
 enum status routes_check(const struct lowering *lowering);
 
+/* Step `at` waits for `producer` (index + 1), unless its stream does so already or it is the same. */
+void steps_wait(struct rank_steps *now, size_t at, uint32_t producer);
+/* The action in this column of the rank's list, or a part of it: its number in plan->listed, from 1; 0: out of
+   memory. */
+uint32_t steps_list(struct lowering *lowering, const struct action *action, size_t column);
 /* The steps of a rank in lowering->now, each with the steps that it waits for. False: out of memory. */
 bool steps_make(struct lowering *lowering, const struct rank_program *list);
 
@@ -140,11 +144,21 @@ bool steps_make(struct lowering *lowering, const struct rank_program *list);
 
 /* A rank takes over the events of the ranks before it, all unused; the first ones go first. */
 void events_reset(struct lowering *lowering);
-/* Index of a buffer, declared at its first use and kept as index + 1 in *cell; -1: out of memory. */
-int rank_buffer(struct lowering *lowering, int *cell, int64_t bytes, const char *what, int stage,
-                int number);
 /* lowering->now as the operations of a thread. */
 enum status ops_write(struct lowering *lowering, struct host_thread *thread);
+
+/* ---- rank_tensors.c -------------------------------------------------------------------------- */
+
+/* All: false is out of memory. */
+bool tensors_begin(struct lowering *lowering, size_t actions);
+/* A buffer of this rank, declared at its first use and kept as index + 1 in *cell; -1: out of memory. */
+int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number);
+/* Append what an action reads and writes to the operation, if there are buffers. */
+bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action);
+/* Step `at` waits for the steps that brought what the action reads, and brings what it writes. */
+void tensors_link(struct lowering *lowering, size_t at, const struct action *action);
+/* The tensors of this rank that no action makes, appended to what the end of its list reads. */
+bool tensors_missing(struct lowering *lowering, struct index_list *out);
 
 /* ---- rank_fsdp.c ----------------------------------------------------------------------------- */
 
@@ -157,10 +171,8 @@ int fsdp_comm(struct lowering *lowering, int stage);
 int fsdp_gather(struct lowering *lowering, int stage);
 /* The memory that RESHARD gives back; -1: none. */
 int fsdp_free(struct lowering *lowering, int stage);
-/* Append the gradient of a stage's weights. */
-bool fsdp_gradient(struct lowering *lowering, struct index_list *list, int stage);
-/* What a pass reads and writes of a sharded stage. */
-bool fsdp_access_pass(struct lowering *lowering, struct host_op *op, const struct action *pass);
+/* The memory that passes of a sharded stage read; -1: out of memory. */
+int fsdp_parameters(struct lowering *lowering, int stage);
 /* After the threads of the first replica those of the others. */
 bool fsdp_replicate(struct lowering *lowering);
 

@@ -50,101 +50,22 @@ void events_reset(struct lowering *lowering)
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-int rank_buffer(struct lowering *lowering, int *cell, int64_t bytes, const char *what, int stage,
-                int number)
-{
-    struct plan *out = lowering->out;
-    if (*cell)
-        return *cell - 1;
-    struct buffer buffer = {.name = arena_printf(&out->arena, "%s.%d.%d", what, stage, number),
-                            .scope = SCOPE_SHARED,
-                            .bytes = bytes,
-                            .owner = replica_count(lowering) > 1 ? 0 : lowering->rank + 1,
-                            .declared = true,
-                            .input = true}; /* check/passes.h asks the list of actions */
-    if (!buffer.name || !arena_grow(&out->arena, (void **)&out->buffers, out->buffer_count,
-                                    &lowering->buffer_cap, sizeof buffer))
-        return -1;
-    out->buffers[out->buffer_count] = buffer;
-    *cell = (int)++out->buffer_count;
-    return *cell - 1;
-}
-
-/* The output of a stage for a microbatch, on any rank. */
-static bool use_activation(struct lowering *lowering, struct index_list *list, int stage,
-                           int microbatch)
-{
-    int *cell = &lowering->activations[lowering_cell(lowering, stage, microbatch)];
-    list->items[list->count] =
-        rank_buffer(lowering, cell, lowering->plan->programs.p2p_bytes, "act", stage, microbatch);
-    return list->items[list->count++] >= 0;
-}
-
-/* The gradient of a stage's input. */
-static bool use_gradient(struct lowering *lowering, struct index_list *list, int stage,
-                         int microbatch)
-{
-    int *cell = &lowering->gradients[lowering_cell(lowering, stage, microbatch)];
-    list->items[list->count] =
-        rank_buffer(lowering, cell, lowering->plan->programs.p2p_bytes, "grad", stage, microbatch);
-    return list->items[list->count++] >= 0;
-}
-
-static bool access_pass(struct lowering *lowering, struct host_op *op, const struct action *pass)
-{
-    int s = pass->stage, m = pass->microbatch, last = lowering->map.stages - 1;
-    bool ok = fsdp_access_pass(lowering, op, pass) &&
-              (s == 0 || use_activation(lowering, &op->reads, s - 1, m));
-    if (pass->kind == ACTION_F)
-        return ok && use_activation(lowering, &op->writes, s, m);
-    ok = ok && (s == last || use_gradient(lowering, &op->reads, s + 1, m));
-    if (pass->kind == ACTION_W)
-        return ok;
-    ok = ok && use_activation(lowering, &op->reads, s, m);
-    return ok && (s == 0 || use_gradient(lowering, &op->writes, s, m));
-}
-
-static bool access_message(struct lowering *lowering, struct host_op *op,
-                           const struct action *message)
-{
-    int partner = comms_partner(message), m = message->microbatch;
-    switch (message->kind) {
-    case ACTION_SEND_F: return use_activation(lowering, &op->reads, message->stage, m);
-    case ACTION_RECV_F: return use_activation(lowering, &op->writes, partner, m);
-    case ACTION_SEND_B: return use_gradient(lowering, &op->reads, message->stage, m);
-    default: return use_gradient(lowering, &op->writes, partner, m);
-    }
-}
-
-static bool access_collective(struct lowering *lowering, struct host_op *op,
-                              const struct action *action)
-{
-    if (action->kind == ACTION_REDUCE_GRAD)
-        return fsdp_gradient(lowering, &op->reads, action->stage);
-    op->writes.items[op->writes.count++] =
-        lowering->fsdp.stages[action->stage].parameters - 1; /* allocated just before */
-    return true;
-}
-
 /* The buffers that an operation reads and writes. */
 static bool add_accesses(struct lowering *lowering, struct host_op *op,
                          const struct rank_step *step)
 {
-    enum { MOST_OF_A_PASS = 4 };
-    if (!lowering->activations || step->kind == STEP_HOST)
+    if (!lowering->tracked || step->kind == STEP_HOST)
         return true;
-    size_t most = step->message_count > MOST_OF_A_PASS ? step->message_count : MOST_OF_A_PASS;
+    size_t most = step->message_count > ACTION_MOST_USES ? step->message_count : ACTION_MOST_USES;
     op->reads.items = ARENA_ARRAY(&lowering->out->arena, most, int);
     op->writes.items = ARENA_ARRAY(&lowering->out->arena, most, int);
     if (!op->reads.items || !op->writes.items)
         return false;
-    if (step->kind == STEP_KERNEL)
-        return access_pass(lowering, op, step->action);
-    if (step->kind == STEP_COLLECTIVE)
-        return access_collective(lowering, op, step->action);
+    if (step->kind != STEP_GROUP)
+        return tensors_access(lowering, op, step->action);
     const struct message *messages = lowering->now.messages;
     for (size_t i = step->first_message + 1; i; i = messages[i - 1].next)
-        if (!access_message(lowering, op, messages[i - 1].action))
+        if (!tensors_access(lowering, op, messages[i - 1].action))
             return false;
     return true;
 }
@@ -192,9 +113,9 @@ static bool write_record(struct lowering *lowering, struct host_thread *thread,
     return true;
 }
 
-static bool write_part(struct lowering *lowering, struct p2p_part *part,
-                       const struct action *message)
+static bool write_part(struct lowering *lowering, struct p2p_part *part, const struct message *of)
 {
+    const struct action *message = of->action;
     int from, to;
     message_ends(lowering, message, &from, &to);
     int arrives_at = message_is_send(message) ? comms_partner(message) : message->stage;
@@ -206,6 +127,7 @@ static bool write_part(struct lowering *lowering, struct p2p_part *part,
                               .root = -1,
                               .comm = -1,
                               .stream = -1,
+                              .listed = of->listed,
                               .bytes = lowering->plan->programs.p2p_bytes,
                               .mark = message->mark};
     return part->tag != NULL;
@@ -219,7 +141,7 @@ static bool write_group(struct lowering *lowering, struct host_op *op, const str
     if (!op->parts)
         return false;
     for (size_t i = step->first_message + 1; i; i = messages[i - 1].next)
-        if (!write_part(lowering, &op->parts[op->part_count++], messages[i - 1].action))
+        if (!write_part(lowering, &op->parts[op->part_count++], &messages[i - 1]))
             return false;
     return true;
 }
@@ -236,7 +158,7 @@ static void write_buffer_op(struct host_thread *thread, enum op_kind kind, int b
 static bool write_alloc(struct lowering *lowering, struct host_thread *thread,
                         const struct rank_step *step)
 {
-    if (step->action->kind != ACTION_UNSHARD || !lowering->activations)
+    if (step->action->kind != ACTION_UNSHARD || !lowering->tracked)
         return true;
     int buffer = fsdp_gather(lowering, step->action->stage);
     if (buffer >= 0)
@@ -248,7 +170,7 @@ static bool write_alloc(struct lowering *lowering, struct host_thread *thread,
 static void write_free(struct lowering *lowering, struct host_thread *thread,
                        const struct action *action)
 {
-    int buffer = action->kind == ACTION_RESHARD && lowering->activations
+    int buffer = action->kind == ACTION_RESHARD && lowering->tracked
                      ? fsdp_free(lowering, action->stage)
                      : -1;
     if (buffer < 0)
@@ -283,6 +205,7 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
         return false;
     struct host_op *op = add_op(thread, kinds[step->kind], step->action->mark);
     op->stream = step->stream;
+    op->listed = step->listed;
     op->time_ns = step->time_ns;
     op->sm = step->kind == STEP_HOST ? 0 : 1;
     if (step->kind == STEP_GROUP) {
@@ -303,6 +226,21 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
     return true;
 }
 
+/* The training step uses what all passes have computed: the end of a list reads what none of them does. */
+static bool write_end(struct lowering *lowering, struct host_thread *thread)
+{
+    struct index_list missing = {0};
+    if (!tensors_missing(lowering, &missing))
+        return false;
+    if (missing.count == 0)
+        return true;
+    struct host_op *end = add_op(thread, OP_HOST, (struct mark){0, 0});
+    end->name = "end of the list";
+    end->reads = missing;
+    end->listed = steps_list(lowering, &(struct action){.kind = ACTION_IDLE, .microbatch = -1}, 0);
+    return end->listed > 0;
+}
+
 /* How many operations the steps take at most: each one, its waits, a record if another step waits for it, and
    what it does to memory. */
 static size_t count_ops(const struct rank_steps *now)
@@ -318,7 +256,7 @@ static size_t count_ops(const struct rank_steps *now)
 enum status ops_write(struct lowering *lowering, struct host_thread *thread)
 {
     struct rank_steps *now = &lowering->now;
-    size_t count = count_ops(now) + 1;
+    size_t count = count_ops(now) + 2; /* and the end */
     lowering->op_count += count;
     if (lowering->op_count > PLAN_MAX_OPS)
         return diag_error(lowering->diag, STATUS_INPUT,
@@ -333,6 +271,8 @@ enum status ops_write(struct lowering *lowering, struct host_thread *thread)
             return diag_no_memory(lowering->diag);
     struct host_op *end = add_op(thread, OP_SYNC, (struct mark){0, 0});
     end->sync = SYNC_DEVICE;
+    if (!write_end(lowering, thread))
+        return diag_no_memory(lowering->diag);
     assert(thread->op_count <= count);
     return STATUS_OK;
 }

@@ -101,17 +101,17 @@ static enum status check_partners(const struct lowering *lowering)
     return STATUS_OK;
 }
 
-static bool is_used(const struct lowering *lowering, enum action_kind kind)
+static unsigned find_kinds(const struct lowering *lowering)
 {
+    unsigned kinds = 0;
     for (int rank = 0; rank < lowering->rank_count; rank++)
         for (size_t i = 0; i < lowering->ranks[rank].count; i++) {
             const struct action *parts;
             size_t count = comms_parts(&lowering->ranks[rank].actions[i], &parts);
             for (size_t k = 0; k < count; k++)
-                if (parts[k].kind == kind)
-                    return true;
+                kinds |= 1u << parts[k].kind;
         }
-    return false;
+    return kinds;
 }
 
 /* B costs what I and W cost together unless it is given. A pass forgotten in `times:` is worth a
@@ -131,22 +131,12 @@ static void fill_times(struct lowering *lowering)
     }
     static const enum action_kind passes[] = {ACTION_F, ACTION_I, ACTION_W, ACTION_B};
     for (size_t i = 0; any && i < sizeof passes / sizeof passes[0]; i++)
-        if (!known[passes[i]] && is_used(lowering, passes[i]))
+        if (!known[passes[i]] && lowering->kinds & 1u << passes[i])
             diag_warn(lowering->diag, "%s: times: does not say how long %s takes; it takes no time",
                       lowering->plan->file, action_text(passes[i]));
 }
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
-
-/* Buffers belong to a rank, the next one gets its own; where there are replicas every rank has all. */
-static void forget_buffers(struct lowering *lowering)
-{
-    size_t bytes = cell_count(lowering) * sizeof(int);
-    if (!lowering->activations || replica_count(lowering) > 1)
-        return;
-    memset(lowering->activations, 0, bytes);
-    memset(lowering->gradients, 0, bytes);
-}
 
 static enum status lower_rank(struct lowering *lowering, int rank)
 {
@@ -154,7 +144,6 @@ static enum status lower_rank(struct lowering *lowering, int rank)
     *thread = (struct host_thread){.rank = rank, .name = "main"};
     lowering->rank = rank;
     events_reset(lowering);
-    forget_buffers(lowering);
     if (!steps_make(lowering, &lowering->ranks[rank]))
         return diag_no_memory(lowering->diag);
     return ops_write(lowering, thread);
@@ -170,36 +159,22 @@ static size_t part_total(const struct rank_program *list)
     return total;
 }
 
-static bool begin_buffers(struct lowering *lowering, size_t total)
-{
-    if (total > RANK_PROGRAMS_MAX_TRACKED && !lowering->all_buffers)
-        return true;
-    size_t cells = cell_count(lowering);
-    lowering->activations = ARENA_ARRAY(&lowering->scratch, cells, int);
-    lowering->gradients = ARENA_ARRAY(&lowering->scratch, cells, int);
-    return lowering->activations && lowering->gradients;
-}
-
 /* Tables and arrays as big as the biggest rank needs them. */
 static bool begin_tables(struct lowering *lowering)
 {
     struct arena *scratch = &lowering->scratch;
-    struct latest *latest = &lowering->latest;
     struct rank_steps *now = &lowering->now;
-    size_t cells = cell_count(lowering), most = 0, total = 0;
+    size_t most = 0, total = 0;
     for (int rank = 0; rank < lowering->rank_count; rank++) {
         size_t count = part_total(&lowering->ranks[rank]);
         most = count > most ? count : most;
         total += count;
     }
-    latest->forward = ARENA_ARRAY(scratch, cells, uint32_t);
-    latest->backward = ARENA_ARRAY(scratch, cells, uint32_t);
-    latest->recv_forward = ARENA_ARRAY(scratch, cells, uint32_t);
-    latest->recv_backward = ARENA_ARRAY(scratch, cells, uint32_t);
     now->steps = ARENA_ARRAY(scratch, most, struct rank_step);
     now->messages = ARENA_ARRAY(scratch, most, struct message);
-    now->waits = ARENA_ARRAY(scratch, 2 * most, struct wait_for); /* a pass waits for two at most */
-    return begin_buffers(lowering, total) && routes_begin(lowering) && fsdp_begin(lowering) &&
+    now->waits =
+        ARENA_ARRAY(scratch, 3 * most, struct wait_for); /* a pass waits for three at most */
+    return tensors_begin(lowering, total) && routes_begin(lowering) && fsdp_begin(lowering) &&
            !scratch->failed;
 }
 
@@ -224,6 +199,7 @@ static enum status begin(struct lowering *lowering)
                           "%s: found %d replicas of %d ranks, expected at most %d ranks in all",
                           plan->file, replica_count(lowering), lowering->rank_count,
                           PLAN_MAX_RANKS);
+    lowering->kinds = find_kinds(lowering);
     fill_times(lowering);
     struct plan *out = lowering->out;
     lowering->compute = names_intern(&out->streams, &out->arena, "compute");
@@ -244,6 +220,7 @@ static bool copy_text(struct arena *arena, const char *text, const char **out)
 static bool copy_head(struct plan *out, const struct plan *plan)
 {
     out->form = FORM_THREADS;
+    out->inputs_given = true; /* what no action provides holds nothing */
     out->machine = plan->machine;
     out->on_failure = plan->on_failure;
     out->expect = plan->expect;

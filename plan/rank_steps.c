@@ -158,9 +158,10 @@ static int64_t part_time(const struct lowering *lowering, const struct action *a
 }
 
 static bool step_part(struct lowering *lowering, const struct action *action,
-                      const struct action *part)
+                      const struct action *part, uint32_t listed)
 {
     struct rank_step step = {.action = part,
+                             .listed = listed,
                              .stream = lowering->compute,
                              .comm = -1,
                              .time_ns = part_time(lowering, action, part)};
@@ -189,7 +190,7 @@ static struct rank_step *find_group(struct lowering *lowering, const struct rout
     return NULL;
 }
 
-static bool step_message(struct lowering *lowering, const struct action *action)
+static bool step_message(struct lowering *lowering, const struct action *action, uint32_t listed)
 {
     struct rank_steps *now = &lowering->now;
     int from, to;
@@ -200,13 +201,14 @@ static bool step_message(struct lowering *lowering, const struct action *action)
     if (!route)
         return false;
     size_t message = now->message_count++;
-    now->messages[message] = (struct message){.action = action};
+    now->messages[message] = (struct message){.action = action, .listed = listed};
     struct rank_step *group = find_group(lowering, route);
     if (group) {
         now->messages[group->last_message].next = message + 1;
     } else {
         group = add_step(now, (struct rank_step){.kind = STEP_GROUP,
                                                  .action = action,
+                                                 .listed = listed,
                                                  .stream = route->stream,
                                                  .comm = route->comm,
                                                  .first_message = message});
@@ -220,9 +222,7 @@ static bool step_message(struct lowering *lowering, const struct action *action)
 
 /* ---- waits ---------------------------------------------------------------------- */
 
-/* Step `at` waits for `producer` (index + 1), unless its stream does so already or it is the same.
- */
-static void wait_for(struct rank_steps *now, size_t at, uint32_t producer)
+void steps_wait(struct rank_steps *now, size_t at, uint32_t producer)
 {
     if (producer == 0)
         return;
@@ -239,70 +239,55 @@ static void wait_for(struct rank_steps *now, size_t at, uint32_t producer)
     step->wait_count++;
 }
 
-static void link_message(struct lowering *lowering, size_t at, const struct action *message)
-{
-    struct latest *latest = &lowering->latest;
-    size_t cell = lowering_cell(lowering, message->stage, message->microbatch);
-    switch (message->kind) {
-    case ACTION_SEND_F: wait_for(&lowering->now, at, latest->forward[cell]); break;
-    case ACTION_SEND_B: wait_for(&lowering->now, at, latest->backward[cell]); break;
-    case ACTION_RECV_F: latest->recv_forward[cell] = (uint32_t)at + 1; break;
-    default: latest->recv_backward[cell] = (uint32_t)at + 1; break;
-    }
-}
-
-static void link_pass(struct lowering *lowering, size_t at, const struct action *pass)
-{
-    struct latest *latest = &lowering->latest;
-    struct rank_steps *now = &lowering->now;
-    size_t cell = lowering_cell(lowering, pass->stage, pass->microbatch);
-    uint32_t number = (uint32_t)at + 1;
-    wait_for(now, at, latest->unshard[pass->stage]);
-    if (pass->kind == ACTION_F) {
-        wait_for(now, at, latest->recv_forward[cell]);
-        latest->forward[cell] = number;
-        return;
-    }
-    latest->stage_backward[pass->stage] = number;
-    if (pass->kind == ACTION_W)
-        return;
-    wait_for(now, at, latest->recv_backward[cell]);
-    latest->backward[cell] = number;
-}
-
 static void link_step(struct lowering *lowering, size_t at)
 {
     struct rank_steps *now = &lowering->now;
     struct rank_step *step = &now->steps[at];
-    struct latest *latest = &lowering->latest;
     step->first_wait = now->wait_count;
-    if (step->kind == STEP_GROUP) {
-        for (size_t m = step->first_message + 1; m; m = now->messages[m - 1].next)
-            link_message(lowering, at, now->messages[m - 1].action);
-        return;
-    }
-    switch (step->action->kind) {
-    case ACTION_UNSHARD: latest->unshard[step->action->stage] = (uint32_t)at + 1; break;
-    case ACTION_REDUCE_GRAD: wait_for(now, at, latest->stage_backward[step->action->stage]); break;
-    case ACTION_RESHARD: break;
-    default: link_pass(lowering, at, step->action); break;
-    }
+    if (step->kind != STEP_GROUP)
+        tensors_link(lowering, at, step->action);
+    for (size_t m = step->kind == STEP_GROUP ? step->first_message + 1 : 0; m;
+         m = now->messages[m - 1].next)
+        tensors_link(lowering, at, now->messages[m - 1].action);
 }
 
 /* ---- all of a rank --------------------------------------------------------------------------- */
+
+uint32_t steps_list(struct lowering *lowering, const struct action *action, size_t column)
+{
+    struct plan *out = lowering->out;
+    if (!arena_grow(&out->arena, (void **)&out->listed, out->listed_count, &lowering->listed_cap,
+                    sizeof *out->listed))
+        return 0;
+    out->listed[out->listed_count++] = (struct listed_action){.kind = action->kind,
+                                                              .stage = action->stage,
+                                                              .microbatch = action->microbatch,
+                                                              .row = lowering->rank + 1,
+                                                              .column = (int)column};
+    return (uint32_t)out->listed_count;
+}
+
+static bool step_action(struct lowering *lowering, const struct action *action, size_t column)
+{
+    const struct action *parts;
+    size_t count = comms_parts(action, &parts);
+    for (size_t k = 0; k < count; k++) {
+        uint32_t listed = steps_list(lowering, &parts[k], column);
+        if (!listed ||
+            !(comms_is_message(&parts[k]) ? step_message(lowering, &parts[k], listed)
+                                          : step_part(lowering, action, &parts[k], listed)))
+            return false;
+    }
+    return true;
+}
 
 bool steps_make(struct lowering *lowering, const struct rank_program *list)
 {
     struct rank_steps *now = &lowering->now;
     now->step_count = now->message_count = now->wait_count = now->run_first = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct action *action = &list->actions[i], *parts;
-        size_t count = comms_parts(action, &parts);
-        for (size_t k = 0; k < count; k++)
-            if (comms_is_message(&parts[k]) ? !step_message(lowering, &parts[k])
-                                            : !step_part(lowering, action, &parts[k]))
-                return false;
-    }
+    for (size_t i = 0; i < list->count; i++)
+        if (!step_action(lowering, &list->actions[i], i + 1))
+            return false;
     for (size_t i = 0; i < now->step_count; i++)
         link_step(lowering, i);
     return true;

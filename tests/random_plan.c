@@ -460,6 +460,14 @@ static void swap_neighbours(struct random *random, struct action_list *list)
     }
 }
 
+/* An action that the list lacks; the caller says whether it is a piece. */
+static void drop(struct random *random, struct action_list *list)
+{
+    int at = below(random, list->count);
+    list->count--;
+    memmove(list->text[at], list->text[at + 1], (size_t)(list->count - at) * ACTION_TEXT);
+}
+
 static void write_programs(struct random *random)
 {
     static const char *const fifos[] = {"rank", "pair", "direction", "edge"};
@@ -485,7 +493,12 @@ static void write_programs(struct random *random)
         fputs(", batch: true", random->out);
     if (rarely(random, 3))
         fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
-    fputs("}\nprograms:\n", random->out);
+    fputs("}\n", random->out);
+    if (rarely(random, 6))
+        drop(random, &ranks[below(random, 2)]);
+    if (rarely(random, 8))
+        fputs("fragment: true\n", random->out);
+    fputs("programs:\n", random->out);
     for (int rank = 0; rank < 2; rank++) {
         fputs("  - [", random->out);
         for (int i = 0; i < ranks[rank].count; i++)

@@ -626,6 +626,17 @@ static void fill_lists(struct program_writer *writer)
     }
 }
 
+/* An action that the lists lack. */
+static void drop(struct program_writer *writer)
+{
+    struct action_list *list = &writer->list[below(writer->random, writer->ranks)];
+    if (list->count < 2)
+        return;
+    int at = below(writer->random, list->count);
+    list->count--;
+    memmove(list->text[at], list->text[at + 1], (size_t)(list->count - at) * ACTION_TEXT);
+}
+
 /* A forward and a backward pass at once, on the rank of the last stage, where they are neighbours. */
 static void overlap(struct program_writer *writer)
 {
@@ -714,6 +725,10 @@ static void write_programs(struct random *random)
         overlap(&writer);
     for (int swaps = writer.messages ? below(random, 4) : 0; swaps > 0; swaps--)
         swap_neighbours(&writer);
+    if (writer.messages && rarely(random, 5))
+        drop(&writer);
+    if (rarely(random, 8))
+        fputs("fragment: true\n", random->out);
     write_lists(&writer);
 }
 

@@ -1,5 +1,5 @@
 /*
- * t_one_run.c - races by one run with vector clocks, against the search with knowledge in its states.
+ * t_one_run.c - races, lifetimes and values by one run with vector clocks, against the search with knowledge in its states.
  *
  * On random host and rank programs that the search can decide: a race of the one run is found by the search, and
  * where every run is a reordering of the one a race that the search finds is a race of the one.
@@ -22,7 +22,7 @@ enum { QUICK = 300, LONG = 10000, MAX_STATES = 3000 };
 struct bench {
     uint64_t seed;
     const char *text;
-    int complaints, alone, chosen, races, lifetimes;
+    int complaints, alone, chosen, races, lifetimes, values;
 };
 
 static void complain(struct bench *bench, const struct one_run *run, enum property property,
@@ -39,11 +39,14 @@ static void complain(struct bench *bench, const struct one_run *run, enum proper
 static void compare(struct bench *bench, const struct one_run *run,
                     const struct verify_report *report)
 {
-    static const enum property compared[] = {PROPERTY_RACE, PROPERTY_LIFETIME};
-    for (int i = 0; i < 2 && !report->limit; i++) {
+    static const enum property compared[] = {PROPERTY_RACE, PROPERTY_LIFETIME, PROPERTY_VALUE};
+    bool chance = run->found & (1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME);
+    for (int i = 0; i < 3 && !report->limit; i++) {
         enum outcome outcome = report->outcome[compared[i]];
         bool found = outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
         bool has = run->found & 1u << compared[i];
+        if (compared[i] == PROPERTY_VALUE && (chance || outcome == OUTCOME_UNDECIDED))
+            continue; /* left to chance */
         if (has ? !found : found && run->alone)
             complain(bench, run, compared[i], outcome);
     }
@@ -51,6 +54,7 @@ static void compare(struct bench *bench, const struct one_run *run,
     bench->chosen += !run->alone;
     bench->races += run->found & 1u << PROPERTY_RACE ? 1 : 0;
     bench->lifetimes += run->found & 1u << PROPERTY_LIFETIME ? 1 : 0;
+    bench->values += !chance && run->found & 1u << PROPERTY_VALUE ? 1 : 0;
 }
 
 static enum status check_plan(struct bench *bench, const struct plan *plan, struct diag *diag)
@@ -106,9 +110,10 @@ static void check_form(enum random_form form, bool wide, uint64_t seed, uint64_t
         check_text(&bench, (wide ? random_wide_plan : random_plan)(bench.seed, form));
     }
     tap_ok(bench.complaints == 0 && bench.alone > 0,
-           "%s%s: %d of one order, %d with a choice, %d with a race, %d with a lifetime",
+           "%s%s: %d of one order, %d with a choice, %d with a race, %d with a lifetime, %d with a "
+           "value",
            wide ? "wide " : "", random_form_key(form), bench.alone, bench.chosen, bench.races,
-           bench.lifetimes);
+           bench.lifetimes, bench.values);
 }
 
 int main(void)

@@ -622,7 +622,7 @@ static void test_fsdp(void)
     is_thread(&out, 0,
               "fsdp alloc; fsdp 0UNSHARD; fsdp record UNSHARD; compute wait UNSHARD; compute 0F0; "
               "compute 0F1; compute 0B0; compute record B; host 0RESHARD; compute record_stream; "
-              "host free; fsdp wait B; fsdp 0REDUCE_GRAD; sync",
+              "host free; fsdp wait B; fsdp 0REDUCE_GRAD; sync; host end of the list",
               "parameters are gathered before and gradients reduced after the passes");
     tap_is_int((long long)out.threads[0].ops[5].time_ns, 10, "a composite's time is shared, F");
     tap_is_int((long long)out.threads[0].ops[6].time_ns, 20, "a composite's time is shared, B");
@@ -670,9 +670,10 @@ static void test_missing_order(void)
         return;
     }
     is_thread(&out, 0,
-              "compute 0F0; compute record F; p2p wait F; p2p send F0@1 1; p2p send F1@1 1; sync",
+              "compute 0F0; compute record F; p2p wait F; p2p send F0@1 1; p2p send F1@1 1; sync; "
+              "host end of the list",
               "a send without its pass waits for nothing, nor for its receive");
-    is_thread(&out, 1, "compute 1F0; p2p recv F0@1 0; sync",
+    is_thread(&out, 1, "compute 1F0; p2p recv F0@1 0; sync; host end of the list",
               "a pass before its receive does not wait");
     const struct host_op *pass = &out.threads[1].ops[0], *receive = &out.threads[1].ops[1];
     tap_ok(pass->reads.count == 1 && receive->writes.count == 1 &&
@@ -697,17 +698,63 @@ static void check_violated(const char *const texts[2], bool done, unsigned want,
     plan_fini(&out);
 }
 
+/* What no action of a list makes is read at its end, unless the lists are a piece. */
+static void test_end_of_list(void)
+{
+    static const char *const texts[] = {"0F0 0F1 0I0 0B1"};
+    for (int fragment = 0; fragment < 2; fragment++) {
+        struct plan plan, out;
+        begin_written(&plan, 1, texts);
+        plan.programs.fragment = fragment;
+        if (!lower_and_end(&plan, &out)) {
+            tap_ok(0, "lowered");
+            return;
+        }
+        const struct host_thread *thread = &out.threads[0];
+        const struct host_op *last = &thread->ops[thread->op_count - 1];
+        tap_is_int(last->kind == OP_HOST, !fragment, "a piece need not have all passes: %d",
+                   fragment);
+        tap_ok(fragment || (last->reads.count == 1 &&
+                            strcmp(out.buffers[last->reads.items[0]].name, "weight.0.0") == 0),
+               "the end reads what W0 would make");
+        plan_fini(&out);
+    }
+}
+
+/* Replicas have buffers of their own, each on its rank. */
+static void test_buffers_of_replicas(void)
+{
+    static const char *const texts[] = {"0UNSHARD 0F0 0B0 0REDUCE_GRAD"};
+    struct plan plan, out;
+    begin_written(&plan, 1, texts);
+    plan.programs.fsdp_replicas = 3;
+    if (!lower_and_end(&plan, &out)) {
+        tap_ok(0, "lowered");
+        return;
+    }
+    size_t each = out.buffer_count / 3;
+    bool own = out.buffer_count == 3 * each && each > 0;
+    for (size_t i = 0; own && i < out.buffer_count; i++)
+        own = out.buffers[i].owner == 1 + (int)(i / each);
+    for (int rank = 0; own && rank < 3; rank++)
+        for (size_t i = 0; i < out.threads[rank].op_count; i++)
+            for (size_t k = 0; k < out.threads[rank].ops[i].reads.count; k++)
+                own &= out.buffers[out.threads[rank].ops[i].reads.items[k]].owner == rank + 1;
+    tap_ok(own, "%zu buffers on each of three replicas", each);
+    plan_fini(&out);
+}
+
 static void test_violations(void)
 {
-    const unsigned race = 1u << PROPERTY_RACE;
+    const unsigned value = 1u << PROPERTY_VALUE, race = 1u << PROPERTY_RACE | value;
     check_violated((const char *const[]){"0F0 0SEND_F0", "1RECV_F0 1F0"}, true, 0, "in order");
     check_violated((const char *const[]){"0F0 0SEND_F0", "1F0 1RECV_F0"}, true, race,
                    "a pass before its receive");
     check_violated((const char *const[]){"0SEND_F0 0F0", "1RECV_F0 1F0"}, true, race,
                    "a send before its pass");
-    check_violated((const char *const[]){"0F0 0SEND_F0", "1F0"}, false, 0, "a missing receive");
+    check_violated((const char *const[]){"0F0 0SEND_F0", "1F0"}, false, value, "a missing receive");
     check_violated((const char *const[]){"0F0 0SEND_F0 0RECV_B0 0B0", "1F0 1B0 1SEND_B0 1RECV_F0"},
-                   false, 0, "two sends facing each other");
+                   false, value, "two sends facing each other");
 }
 
 static void check_lower_refusal(int ranks, const char *const *texts, const char *message)
@@ -934,6 +981,8 @@ int main(void)
     test_fsdp();
     test_replicas();
     test_missing_order();
+    test_end_of_list();
+    test_buffers_of_replicas();
     test_violations();
     test_lower_refusals();
     test_warning();

@@ -128,7 +128,6 @@ static void oracle_run(struct oracle *oracle, const struct program *program)
 struct bench {
     uint64_t seed;
     const char *text;
-    bool of_lists; /* rank programs, which are lists of actions */
     int complaints, compared, skipped;
     int seen[OUTCOME_COUNT];
 };
@@ -163,12 +162,6 @@ static bool agrees(const struct oracle *oracle, enum property property, enum out
     return false;
 }
 
-/* Lists of actions miss what a pass reads, whatever their run comes to. */
-static bool is_listed(const struct bench *bench, enum property property, enum outcome answer)
-{
-    return property == PROPERTY_VALUE && answer == OUTCOME_ALWAYS && bench->of_lists;
-}
-
 static void compare(struct bench *bench, const struct oracle *oracle,
                     const struct verify_report *report)
 {
@@ -178,8 +171,7 @@ static void compare(struct bench *bench, const struct oracle *oracle,
         bool hang = property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN;
         if (property == PROPERTY_FAULTS || property == PROPERTY_MESSAGE ||
             property == PROPERTY_DRAIN || (pipeline && hang) ||
-            (!pipeline && property == PROPERTY_BOUND) ||
-            is_listed(bench, property, report->outcome[p]))
+            (!pipeline && property == PROPERTY_BOUND))
             continue;
         bench->seen[report->outcome[p]]++;
         if (agrees(oracle, property, report->outcome[p]) || bench->complaints++ >= MAX_COMPLAINTS)
@@ -229,7 +221,6 @@ static void check_plan(struct bench *bench, enum random_form form, bool wide)
     struct plan plan;
     diag_init(&diag);
     bench->text = text;
-    bench->of_lists = form == RANDOM_PROGRAMS;
     bool pipeline = form == RANDOM_PIPELINE;
     enum status status =
         text ? plan_parse("random.yaml", text, strlen(text), &plan, &diag) : diag_no_memory(&diag);

@@ -150,7 +150,7 @@ check "eager messages are no repair of it" offers_no_eager
 lists() { printf '%s\n' "$@" >"$dir/lists.csv" && "$SWSIM" verify -q --no-fix "$dir/lists.csv"; }
 check "B before F reads nothing" says "value, always: 0B0 (row 1, column 1) comes before 0F0" lists 0B0,0F0
 check "B without F reads nothing" says "value, always: 0B0 (row 1, column 1) has no 0F0" lists 0B0
-check "a W without I" says "value, always: 0W1 (row 1, column 4) has no 0B1" lists 0F0,0I0,0W0,0W1,0F1
+check "a W without I" says "value, always: 0W1 (row 1, column 4) has no 0I1" lists 0F0,0I0,0W0,0W1,0F1
 check "a stage without a microbatch" says "value, always: row 1 has no 0B1" lists 0F0,0B0,0F1
 check "a dropped message: its pass lacks it" says "value, always: 0B0 (row 1, column 3) has no 0RECV_B0" \
     lists 0F0,0SEND_F0,0B0 1RECV_F0,1F0,1B0

@@ -1,0 +1,212 @@
+/* rank_tensors.c - see rank_internal.h: what actions read and write, by the table of tensors.h. */
+#include <assert.h>
+
+#include "rank_internal.h"
+#include "rank_programs.h"
+
+static size_t tensor_cell(const struct lowering *lowering, const struct tensor *tensor)
+{
+    if (tensor->microbatch < 0)
+        return (size_t)tensor->stage;
+    return (size_t)tensor->stage * (size_t)lowering->map.microbatches + (size_t)tensor->microbatch;
+}
+
+static struct tensor_table *table_of(struct lowering *lowering, const struct tensor *tensor)
+{
+    bool made = comms_rank_of(&lowering->map, tensor->stage) == lowering->rank;
+    return &lowering->tensors[made ? PLACE_MADE : PLACE_NEXT][tensor->kind];
+}
+
+/* Do operations access it? Nothing that no action reads; the gradient of the model's input is dropped. */
+static bool is_accessed(const struct lowering *lowering, const struct tensor *tensor)
+{
+    switch (tensor->kind) {
+    case TENSOR_ACTIVATION: return true;
+    case TENSOR_GRADIENT: return tensor->stage > 0;
+    case TENSOR_LEFT: return lowering->kinds & 1u << ACTION_W;
+    case TENSOR_PARAMETERS: return lowering->fsdp.stages[tensor->stage].gathered;
+    case TENSOR_WEIGHT_GRADIENT: return lowering->fsdp.stages[tensor->stage].reduced;
+    case TENSOR_WEIGHT:
+    case TENSOR_COUNT: break;
+    }
+    return false;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void note_provided(struct lowering *lowering, const struct action *action)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = action_uses(action, lowering->map.stages, uses);
+    if (comms_is_message(action) &&
+        comms_rank_of(&lowering->map, comms_partner(action)) == lowering->rank)
+        return; /* stages of one rank exchange no messages */
+    for (int i = 0; i < count; i++)
+        if (uses[i].write)
+            table_of(lowering, &uses[i].tensor)->provided[tensor_cell(lowering, &uses[i].tensor)] =
+                1;
+}
+
+static void note_all_provided(struct lowering *lowering)
+{
+    for (lowering->rank = 0; lowering->rank < lowering->rank_count; lowering->rank++)
+        for (size_t i = 0; i < lowering->ranks[lowering->rank].count; i++) {
+            const struct action *parts;
+            size_t count = comms_parts(&lowering->ranks[lowering->rank].actions[i], &parts);
+            for (size_t k = 0; k < count; k++)
+                note_provided(lowering, &parts[k]);
+        }
+}
+
+static bool begin_table(struct lowering *lowering, struct tensor_table *table,
+                        enum tensor_kind kind)
+{
+    struct arena *scratch = &lowering->scratch;
+    int microbatches = tensor_has_microbatch(kind) ? lowering->map.microbatches : 1;
+    size_t cells = (size_t)lowering->map.stages * (size_t)microbatches + 1;
+    bool moves = kind != TENSOR_LEFT && kind != TENSOR_WEIGHT;
+    if (moves && !(table->latest = ARENA_ARRAY(scratch, cells, uint32_t)))
+        return false;
+    if (!lowering->tracked)
+        return true;
+    table->buffers = ARENA_ARRAY(scratch, cells, int);
+    table->provided = ARENA_ARRAY(scratch, cells, uint8_t);
+    return table->buffers && table->provided;
+}
+
+bool tensors_begin(struct lowering *lowering, size_t actions)
+{
+    lowering->tracked = actions <= RANK_PROGRAMS_MAX_TRACKED || lowering->all_buffers;
+    for (int place = 0; place < PLACES; place++)
+        for (int kind = 0; kind < TENSOR_COUNT; kind++)
+            if (!begin_table(lowering, &lowering->tensors[place][kind], (enum tensor_kind)kind))
+                return false;
+    if (lowering->tracked)
+        note_all_provided(lowering);
+    return true;
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+static int64_t tensor_bytes(const struct lowering *lowering, enum tensor_kind kind)
+{
+    const struct programs *programs = &lowering->plan->programs;
+    switch (kind) {
+    case TENSOR_ACTIVATION:
+    case TENSOR_GRADIENT: return programs->p2p_bytes;
+    case TENSOR_PARAMETERS:
+    case TENSOR_WEIGHT_GRADIENT: return programs->fsdp_bytes;
+    case TENSOR_LEFT:
+    case TENSOR_WEIGHT:
+    case TENSOR_COUNT: break;
+    }
+    return 0;
+}
+
+int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number)
+{
+    struct plan *out = lowering->out;
+    if (*cell)
+        return *cell - 1;
+    bool outside = lowering->plan->programs.fragment &&
+                   !table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)];
+    struct buffer buffer = {.name = arena_printf(&out->arena, "%s.%d.%d", tensor_text(tensor->kind),
+                                                 tensor->stage, number),
+                            .scope = SCOPE_SHARED,
+                            .bytes = tensor_bytes(lowering, tensor->kind),
+                            .owner = lowering->rank + 1,
+                            .declared = true,
+                            .input = outside,
+                            .holds = *tensor};
+    if (!buffer.name || !arena_grow(&out->arena, (void **)&out->buffers, out->buffer_count,
+                                    &lowering->buffer_cap, sizeof buffer))
+        return -1;
+    out->buffers[out->buffer_count] = buffer;
+    *cell = (int)++out->buffer_count;
+    return *cell - 1;
+}
+
+static bool use(struct lowering *lowering, struct index_list *list, const struct tensor *tensor)
+{
+    int number = tensor->microbatch < 0 ? 0 : tensor->microbatch;
+    int *cell = &table_of(lowering, tensor)->buffers[tensor_cell(lowering, tensor)];
+    int buffer = tensor->kind == TENSOR_PARAMETERS ? fsdp_parameters(lowering, tensor->stage)
+                                                   : tensors_buffer(lowering, cell, tensor, number);
+    list->items[list->count] = buffer;
+    list->count += buffer >= 0;
+    return buffer >= 0;
+}
+
+bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = action_uses(action, lowering->map.stages, uses);
+    for (int i = 0; i < count; i++)
+        if (is_accessed(lowering, &uses[i].tensor) &&
+            !use(lowering, uses[i].write ? &op->writes : &op->reads, &uses[i].tensor))
+            return false;
+    return true;
+}
+
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+void tensors_link(struct lowering *lowering, size_t at, const struct action *action)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = action_uses(action, lowering->map.stages, uses);
+    for (int i = 0; i < count; i++) {
+        uint32_t *latest = table_of(lowering, &uses[i].tensor)->latest;
+        if (!latest)
+            continue;
+        latest += tensor_cell(lowering, &uses[i].tensor);
+        if (uses[i].write)
+            *latest = (uint32_t)at + 1;
+        else
+            steps_wait(&lowering->now, at, *latest);
+    }
+}
+
+/* ---- the end of a list ----------------------------------------------------------------------- */
+
+/* Does every stage make it for every microbatch? A pass backward has two halves where the lists split one. */
+static bool is_wanted(const struct lowering *lowering, enum tensor_kind kind)
+{
+    const unsigned split = 1u << ACTION_I | 1u << ACTION_W;
+    switch (kind) {
+    case TENSOR_ACTIVATION: return true;
+    case TENSOR_GRADIENT: return lowering->kinds & (1u << ACTION_B | 1u << ACTION_I);
+    case TENSOR_WEIGHT: return lowering->kinds & split;
+    case TENSOR_LEFT:
+    case TENSOR_PARAMETERS:
+    case TENSOR_WEIGHT_GRADIENT:
+    case TENSOR_COUNT: break;
+    }
+    return false;
+}
+
+static bool add_missing(struct lowering *lowering, const struct tensor *tensor, size_t *cap,
+                        struct index_list *out)
+{
+    if (table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)])
+        return true;
+    return arena_grow(&lowering->out->arena, (void **)&out->items, out->count, cap,
+                      sizeof *out->items) &&
+           use(lowering, out, tensor);
+}
+
+bool tensors_missing(struct lowering *lowering, struct index_list *out)
+{
+    size_t cap = 0;
+    if (!lowering->tracked || lowering->plan->programs.fragment)
+        return true;
+    for (int kind = 0; kind < TENSOR_COUNT; kind++)
+        for (int s = 0; is_wanted(lowering, (enum tensor_kind)kind) && s < lowering->map.stages;
+             s++)
+            for (int m = 0; comms_rank_of(&lowering->map, s) == lowering->rank &&
+                            m < lowering->map.microbatches;
+                 m++)
+                if (!add_missing(lowering, &(struct tensor){(enum tensor_kind)kind, s, m}, &cap,
+                                 out))
+                    return false;
+    return true;
+}

@@ -1,0 +1,49 @@
+/*
+ * tensors.h - what the actions of rank programs read and write: the one table of it.
+ *
+ * Lowering makes buffers, accesses and waits of these tensors, so the machine judges lists of actions as it judges
+ * any program: a pass that finds no tensor violates `value`, one without an order behind it is a race.
+ */
+#ifndef SWSIM_TENSORS_H
+#define SWSIM_TENSORS_H
+
+#include <stdbool.h>
+
+/* Those with a 1 exist for each stage and microbatch, the others for each stage. */
+#define TENSOR_LIST(X)                                                                             \
+    X(ACTIVATION, "act", 1)                  /* the output of a stage */                           \
+    X(GRADIENT, "grad", 1)                   /* of the input of a stage */                         \
+    X(LEFT, "left", 1)                       /* by I, for W */                                     \
+    X(WEIGHT, "weight", 1)                   /* what a microbatch adds to the weight gradient */   \
+    X(PARAMETERS, "parameters", 0)           /* unsharded */                                       \
+    X(WEIGHT_GRADIENT, "weight_gradient", 0) /* to be reduced */
+enum tensor_kind {
+#define X(name, text, microbatch) TENSOR_##name,
+    TENSOR_LIST(X)
+#undef X
+        TENSOR_COUNT
+};
+
+struct tensor {
+    enum tensor_kind kind;
+    int stage;
+    int microbatch; /* -1: of all */
+};
+
+struct tensor_use {
+    struct tensor tensor;
+    bool write;
+};
+
+enum { ACTION_MOST_USES = 8 };
+
+struct action;
+
+/* What an action uses in a model of `stages` stages, reads first; returns how many. The first stage reads no
+   activation and the last one no gradient: these come from outside. Composites, by their parts, and idle ones: 0. */
+int action_uses(const struct action *action, int stages, struct tensor_use uses[ACTION_MOST_USES]);
+
+bool tensor_has_microbatch(enum tensor_kind kind);
+const char *tensor_text(enum tensor_kind kind);
+
+#endif
