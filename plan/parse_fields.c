@@ -157,12 +157,13 @@ bool parse_name(struct parser *parser, const struct node *node, const char *expe
     return true;
 }
 
-/* number := [ "-" ] ( "0" | nonzero digit* ) */
+/* number := "0" | [ "-" ] nonzero digit*: every number has one spelling, so keys that are numbers differ
+   where their texts do. */
 static bool scan_number(const char *text, int64_t *out)
 {
     const char *digits = text + (*text == '-');
     size_t length = strspn(digits, "0123456789");
-    if (length == 0 || digits[length] || (length > 1 && digits[0] == '0'))
+    if (length == 0 || digits[length] || (digits[0] == '0' && (length > 1 || digits != text)))
         return false;
     errno = 0;
     *out = strtoll(text, NULL, 10);
@@ -476,7 +477,7 @@ static int add_name(struct parser *parser, enum symbol_table table, const struct
 {
     struct names *names = (struct names *)((char *)parser->plan + tables[table].offset);
     const char *copy = parse_keep(parser, node->text);
-    if (!copy || !symbol_add(parser, table, copy, (int)names->count))
+    if (!copy)
         return -1;
     if (!arena_grow(&parser->plan->arena, (void **)&names->items, names->count, &names->cap,
                     sizeof copy) ||
@@ -485,6 +486,8 @@ static int add_name(struct parser *parser, enum symbol_table table, const struct
         parse_no_memory(parser);
         return -1;
     }
+    if (!symbol_add(parser, table, copy, (int)names->count))
+        return -1;
     names->items[names->count] = copy;
     names->marks[names->mark_count++] = node->mark;
     return (int)names->count++;

@@ -144,7 +144,9 @@ static void parse_graph(struct parser *parser, const struct node *key, const str
     *graph = (struct graph){.mark = key->mark};
     if (!parse_name(parser, key, "a graph's name"))
         return;
-    graph->name = parse_keep(parser, key->text);
+    graph->name = parser->thread = parse_keep(parser, key->text);
+    if (!graph->name)
+        return;
     if (value->kind != NODE_LIST || value->length == 0) {
         parse_mismatch(parser, value, "a list of operations");
         return;

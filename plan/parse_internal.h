@@ -76,7 +76,7 @@ struct parser {
     enum status status; /* the worst so far */
     const struct node *root;
     struct symbols symbols[TABLE_COUNT];
-    const char *thread;          /* whose operations are being read */
+    const char *thread;          /* whose operations are being read: a thread's or a graph's */
     int64_t ticket;              /* the thread's last one so far, -1: none */
     size_t comm_cap, buffer_cap; /* of the plan's arrays */
     size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */

@@ -37,6 +37,7 @@ static bool alloc_actions(struct parser *parser, const struct node *node, size_t
         return parse_error(parser, node->mark, "found more than %d actions, expected fewer",
                            PLAN_MAX_OPS);
     parser->op_count += count;
+    out->count = 0;
     out->actions = ARENA_ARRAY(&parser->plan->arena, count, struct action);
     return out->actions || parse_no_memory(parser);
 }
@@ -130,7 +131,7 @@ void parse_programs(struct parser *parser, const struct node *value)
         MAP_EACH (value, key, program)
             ok &= parse_number(parser, key, true, 0, plan->ranks - 1, &rank) &&
                   parse_program(parser, program, &plan->programs.ranks[rank]);
-    if (ok)
+    if (ok && parser->status == STATUS_OK)
         parse_check_programs(parser);
 }
 

@@ -537,6 +537,7 @@ static bool field_parts(struct parser *parser, const struct node *value, void *m
     struct host_op *op = member;
     if (value->kind != NODE_LIST || value->length == 0)
         return parse_mismatch(parser, value, "a list of collectives, sends and receives");
+    op->part_count = 0;
     op->parts = ARENA_ARRAY(&parser->plan->arena, value->length, struct p2p_part);
     if (!op->parts)
         return parse_no_memory(parser);
@@ -562,6 +563,8 @@ static void parse_thread(struct parser *parser, const struct node *key, const st
         return;
     }
     thread->name = parser->thread = parse_keep(parser, name);
+    if (!thread->name)
+        return;
     parser->ticket = -1;
     parse_ops(parser, value, NULL, &thread->ops, &thread->op_count);
 }

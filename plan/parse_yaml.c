@@ -62,48 +62,97 @@ static bool report_yaml_error(struct tree_builder *builder)
                        yaml->context ? yaml->context : "", yaml->context ? ", " : "", problem);
 }
 
+/* The keys of a map, in the order of the file; `earlier` is the first key with the same text, or NULL. */
+struct key {
+    struct node *node;
+    const struct node *earlier;
+    size_t place;
+};
+
 static int compare_keys(const void *a, const void *b)
 {
-    const struct node *first = *(const struct node *const *)a;
-    const struct node *second = *(const struct node *const *)b;
-    int order = strcmp(first->text, second->text);
-    if (order)
-        return order;
-    return (first->mark.line > second->mark.line) - (first->mark.line < second->mark.line);
+    const struct key *first = a, *second = b;
+    int order = strcmp(first->node->text, second->node->text);
+    return order ? order : (first->place > second->place) - (first->place < second->place);
 }
 
-static bool report_duplicate(struct parser *parser, const struct node *key,
+static int compare_places(const void *a, const void *b)
+{
+    const struct key *first = a, *second = b;
+    return (first->place > second->place) - (first->place < second->place);
+}
+
+static void report_duplicate(struct parser *parser, const struct node *key,
                              const struct node *earlier)
 {
-    return parse_error(parser, key->mark,
-                       "found key \"%s\" a second time (first on line %u), "
-                       "expected every key once",
-                       key->text, earlier->mark.line);
+    parse_error(parser, key->mark,
+                "found key \"%s\" a second time (first on line %u), "
+                "expected every key once",
+                key->text, earlier->mark.line);
 }
 
-static bool check_duplicates(struct parser *parser, const struct node *map)
+static size_t find_few(struct key *keys, size_t count)
 {
-    if (map->length <= FEW_KEYS) {
-        bool ok = true;
-        MAP_EACH (map, key, value)
-            for (const struct node *other = map->first; other != key; other = other->next->next)
-                if (strcmp(other->text, key->text) == 0)
-                    ok = report_duplicate(parser, key, other);
-        return ok;
+    size_t found = 0;
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = 0; k < i && !keys[i].earlier; k++)
+            if (strcmp(keys[k].node->text, keys[i].node->text) == 0) {
+                keys[i].earlier = keys[k].node;
+                found++;
+            }
+    return found;
+}
+
+static size_t find_many(struct key *keys, size_t count)
+{
+    size_t found = 0;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    for (size_t i = 1, first = 0; i < count; i++) {
+        if (strcmp(keys[first].node->text, keys[i].node->text) != 0) {
+            first = i;
+            continue;
+        }
+        keys[i].earlier = keys[first].node;
+        found++;
     }
-    const struct node **keys = malloc(map->length * sizeof *keys);
+    if (found)
+        qsort(keys, count, sizeof *keys, compare_places);
+    return found;
+}
+
+/* A key that is there already is reported and leaves the map with its value: nothing reads it a second time. */
+static void drop_duplicates(struct parser *parser, struct node *map, const struct key *keys,
+                            size_t count)
+{
+    struct node **tail = &map->first;
+    for (size_t i = 0; i < count; i++) {
+        struct node *key = keys[i].node;
+        if (keys[i].earlier) {
+            report_duplicate(parser, key, keys[i].earlier);
+            map->length--;
+            continue;
+        }
+        *tail = key;
+        tail = &key->next->next;
+    }
+    *tail = NULL;
+}
+
+static bool check_duplicates(struct parser *parser, struct node *map)
+{
+    struct key few[FEW_KEYS];
+    struct key *keys = map->length <= FEW_KEYS ? few : malloc(map->length * sizeof *keys);
     if (!keys)
         return parse_no_memory(parser);
     size_t count = 0;
-    MAP_EACH (map, key, value)
-        keys[count++] = key;
-    qsort(keys, count, sizeof *keys, compare_keys);
-    bool ok = true;
-    for (size_t i = 1; i < count; i++)
-        if (strcmp(keys[i - 1]->text, keys[i]->text) == 0)
-            ok = report_duplicate(parser, keys[i], keys[i - 1]);
-    free(keys);
-    return ok;
+    for (struct node *key = map->first; key; key = key->next->next, count++)
+        keys[count] = (struct key){key, NULL, count};
+    size_t found = keys == few ? find_few(keys, count) : find_many(keys, count);
+    if (found)
+        drop_duplicates(parser, map, keys, count);
+    if (keys != few)
+        free(keys);
+    return found == 0;
 }
 
 /* Hang a node into the open level, or make it the root. */
@@ -190,7 +239,7 @@ static bool on_open(struct tree_builder *builder, enum node_kind kind, const yam
 /* Duplicate keys are reported but do not stop the reading. */
 static bool on_close(struct tree_builder *builder)
 {
-    const struct node *node = builder->levels[--builder->depth].node;
+    struct node *node = builder->levels[--builder->depth].node;
     if (node->kind == NODE_MAP)
         check_duplicates(builder->parser, node);
     return builder->parser->status != STATUS_SYSTEM;
