@@ -67,6 +67,7 @@ void app_report(struct app *app)
     write_errors(app);
     if (fflush(stdout) != 0 && !app->write_errno)
         app->write_errno = errno;
+    app->told |= diag_has_error(&app->diag);
     print_messages(app);
 }
 
@@ -85,8 +86,18 @@ static enum status write_failed(struct app *app, const char *what)
                       errno ? strerror(errno) : "not everything was written");
 }
 
+/* No failure is silent, also one that its finder forgot to describe. */
+static void describe_failure(struct app *app, enum status status)
+{
+    bool failure = status == STATUS_USAGE || status == STATUS_SYSTEM || status == STATUS_INPUT;
+    if (failure && !app->told && !diag_has_error(&app->diag))
+        diag_error(&app->diag, status, "failed without a described reason (%s): a defect of %s",
+                   status_words(status), app->program);
+}
+
 int app_close(struct app *app, enum status status)
 {
+    describe_failure(app, status);
     write_errors(app);
     errno = 0;
     bool failed = fflush(stdout) != 0 || ferror(stdout);

@@ -24,6 +24,7 @@ struct app {
     bool json, quiet;
     bool silent;     /* another process prints the results */
     int color;       /* enum color_when; an int so that the option table can set it */
+    bool told;       /* app_report has printed an error */
     int write_errno; /* why standard output could not be flushed; 0: it could */
     struct arena arena;
     struct diag diag;

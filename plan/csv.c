@@ -99,7 +99,7 @@ static bool parse_row(struct parser *parser, struct span row, uint32_t line, boo
     if (!out->actions)
         return parse_no_memory(parser);
     bool ok = true;
-    for (const char *at = row.start; out->count < cells;) {
+    for (const char *at = row.start; out->count < cells && !parse_gave_up(parser);) {
         const char *comma = memchr(at, ',', (size_t)(row.end - at));
         struct span cell = trim((struct span){at, comma ? comma : row.end});
         struct mark mark = {line, (uint32_t)(cell.start - row.start) + 1};
@@ -152,7 +152,7 @@ static bool parse_rows(struct parser *parser, const char *text, const char *end)
     if (!plan->programs.ranks)
         return parse_no_memory(parser);
     bool old_dialect = is_old_dialect(text), ok = true;
-    for (size_t rank = 0; rank < rows; rank++) {
+    for (size_t rank = 0; rank < rows && !parse_gave_up(parser); rank++) {
         struct span row;
         next_row(&text, end, &row);
         ok &= parse_row(parser, row, (uint32_t)rank + 1, old_dialect, &plan->programs.ranks[rank]);

@@ -12,13 +12,17 @@ void diag_init(struct diag *diag)
     *diag = (struct diag){0};
 }
 
+static void drop(struct diag_message *message)
+{
+    free(message->file);
+    free(message->text);
+    free(message->source);
+}
+
 void diag_fini(struct diag *diag)
 {
-    for (size_t i = 0; i < diag->count; i++) {
-        free(diag->messages[i].file);
-        free(diag->messages[i].text);
-        free(diag->messages[i].source);
-    }
+    for (size_t i = 0; i < diag->count; i++)
+        drop(&diag->messages[i]);
     free(diag->messages);
     *diag = (struct diag){0};
 }
@@ -52,34 +56,56 @@ static char *copy_source_line(const char *source, struct mark mark)
     return strndup(source, length < MAX_SOURCE_LINE ? length : MAX_SOURCE_LINE);
 }
 
+static size_t limit_of(const struct diag *diag)
+{
+    return diag->limit ? diag->limit : DEFAULT_LIMIT;
+}
+
+static bool make_room(struct diag *diag)
+{
+    if (diag->count < diag->cap)
+        return true;
+    size_t cap = diag->cap ? 2 * diag->cap : 8;
+    struct diag_message *grown = realloc(diag->messages, cap * sizeof *grown);
+    if (!grown) {
+        diag->out_of_memory = true;
+        return false;
+    }
+    diag->messages = grown;
+    diag->cap = cap;
+    return true;
+}
+
+static bool is_told(const struct diag *diag, const struct diag_message *message)
+{
+    bool placeless = message->severity == SEVERITY_ERROR && !message->file && !message->mark.line;
+    for (size_t i = 0; placeless && i < diag->count; i++)
+        if (diag->messages[i].severity == SEVERITY_ERROR &&
+            strcmp(diag->messages[i].text, message->text) == 0)
+            return true;
+    return false;
+}
+
 static void add(struct diag *diag, enum severity severity, const char *file, const char *source,
                 struct mark mark, const char *format, va_list args)
 {
-    size_t limit = diag->limit ? diag->limit : DEFAULT_LIMIT;
-    if (severity == SEVERITY_ERROR && ++diag->errors > limit)
+    if (severity == SEVERITY_ERROR && ++diag->errors > limit_of(diag))
         return;
-    if (diag->count == diag->cap) {
-        size_t cap = diag->cap ? 2 * diag->cap : 8;
-        struct diag_message *grown = realloc(diag->messages, cap * sizeof *grown);
-        if (!grown) {
-            diag->out_of_memory = true;
-            return;
-        }
-        diag->messages = grown;
-        diag->cap = cap;
-    }
+    if (!make_room(diag))
+        return;
     struct diag_message message = {.severity = severity, .mark = mark};
     message.text = format_text(format, args);
     message.file = file ? strdup(file) : NULL;
     message.source = copy_source_line(source, mark);
     if (!message.text || (file && !message.file)) {
-        free(message.text);
-        free(message.file);
-        free(message.source);
+        drop(&message);
         diag->out_of_memory = true;
-        return;
+    } else if (is_told(diag, &message)) {
+        drop(&message);
+        diag->errors--;
+    } else {
+        diag->messages[diag->count++] = message;
     }
-    diag->messages[diag->count++] = message;
 }
 
 enum status diag_error(struct diag *diag, enum status status, const char *format, ...)
@@ -126,6 +152,38 @@ void diag_warn_at(struct diag *diag, const char *file, const char *source, struc
     va_end(args);
 }
 
+static void take_message(struct diag *into, struct diag_message *message)
+{
+    bool error = message->severity == SEVERITY_ERROR;
+    if (is_told(into, message)) {
+        drop(message);
+        return;
+    }
+    into->errors += error;
+    if ((error && into->errors > limit_of(into)) || !make_room(into))
+        drop(message);
+    else
+        into->messages[into->count++] = *message;
+}
+
+void diag_take(struct diag *into, struct diag *from)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        from->errors -= from->messages[i].severity == SEVERITY_ERROR;
+        take_message(into, &from->messages[i]);
+    }
+    into->errors += from->errors; /* those that were not kept */
+    into->too_many |= from->too_many;
+    into->out_of_memory |= from->out_of_memory;
+    from->count = 0;
+    diag_fini(from);
+}
+
+bool diag_has_error(const struct diag *diag)
+{
+    return diag->errors > 0 || diag->out_of_memory;
+}
+
 enum status diag_no_memory(struct diag *diag)
 {
     diag->out_of_memory = true;
@@ -169,9 +227,9 @@ void diag_print(const struct diag *diag, const char *program, bool color, FILE *
         if (message->source && message->mark.col)
             print_caret(message, out);
     }
-    size_t limit = diag->limit ? diag->limit : DEFAULT_LIMIT;
-    if (diag->errors > limit)
-        fprintf(out, "%s: %zu more errors\n", program, diag->errors - limit);
+    if (diag->errors > limit_of(diag))
+        fprintf(out, "%s: %zu more errors%s\n", program, diag->errors - limit_of(diag),
+                diag->too_many ? "; the rest is not read after so many errors" : "");
     if (diag->out_of_memory)
         fprintf(out, "%s: error: out of memory\n", program);
 }

@@ -3,7 +3,8 @@
  *
  * A `struct diag` collects messages; nothing below cmd/ prints. It owns copies of everything it is
  * given. When memory runs out while a message is being added, the diag remembers that instead and
- * diag_print says so: a failure is never silent.
+ * diag_print says so: a failure is never silent. An error without a position that is there already is not
+ * added again.
  */
 #ifndef SWSIM_DIAG_H
 #define SWSIM_DIAG_H
@@ -34,7 +35,8 @@ struct diag {
     struct diag_message *messages;
     size_t count, cap;
     size_t errors;
-    size_t limit; /* errors beyond this many are counted, not kept; 0: 20 */
+    size_t limit;  /* errors beyond this many are counted, not kept; 0: 20 */
+    bool too_many; /* the reader of a file gave up: there may be more than those counted */
     bool out_of_memory;
 };
 
@@ -56,6 +58,12 @@ enum status diag_error_at(struct diag *diag, const char *file, const char *sourc
 /* The same for a warning, which is no error. */
 void diag_warn_at(struct diag *diag, const char *file, const char *source, struct mark mark,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Append the messages of `from` to `into`; `from` is empty afterwards. */
+void diag_take(struct diag *into, struct diag *from);
+
+/* Is there an error, or did memory run out? */
+bool diag_has_error(const struct diag *diag);
 
 /* Remember that memory ran out. Returns STATUS_SYSTEM. */
 enum status diag_no_memory(struct diag *diag);

@@ -61,7 +61,7 @@ static bool eager_limits(struct parser *parser, const struct node *value, size_t
     if (!parse_want_map(parser, value, "a mapping from communicators to limits"))
         return false;
     bool ok = true;
-    MAP_EACH (value, key, number) {
+    READ_MAP (parser, value, key, number) {
         int comm = parser->plan->form == FORM_PROGRAMS ? symbol_resolve(parser, TABLE_COMMS, key)
                                                        : symbol_require(parser, TABLE_COMMS, key);
         ok &= comm >= 0 &&
@@ -113,7 +113,7 @@ static void parse_device(struct parser *parser, const struct node *ranks, int *d
     if (ranks->length < 2)
         parse_error(parser, ranks->mark, "found %zu ranks on a device, expected two or more",
                     ranks->length);
-    LIST_EACH (ranks, item) {
+    READ_LIST (parser, ranks, item) {
         if (!parse_number(parser, item, false, 0, parser->plan->ranks - 1, &rank))
             return;
         if (device[rank] >= 0) {
@@ -124,7 +124,7 @@ static void parse_device(struct parser *parser, const struct node *ranks, int *d
         device[rank] = (int)rank;
         first = rank < first ? (int)rank : first;
     }
-    LIST_EACH (ranks, item)
+    READ_LIST (parser, ranks, item)
         if (parse_number(parser, item, false, 0, parser->plan->ranks - 1, &rank))
             device[rank] = first;
 }
@@ -150,7 +150,7 @@ static bool field_share_device(struct parser *parser, const struct node *value, 
     }
     for (int rank = 0; rank < ranks; rank++)
         (*device)[rank] = -1;
-    LIST_EACH (value, item)
+    READ_LIST (parser, value, item)
         parse_device(parser, item, *device);
     for (int rank = 0; rank < ranks; rank++)
         if ((*device)[rank] < 0)
@@ -227,7 +227,7 @@ static void parse_members(struct parser *parser, struct comm *comm, const struct
         parse_no_memory(parser);
         return;
     }
-    LIST_EACH (value, item) {
+    READ_LIST (parser, value, item) {
         int64_t rank;
         if (!parse_number(parser, item, false, 0, parser->plan->ranks - 1, &rank))
             continue;
@@ -248,7 +248,7 @@ static void parse_comms(struct parser *parser, const struct node *value)
 {
     if (!value || !parse_want_map(parser, value, "a mapping from communicators to ranks"))
         return;
-    MAP_EACH (value, key, members) {
+    READ_MAP (parser, value, key, members) {
         if (!parse_name(parser, key, "a communicator's name") ||
             symbol_find(parser, TABLE_COMMS, key->text) >= 0)
             continue; /* a duplicate key is reported already */
@@ -271,7 +271,7 @@ static void parse_queues(struct parser *parser, const struct node *value)
         parse_no_memory(parser);
         return;
     }
-    MAP_EACH (value, key, number) {
+    READ_MAP (parser, value, key, number) {
         struct queue *queue = &plan->queues[plan->queue_count];
         if (!parse_name(parser, key, "a queue's name") ||
             symbol_find(parser, TABLE_QUEUES, key->text) >= 0)
@@ -293,7 +293,7 @@ static void parse_buffers(struct parser *parser, const struct node *value)
 {
     if (!value || !parse_want_map(parser, value, "a mapping from buffers to their properties"))
         return;
-    MAP_EACH (value, key, properties) {
+    READ_MAP (parser, value, key, properties) {
         if (!parse_name(parser, key, "a buffer's name") ||
             symbol_find(parser, TABLE_BUFFERS, key->text) >= 0)
             continue;
@@ -322,7 +322,7 @@ static void parse_inputs(struct parser *parser, const struct node *value)
     if (!value || !parse_want_list(parser, value, "a list of buffers"))
         return;
     parser->plan->inputs_given = true;
-    LIST_EACH (value, item) {
+    READ_LIST (parser, value, item) {
         struct buffer *buffer = known_buffer(parser, item);
         if (buffer && buffer->input)
             parse_error(parser, item->mark, "found buffer \"%s\" a second time", item->text);
@@ -336,7 +336,7 @@ static void parse_staleness(struct parser *parser, const struct node *value)
     static const struct field field = {.min = 1, .max = PLAN_MAX_DEPTH};
     if (!value || !parse_want_map(parser, value, "a mapping from shared buffers to iterations"))
         return;
-    MAP_EACH (value, key, iterations) {
+    READ_MAP (parser, value, key, iterations) {
         struct buffer *buffer = known_buffer(parser, key);
         if (buffer && buffer->scope != SCOPE_SHARED)
             parse_error(parser, key->mark,
@@ -378,7 +378,7 @@ static void parse_verdicts(struct parser *parser, struct expectation *expect,
         return;
     expect->given = true;
     expect->mark = value->mark;
-    MAP_EACH (value, key, verdict) {
+    READ_MAP (parser, value, key, verdict) {
         struct nearest nearest = {.found = key->text};
         int property = 0;
         while (property < PROPERTY_COUNT &&
@@ -407,7 +407,7 @@ static void parse_expect(struct parser *parser, const struct node *value)
         plan->expect_dataflow = plan->expect;
         return;
     }
-    MAP_EACH (value, key, verdicts)
+    READ_MAP (parser, value, key, verdicts)
         if (verdicts != clock && verdicts != dataflow)
             parse_error(parser, key->mark,
                         "found key \"%s\" beside a driver, expected only clock and dataflow",
@@ -444,12 +444,12 @@ static void count_ranks(struct parser *parser)
     const char *name;
     int rank;
     if (threads && threads->kind == NODE_MAP)
-        MAP_EACH (threads, key, ops)
+        READ_MAP (parser, threads, key, ops)
             if (thread_name_rank(key->text, &rank, &name))
                 raise_ranks(parser, rank);
     if (comms && comms->kind == NODE_MAP)
-        MAP_EACH (comms, key, members)
-            LIST_EACH (members, item)
+        READ_MAP (parser, comms, key, members)
+            READ_LIST (parser, members, item)
                 if (item->kind == NODE_SCALAR && strlen(item->text) <= 4)
                     raise_ranks(parser, atoi(item->text));
 }
@@ -545,7 +545,7 @@ static const struct form_key {
 static bool find_form(struct parser *parser, const struct form_key **out)
 {
     *out = NULL;
-    MAP_EACH (parser->root, key, value) {
+    READ_MAP (parser, parser->root, key, value) {
         for (size_t i = 0; i < FIELD_COUNT(form_keys); i++) {
             if (strcmp(key->text, form_keys[i].key) != 0)
                 continue;
@@ -580,7 +580,7 @@ static void unknown_section(struct parser *parser, const struct node *key)
 
 static void check_sections(struct parser *parser, const struct form_key *form)
 {
-    MAP_EACH (parser->root, key, value) {
+    READ_MAP (parser, parser->root, key, value) {
         const struct section *section = find_section(key->text);
         if (!section)
             unknown_section(parser, key);
@@ -594,7 +594,8 @@ static void parse_sections(struct parser *parser)
 {
     for (size_t i = 0; i < FIELD_COUNT(sections); i++) {
         const struct section *section = &sections[i];
-        if (!(section->forms & 1u << parser->plan->form) || parser->status == STATUS_SYSTEM)
+        if (!(section->forms & 1u << parser->plan->form) || parser->status == STATUS_SYSTEM ||
+            parse_gave_up(parser))
             continue;
         const struct node *value = node_find(parser->root, section->field.key);
         if (section->parse)

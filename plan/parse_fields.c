@@ -23,6 +23,10 @@ bool parse_fail(struct parser *parser, enum status status)
 {
     if (parser->status != STATUS_SYSTEM)
         parser->status = status;
+    if (++parser->errors == PARSE_MANY_ERRORS) {
+        parser->gave_up = true;
+        parser->diag->too_many = true;
+    }
     return false;
 }
 
@@ -124,7 +128,7 @@ bool fields_parse(struct parser *parser, const struct node *map, const struct fi
                   size_t count, void *base, const char *what)
 {
     bool ok = true;
-    MAP_EACH (map, key, value) {
+    READ_MAP (parser, map, key, value) {
         const struct field *field = find_field(fields, count, key->text);
         ok &= field ? field->parse(parser, value, (char *)base + field->offset, field)
                     : unknown_key(parser, key, fields, count, what);
@@ -559,7 +563,7 @@ bool field_symbols(struct parser *parser, const struct node *value, void *member
     if (value->length && !list.items)
         return parse_no_memory(parser);
     bool ok = true;
-    LIST_EACH (value, item) {
+    READ_LIST (parser, value, item) {
         int index = symbol_resolve(parser, field->table, item);
         if (index >= 0)
             list.items[list.count++] = index;

@@ -171,6 +171,6 @@ void parse_graphs(struct parser *parser, const struct node *value)
         parse_no_memory(parser);
         return;
     }
-    MAP_EACH (value, key, ops)
+    READ_MAP (parser, value, key, ops)
         parse_graph(parser, key, ops, &plan->graphs[plan->graph_count++]);
 }

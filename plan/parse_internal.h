@@ -40,6 +40,15 @@ struct node {
     for (const struct node *(key) = (map)->first, *(value) = (key) ? (key)->next : NULL; (key);    \
          (key) = (value)->next, (value) = (key) ? (key)->next : NULL)
 
+/* The same for what is read: they end early where the parser gives up. */
+#define READ_LIST(parser, list, item)                                                              \
+    for (const struct node *(item) = (list)->first; (item) && !parse_gave_up(parser);              \
+         (item) = (item)->next)
+#define READ_MAP(parser, map, key, value)                                                          \
+    for (const struct node *(key) = (map)->first, *(value) = (key) ? (key)->next : NULL;           \
+         (key) && !parse_gave_up(parser);                                                          \
+         (key) = (value)->next, (value) = (key) ? (key)->next : NULL)
+
 /* The value of `key`, or NULL. */
 const struct node *node_find(const struct node *map, const char *key);
 
@@ -74,6 +83,8 @@ struct parser {
     const char *source; /* the whole text, NUL-terminated */
     struct arena scratch;
     enum status status; /* the worst so far */
+    size_t errors;
+    bool gave_up; /* after PARSE_MANY_ERRORS */
     const struct node *root;
     struct symbols symbols[TABLE_COUNT];
     const char *thread;          /* whose operations are being read: a thread's or a graph's */
@@ -87,6 +98,12 @@ struct parser {
     parse_fail((parser), diag_error_at((parser)->diag, (parser)->plan->file, (parser)->source,     \
                                        (at), __VA_ARGS__))
 bool parse_fail(struct parser *parser, enum status status);
+/* After this many errors the rest is not read: a file can have millions. */
+enum { PARSE_MANY_ERRORS = 500 };
+static inline bool parse_gave_up(const struct parser *parser)
+{
+    return parser->gave_up;
+}
 bool parse_no_memory(struct parser *parser);
 /* "found X, expected Y" for a whole node. */
 bool parse_mismatch(struct parser *parser, const struct node *node, const char *expected);

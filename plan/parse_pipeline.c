@@ -184,7 +184,7 @@ void parse_schedule(struct parser *parser, const struct node *value)
         parse_no_memory(parser);
         return;
     }
-    MAP_EACH (value, key, properties) {
+    READ_MAP (parser, value, key, properties) {
         if (!parse_name(parser, key, "a task's name") ||
             symbol_find(parser, TABLE_TASKS, key->text) >= 0)
             continue; /* a duplicate key is reported already */
@@ -232,7 +232,7 @@ static void parse_deps(struct parser *parser, const struct node *value, bool int
     if (pipeline->dep_count)
         memcpy(deps, pipeline->deps, pipeline->dep_count * sizeof *deps);
     pipeline->deps = deps;
-    LIST_EACH (value, item)
+    READ_LIST (parser, value, item)
         pipeline->dep_count += parse_dep(parser, item, inter, &deps[pipeline->dep_count]);
 }
 
@@ -371,7 +371,7 @@ static bool parse_order(struct parser *parser, const struct node *value, struct 
     if (!order.tasks.items || !seen)
         return parse_no_memory(parser);
     bool ok = true;
-    LIST_EACH (value, item) {
+    READ_LIST (parser, value, item) {
         int task = symbol_resolve(parser, TABLE_TASKS, item);
         if (task < 0 || seen[task]++)
             ok = task < 0 ? false
@@ -428,7 +428,7 @@ static bool field_override_schedule(struct parser *parser, const struct node *va
     if (pipeline->task_count)
         memcpy(override->tasks, pipeline->tasks, pipeline->task_count * sizeof *pipeline->tasks);
     bool ok = true;
-    MAP_EACH (value, key, properties) {
+    READ_MAP (parser, value, key, properties) {
         int task = symbol_resolve(parser, TABLE_TASKS, key);
         ok &= task >= 0 && override_task(parser, properties, &override->tasks[task]);
     }
@@ -451,7 +451,7 @@ void parse_overrides(struct parser *parser, const struct node *value)
         parse_no_memory(parser);
         return;
     }
-    MAP_EACH (value, key, differences) {
+    READ_MAP (parser, value, key, differences) {
         int64_t rank;
         if (!parse_number(parser, key, true, 0, plan->ranks - 1, &rank) ||
             !parse_want_map(parser, differences, "a mapping with schedule or enqueue_order"))
@@ -534,6 +534,6 @@ void parse_batches(struct parser *parser, const struct node *value)
         parse_no_memory(parser);
         return;
     }
-    LIST_EACH (value, item)
+    READ_LIST (parser, value, item)
         field_int64(parser, item, &pipeline->batches[pipeline->batch_count++], &field);
 }

@@ -54,7 +54,7 @@ static bool parse_text_program(struct parser *parser, const struct node *node,
         return false;
     bool ok = true;
     const char *at = node->text;
-    for (; *(at += strspn(at, BLANKS)); at += strcspn(at, BLANKS)) {
+    for (; *(at += strspn(at, BLANKS)) && !parse_gave_up(parser); at += strcspn(at, BLANKS)) {
         size_t length = strcspn(at, BLANKS);
         ok &= parse_action(parser, node, one_line, (size_t)(at - node->text), length,
                            &out->actions[out->count++]);
@@ -69,7 +69,7 @@ static bool parse_list_program(struct parser *parser, const struct node *node,
     if (!alloc_actions(parser, node, node->length, out))
         return false;
     bool ok = true;
-    LIST_EACH (node, item) {
+    READ_LIST (parser, node, item) {
         struct action *action = &out->actions[out->count++];
         *action = (struct action){ACTION_IDLE, -1, -1, NULL, 0, item->mark};
         if (item->kind != NODE_SCALAR)
@@ -125,10 +125,10 @@ void parse_programs(struct parser *parser, const struct node *value)
     bool ok = true;
     int64_t rank = 0;
     if (value->kind == NODE_LIST)
-        LIST_EACH (value, program)
+        READ_LIST (parser, value, program)
             ok &= parse_program(parser, program, &plan->programs.ranks[rank++]);
     else
-        MAP_EACH (value, key, program)
+        READ_MAP (parser, value, key, program)
             ok &= parse_number(parser, key, true, 0, plan->ranks - 1, &rank) &&
                   parse_program(parser, program, &plan->programs.ranks[rank]);
     if (ok && parser->status == STATUS_OK)
@@ -326,7 +326,7 @@ bool parse_check_programs(struct parser *parser)
     for (int rank = 0; rank < parser->plan->ranks; rank++) {
         struct rank_program *program = &programs->ranks[rank];
         drop_last_idle(program);
-        for (size_t i = 0; i < program->count; i++) {
+        for (size_t i = 0; i < program->count && !parse_gave_up(parser); i++) {
             count_action(&census, rank, &program->actions[i]);
             programs->has_comms |= is_message(program->actions[i].kind);
         }

@@ -34,7 +34,7 @@ static void parse_stream(struct parser *parser, const struct node *key, const st
 /* `blocking` says what a stream is to the legacy one. */
 static void check_blocking(struct parser *parser, const struct node *value)
 {
-    MAP_EACH (value, key, properties) {
+    READ_MAP (parser, value, key, properties) {
         const struct node *blocking =
             properties->kind == NODE_MAP ? node_find(properties, "blocking") : NULL;
         if (blocking)
@@ -55,7 +55,7 @@ void parse_streams(struct parser *parser, const struct node *value)
         parse_no_memory(parser);
         return;
     }
-    MAP_EACH (value, key, properties)
+    READ_MAP (parser, value, key, properties)
         parse_stream(parser, key, properties);
     if (!plan_legacy_stream(plan))
         check_blocking(parser, value);

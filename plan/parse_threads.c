@@ -180,7 +180,7 @@ static bool parse_kind(struct parser *parser, const struct node *item, enum op_k
         *out = (enum op_kind)kind;
         return true;
     }
-    MAP_EACH (item, key, value)
+    READ_MAP (parser, item, key, value)
         if (find_op(key->text) >= 0)
             return parse_error(parser, first->mark,
                                "found \"%s\" first, expected \"%s\": the first key names the "
@@ -199,7 +199,7 @@ static bool parse_kind(struct parser *parser, const struct node *item, enum op_k
 static bool finish_graph_launch(struct parser *parser, const struct node *item, struct host_op *op)
 {
     static const char *const allowed[] = {"launch", "graph", "stream", "host_time"};
-    MAP_EACH (item, key, value) {
+    READ_MAP (parser, item, key, value) {
         bool known = false;
         for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
             known |= strcmp(key->text, allowed[i]) == 0;
@@ -465,7 +465,7 @@ static bool parse_ops(struct parser *parser, const struct node *list, const stru
         return parse_no_memory(parser);
     bool ok = true;
     size_t count = 0;
-    LIST_EACH (list, item)
+    READ_LIST (parser, list, item)
         ok &= parse_op(parser, item, around, &ops[count++]);
     *out = ops;
     *out_count = count;
@@ -542,7 +542,7 @@ static bool field_parts(struct parser *parser, const struct node *value, void *m
     if (!op->parts)
         return parse_no_memory(parser);
     bool ok = true;
-    LIST_EACH (value, item)
+    READ_LIST (parser, value, item)
         ok &= parse_part(parser, item, &op->parts[op->part_count++]);
     return ok;
 }
@@ -581,6 +581,6 @@ void parse_threads(struct parser *parser, const struct node *value)
         parse_no_memory(parser);
         return;
     }
-    MAP_EACH (value, key, ops)
+    READ_MAP (parser, value, key, ops)
         parse_thread(parser, key, ops, &plan->threads[plan->thread_count++]);
 }

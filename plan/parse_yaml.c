@@ -12,7 +12,7 @@
 
 #include "parse_internal.h"
 
-enum { MAX_NESTING = 64, FEW_KEYS = 16 };
+enum { MAX_NESTING = 64, FEW_KEYS = 16, MANY_KEYS = 1024 };
 
 /* A list or map under construction; `tail` is where the next child is linked. */
 struct level {
@@ -125,7 +125,7 @@ static void drop_duplicates(struct parser *parser, struct node *map, const struc
                             size_t count)
 {
     struct node **tail = &map->first;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !parse_gave_up(parser); i++) {
         struct node *key = keys[i].node;
         if (keys[i].earlier) {
             report_duplicate(parser, key, keys[i].earlier);
@@ -138,21 +138,26 @@ static void drop_duplicates(struct parser *parser, struct node *map, const struc
     *tail = NULL;
 }
 
-static bool check_duplicates(struct parser *parser, struct node *map)
+static struct key *list_keys(struct parser *parser, const struct node *map)
 {
-    struct key few[FEW_KEYS];
-    struct key *keys = map->length <= FEW_KEYS ? few : malloc(map->length * sizeof *keys);
-    if (!keys)
-        return parse_no_memory(parser);
+    struct key *keys = malloc((map->length + 1) * sizeof *keys);
     size_t count = 0;
-    for (struct node *key = map->first; key; key = key->next->next, count++)
+    if (!keys)
+        parse_no_memory(parser);
+    for (struct node *key = map->first; keys && key; key = key->next->next, count++)
         keys[count] = (struct key){key, NULL, count};
-    size_t found = keys == few ? find_few(keys, count) : find_many(keys, count);
-    if (found)
-        drop_duplicates(parser, map, keys, count);
-    if (keys != few)
-        free(keys);
-    return found == 0;
+    return keys;
+}
+
+static void check_duplicates(struct parser *parser, struct node *map)
+{
+    struct key *keys = map->length > 1 ? list_keys(parser, map) : NULL;
+    if (!keys)
+        return;
+    bool few = map->length <= FEW_KEYS;
+    if (few ? find_few(keys, map->length) : find_many(keys, map->length))
+        drop_duplicates(parser, map, keys, map->length);
+    free(keys);
 }
 
 /* Hang a node into the open level, or make it the root. */
@@ -172,6 +177,25 @@ static bool link_node(struct tree_builder *builder, struct node *node)
     level->want_value = is_key;
     level->node->length += !is_key;
     return true;
+}
+
+/* A map of doubled keys alone need not be read to its end to be refused: looked at whenever it has twice as
+   many. */
+static bool check_growing(struct tree_builder *builder)
+{
+    struct level *level = builder->depth ? &builder->levels[builder->depth - 1] : NULL;
+    if (!level || level->node->kind != NODE_MAP || level->want_value)
+        return true;
+    size_t length = level->node->length;
+    if (length < MANY_KEYS || (length & (length - 1)) != 0)
+        return true;
+    struct key *keys = list_keys(builder->parser, level->node);
+    if (!keys)
+        return false;
+    if (find_many(keys, length) >= PARSE_MANY_ERRORS)
+        drop_duplicates(builder->parser, level->node, keys, length);
+    free(keys);
+    return !parse_gave_up(builder->parser);
 }
 
 static struct node *new_node(struct tree_builder *builder, enum node_kind kind, yaml_mark_t mark)
@@ -242,7 +266,7 @@ static bool on_close(struct tree_builder *builder)
     struct node *node = builder->levels[--builder->depth].node;
     if (node->kind == NODE_MAP)
         check_duplicates(builder->parser, node);
-    return builder->parser->status != STATUS_SYSTEM;
+    return builder->parser->status != STATUS_SYSTEM && !parse_gave_up(builder->parser);
 }
 
 static bool on_event(struct tree_builder *builder, const yaml_event_t *event)
@@ -273,7 +297,7 @@ static bool build(struct tree_builder *builder)
         if (!yaml_parser_parse(&builder->yaml, &event))
             return report_yaml_error(builder);
         done = event.type == YAML_STREAM_END_EVENT;
-        bool ok = on_event(builder, &event);
+        bool ok = on_event(builder, &event) && check_growing(builder);
         yaml_event_delete(&event);
         if (!ok)
             return false;

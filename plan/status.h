@@ -33,4 +33,14 @@ static inline int status_exit_code(enum status status)
     return codes[status];
 }
 
+static inline const char *status_words(enum status status)
+{
+    static const char *const texts[] = {
+#define X(name, code, words) words,
+        STATUS_LIST(X)
+#undef X
+    };
+    return texts[status];
+}
+
 #endif

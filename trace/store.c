@@ -16,7 +16,7 @@
 #include "schema.h"
 #include "store_sql.h"
 
-enum { BUSY_TIMEOUT_MS = 10000 };
+enum { BUSY_TIMEOUT_MS = 10000, MAX_VALUE_BYTES = 256 << 20 /* of a text in a row */ };
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
@@ -29,6 +29,26 @@ static bool query_int(struct store *store, const char *sql, int64_t *out)
     if (found)
         *out = sqlite3_column_int64(statement, 0);
     return sqlite3_finalize(statement) == SQLITE_OK && found;
+}
+
+/* A trace store has tables and indexes. What computes when it is read (views, triggers, virtual tables, generated
+   columns) comes from elsewhere, and could compute forever. */
+static enum status check_tables(struct store *store, struct diag *diag)
+{
+    int64_t strange = 0;
+    if (!query_int(store,
+                   "SELECT (SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+                   " OR sql LIKE 'CREATE VIRTUAL%') +"
+                   " (SELECT count(*) FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c"
+                   " WHERE t.type = 'table' AND c.hidden <> 0)",
+                   &strange))
+        return sql_error(store, "open", diag);
+    if (strange)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s has a view, a trigger, a virtual table or a generated column, which "
+                          "no trace store has",
+                          store->path);
+    return STATUS_OK;
 }
 
 /* Is this file a trace store? *out_empty: it is a database without tables. */
@@ -50,7 +70,7 @@ static enum status identify(struct store *store, bool *out_empty, struct diag *d
                           "trace store %s has schema version %lld, this swsim knows version %d",
                           store->path, (long long)version, SCHEMA_VERSION);
     store->version = (int)version;
-    return STATUS_OK;
+    return check_tables(store, diag);
 }
 
 /* Make an empty database a store, or bring an older one up to date; another process may be doing the
@@ -78,11 +98,22 @@ static enum status create_schema(struct store *store, struct diag *diag)
     return status;
 }
 
+/* The file may come from anybody: https://sqlite.org/security.html, "untrusted SQLite database files". An older
+   SQLite refuses an option that it does not know, and does without. */
+static void distrust(sqlite3 *db)
+{
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    (void)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES);
+    (void)sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
+}
+
 /* Everything between opening the file and using it. */
 static enum status prepare_store(struct store *store, struct diag *diag)
 {
     bool empty = false;
     (void)sqlite3_busy_timeout(store->db, BUSY_TIMEOUT_MS);
+    distrust(store->db);
     enum status status = identify(store, &empty, diag);
     if (status != STATUS_OK)
         return status;
@@ -106,20 +137,33 @@ static void free_store(struct store *store)
     for (size_t i = 0; i < STATEMENT_COUNT; i++)
         (void)sqlite3_finalize(store->statements[i]); /* errors were reported by the step */
     (void)sqlite3_close(store->db);                   /* cannot fail: nothing refers to it now */
+    diag_fini(&store->failure);
     free(store->path);
     free(store);
 }
 
+/* To SQLite the empty name, ":..." and "file:..." are other things than a file. */
+static enum status check_name(const char *path, struct diag *diag)
+{
+    if (!*path)
+        return diag_error(diag, STATUS_SYSTEM, "cannot open trace store: its name is empty");
+    if (*path == ':' || strncmp(path, "file:", 5) == 0)
+        return diag_error(diag, STATUS_USAGE,
+                          "found trace store %s, expected the name of a file (./%s is one)", path,
+                          path);
+    return STATUS_OK;
+}
+
 enum status store_open(const char *path, bool create, struct store **out, struct diag *diag)
 {
-    if (!*path) /* to SQLite: a temporary database that vanishes */
-        return diag_error(diag, STATUS_SYSTEM, "cannot open trace store: its name is empty");
+    enum status status = check_name(path, diag);
+    if (status != STATUS_OK)
+        return status;
     struct store *store = calloc(1, sizeof *store);
     if (!store)
         return diag_no_memory(diag);
     store->path = strdup(path);
     store->writable = create;
-    enum status status = STATUS_OK;
     int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
     if (!store->path)
         status = diag_no_memory(diag);
@@ -154,21 +198,28 @@ enum status store_close(struct store *store, struct diag *diag)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+static enum status report_failure(const struct store *store, struct diag *diag)
+{
+    if (store->failure.count == 0)
+        return diag_no_memory(diag);
+    return diag_error(diag, store->failed_status, "%s", store->failure.messages[0].text);
+}
+
 /* Report a failed write and give up the batch it belonged to. */
 static enum status write_error(struct store *store, struct diag *diag)
 {
-    enum status status = sql_error(store, "write to", diag);
+    store->failed_status = sql_error(store, "write to", &store->failure);
     store->failed = true;
     store->in_transaction = false;
     /* Where SQLite has rolled back by itself this fails, and there is nothing left to do. */
     (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-    return status;
+    return report_failure(store, diag);
 }
 
 enum status store_flush(struct store *store, struct diag *diag)
 {
     if (store->failed)
-        return STATUS_SYSTEM;
+        return report_failure(store, diag);
     if (!store->in_transaction)
         return STATUS_OK;
     if (!sql_execute(store, STATEMENT_COMMIT, NULL))
@@ -182,7 +233,7 @@ enum status sql_insert(struct store *store, enum statement statement, const stru
                        int64_t *out_id, struct diag *diag)
 {
     if (store->failed)
-        return STATUS_SYSTEM;
+        return report_failure(store, diag);
     if (!store->in_transaction && !sql_execute(store, STATEMENT_BEGIN, NULL))
         return write_error(store, diag);
     store->in_transaction = true;

@@ -43,6 +43,7 @@ static enum status read_run(const struct query *query, struct store_run *out, st
         return sql_damage(query->store, diag, "unknown driver", sql_string(query, 4));
     if (finished < RUN_OPEN || finished > RUN_INTERRUPTED)
         return sql_damage(query->store, diag, "unknown state of run", sql_string(query, 11));
+    enum status status = STATUS_OK;
     out->id = sql_int(query, 0);
     out->info = (struct run_info){
         .kind = (enum run_kind)kind,
@@ -50,17 +51,17 @@ static enum status read_run(const struct query *query, struct store_run *out, st
         .plan_text = sql_string(query, 3),
         .driver = (enum run_driver)driver,
         .device = sql_string(query, 5),
-        .ranks = (int)sql_int(query, 6),
+        .ranks = (int)sql_quantity(query, 6, QUANTITY_RANKS, &status, diag),
         .seed = (uint64_t)sql_int(query, 7),
-        .iterations_wanted = sql_int(query, 8),
-        .created_unix_s = sql_int(query, 9),
-        .duration_ns = sql_int(query, 10),
+        .iterations_wanted = sql_quantity(query, 8, QUANTITY_ITERATION, &status, diag),
+        .created_unix_s = sql_quantity(query, 9, QUANTITY_DATE, &status, diag),
+        .duration_ns = sql_quantity(query, 10, QUANTITY_TIME, &status, diag),
         .finished = (enum run_finished)finished,
         .note = sql_text(query, 12),
     };
     out->spans = sql_int(query, 13);
     out->iterations = sql_int(query, 14);
-    return STATUS_OK;
+    return status;
 }
 
 enum status store_list_runs(struct store *store, void (*visit)(const struct store_run *, void *),
@@ -132,27 +133,35 @@ enum status store_load_info(struct store *store, int64_t run, struct arena *aren
     return status;
 }
 
-static enum status load_agents(struct load *load, struct diag *diag)
+static enum status load_agent(struct load *load, const struct query *query, struct diag *diag)
 {
     struct trace *trace = load->trace;
-    const struct value values[] = {value_int(trace->run)};
+    enum status status = STATUS_OK;
+    int kind = find_agent_kind(sql_string(query, 2));
+    int rank = (int)sql_quantity(query, 1, QUANTITY_RANK, &status, diag);
+    int position = (int)sql_quantity(query, 4, QUANTITY_POSITION, &status, diag);
+    void *ids = load->agent_ids;
+    if (kind < 0)
+        return sql_damage(load->store, diag, "unknown kind of agent", sql_string(query, 2));
+    if (status != STATUS_OK)
+        return status;
+    if (!arena_grow(trace->arena, &ids, trace->agent_count, &load->agent_cap,
+                    sizeof *load->agent_ids) ||
+        trace_add_agent(trace, rank, (enum trace_agent_kind)kind, sql_string(query, 3), position) <
+            0)
+        return diag_no_memory(diag);
+    load->agent_ids = ids;
+    load->agent_ids[trace->agent_count - 1] = sql_int(query, 0);
+    return STATUS_OK;
+}
+
+static enum status load_agents(struct load *load, struct diag *diag)
+{
+    const struct value values[] = {value_int(load->trace->run)};
     struct query query = sql_query(load->store, STATEMENT_AGENTS, values);
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && sql_next(&query)) {
-        int kind = find_agent_kind(sql_string(&query, 2));
-        void *ids = load->agent_ids;
-        if (kind < 0) {
-            status = sql_damage(load->store, diag, "unknown kind of agent", sql_string(&query, 2));
-        } else if (!arena_grow(trace->arena, &ids, trace->agent_count, &load->agent_cap,
-                               sizeof *load->agent_ids) ||
-                   trace_add_agent(trace, (int)sql_int(&query, 1), (enum trace_agent_kind)kind,
-                                   sql_string(&query, 3), (int)sql_int(&query, 4)) < 0) {
-            status = diag_no_memory(diag);
-        } else {
-            load->agent_ids = ids;
-            load->agent_ids[trace->agent_count - 1] = sql_int(&query, 0);
-        }
-    }
+    while (status == STATUS_OK && sql_next(&query))
+        status = load_agent(load, &query, diag);
     return sql_end(&query, status, diag);
 }
 
@@ -203,15 +212,18 @@ static enum status load_span(struct load *load, int agent, const struct query *q
     int kind = find_span_kind(sql_string(query, 1));
     if (kind < 0)
         return sql_damage(load->store, diag, "unknown kind of span", sql_string(query, 1));
+    enum status status = STATUS_OK;
     const struct trace_span span = {
         .agent = agent,
         .kind = (enum span_kind)kind,
         .task = sql_text(query, 2),
-        .iteration = sql_iteration(query, 3),
-        .start_ns = sql_int(query, 4),
-        .end_ns = sql_int(query, 5),
+        .iteration = sql_quantity(query, 3, QUANTITY_ITERATION, &status, diag),
+        .start_ns = sql_quantity(query, 4, QUANTITY_TIME, &status, diag),
+        .end_ns = sql_quantity(query, 5, QUANTITY_TIME, &status, diag),
         .cause = sql_text(query, 6),
     };
+    if (status != STATUS_OK)
+        return status;
     if (span.start_ns > span.end_ns)
         return sql_damage(load->store, diag, "span that ends before its start",
                           sql_string(query, 0));
@@ -282,12 +294,12 @@ static enum status load_iterations(struct load *load, struct diag *diag)
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {
         const struct trace_iteration iteration = {
-            .rank = (int)sql_int(&query, 0),
-            .number = sql_int(&query, 1),
-            .start_ns = sql_int(&query, 2),
-            .retire_ns = sql_int(&query, 3),
+            .rank = (int)sql_quantity(&query, 0, QUANTITY_RANK, &status, diag),
+            .number = sql_quantity(&query, 1, QUANTITY_ITERATION, &status, diag),
+            .start_ns = sql_quantity(&query, 2, QUANTITY_TIME, &status, diag),
+            .retire_ns = sql_quantity(&query, 3, QUANTITY_TIME, &status, diag),
         };
-        if (trace_add_iteration(load->trace, &iteration) < 0)
+        if (status == STATUS_OK && trace_add_iteration(load->trace, &iteration) < 0)
             status = diag_no_memory(diag);
     }
     return sql_end(&query, status, diag);
@@ -340,15 +352,15 @@ enum status store_load_steps(struct store *store, struct trace *trace, struct di
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {
         const struct trace_step step = {
-            .seq = sql_int(&query, 0),
-            .rank = (int)sql_int(&query, 1),
+            .seq = sql_quantity(&query, 0, QUANTITY_ITERATION, &status, diag),
+            .rank = (int)sql_quantity(&query, 1, QUANTITY_ANY_RANK, &status, diag),
             .agent = sql_string(&query, 2),
             .op = sql_string(&query, 3),
             .task = sql_text(&query, 4),
-            .iteration = sql_iteration(&query, 5),
-            .time_ns = sql_int(&query, 6),
+            .iteration = sql_quantity(&query, 5, QUANTITY_ITERATION, &status, diag),
+            .time_ns = sql_quantity(&query, 6, QUANTITY_TIME, &status, diag),
         };
-        if (trace_add_step(trace, &step) < 0)
+        if (status == STATUS_OK && trace_add_step(trace, &step) < 0)
             status = diag_no_memory(diag);
     }
     return sql_end(&query, status, diag);

@@ -11,7 +11,9 @@ enum status sql_error(struct store *store, const char *what, struct diag *diag)
                                         code == SQLITE_FULL || code == SQLITE_READONLY);
     if (code == SQLITE_NOMEM)
         return diag_no_memory(diag);
-    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
+    /* An SQL error of the program's own statements: the tables are not those of a store. */
+    if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT || code == SQLITE_ERROR ||
+        code == SQLITE_TOOBIG)
         return diag_error(diag, STATUS_INPUT, "%s is %s: %s", store->path,
                           code == SQLITE_NOTADB ? "not a swsim trace store"
                                                 : "a damaged trace store",
@@ -95,6 +97,24 @@ enum status sql_end(struct query *query, enum status status, struct diag *diag)
 int64_t sql_int(const struct query *query, int column)
 {
     return sqlite3_column_int64(query->statement, column);
+}
+
+int64_t sql_quantity(const struct query *query, int column, enum quantity quantity,
+                     enum status *status, struct diag *diag)
+{
+    static const struct {
+        const char *noun;
+        int64_t min, max;
+    } quantities[] = {
+#define X(name, noun, min, max) {"impossible " noun, (min), (max)},
+        QUANTITY_LIST(X)
+#undef X
+    };
+    int64_t number = sql_iteration(query, column);
+    if (number >= quantities[quantity].min && number <= quantities[quantity].max)
+        return number;
+    *status = sql_damage(query->store, diag, quantities[quantity].noun, sql_string(query, column));
+    return 0;
 }
 
 const char *sql_text(const struct query *query, int column)

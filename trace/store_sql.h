@@ -7,11 +7,13 @@
 #ifndef SWSIM_STORE_SQL_H
 #define SWSIM_STORE_SQL_H
 
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "plan/diag.h"
+#include "plan/plan.h"
 #include "plan/status.h"
 #include "trace.h"
 
@@ -76,8 +78,10 @@ struct store {
     int version;   /* of its schema; an older one is brought up to date where runs are added */
     bool writable; /* opened with `create` */
     bool in_transaction;
-    bool failed; /* a write failed and was reported */
-    int rows;    /* written since the last commit */
+    bool failed; /* a write failed; every later one fails with the same reason */
+    enum status failed_status;
+    struct diag failure;
+    int rows; /* written since the last commit */
 };
 
 /* The value of a parameter; texts must live until the statement is stepped. */
@@ -129,6 +133,22 @@ bool sql_bind(sqlite3_stmt *statement, const struct value *values);
 enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
                        int64_t *out_id, struct diag *diag);
 
+/* Numbers of a store: the noun, the least and the greatest. What is outside is damage. Differences of times,
+   and sums of as many as a store holds in practice, stay within 64 bits. */
+#define QUANTITY_LIST(X)                                                                           \
+    X(RANK, "rank", 0, PLAN_MAX_RANKS - 1)                                                         \
+    X(ANY_RANK, "rank", -1, PLAN_MAX_RANKS - 1) /* -1: of no rank, as the data loader */           \
+    X(RANKS, "number of ranks", 0, PLAN_MAX_RANKS)                                                 \
+    X(POSITION, "position", INT_MIN, INT_MAX)                                                      \
+    X(INDEX, "index", 0, INT_MAX)                                                                  \
+    X(ITERATION, "iteration", -1, INT64_C(1) << 53) /* -1: NULL */                                 \
+    X(TIME, "time", -(INT64_C(1) << 56), INT64_C(1) << 56)                                         \
+    X(DATE, "date", 0, INT64_C(1) << 40)
+
+#define X(name, noun, min, max) QUANTITY_##name,
+enum quantity { QUANTITY_LIST(X) };
+#undef X
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* A query under way: rows come from sql_next until it returns false, then sql_end tells whether that
@@ -145,6 +165,9 @@ bool sql_next(struct query *query);
 enum status sql_end(struct query *query, enum status status, struct diag *diag);
 
 int64_t sql_int(const struct query *query, int column);
+/* The same where the number must be possible: otherwise reported, *status set, and 0. NULL is -1. */
+int64_t sql_quantity(const struct query *query, int column, enum quantity quantity,
+                     enum status *status, struct diag *diag);
 const char *sql_text(const struct query *query, int column);
 /* Never NULL, as the schema promises and another's file may not keep. */
 const char *sql_string(const struct query *query, int column);

@@ -147,12 +147,14 @@ static enum status load_blocked(struct load *load, struct diag *diag)
     while (status == STATUS_OK && sql_next(&query)) {
         void *all = out->blocked;
         const struct trace_blocked row = {
-            .rank = (int)sql_int(&query, 1),
+            .rank = (int)sql_quantity(&query, 1, QUANTITY_ANY_RANK, &status, diag),
             .agent = arena_strdup(load->arena, sql_string(&query, 2)),
             .waits_for = arena_strdup(load->arena, sql_string(&query, 3)),
-            .on = (int)sql_iteration(&query, 4),
+            .on = is_small(sql_iteration(&query, 4)) ? (int)sql_int(&query, 4) : -1,
             .in_cycle = sql_int(&query, 5) != 0,
         };
+        if (status != STATUS_OK)
+            break;
         if (!is_next(&query, out->blocked_count))
             status = sql_damage(load->store, diag, "impossible blocked agent", row.agent);
         else if (!row.agent || !row.waits_for ||
@@ -164,6 +166,10 @@ static enum status load_blocked(struct load *load, struct diag *diag)
             out->blocked[out->blocked_count++] = row;
         }
     }
+    for (size_t i = 0; status == STATUS_OK && i < out->blocked_count; i++)
+        if (out->blocked[i].on >= (int)out->blocked_count)
+            status = sql_damage(load->store, diag, "impossible cause of blocked agent",
+                                out->blocked[i].agent);
     return sql_end(&query, status, diag);
 }
 

@@ -48,7 +48,8 @@ enum {
     BLOCKED_FONT = 8,
     LINES = 3, /* of text in a box */
     ARC_LANE = 11,
-    SHEET_MIN = 520
+    SHEET_MIN = 520,
+    MAX_SHAPES = 20000 /* what Graphviz draws in seconds */
 };
 
 static const char text_dark[] = "#222222", text_grey[] = "#777777", grid_color[] = "#e9e9e9",
@@ -161,15 +162,46 @@ static void place_rows(struct board *board)
     board->left_pt = MARGIN + board->rows.gutter_pt + style.name_gap_pt;
 }
 
+static int64_t count_steps(const struct trace *trace)
+{
+    int64_t last = 0;
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (trace->spans[i].kind != SPAN_WAIT && trace->spans[i].end_ns > last)
+            last = trace->spans[i].end_ns;
+    return last;
+}
+
+static enum status too_large(int64_t steps, struct diag *diag)
+{
+    return diag_error(diag, STATUS_INPUT,
+                      "the witness is too large to draw: %" PRId64
+                      " steps are more than %d columns, names and boxes",
+                      steps, MAX_SHAPES);
+}
+
+/* A column for each step, a name for each agent in each band, a box for each span in each of its bands: counted
+   before anything is placed, for a store may name any number of steps. */
+static enum status check_size(const struct trace *trace, struct diag *diag)
+{
+    int64_t steps = count_steps(trace);
+    if (steps > MAX_SHAPES)
+        return too_large(steps, diag);
+    int64_t bands = steps / BAND_STEPS + 1;
+    int64_t shapes = steps + bands * (int64_t)trace->agent_count + (int64_t)trace->edge_count;
+    for (size_t i = 0; i < trace->span_count && shapes <= MAX_SHAPES; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        if (span->start_ns < 0)
+            return diag_error(diag, STATUS_INPUT, "found step %" PRId64 ", expected steps from 0",
+                              span->start_ns);
+        shapes += span->start_ns < steps ? (span->end_ns - span->start_ns) / BAND_STEPS + 2 : 1;
+    }
+    return shapes > MAX_SHAPES ? too_large(steps, diag) : STATUS_OK;
+}
+
 static void measure(struct board *board)
 {
     bool blocked = false;
-    int64_t last = 0;
-    for (size_t i = 0; i < board->trace->span_count; i++) {
-        const struct trace_span *span = &board->trace->spans[i];
-        if (span->kind != SPAN_WAIT && span->end_ns > last)
-            last = span->end_ns;
-    }
+    int64_t last = count_steps(board->trace);
     board->steps = last;
     for (size_t i = 0; i < board->trace->span_count; i++)
         blocked |= is_blocked(board, &board->trace->spans[i]);
@@ -480,7 +512,9 @@ enum status storyboard_render(const struct trace *trace, const char *title, cons
     enum status status = STATUS_OK;
     if (trace->span_count == 0)
         status = diag_error(diag, STATUS_INPUT, "nothing to draw: the witness has no steps");
-    else if (!choose_rows(&board))
+    else
+        status = check_size(trace, diag);
+    if (status == STATUS_OK && !choose_rows(&board))
         status = diag_no_memory(diag);
     if (status == STATUS_OK) {
         choose_colors(&board);

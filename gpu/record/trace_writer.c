@@ -651,6 +651,7 @@ enum status trace_writer_end(struct trace_writer *trace, enum run_finished finis
     store_iterations(trace, true);
     trace_writer_commit(trace); /* the last pass's edges */
     enum status status = trace->status;
+    diag_take(diag, &trace->diag);
     if (status == STATUS_OK && trace->store && iterations > 0)
         status = store_set_iterations(trace->store, trace->run, iterations, diag);
     if (status == STATUS_OK && trace->store)
