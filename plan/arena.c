@@ -7,6 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Under the address sanitizer what was not given out is poisoned, and lies between all that was. */
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined __SANITIZE_ADDRESS__ || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+enum { GAP_BYTES = 16 };
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes)   ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)0)
+enum { GAP_BYTES = 0 };
+#endif
+
 enum { BLOCK_BYTES = 16 * 1024 };
 
 struct arena_block {
@@ -44,6 +57,7 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
     block->cap = cap;
     block->next = arena->head;
     arena->head = block;
+    ASAN_POISON_MEMORY_REGION(block->data, cap);
     return block;
 }
 
@@ -54,15 +68,16 @@ void *arena_alloc(struct arena *arena, size_t bytes)
         arena->failed = true;
         return NULL;
     }
-    bytes = (bytes + align - 1) / align * align;
+    size_t taken = (bytes + align - 1) / align * align + GAP_BYTES;
     struct arena_block *block = arena->head;
-    if (!block || block->cap - block->used < bytes)
-        block = add_block(arena, bytes);
+    if (!block || block->cap - block->used < taken)
+        block = add_block(arena, taken);
     if (!block)
         return NULL;
     void *memory = (char *)block->data + block->used;
-    block->used += bytes;
-    arena->used_bytes += bytes;
+    block->used += taken;
+    arena->used_bytes += taken;
+    ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
     return memset(memory, 0, bytes);
 }
 

@@ -1,0 +1,45 @@
+/* common.c - see targets.h. */
+#include "tests/fuzz/targets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/diag.h"
+
+_Noreturn void fuzz_contradiction(const char *condition, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: contradiction: expected %s\n", file, line, condition);
+    abort();
+}
+
+char *fuzz_text(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+    FUZZ_EXPECT(text);
+    if (size)
+        memcpy(text, data, size);
+    text[size] = '\0';
+    return text;
+}
+
+FILE *fuzz_sink(void)
+{
+    static FILE *sink;
+    if (!sink)
+        sink = fopen("/dev/null", "w");
+    FUZZ_EXPECT(sink);
+    return sink;
+}
+
+void fuzz_diag_begin(struct diag *diag)
+{
+    diag_init(diag);
+}
+
+void fuzz_diag_end(struct diag *diag, bool success)
+{
+    FUZZ_EXPECT(success || diag->errors > 0 || diag->out_of_memory);
+    FUZZ_EXPECT(!success || diag->errors == 0);
+    diag_print(diag, "fuzz", true, fuzz_sink());
+    diag_fini(diag);
+}

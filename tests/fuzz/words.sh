@@ -1,0 +1,11 @@
+#!/bin/sh
+# words.sh SRCDIR: the words of the parser's tables as C strings: keys, values, properties, actions, SQL's names.
+# A word is a text of these files without a space, which is what keys and values look like there.
+cd "${1:-.}" || exit 1
+{
+    cat plan/parse*.c plan/keywords.c plan/plan.h plan/ops.h plan/ops.c plan/dist.h plan/actions.c \
+        plan/units.c plan/generate.c |
+        grep -v '#include' | grep -oE '"[a-zA-Z0-9_-]+"'
+    sed -n 's/^ *" *\([a-z_]*\) [A-Z].*/"\1"/p; s/.*CREATE TABLE \([a-z]*\).*/"\1"/p' trace/schema.h
+    grep -oE '"[a-z]+"' trace/trace.h
+} | sort -u | sed 's/$/,/'
