@@ -110,7 +110,7 @@ programs 32 predict -q
 host 500 verify -q --limit=states=2000
 host 500 predict -q
 ranks 64 verify -q
-ranks_device 256 predict -q --driver=clock -n 20
+ranks 128 predict -q --driver=clock -n 20
 ranks 64 predict -q --driver=dataflow -n 20'
 
 # grows_at_most SHAPE N COMMAND...: the cost of starting the program is left out.

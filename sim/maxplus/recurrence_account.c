@@ -89,7 +89,7 @@ static bool is_idle_for(struct recurrence *r, const struct event_idle *idle,
                         struct event_ref *passed, int *passed_count)
 {
     if ((int64_t)r->graph.edge_count * (r->graph.idle_count + 1) <= MOST_BOUNDED &&
-        recurrence_is_bounded(r, idle->until, passed, *passed_count))
+        recurrence_is_bounded(r, NONE, idle->until, passed, *passed_count))
         return false;
     if (idle->why.cause != STALL_CLOCK || idle->pushed.event == EVENT_NONE)
         passed[(*passed_count)++] = idle->until;

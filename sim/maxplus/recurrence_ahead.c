@@ -13,14 +13,16 @@
 
 /* ---- making it ------------------------------------------------------------------------------- */
 
-/* After how many periods is what the driver retires over for sure? One more than can be asked: never. */
+/* After how many periods is what the driver retires over for sure? One more than can be asked: never. What
+   other ranks do is left out, so that the search of a rank does not grow with their number: a longer answer
+   than the true one is a tie that the machine decides. */
 static int find_passed(struct recurrence *r, int rank)
 {
     const struct event_ref driver = {r->graph.drivers[rank], 0, false};
     int height = 0;
     while (height <= r->reach &&
-           !recurrence_is_bounded(r, (struct event_ref){r->graph.finishes[rank], height, false},
-                                  &driver, 1))
+           !recurrence_is_bounded(
+               r, rank, (struct event_ref){r->graph.finishes[rank], height, false}, &driver, 1))
         height++;
     return height <= r->reach ? height : INT32_MAX;
 }

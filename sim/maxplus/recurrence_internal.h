@@ -249,8 +249,9 @@ bool recurrence_shrink(struct recurrence *r);
 /* What a time is in the smaller graph. */
 struct origin recurrence_resolve(const struct recurrence *r, struct event_ref ref);
 struct place recurrence_place(struct recurrence *r, struct event_ref ref);
-/* Is `early` never later than the latest of these `count` times? false: it is not known. */
-bool recurrence_is_bounded(struct recurrence *r, struct event_ref early,
+/* Is `early` never later than the latest of these `count` times? false: it is not known. With a `rank` only
+   by its own events and collectives; NONE: by those of all ranks. */
+bool recurrence_is_bounded(struct recurrence *r, int rank, struct event_ref early,
                            const struct event_ref *late, int count);
 
 /* ---- recurrence_steps.c ---------------------------------------------------------------------- */

@@ -183,10 +183,12 @@ static void find_followers(struct recurrence *r)
 
 /* A search from a time back to what it cannot be earlier than. */
 struct shrink {
-    int *height;            /* per event: the least found on a way */
-    int64_t *plus_ns;       /* on that way */
+    int rank;         /* the search keeps to events of this rank and collectives; NONE: to all */
+    int *height;      /* per event: the least found on a way */
+    int64_t *plus_ns; /* on that way */
     int *queue, head, tail; /* a ring */
     bool *queued;
+    int *reached, reached_count; /* events with a height */
 };
 
 static bool shrink_init(struct recurrence *r)
@@ -200,18 +202,29 @@ static bool shrink_init(struct recurrence *r)
     s->plus_ns = ARENA_ARRAY(&r->arena, events, int64_t);
     s->queue = ARENA_ARRAY(&r->arena, events + 1, int);
     s->queued = ARENA_ARRAY(&r->arena, events, bool);
+    s->reached = ARENA_ARRAY(&r->arena, events, int);
+    for (size_t v = 0; !r->arena.failed && v < events; v++)
+        s->height[v] = INT32_MAX;
     r->shrink = s;
     return !r->arena.failed;
 }
 
-static void start_search(struct recurrence *r)
+static void start_search(struct recurrence *r, int rank)
 {
     struct shrink *s = r->shrink;
+    s->rank = rank;
     s->head = s->tail = 0;
-    for (int v = 0; v < r->graph.event_count; v++) {
+    while (s->reached_count > 0) {
+        int v = s->reached[--s->reached_count];
         s->height[v] = INT32_MAX;
         s->queued[v] = false;
     }
+}
+
+static bool is_foreign(const struct recurrence *r, int event)
+{
+    int rank = r->graph.events[event].rank;
+    return r->shrink->rank != NONE && rank != NONE && rank != r->shrink->rank;
 }
 
 /* The way has come to `ref`, and so much later than it. true: `wanted` is found. Events happen in the
@@ -228,8 +241,10 @@ static bool reach(struct recurrence *r, struct event_ref ref, int64_t plus_ns,
     if (v == wanted->ref.event && (there.ref.end || !wanted->ref.end) &&
         there.plus_ns >= wanted->plus_ns)
         return true;
-    if (there.ref.height >= s->height[v])
+    if (there.ref.height >= s->height[v] || is_foreign(r, v))
         return false;
+    if (s->height[v] == INT32_MAX)
+        s->reached[s->reached_count++] = v;
     s->height[v] = there.ref.height;
     s->plus_ns[v] = there.plus_ns;
     if (!s->queued[v]) {
@@ -252,7 +267,8 @@ static bool search_on(struct recurrence *r, int without, const struct origin *wa
             int e = r->in_edges[k];
             struct event_ref ref = tail_of(r, e);
             ref.height += s->height[v];
-            if (e != without && !r->gone[e] && reach(r, ref, s->plus_ns[v], wanted))
+            if (e != without && !r->gone[e] && !is_foreign(r, ref.event) &&
+                reach(r, ref, s->plus_ns[v], wanted))
                 return true;
         }
     }
@@ -264,7 +280,7 @@ static bool is_implied(struct recurrence *r, int edge)
 {
     const struct origin wanted = recurrence_resolve(r, tail_of(r, edge));
     int to = r->graph.edges[edge].to;
-    start_search(r);
+    start_search(r, NONE);
     for (int k = r->in_first[to]; k < r->in_first[to + 1]; k++) {
         int e = r->in_edges[k];
         if (e != edge && !r->gone[e] && reach(r, tail_of(r, e), 0, &wanted))
@@ -273,11 +289,11 @@ static bool is_implied(struct recurrence *r, int edge)
     return search_on(r, edge, &wanted);
 }
 
-bool recurrence_is_bounded(struct recurrence *r, struct event_ref early,
+bool recurrence_is_bounded(struct recurrence *r, int rank, struct event_ref early,
                            const struct event_ref *late, int count)
 {
     const struct origin wanted = recurrence_resolve(r, early);
-    start_search(r);
+    start_search(r, rank);
     for (int i = 0; i < count; i++)
         if (reach(r, late[i], 0, &wanted))
             return true;
