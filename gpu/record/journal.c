@@ -120,6 +120,7 @@ void journal_pass(struct journal *journal, int64_t now_ns)
     journal_publish(journal);
     if (journal->replay)
         journal_replay_along(journal, now_ns, 0);
+    trace_writer_flush(&journal->trace);
 }
 
 void journal_close(struct journal *journal)

@@ -9,6 +9,7 @@
  *
  * Pace. The time of a pass and the entries that it read give the rate; threads may be as many chunks ahead
  * as the writer reads at this rate in JOURNAL_PASS_MS. A thread that has to wait asks for a pass at once.
+ * Between two passes the store is free for GAP, so that another program can add its own run.
  */
 #include "journal_impl.h"
 
@@ -24,6 +25,7 @@
 
 enum { WRITER_NICE = 10, PACE_ENTRIES = 256 /* fewer say little about the rate */ };
 #define PASS_NS (JOURNAL_PASS_MS * INT64_C(1000000))
+#define GAP_NS  INT64_C(3000000)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
@@ -211,6 +213,8 @@ static void set_pace(struct journal *journal, size_t entries, int64_t dur_ns)
 /* Until it is time for a pass, or one is wanted. Returns whether the writer shall stop. */
 static bool await_pass(struct journal *journal, int64_t next_ns)
 {
+    if (journal->config.options->db && !journal->ship)
+        nanosleep(&(struct timespec){.tv_nsec = GAP_NS}, NULL);
     const struct timespec until = {.tv_sec = next_ns / 1000000000, .tv_nsec = next_ns % 1000000000};
     int error = 0;
     pthread_mutex_lock(&journal->lock);
@@ -227,8 +231,9 @@ static void *write_journal(void *arg)
     struct journal *journal = arg;
     int64_t next_ns = device_clock_ns() + PASS_NS;
     pthread_setname_np(pthread_self(), "journal");
-    /* lower priority than the run; a refusal does not matter */
-    (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WRITER_NICE);
+    /* lower priority than the run, where no time is promised; a refusal does not matter */
+    if (!journal->config.options->db)
+        (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WRITER_NICE);
     for (bool stop = false; !stop;) {
         size_t entries;
         stop = await_pass(journal, next_ns);
@@ -238,6 +243,7 @@ static void *write_journal(void *arg)
         next_ns = begin_ns + PASS_NS;
         if (!stop && journal->replay)
             journal_replay_along(journal, device_now(journal->config.world), next_ns);
+        trace_writer_flush(&journal->trace);
         set_pace(journal, entries, end_ns - begin_ns);
     }
     return NULL;

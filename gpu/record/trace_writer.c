@@ -506,14 +506,19 @@ static void tell_retired(struct trace_writer *trace)
         options->retired(options->retired_arg, trace->told++);
 }
 
+void trace_writer_flush(struct trace_writer *trace)
+{
+    if (writes(trace))
+        fail(trace, store_flush(trace->store, &trace->diag));
+}
+
 void trace_writer_commit(struct trace_writer *trace)
 {
     add_edges(trace);
     forget_spans(trace);
     store_iterations(trace, false);
     trace->passes++;
-    if (writes(trace))
-        fail(trace, store_flush(trace->store, &trace->diag));
+    trace_writer_flush(trace);
     tell_retired(trace);
 }
 

@@ -73,6 +73,8 @@ void trace_writer_device(struct trace_writer *trace, const struct log_entry *ent
 /* The end of a pass: what there is becomes durable. Dependence edges of a pass follow with the next one,
    because what a task needed may have been read later than the task itself. */
 void trace_writer_commit(struct trace_writer *trace);
+/* Rows since then, as well. */
+void trace_writer_flush(struct trace_writer *trace);
 void trace_writer_step(struct trace_writer *trace, const struct replay_step *step);
 
 /* Figures of the run; the arrays live in result->arena. False: memory. */
