@@ -197,6 +197,32 @@ bool plan_of_file(const char *path, struct plan *plan)
     return succeeded(plan_read(path, plan, &diag), path, &diag);
 }
 
+static enum status check_drivers(plan_check *check, void *context, const struct plan *plan,
+                                 struct diag *diag)
+{
+    if (plan->form != FORM_PIPELINE)
+        return check(context, plan, DRIVER_NONE, diag);
+    enum status status = check(context, plan, DRIVER_CLOCK, diag);
+    return status == STATUS_OK ? check(context, plan, DRIVER_DATAFLOW, diag) : status;
+}
+
+bool plan_try(const char *text, plan_check *check, void *context)
+{
+    struct diag diag;
+    struct plan plan;
+    diag_init(&diag);
+    enum status status =
+        text ? plan_parse("random.yaml", text, strlen(text), &plan, &diag) : diag_no_memory(&diag);
+    if (status == STATUS_OK) {
+        status = check_drivers(check, context, &plan, &diag);
+        plan_fini(&plan);
+    }
+    if (status != STATUS_OK)
+        diag_tell(&diag);
+    diag_fini(&diag);
+    return status == STATUS_OK;
+}
+
 char *text_of_plan(const struct plan *plan)
 {
     char *text = NULL;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "machine/program.h"
 #include "plan/plan.h"
 
 /* ---- the environment */
@@ -62,6 +63,12 @@ void diag_tell(const struct diag *diag);
 
 bool plan_of_text(const char *text, struct plan *plan);
 bool plan_of_file(const char *path, struct plan *plan);
+
+/* Read a plan and check it under each driver that its form has; NULL is out of memory. A failure is told in comments;
+   false, but no failed case. */
+typedef enum status plan_check(void *context, const struct plan *plan, enum driver driver,
+                               struct diag *diag);
+bool plan_try(const char *text, plan_check *check, void *context);
 
 /* The plan as the product prints it; NULL after a failed case. The caller frees it. */
 char *text_of_plan(const struct plan *plan);

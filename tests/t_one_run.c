@@ -8,11 +8,9 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "check/one_run.h"
 #include "check/verify.h"
-#include "plan/parse.h"
 #include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
@@ -57,9 +55,11 @@ static void compare(struct bench *bench, const struct one_run *run,
     bench->values += !chance && run->found & 1u << PROPERTY_VALUE ? 1 : 0;
 }
 
-static enum status check_plan(struct bench *bench, const struct plan *plan, struct diag *diag)
+static enum status check_plan(void *context, const struct plan *plan, enum driver driver,
+                              struct diag *diag)
 {
-    struct program_options built = {.iterations = -1, .clocks = true};
+    struct bench *bench = context;
+    struct program_options built = {.driver = driver, .iterations = -1, .clocks = true};
     struct verify_options options = {
         .program.iterations = -1, .any_witness = true, .limits = {.states = MAX_STATES}};
     struct search_watch watch = {0};
@@ -84,21 +84,8 @@ static enum status check_plan(struct bench *bench, const struct plan *plan, stru
 
 static void check_text(struct bench *bench, char *text)
 {
-    struct diag diag;
-    struct plan plan;
-    diag_init(&diag);
     bench->text = text;
-    enum status status =
-        text ? plan_parse("random.yaml", text, strlen(text), &plan, &diag) : diag_no_memory(&diag);
-    if (status == STATUS_OK) {
-        status = check_plan(bench, &plan, &diag);
-        plan_fini(&plan);
-    }
-    if (status != STATUS_OK) {
-        bench->complaints++;
-        diag_tell(&diag);
-    }
-    diag_fini(&diag);
+    bench->complaints += !plan_try(text, check_plan, bench);
     free(text);
 }
 

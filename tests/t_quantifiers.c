@@ -16,7 +16,6 @@
 
 #include "check/verify.h"
 #include "plan/hash.h"
-#include "plan/parse.h"
 #include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
@@ -187,9 +186,10 @@ static void compare(struct bench *bench, const struct oracle *oracle,
     bench->compared++;
 }
 
-static enum status check_driver(struct bench *bench, const struct plan *plan, enum driver driver,
+static enum status check_driver(void *context, const struct plan *plan, enum driver driver,
                                 struct diag *diag)
 {
+    struct bench *bench = context;
     struct verify_options options = {.program = {.driver = driver, .iterations = ITERATIONS},
                                      .any_witness = true,
                                      .limits = {.states = MAX_PAIRS}};
@@ -217,24 +217,8 @@ static enum status check_driver(struct bench *bench, const struct plan *plan, en
 static void check_plan(struct bench *bench, enum random_form form, bool wide)
 {
     char *text = (wide ? random_wide_plan : random_plan)(bench->seed, form);
-    struct diag diag;
-    struct plan plan;
-    diag_init(&diag);
     bench->text = text;
-    bool pipeline = form == RANDOM_PIPELINE;
-    enum status status =
-        text ? plan_parse("random.yaml", text, strlen(text), &plan, &diag) : diag_no_memory(&diag);
-    if (status == STATUS_OK) {
-        status = check_driver(bench, &plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE, &diag);
-        if (status == STATUS_OK && pipeline)
-            status = check_driver(bench, &plan, DRIVER_DATAFLOW, &diag);
-        plan_fini(&plan);
-    }
-    if (status != STATUS_OK) {
-        bench->complaints++;
-        diag_tell(&diag);
-    }
-    diag_fini(&diag);
+    bench->complaints += !plan_try(text, check_driver, bench);
     free(text);
 }
 

@@ -27,7 +27,6 @@
 #include "check/tree.h"
 #include "check/verify.h"
 #include "plan/hash.h"
-#include "plan/parse.h"
 #include "tests/harness.h"
 #include "tests/random_plan.h"
 #include "tests/tap.h"
@@ -534,9 +533,10 @@ static enum status check_program(struct bench *bench, const struct plan *plan, e
     return status;
 }
 
-static enum status check_driver(struct bench *bench, const struct plan *plan, enum driver driver,
+static enum status check_driver(void *context, const struct plan *plan, enum driver driver,
                                 struct diag *diag)
 {
+    struct bench *bench = context;
     bool open = plan->form == FORM_PIPELINE && !plan->pipeline.batches;
     struct verify_report any;
     enum status status = check_program(bench, plan, driver, diag);
@@ -561,28 +561,13 @@ static void count_keys(struct bench *bench)
 static void check_plan(struct bench *bench, enum random_form form, bool wide)
 {
     char *text = (wide ? random_wide_plan : random_plan)(bench->seed, form);
-    struct diag diag;
-    struct plan plan;
-    diag_init(&diag);
     bench->text = text;
     bench->draws = 0;
     bench->compared_this = false;
-    enum status status =
-        text ? plan_parse("random.yaml", text, strlen(text), &plan, &diag) : diag_no_memory(&diag);
-    if (status == STATUS_OK) {
-        bool pipeline = form == RANDOM_PIPELINE;
-        status = check_driver(bench, &plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE, &diag);
-        if (status == STATUS_OK && pipeline)
-            status = check_driver(bench, &plan, DRIVER_DATAFLOW, &diag);
-        plan_fini(&plan);
-    }
-    if (status == STATUS_OK && bench->compared_this)
+    if (!plan_try(text, check_driver, bench))
+        complain(bench, "plan", "not read or not checked");
+    else if (bench->compared_this)
         count_keys(bench);
-    if (status != STATUS_OK) {
-        complain(bench, "plan", diag.count ? diag.messages[0].text : "refused");
-        diag_print(&diag, "t_random_plans", false, stderr);
-    }
-    diag_fini(&diag);
     free(text);
 }
 
