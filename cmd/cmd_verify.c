@@ -335,8 +335,9 @@ static enum status verify_one(struct app *app, struct plan *plan, void *context)
     if (!finding)
         return diag_no_memory(&app->diag);
     finding->plan = plan;
-    coverage_find(plan, &finding->coverage);
-    enum status status = warned_find(app, plan, &finding->warnings);
+    enum status status = coverage_find(plan, &finding->coverage, &app->diag);
+    if (status == STATUS_OK)
+        status = warned_find(app, plan, &finding->warnings);
     if (status == STATUS_OK)
         status = verify_plan_file(app, context, finding);
     for (int d = 0; d < finding->count; d++)

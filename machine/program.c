@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lower.h"
+#include "plan/outside.h"
 #include "plan/rank_programs.h"
 #include "plan/units.h"
 
@@ -374,33 +375,6 @@ static enum status name_flags(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* Without `inputs:` the shared buffers of a pipeline come from outside: weights, tables. Likewise a
-   buffer of a host program that no operation writes or allocates: find_written clears the others. */
-static bool is_initialised(const struct plan *plan, const struct buffer *buffer)
-{
-    return buffer->input || (!plan->inputs_given && buffer->scope == SCOPE_SHARED);
-}
-
-static void is_made_inside(struct program *program, int plan_buffer)
-{
-    const struct plan *plan = program->plan;
-    for (int b = plan_buffer; b < program->buffer_count; b += (int)plan->buffer_count)
-        program->buffers[b].initialised = plan->buffers[plan_buffer].input;
-}
-
-static void find_written(struct program *program)
-{
-    bool host = program->plan->form == FORM_THREADS;
-    for (size_t i = 0; host && i < program->access_count; i++)
-        if (program->accesses[i].write)
-            is_made_inside(program, program->buffers[program->accesses[i].buffer].plan_buffer);
-    for (size_t i = 0; i < program->op_count; i++) {
-        const struct op *op = &program->ops[i];
-        if (op->kind == OP_ALLOC)
-            is_made_inside(program, program->buffers[op->object].plan_buffer);
-    }
-}
-
 static enum status list_buffers(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -409,8 +383,10 @@ static enum status list_buffers(struct lowering *lowering)
     size_t count = (owned ? 1 : (size_t)program->ranks) * plan->buffer_count;
     program->buffer_count = (int)count;
     program->buffers = ARENA_ARRAY(&program->arena, count, struct buffer_desc);
-    if (!program->buffers)
+    bool *outside = ARENA_ARRAY(&program->arena, plan->buffer_count + 1, bool);
+    if (!program->buffers || !outside)
         return diag_no_memory(lowering->diag);
+    outside_find(plan, outside);
     for (size_t i = 0; i < count; i++) {
         const struct buffer *from = &plan->buffers[i % plan->buffer_count];
         int rank = owned ? from->owner - 1 : (int)(i / plan->buffer_count);
@@ -419,7 +395,7 @@ static enum status list_buffers(struct lowering *lowering)
                                                    .name = from->name,
                                                    .scope = from->scope,
                                                    .bytes = from->bytes,
-                                                   .initialised = is_initialised(plan, from)};
+                                                   .initialised = outside[i % plan->buffer_count]};
         if (i < plan->buffer_count)
             *(from->scope == SCOPE_ITERATION ? &program->iteration_bytes
                                              : &program->shared_bytes) += from->bytes;
@@ -878,7 +854,6 @@ static enum status lower(struct lowering *lowering)
         status = list_agents(lowering);
     if (status == STATUS_OK) {
         assign_bodies(lowering->program);
-        find_written(lowering->program);
         status = list_records(lowering);
     }
     if (status == STATUS_OK)

@@ -1,6 +1,10 @@
 /* coverage.c - see coverage.h. */
 #include "coverage.h"
 
+#include <stdlib.h>
+
+#include "outside.h"
+
 static bool has_accesses(const struct index_list *reads, const struct index_list *writes)
 {
     return reads->count > 0 || writes->count > 0;
@@ -51,8 +55,23 @@ static bool any_shared(const struct plan *plan)
     return false;
 }
 
-void coverage_find(const struct plan *plan, struct coverage *out)
+/* Does a host program read what none of its operations writes, unless `inputs:` says what comes from outside? */
+static enum status find_unwritten(const struct plan *plan, bool *any, struct diag *diag)
 {
+    bool *outside = calloc(plan->buffer_count + 1, sizeof *outside);
+    if (!outside)
+        return diag_no_memory(diag);
+    outside_find(plan, outside);
+    *any = false;
+    for (size_t b = 0; b < plan->buffer_count; b++)
+        *any |= outside[b] && !plan->buffers[b].input;
+    free(outside);
+    return STATUS_OK;
+}
+
+enum status coverage_find(const struct plan *plan, struct coverage *out, struct diag *diag)
+{
+    enum status status = STATUS_OK;
     *out = (struct coverage){.unit = "tasks", .buffers = (int64_t)plan->buffer_count};
     switch (plan->form) {
     case FORM_PIPELINE:
@@ -67,12 +86,14 @@ void coverage_find(const struct plan *plan, struct coverage *out)
         out->unit = "operations";
         for (size_t i = 0; i < plan->thread_count; i++)
             count_ops(plan->threads[i].ops, plan->threads[i].op_count, out);
+        status = find_unwritten(plan, &out->assumes_unwritten, diag);
         break;
     case FORM_PROGRAMS:
         out->unit = "actions";
         count_actions(&plan->programs, plan->ranks, out);
         break;
     }
+    return status;
 }
 
 bool coverage_is_nothing(const struct coverage *coverage)
@@ -102,6 +123,8 @@ void coverage_write(const struct coverage *coverage, unsigned not_asked, struct 
         json_string(json, "work accesses only the buffers that it names");
     if (coverage->assumes_shared)
         json_string(json, "shared buffers hold values before the first iteration");
+    if (coverage->assumes_unwritten)
+        json_string(json, "buffers that no operation writes hold values from the start");
     json_end_array(json);
     json_end_object(json);
 }

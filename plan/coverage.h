@@ -10,13 +10,14 @@
 #include "plan.h"
 
 struct coverage {
-    const char *unit;      /* what is counted: "tasks", "operations", "actions" */
-    int64_t all, declared; /* with `reads` or `writes`; actions: by their meaning */
-    int64_t buffers;       /* that are read or written */
-    bool assumes_shared;   /* shared buffers hold values before the first iteration */
+    const char *unit;       /* what is counted: "tasks", "operations", "actions" */
+    int64_t all, declared;  /* with `reads` or `writes`; actions: by their meaning */
+    int64_t buffers;        /* that are read or written */
+    bool assumes_shared;    /* shared buffers hold values before the first iteration */
+    bool assumes_unwritten; /* host programs: so do buffers that no operation writes */
 };
 
-void coverage_find(const struct plan *plan, struct coverage *out);
+enum status coverage_find(const struct plan *plan, struct coverage *out, struct diag *diag);
 
 /* Is there work, and none of it declares an access? */
 bool coverage_is_nothing(const struct coverage *coverage);

@@ -62,7 +62,7 @@ static void look_at(struct plan *plan, struct diag *diag)
     struct json json;
     arena_init(&arena, 0);
     FUZZ_EXPECT(warnings_find(plan, &arena, &warnings, diag) == STATUS_OK);
-    coverage_find(plan, &coverage);
+    FUZZ_EXPECT(coverage_find(plan, &coverage, diag) == STATUS_OK);
     json_open(&json, fuzz_sink());
     json_begin_object(&json);
     warnings_write(&warnings, plan->file, &json);
