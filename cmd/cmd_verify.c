@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "certificate.h"
 #include "interrupts.h"
 #include "options.h"
 #include "progress.h"
@@ -27,8 +28,9 @@ struct verify_request {
     bool werror;         /* a proof that is not plain is a violation */
     const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
     bool no_fix;
-    const char *fix;    /* where the repaired plan goes; NULL: nowhere */
-    int64_t fix_budget; /* candidates; 0: the default */
+    const char *fix;         /* where the repaired plan goes; NULL: nowhere */
+    int64_t fix_budget;      /* candidates; 0: the default */
+    const char *certificate; /* where the proof goes; NULL: nowhere */
 };
 
 /* The results for one plan. */
@@ -326,6 +328,10 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
     }
     if (request->fix && finding->count > 0)
         status = app_worse(status, save_repair(app, request->fix, finding));
+    if (request->certificate && finding->count > 0)
+        status = app_worse(status,
+                           certificate_save(app, finding->plan, &request->verify, finding->reports,
+                                            finding->count, request->certificate));
     return status;
 }
 
@@ -432,6 +438,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          .value = &request.no_fix},
         {"fix-budget", 0, "N", "try at most N changed plans (default 3000)", OPTION_INTEGER,
          .value = &request.fix_budget, .min = 1, .max = INT32_MAX},
+        {"certificate", 0, "FILE", "write why a proved plan is proved, for swcheck", OPTION_TEXT,
+         .value = &request.certificate, .excludes = "bitstate", .because = "it proves nothing"},
         {"werror", 0, NULL,
          "exit with 1 where a proof is not plain: warnings, no accesses declared", OPTION_FLAG,
          .value = &request.werror},
@@ -452,6 +460,9 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         return status;
     if (request.fix && arguments.count > 1)
         return diag_error(&app->diag, STATUS_USAGE, "--fix: found %d plans, expected one",
+                          arguments.count);
+    if (request.certificate && arguments.count > 1)
+        return diag_error(&app->diag, STATUS_USAGE, "--certificate: found %d plans, expected one",
                           arguments.count);
     request.verify.threads = (int)threads;
     status = finish_request(app, &request, iterations, limits, properties);

@@ -1,4 +1,4 @@
-# swsim.bash - completion for swsim and swrun. It reads the programs' own --help, and so completes
+# swsim.bash - completion for swsim, swrun and swcheck. It reads the programs' own --help, and so completes
 # every verb, option and choice that they accept.
 
 # The long options in a --help, one a line, with `=` where a value follows.
@@ -48,4 +48,4 @@ _swsim()
     fi
 }
 
-complete -F _swsim swsim swrun
+complete -F _swsim swsim swrun swcheck

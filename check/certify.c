@@ -1,0 +1,133 @@
+/* certify.c - see certify.h. */
+#include "certify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void certify_why_not(const struct certifier *certifier, const char *why)
+{
+    snprintf(certifier->why_not, sizeof((struct certified *)0)->why_not, "%s", why);
+}
+
+/* ---- one certificate --------------------------------------------------------------------------- */
+
+static void write_head(const struct program_options *options, uint64_t hash, unsigned proves,
+                       enum proof_kind kind, FILE *out)
+{
+    fprintf(out, "swcert %d\nplan %016" PRIx64 "\noptions %s %d %d %" PRId64 "\nproves",
+            PROOF_VERSION, hash, driver_key(options->driver), options->ranks, options->max_depth,
+            options->iterations);
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (proves & 1u << p)
+            fprintf(out, " %s", property_key((enum property)p));
+    fprintf(out, "\nby %s\n", proof_key(kind));
+}
+
+/* The text behind the head, in memory that the caller frees. */
+static enum status write_body(const struct plan *plan, const struct program_options *options,
+                              enum proof_kind kind, unsigned asked, size_t most_states,
+                              struct search_watch *watch, struct certified *certified, char **body,
+                              unsigned *proves, struct diag *diag)
+{
+    static certify_kind *const kinds[PROOF_KINDS] = {certify_run, certify_structure,
+                                                     certify_states};
+    struct program *program;
+    size_t length;
+    *body = NULL;
+    enum status status = proof_program(plan, kind, options, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct certifier certifier = {.program = program,
+                                  .watch = watch,
+                                  .out = open_memstream(body, &length),
+                                  .asked = asked,
+                                  .most_states = most_states,
+                                  .proves = proves,
+                                  .why_not = certified->why_not};
+    status = certifier.out ? kinds[kind](&certifier, diag) : diag_no_memory(diag);
+    bool written = certifier.out && !ferror(certifier.out);
+    if (certifier.out && fclose(certifier.out) != 0)
+        written = false;
+    program_close(program);
+    if (status == STATUS_OK && (!written || !*body))
+        status = diag_no_memory(diag);
+    return status;
+}
+
+/* What was written is looked at like any certificate. */
+static enum status add_checked(const struct plan *plan, const char *text, FILE *out,
+                               struct certified *certified, struct diag *diag)
+{
+    struct proof_result result;
+    size_t length = strlen(text);
+    enum status status = proof_check(plan, text, &length, &result, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!result.good) {
+        snprintf(certified->why_not, sizeof certified->why_not, "%s", result.why);
+        return STATUS_OK;
+    }
+    fputs(text, out);
+    certified->covers |= result.proves;
+    return STATUS_OK;
+}
+
+static enum status add_kind(const struct plan *plan, const struct program_options *options,
+                            enum proof_kind kind, unsigned asked, size_t most_states,
+                            struct search_watch *watch, FILE *out, struct certified *certified,
+                            struct diag *diag)
+{
+    char *body, *text = NULL;
+    size_t length;
+    uint64_t hash;
+    unsigned proves = 0;
+    enum status status =
+        write_body(plan, options, kind, asked, most_states, watch, certified, &body, &proves, diag);
+    if (status == STATUS_OK && proves)
+        status = proof_hash(plan, &hash, diag);
+    if (status == STATUS_OK && proves) {
+        FILE *whole = open_memstream(&text, &length);
+        if (whole) {
+            write_head(options, hash, proves, kind, whole);
+            fputs(body, whole);
+            fputs("end\n", whole);
+        }
+        bool written = whole && !ferror(whole);
+        if (!whole || fclose(whole) != 0 || !written)
+            status = diag_no_memory(diag);
+        else
+            status = add_checked(plan, text, out, certified, diag);
+    }
+    free(body);
+    free(text);
+    return status;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+enum status certify_plan(const struct plan *plan, const struct program_options *options,
+                         unsigned proved, size_t most_states, struct search_watch *watch,
+                         struct certified *out, struct diag *diag)
+{
+    size_t length;
+    *out = (struct certified){0};
+    FILE *file = open_memstream(&out->text, &length);
+    if (!file)
+        return diag_no_memory(diag);
+    enum proof_kind first = plan->form == FORM_PIPELINE ? PROOF_STRUCTURE : PROOF_RUN;
+    enum status status =
+        add_kind(plan, options, first, proved, most_states, watch, file, out, diag);
+    unsigned left = proved & ~out->covers;
+    if (status == STATUS_OK && left)
+        status = add_kind(plan, options, PROOF_STATES, left, most_states, watch, file, out, diag);
+    bool written = !ferror(file);
+    if ((fclose(file) != 0 || !written) && status == STATUS_OK)
+        status = diag_no_memory(diag);
+    if (status != STATUS_OK || out->covers == 0) {
+        free(out->text);
+        out->text = NULL;
+    }
+    return status;
+}

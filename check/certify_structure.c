@@ -1,0 +1,342 @@
+/*
+ * certify_structure.c - numbers and paths of a pipeline.
+ *
+ * Numbers are places: under the clock in the enqueue order of a period, under data-flow in the topological order of an
+ * iteration. Paths are shortest ones from one task to all others (Dijkstra), found when they are asked for.
+ */
+#include "certify.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/order.h"
+
+enum { FAR = 1 << 20, MOST_TASKS = 1024 };
+
+enum hop { HOP_NONE, HOP_ON, HOP_RETIRED, HOP_QUEUE };
+
+/* Shortest paths from one task, of its work or of its submission, or from whatever the driver has retired. */
+struct row {
+    int *length;   /* per task */
+    int *before;   /* per task: the one in front of it */
+    enum hop *hop; /* per task: the last one to it; NONE: it is the source */
+};
+
+struct pipeline_writer {
+    const struct certifier *certifier;
+    const struct program *p;
+    const struct task *tasks;
+    FILE *out;
+    struct arena arena;
+    int *place, *topological, *number, *list;
+    bool *done, *fed;
+    struct row *rows; /* of work, when they are there */
+    struct row submission, retired;
+    unsigned proves;
+};
+
+static bool is_clock(const struct pipeline_writer *w)
+{
+    return w->p->driver == DRIVER_CLOCK;
+}
+
+static bool is_host(const struct pipeline_writer *w, int task)
+{
+    return w->tasks[task].work.kind == WORK_HOST;
+}
+
+/* ---- shortest paths ------------------------------------------------------------------------------ */
+
+static bool make_row(struct pipeline_writer *w, struct row *row)
+{
+    size_t n = (size_t)w->p->tasks;
+    row->length = ARENA_ARRAY(&w->arena, n, int);
+    row->before = ARENA_ARRAY(&w->arena, n, int);
+    row->hop = ARENA_ARRAY(&w->arena, n, enum hop);
+    return !w->arena.failed;
+}
+
+static void relax(struct row *row, int from, int to, int length, enum hop hop)
+{
+    if (row->length[from] + length >= row->length[to])
+        return;
+    row->length[to] = row->length[from] + length;
+    row->before[to] = from;
+    row->hop[to] = hop;
+}
+
+static bool share_queue(const struct pipeline_writer *w, int a, int b)
+{
+    return is_clock(w) && !is_host(w, a) && !is_host(w, b) &&
+           w->tasks[a].group == w->tasks[b].group && w->tasks[a].stream == w->tasks[b].stream;
+}
+
+static void relax_all(const struct pipeline_writer *w, struct row *row, int from)
+{
+    const struct edge_list *fires = &w->p->fires[from];
+    for (int k = 0; k < fires->count; k++)
+        relax(row, from, fires->items[k].task, fires->items[k].distance, HOP_ON);
+    for (int to = 0; to < w->p->tasks; to++) {
+        int keys = w->tasks[from].stage - w->tasks[to].stage + (w->place[from] >= w->place[to]);
+        if (to != from && share_queue(w, from, to))
+            relax(row, from, to, keys > 0 ? keys : 0, HOP_QUEUE);
+    }
+}
+
+/* From task `from`, -1: from the driver, and if the driver has `seen` it from there as well. */
+static void fill_row(const struct pipeline_writer *w, struct row *row, int from, bool seen)
+{
+    const int tasks = w->p->tasks;
+    for (int t = 0; t < tasks; t++) {
+        row->length[t] = seen ? w->p->depth - (is_clock(w) ? w->tasks[t].stage : 0) : FAR;
+        row->before[t] = from;
+        row->hop[t] = HOP_RETIRED;
+        w->done[t] = false;
+    }
+    if (from >= 0) {
+        row->length[from] = 0;
+        row->hop[from] = HOP_NONE;
+    }
+    for (int k = 0; k < tasks; k++) {
+        int nearest = -1;
+        for (int t = 0; t < tasks; t++)
+            if (!w->done[t] && (nearest < 0 || row->length[t] < row->length[nearest]))
+                nearest = t;
+        w->done[nearest] = true;
+        if (row->length[nearest] < FAR)
+            relax_all(w, row, nearest);
+    }
+}
+
+static bool is_seen(const struct pipeline_writer *w, int task)
+{
+    return is_host(w, task) || w->p->plan->pipeline.retire == RETIRE_DEVICE;
+}
+
+/* NULL: memory is exhausted. To host work from device work a path begins with the driver. */
+static const struct row *row_of(struct pipeline_writer *w, int from, int to)
+{
+    bool by_driver = is_host(w, to) && !is_host(w, from) && is_seen(w, from);
+    struct row *row = by_driver ? &w->retired : &w->rows[from];
+    if (!row->length) {
+        if (!make_row(w, row))
+            return NULL;
+        fill_row(w, row, by_driver ? -1 : from, is_seen(w, from));
+    }
+    return row;
+}
+
+/* ---- paths ------------------------------------------------------------------------------------- */
+
+/* The hops of the path, the last first, in w->list. */
+static int collect_hops(struct pipeline_writer *w, const struct row *row, int to)
+{
+    int count = 0;
+    for (int task = to; task >= 0 && row->hop[task] != HOP_NONE; task = row->before[task])
+        w->list[count++] = task;
+    return count;
+}
+
+static void write_path(struct pipeline_writer *w, const struct row *row, int to)
+{
+    if (row->length[to] >= FAR) {
+        fputs("none\n", w->out);
+        return;
+    }
+    int count = collect_hops(w, row, to);
+    fprintf(w->out, "path %d", count);
+    while (count-- > 0) {
+        int task = w->list[count], before = row->before[task];
+        if (row->hop[task] == HOP_ON)
+            fprintf(w->out, " on %d %d", task, row->length[task] - row->length[before]);
+        else
+            fprintf(w->out, " %s %d", row->hop[task] == HOP_QUEUE ? "queue" : "retired", task);
+    }
+    fputc('\n', w->out);
+}
+
+/* The gap from one access to another, and its path. */
+static bool write_gap(struct pipeline_writer *w, int from, int to, int *gap)
+{
+    const struct row *row = row_of(w, from, to);
+    if (!row)
+        return false;
+    bool hidden = is_host(w, to) && !is_host(w, from) && !is_seen(w, from);
+    *gap = hidden ? FAR : row->length[to];
+    if (hidden)
+        fputs("none\n", w->out);
+    else
+        write_path(w, row, to);
+    return true;
+}
+
+/* ---- order of calls ---------------------------------------------------------------------------- */
+
+/* False: they need not come in this order. */
+static bool write_chain(struct pipeline_writer *w, const int *tasks, int count)
+{
+    for (int k = 0; count > 1 && k < count; k++) {
+        int from = tasks[k], to = tasks[(k + 1) % count];
+        fill_row(w, &w->submission, from, true);
+        if (w->submission.length[to] > (k + 1 == count))
+            return false;
+        write_path(w, &w->submission, to);
+    }
+    return true;
+}
+
+static bool write_calls(struct pipeline_writer *w)
+{
+    const struct program *p = w->p;
+    int *ordered = ARENA_ARRAY(&w->arena, (size_t)p->tasks, int), ordered_count = 0, count = 0;
+    int *callers = ARENA_ARRAY(&w->arena, (size_t)p->tasks, int);
+    if (w->arena.failed || !make_row(w, &w->submission))
+        return false;
+    for (int k = 0; k < p->tasks; k++) {
+        int task = w->topological[k];
+        if (p->ticket_position[task] >= 0) {
+            ordered[p->ticket_position[task]] = task;
+            ordered_count++;
+        }
+        if (w->tasks[task].work.kind == WORK_COLLECTIVE)
+            callers[count++] = task;
+    }
+    if (!write_chain(w, ordered, ordered_count))
+        return false;
+    fprintf(w->out, "calls %d", count);
+    for (int k = 0; k < count; k++)
+        fprintf(w->out, " %d", callers[k]);
+    fputc('\n', w->out);
+    return write_chain(w, callers, count);
+}
+
+static void write_numbers(struct pipeline_writer *w)
+{
+    const int *order = is_clock(w) ? w->p->order[0] : w->topological, shift = w->p->tasks;
+    for (int k = 0; k < w->p->tasks; k++) {
+        w->place[w->p->order[0][k]] = k;
+        w->number[order[k]] = k;
+    }
+    fprintf(w->out, "shift %d\n", shift);
+    for (int t = 0; t < w->p->tasks; t++)
+        fprintf(w->out, "task %d\n", w->number[t] + (is_clock(w) ? shift * w->tasks[t].stage : 0));
+}
+
+/* ---- accesses ---------------------------------------------------------------------------------- */
+
+enum { READS = 1, WRITES = 2 };
+
+static bool same_place(const struct pipeline_writer *w, int a, int b)
+{
+    if (is_host(w, a) || is_host(w, b))
+        return is_host(w, a) && is_host(w, b) && w->tasks[a].group == w->tasks[b].group;
+    return w->tasks[a].stream == w->tasks[b].stream;
+}
+
+static void drop(struct pipeline_writer *w, enum property property)
+{
+    w->proves &= ~(1u << property);
+}
+
+/* What swcheck looks at, for each two tasks. */
+static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, int a, int b)
+{
+    bool shared = w->p->plan->buffers[buffer].scope == SCOPE_SHARED;
+    const int *serial = w->p->serial_place;
+    int there, back, writer = uses[b] & WRITES ? b : a, other = a + b - writer;
+    fprintf(w->out, "pair %d %d %d\n", buffer, a, b);
+    if (!write_gap(w, a, b, &there) || !write_gap(w, b, a, &back))
+        return false;
+    w->fed[b] |= uses[a] & WRITES && there <= 0;
+    w->fed[a] |= uses[b] & WRITES && back <= 0;
+    if (!(shared ? there + back <= 1 : there <= 0 || back <= 0) && !same_place(w, a, b))
+        drop(w, PROPERTY_RACE);
+    int later = serial[writer] < serial[other];
+    int forth = other == a ? there : back, home = other == a ? back : there;
+    if (shared ? forth > later || home > 1 - later : later ? home > 0 : forth > 0)
+        drop(w, PROPERTY_SERIAL);
+    return true;
+}
+
+static bool write_buffer(struct pipeline_writer *w, int buffer, const int *uses)
+{
+    const int tasks = w->p->tasks;
+    memset(w->fed, 0, (size_t)tasks * sizeof *w->fed);
+    for (int a = 0; a < tasks; a++)
+        for (int b = a + 1; uses[a] && b < tasks; b++)
+            if (uses[b] && (uses[a] | uses[b]) & WRITES && !write_pair(w, buffer, uses, a, b))
+                return false;
+    for (int t = 0; t < tasks; t++)
+        if (uses[t] & READS && !w->fed[t] && !w->p->buffers[buffer].initialised)
+            drop(w, PROPERTY_VALUE);
+    return true;
+}
+
+static bool write_buffers(struct pipeline_writer *w)
+{
+    const int tasks = w->p->tasks;
+    int *uses = ARENA_ARRAY(&w->arena, (size_t)tasks, int);
+    for (int buffer = 0; uses && buffer < (int)w->p->plan->buffer_count; buffer++) {
+        memset(uses, 0, (size_t)tasks * sizeof *uses);
+        for (int t = 0; t < tasks; t++) {
+            const struct task *task = &w->tasks[t];
+            for (size_t i = 0; i < task->reads.count; i++)
+                uses[t] |= task->reads.items[i] == buffer ? READS : 0;
+            for (size_t i = 0; i < task->writes.count; i++)
+                uses[t] |= task->writes.items[i] == buffer ? WRITES : 0;
+        }
+        if (!write_buffer(w, buffer, uses))
+            return false;
+    }
+    return uses != NULL;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+static bool open_writer(struct pipeline_writer *w)
+{
+    size_t n = (size_t)w->p->tasks;
+    w->place = ARENA_ARRAY(&w->arena, n, int);
+    w->topological = ARENA_ARRAY(&w->arena, n, int);
+    w->number = ARENA_ARRAY(&w->arena, n, int);
+    w->list = ARENA_ARRAY(&w->arena, n, int);
+    w->done = ARENA_ARRAY(&w->arena, n, bool);
+    w->fed = ARENA_ARRAY(&w->arena, n, bool);
+    w->rows = ARENA_ARRAY(&w->arena, n, struct row);
+    return !w->arena.failed;
+}
+
+enum status certify_structure(const struct certifier *certifier, struct diag *diag)
+{
+    const struct program *p = certifier->program;
+    struct pipeline_writer w = {.certifier = certifier,
+                                .p = p,
+                                .tasks = plan_tasks(p->plan, 0),
+                                .out = certifier->out,
+                                .proves = certifier->asked & proof_structure_covers(p)};
+    enum status status = STATUS_OK;
+    if (p->tasks > MOST_TASKS) {
+        certify_why_not(certifier, "there are too many tasks for paths between them");
+        return STATUS_OK;
+    }
+    if (!open_writer(&w))
+        status = diag_no_memory(diag);
+    else
+        status = order_topological(p->plan, w.topological, diag);
+    if (status == STATUS_OK) {
+        write_numbers(&w);
+        if (!is_clock(&w) && !write_calls(&w)) {
+            certify_why_not(certifier, "threads may call collectives in different orders");
+            w.proves = 0;
+        } else if (w.proves &
+                   (1u << PROPERTY_RACE | 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL)) {
+            write_buffers(&w);
+        }
+        *certifier->proves = w.proves;
+    }
+    if (w.arena.failed)
+        status = diag_no_memory(diag);
+    arena_fini(&w.arena);
+    return status;
+}

@@ -1,0 +1,174 @@
+/*
+ * swcheck.c - is a certificate of `swsim verify --certificate` a proof of a plan?
+ *
+ * A program of its own: of this project it has the plan's parser and lowering, the machine's steps for one kind of
+ * certificate, and proof/. It has no part of the search.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/parse.h"
+#include "proof/proof.h"
+
+#define CERTIFICATE_BYTES ((size_t)2 << 30)
+
+static const char help[] =
+    "Usage: swcheck [OPTION] PLAN CERTIFICATE\n\n"
+    "Say whether CERTIFICATE, a file of 'swsim verify --certificate', proves PLAN, and what:\n"
+    "in time linear in both, without a search. `-` is standard input.\n\n"
+    "  -q, --quiet    print nothing; the exit code tells\n"
+    "      --help     show this help and exit\n"
+    "      --version  show the version and exit\n\n"
+    "Exit codes: 0 yes, 1 no, 2 wrong use or the system refused, 3 a bad plan.\n";
+
+/* What a property means when it is proved, for people. */
+static const char *const holds[PROPERTY_COUNT] = {
+    [PROPERTY_MESSAGE] = "every message has a partner",
+    [PROPERTY_DEADLOCK] = "deadlock-free",
+    [PROPERTY_MISMATCH] = "in collective order",
+    [PROPERTY_RACE] = "race-free",
+    [PROPERTY_LIFETIME] = "memory used while it lives",
+    [PROPERTY_VALUE] = "values written before they are read",
+    [PROPERTY_SERIAL] = "in serial order",
+    [PROPERTY_SLOT] = "slots safe",
+    [PROPERTY_BOUND] = "within its bounds",
+    [PROPERTY_DRAIN] = "drains",
+    [PROPERTY_FAULTS] = "survives faults",
+};
+
+static void print_yes(const struct plan *plan, const struct proof_result *result)
+{
+    const char *comma = "";
+    printf("yes: ");
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (result->proves & 1u << p) {
+            printf("%s%s", comma, holds[p]);
+            comma = ", ";
+        }
+    if (plan->form == FORM_PIPELINE && result->options.iterations < 0)
+        printf("; for any number of iterations");
+    else if (plan->form == FORM_PIPELINE)
+        printf("; for %lld iterations", (long long)result->options.iterations);
+    if (plan->form == FORM_PIPELINE)
+        printf(", driver %s", driver_key(result->options.driver));
+    if (result->options.max_depth > 0)
+        printf(", max_depth %d", result->options.max_depth);
+    printf(", %d rank%s; by %s\n", result->ranks, result->ranks == 1 ? "" : "s",
+           proof_key(result->kind));
+}
+
+/* Every certificate of the file. */
+static enum status check(const struct plan *plan, const char *text, size_t length, bool quiet,
+                         struct diag *diag)
+{
+    enum status verdict = STATUS_OK;
+    for (size_t left = length; left > 0 && verdict == STATUS_OK;) {
+        struct proof_result result;
+        enum status status = proof_check(plan, text + (length - left), &left, &result, diag);
+        if (status != STATUS_OK)
+            return status;
+        if (result.good && !quiet)
+            print_yes(plan, &result);
+        if (!result.good && !quiet)
+            printf("no: %s\n", result.why);
+        verdict = result.good ? STATUS_OK : STATUS_VIOLATED;
+    }
+    if (length == 0 && !quiet)
+        printf("no: the certificate is empty\n");
+    return length == 0 ? STATUS_VIOLATED : verdict;
+}
+
+/* The whole file, which the caller frees; NULL with a message on failure. */
+static char *read_file(const char *path, size_t *length, struct diag *diag)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    char *text = NULL;
+    size_t cap = 0, got = 1;
+    *length = 0;
+    errno = 0;
+    while (file && got > 0 && cap < CERTIFICATE_BYTES) {
+        cap = cap ? 2 * cap : (size_t)1 << 16;
+        char *grown = realloc(text, cap);
+        if (!grown)
+            break;
+        text = grown;
+        got = fread(text + *length, 1, cap - *length, file);
+        *length += got;
+    }
+    bool whole = file && !ferror(file) && got == 0;
+    if (!whole) {
+        diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", path,
+                   errno ? strerror(errno) : "it is too long");
+        free(text);
+        text = NULL;
+    }
+    if (file && file != stdin)
+        fclose(file);
+    return text;
+}
+
+static enum status check_files(char **paths, bool quiet, struct diag *diag)
+{
+    struct plan plan;
+    size_t length;
+    if (strcmp(paths[0], "-") == 0 && strcmp(paths[1], "-") == 0)
+        return diag_error(diag, STATUS_USAGE, "only one of the two can be standard input");
+    enum status status = plan_read(paths[0], &plan, diag);
+    if (status != STATUS_OK)
+        return status;
+    char *text = read_file(paths[1], &length, diag);
+    status = text ? check(&plan, text, length, quiet, diag) : STATUS_SYSTEM;
+    free(text);
+    plan_fini(&plan);
+    return status;
+}
+
+/* True: the command line asked for a text, which is printed. */
+static bool tell(const char *option)
+{
+    if (strcmp(option, "--help") == 0)
+        return fputs(help, stdout) >= 0;
+    if (strcmp(option, "--version") == 0)
+        return printf("swcheck %s\n", PACKAGE_VERSION) >= 0;
+    return false;
+}
+
+static enum status run(int argc, char **argv, struct diag *diag)
+{
+    bool quiet = false, options = true;
+    char *paths[2];
+    int count = 0;
+    for (int i = 1; i < argc; i++) {
+        if (options && tell(argv[i]))
+            return STATUS_OK;
+        bool option = options && argv[i][0] == '-' && argv[i][1] != '\0';
+        if (option && strcmp(argv[i], "--") == 0)
+            options = false;
+        else if (option && (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0))
+            quiet = true;
+        else if (option)
+            return diag_error(diag, STATUS_USAGE, "unknown option '%s'; see swcheck --help",
+                              argv[i]);
+        else if (count == 2)
+            return diag_error(diag, STATUS_USAGE, "too many arguments: swcheck PLAN CERTIFICATE");
+        else
+            paths[count++] = argv[i];
+    }
+    if (count < 2)
+        return diag_error(diag, STATUS_USAGE, "missing argument: swcheck PLAN CERTIFICATE");
+    return check_files(paths, quiet, diag);
+}
+
+int main(int argc, char **argv)
+{
+    struct diag diag;
+    diag_init(&diag);
+    enum status status = run(argc, argv, &diag);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        status = diag_error(&diag, STATUS_SYSTEM, "cannot write standard output");
+    diag_print(&diag, "swcheck", false, stderr);
+    diag_fini(&diag);
+    return status_exit_code(status);
+}

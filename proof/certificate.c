@@ -1,0 +1,78 @@
+/* certificate.c - see certificate.h. */
+#include "certificate.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool certificate_refuse(struct certificate *c, const char *format, ...)
+{
+    if (c->refused)
+        return false;
+    c->refused = true;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(c->why, sizeof c->why, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool is_space(char character)
+{
+    return character == ' ' || character == '\n';
+}
+
+/* The next word; empty at the end. */
+static size_t find_word(struct certificate *c)
+{
+    for (; c->at < c->end && is_space(*c->at); c->at++)
+        c->line += *c->at == '\n';
+    size_t length = 0;
+    while (c->at + length < c->end && !is_space(c->at[length]))
+        length++;
+    return length;
+}
+
+bool certificate_accept(struct certificate *c, const char *word)
+{
+    size_t length = find_word(c);
+    if (c->refused || length != strlen(word) || memcmp(c->at, word, length) != 0)
+        return false;
+    c->at += length;
+    return true;
+}
+
+bool certificate_expect(struct certificate *c, const char *word)
+{
+    return certificate_accept(c, word) ||
+           certificate_refuse(c, "line %" PRId64 ": expected '%s'", c->line, word);
+}
+
+bool certificate_number(struct certificate *c, int64_t least, int64_t most, int64_t *out)
+{
+    size_t length = find_word(c), i = length > 0 && *c->at == '-';
+    int64_t value = 0;
+    bool good = !c->refused && i < length;
+    for (; good && i < length; i++) {
+        good = c->at[i] >= '0' && c->at[i] <= '9' && value <= CERTIFICATE_MOST;
+        value = good ? 10 * value + (c->at[i] - '0') : 0;
+    }
+    value = good && *c->at == '-' ? -value : value;
+    if (!good || value < least || value > most)
+        return certificate_refuse(
+            c, "line %" PRId64 ": expected a number from %" PRId64 " to %" PRId64, c->line, least,
+            most);
+    c->at += length;
+    *out = value;
+    return true;
+}
+
+bool certificate_index(struct certificate *c, int64_t count, int *out)
+{
+    int64_t value;
+    if (!certificate_number(c, 0, count - 1, &value))
+        return false;
+    *out = (int)value;
+    return true;
+}

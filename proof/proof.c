@@ -1,0 +1,127 @@
+/* proof.c - see proof.h: the head of a certificate, its kind, its end. */
+#include "proof.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/hash.h"
+#include "plan/print.h"
+
+static const struct kind {
+    const char *key;
+    proof_judge *judge;
+    proof_cover *covers;
+} kinds[PROOF_KINDS] = {
+    [PROOF_RUN] = {"run", proof_run, proof_run_covers},
+    [PROOF_STRUCTURE] = {"structure", proof_structure, proof_structure_covers},
+    [PROOF_STATES] = {"states", proof_states, proof_states_covers},
+};
+
+const char *proof_key(enum proof_kind kind)
+{
+    return kinds[kind].key;
+}
+
+unsigned proof_covers(enum proof_kind kind, const struct program *program)
+{
+    return kinds[kind].covers(program);
+}
+
+enum status proof_hash(const struct plan *plan, uint64_t *hash, struct diag *diag)
+{
+    char *text;
+    enum status status = plan_text(plan, &text, diag);
+    if (status != STATUS_OK)
+        return status;
+    *hash = hash_bytes(text, strlen(text));
+    free(text);
+    return STATUS_OK;
+}
+
+enum status proof_program(const struct plan *plan, enum proof_kind kind,
+                          const struct program_options *options, struct program **out,
+                          struct diag *diag)
+{
+    struct program_options built = {.driver = options->driver,
+                                    .iterations = options->iterations,
+                                    .ranks = options->ranks,
+                                    .max_depth = options->max_depth,
+                                    .clocks = kind == PROOF_RUN};
+    return program_build(plan, &built, out, diag);
+}
+
+static void read_options(struct certificate *c, const struct plan *plan,
+                         struct program_options *options)
+{
+    int64_t iterations = -1, ranks = 0, max_depth = 0;
+    int driver = DRIVER_NONE;
+    certificate_expect(c, "options");
+    while (driver <= DRIVER_DATAFLOW && !certificate_accept(c, driver_key((enum driver)driver)))
+        driver++;
+    options->driver = (enum driver)driver;
+    if (driver > DRIVER_DATAFLOW ||
+        (options->driver == DRIVER_NONE) != (plan->form != FORM_PIPELINE))
+        certificate_refuse(c, "line %" PRId64 ": the driver does not fit the plan", c->line);
+    certificate_number(c, 0, PLAN_MAX_RANKS, &ranks);
+    certificate_number(c, 0, PLAN_MAX_DEPTH, &max_depth);
+    certificate_number(c, -1, INT32_MAX, &iterations);
+    options->ranks = (int)ranks;
+    options->max_depth = (int)max_depth;
+    options->iterations = iterations;
+}
+
+static void read_head(struct certificate *c, const struct plan *plan, uint64_t hash,
+                      struct proof_result *out)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    if (certificate_expect(c, "swcert") && !certificate_accept(c, "1"))
+        certificate_refuse(c, "it is of another version than %d", PROOF_VERSION);
+    if (certificate_expect(c, "plan") && !certificate_accept(c, text))
+        certificate_refuse(c, "it is for another plan than this one, which is %s", text);
+    read_options(c, plan, &out->options);
+    certificate_expect(c, "proves");
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (certificate_accept(c, property_key((enum property)p)))
+            out->proves |= 1u << p;
+    certificate_expect(c, "by");
+    int kind = 0;
+    while (kind < PROOF_KINDS && !certificate_accept(c, kinds[kind].key))
+        kind++;
+    if (kind == PROOF_KINDS)
+        certificate_refuse(c, "line %" PRId64 ": expected a kind of proof", c->line);
+    else
+        out->kind = (enum proof_kind)kind;
+}
+
+enum status proof_check(const struct plan *plan, const char *text, size_t *length,
+                        struct proof_result *out, struct diag *diag)
+{
+    struct certificate c = {.at = text, .end = text + *length, .line = 1};
+    struct program *program = NULL;
+    bool no_memory = false;
+    uint64_t hash;
+    *out = (struct proof_result){0};
+    enum status status = proof_hash(plan, &hash, diag);
+    if (status != STATUS_OK)
+        return status;
+    read_head(&c, plan, hash, out);
+    if (!c.refused) {
+        status = proof_program(plan, out->kind, &out->options, &program, diag);
+        if (status != STATUS_OK)
+            return status;
+        out->ranks = program->ranks;
+        if (out->proves & ~proof_covers(out->kind, program))
+            certificate_refuse(&c, "it claims a property that such a certificate does not prove");
+        else if (kinds[out->kind].judge(program, &c, out->proves, &no_memory) &&
+                 certificate_expect(&c, "end"))
+            certificate_accept(&c, ""); /* passes the space behind it */
+        program_close(program);
+    }
+    *length = (size_t)(c.end - c.at);
+    out->good = !c.refused && !no_memory;
+    memcpy(out->why, c.why, sizeof out->why);
+    return no_memory ? diag_no_memory(diag) : STATUS_OK;
+}

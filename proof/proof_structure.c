@@ -1,0 +1,497 @@
+/*
+ * proof_structure.c - numbers and paths of a pipeline, for any number of iterations.
+ *
+ *     shift SHIFT                 the number of (task, i) is SHIFT * i + its NUMBER
+ *     task NUMBER                 of each task in order
+ *     calls COUNT TASK...         data-flow: the tasks that communicate, in the order in which all ranks call them
+ *     path COUNT HOP...           data-flow: from each task with a ticket to the next, then of those that communicate
+ *     pair BUFFER TASK TASK       of each two tasks that conflict on a buffer: a path there, a path back
+ *
+ * A hop leads from (X, i) to (Y, i + length), which comes later in every run:
+ *
+ *     on Y DISTANCE    Y depends on X                               the distance
+ *     again            Y is X                                       1
+ *     retired Y        the driver has retired i; the first hop      depth; clock: less the stage of Y
+ *     queue Y          clock: one thread and one stream             from their stages and places
+ *
+ * or `none` stands for a path that is not there. doc/checker.md, "Proved by structure", has the theorems whose conditions are
+ * looked at here.
+ */
+#include "proof.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAR = 1 << 28 };
+
+struct structure {
+    const struct program *p;
+    const struct task *tasks; /* of rank 0 */
+    struct certificate *c;
+    unsigned proves;
+    int *place;      /* per task, in the enqueue order */
+    int64_t *number; /* per task */
+    int64_t shift;
+    int *list; /* room for tasks, thread groups or communicators */
+    bool *fed; /* per task: a write comes before its read */
+};
+
+static bool is_clock(const struct structure *s)
+{
+    return s->p->driver == DRIVER_CLOCK;
+}
+
+static bool is_host(const struct structure *s, int task)
+{
+    return s->tasks[task].work.kind == WORK_HOST;
+}
+
+static bool calls(const struct structure *s, int task)
+{
+    return s->tasks[task].work.kind == WORK_COLLECTIVE;
+}
+
+/* ---- the conditions that need no certificate ----------------------------------------------------- */
+
+static bool rules_are_plain(const struct program *p)
+{
+    const struct pipeline *pipeline = &p->plan->pipeline;
+    const struct machine_spec *machine = &p->plan->machine;
+    return p->slots_safe && pipeline->forget_done == FORGET_NEVER &&
+           pipeline->ticket_at == TICKET_AT_ITERATION && pipeline->slot_reset == SLOT_RESET_ADMIT &&
+           pipeline->retired_dep == RETIRED_DEP_WAIT && !pipeline->batches &&
+           !plan_legacy_stream(p->plan) && !machine->launch_lock && !machine->launch_blocking &&
+           !machine->share_device && !machine->first_use_blocks;
+}
+
+static bool same_list(const struct index_list *a, const struct index_list *b)
+{
+    return a->count == b->count &&
+           (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
+}
+
+/* Tasks of two ranks that differ in durations and communicators only. */
+static bool same_task(const struct task *a, const struct task *b)
+{
+    const struct work *x = &a->work, *y = &b->work;
+    bool collective = x->kind == WORK_COLLECTIVE;
+    return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
+           a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
+           a->host_sync == b->host_sync && x->kind == y->kind && x->collective == y->collective &&
+           (!collective || (x->bytes == y->bytes && x->root == y->root)) &&
+           x->pageable == y->pageable && same_list(&a->holds, &b->holds) &&
+           same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes);
+}
+
+static bool tasks_are_plain(const struct structure *s)
+{
+    const struct program *p = s->p;
+    int slots = p->plan->machine.sm_slots, callers = 0;
+    for (int t = 0; t < p->tasks; t++) {
+        const struct task *task = &s->tasks[t];
+        callers += calls(s, t);
+        if (task->holds.count > 1 || task->work.kind == WORK_SEND || task->work.kind == WORK_RECV ||
+            (slots > 0 && task->sm > slots))
+            return false;
+        for (int rank = 1; rank < p->ranks; rank++)
+            if (!same_task(plan_task(p->plan, rank, t), task) ||
+                p->order[rank][t] != p->order[0][t])
+                return false;
+    }
+    return slots == 0 || callers <= 1;
+}
+
+/* All members of a communicator use it in the same tasks. */
+static bool members_agree(const struct structure *s, int *uses)
+{
+    const struct program *p = s->p;
+    bool agree = true;
+    for (int t = 0; t < p->tasks; t++) {
+        for (int rank = 0; calls(s, t) && rank < p->ranks; rank++)
+            uses[plan_task(p->plan, rank, t)->work.comm]++;
+        for (int rank = 0; calls(s, t) && rank < p->ranks; rank++) {
+            int comm = plan_task(p->plan, rank, t)->work.comm;
+            agree &= uses[comm] == 0 || uses[comm] == p->comms[comm].count;
+            uses[comm] = 0;
+        }
+    }
+    return agree;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------- */
+
+/* The number of a task in a period, or in data-flow in an iteration. */
+static int64_t number_of(const struct structure *s, int task)
+{
+    return s->number[task] - (is_clock(s) ? s->shift * s->tasks[task].stage : 0);
+}
+
+/* Everything of a period, or of an iteration, lies before everything of the next. */
+static bool read_numbers(struct structure *s)
+{
+    const struct program *p = s->p;
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    if (!certificate_expect(s->c, "shift") ||
+        !certificate_number(s->c, 1, CERTIFICATE_MOST, &s->shift))
+        return false;
+    for (int t = 0; t < p->tasks; t++) {
+        if (!certificate_expect(s->c, "task") ||
+            !certificate_number(s->c, -CERTIFICATE_MOST, CERTIFICATE_MOST, &s->number[t]))
+            return false;
+        least = number_of(s, t) < least ? number_of(s, t) : least;
+        most = number_of(s, t) > most ? number_of(s, t) : most;
+    }
+    return most - least < s->shift ||
+           certificate_refuse(s->c, "the numbers of one round are not below those of the next");
+}
+
+static bool dependences_are_smaller(struct structure *s)
+{
+    for (int t = 0; t < s->p->tasks; t++)
+        for (int k = 0; k < s->p->depends[t].count; k++) {
+            struct edge edge = s->p->depends[t].items[k];
+            if (s->number[edge.task] - s->shift * edge.distance >= s->number[t])
+                return certificate_refuse(
+                    s->c,
+                    "the number of task %d is not larger than that of %d, on which it depends", t,
+                    edge.task);
+        }
+    return true;
+}
+
+static bool comes_next(struct structure *s, int *last, int task)
+{
+    if (*last >= 0 && number_of(s, *last) >= number_of(s, task))
+        return certificate_refuse(
+            s->c, "the number of task %d is not larger than that of %d, which comes before", task,
+            *last);
+    *last = task;
+    return true;
+}
+
+/* Clock: a thread, and the tickets of a rank, take tasks in the enqueue order of each period. */
+static bool queues_are_in_order(struct structure *s)
+{
+    int ticket = -1;
+    for (size_t group = 0; group < s->p->plan->groups.count; group++)
+        s->list[group] = -1;
+    for (int k = 0; k < s->p->tasks; k++) {
+        int task = s->p->order[0][k];
+        if (!comes_next(s, &s->list[s->tasks[task].group], task) ||
+            (s->tasks[task].globally_ordered && !comes_next(s, &ticket, task)))
+            return false;
+    }
+    return true;
+}
+
+/* Clock: all ranks call collectives in the order of their numbers. */
+static bool clock_calls_in_order(struct structure *s)
+{
+    int callers = 0, group = -1;
+    bool by_ticket = true, by_thread = true;
+    for (int t = 0; t < s->p->tasks; t++) {
+        if (!calls(s, t))
+            continue;
+        callers++;
+        by_ticket &= s->tasks[t].globally_ordered;
+        by_thread &= group < 0 || group == s->tasks[t].group;
+        group = s->tasks[t].group;
+    }
+    return callers <= 1 || by_ticket || by_thread ||
+           certificate_refuse(s->c, "threads may call collectives in different orders");
+}
+
+/* ---- paths ------------------------------------------------------------------------------------- */
+
+static bool depends_on(const struct structure *s, int task, int on, int64_t distance)
+{
+    for (int k = 0; k < s->p->depends[task].count; k++)
+        if (s->p->depends[task].items[k].task == on &&
+            s->p->depends[task].items[k].distance == distance)
+            return true;
+    return false;
+}
+
+/* Where a path has come to from (task, i). */
+struct path {
+    int task, hops;
+    int64_t length;
+    bool seen,
+        retired; /* does the driver know of the source when it retires; was that the first hop? */
+};
+
+static bool retired_hop(struct structure *s, struct path *path, int64_t *hop)
+{
+    if (!certificate_index(s->c, s->p->tasks, &path->task))
+        return false;
+    *hop = s->p->depth - (is_clock(s) ? s->tasks[path->task].stage : 0);
+    path->retired = path->seen && path->hops == 0;
+    return path->retired ||
+           certificate_refuse(s->c, "line %" PRId64 ": the driver does not know of it", s->c->line);
+}
+
+static bool dependence_hop(struct structure *s, struct path *path, int64_t *hop)
+{
+    int from = path->task;
+    return certificate_index(s->c, s->p->tasks, &path->task) &&
+           certificate_number(s->c, 0, PLAN_MAX_DISTANCE, hop) &&
+           (depends_on(s, path->task, from, *hop) ||
+            certificate_refuse(s->c, "line %" PRId64 ": there is no such dependence", s->c->line));
+}
+
+static bool queue_hop(struct structure *s, struct path *path, int64_t *hop)
+{
+    int from = path->task;
+    if (!certificate_expect(s->c, "queue") || !certificate_index(s->c, s->p->tasks, &path->task))
+        return false;
+    const struct task *a = &s->tasks[from], *b = &s->tasks[path->task];
+    *hop = a->stage - b->stage + (s->place[from] >= s->place[path->task]);
+    *hop = *hop > 0 ? *hop : 0;
+    bool shared = is_clock(s) && a->group == b->group && a->stream == b->stream &&
+                  !is_host(s, from) && !is_host(s, path->task);
+    return shared ||
+           certificate_refuse(s->c, "line %" PRId64 ": the tasks share no queue", s->c->line);
+}
+
+static bool read_hop(struct structure *s, struct path *path)
+{
+    int64_t hop = 1;
+    bool good = certificate_accept(s->c, "again")     ? true
+                : certificate_accept(s->c, "on")      ? dependence_hop(s, path, &hop)
+                : certificate_accept(s->c, "retired") ? retired_hop(s, path, &hop)
+                                                      : queue_hop(s, path, &hop);
+    path->length += hop;
+    path->hops++;
+    return good && (path->length < FAR || certificate_refuse(s->c, "a path is too long"));
+}
+
+/* (from, i) comes before (to, i + *length): its work, or its submission. FAR: there is no path. To host work a CPU signal
+   means that device work was submitted, no more: of its end only the driver knows. */
+static bool read_path(struct structure *s, int from, int to, bool submission, int64_t *length)
+{
+    bool seen = submission || is_host(s, from) || s->p->plan->pipeline.retire == RETIRE_DEVICE;
+    struct path path = {.task = from, .seen = seen};
+    int64_t count = 0;
+    *length = FAR;
+    if (certificate_accept(s->c, "none"))
+        return true;
+    if (!certificate_expect(s->c, "path") || !certificate_number(s->c, 1, CERTIFICATE_MOST, &count))
+        return false;
+    while (path.hops < count)
+        if (!read_hop(s, &path))
+            return false;
+    *length = path.length;
+    bool good = path.task == to;
+    if (!submission && is_host(s, to) && !is_host(s, from))
+        good &= path.retired;
+    return good || certificate_refuse(s->c, "line %" PRId64 ": the path does not lead to task %d",
+                                      s->c->line, to);
+}
+
+/* Data-flow: each of these tasks is submitted before the next is taken, and the last before the first of the next
+   iteration. */
+static bool read_chain(struct structure *s, int count)
+{
+    for (int k = 0; count > 1 && k < count; k++) {
+        int64_t length;
+        if (!read_path(s, s->list[k], s->list[(k + 1) % count], true, &length))
+            return false;
+        if (length > (k + 1 == count))
+            return certificate_refuse(s->c, "task %d need not be submitted before task %d",
+                                      s->list[k], s->list[(k + 1) % count]);
+    }
+    return true;
+}
+
+/* Data-flow: the tasks with tickets come in their order, and so do those that communicate. */
+static bool dataflow_calls_in_order(struct structure *s)
+{
+    const struct program *p = s->p;
+    int ordered = 0, callers = 0, count = 0;
+    for (int t = 0; t < p->tasks; t++)
+        if (p->ticket_position[t] >= 0) {
+            s->list[p->ticket_position[t]] = t;
+            ordered++;
+        }
+    if (!read_chain(s, ordered))
+        return false;
+    for (int t = 0; t < p->tasks; t++)
+        callers += calls(s, t);
+    if (!certificate_expect(s->c, "calls") || !certificate_index(s->c, p->tasks + 1, &count))
+        return false;
+    bool *seen = s->fed; /* not used yet */
+    bool good = count == callers;
+    for (int k = 0; good && k < count; k++) {
+        good = certificate_index(s->c, p->tasks, &s->list[k]) && calls(s, s->list[k]) &&
+               !seen[s->list[k]];
+        if (good)
+            seen[s->list[k]] = true;
+    }
+    if (!good)
+        return certificate_refuse(s->c, "these are not the tasks that communicate");
+    return read_chain(s, count);
+}
+
+/* ---- accesses ---------------------------------------------------------------------------------- */
+
+/* Accesses on one stream are ordered; those of host work on one thread. */
+static bool same_place(const struct structure *s, int a, int b)
+{
+    if (is_host(s, a) || is_host(s, b))
+        return is_host(s, a) && is_host(s, b) && s->tasks[a].group == s->tasks[b].group;
+    return s->tasks[a].stream == s->tasks[b].stream;
+}
+
+struct touch {
+    int buffer, task;
+    bool reads, writes;
+};
+
+/* The order of `a` and the writes of `b` is that of a serial run; the gaps lead from a to b and back. */
+static bool is_serial(const struct structure *s, bool shared, int a, int b, int64_t there,
+                      int64_t back)
+{
+    int later = s->p->serial_place[b] < s->p->serial_place[a];
+    if (!shared)
+        return later ? back <= 0 : there <= 0;
+    return there <= later && back <= 1 - later;
+}
+
+static bool read_pair(struct structure *s, const struct touch *a, const struct touch *b)
+{
+    bool shared = s->p->plan->buffers[a->buffer].scope == SCOPE_SHARED;
+    int buffer = -1, first = -1, second = -1;
+    int64_t there, back;
+    if (!certificate_expect(s->c, "pair") ||
+        !certificate_index(s->c, (int64_t)s->p->plan->buffer_count, &buffer) ||
+        !certificate_index(s->c, s->p->tasks, &first) ||
+        !certificate_index(s->c, s->p->tasks, &second))
+        return false;
+    if (buffer != a->buffer || first != a->task || second != b->task)
+        return certificate_refuse(s->c, "line %" PRId64 ": expected the pair %d %d %d", s->c->line,
+                                  a->buffer, a->task, b->task);
+    if (!read_path(s, first, second, false, &there) || !read_path(s, second, first, false, &back))
+        return false;
+    s->fed[second] |= a->writes && there <= 0;
+    s->fed[first] |= b->writes && back <= 0;
+    bool ordered = shared ? there + back <= 1 : there <= 0 || back <= 0;
+    if (s->proves & 1u << PROPERTY_RACE && !ordered && !same_place(s, first, second))
+        return certificate_refuse(s->c, "tasks %d and %d may race on buffer %d", first, second,
+                                  buffer);
+    bool serial = b->writes ? is_serial(s, shared, first, second, there, back)
+                            : is_serial(s, shared, second, first, back, there);
+    return serial || !(s->proves & 1u << PROPERTY_SERIAL) ||
+           certificate_refuse(s->c, "tasks %d and %d need not be in serial order", first, second);
+}
+
+static bool read_buffer(struct structure *s, const struct touch *touches, size_t count)
+{
+    bool initialised = s->p->buffers[touches->buffer].initialised;
+    memset(s->fed, 0, (size_t)s->p->tasks * sizeof *s->fed);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; k < count; k++)
+            if ((touches[i].writes || touches[k].writes) && !read_pair(s, &touches[i], &touches[k]))
+                return false;
+    for (size_t i = 0; i < count && s->proves & 1u << PROPERTY_VALUE; i++)
+        if (touches[i].reads && !initialised && !s->fed[touches[i].task])
+            return certificate_refuse(s->c, "task %d may read buffer %d before it is written",
+                                      touches[i].task, touches[i].buffer);
+    return true;
+}
+
+static int compare_touches(const void *a, const void *b)
+{
+    const struct touch *x = a, *y = b;
+    if (x->buffer != y->buffer)
+        return x->buffer < y->buffer ? -1 : 1;
+    return (x->task > y->task) - (x->task < y->task);
+}
+
+/* One entry for each task and buffer. */
+static size_t list_touches(const struct structure *s, struct touch *touches)
+{
+    size_t listed = 0, kept = 0;
+    for (int t = 0; t < s->p->tasks; t++) {
+        for (size_t i = 0; i < s->tasks[t].reads.count; i++)
+            touches[listed++] = (struct touch){s->tasks[t].reads.items[i], t, true, false};
+        for (size_t i = 0; i < s->tasks[t].writes.count; i++)
+            touches[listed++] = (struct touch){s->tasks[t].writes.items[i], t, false, true};
+    }
+    qsort(touches, listed, sizeof *touches, compare_touches);
+    for (size_t i = 0; i < listed; i++)
+        if (kept > 0 && compare_touches(&touches[kept - 1], &touches[i]) == 0) {
+            touches[kept - 1].reads |= touches[i].reads;
+            touches[kept - 1].writes |= touches[i].writes;
+        } else {
+            touches[kept++] = touches[i];
+        }
+    return kept;
+}
+
+static bool read_buffers(struct structure *s, bool *no_memory)
+{
+    size_t most = 0;
+    bool good = true;
+    for (int t = 0; t < s->p->tasks; t++)
+        most += s->tasks[t].reads.count + s->tasks[t].writes.count;
+    struct touch *touches = calloc(most + 1, sizeof *touches);
+    *no_memory = !touches;
+    size_t count = touches ? list_touches(s, touches) : 0;
+    for (size_t first = 0, end; first < count && good; first = end) {
+        for (end = first; end < count && touches[end].buffer == touches[first].buffer;)
+            end++;
+        good = read_buffer(s, touches + first, end - first);
+    }
+    free(touches);
+    return good && !*no_memory;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+static bool is_bounded(const struct program *p)
+{
+    int64_t memory = p->plan->machine.memory_bytes;
+    int64_t bytes = p->shared_bytes + p->most_in_flight * p->iteration_bytes;
+    int allowed = p->plan->pipeline.max_in_flight;
+    return (memory == 0 || bytes <= memory) && (allowed == 0 || p->most_in_flight <= allowed);
+}
+
+static bool judge(struct structure *s, bool *no_memory)
+{
+    const unsigned accesses = 1u << PROPERTY_RACE | 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
+    if (!rules_are_plain(s->p) || !tasks_are_plain(s) || !members_agree(s, s->list))
+        return certificate_refuse(s->c, "the plan is not of the kind that structure proves");
+    for (int k = 0; k < s->p->tasks; k++)
+        s->place[s->p->order[0][k]] = k;
+    bool alive = read_numbers(s) && dependences_are_smaller(s) &&
+                 (is_clock(s) ? queues_are_in_order(s) && clock_calls_in_order(s)
+                              : dataflow_calls_in_order(s));
+    return alive && (!(s->proves & accesses) || read_buffers(s, no_memory));
+}
+
+unsigned proof_structure_covers(const struct program *p)
+{
+    if (p->tasks == 0)
+        return 0;
+    unsigned never = 1u << PROPERTY_FAULTS | (is_bounded(p) ? 0 : 1u << PROPERTY_BOUND);
+    return ((1u << PROPERTY_COUNT) - 1) & ~never;
+}
+
+bool proof_structure(const struct program *p, struct certificate *c, unsigned proves,
+                     bool *no_memory)
+{
+    struct structure s = {.p = p, .tasks = plan_tasks(p->plan, 0), .c = c, .proves = proves};
+    size_t room = (size_t)p->tasks + (size_t)p->comm_count + p->plan->groups.count;
+    s.place = calloc(room, sizeof *s.place);
+    s.list = calloc(room, sizeof *s.list);
+    s.number = calloc(room, sizeof *s.number);
+    s.fed = calloc(room, sizeof *s.fed);
+    *no_memory = !s.place || !s.list || !s.number || !s.fed;
+    bool good = !*no_memory && judge(&s, no_memory);
+    free(s.place);
+    free(s.list);
+    free(s.number);
+    free(s.fed);
+    return good;
+}

@@ -1,0 +1,294 @@
+/*
+ * t_proof.c - certificates and swcheck's judgement of them, on random plans of every form.
+ *
+ *     whatever a certificate covers, the search does not refute: certificates are asked for everything, of all plans
+ *     what the search proves by structure or by one run has a certificate
+ *     a certificate of another plan is refused, and with its hash changed where that plan violates what it claims
+ *     a certificate with a word left out, doubled or changed is refused, or is another proof; reading it ends
+ *
+ * Plan `i` of a run comes from SWSIM_SEED + i. SWSIM_LONG=1 asks for more plans.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/certify.h"
+#include "check/verify.h"
+#include "plan/hash.h"
+#include "plan/parse.h"
+#include "tests/harness.h"
+#include "tests/random_plan.h"
+#include "tests/tame_plan.h"
+#include "tests/tap.h"
+
+enum { QUICK = 60, LONG = 4000, MAX_STATES = 3000, LISTED = 1000, MUTANTS = 25 };
+
+struct bench {
+    uint64_t seed;
+    const char *text, *driver;
+    int plans, covered, missing, false_proofs, accepted, refused, wrong_deletions, foreign;
+    char *last; /* a certificate of an earlier plan */
+};
+
+static void complain(struct bench *bench, int *count, const char *what, const char *detail)
+{
+    if ((*count)++ > 2)
+        return;
+    tap_note("SWSIM_SEED=%" PRIu64 ", driver %s: %s %s", bench->seed, bench->driver, what, detail);
+    tap_note("%s", bench->text);
+}
+
+/* All certificates of a text are good; what they prove together is in *proves, of the last one the rest. */
+static bool check_text(const struct plan *plan, const char *text, struct proof_result *result,
+                       unsigned *proves, struct diag *diag)
+{
+    size_t length = strlen(text), left = length;
+    *proves = 0;
+    while (left > 0) {
+        if (proof_check(plan, text + (length - left), &left, result, diag) != STATUS_OK ||
+            !result->good)
+            return false;
+        *proves |= result->proves;
+    }
+    return length > 0;
+}
+
+/* ---- mutants ----------------------------------------------------------------------------------- */
+
+/* The n-th word of a text. */
+static const char *find_word(const char *text, size_t n, size_t *length)
+{
+    for (;; n--) {
+        text += strspn(text, " \n");
+        *length = strcspn(text, " \n");
+        if (n == 0 || *length == 0)
+            return text;
+        text += *length;
+    }
+}
+
+static size_t count_words(const char *text)
+{
+    size_t words = 0, length;
+    for (; *(text = find_word(text, 0, &length)); text += length)
+        words++;
+    return words;
+}
+
+enum mutation { LEAVE_OUT, DOUBLE, CUT_OFF, CHANGE, MUTATIONS };
+
+/* A certificate of which word n is not what it was; the caller frees it. */
+static char *mutate(const char *text, size_t n, enum mutation mutation, uint64_t random)
+{
+    static const char *const others[] = {
+        "0",    "1",   "-1",   "7", "1099511627776", "9223372036854775808", "path",
+        "none", "end", "race", "x"};
+    size_t length, size;
+    const char *word = find_word(text, n, &length);
+    char *out = NULL;
+    FILE *file = open_memstream(&out, &size);
+    if (!file)
+        return NULL;
+    fwrite(text, 1, (size_t)(word - text), file);
+    if (mutation == DOUBLE)
+        fprintf(file, "%.*s %.*s", (int)length, word, (int)length, word);
+    if (mutation == CHANGE && random % 2 == 0 && strspn(word, "-0123456789") == length)
+        fprintf(file, "%lld", strtoll(word, NULL, 10) + (random % 4 ? 1 : -1));
+    else if (mutation == CHANGE)
+        fputs(others[random / 2 % (sizeof others / sizeof *others)], file);
+    if (mutation != CUT_OFF)
+        fputs(word + length, file);
+    fclose(file);
+    return out;
+}
+
+static void try_mutants(struct bench *bench, const struct plan *plan, const char *text,
+                        unsigned covers, struct diag *diag)
+{
+    size_t words = count_words(text);
+    unsigned proves;
+    for (int i = 0; i < MUTANTS; i++) {
+        uint64_t random = hash_mix(bench->seed * MUTANTS + (uint64_t)i + 1);
+        enum mutation mutation = (enum mutation)(random % MUTATIONS);
+        char *mutant = mutate(text, (size_t)(random / MUTATIONS % words), mutation, random >> 32);
+        struct proof_result result;
+        if (!mutant)
+            continue;
+        bool good = check_text(plan, mutant, &result, &proves, diag);
+        bench->accepted += good;
+        bench->refused += !good;
+        bool same = strcmp(mutant, text) == 0; /* a word changed to itself */
+        if (good && !same && mutation != CHANGE && proves == covers)
+            complain(bench, &bench->wrong_deletions, "a mutant is accepted:", mutant);
+        free(mutant);
+    }
+}
+
+/* ---- other plans' certificates ------------------------------------------------------------------- */
+
+static char *with_hash(const char *text, uint64_t hash)
+{
+    char *copy = strdup(text), hex[17];
+    snprintf(hex, sizeof hex, "%016" PRIx64, hash);
+    char *at = copy ? strstr(copy, "plan ") : NULL;
+    if (at)
+        memcpy(at + 5, hex, 16);
+    return copy;
+}
+
+static bool is_violated(enum outcome outcome)
+{
+    return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
+}
+
+static unsigned violated_of(const struct verify_report *report)
+{
+    unsigned violated = 0;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        violated |= is_violated(report->outcome[p]) ? 1u << p : 0;
+    return violated;
+}
+
+/* The certificate of an earlier plan: refused, and with the right hash not believed if it is wrong. */
+static void try_foreign(struct bench *bench, const struct plan *plan,
+                        const struct verify_report *report, struct diag *diag)
+{
+    struct proof_result result;
+    unsigned proves;
+    uint64_t hash;
+    if (!bench->last || proof_hash(plan, &hash, diag) != STATUS_OK)
+        return;
+    char *patched = with_hash(bench->last, hash);
+    if (!patched || strcmp(patched, bench->last) == 0) {
+        free(patched);
+        return;
+    }
+    if (check_text(plan, bench->last, &result, &proves, diag))
+        complain(bench, &bench->foreign, "another plan's certificate is accepted:", bench->last);
+    if (check_text(plan, patched, &result, &proves, diag) &&
+        result.options.driver == report->driver && proves & violated_of(report))
+        complain(bench, &bench->false_proofs, "a foreign certificate is believed:", patched);
+    free(patched);
+}
+
+/* ---- one plan ---------------------------------------------------------------------------------- */
+
+/* What the search proves without a choice: everything but what no certificate covers. */
+static unsigned expected_cover(const struct verify_report *report)
+{
+    unsigned proved = 0;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        proved |= report->outcome[p] == OUTCOME_PROVED ? 1u << p : 0;
+    unsigned basic = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_DRAIN;
+    return report->any_ranks && !report->searched ? proved & basic : 0;
+}
+
+static void compare(struct bench *bench, const struct plan *plan,
+                    const struct verify_report *report, const struct certified *certified,
+                    struct diag *diag)
+{
+    unsigned wrong = certified->covers & violated_of(report);
+    unsigned left = expected_cover(report) & ~certified->covers;
+    bench->plans++;
+    bench->covered += certified->covers != 0;
+    for (int p = 0; p < PROPERTY_COUNT; p++) {
+        if (wrong & 1u << p)
+            complain(bench, &bench->false_proofs,
+                     "certified and refuted:", property_key((enum property)p));
+        if (left & 1u << p)
+            complain(bench, &bench->missing, certified->why_not, property_key((enum property)p));
+    }
+    try_foreign(bench, plan, report, diag);
+    if (!certified->text)
+        return;
+    try_mutants(bench, plan, certified->text, certified->covers, diag);
+    free(bench->last);
+    bench->last = strdup(certified->text);
+}
+
+static enum status check_plan(struct bench *bench, const struct plan *plan, enum driver driver,
+                              struct diag *diag)
+{
+    const struct program_options program = {.driver = driver, .iterations = -1};
+    const struct verify_options options = {
+        .program = program, .any_witness = true, .limits = {.states = MAX_STATES}};
+    const unsigned all = ((1u << PROPERTY_COUNT) - 1) & ~(1u << PROPERTY_FAULTS);
+    struct search_watch watch = {0};
+    struct verify_report report;
+    struct certified certified;
+    bench->driver = driver_key(driver);
+    enum status status = verify_plan(plan, &options, &report, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = certify_plan(plan, &program, all, LISTED, &watch, &certified, diag);
+    if (status == STATUS_OK) {
+        compare(bench, plan, &report, &certified, diag);
+        free(certified.text);
+    }
+    verify_fini(&report);
+    return status;
+}
+
+static void check_drivers(struct bench *bench, char *text, struct diag *diag)
+{
+    struct plan plan;
+    bench->text = text;
+    enum status status =
+        text ? plan_parse("random.yaml", text, strlen(text), &plan, diag) : diag_no_memory(diag);
+    if (status == STATUS_OK) {
+        bool pipeline = plan.form == FORM_PIPELINE;
+        status = check_plan(bench, &plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE, diag);
+        if (status == STATUS_OK && pipeline)
+            status = check_plan(bench, &plan, DRIVER_DATAFLOW, diag);
+        plan_fini(&plan);
+    }
+    if (status != STATUS_OK) {
+        complain(bench, &bench->missing, "cannot be checked", "");
+        diag_tell(diag);
+    }
+    free(text);
+}
+
+static char *draw(int kind, uint64_t seed)
+{
+    switch (kind) {
+    case 0: return random_plan(seed, RANDOM_PIPELINE);
+    case 1: return random_plan(seed, RANDOM_THREADS);
+    case 2: return random_plan(seed, RANDOM_PROGRAMS);
+    case 3: return random_wide_plan(seed, RANDOM_PIPELINE);
+    case 4: return random_wide_plan(seed, RANDOM_THREADS);
+    case 5: return random_wide_plan(seed, RANDOM_PROGRAMS);
+    default: return tame_plan(seed);
+    }
+}
+
+static void check_kind(int kind, const char *name, uint64_t seed, uint64_t plans)
+{
+    struct bench bench = {0};
+    for (uint64_t i = 0; i < plans; i++) {
+        struct diag diag;
+        diag_init(&diag);
+        bench.seed = seed + i;
+        check_drivers(&bench, draw(kind, bench.seed), &diag);
+        diag_fini(&diag);
+    }
+    tap_ok(bench.false_proofs == 0, "%s: %d of %d plans certified, nothing that is refuted", name,
+           bench.covered, bench.plans);
+    tap_ok(bench.missing == 0, "%s: what structure alone decides has a certificate", name);
+    tap_ok(bench.foreign == 0, "%s: certificates of other plans are refused", name);
+    tap_ok(bench.wrong_deletions == 0, "%s: %d mutants refused, %d with another number still hold",
+           name, bench.refused, bench.accepted);
+    free(bench.last);
+}
+
+int main(void)
+{
+    static const char *const names[] = {"pipelines",      "threads",      "programs",
+                                        "wide pipelines", "wide threads", "wide programs",
+                                        "tame pipelines"};
+    uint64_t seed = env_seed(), plans = (uint64_t)env_plans(QUICK, LONG);
+    for (int kind = 0; kind < (int)(sizeof names / sizeof *names); kind++)
+        check_kind(kind, names[kind], seed, plans);
+    return tap_done();
+}
