@@ -281,13 +281,19 @@ check "predictions, too" two_say 0 '"replications":9' "$SWSIM" predict --json --
 check "what is no address is said" two_say 2 "found 'nowhere'" env SWRUN_ADDRESS=nowhere \
     "$SWRUN" -n 5 "$dir/quick.yaml"
 
+# at_work FILE: the ranks whose process ids are in FILE.0 to FILE.2 have threads of the run.
+at_work()
+{
+    for rank in 0 1 2; do
+        read -r process <"$1.$rank" 2>/dev/null || return
+        test "$(ls "/proc/$process/task" 2>/dev/null | wc -l)" -ge 3 || return
+    done
+}
+
 on_two sh -c 'echo $$ >"$1.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$dir/far" \
     "$SWRUN" -n 100000000 --timeout=5s "$dir/quick.yaml" >"$dir/out" 2>&1 </dev/null &
 job=$!
-for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    sleep 0.2
-    test -s "$dir/far.2" && test $try -ge 10 && break
-done
+wait_until 200 at_work "$dir/far" && sleep 1
 kill -s KILL "$(cat "$dir/far.2")"
 (sleep 30; : >"$dir/late"; kill -s KILL $job) >/dev/null 2>&1 &
 guard=$!
@@ -305,10 +311,7 @@ check "and the rank beside the dead one whom it did" \
 on_two sh -c 'echo $$ >"$1.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$dir/cut" \
     "$SWRUN" -n 100000000 --timeout=60s "$dir/quick.yaml" >"$dir/out" 2>&1 </dev/null &
 job=$!
-for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    sleep 0.2
-    test -s "$dir/cut.0" && test -s "$dir/cut.1" && test -s "$dir/cut.2" && test $try -ge 15 && break
-done
+wait_until 200 at_work "$dir/cut" && sleep 1
 ranks=$(cat "$dir/cut.0" "$dir/cut.1" "$dir/cut.2")
 for rank in $ranks; do
     ranks="$ranks $(children $rank)"
