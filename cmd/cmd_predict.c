@@ -35,6 +35,7 @@ struct predict_request {
     struct mpi_workers *workers;     /* processes that help; NULL: none */
     struct warnings warnings;        /* about the plan */
     uint64_t digest;                 /* of all arguments */
+    bool opaque;                     /* also a plan whose job was idle for unknown reasons */
     int64_t critical_iteration;      /* of --critical-path */
 };
 
@@ -395,11 +396,30 @@ static enum status agree(struct app *app, const struct predict_request *request,
     return status;
 }
 
+/* An imported plan whose job was idle for reasons that the trace does not tell. */
+static enum status refuse_unexplained(struct app *app, const struct predict_request *request,
+                                      const struct plan *plan)
+{
+    enum { LIMIT = SHARE_WHOLE / 10 };
+    if (plan->unexplained.millionths <= LIMIT || request->opaque)
+        return STATUS_OK;
+    diag_error(&app->diag, STATUS_LIMIT,
+               "%s: the job was idle without a cause in its trace for %.0f%% of its idle time "
+               "(unexplained), more than 10%%: a prediction would not be that of the job",
+               plan->file, plan->unexplained.millionths / 1e4);
+    diag_note(&app->diag,
+              "--opaque predicts it all the same; 'swsim import --opaque' makes that time "
+              "part of the plan");
+    return STATUS_LIMIT;
+}
+
 static enum status predict_plan(struct app *app, const struct predict_request *request,
                                 const struct plan *plan)
 {
     int driver = app_driver(app, plan, request->driver, BOTH_DRIVERS);
     enum status agreed = agree(app, request, plan);
+    if (agreed == STATUS_OK)
+        agreed = refuse_unexplained(app, request, plan);
     if (agreed != STATUS_OK)
         return agreed;
     if (plan->form != FORM_PIPELINE) {
@@ -623,6 +643,8 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
          OPTION_FLAG, .value = &line->no_mpi},
         {"werror", 0, NULL, "exit with 1 where there are warnings about the plan", OPTION_FLAG,
          .value = &line->werror},
+        {"opaque", 0, NULL, "also an imported plan with more than 10% of unexplained idle time",
+         OPTION_FLAG, .value = &request->opaque},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
          .value = &line->profile, .excludes = "jitter",
          .because = "the measured times have their own jitter"},

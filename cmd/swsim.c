@@ -6,7 +6,7 @@
 
 #include "plan/nearest.h"
 
-/* In the order of --help. A verb without `run` is known but not in this version. */
+/* In the order of --help. */
 static const struct verb {
     const char *name, *arguments, *summary;
     verb_run *run;
@@ -19,7 +19,7 @@ static const struct verb {
     {"lower", "PLAN", "machine operations", cmd_lower},
     {"generate", "NAME", "a pipeline-parallel plan", cmd_generate},
     {"export", "PLAN", "the plan as YAML, JSON or CSV", cmd_export},
-    {"import", "FILE", "trace or schedule in", NULL},
+    {"import", "FILE...", "the trace of a real job as a plan", cmd_import},
     {"compare", "DB", "predicted against measured", cmd_compare},
     {"tune", "PLAN", "find a better plan", cmd_tune},
     {"runs", "DB", "what is in a trace store", cmd_runs},
@@ -34,8 +34,7 @@ static enum status print_help(struct app *app)
         "programs of streams, events and collectives. A plan is a YAML or JSON file or a PyTorch\n"
         "schedule CSV; `-` is standard input.\n\nVerbs:\n");
     for (size_t i = 0; i < VERBS; i++)
-        printf("  %-9s %-8s  %s%s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary,
-               verbs[i].run ? "" : " (not in this version)");
+        printf("  %-9s %-8s  %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
     enum status status = options_print_common(app);
     options_print_exit_codes();
     printf("\n'swsim VERB --help' tells more about a verb.\n");
@@ -56,13 +55,9 @@ static enum status unknown_verb(struct app *app, const char *name)
 /* argv[0] is the verb. */
 static enum status run_verb(struct app *app, int argc, char **argv)
 {
-    for (size_t i = 0; i < VERBS; i++) {
-        if (strcmp(argv[0], verbs[i].name) != 0)
-            continue;
-        if (verbs[i].run)
+    for (size_t i = 0; i < VERBS; i++)
+        if (strcmp(argv[0], verbs[i].name) == 0)
             return verbs[i].run(app, argc, argv);
-        return diag_error(&app->diag, STATUS_USAGE, "%s: not in this version", verbs[i].name);
-    }
     return unknown_verb(app, argv[0]);
 }
 

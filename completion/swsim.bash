@@ -17,7 +17,7 @@ _swsim_choices()
 
 _swsim_verbs()
 {
-    "$1" --help 2>/dev/null | sed -n '/^Verbs:/,/^$/ { /not in this version/d; s/^  \([a-z]*\) .*/\1/p }'
+    "$1" --help 2>/dev/null | sed -n '/^Verbs:/,/^$/ { s/^  \([a-z]*\) .*/\1/p }'
 }
 
 _swsim()

@@ -526,6 +526,7 @@ static const struct section {
     {IN_PIPELINE | IN_THREADS, parse_inputs, {.key = "inputs"}},
     {IN_PIPELINE, parse_staleness, {.key = "staleness"}},
     {IN_ALL, parse_machine, {.key = "machine"}},
+    {IN_ALL, NULL, FIELD("unexplained", struct plan, unexplained, field_share)},
     {IN_ALL, parse_on_failure, {.key = "on_failure"}},
     {IN_ALL, parse_expect, {.key = "expect"}},
 };

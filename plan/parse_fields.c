@@ -268,8 +268,8 @@ bool field_bytes(struct parser *parser, const struct node *value, void *member,
     return parse_with_unit(parser, value, member, units_parse_bytes, "a size such as 64MiB");
 }
 
-static bool field_share(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+bool field_share(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field)
 {
     (void)field;
     struct share *share = member;

@@ -159,6 +159,8 @@ bool field_bytes(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int64_t */
 bool field_slots(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int; has a message of its own for a share */
+bool field_share(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field); /* struct share */
 bool field_shares(struct parser *parser, const struct node *value, void *member,
                   const struct field *field); /* struct shares */
 bool field_word(struct parser *parser, const struct node *value, void *member,

@@ -558,6 +558,8 @@ struct plan {
     size_t queue_count;
     struct buffer *buffers;
     size_t buffer_count;
+    struct share
+        unexplained;      /* `unexplained:`, the idle time of the measured job without a cause */
     bool inputs_given;    /* `inputs:` is present: no other buffer holds values at the start */
     struct names streams; /* per rank: a stream of this name on every rank that uses it */
     struct stream_spec *stream_specs;

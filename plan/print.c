@@ -310,6 +310,7 @@ static void print_plan(struct printer *printer)
     put_pair_text(printer, "name", plan->name);
     put_pair_text(printer, "about", plan->about);
     put_pair_text(printer, "source", plan->source);
+    put_pair_share(printer, "unexplained", &plan->unexplained);
     switch (plan->form) {
     case FORM_PIPELINE: print_pipeline(printer); break;
     case FORM_PROGRAMS: print_programs(printer); break;

@@ -191,7 +191,7 @@ bool same_shares(const struct shares *a, const struct shares *b)
     return same_share(&a->sm, &b->sm) && same_share(&a->link, &b->link);
 }
 
-static void put_pair_share(struct printer *printer, const char *key, const struct share *share)
+void put_pair_share(struct printer *printer, const char *key, const struct share *share)
 {
     char text[UNITS_TEXT];
     if (!share->given)

@@ -68,6 +68,7 @@ void put_pair_buffers(struct printer *printer, const char *key, const struct ind
 void put_pair_locks(struct printer *printer, const char *key, const struct index_list *list,
                     const struct index_list *otherwise);
 
+void put_pair_share(struct printer *printer, const char *key, const struct share *share);
 void put_pair_shares(struct printer *printer, const char *key, const struct shares *shares,
                      const struct shares *otherwise);
 

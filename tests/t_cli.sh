@@ -82,15 +82,10 @@ check "swsim -h" prints "Usage: swsim" "$SWSIM" -h
 check "swsim --version" prints "swsim " "$SWSIM" --version
 check "swrun --help" prints "Usage: swrun" "$SWRUN" --help
 check "swrun --version" prints "swrun " "$SWRUN" --version
-for verb in verify predict render schedule stages lower generate export compare tune runs; do
+for verb in verify predict render schedule stages lower generate export compare tune runs import; do
     check "swsim $verb --help" prints "Usage: swsim $verb" "$SWSIM" "$verb" --help
     check "swsim $verb --version" prints "swsim " "$SWSIM" "$verb" --version
     check "swsim --help knows $verb" prints "  $verb " "$SWSIM" --help
-done
-for verb in import; do
-    check "swsim $verb says that it is not there" says 2 "$verb: not in this version" \
-        "$SWSIM" "$verb" x
-    check "and --help does, too" sh -c "'$SWSIM' --help | grep '^  $verb .*not in this version'"
 done
 
 # ---- wrong use -----------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ row sections.comms verdict 'ranks: 3
 @
 schedule: {A: {work: {collective: barrier, comm: c}}}
 rank_overrides: {2: {schedule: {A: {work: {spin: 1us}}}}}' '' 'comms: {c: [0, 1]}'
+row sections.unexplained export "$two" '' 'unexplained: 0.5'
 row sections.on_failure faults 'ranks: 2
 @
 schedule: {A: {work: {collective: barrier, comm: c}}}' '' 'on_failure: none'

@@ -1,0 +1,151 @@
+/* cmd_import.c - `swsim import`: a trace of a real job becomes a plan. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "app.h"
+#include "options.h"
+#include "plan_out.h"
+
+#include "plan/json.h"
+#include "plan/units.h"
+#include "import/import.h"
+
+struct import_request {
+    struct import_options options;
+    const char *steps, *path;
+    bool report;
+};
+
+/* "A..B" or "A" */
+static enum status parse_steps(struct app *app, const char *text, struct import_options *out)
+{
+    char *end;
+    out->first_step = out->last_step = strtoll(text, &end, 10);
+    bool ok = end > text;
+    if (ok && strncmp(end, "..", 2) == 0) {
+        const char *last = end + 2;
+        out->last_step = strtoll(last, &end, 10);
+        ok = end > last;
+    }
+    out->steps_given = true;
+    if (ok && *end == 0 && out->first_step <= out->last_step)
+        return STATUS_OK;
+    return diag_error(&app->diag, STATUS_USAGE, "--steps: found '%s', expected steps such as 5..10",
+                      text);
+}
+
+/* The plan's name: that of the file without folders and suffixes. */
+static const char *name_of(struct app *app, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    const size_t length = strcspn(base, ".");
+    return arena_strndup(&app->arena, length > 0 ? base : "import", length > 0 ? length : 6);
+}
+
+static enum status write_plan(struct app *app, const struct import_request *request,
+                              const struct plan *plan)
+{
+    FILE *out = app_create(app, request->path);
+    if (!out)
+        return STATUS_SYSTEM;
+    enum status status = plan_write(app, plan, PLAN_YAML, out);
+    enum status closed = app_close_file(app, out, request->path);
+    return status != STATUS_OK ? status : closed;
+}
+
+static enum status report(struct app *app, const struct imported *imported)
+{
+    struct json json;
+    if (!app->json) {
+        import_report(imported, stdout);
+        return STATUS_OK;
+    }
+    json_open(&json, stdout);
+    json_begin_object(&json);
+    json_put_string(&json, "plan", imported->plan.name);
+    json_put_double(&json, "unexplained", imported->plan.unexplained.millionths / 1e6);
+    import_report_json(imported, &json);
+    json_end_object(&json);
+    return json_close(&json, &app->diag);
+}
+
+static void warn_unexplained(struct app *app, const struct plan *plan)
+{
+    if (plan->unexplained.millionths > IMPORT_UNEXPLAINED_LIMIT)
+        diag_warn(
+            &app->diag,
+            "%.0f%% of the idle time has no cause in the trace: a prediction of this plan would "
+            "not be that of the job (--report shows the ledger)",
+            plan->unexplained.millionths / 1e4);
+}
+
+static enum status import(struct app *app, const struct import_request *request,
+                          const struct arguments *files)
+{
+    struct imported imported;
+    enum status status = import_files((const char *const *)files->items, (size_t)files->count,
+                                      &request->options, &imported, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    warn_unexplained(app, &imported.plan);
+    if (request->path || !request->report)
+        status = write_plan(app, request, &imported.plan);
+    if (status == STATUS_OK && request->report)
+        status = report(app, &imported);
+    import_fini(&imported);
+    return status;
+}
+
+enum status cmd_import(struct app *app, int argc, char **argv)
+{
+    struct import_request request = {.options = {.form = {.launch_queue = 1024}}};
+    const struct option_spec options[] = {
+        {"output", 'o', "PLAN", "the plan's file (default: standard output)", OPTION_TEXT,
+         .value = &request.path},
+        {"steps", 0, "A..B", "only these steps of the profiler (default: the whole trace)",
+         OPTION_TEXT, .value = &request.steps},
+        {"report", 0, NULL, "print the ledger: why streams are idle, and what says so", OPTION_FLAG,
+         .value = &request.report},
+        {"opaque", 0, NULL, "idle time without a cause becomes work of the name 'opaque'",
+         OPTION_FLAG, .value = &request.options.form.opaque},
+        {"launch-queue", 0, "N", "operations that a stream holds (default 1024; 0: any number)",
+         OPTION_INTEGER, .value = &request.options.form.launch_queue, .max = PLAN_MAX_IN_FLIGHT},
+        {"name", 0, "NAME", "name of the plan (default: that of the first file)", OPTION_TEXT,
+         .value = &request.options.form.name},
+    };
+    const struct command command = {
+        .name = "swsim import",
+        .arguments = "FILE...",
+        .about = "Turn the trace of a real job into a plan of host programs: what its threads "
+                 "called, what\n"
+                 "the streams of its device did, and what waited for what. FILE is a trace of "
+                 "PyTorch's\n"
+                 "profiler (Kineto, Chrome JSON), compressed or not; several files are ranks.\n"
+                 "\n"
+                 "The trace does not say everything: an event without an id is found by the order "
+                 "of calls\n"
+                 "or by time. The ledger of --report says for the idle time of each stream which "
+                 "cause it has\n"
+                 "and by whose word. Where more than 10% has none, import warns and 'swsim "
+                 "predict' refuses.",
+        .examples = "  swsim import -o job.yaml trace.json.gz\n"
+                    "  swsim import --report rank*.json.gz\n"
+                    "  swsim import --steps=5..6 trace.json | swsim verify -",
+        COMMAND_OPTIONS(options),
+        .more_arguments = PLAN_MAX_RANKS - 1,
+    };
+    struct arguments files;
+    enum status status = STATUS_OK;
+    if (!options_parse(app, &command, argc, argv, &files, &status))
+        return status;
+    if (request.steps)
+        status = parse_steps(app, request.steps, &request.options);
+    if (status != STATUS_OK)
+        return status;
+    if (!request.options.form.name)
+        request.options.form.name = name_of(app, files.items[0]);
+    if (!request.path && !request.report)
+        request.path = "-";
+    return request.options.form.name ? import(app, &request, &files) : diag_no_memory(&app->diag);
+}

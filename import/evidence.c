@@ -1,0 +1,602 @@
+/*
+ * evidence.c - see evidence.h. Calls are walked in the order of their beginnings, all threads together, so "before"
+ * is one order for pushes, records and waits.
+ */
+#include "evidence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define X(name, key, words) key,
+static const char *const idle_keys[] = {IDLE_LIST(X)};
+#undef X
+#define X(name, key, words) words,
+static const char *const idle_texts[] = {IDLE_LIST(X)};
+#undef X
+
+const char *idle_key(enum idle idle)
+{
+    return idle_keys[idle];
+}
+
+const char *idle_words(enum idle idle)
+{
+    return idle_texts[idle];
+}
+
+struct search {
+    const struct job_rank *rank;
+    struct evidence *out;
+    int *by_end; /* works by their end */
+    int *by_id;  /* calls by their correlation id */
+};
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+static int by_number(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_ids(const void *left, const void *right, void *context)
+{
+    const struct job_call *calls = context;
+    const int a = *(const int *)left, b = *(const int *)right;
+    int order = by_number(calls[a].correlation, calls[b].correlation);
+    return order ? order : by_number(a, b);
+}
+
+static int compare_ends(const void *left, const void *right, void *context)
+{
+    const struct job_work *works = context;
+    const int a = *(const int *)left, b = *(const int *)right;
+    int order = by_number(works[a].end_ns, works[b].end_ns);
+    return order ? order : by_number(a, b);
+}
+
+/* The numbers from 0 to count - 1 in this order; the caller frees them. */
+static int *sorted(size_t count, int (*order)(const void *, const void *, void *), void *context)
+{
+    int *items = malloc((count + 1) * sizeof *items);
+    for (size_t i = 0; items && i < count; i++)
+        items[i] = (int)i;
+    if (items)
+        qsort_r(items, count, sizeof *items, order, context);
+    return items;
+}
+
+/* ---- waits of streams ------------------------------------------------------------------------ */
+
+static bool put_edge(struct search *search, int work, int source, enum idle word)
+{
+    struct evidence *out = search->out;
+    if (out->edge_count == out->edge_cap) {
+        const size_t cap = out->edge_cap ? out->edge_cap * 2 : 64;
+        struct edge_found *more = realloc(out->edges, cap * sizeof *more);
+        if (!more)
+            return false;
+        out->edges = more;
+        out->edge_cap = cap;
+    }
+    out->edges[out->edge_count++] = (struct edge_found){work, source, word};
+    return true;
+}
+
+/* An edge that a call tells of, unless the times contradict it. */
+static bool add_edge(struct search *search, int work, int source, enum idle word)
+{
+    const struct job_work *works = search->rank->works;
+    const struct evidence *out = search->out;
+    if (source < 0 || works[source].stream == works[work].stream)
+        return true;
+    if (works[source].end_ns > works[work].start_ns + SLACK_NS) {
+        search->out->contradicted++;
+        return true;
+    }
+    for (size_t i = out->edge_count; i > 0 && out->edges[i - 1].work == work; i--)
+        if (out->edges[i - 1].source == source)
+            return true;
+    return put_edge(search, work, source, word);
+}
+
+static int stream_index(const struct job_rank *rank, int64_t number)
+{
+    for (size_t i = 0; i < rank->stream_count; i++)
+        if (rank->streams[i].number == number)
+            return (int)i;
+    return -1;
+}
+
+static int64_t pushed_at(const struct job_rank *rank, int work)
+{
+    const struct job_work *w = &rank->works[work];
+    return w->call >= 0 ? rank->calls[w->call].start_ns : w->start_ns;
+}
+
+/* How many works of a stream were pushed before `time_ns`. A stream is a FIFO, so it has the order of the pushes. */
+static int count_pushed(const struct job_rank *rank, int stream, int64_t time_ns)
+{
+    const struct job_stream *s = &rank->streams[stream];
+    int low = 0, high = s->count;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (pushed_at(rank, rank->by_stream[s->first + middle]) < time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The last work of a stream that was pushed before `time_ns`; -1. */
+static int pushed_before(const struct job_rank *rank, int stream, int64_t time_ns)
+{
+    const int count = count_pushed(rank, stream, time_ns);
+    return count > 0 ? rank->by_stream[rank->streams[stream].first + count - 1] : -1;
+}
+
+/* The first one that was pushed at `time_ns` or later; -1. */
+static int pushed_after(const struct job_rank *rank, int stream, int64_t time_ns)
+{
+    const struct job_stream *s = &rank->streams[stream];
+    const int count = count_pushed(rank, stream, time_ns);
+    return count < s->count ? rank->by_stream[s->first + count] : -1;
+}
+
+static const struct job_call *call_with_id(const struct search *search, int64_t correlation,
+                                           enum call_kind kind)
+{
+    const struct job_call *calls = search->rank->calls;
+    size_t low = 0, high = search->rank->call_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (calls[search->by_id[middle]].correlation < correlation)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < search->rank->call_count; low++) {
+        const struct job_call *call = &calls[search->by_id[low]];
+        if (call->correlation != correlation || correlation <= 0)
+            return NULL;
+        if (call->kind == kind)
+            return call;
+    }
+    return NULL;
+}
+
+/* The source that a row names: by the id of its record, or by its stream and the order of calls. */
+static int told_source(struct search *search, const struct job_call *call,
+                       const struct job_sync *sync, enum idle *word)
+{
+    const struct job_rank *rank = search->rank;
+    const int stream = stream_index(rank, sync->source_stream);
+    const struct job_call *record = call_with_id(search, sync->record, CALL_RECORD);
+    const bool valid = record && record->start_ns <= call->start_ns;
+    if (stream < 0)
+        return -1;
+    *word = valid ? IDLE_EVENT_ID : IDLE_EVENT_CALL;
+    return pushed_before(rank, stream, valid ? record->start_ns : call->start_ns);
+}
+
+/* The stream of the next push waits for the thread's last push to another stream. */
+static bool infer_wait(struct search *search, int at)
+{
+    const struct job_rank *rank = search->rank;
+    const int thread = rank->calls[at].thread;
+    int after = at + 1, before = at - 1;
+    while (after < rank->first_call[thread + 1] && rank->calls[after].work_count == 0)
+        after++;
+    if (after == rank->first_call[thread + 1])
+        return true;
+    const int work = rank->pushed[rank->calls[after].first_work];
+    for (; before >= rank->first_call[thread]; before--) {
+        const struct job_call *call = &rank->calls[before];
+        if (call->work_count == 0)
+            continue;
+        const int source = rank->pushed[call->first_work + call->work_count - 1];
+        if (rank->works[source].stream != rank->works[work].stream)
+            return add_edge(search, work, source, IDLE_EVENT_CALL);
+    }
+    return true;
+}
+
+static bool find_wait(struct search *search, int at)
+{
+    const struct job_rank *rank = search->rank;
+    const struct job_call *call = &rank->calls[at];
+    const struct job_sync *sync = call->sync >= 0 ? &rank->syncs[call->sync] : NULL;
+    const int stream = sync ? stream_index(rank, sync->stream) : -1;
+    if (!sync || sync->source_stream < 0)
+        return infer_wait(search, at);
+    enum idle word = IDLE_EVENT_CALL;
+    const int source = told_source(search, call, sync, &word);
+    const int work = stream >= 0 ? pushed_after(rank, stream, call->start_ns) : -1;
+    return work < 0 || add_edge(search, work, source, word);
+}
+
+static bool find_waits(struct search *search)
+{
+    for (size_t i = 0; i < search->rank->call_count; i++)
+        if (search->rank->calls[i].kind == CALL_WAIT && !find_wait(search, (int)i))
+            return false;
+    return true;
+}
+
+static int compare_edges(const void *left, const void *right)
+{
+    const struct edge_found *a = left, *b = right;
+    int order = by_number(a->work, b->work);
+    return order ? order : by_number(a->source, b->source);
+}
+
+static void sort_edges(struct evidence *out)
+{
+    if (out->edge_count > 0)
+        qsort(out->edges, out->edge_count, sizeof *out->edges, compare_edges);
+}
+
+/* ---- why a work began ------------------------------------------------------------------------ */
+
+/* The work that ended last within EXPLAINED_NS before `work` began, on another stream, and after `ready_ns`; -1. */
+static int ended_before(const struct search *search, int work, int64_t ready_ns)
+{
+    const struct job_work *works = search->rank->works;
+    const int64_t start = works[work].start_ns;
+    size_t low = 0, high = search->rank->work_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (works[search->by_end[middle]].end_ns <= start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low-- > 0) {
+        const int other = search->by_end[low];
+        if (works[other].end_ns <= ready_ns || works[other].end_ns + EXPLAINED_NS < start)
+            return -1;
+        if (works[other].stream != works[work].stream)
+            return other;
+    }
+    return -1;
+}
+
+/* How long after the beginning of its call a work may begin and still be explained by it. */
+static int64_t launch_window(const struct job_rank *rank, const struct job_work *work)
+{
+    const struct job_call *call = &rank->calls[work->call];
+    return call->end_ns - call->start_ns + EXPLAINED_NS;
+}
+
+static void later(struct reason *reason, int64_t ready_ns, enum idle cause)
+{
+    if (ready_ns > reason->ready_ns) {
+        reason->cause = cause;
+        reason->ready_ns = ready_ns;
+    }
+}
+
+/* The work of a stream that began last before `time_ns`; -1. */
+static int begun_before(const struct job_rank *rank, int stream, int64_t time_ns)
+{
+    const struct job_stream *s = &rank->streams[stream];
+    int low = 0, high = s->count;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (rank->works[rank->by_stream[s->first + middle]].start_ns < time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? rank->by_stream[s->first + low - 1] : -1;
+}
+
+/* Work of another stream that filled the device when `work` became ready, or just after, and leaves it now: its
+   last blocks still run when `work` begins. -1: none. */
+static int leaving(const struct search *search, int work, int64_t ready_ns)
+{
+    enum { TAIL_NS = 100 * 1000, TAIL_SHARE = 20 };
+    const struct job_rank *rank = search->rank;
+    const int64_t start = rank->works[work].start_ns;
+    for (int s = 0; s < (int)rank->stream_count; s++) {
+        const int other = s == rank->works[work].stream ? -1 : begun_before(rank, s, start);
+        if (other < 0 || rank->works[other].start_ns > ready_ns + EXPLAINED_NS)
+            continue;
+        const int64_t tail = rank->works[other].end_ns - start;
+        const int64_t whole = rank->works[other].end_ns - rank->works[other].start_ns;
+        if (tail >= 0 && tail < TAIL_NS && tail < whole / TAIL_SHARE)
+            return other;
+    }
+    return -1;
+}
+
+/* Work that was pushed before can be waited for with an event; room that work pushed later takes cannot. */
+static bool explain_by_time(struct search *search, int work, struct reason *reason)
+{
+    const struct job_rank *rank = search->rank;
+    int source = ended_before(search, work, reason->ready_ns);
+    enum idle word = IDLE_EVENT_TIME;
+    if (source < 0) {
+        source = leaving(search, work, reason->ready_ns);
+        word = IDLE_RESIDENCY;
+    }
+    if (source < 0)
+        return true;
+    const bool before = pushed_at(rank, source) <= pushed_at(rank, work);
+    const int64_t end = rank->works[source].end_ns, start = rank->works[work].start_ns;
+    if (before)
+        reason->other_ready_ns = end;
+    reason->cause = before ? word : IDLE_RESIDENCY;
+    reason->ready_ns = end < start ? end : start;
+    return !before || put_edge(search, work, source, word);
+}
+
+/* The ledger's lines for the idle time in front of a work. */
+static void enter(struct ledger *ledger, const struct reason *reason, int64_t from_ns,
+                  int64_t launched_ns, int64_t start_ns)
+{
+    if (from_ns >= start_ns)
+        return;
+    const int64_t launched = launched_ns < from_ns    ? from_ns
+                             : launched_ns > start_ns ? start_ns
+                                                      : launched_ns;
+    ledger->idle_ns[IDLE_LAUNCH] += launched - from_ns;
+    from_ns = launched;
+    if (reason->cause == IDLE_NOTHING && reason->ready_ns > from_ns) {
+        ledger->idle_ns[IDLE_ORDER] += reason->ready_ns - from_ns;
+        from_ns = reason->ready_ns;
+    }
+    ledger->idle_ns[reason->cause] += start_ns - from_ns;
+}
+
+static void explain_unlaunched(struct search *search, int work, int64_t from_ns)
+{
+    const struct job_work *w = &search->rank->works[work];
+    struct reason *reason = &search->out->reasons[work];
+    *reason = (struct reason){IDLE_NOTHING, from_ns, from_ns};
+    search->out->unlaunched++;
+    if (w->start_ns > from_ns)
+        search->out->streams[w->stream].idle_ns[IDLE_NOTHING] += w->start_ns - from_ns;
+}
+
+/* `previous_end_ns`: of the work before it on its stream; `*edge`: the first edge that is not of an earlier work. */
+static bool explain(struct search *search, int work, int64_t previous_end_ns, size_t *edge,
+                    size_t told)
+{
+    const struct job_rank *rank = search->rank;
+    struct evidence *out = search->out;
+    const struct job_work *w = &rank->works[work];
+    if (w->call < 0) {
+        explain_unlaunched(search, work, previous_end_ns);
+        return true;
+    }
+    struct reason *reason = &out->reasons[work];
+    *reason = (struct reason){IDLE_ORDER, previous_end_ns, previous_end_ns};
+    for (; *edge < told && out->edges[*edge].work <= work; ++*edge)
+        if (out->edges[*edge].work == work)
+            later(reason, rank->works[out->edges[*edge].source].end_ns, out->edges[*edge].word);
+    reason->other_ready_ns = reason->ready_ns;
+    const int64_t launched = rank->calls[w->call].start_ns;
+    if (launched >= reason->ready_ns) {
+        reason->cause = IDLE_LAUNCH;
+        reason->ready_ns = launched;
+    }
+    out->early += w->start_ns + SLACK_NS < launched;
+    if (w->start_ns - reason->ready_ns > EXPLAINED_NS) {
+        reason->cause =
+            w->start_ns - launched <= launch_window(rank, w) ? IDLE_LAUNCH : IDLE_NOTHING;
+        if (reason->cause == IDLE_NOTHING && !explain_by_time(search, work, reason))
+            return false;
+    }
+    enter(&out->streams[w->stream], reason, previous_end_ns, launched, w->start_ns);
+    return true;
+}
+
+static bool explain_all(struct search *search)
+{
+    const struct job_rank *rank = search->rank;
+    const size_t told = search->out->edge_count;
+    int64_t *previous = calloc(rank->stream_count + 1, sizeof *previous);
+    size_t edge = 0;
+    bool ok = previous != NULL;
+    for (size_t i = 0; ok && i < rank->work_count; i++) {
+        const struct job_work *work = &rank->works[i];
+        ok = explain(search, (int)i, previous[work->stream], &edge, told);
+        search->out->streams[work->stream].busy_ns += work->end_ns - work->start_ns;
+        if (work->end_ns > previous[work->stream])
+            previous[work->stream] = work->end_ns;
+    }
+    free(previous);
+    return ok;
+}
+
+/* The median latency of launches that nothing else delayed. */
+static int64_t typical_latency(const struct job_rank *rank, const struct evidence *evidence)
+{
+    enum { BINS = 100 }; /* of a microsecond */
+    size_t bins[BINS] = {0}, count = 0;
+    for (size_t i = 0; i < rank->work_count; i++) {
+        if (evidence->reasons[i].cause != IDLE_LAUNCH)
+            continue;
+        const int64_t late = rank->works[i].start_ns - rank->calls[rank->works[i].call].start_ns;
+        if (late < 0 || late >= BINS * 1000)
+            continue;
+        bins[late / 1000]++;
+        count++;
+    }
+    size_t seen = 0;
+    for (int i = 0; i < BINS; i++)
+        if ((seen += bins[i]) * 2 >= count && count > 0)
+            return i * 1000;
+    return 0;
+}
+
+/* ---- waits of the host ----------------------------------------------------------------------- */
+
+/* The stream whose pushed work ends last within the call: what it has probably waited for; -1. */
+static int infer_stream(const struct job_rank *rank, const struct job_call *call)
+{
+    int best = -1;
+    int64_t best_end = call->start_ns;
+    for (size_t s = 0; s < rank->stream_count; s++) {
+        const int work = pushed_before(rank, (int)s, call->start_ns);
+        if (work < 0 || rank->works[work].end_ns <= best_end ||
+            rank->works[work].end_ns > call->end_ns + SLACK_NS)
+            continue;
+        best = (int)s;
+        best_end = rank->works[work].end_ns;
+    }
+    return best;
+}
+
+static void wait_for_stream(struct search *search, const struct job_call *call, int stream,
+                            struct host_wait *out)
+{
+    const struct job_rank *rank = search->rank;
+    out->stream = stream >= 0 ? stream : infer_stream(rank, call);
+    out->work = out->stream >= 0 ? pushed_before(rank, out->stream, call->start_ns) : -1;
+    if (stream >= 0 && out->work >= 0 && rank->works[out->work].end_ns > call->end_ns + SLACK_NS)
+        search->out->still_running++;
+}
+
+static void wait_for_event(struct search *search, const struct job_call *call,
+                           const struct job_sync *sync, struct host_wait *out)
+{
+    enum idle word;
+    if (sync && sync->source_stream >= 0)
+        out->work = told_source(search, call, sync, &word);
+    else
+        wait_for_stream(search, call, -1, out);
+    out->stream = -1;
+}
+
+/* The work that ends last of what was pushed before the call. */
+static void wait_for_device(struct search *search, const struct job_call *call,
+                            struct host_wait *out)
+{
+    const struct job_rank *rank = search->rank;
+    for (size_t s = 0; s < rank->stream_count; s++) {
+        const int work = pushed_before(rank, (int)s, call->start_ns);
+        if (work >= 0 &&
+            (out->work < 0 || rank->works[work].end_ns > rank->works[out->work].end_ns))
+            out->work = work;
+    }
+}
+
+/* A copy from or to pageable memory that returned when it was done. */
+static void wait_for_own(struct search *search, const struct job_call *call, struct host_wait *out)
+{
+    const struct job_rank *rank = search->rank;
+    for (int i = 0; i < call->work_count; i++) {
+        const int work = rank->pushed[call->first_work + i];
+        const struct job_work *w = &rank->works[work];
+        if (w->class != CLASS_COPY || w->end_ns > call->end_ns || !w->pageable)
+            continue;
+        out->work = work;
+        out->stream = w->stream;
+    }
+}
+
+/* Rows about waits for events that name no record, or one that no call made. */
+static void count_records(struct search *search)
+{
+    const struct job_rank *rank = search->rank;
+    for (size_t i = 0; i < rank->sync_count; i++) {
+        const struct job_sync *sync = &rank->syncs[i];
+        if (!sync->is_event)
+            continue;
+        search->out->records_missing += sync->record <= 0;
+        search->out->records_unknown +=
+            sync->record > 0 && !call_with_id(search, sync->record, CALL_RECORD);
+    }
+}
+
+static void find_host_waits(struct search *search)
+{
+    const struct job_rank *rank = search->rank;
+    for (size_t i = 0; i < rank->call_count; i++) {
+        const struct job_call *call = &rank->calls[i];
+        const struct job_sync *sync = call->sync >= 0 ? &rank->syncs[call->sync] : NULL;
+        struct host_wait *out = &search->out->waits[i];
+        *out = (struct host_wait){-1, -1};
+        switch (call->kind) {
+        case CALL_SYNC_STREAM:
+            wait_for_stream(search, call, sync ? stream_index(rank, sync->stream) : -1, out);
+            break;
+        case CALL_SYNC_EVENT: wait_for_event(search, call, sync, out); break;
+        case CALL_SYNC_DEVICE: wait_for_device(search, call, out); break;
+        case CALL_OTHER: wait_for_own(search, call, out); break;
+        case CALL_RECORD:
+        case CALL_WAIT: break;
+        }
+    }
+}
+
+/* ---- the ledger ------------------------------------------------------------------------------ */
+
+int64_t ledger_idle(const struct ledger *ledger)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < IDLE_COUNT; i++)
+        sum += ledger->idle_ns[i];
+    return sum;
+}
+
+int ledger_unexplained(const struct ledger *ledger)
+{
+    const int64_t idle = ledger_idle(ledger);
+    return idle > 0 ? (int)((double)ledger->idle_ns[IDLE_NOTHING] / (double)idle * 1e6) : 0;
+}
+
+static void add_up(struct search *search)
+{
+    struct evidence *out = search->out;
+    const struct job_rank *rank = search->rank;
+    for (size_t s = 0; s < rank->stream_count; s++) {
+        for (int i = 0; i < IDLE_COUNT; i++)
+            out->total.idle_ns[i] += out->streams[s].idle_ns[i];
+        out->total.busy_ns += out->streams[s].busy_ns;
+    }
+    for (size_t i = 0; i < rank->work_count; i++)
+        out->groups_missing += rank->works[i].is_collective && rank->works[i].group < 0;
+}
+
+static bool find_all(struct search *search)
+{
+    if (!find_waits(search))
+        return false;
+    sort_edges(search->out);
+    if (!explain_all(search))
+        return false;
+    sort_edges(search->out);
+    find_host_waits(search);
+    count_records(search);
+    add_up(search);
+    search->out->latency_ns = typical_latency(search->rank, search->out);
+    return true;
+}
+
+enum status evidence_find(const struct job_rank *rank, struct evidence *out, struct diag *diag)
+{
+    struct search search = {.rank = rank, .out = out};
+    *out = (struct evidence){0};
+    out->reasons = calloc(rank->work_count + 1, sizeof *out->reasons);
+    out->waits = calloc(rank->call_count + 1, sizeof *out->waits);
+    out->streams = calloc(rank->stream_count + 1, sizeof *out->streams);
+    search.by_end = sorted(rank->work_count, compare_ends, rank->works);
+    search.by_id = sorted(rank->call_count, compare_ids, rank->calls);
+    const bool ok = out->reasons && out->waits && out->streams && search.by_end && search.by_id &&
+                    find_all(&search);
+    free(search.by_end);
+    free(search.by_id);
+    return ok ? STATUS_OK : diag_no_memory(diag);
+}
+
+void evidence_fini(struct evidence *evidence)
+{
+    free(evidence->reasons);
+    free(evidence->edges);
+    free(evidence->waits);
+    free(evidence->streams);
+    *evidence = (struct evidence){0};
+}

@@ -1,0 +1,88 @@
+/*
+ * evidence.h - why each work of a rank began when it did: by the trace's own word, or by inference.
+ *
+ * Work can begin when the work before it on its stream has ended, when it has been launched, and when
+ * the events that its stream waits for have happened. The latest of these is its cause, if the work
+ * begins within EXPLAINED_NS of it. What a stream waits for is told, in this order of trust, by
+ *
+ *     id           a row of the trace names the record that a wait waits for
+ *     call order   a wait belongs to the last work that its thread pushed to another stream before it
+ *     time         work of another stream, pushed before, ended just before this work began
+ *     residency    likewise, but it was pushed afterwards: it left the device free
+ *
+ * A wait that the times contradict (its source ends after the work has begun) is dropped and counted.
+ * The ledger adds up, for each stream, the idle time by cause; trailing idle time is not part of it.
+ */
+#ifndef SWSIM_EVIDENCE_H
+#define SWSIM_EVIDENCE_H
+
+#include "job.h"
+
+enum { EXPLAINED_NS = 15 * 1000, SLACK_NS = 2 * 1000 };
+
+/*            NAME         key            in words */
+#define IDLE_LIST(X)                                                                               \
+    X(LAUNCH, "launch", "not launched yet, by the id of the launch")                               \
+    X(ORDER, "order", "between one work and the next")                                             \
+    X(EVENT_ID, "event_id", "an event, by its id")                                                 \
+    X(EVENT_CALL, "event_call", "an event, by the order of calls")                                 \
+    X(EVENT_TIME, "event_time", "other work of the device, by time")                               \
+    X(RESIDENCY, "residency", "room on the device, by time")                                       \
+    X(NOTHING, "unexplained", "nothing in the trace explains it")
+
+enum idle {
+#define X(name, key, words) IDLE_##name,
+    IDLE_LIST(X)
+#undef X
+        IDLE_COUNT
+};
+
+const char *idle_key(enum idle idle);
+const char *idle_words(enum idle idle);
+
+/* `work` begins after `source` has ended: a stream waits for an event. */
+struct edge_found {
+    int work, source;
+    enum idle word; /* EVENT_ID, EVENT_CALL, EVENT_TIME or RESIDENCY */
+};
+
+/* What is known about the beginning of a work. */
+struct reason {
+    enum idle cause;
+    int64_t ready_ns;       /* when that cause was over */
+    int64_t other_ready_ns; /* when all but its launch was over */
+};
+
+/* What a call that waits waits for: the last of it to end. */
+struct host_wait {
+    int stream; /* of a stream's sync; -1: no stream, or none can be told */
+    int work;   /* -1: nothing was left to wait for */
+};
+
+struct ledger {
+    int64_t idle_ns[IDLE_COUNT];
+    int64_t busy_ns;
+};
+
+struct evidence {
+    struct reason *reasons;   /* per work */
+    struct edge_found *edges; /* by work */
+    size_t edge_count, edge_cap;
+    struct host_wait *waits; /* per call */
+    struct ledger *streams;  /* per stream */
+    struct ledger total;
+    int64_t
+        latency_ns; /* from the beginning of a launch to its work, where nothing else is in the way */
+    size_t unlaunched, contradicted, early, records_missing, records_unknown, still_running,
+        groups_missing;
+};
+
+/* Of one rank, after job_finish; ended by evidence_fini, also after a failure. */
+enum status evidence_find(const struct job_rank *rank, struct evidence *out, struct diag *diag);
+void evidence_fini(struct evidence *evidence);
+
+int64_t ledger_idle(const struct ledger *ledger);
+/* The part of the idle time that nothing explains, in millionths. */
+int ledger_unexplained(const struct ledger *ledger);
+
+#endif

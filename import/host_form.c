@@ -1,0 +1,465 @@
+/* host_form.c - see host_form.h. A clock follows each thread: when its next operation begins in the plan. */
+#include "host_form.h"
+
+#include <stdlib.h>
+
+#include "handoffs.h"
+#include "meetings.h"
+
+struct writer {
+    const struct job *job;
+    const struct job_rank *rank;
+    const struct evidence *evidence;
+    const struct host_form_options *options;
+    struct plan *plan;
+    const struct meetings *meetings;
+    int number;                 /* of the rank in the plan */
+    struct host_thread *thread; /* that is written */
+    size_t cap;
+    int64_t clock_ns;
+    int *event; /* per work: plan->events of the record behind it, or -1 */
+    int *push_flag,
+        *end_flag; /* per call: plan->flags that it sets behind its push, at its end; -1 */
+    struct handoffs handoffs;
+    size_t next_handoff;
+    int *first_edge; /* per work, and one more: its edges */
+    int *follower;   /* per work: the one without a launch behind it on its stream, or -1 */
+    bool failed;     /* no memory */
+};
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static struct host_op *add_op(struct writer *writer, enum op_kind kind)
+{
+    struct host_thread *thread = writer->thread;
+    if (!arena_grow(&writer->plan->arena, (void **)&thread->ops, thread->op_count, &writer->cap,
+                    sizeof *thread->ops)) {
+        writer->failed = true;
+        return NULL;
+    }
+    struct host_op *op = &thread->ops[thread->op_count++];
+    *op = (struct host_op){.kind = kind, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    op->work.comm = op->work.root = -1;
+    return op;
+}
+
+static int named(struct writer *writer, struct names *names, const char *word, int number)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s%d", word, number);
+    const int index = names_intern(names, &writer->plan->arena, text);
+    writer->failed |= index < 0;
+    return index;
+}
+
+static int plan_stream(struct writer *writer, int stream)
+{
+    char text[64];
+    snprintf(text, sizeof text, "s%lld", (long long)writer->rank->streams[stream].number);
+    const int index = names_intern(&writer->plan->streams, &writer->plan->arena, text);
+    writer->failed |= index < 0;
+    return index;
+}
+
+/* The thread's clock goes on to `time_ns`, where it is not beyond it; returns the time that passes. */
+static int64_t advance(struct writer *writer, int64_t time_ns)
+{
+    const int64_t passes = time_ns > writer->clock_ns ? time_ns - writer->clock_ns : 0;
+    writer->clock_ns += passes;
+    return passes;
+}
+
+static void add_host(struct writer *writer, int64_t until_ns)
+{
+    const int64_t passes = advance(writer, until_ns);
+    struct host_op *op = passes > 0 ? add_op(writer, OP_HOST) : NULL;
+    if (op)
+        op->time_ns = passes;
+}
+
+/* ---- pushes ---------------------------------------------------------------------------------- */
+
+static void add_waits(struct writer *writer, int work, int stream)
+{
+    const struct evidence *evidence = writer->evidence;
+    for (int i = writer->first_edge[work]; i < writer->first_edge[work + 1]; i++) {
+        const int event = writer->event[evidence->edges[i].source];
+        struct host_op *op = event >= 0 ? add_op(writer, OP_WAIT) : NULL;
+        if (!op)
+            continue;
+        op->object = event;
+        op->stream = stream;
+    }
+}
+
+/* When the push of a work takes effect; of one without a launch at once. */
+static int64_t push_time(const struct writer *writer, int work)
+{
+    const struct job_work *w = &writer->rank->works[work];
+    const struct reason *reason = &writer->evidence->reasons[work];
+    if (w->call < 0)
+        return 0;
+    if (reason->cause == IDLE_LAUNCH)
+        return w->start_ns;
+    const int64_t usual = writer->rank->calls[w->call].start_ns + writer->evidence->latency_ns;
+    return usual < w->start_ns ? usual : w->start_ns;
+}
+
+/* The device's own gap in front of a work that has a cause. */
+static int64_t own_gap(const struct writer *writer, int work, int64_t pushed_ns)
+{
+    const struct reason *reason = &writer->evidence->reasons[work];
+    const int64_t start = writer->rank->works[work].start_ns;
+    const int64_t ready = reason->other_ready_ns > pushed_ns ? reason->other_ready_ns : pushed_ns;
+    return reason->cause == IDLE_NOTHING || start <= ready ? 0 : start - ready;
+}
+
+/* Work of no known cause in front of a work that began late. */
+static void add_opaque(struct writer *writer, int work, int64_t pushed_ns, int stream)
+{
+    const struct reason *reason = &writer->evidence->reasons[work];
+    const int64_t ready = reason->ready_ns > pushed_ns ? reason->ready_ns : pushed_ns;
+    const int64_t late = writer->rank->works[work].start_ns - ready;
+    if (!writer->options->opaque || reason->cause != IDLE_NOTHING || late <= 0)
+        return;
+    struct host_op *op = add_op(writer, OP_LAUNCH);
+    if (!op)
+        return;
+    op->name = "opaque";
+    op->stream = stream;
+    op->time_ns = late;
+}
+
+static enum op_kind push_kind(const struct job_work *work, bool meets)
+{
+    if (work->class == CLASS_COPY)
+        return OP_COPY;
+    return meets ? OP_COLLECTIVE : OP_LAUNCH;
+}
+
+static void add_push(struct writer *writer, int work)
+{
+    const struct job_work *w = &writer->rank->works[work];
+    const struct meeting *meeting = meetings_of(writer->meetings, writer->number, work);
+    const int stream = plan_stream(writer, w->stream);
+    const int64_t until = push_time(writer, work);
+    const int64_t passes = advance(writer, until);
+    add_waits(writer, work, stream);
+    add_opaque(writer, work, writer->clock_ns, stream);
+    struct host_op *op = add_op(writer, push_kind(w, meeting != NULL));
+    if (!op)
+        return;
+    op->name = writer->job->names.items[w->name];
+    op->stream = stream;
+    op->bytes = w->class == CLASS_COPY ? w->bytes : 0;
+    op->direction = w->direction;
+    op->host_time_ns = passes;
+    op->time_ns = w->end_ns - w->start_ns + own_gap(writer, work, writer->clock_ns);
+    if (meeting) {
+        op->comm = meeting->comm;
+        op->collective = w->collective;
+        op->time_ns = meeting->time_ns;
+    }
+    if (writer->event[work] < 0)
+        return;
+    struct host_op *record = add_op(writer, OP_RECORD);
+    if (record) {
+        record->object = writer->event[work];
+        record->stream = stream;
+    }
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void add_sync(struct writer *writer, const struct job_call *call,
+                     const struct host_wait *wait)
+{
+    const struct job_work *works = writer->rank->works;
+    if (call->kind == CALL_SYNC_EVENT && (wait->work < 0 || writer->event[wait->work] < 0))
+        return;
+    if (call->kind != CALL_SYNC_DEVICE && call->kind != CALL_SYNC_EVENT && wait->stream < 0)
+        return;
+    struct host_op *op = add_op(writer, OP_SYNC);
+    if (!op)
+        return;
+    op->sync = SYNC_STREAM;
+    if (call->kind == CALL_SYNC_DEVICE) {
+        op->sync = SYNC_DEVICE;
+    } else if (call->kind == CALL_SYNC_EVENT) {
+        op->sync = SYNC_EVENT;
+        op->object = writer->event[wait->work];
+    } else {
+        op->stream = plan_stream(writer, wait->stream);
+    }
+    /* The thread goes on when the work has ended, by the trace no later than the call. */
+    const int64_t end = wait->work >= 0 ? works[wait->work].end_ns : 0;
+    if (end > writer->clock_ns)
+        writer->clock_ns = end < call->end_ns ? end : call->end_ns;
+}
+
+static void add_flag(struct writer *writer, enum op_kind kind, int flag)
+{
+    struct host_op *op = flag >= 0 ? add_op(writer, kind) : NULL;
+    if (op)
+        op->object = flag;
+}
+
+/* When a call is over, and its pushes have taken effect. */
+static int64_t settled_time(const struct writer *writer, int call)
+{
+    const struct job_call *c = &writer->rank->calls[call];
+    int64_t settled = c->end_ns;
+    for (int i = 0; i < c->work_count; i++) {
+        const int64_t pushed = push_time(writer, writer->rank->pushed[c->first_work + i]);
+        settled = pushed > settled ? pushed : settled;
+    }
+    return settled;
+}
+
+/* What other threads must have done before this call. The list is by call, as a thread's calls are. */
+static void add_awaits(struct writer *writer, int call)
+{
+    const struct handoffs *handoffs = &writer->handoffs;
+    while (writer->next_handoff < handoffs->count &&
+           handoffs->items[writer->next_handoff].call < call)
+        writer->next_handoff++;
+    for (; writer->next_handoff < handoffs->count; writer->next_handoff++) {
+        const struct handoff *item = &handoffs->items[writer->next_handoff];
+        if (item->call != call)
+            return;
+        add_flag(writer, OP_AWAIT,
+                 item->at_end ? writer->end_flag[item->other] : writer->push_flag[item->other]);
+        if (item->at_end)
+            advance(writer, settled_time(writer, item->other));
+    }
+}
+
+/* Work without a launch follows the one before it on its stream. */
+static void add_followers(struct writer *writer, int work)
+{
+    for (work = writer->follower[work]; work >= 0; work = writer->follower[work])
+        add_push(writer, work);
+}
+
+static void add_call(struct writer *writer, int at)
+{
+    const struct job_call *call = &writer->rank->calls[at];
+    const struct host_wait *wait = &writer->evidence->waits[at];
+    add_awaits(writer, at);
+    for (int i = 0; i < call->work_count; i++) {
+        const int work = writer->rank->pushed[call->first_work + i];
+        add_push(writer, work);
+        add_followers(writer, work);
+    }
+    add_flag(writer, OP_SIGNAL, writer->push_flag[at]);
+    if (wait->stream >= 0 || wait->work >= 0) {
+        add_host(writer, call->start_ns);
+        add_sync(writer, call, wait);
+    }
+    if (writer->end_flag[at] >= 0)
+        add_host(writer, call->end_ns);
+    add_flag(writer, OP_SIGNAL, writer->end_flag[at]);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static bool begin_thread(struct writer *writer, const char *name)
+{
+    struct plan *plan = writer->plan;
+    writer->thread = &plan->threads[plan->thread_count];
+    *writer->thread = (struct host_thread){.rank = writer->number, .name = name};
+    writer->cap = 0;
+    writer->clock_ns = 0;
+    return name != NULL;
+}
+
+static void end_thread(struct writer *writer)
+{
+    writer->plan->thread_count += writer->thread->op_count > 0;
+}
+
+/* The thread of the first work of a stream that has a launch; -1: none has. */
+static int first_launcher(const struct job_rank *rank, int stream)
+{
+    const struct job_stream *s = &rank->streams[stream];
+    for (int i = 0; i < s->count; i++) {
+        const int call = rank->works[rank->by_stream[s->first + i]].call;
+        if (call >= 0)
+            return rank->calls[call].thread;
+    }
+    return -1;
+}
+
+/* What a stream did before the first launch that is recorded: it was pushed before the trace begins. */
+static void add_leftovers(struct writer *writer, int stream)
+{
+    const struct job_rank *rank = writer->rank;
+    const struct job_stream *s = &rank->streams[stream];
+    if (s->count == 0 || rank->works[rank->by_stream[s->first]].call >= 0)
+        return;
+    add_push(writer, rank->by_stream[s->first]);
+    add_followers(writer, rank->by_stream[s->first]);
+}
+
+static bool write_thread(struct writer *writer, int thread)
+{
+    const struct job_rank *rank = writer->rank;
+    if (!begin_thread(writer, arena_printf(&writer->plan->arena, "t%d", thread)))
+        return false;
+    for (int stream = 0; stream < (int)rank->stream_count; stream++)
+        if (first_launcher(rank, stream) == thread)
+            add_leftovers(writer, stream);
+    for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++)
+        add_call(writer, i);
+    end_thread(writer);
+    return !writer->failed;
+}
+
+/* A stream without any launch has a thread of its own. */
+static bool write_unlaunched(struct writer *writer, int stream)
+{
+    if (first_launcher(writer->rank, stream) >= 0)
+        return true;
+    if (!begin_thread(writer, arena_printf(&writer->plan->arena, "unlaunched%d", stream)))
+        return false;
+    add_leftovers(writer, stream);
+    end_thread(writer);
+    return !writer->failed;
+}
+
+/* ---- what is needed where -------------------------------------------------------------------- */
+
+/* Edges of a work, and events for their sources and for what threads wait for. */
+static void prepare_events(struct writer *writer)
+{
+    const struct evidence *evidence = writer->evidence;
+    const struct job_rank *rank = writer->rank;
+    size_t edge = 0;
+    for (size_t i = 0; i <= rank->work_count; i++) {
+        writer->first_edge[i] = (int)edge;
+        while (edge < evidence->edge_count && evidence->edges[edge].work == (int)i)
+            writer->event[evidence->edges[edge++].source] = 0;
+    }
+    for (size_t i = 0; i < rank->call_count; i++)
+        if (rank->calls[i].kind == CALL_SYNC_EVENT && evidence->waits[i].work >= 0)
+            writer->event[evidence->waits[i].work] = 0;
+    int next = 0;
+    for (size_t i = 0; i < rank->work_count; i++)
+        if (writer->event[i] >= 0)
+            writer->event[i] = named(writer, &writer->plan->events, "e", next++);
+}
+
+/* Flags for the calls that others wait for. */
+static void prepare_flags(struct writer *writer)
+{
+    int next = (int)writer->plan->flags.count;
+    for (size_t i = 0; i < writer->handoffs.count; i++) {
+        const struct handoff *item = &writer->handoffs.items[i];
+        int *flag = item->at_end ? &writer->end_flag[item->other] : &writer->push_flag[item->other];
+        if (*flag < 0)
+            *flag = named(writer, &writer->plan->flags, "handoff", next++);
+    }
+}
+
+static void prepare_followers(struct writer *writer)
+{
+    const struct job_rank *rank = writer->rank;
+    for (size_t s = 0; s < rank->stream_count; s++)
+        for (int i = 1; i < rank->streams[s].count; i++) {
+            const int *work = &rank->by_stream[rank->streams[s].first + i];
+            if (rank->works[work[0]].call < 0)
+                writer->follower[work[-1]] = work[0];
+        }
+}
+
+static int *filled(size_t count, int value)
+{
+    int *items = malloc((count + 1) * sizeof *items);
+    for (size_t i = 0; items && i <= count; i++)
+        items[i] = value;
+    return items;
+}
+
+static bool write_rank(struct writer *writer)
+{
+    const struct job_rank *rank = writer->rank;
+    writer->event = filled(rank->work_count, -1);
+    writer->first_edge = filled(rank->work_count, 0);
+    writer->push_flag = filled(rank->call_count, -1);
+    writer->end_flag = filled(rank->call_count, -1);
+    writer->follower = filled(rank->work_count, -1);
+    bool ok = writer->event && writer->first_edge && writer->push_flag && writer->end_flag &&
+              writer->follower && handoffs_find(rank, writer->evidence, &writer->handoffs);
+    if (ok) {
+        prepare_followers(writer);
+        prepare_events(writer);
+        prepare_flags(writer);
+    }
+    for (int thread = 0; ok && thread < (int)rank->threads.count; thread++)
+        ok = write_thread(writer, thread);
+    for (int stream = 0; ok && stream < (int)rank->stream_count; stream++)
+        ok = write_unlaunched(writer, stream);
+    free(writer->follower);
+    free(writer->event);
+    free(writer->first_edge);
+    free(writer->push_flag);
+    free(writer->end_flag);
+    handoffs_fini(&writer->handoffs);
+    return ok;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static int unexplained(const struct job *job, const struct evidence *evidence)
+{
+    struct ledger sum = {0};
+    for (size_t r = 0; r < job->rank_count; r++)
+        for (int i = 0; i < IDLE_COUNT; i++)
+            sum.idle_ns[i] += evidence[r].total.idle_ns[i];
+    return ledger_unexplained(&sum);
+}
+
+static bool write_plan(const struct job *job, const struct evidence *evidence,
+                       const struct host_form_options *options, const struct meetings *meetings,
+                       struct plan *plan)
+{
+    size_t threads = 0;
+    for (size_t r = 0; r < job->rank_count; r++)
+        threads += job->ranks[r].threads.count + job->ranks[r].stream_count;
+    plan->form = FORM_THREADS;
+    plan->ranks = (int)job->rank_count;
+    plan->name = arena_strdup(&plan->arena, options->name);
+    plan->machine.launch_queue = (int)options->launch_queue;
+    plan->unexplained.millionths = options->opaque ? 0 : unexplained(job, evidence);
+    plan->unexplained.given = plan->unexplained.millionths > 0;
+    plan->threads = ARENA_ARRAY(&plan->arena, threads, struct host_thread);
+    bool ok = plan->name && plan->threads;
+    for (size_t r = 0; ok && r < job->rank_count; r++) {
+        struct writer writer = {.job = job,
+                                .rank = &job->ranks[r],
+                                .evidence = &evidence[r],
+                                .options = options,
+                                .plan = plan,
+                                .meetings = meetings,
+                                .number = (int)r};
+        ok = write_rank(&writer);
+    }
+    return ok;
+}
+
+enum status host_form(const struct job *job, const struct evidence *evidence,
+                      const struct host_form_options *options, struct plan *out, struct diag *diag)
+{
+    struct plan plan;
+    struct meetings meetings;
+    plan_init(&plan);
+    enum status status = meetings_find(job, &plan, &meetings, diag);
+    if (status == STATUS_OK && !write_plan(job, evidence, options, &meetings, &plan))
+        status = diag_no_memory(diag);
+    meetings_fini(&meetings);
+    if (status == STATUS_OK)
+        *out = plan;
+    else
+        plan_fini(&plan);
+    return status;
+}

@@ -1,0 +1,43 @@
+/*
+ * import.h - files of profilers as one job, and the job as a plan: the public face of the room.
+ *
+ * What a file is, its content says. Several files are ranks of one job, in the order of the ranks that they
+ * name, else of the arguments.
+ */
+#ifndef SWSIM_IMPORT_H
+#define SWSIM_IMPORT_H
+
+#include <stdio.h>
+
+#include "evidence.h"
+#include "host_form.h"
+#include "job.h"
+
+/* Above this share of idle time without a cause a plan is not to be predicted, in millionths. */
+enum { IMPORT_UNEXPLAINED_LIMIT = 100 * 1000 };
+
+struct import_options {
+    bool steps_given;
+    int64_t first_step, last_step;
+    struct host_form_options form;
+};
+
+struct imported {
+    struct job job;
+    struct evidence *evidence; /* one a rank */
+    struct plan plan;
+};
+
+/* Ended by import_fini on success. STATUS_INPUT for a file that is no trace, is damaged, or does not belong to
+   the others; STATUS_SYSTEM for one that cannot be read. */
+enum status import_files(const char *const *paths, size_t count,
+                         const struct import_options *options, struct imported *out,
+                         struct diag *diag);
+void import_fini(struct imported *imported);
+
+/* The ledger and the warnings of the validator, for people; as members of an object of JSON. */
+void import_report(const struct imported *imported, FILE *out);
+struct json;
+void import_report_json(const struct imported *imported, struct json *json);
+
+#endif

@@ -1,0 +1,361 @@
+/* job.c - see job.h. Work is joined with calls by sorting both by the correlation id. */
+#include "job.h"
+
+#include <stdlib.h>
+
+#include "call_names.h"
+
+void job_init(struct job *job)
+{
+    *job = (struct job){0};
+    arena_init(&job->arena, 0);
+}
+
+static void free_rank(struct job_rank *rank)
+{
+    free(rank->calls);
+    free(rank->works);
+    free(rank->ranges);
+    free(rank->syncs);
+    free(rank->streams);
+    free(rank->pushed);
+    free(rank->by_stream);
+    free(rank->first_call);
+}
+
+void job_fini(struct job *job)
+{
+    for (size_t i = 0; i < job->rank_count; i++)
+        free_rank(&job->ranks[i]);
+    free(job->ranks);
+    arena_fini(&job->arena);
+}
+
+/* Room for one more item. */
+static bool grow(void **items, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap)
+        return true;
+    const size_t wanted = *cap ? *cap * 2 : 64;
+    void *more = realloc(*items, wanted * size);
+    if (!more)
+        return false;
+    *items = more;
+    *cap = wanted;
+    return true;
+}
+
+struct job_rank *job_add_rank(struct job *job, const char *file)
+{
+    if (!grow((void **)&job->ranks, job->rank_count, &job->rank_cap, sizeof *job->ranks))
+        return NULL;
+    struct job_rank *rank = &job->ranks[job->rank_count++];
+    *rank = (struct job_rank){.file = file, .number = -1};
+    return rank;
+}
+
+#define ADD(rank, what, item)                                                                      \
+    (grow((void **)&(rank)->what##s, (rank)->what##_count, &(rank)->what##_cap,                    \
+          sizeof *(rank)->what##s) &&                                                              \
+     ((rank)->what##s[(rank)->what##_count++] = *(item), true))
+
+bool job_add_call(struct job_rank *rank, const struct job_call *call)
+{
+    return ADD(rank, call, call);
+}
+
+bool job_add_work(struct job_rank *rank, const struct job_work *work)
+{
+    return ADD(rank, work, work);
+}
+
+bool job_add_range(struct job_rank *rank, const struct job_range *range)
+{
+    return ADD(rank, range, range);
+}
+
+bool job_add_sync(struct job_rank *rank, const struct job_sync *sync)
+{
+    return ADD(rank, sync, sync);
+}
+
+int job_stream(struct job_rank *rank, int64_t number)
+{
+    for (size_t i = 0; i < rank->stream_count; i++)
+        if (rank->streams[i].number == number)
+            return (int)i;
+    const struct job_stream stream = {.number = number};
+    return ADD(rank, stream, &stream) ? (int)rank->stream_count - 1 : -1;
+}
+
+/* ---- sorting and joining --------------------------------------------------------------------- */
+
+static int compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Of two calls that begin together the one around the other comes first. */
+static int compare_calls(const void *left, const void *right)
+{
+    const struct job_call *a = left, *b = right;
+    int order = compare(a->thread, b->thread);
+    order = order ? order : compare(a->start_ns, b->start_ns);
+    order = order ? order : compare(b->end_ns, a->end_ns);
+    return order ? order : compare(a->correlation, b->correlation);
+}
+
+static int compare_works(const void *left, const void *right)
+{
+    const struct job_work *a = left, *b = right;
+    int order = compare(a->start_ns, b->start_ns);
+    order = order ? order : compare(a->end_ns, b->end_ns);
+    return order ? order : compare(a->correlation, b->correlation);
+}
+
+static int compare_syncs(const void *left, const void *right)
+{
+    const struct job_sync *a = left, *b = right;
+    return compare(a->correlation, b->correlation);
+}
+
+/* An item by its correlation id. */
+struct key {
+    int64_t correlation;
+    int item;
+};
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct key *a = left, *b = right;
+    int order = compare(a->correlation, b->correlation);
+    return order ? order : compare(a->item, b->item);
+}
+
+/* The calls by their correlation id; the caller frees them. */
+static struct key *key_calls(const struct job_rank *rank)
+{
+    struct key *keys = malloc((rank->call_count + 1) * sizeof *keys);
+    if (!keys)
+        return NULL;
+    for (size_t i = 0; i < rank->call_count; i++)
+        keys[i] = (struct key){rank->calls[i].correlation, (int)i};
+    qsort(keys, rank->call_count, sizeof *keys, compare_keys);
+    return keys;
+}
+
+/* The call with this id that began at or before `start_ns`, the last of them; of nested calls (a runtime call
+   within its driver call) the outer one. -1: none has the id. */
+static int find_call(const struct job_rank *rank, const struct key *keys, int64_t correlation)
+{
+    size_t low = 0, high = rank->call_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (keys[middle].correlation < correlation)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const bool found = low < rank->call_count && keys[low].correlation == correlation;
+    return found && correlation > 0 ? keys[low].item : -1;
+}
+
+static bool join_works(struct job_rank *rank)
+{
+    struct key *keys = key_calls(rank);
+    rank->pushed = malloc((rank->work_count + 1) * sizeof *rank->pushed);
+    if (!keys || !rank->pushed) {
+        free(keys);
+        return false;
+    }
+    for (size_t i = 0; i < rank->work_count; i++) {
+        struct job_work *work = &rank->works[i];
+        work->call = find_call(rank, keys, work->correlation);
+        if (work->call >= 0)
+            rank->calls[work->call].work_count++;
+    }
+    free(keys);
+    int next = 0;
+    for (size_t i = 0; i < rank->call_count; i++) {
+        rank->calls[i].first_work = next;
+        next += rank->calls[i].work_count;
+        rank->calls[i].work_count = 0;
+    }
+    for (size_t i = 0; i < rank->work_count; i++) {
+        if (rank->works[i].call < 0)
+            continue;
+        struct job_call *call = &rank->calls[rank->works[i].call];
+        rank->pushed[call->first_work + call->work_count++] = (int)i;
+    }
+    return true;
+}
+
+static void join_syncs(struct job_rank *rank)
+{
+    qsort(rank->syncs, rank->sync_count, sizeof *rank->syncs, compare_syncs);
+    for (size_t i = 0; i < rank->call_count; i++) {
+        const struct job_sync key = {.correlation = rank->calls[i].correlation};
+        const struct job_sync *found =
+            rank->sync_count == 0
+                ? NULL
+                : bsearch(&key, rank->syncs, rank->sync_count, sizeof *rank->syncs, compare_syncs);
+        rank->calls[i].sync = found ? (int)(found - rank->syncs) : -1;
+    }
+}
+
+static bool list_streams(struct job_rank *rank)
+{
+    rank->by_stream = malloc((rank->work_count + 1) * sizeof *rank->by_stream);
+    if (!rank->by_stream)
+        return false;
+    for (size_t i = 0; i < rank->work_count; i++)
+        rank->streams[rank->works[i].stream].count++;
+    int next = 0;
+    for (size_t i = 0; i < rank->stream_count; i++) {
+        rank->streams[i].first = next;
+        next += rank->streams[i].count;
+        rank->streams[i].count = 0;
+    }
+    for (size_t i = 0; i < rank->work_count; i++) {
+        struct job_stream *stream = &rank->streams[rank->works[i].stream];
+        rank->by_stream[stream->first + stream->count++] = (int)i;
+    }
+    return true;
+}
+
+static bool list_threads(struct job_rank *rank)
+{
+    rank->first_call = calloc(rank->threads.count + 1, sizeof *rank->first_call);
+    if (!rank->first_call)
+        return false;
+    for (size_t i = 0; i < rank->call_count; i++)
+        rank->first_call[rank->calls[i].thread + 1]++;
+    for (size_t i = 0; i < rank->threads.count; i++)
+        rank->first_call[i + 1] += rank->first_call[i];
+    return true;
+}
+
+static bool finish_rank(struct job_rank *rank)
+{
+    if (rank->call_count > 0)
+        qsort(rank->calls, rank->call_count, sizeof *rank->calls, compare_calls);
+    qsort(rank->works, rank->work_count, sizeof *rank->works, compare_works);
+    if (!join_works(rank) || !list_streams(rank) || !list_threads(rank))
+        return false;
+    join_syncs(rank);
+    return true;
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static int64_t earliest(const struct job_rank *rank)
+{
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < rank->call_count; i++)
+        first = rank->calls[i].start_ns < first ? rank->calls[i].start_ns : first;
+    for (size_t i = 0; i < rank->work_count; i++)
+        first = rank->works[i].start_ns < first ? rank->works[i].start_ns : first;
+    return first;
+}
+
+#define SHIFT(items, count, by)                                                                    \
+    for (size_t i_ = 0; i_ < (count); i_++) {                                                      \
+        (items)[i_].start_ns -= (by);                                                              \
+        (items)[i_].end_ns -= (by);                                                                \
+    }
+
+void job_shift(struct job_rank *rank, int64_t by_ns)
+{
+    SHIFT(rank->calls, rank->call_count, by_ns)
+    SHIFT(rank->works, rank->work_count, by_ns)
+    SHIFT(rank->ranges, rank->range_count, by_ns)
+}
+
+static void find_end(struct job_rank *rank)
+{
+    for (size_t i = 0; i < rank->call_count; i++)
+        rank->end_ns = rank->calls[i].end_ns > rank->end_ns ? rank->calls[i].end_ns : rank->end_ns;
+    for (size_t i = 0; i < rank->work_count; i++)
+        rank->end_ns = rank->works[i].end_ns > rank->end_ns ? rank->works[i].end_ns : rank->end_ns;
+}
+
+void job_begin_at_zero(struct job *job)
+{
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < job->rank_count; i++) {
+        const int64_t begin = earliest(&job->ranks[i]);
+        first = begin < first ? begin : first;
+    }
+    for (size_t i = 0; i < job->rank_count; i++) {
+        job->ranks[i].end_ns = 0;
+        job_shift(&job->ranks[i], first);
+        find_end(&job->ranks[i]);
+    }
+}
+
+enum status job_finish(struct job *job, struct diag *diag)
+{
+    for (size_t i = 0; i < job->rank_count; i++) {
+        struct job_rank *rank = &job->ranks[i];
+        if (rank->work_count == 0)
+            return diag_error(diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it",
+                              rank->file);
+        if (!finish_rank(rank))
+            return diag_no_memory(diag);
+    }
+    job_begin_at_zero(job);
+    return STATUS_OK;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* From the beginning of the first wanted step to the end of the last one. */
+static bool find_steps(const struct job *job, const struct job_rank *rank, int64_t first,
+                       int64_t last, int64_t *begin, int64_t *end)
+{
+    *begin = INT64_MAX;
+    *end = INT64_MIN;
+    for (size_t i = 0; i < rank->range_count; i++) {
+        const struct job_range *range = &rank->ranges[i];
+        int64_t number;
+        if (!range_is_step(job->names.items[range->name], &number) || number < first ||
+            number > last)
+            continue;
+        *begin = range->start_ns < *begin ? range->start_ns : *begin;
+        *end = range->end_ns > *end ? range->end_ns : *end;
+    }
+    return *begin < *end;
+}
+
+/* Calls within the steps, and the work that they pushed. */
+static bool keep_between(struct job_rank *rank, int64_t begin, int64_t end)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < rank->call_count; i++)
+        if (rank->calls[i].start_ns >= begin && rank->calls[i].start_ns < end)
+            rank->calls[kept++] = rank->calls[i];
+    rank->call_count = kept;
+    struct key *keys = key_calls(rank);
+    if (!keys)
+        return false;
+    kept = 0;
+    for (size_t i = 0; i < rank->work_count; i++)
+        if (find_call(rank, keys, rank->works[i].correlation) >= 0)
+            rank->works[kept++] = rank->works[i];
+    rank->work_count = kept;
+    free(keys);
+    return true;
+}
+
+enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct diag *diag)
+{
+    for (size_t i = 0; i < job->rank_count; i++) {
+        int64_t begin, end;
+        if (!find_steps(job, &job->ranks[i], first, last, &begin, &end))
+            return diag_error(diag, STATUS_INPUT, "%s: no step from %lld to %lld is recorded in it",
+                              job->ranks[i].file, (long long)first, (long long)last);
+        if (!keep_between(&job->ranks[i], begin, end))
+            return diag_no_memory(diag);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,123 @@
+/*
+ * job.h - what a profiler recorded of a job, whatever the format of its file.
+ *
+ * A job has ranks; a rank is one process with one device, as a plan has them. Its record is
+ *
+ *     threads   of the host, which made calls
+ *     calls     of the CUDA or HIP runtime that can launch, record, wait or block
+ *     works     kernels, copies and memsets of the device, on its streams
+ *     ranges    annotated by the program or the profiler: steps, phases
+ *     syncs     rows about waits that some profilers add to the calls
+ *
+ * A reader adds these in any order. job_finish sorts them by time, joins calls with their work by the
+ * correlation id, and puts time 0 at the beginning of the job. Times are nanoseconds. Names and all
+ * else live in the job's arena and arrays: job_init / job_fini.
+ */
+#ifndef SWSIM_JOB_H
+#define SWSIM_JOB_H
+
+#include "plan/plan.h"
+
+/* What a call of the runtime does, as far as a plan can say it. */
+enum call_kind {
+    CALL_OTHER,  /* it may push work: its correlation id tells */
+    CALL_RECORD, /* records an event */
+    CALL_WAIT,   /* makes a stream wait for an event */
+    CALL_SYNC_STREAM,
+    CALL_SYNC_EVENT,
+    CALL_SYNC_DEVICE
+};
+
+struct job_call {
+    int thread, name; /* rank->threads; job->names */
+    enum call_kind kind;
+    int64_t correlation;
+    int64_t start_ns, end_ns;
+    int first_work, work_count; /* the work that it pushed: rank->pushed[first_work ...] */
+    int sync;                   /* rank->syncs that tells more; -1 */
+};
+
+enum work_class { CLASS_KERNEL, CLASS_COPY, CLASS_MEMSET };
+
+struct job_work {
+    int stream, name;
+    enum work_class class;
+    bool pageable; /* CLASS_COPY */
+    enum direction direction;
+    int64_t bytes;
+    int64_t correlation;
+    int64_t start_ns, end_ns;
+    int call;           /* that pushed it; -1: none is recorded */
+    bool is_collective; /* a kernel of NCCL or RCCL */
+    enum collective_kind collective;
+    int group; /* job->names: its process group, where the file tells it; else -1 */
+};
+
+struct job_range {
+    int thread, name;
+    int64_t start_ns, end_ns;
+};
+
+/* A row about a wait: it belongs to the call with its correlation id. */
+struct job_sync {
+    int64_t correlation;
+    int64_t stream;        /* that waits, or is waited for by the host; -1: not told */
+    int64_t source_stream; /* whose event is waited for; -1: not told */
+    bool is_event;         /* a wait for an event */
+    int64_t record;        /* the correlation id of the record; -1: not told */
+};
+
+struct job_stream {
+    int64_t number;
+    int first, count; /* its works: rank->by_stream[first ...], in the order of their starts */
+};
+
+struct job_rank {
+    const char *file, *device;
+    int64_t number;         /* as the file says; -1: it does not */
+    struct job_call *calls; /* by thread, then by start */
+    struct job_work *works; /* by start */
+    struct job_range *ranges;
+    struct job_sync *syncs; /* by correlation id */
+    struct job_stream *streams;
+    int *pushed, *by_stream;
+    size_t call_count, work_count, range_count, sync_count, stream_count;
+    size_t call_cap, work_cap, range_cap, sync_cap, stream_cap;
+    struct names threads; /* "PID/TID" */
+    int *first_call;      /* per thread, and one more at the end */
+    int64_t end_ns;       /* of all calls and works */
+};
+
+struct job {
+    struct arena arena;
+    struct names names;
+    struct job_rank *ranks;
+    size_t rank_count, rank_cap;
+};
+
+void job_init(struct job *job);
+void job_fini(struct job *job);
+
+/* A new rank of the job; NULL without memory. It moves when another one is added. */
+struct job_rank *job_add_rank(struct job *job, const char *file);
+
+/* Add one item. False without memory. */
+bool job_add_call(struct job_rank *rank, const struct job_call *call);
+bool job_add_work(struct job_rank *rank, const struct job_work *work);
+bool job_add_range(struct job_rank *rank, const struct job_range *range);
+bool job_add_sync(struct job_rank *rank, const struct job_sync *sync);
+/* The rank's stream of this number, added if new; -1 without memory. */
+int job_stream(struct job_rank *rank, int64_t number);
+
+/* Sort and join; STATUS_INPUT for a rank without work of a device. */
+enum status job_finish(struct job *job, struct diag *diag);
+
+/* All times of a rank, earlier by this; and those of all ranks, so that the first is 0. */
+void job_shift(struct job_rank *rank, int64_t by_ns);
+void job_begin_at_zero(struct job *job);
+
+/* Keep what belongs to the steps `first` to `last` of the profiler (ProfilerStep#N), before job_finish.
+   STATUS_INPUT where a rank has no such step. */
+enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct diag *diag);
+
+#endif

@@ -1,0 +1,406 @@
+/*
+ * kineto.c - see kineto.h.
+ *
+ * An event is read member by member into a struct event, whatever the order of its members; the category decides
+ * what becomes of it. `args` of categories without use are passed over if the category stands before them, as it
+ * does in what Kineto writes.
+ */
+#include "kineto.h"
+
+#include "call_names.h"
+#include "json_reader.h"
+
+enum { TEXT = 512, THREAD_TEXT = 64, SHORT = PLAN_MAX_NAME };
+
+/* Categories, in the spelling of each generation. */
+#define CATEGORY_LIST(X)                                                                           \
+    X(KERNEL, "kernel", "Kernel")                                                                  \
+    X(COPY, "gpu_memcpy", "Memcpy")                                                                \
+    X(MEMSET, "gpu_memset", "Memset")                                                              \
+    X(RUNTIME, "cuda_runtime", "Runtime")                                                          \
+    X(DRIVER, "cuda_driver", "Driver")                                                             \
+    X(HIP_RUNTIME, "hip_runtime", "HIP")                                                           \
+    X(PRIVATE, "privateuse1_runtime", "privateuse1_driver")                                        \
+    X(SYNC, "cuda_sync", "hip_sync")                                                               \
+    X(ANNOTATION, "user_annotation", "UserAnnotation")                                             \
+    X(OPERATOR, "cpu_op", "Operator")
+
+enum category {
+#define X(name, ...) CATEGORY_##name,
+    CATEGORY_LIST(X)
+#undef X
+        CATEGORY_OTHER,
+    CATEGORY_UNKNOWN /* not read yet */
+};
+
+static const char *const category_words[][2] = {
+#define X(name, now, before) {now, before},
+    CATEGORY_LIST(X)
+#undef X
+};
+
+/* A text of the event, cut off where it is longer. */
+struct text {
+    char bytes[TEXT];
+};
+
+struct event {
+    enum category category;
+    bool complete, has_start, has_duration;
+    struct text name, pid, tid, group;
+    int64_t start_ns, duration_ns;
+    int64_t correlation, stream, device, bytes, source_stream, record; /* of args; -1: not there */
+};
+
+struct kineto {
+    struct json_reader reader;
+    struct job *job;
+    struct job_rank *rank;
+    struct diag *diag;
+    int64_t base_ns; /* baseTimeNanoseconds */
+    int64_t device;  /* the first one seen; -1 */
+    bool has_events;
+};
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+static void copy_text(const struct json_reader *reader, struct text *out)
+{
+    const size_t length = reader->length < TEXT - 1 ? reader->length : TEXT - 1;
+    memcpy(out->bytes, reader->text, length);
+    out->bytes[length] = 0;
+}
+
+/* A text, or a number as its text. */
+static bool read_text(struct kineto *kineto, struct text *out)
+{
+    enum json_token token = json_next(&kineto->reader);
+    if (token == JSON_STRING || token == JSON_NUMBER)
+        copy_text(&kineto->reader, out);
+    return json_skip_rest(&kineto->reader, token);
+}
+
+/* A number, maybe in quotes, times 10^places. *found says whether it was one. */
+static bool read_number(struct kineto *kineto, int places, int64_t *out, bool *found)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    *found = (token == JSON_STRING || token == JSON_NUMBER) &&
+             decimal_scaled(reader->text, reader->length, places, out);
+    return json_skip_rest(reader, token);
+}
+
+static enum category category_of(const struct json_reader *reader)
+{
+    for (int i = 0; i < CATEGORY_OTHER; i++)
+        if (json_text_is(reader, category_words[i][0]) ||
+            json_text_is(reader, category_words[i][1]))
+            return (enum category)i;
+    return CATEGORY_OTHER;
+}
+
+static bool has_useful_args(enum category category)
+{
+    return category != CATEGORY_OTHER && category != CATEGORY_ANNOTATION &&
+           category != CATEGORY_OPERATOR;
+}
+
+static bool read_args(struct kineto *kineto, struct event *event)
+{
+    const struct {
+        const char *key;
+        int64_t *value;
+    } numbers[] = {
+        {"correlation", &event->correlation},
+        {"stream", &event->stream},
+        {"device", &event->device},
+        {"bytes", &event->bytes},
+        {"wait_on_stream", &event->source_stream},
+        {"wait_on_cuda_event_record_corr_id", &event->record},
+    };
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    if (token != JSON_OBJECT)
+        return json_skip_rest(reader, token);
+    for (token = json_next(reader); token == JSON_KEY; token = json_next(reader)) {
+        size_t i = 0;
+        bool found;
+        while (i < sizeof numbers / sizeof *numbers && !json_text_is(reader, numbers[i].key))
+            i++;
+        if (i < sizeof numbers / sizeof *numbers)
+            read_number(kineto, 0, numbers[i].value, &found);
+        else if (json_text_is(reader, "Process Group Name"))
+            read_text(kineto, &event->group);
+        else
+            json_skip(reader);
+    }
+    return token == JSON_OBJECT_END;
+}
+
+static bool read_member(struct kineto *kineto, struct event *event)
+{
+    struct json_reader *reader = &kineto->reader;
+    if (json_text_is(reader, "ts"))
+        return read_number(kineto, 3, &event->start_ns, &event->has_start);
+    if (json_text_is(reader, "dur"))
+        return read_number(kineto, 3, &event->duration_ns, &event->has_duration);
+    if (json_text_is(reader, "name"))
+        return read_text(kineto, &event->name);
+    if (json_text_is(reader, "pid"))
+        return read_text(kineto, &event->pid);
+    if (json_text_is(reader, "tid"))
+        return read_text(kineto, &event->tid);
+    if (json_text_is(reader, "args") && has_useful_args(event->category))
+        return read_args(kineto, event);
+    const bool cat = json_text_is(reader, "cat");
+    if (!cat && !json_text_is(reader, "ph"))
+        return json_skip(reader);
+    enum json_token token = json_next(reader);
+    if (token == JSON_STRING && cat)
+        event->category = category_of(reader);
+    else if (token == JSON_STRING)
+        event->complete = json_text_is(reader, "X");
+    return json_skip_rest(reader, token);
+}
+
+/* ---- what becomes of an event ---------------------------------------------------------------- */
+
+static int intern(struct kineto *kineto, const char *name)
+{
+    return names_intern(&kineto->job->names, &kineto->job->arena, name);
+}
+
+static int thread_of(struct kineto *kineto, const struct event *event)
+{
+    char name[2 * TEXT];
+    snprintf(name, sizeof name, "%.*s/%.*s", THREAD_TEXT, event->pid.bytes, THREAD_TEXT,
+             event->tid.bytes);
+    return names_intern(&kineto->rank->threads, &kineto->job->arena, name);
+}
+
+/* Streams of a second device of the process are others. */
+static int stream_of(struct kineto *kineto, const struct event *event)
+{
+    enum { NEXT_DEVICE = 100000 };
+    if (kineto->device < 0)
+        kineto->device = event->device;
+    const int64_t apart = event->device >= 0 ? event->device - kineto->device : 0;
+    return job_stream(kineto->rank, event->stream + apart * NEXT_DEVICE);
+}
+
+static bool keep_work(struct kineto *kineto, const struct event *event, enum work_class class)
+{
+    char name[SHORT];
+    struct job_work work = {.class = class,
+                            .stream = stream_of(kineto, event),
+                            .bytes = event->bytes > 0 ? event->bytes : 0,
+                            .correlation = event->correlation,
+                            .start_ns = event->start_ns,
+                            .end_ns = event->start_ns + event->duration_ns,
+                            .call = -1,
+                            .group = -1};
+    if (class == CLASS_COPY) {
+        work.direction = copy_direction(event->name.bytes);
+        work.pageable = copy_is_pageable(event->name.bytes);
+    }
+    if (class == CLASS_KERNEL)
+        work.is_collective = kernel_is_collective(event->name.bytes, &work.collective);
+    if (event->group.bytes[0])
+        work.group = intern(kineto, event->group.bytes);
+    work.name = intern(kineto, kernel_short_name(event->name.bytes, name, sizeof name));
+    return work.name >= 0 && work.stream >= 0 && job_add_work(kineto->rank, &work);
+}
+
+static bool keep_call(struct kineto *kineto, const struct event *event)
+{
+    struct job_call call = {.correlation = event->correlation,
+                            .start_ns = event->start_ns,
+                            .end_ns = event->start_ns + event->duration_ns,
+                            .sync = -1};
+    if (!call_kind_of(event->name.bytes, &call.kind))
+        return true;
+    call.name = intern(kineto, event->name.bytes);
+    call.thread = thread_of(kineto, event);
+    return call.name >= 0 && call.thread >= 0 && job_add_call(kineto->rank, &call);
+}
+
+static bool keep_sync(struct kineto *kineto, const struct event *event)
+{
+    enum { NO_STREAM = -1, ALL_STREAMS = 0x7fffffff };
+    const struct job_sync sync = {
+        .correlation = event->correlation,
+        .stream = event->stream > ALL_STREAMS ? NO_STREAM : event->stream,
+        .source_stream = event->source_stream > ALL_STREAMS ? NO_STREAM : event->source_stream,
+        .is_event = strstr(event->name.bytes, "Event") != NULL,
+        .record = event->record};
+    return job_add_sync(kineto->rank, &sync);
+}
+
+static bool keep_range(struct kineto *kineto, const struct event *event)
+{
+    struct job_range range = {.start_ns = event->start_ns,
+                              .end_ns = event->start_ns + event->duration_ns};
+    range.name = intern(kineto, event->name.bytes);
+    range.thread = thread_of(kineto, event);
+    return range.name >= 0 && range.thread >= 0 && job_add_range(kineto->rank, &range);
+}
+
+static bool keep_event(struct kineto *kineto, const struct event *event)
+{
+    int64_t number;
+    switch (event->category) {
+    case CATEGORY_KERNEL: return keep_work(kineto, event, CLASS_KERNEL);
+    case CATEGORY_COPY: return keep_work(kineto, event, CLASS_COPY);
+    case CATEGORY_MEMSET: return keep_work(kineto, event, CLASS_MEMSET);
+    case CATEGORY_RUNTIME:
+    case CATEGORY_DRIVER:
+    case CATEGORY_HIP_RUNTIME:
+    case CATEGORY_PRIVATE: return keep_call(kineto, event);
+    case CATEGORY_SYNC: return keep_sync(kineto, event);
+    case CATEGORY_ANNOTATION: return keep_range(kineto, event);
+    case CATEGORY_OPERATOR:
+        return !range_is_step(event->name.bytes, &number) || keep_range(kineto, event);
+    case CATEGORY_OTHER:
+    case CATEGORY_UNKNOWN: return true;
+    }
+    return true;
+}
+
+/* A year has 3e16 ns: times beyond a hundred of them would overflow sums. */
+static const int64_t longest_ns = INT64_C(3000) * 1000 * 1000 * 1000 * 1000 * 1000;
+
+static enum status refuse_times(struct kineto *kineto, const struct event *event)
+{
+    return diag_error(kineto->diag, STATUS_INPUT,
+                      "%s: '%.60s' ends before it begins, or in no time "
+                      "that can be",
+                      kineto->rank->file, event->name.bytes);
+}
+
+static enum status take_event(struct kineto *kineto, const struct event *event)
+{
+    if (!event->complete || !event->has_start || event->category >= CATEGORY_OTHER)
+        return STATUS_OK;
+    if (event->duration_ns < 0 || event->duration_ns > longest_ns || event->start_ns > longest_ns ||
+        event->start_ns < -longest_ns)
+        return refuse_times(kineto, event);
+    return keep_event(kineto, event) ? STATUS_OK : diag_no_memory(kineto->diag);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static void begin_event(struct event *event)
+{
+    event->category = CATEGORY_UNKNOWN;
+    event->complete = event->has_start = event->has_duration = false;
+    event->name.bytes[0] = event->pid.bytes[0] = event->tid.bytes[0] = event->group.bytes[0] = 0;
+    event->start_ns = event->duration_ns = 0;
+    event->correlation = event->stream = event->device = event->bytes = -1;
+    event->source_stream = event->record = -1;
+}
+
+static enum status read_events(struct kineto *kineto)
+{
+    struct json_reader *reader = &kineto->reader;
+    struct event event;
+    enum json_token token;
+    kineto->has_events = true;
+    while ((token = json_next(reader)) == JSON_OBJECT) {
+        begin_event(&event);
+        for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
+            if (!read_member(kineto, &event))
+                break;
+        if (token != JSON_OBJECT_END)
+            return reader->status;
+        enum status status = take_event(kineto, &event);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return token == JSON_ARRAY_END ? STATUS_OK : json_refuse(reader, "an event of the trace, '{'");
+}
+
+static enum status read_distributed(struct kineto *kineto)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    bool found;
+    if (token != JSON_OBJECT)
+        return json_skip_rest(reader, token) ? STATUS_OK : reader->status;
+    for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
+        if (json_text_is(reader, "rank"))
+            read_number(kineto, 0, &kineto->rank->number, &found);
+        else
+            json_skip(reader);
+    return reader->status;
+}
+
+static enum status read_top(struct kineto *kineto)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token;
+    for (token = json_next(reader); token == JSON_KEY; token = json_next(reader)) {
+        bool found;
+        enum status status = STATUS_OK;
+        if (json_text_is(reader, "traceEvents"))
+            status = json_next(reader) == JSON_ARRAY
+                         ? read_events(kineto)
+                         : json_refuse(reader, "a list of events behind \"traceEvents\"");
+        else if (json_text_is(reader, "baseTimeNanoseconds"))
+            read_number(kineto, 0, &kineto->base_ns, &found);
+        else if (json_text_is(reader, "distributedInfo"))
+            status = read_distributed(kineto);
+        else
+            json_skip(reader);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return reader->status;
+}
+
+static enum status read_file(struct kineto *kineto)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    enum status status = token == JSON_OBJECT  ? read_top(kineto)
+                         : token == JSON_ARRAY ? read_events(kineto)
+                                               : json_refuse(reader, "a trace, '{' or '['");
+    if (status == STATUS_OK && json_next(reader) != JSON_DONE)
+        status = reader->status;
+    if (status == STATUS_OK && !kineto->has_events)
+        status = diag_error(kineto->diag, STATUS_INPUT, "%s: it has no \"traceEvents\": no trace",
+                            kineto->rank->file);
+    return status;
+}
+
+/* baseTimeNanoseconds may stand behind the events. */
+static void add_base(struct job_rank *rank, int64_t base_ns)
+{
+    for (size_t i = 0; i < rank->call_count; i++) {
+        rank->calls[i].start_ns += base_ns;
+        rank->calls[i].end_ns += base_ns;
+    }
+    for (size_t i = 0; i < rank->work_count; i++) {
+        rank->works[i].start_ns += base_ns;
+        rank->works[i].end_ns += base_ns;
+    }
+    for (size_t i = 0; i < rank->range_count; i++) {
+        rank->ranges[i].start_ns += base_ns;
+        rank->ranges[i].end_ns += base_ns;
+    }
+}
+
+enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
+{
+    struct kineto kineto = {.job = job, .diag = diag, .device = -1};
+    kineto.rank = job_add_rank(job, bytes_name(bytes));
+    if (!kineto.rank)
+        return diag_no_memory(diag);
+    enum status status = json_reader_open(&kineto.reader, bytes, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = read_file(&kineto);
+    json_reader_close(&kineto.reader);
+    if (status == STATUS_OK && kineto.base_ns > 0 && kineto.base_ns < longest_ns)
+        add_base(kineto.rank, kineto.base_ns);
+    return status;
+}

@@ -1,0 +1,15 @@
+/*
+ * kineto.h - traces of PyTorch's profiler (Kineto), which are JSON of the Chrome Trace Event format, as ranks of
+ * a job: an object with `traceEvents`, or the bare array of them. Names of CUDA and of HIP; the categories of
+ * all versions since 2021. What no plan needs (operators, queries, flows) is passed over and costs no memory.
+ */
+#ifndef SWSIM_KINETO_H
+#define SWSIM_KINETO_H
+
+#include "bytes.h"
+#include "job.h"
+
+/* Add the trace as one rank. STATUS_INPUT for text that is no JSON or no trace, and for times that run backwards. */
+enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * meetings.h - the collectives of several ranks, matched by their order on each communicator.
+ *
+ * Where the trace names process groups, a group is a communicator; else the streams that carry collectives are,
+ * in the order of their first use: NCCL has a stream for each communicator. The time of a collective is the least
+ * over its ranks, as the last one to arrive does not wait. A job of one rank has no meetings: its collectives
+ * are kernels, with the waiting in them.
+ */
+#ifndef SWSIM_MEETINGS_H
+#define SWSIM_MEETINGS_H
+
+#include "job.h"
+
+struct meeting {
+    int comm; /* plan->comms */
+    int64_t time_ns;
+};
+
+struct meetings {
+    struct meeting **of; /* per rank and work; comm -1: it meets nobody */
+    size_t rank_count;
+};
+
+/* Adds the communicators to `plan`. STATUS_INPUT where the lists of two ranks differ. Ended by
+   meetings_fini, also after a failure. */
+enum status meetings_find(const struct job *job, struct plan *plan, struct meetings *out,
+                          struct diag *diag);
+void meetings_fini(struct meetings *meetings);
+
+/* The meeting that a work is part of; NULL: none. */
+const struct meeting *meetings_of(const struct meetings *meetings, int rank, int work);
+
+/* Puts the clocks of all ranks right by the ends of their collectives, which come together: each is shifted by the
+   median of its differences to the first rank. Before evidence_find; ranks that do not match keep their clocks. */
+enum status meetings_align(struct job *job, struct diag *diag);
+
+#endif

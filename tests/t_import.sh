@@ -1,0 +1,252 @@
+#!/bin/sh
+# `swsim import`: traces become plans that are proved and that take as long as the job did. The traces here are
+# written by this test; those of real jobs are in ../shared/data and are skipped where they are not.
+. "${srcdir:-.}/tests/tap.sh"
+: "${SWSIM_SHARED:=$srcdir/../shared}"
+
+# ---- traces ---------------------------------------------------------------------------------------
+
+# call NAME TID TS DUR ID, work CATEGORY NAME STREAM TS DUR ID [ARGS]: events of a trace, in microseconds.
+call()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"correlation\":$5}}"
+}
+work()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"$1\",\"name\":\"$2\",\"pid\":0,\"tid\":$3,\"ts\":$4,\"dur\":$5,\"args\":{\"stream\":$3,\"device\":0,\"correlation\":$6${7:-}}}"
+}
+step()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#$1\",\"pid\":7,\"tid\":1,\"ts\":$2,\"dur\":$3,\"args\":{}}"
+}
+# trace RANK: the events of standard input as a file of the profiler.
+trace()
+{
+    echo "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": $1, \"world_size\": 2}, \"traceEvents\": ["
+    echo '{"ph":"M","name":"process_name","pid":7,"tid":0,"args":{"name":"python"}}'
+    cat
+    echo ']}'
+}
+
+# Two streams with an event between them, whose record nobody names; then the host waits. 1000 us in all.
+two_streams()
+{
+    call cudaMemcpyAsync 1 1000.000 10.000 1
+    work gpu_memcpy "Memcpy HtoD (Pinned -> Device)" 20 1012.500 200.250 1 ',"bytes":4096'
+    call cudaStreamWaitEvent 1 1020.000 2.000 2
+    call cudaLaunchKernel 1 1030.000 8.000 3
+    work kernel "void at::native::(anonymous namespace)::first<float, 4>(int)" 7 1214.000 300.500 3
+    call cudaEventQuery 1 1040.000 1.000 4
+    call cudaLaunchKernel 1 1050.000 8.000 5
+    work kernel second 7 1516.000 400.000 5
+    call cudaStreamSynchronize 1 1060.000 930.000 6
+    call cudaLaunchKernel 1 1991.000 5.000 7
+    work kernel third 7 1998.000 2.000 7
+}
+two_streams | trace 0 >"$dir/two.json"
+gzip -c "$dir/two.json" >"$dir/two.json.gz"
+
+# A rank of a job with one all-reduce, which both ranks end together: rank 1 comes late, and its clock is 50 us ahead.
+rank()
+{
+    call cudaLaunchKernel 1 "$2" 5.000 1
+    work kernel "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)" 24 "$3" "$4" 1
+    call cudaStreamSynchronize 1 "$5" "$6" 2
+    call cudaLaunchKernel 1 "$7" 5.000 3
+    work kernel compute 7 "$8" 100.000 3
+}
+rank 0 1000.000 1010.000 500.000 1020.000 492.000 1514.000 1520.000 | trace 0 >"$dir/r0.json"
+rank 1 1450.000 1460.000 100.000 1470.000 92.000 1564.000 1570.000 | trace 1 >"$dir/r1.json"
+
+# ---- what an import says --------------------------------------------------------------------------
+
+imports()
+{
+    "$SWSIM" import -o "$dir/plan.yaml" "$@" 2>"$dir/err" || { cat "$dir/err"; return 1; }
+}
+# takes NS TOLERANCE FILE...: the plan of these files is proved, and its prediction is that long.
+takes()
+{
+    ns=$1 tolerance=$2
+    shift 2
+    imports "$@" && "$SWSIM" verify "$dir/plan.yaml" || return
+    got=$("$SWSIM" predict --json "$dir/plan.yaml" | field makespan_ns)
+    echo "predicted $got ns, measured $ns ns"
+    [ "$got" -ge $((ns - tolerance)) ] && [ "$got" -le $((ns + tolerance)) ]
+}
+# has PATTERN FILE...: the plan of these files has such a line.
+has()
+{
+    pattern=$1
+    shift
+    imports "$@" && grep -E -- "$pattern" "$dir/plan.yaml" || { cat "$dir/plan.yaml"; return 1; }
+}
+reports()
+{
+    key=$1 value=$2
+    shift 2
+    "$SWSIM" import --report --json "$@" >"$dir/report" || return
+    cat "$dir/report"
+    [ "$(field "$key" <"$dir/report")" = "$value" ]
+}
+
+check "a trace is proved, and takes as long as the job" takes 1000000 1000 "$dir/two.json"
+check "compressed, too" takes 1000000 1000 "$dir/two.json.gz"
+check "a bare array of events, too" sh -c "sed -n '/^{.ph/,/^\]/p' '$dir/two.json' | sed '1s/^/[/; s/^\]}/]/' >'$dir/array.json'"
+check "..." takes 1000000 1000 "$dir/array.json"
+check "kernels have short names" has 'launch: first, stream: s7' "$dir/two.json"
+check "times keep their nanoseconds" has 'time: 200.25us' "$dir/two.json"
+check "a copy keeps its direction and bytes" has 'copy: h2d.*bytes: 4KiB' "$dir/two.json"
+check "a wait is found by the order of calls" has 'wait: e0, stream: s7' "$dir/two.json"
+check "a stream that the host waits for is found by time" has 'sync: stream, stream: s7' "$dir/two.json"
+check "the ledger knows by whose word" reports event_call 184000 "$dir/two.json"
+check "nothing is unexplained" reports unexplained 0 "$dir/two.json"
+check "the report is for people, too" prints 0 "s7 .*launch.*event_call" "$SWSIM" import --report "$dir/two.json"
+check "the plan goes to standard output" prints 0 "^threads:" "$SWSIM" import "$dir/two.json"
+check "with a name" has "^name: job" --name=job "$dir/two.json"
+check "without a launch queue" sh -c "! '$SWSIM' import --launch-queue=0 '$dir/two.json' | grep launch_queue"
+check "the plan is canonical" sh -c "'$SWSIM' import '$dir/two.json' >'$dir/a' && '$SWSIM' export '$dir/a' | cmp - '$dir/a'"
+
+# The id of a record: the wait is for the first kernel, not for the last one before it.
+{
+    call cudaLaunchKernel 1 1000 5 1
+    work kernel first 20 1010 100 1
+    call cudaEventRecord 1 1006 1 2
+    call cudaLaunchKernel 1 1008 5 3
+    work kernel later 20 1110 900 3
+    call cudaStreamWaitEvent 1 1014 1 4
+    echo ',{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":7,"ts":1014,"dur":1,"args":{"stream":7,"wait_on_stream":20,"wait_on_cuda_event_record_corr_id":2,"correlation":4}}'
+    call cudaLaunchKernel 1 1016 5 5
+    work kernel after 7 1112 50 5
+} | trace 0 >"$dir/ids.json"
+check "the id of a record is believed" reports event_id 96000 "$dir/ids.json"
+check "... and its edge ends behind the first kernel" sh -c \
+    "'$SWSIM' import '$dir/ids.json' | grep -A1 'launch: first' | grep 'record: e0'"
+sed 's/corr_id":2/corr_id":-1/' "$dir/ids.json" >"$dir/broken_ids.json"
+check "a record without an id is counted" reports records_missing 1 "$dir/broken_ids.json"
+
+# Two threads take turns at one stream.
+{
+    call cudaLaunchKernel 1 1000 5 1
+    work kernel forward 7 1010 50 1
+    call cudaLaunchKernel 2 1200 5 2
+    work kernel backward 7 1210 50 2
+    call cudaLaunchKernel 1 1400 5 3
+    work kernel optimizer 7 1410 50 3
+} | trace 0 >"$dir/threads.json"
+check "threads hand over" has 'await: handoff1' "$dir/threads.json"
+check "... and the time is kept" takes 460000 0 "$dir/threads.json"
+
+# HIP, the names of 2021, and numbers in quotes.
+{
+    call hipLaunchKernel 1 1000 5 1 | sed 's/"cuda_runtime"/"Runtime"/; s/"tid":1/"tid":"1"/'
+    work Kernel vector_add 7 1010 50 1
+} | trace 0 >"$dir/hip.json"
+check "names of HIP and of earlier versions" takes 60000 0 "$dir/hip.json"
+
+# ---- steps ----------------------------------------------------------------------------------------
+
+{
+    step 5 1000 100
+    call cudaLaunchKernel 1 1000 5 1
+    work kernel a 7 1010 50 1
+    step 6 1100 100
+    call cudaLaunchKernel 1 1100 5 2
+    work kernel b 7 1110 50 2
+} | trace 0 >"$dir/steps.json"
+check "one step alone" takes 60000 0 --steps=6 "$dir/steps.json"
+check "... has its work alone" has 'launch: b' --steps=6..6 "$dir/steps.json"
+check "both" takes 160000 0 --steps=5..6 "$dir/steps.json"
+check "a step that is not there" complains 3 "no step from 8 to 9" "$SWSIM" import --steps=8..9 "$dir/steps.json"
+check "no steps" complains 2 "expected steps such as 5..10" "$SWSIM" import --steps=x "$dir/steps.json"
+
+# ---- ranks ----------------------------------------------------------------------------------------
+
+check "ranks meet" has 'collective: .*comm: nccl0' "$dir/r1.json" "$dir/r0.json"
+check "... for the least of their times" has 'collective: .* time: 0.1ms' "$dir/r1.json" "$dir/r0.json"
+check "... in the order that the files say" sh -c \
+    "'$SWSIM' import --report --json '$dir/r1.json' '$dir/r0.json' | grep -q 'r0.json.*r1.json'"
+check "... with clocks aligned" takes 620000 2000 "$dir/r0.json" "$dir/r1.json"
+sed 's/AllReduce/AllGather/' "$dir/r1.json" >"$dir/other.json"
+check "collectives of another kind do not belong to them" complains 3 \
+    "r0.json and .*other.json do not belong together: .*kind" "$SWSIM" import "$dir/r0.json" "$dir/other.json"
+check "the same rank twice does not either" complains 3 "both say that they are rank 0" \
+    "$SWSIM" import "$dir/r0.json" "$dir/two.json"
+
+# ---- what nothing explains ------------------------------------------------------------------------
+
+{
+    call cudaLaunchKernel 1 1000 5 1
+    work kernel early 7 1010 50 1
+    call cudaLaunchKernel 1 1010 5 2
+    work kernel late 7 2060 50 2
+} | trace 0 >"$dir/late.json"
+check "import says what it cannot explain" sh -c \
+    "'$SWSIM' import -o '$dir/late.yaml' '$dir/late.json' 2>&1 | grep 'of the idle time has no cause'"
+check "... in the plan, too" grep '^unexplained: 0.9' "$dir/late.yaml"
+check "... and predict refuses" complains 4 "more than 10%" "$SWSIM" predict "$dir/late.yaml"
+check "... unless it is told to" exits 0 "$SWSIM" predict --opaque "$dir/late.yaml"
+check "idle time as work" takes 1110000 20000 --opaque "$dir/late.json"
+check "work without a launch is counted" sh -c \
+    "sed '/\"cuda_runtime\".*\"correlation\":2}/d' '$dir/late.json' >'$dir/unlaunched.json'"
+check "..." reports unlaunched 1 "$dir/unlaunched.json"
+
+# ---- bad input ------------------------------------------------------------------------------------
+
+# refuses FILE PATTERN: one sentence, exit 3, and nothing is written.
+refuses()
+{
+    rm -f "$dir/none.yaml"
+    complains 3 "$2" "$SWSIM" import -o "$dir/none.yaml" "$1" || return
+    [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -e "$dir/none.yaml" ]
+}
+head -c 300 "$dir/two.json.gz" >"$dir/cut.json.gz"
+head -c 700 "$dir/two.json" >"$dir/cut.json"
+call cudaLaunchKernel 1 1000 5 1 | trace 0 >"$dir/cpu.json"
+sed 's/"dur":300.500/"dur":-3/' "$dir/two.json" >"$dir/backwards.json"
+echo '{"entries": []}' >"$dir/none.json"
+echo 'swplan: 1' >"$dir/plan.txt"
+: >"$dir/empty"
+check "a truncated compressed file" refuses "$dir/cut.json.gz" "truncated"
+check "a truncated text" refuses "$dir/cut.json" "ends before it is complete"
+check "no work of a GPU" refuses "$dir/cpu.json" "no work of a GPU"
+check "times that run backwards" refuses "$dir/backwards.json" "ends before it begins"
+check "JSON that is no trace" refuses "$dir/none.json" "no trace"
+check "a plan is no trace" refuses "$dir/plan.txt" "neither JSON"
+check "nothing at all" refuses "$dir/empty" "empty"
+check "a file that is not there" complains 2 "cannot open" "$SWSIM" import "$dir/missing.json"
+
+# ---- traces of real jobs --------------------------------------------------------------------------
+
+# replays FILE...: proved, and within 1% of what was measured (of half a millisecond or more).
+replays()
+{
+    "$SWSIM" import --report --json -o "$dir/plan.yaml" "$@" >"$dir/report" 2>/dev/null &&
+        "$SWSIM" verify "$dir/plan.yaml" || return
+    got=$("$SWSIM" predict --json "$dir/plan.yaml" | field makespan_ns)
+    want=$(grep -oE '"measured_ns":[0-9]+' "$dir/report" | tr -dc '0-9\n' | sort -n | tail -n 1)
+    echo "predicted $got ns, measured $want ns"
+    awk -v got="$got" -v want="$want" 'BEGIN { exit !(got > 0.99 * want && got < 1.01 * want) }'
+}
+counts()
+{
+    [ "$("$SWSIM" import --report --json "$3" | field "$1")" = "$2" ]
+}
+data=$SWSIM_SHARED/data
+if [ -d "$data/traces" ]; then
+    for name in kineto/alexnet_trace kineto/multi_stream_event_sync_trace traces/torchrec_a100_rank0_of_8 \
+        traces/resnet50_workers0_steps5_10 traces/resnet50_workers4_steps5_10; do
+        check "$name replays itself" replays "$data/$name.json.gz"
+    done
+    check "eight ranks replay themselves" replays "$data"/traces/dlrm_8ranks/*
+    check "a rank whose work is not recorded is refused" sh -c \
+        "'$SWSIM' import -o '$dir/refused.yaml' '$data/kineto/torchrec_rank0_of_16_trace.json.gz' 2>/dev/null &&
+         '$SWSIM' verify '$dir/refused.yaml' && ! '$SWSIM' predict '$dir/refused.yaml' >/dev/null 2>&1"
+    check "9450 operations" counts operations 9450 "$data/traces/torchrec_a100_rank0_of_8.json.gz"
+    check "9096 operations" counts operations 9096 "$data/traces/resnet50_workers0_steps5_10.json.gz"
+    check "ids that are broken" counts records_missing 2 "$data/traces/event_ids_broken.json.gz"
+    check "ids that are right" counts records_missing 0 "$data/traces/event_ids_valid.json.gz"
+else
+    skip "no traces of real jobs in $data"
+fi
+done_testing
