@@ -13,17 +13,21 @@ static const char *task_name(const struct program *p, int op)
     return op >= 0 && p->ops[op].task >= 0 ? p->plan->pipeline.tasks[p->ops[op].task].name : NULL;
 }
 
-/* The description is the agent's name, a colon and the action. */
 static void describe_step(const struct program *p, const struct state *state,
                           struct transition step, struct arena *arena, struct story_step *out)
 {
     char text[TEXT], name[TEXT];
-    const char *whole = machine_describe(p, state, step, text, sizeof text);
+    struct action_words words;
+    machine_describe_action(p, state, step, text, sizeof text);
+    machine_action_words(p, state, step.agent, &words);
     program_agent_name(p, step.agent, name, sizeof name);
-    const char *action = strstr(whole, ": ");
     out->rank = p->agents[step.agent].rank;
     out->agent = arena_strdup(arena, name);
-    out->action = arena_strdup(arena, action ? action + 2 : whole);
+    out->action = arena_strdup(arena, text);
+    out->subject = arena_strdup(arena, words.subject);
+    out->stream = words.stream ? arena_strdup(arena, words.stream) : NULL;
+    out->pushed = arena_strdup(arena, words.pushed);
+    out->behind = arena_strdup(arena, words.behind);
     out->agent_index = step.agent;
     out->agent_kind = p->agents[step.agent].kind;
     out->choice = step.choice;

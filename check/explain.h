@@ -11,11 +11,15 @@
 #include "plan/arena.h"
 
 struct story_step {
-    int rank;           /* -1: the data loader or a communicator */
-    const char *agent;  /* "thread default" */
-    const char *action; /* "launches Forward(3) on stream default" */
-    const char *task;   /* NULL: none */
-    int64_t iteration;  /* -1: none */
+    int rank;            /* -1: the data loader or a communicator */
+    const char *agent;   /* "thread default" */
+    const char *action;  /* "launches Forward(3) on stream default" */
+    const char *subject; /* "Forward(3)"; "": a step without an operation */
+    const char *stream;  /* that the step pushes to; NULL: it pushes nothing */
+    const char *pushed;  /* what it pushes: "record event x" */
+    const char *behind;  /* the task whose event a pushed wait is for: "Forward(3)"; "" none */
+    const char *task;    /* NULL: none */
+    int64_t iteration;   /* -1: none */
     enum effect_kind kind;
     int op;                     /* enum op_kind; -1: a step without an operation */
     bool opens, closes;         /* a worker's: the first and the last of submitting an instance */

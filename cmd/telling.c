@@ -6,9 +6,6 @@
 /* In one line. */
 enum { MOST_PUSHES = 8 };
 
-static const char event[] = "wait for the event of ", on_stream[] = " on stream ",
-                  of_comm[] = " of communicator ";
-
 /* ---- steps that belong together -------------------------------------------------------------- */
 
 /* From taking an instance to having submitted it, or from the start of work to its end. */
@@ -32,14 +29,12 @@ static size_t end_of_one(const struct story *story, size_t first)
 /* A step that opens a submission only takes the instance, whatever its first operation is. */
 static bool is_push_of_work(const struct story_step *step)
 {
-    return step->op >= 0 && !step->opens && step->kind == EFFECT_HOST &&
-           op_is_device_work((enum op_kind)step->op);
+    return step->stream && op_is_device_work((enum op_kind)step->op);
 }
 
 static bool is_push(const struct story_step *step)
 {
-    return step->op >= 0 && step->kind == EFFECT_HOST && step->agent_kind == AGENT_THREAD &&
-           op_pushes((enum op_kind)step->op) && strstr(step->action, "stream ");
+    return step->stream != NULL;
 }
 
 /* The submission of an instance with device work, or one push of a host program. */
@@ -93,8 +88,7 @@ int telling_range(const struct telling *telling, char out[TELLING_RANGE])
 
 const char *telling_label(const struct story_step *step)
 {
-    const char *rest = step->kind == EFFECT_START ? strchr(step->action, ' ') : NULL;
-    return rest ? rest + 1 : step->action;
+    return step->kind == EFFECT_START ? step->subject : step->action;
 }
 
 /* "launches Backward(0) on stream compute, behind Forward(0)": a submitted task. */
@@ -106,50 +100,13 @@ static void print_submission(const struct story *story, const struct telling *te
             action = story->steps[i].action;
     fputs(action, out);
     for (size_t i = telling->first; i <= telling->last; i++) {
-        const char *behind = strstr(story->steps[i].action, event);
-        if (behind) {
-            fprintf(out, "%s%s", separator, behind + strlen(event));
+        const char *behind = story->steps[i].behind;
+        if (*behind) {
+            fprintf(out, "%s%s", separator, behind);
             separator = ", ";
         }
     }
     fputc('\n', out);
-}
-
-/* A push without its verb, stream and communicator: "grads", "send x0 to rank 1", "record done". */
-static void print_push(const struct story_step *step, FILE *out)
-{
-    const char *wait = strstr(step->action, " wait for "), *comm = strstr(step->action, of_comm);
-    const char *subject = strchr(step->action, ' '), *end = strstr(step->action, on_stream);
-    const char *parts = step->op == OP_GROUP && comm ? strchr(comm, '(') : NULL;
-    if (step->op == OP_COLLECTIVE && comm && subject) {
-        subject = strchr(subject + 1, ' ');
-        end = comm;
-    } else if (parts) {
-        subject = parts;
-        end = strrchr(parts, ')');
-    }
-    if (wait)
-        fprintf(out, "%s", wait + 1);
-    else if (subject && end && end > subject)
-        fprintf(out, "%s%.*s", step->op == OP_RECORD ? "record " : "", (int)(end - subject - 1),
-                subject + 1);
-    else
-        fputs(step->action, out);
-}
-
-/* The stream of a push, up to the end of its name. */
-static const char *stream_of(const struct story_step *step, size_t *length)
-{
-    static const char makes[] = "makes stream ";
-    const char *wait = strstr(step->action, " wait for "),
-               *stream = strstr(step->action, on_stream);
-    if (wait && strncmp(step->action, makes, strlen(makes)) == 0) {
-        *length = (size_t)(wait - step->action) - strlen(makes);
-        return step->action + strlen(makes);
-    }
-    stream = stream ? stream + strlen(on_stream) : "";
-    *length = strlen(stream);
-    return stream;
 }
 
 /* A worker's waits since the work before: " (behind A(0), B(0))". */
@@ -159,9 +116,9 @@ static void print_behind(const struct story *story, size_t first, size_t work, F
     while (work > first && !is_push_of_work(&story->steps[work - 1]))
         work--;
     for (; !is_push_of_work(&story->steps[work]); work++) {
-        const char *behind = strstr(story->steps[work].action, event);
-        if (behind) {
-            fprintf(out, "%s%s", separator, behind + strlen(event));
+        const char *behind = story->steps[work].behind;
+        if (*behind) {
+            fprintf(out, "%s%s", separator, behind);
             separator = ", ";
         }
     }
@@ -174,23 +131,20 @@ static void print_pushes(const struct story *story, const struct telling *tellin
 {
     bool worker = story->steps[telling->first].opens;
     const char *last = NULL, *separator = "pushes";
-    size_t last_length = 0, length;
     for (size_t i = telling->first; i <= telling->last; i++) {
         const struct story_step *step = &story->steps[i];
         if (worker ? !is_push_of_work(step) : !is_push(step))
             continue;
-        const char *stream = stream_of(step, &length);
-        if (!last || length != last_length || memcmp(stream, last, length) != 0) {
-            fprintf(out, "%s to stream %.*s: ", separator, (int)length, stream);
+        if (!last || strcmp(step->stream, last) != 0) {
+            fprintf(out, "%s to stream %s: ", separator, step->stream);
             separator = ";";
         } else {
             fputs(", ", out);
         }
-        print_push(step, out);
+        fputs(step->pushed, out);
         if (worker)
             print_behind(story, telling->first, i, out);
-        last = stream;
-        last_length = length;
+        last = step->stream;
     }
     fputc('\n', out);
 }

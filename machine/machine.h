@@ -166,6 +166,19 @@ void machine_why(const struct program *program, const struct state *state, int a
 /* In words. "thread default: launches Forward(3) on stream default". Both return buf. */
 const char *machine_describe(const struct program *program, const struct state *state,
                              struct transition transition, char *buf, size_t cap);
+/* Without the agent: "launches Forward(3) on stream default". */
+const char *machine_describe_action(const struct program *program, const struct state *state,
+                                    struct transition transition, char *buf, size_t cap);
+/* What the next step of an agent is about, in pieces. */
+enum { MACHINE_NAME = 160 };
+struct action_words {
+    char subject[MACHINE_NAME]; /* "Forward(3)": its operation; "": none */
+    const char *stream;         /* that a thread pushes to; NULL: it pushes nothing */
+    char pushed[MACHINE_NAME];  /* what it pushes there: "record event x" */
+    char behind[MACHINE_NAME];  /* the task whose event that waits for: "Forward(3)"; "": none */
+};
+void machine_action_words(const struct program *program, const struct state *state, int agent,
+                          struct action_words *out);
 /* "is at WaitBatch(3), waits for the CPU signal of InputDistWait(3)". */
 const char *machine_describe_wait(const struct program *program, const struct state *state,
                                   int agent, char *buf, size_t cap);

@@ -332,7 +332,7 @@ void machine_why(const struct program *p, const struct state *state, int agent, 
 
 /* ---- sentences ------------------------------------------------------------------------------- */
 
-enum { NAME = 160 };
+enum { NAME = MACHINE_NAME };
 
 /* What an operation uses: "CPU signal of Forward(3)", "m"; of a sync, what it waits for. */
 static const char *object_name(const struct program *p, const struct op *op, int64_t iteration,
@@ -364,17 +364,10 @@ static const char *spell(const struct program *p, const struct op *op, int64_t i
     }
 }
 
-static void describe_op(const struct program *p, const struct op *op, int64_t iteration, char *buf,
-                        size_t cap)
+static void put_words(const struct program *p, const struct op *op, int64_t iteration,
+                      const char *words, char *buf, size_t cap)
 {
     char text[NAME];
-    bool before_first = p->tasks && op->distance > iteration;
-    if (before_first && (op->kind == OP_AWAIT || op->kind == OP_WAIT)) {
-        snprintf(buf, cap, "has nothing to wait for: there is no %s(%" PRId64 ")",
-                 p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);
-        return;
-    }
-    const char *words = op_words(op->kind);
     for (size_t at = 0; *words && at < cap;) {
         int plain = (int)strcspn(words, "%");
         bool named = words[plain] == '%';
@@ -382,6 +375,22 @@ static void describe_op(const struct program *p, const struct op *op, int64_t it
         at += (size_t)snprintf(buf + at, cap - at, "%.*s%s", plain, words, name);
         words += plain + 2 * named;
     }
+}
+
+/* The first iterations have no earlier one to wait for. */
+static bool waits_for_nothing(const struct program *p, const struct op *op, int64_t iteration)
+{
+    return p->tasks && op->distance > iteration && (op->kind == OP_AWAIT || op->kind == OP_WAIT);
+}
+
+static void describe_op(const struct program *p, const struct op *op, int64_t iteration, char *buf,
+                        size_t cap)
+{
+    if (waits_for_nothing(p, op, iteration))
+        snprintf(buf, cap, "has nothing to wait for: there is no %s(%" PRId64 ")",
+                 p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);
+    else
+        put_words(p, op, iteration, op_words(op->kind), buf, cap);
 }
 
 static void describe_driver(const struct program *p, int32_t *c, int rank, char *buf, size_t cap)
@@ -442,16 +451,15 @@ static void describe_thread(const struct program *p, int32_t *c, int thread, con
         describe_op(p, op, thread_cells(p, c, thread)[THREAD_ITER], buf, cap);
 }
 
-const char *machine_describe(const struct program *p, const struct state *state,
-                             struct transition transition, char *buf, size_t cap)
+const char *machine_describe_action(const struct program *p, const struct state *state,
+                                    struct transition transition, char *buf, size_t cap)
 {
     int32_t *c = state->cells;
     const struct agent *desc = &p->agents[transition.agent];
-    char name[NAME], action[2 * NAME], subject[NAME];
-    program_agent_name(p, transition.agent, name, sizeof name);
+    char subject[NAME];
     switch (desc->kind) {
     case AGENT_DATA:
-        snprintf(action, sizeof action,
+        snprintf(buf, cap,
                  transition.choice ? "the data ends before iteration %d"
                                    : "there is data for iteration %d",
                  c[0]);
@@ -459,7 +467,7 @@ const char *machine_describe(const struct program *p, const struct state *state,
     case AGENT_STREAM:
         program_op_subject(p, head_op(p, c, desc->index),
                            item_cells(p, c, desc->index, 0)[ITEM_ITER], subject, sizeof subject);
-        snprintf(action, sizeof action, "%s %s%s",
+        snprintf(buf, cap, "%s %s%s",
                  stream_cells(p, c, desc->index)[STREAM_RUNNING] ? "finishes" : "starts", subject,
                  ends_with_error(p, c, desc->index) ? " with an error" : "");
         break;
@@ -469,29 +477,67 @@ const char *machine_describe(const struct program *p, const struct state *state,
             1;
         program_op_subject(p, head_op(p, c, stream), item_cells(p, c, stream, 0)[ITEM_ITER],
                            subject, sizeof subject);
-        snprintf(action, sizeof action, "completes %s on all members", subject);
+        snprintf(buf, cap, "completes %s on all members", subject);
         break;
     }
     case AGENT_THREAD: {
         const struct op *op = machine_thread_op(p, c, desc->index);
         if (p->threads[desc->index].kind == THREAD_DRIVER)
-            describe_driver(p, c, desc->rank, action, sizeof action);
+            describe_driver(p, c, desc->rank, buf, cap);
         else if (op)
-            describe_thread(p, c, desc->index, op, transition.choice, action, sizeof action);
+            describe_thread(p, c, desc->index, op, transition.choice, buf, cap);
         else
-            snprintf(action, sizeof action, "takes %s(%d) from its queue",
+            snprintf(buf, cap, "takes %s(%d) from its queue",
                      p->plan->pipeline.tasks[entry_cells(p, c, desc->index, 0)[ENTRY_TASK]].name,
                      entry_cells(p, c, desc->index, 0)[ENTRY_ITER]);
         break;
     }
-    case AGENT_FAULT: describe_fault(p, c, &p->faults[desc->index], action, sizeof action); break;
+    case AGENT_FAULT: describe_fault(p, c, &p->faults[desc->index], buf, cap); break;
     case AGENT_WATCHDOG:
-        snprintf(action, sizeof action, "aborts communicator %s: its ranks stop",
-                 p->comms[desc->index].name);
+        snprintf(buf, cap, "aborts communicator %s: its ranks stop", p->comms[desc->index].name);
         break;
     }
-    snprintf(buf, cap, "%s: %s", name, action);
     return buf;
+}
+
+const char *machine_describe(const struct program *p, const struct state *state,
+                             struct transition transition, char *buf, size_t cap)
+{
+    char name[NAME], action[2 * NAME];
+    snprintf(buf, cap, "%s: %s", program_agent_name(p, transition.agent, name, sizeof name),
+             machine_describe_action(p, state, transition, action, sizeof action));
+    return buf;
+}
+
+static void thread_words(const struct program *p, int32_t *c, int thread, struct action_words *out)
+{
+    const struct op *op = machine_thread_op(p, c, thread);
+    int64_t iteration = thread_cells(p, c, thread)[THREAD_ITER];
+    if (!op || p->threads[thread].kind == THREAD_DRIVER)
+        return;
+    program_op_subject(p, op, iteration, out->subject, sizeof out->subject);
+    if (!op_pushes(op->kind) || failure_gives_up(p, c, thread, op) ||
+        waits_for_nothing(p, op, iteration))
+        return;
+    out->stream = p->streams[op->stream].name;
+    put_words(p, op, iteration, op_pushed(op->kind), out->pushed, sizeof out->pushed);
+    if (op->kind == OP_WAIT && p->tasks && op->distance >= 0)
+        snprintf(out->behind, sizeof out->behind, "%s(%" PRId64 ")",
+                 p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);
+}
+
+void machine_action_words(const struct program *p, const struct state *state, int agent,
+                          struct action_words *out)
+{
+    int32_t *c = state->cells;
+    const struct agent *desc = &p->agents[agent];
+    *out = (struct action_words){.subject = ""};
+    if (desc->kind == AGENT_THREAD)
+        thread_words(p, c, desc->index, out);
+    else if (desc->kind == AGENT_STREAM)
+        program_op_subject(p, head_op(p, c, desc->index),
+                           item_cells(p, c, desc->index, 0)[ITEM_ITER], out->subject,
+                           sizeof out->subject);
 }
 
 static void describe_thread_wait(const struct program *p, int32_t *c, int thread,

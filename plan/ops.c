@@ -2,9 +2,10 @@
 #include "ops.h"
 
 const struct op_row op_table[OP_COUNT] = {
-#define X(name, key_, role_, operand_, use_, waits_, words_)                                       \
+#define X(name, key_, role_, operand_, use_, waits_, words_, pushed_)                              \
     {.key = key_,                                                                                  \
      .words = words_,                                                                              \
+     .pushed = pushed_,                                                                            \
      .role = ROLE_##role_,                                                                         \
      .operand = OPERAND_##operand_,                                                                \
      .use = use_,                                                                                  \

@@ -10,6 +10,7 @@
 #define SWSIM_OPS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* What an operation is to its thread and to its stream. */
 enum op_role {
@@ -40,37 +41,39 @@ enum op_use { KEEPS = 0, GIVES = 1, TAKES = 2, GIVES_AND_TAKES = GIVES | TAKES }
 enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
 
 /* The words say what a thread does: %n is the operation's name, %o its object, %s its stream, %c its
-   communicator.
+   communicator. The words of a push say the same of it beside others on its stream.
 
-     NAME, key in a plan, role, operand, use, waits, words */
+     NAME, key in a plan, role, operand, use, waits, words, words of a push */
 #define HOST_OP_LIST(X)                                                                            \
-    X(HOST, "host", CPU, NONE, KEEPS, NEVER, "does the CPU part of %n")                            \
-    X(COMPUTE, "compute", CPU, NONE, KEEPS, NEVER, "computes %n")                                  \
-    X(LAUNCH, "launch", DEVICE, NONE, KEEPS, NEVER, "launches %n on stream %s")                    \
-    X(COPY, "copy", DEVICE, NONE, KEEPS, NEVER, "pushes copy %n on stream %s")                     \
+    X(HOST, "host", CPU, NONE, KEEPS, NEVER, "does the CPU part of %n", NULL)                      \
+    X(COMPUTE, "compute", CPU, NONE, KEEPS, NEVER, "computes %n", NULL)                            \
+    X(LAUNCH, "launch", DEVICE, NONE, KEEPS, NEVER, "launches %n on stream %s", "%n")              \
+    X(COPY, "copy", DEVICE, NONE, KEEPS, NEVER, "pushes copy %n on stream %s", "copy %n")          \
     X(COLLECTIVE, "collective", COMM, NONE, KEEPS, NEVER,                                          \
-      "pushes collective %n of communicator %c on stream %s")                                      \
+      "pushes collective %n of communicator %c on stream %s", "%n")                                \
     X(GROUP, "group", COMM, NONE, KEEPS, NEVER,                                                    \
-      "pushes a group of communicator %c (%n) on stream %s")                                       \
-    X(RECORD, "record", MARK, EVENT, GIVES, NEVER, "records %o on stream %s")                      \
-    X(WAIT, "wait", MARK, EVENT, TAKES, NEVER, "makes stream %s wait for %o")                      \
-    X(SYNC, "sync", CONTROL, EVENT, TAKES, DEVICE, "has synchronised with %o")                     \
-    X(SIGNAL, "signal", CONTROL, FLAG, GIVES, NEVER, "sets %o")                                    \
-    X(AWAIT, "await", CONTROL, FLAG, TAKES, THREADS, "passes %o")                                  \
-    X(PUT, "put", CONTROL, QUEUE, GIVES, THREADS, "puts into queue %o")                            \
-    X(GET, "get", CONTROL, QUEUE, TAKES, THREADS, "gets from queue %o")                            \
-    X(LOCK, "lock", CONTROL, LOCK, TAKES, THREADS, "takes lock %o")                                \
-    X(UNLOCK, "unlock", CONTROL, LOCK, GIVES, NEVER, "releases lock %o")                           \
-    X(BARRIER, "barrier", CONTROL, BARRIER, GIVES_AND_TAKES, THREADS, "waits at barrier %o")       \
-    X(TICKET, "ticket", CONTROL, TURN, TAKES, THREADS, "has its turn for %n")                      \
-    X(SERVE, "serve", CONTROL, TURN, GIVES, NEVER, "ends its turn for %n")                         \
-    X(CALLBACK, "callback", CALL, NONE, KEEPS, NEVER, "pushes callback %n on stream %s")           \
-    X(ALLOC, "alloc", MARK, BUFFER, KEEPS, NEVER, "allocates %o on stream %s")                     \
-    X(FREE, "free", CONTROL, BUFFER, KEEPS, NEVER, "frees %o")                                     \
+      "pushes a group of communicator %c (%n) on stream %s", "%n")                                 \
+    X(RECORD, "record", MARK, EVENT, GIVES, NEVER, "records %o on stream %s", "record %o")         \
+    X(WAIT, "wait", MARK, EVENT, TAKES, NEVER, "makes stream %s wait for %o", "wait for %o")       \
+    X(SYNC, "sync", CONTROL, EVENT, TAKES, DEVICE, "has synchronised with %o", NULL)               \
+    X(SIGNAL, "signal", CONTROL, FLAG, GIVES, NEVER, "sets %o", NULL)                              \
+    X(AWAIT, "await", CONTROL, FLAG, TAKES, THREADS, "passes %o", NULL)                            \
+    X(PUT, "put", CONTROL, QUEUE, GIVES, THREADS, "puts into queue %o", NULL)                      \
+    X(GET, "get", CONTROL, QUEUE, TAKES, THREADS, "gets from queue %o", NULL)                      \
+    X(LOCK, "lock", CONTROL, LOCK, TAKES, THREADS, "takes lock %o", NULL)                          \
+    X(UNLOCK, "unlock", CONTROL, LOCK, GIVES, NEVER, "releases lock %o", NULL)                     \
+    X(BARRIER, "barrier", CONTROL, BARRIER, GIVES_AND_TAKES, THREADS, "waits at barrier %o", NULL) \
+    X(TICKET, "ticket", CONTROL, TURN, TAKES, THREADS, "has its turn for %n", NULL)                \
+    X(SERVE, "serve", CONTROL, TURN, GIVES, NEVER, "ends its turn for %n", NULL)                   \
+    X(CALLBACK, "callback", CALL, NONE, KEEPS, NEVER, "pushes callback %n on stream %s",           \
+      "callback %n")                                                                               \
+    X(ALLOC, "alloc", MARK, BUFFER, KEEPS, NEVER, "allocates %o on stream %s", "%o")               \
+    X(FREE, "free", CONTROL, BUFFER, KEEPS, NEVER, "frees %o", NULL)                               \
     X(RECORD_STREAM, "record_stream", CONTROL, BUFFER, KEEPS, NEVER,                               \
-      "marks %o as used by stream %s")
+      "marks %o as used by stream %s", NULL)
 
-#define DRIVER_OP_LIST(X) X(COMPLETE, "complete", CONTROL, NONE, KEEPS, NEVER, "has submitted %n")
+#define DRIVER_OP_LIST(X)                                                                          \
+    X(COMPLETE, "complete", CONTROL, NONE, KEEPS, NEVER, "has submitted %n", NULL)
 
 #define OP_LIST(X) HOST_OP_LIST(X) DRIVER_OP_LIST(X)
 
@@ -85,7 +88,7 @@ enum { HOST_OP_COUNT = 0 HOST_OP_LIST(X), OP_COUNT = 0 OP_LIST(X) };
 #undef X
 
 struct op_row {
-    const char *key, *words;
+    const char *key, *words, *pushed;
     enum op_role role;
     enum op_operand operand;
     enum op_use use;
@@ -103,6 +106,12 @@ static inline const char *op_key(enum op_kind kind)
 static inline const char *op_words(enum op_kind kind)
 {
     return op_table[kind].words;
+}
+
+/* What a push puts into its stream, with %n and %o in it; NULL: it pushes nothing. */
+static inline const char *op_pushed(enum op_kind kind)
+{
+    return op_table[kind].pushed;
 }
 
 static inline enum op_role op_role(enum op_kind kind)

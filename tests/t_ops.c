@@ -19,6 +19,10 @@ static void test_words(enum op_kind kind)
     tap_is_int(says(kind, "%c"), op_uses_comm(kind), "%s: the words name its communicator", key);
     tap_ok(says(kind, "%s") || !op_pushes(kind), "%s: the words name the stream of a push", key);
     tap_ok(says(kind, "%n") || has_object, "%s: the words tell it from others", key);
+    const char *pushed = op_pushed(kind);
+    tap_is_int(pushed != NULL, op_pushes(kind), "%s: a push has words for what it pushes", key);
+    tap_ok(!pushed || strstr(pushed, has_object ? "%o" : "%n"), "%s: which tell it from others",
+           key);
 }
 
 /* What an operation waits for has to come from somewhere. */
