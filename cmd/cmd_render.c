@@ -8,6 +8,8 @@
 #include "trace/plangraph.h"
 #include "trace/timeline.h"
 
+enum { MAX_STEPS = 400000 /* that a picture takes through the machine */ };
+
 struct render_options {
     const char *output, *title;
     int64_t run, from, to;
@@ -28,6 +30,24 @@ static bool is_store(const char *path)
     return length == sizeof head && memcmp(head, magic, sizeof magic) == 0;
 }
 
+/* The steps explain why streams were idle; a later part of a long run would need too many of them. */
+static enum status add_stalls(struct app *app, struct store *store, struct trace *trace)
+{
+    int64_t first_ns, last_ns;
+    enum status status = store_load_first_steps(store, trace, MAX_STEPS, &app->diag);
+    if (status != STATUS_OK || trace->step_count == 0)
+        return status;
+    trace_range(trace, &first_ns, &last_ns);
+    if (trace->step_count == MAX_STEPS && trace->steps[MAX_STEPS - 1].time_ns < last_ns) {
+        diag_note(&app->diag,
+                  "why streams were idle is not shown: that is found from the first %d steps of a "
+                  "run, and these end before",
+                  MAX_STEPS);
+        return STATUS_OK;
+    }
+    return stalls_add(trace, &app->diag);
+}
+
 static enum status render_run(struct app *app, struct store *store, void *context)
 {
     const struct render_options *options = context;
@@ -43,13 +63,14 @@ static enum status render_run(struct app *app, struct store *store, void *contex
         .hide_threads = options->no_threads,
     };
     struct trace trace;
-    enum status status = store_load(store, options->run, options->from, options->to, &app->arena,
+    bool first = timeline.range == TIMELINE_FIRST;
+    enum status status = store_load(store, options->run, first ? STORE_FIRST : options->from,
+                                    first ? TIMELINE_FIRST_ITERATIONS : options->to, &app->arena,
                                     &trace, &app->diag);
-    bool stalls = status == STATUS_OK && stalls_known(&trace.info);
-    if (status == STATUS_OK && (stalls || trace.info.kind == RUN_WITNESS))
+    if (status == STATUS_OK && trace.info.kind == RUN_WITNESS)
         status = store_load_steps(store, &trace, &app->diag);
-    if (status == STATUS_OK && stalls)
-        status = stalls_add(&trace, &app->diag);
+    else if (status == STATUS_OK && stalls_known(&trace.info))
+        status = add_stalls(app, store, &trace);
     if (status != STATUS_OK)
         return status;
     return timeline_render(&trace, &timeline, options->output, &app->diag);

@@ -16,6 +16,7 @@
 #include "tests/harness.h"
 #include "tests/tap.h"
 #include "trace/store.h"
+#include "trace/store_sql.h"
 
 static bool exists(const char *path)
 {
@@ -185,13 +186,18 @@ static void test_window(void)
               "load iterations 2 to 3");
     tap_is_int((long long)part.span_count, 4, "only their spans");
     tap_is_int((long long)part.edge_count, 2, "only their edges");
-    tap_is_int((long long)part.iteration_count, 5, "all iterations");
+    tap_is_int((long long)part.iteration_count, 4, "these iterations, the first and the last");
     expect_ok(store_load(store, STORE_LATEST, 1, 1, &arena, &part, &diag), &diag,
               "load iteration 1");
     tap_is_int((long long)part.span_count, 3, "its spans, and the wait that overlaps it");
     expect_ok(store_load(store, STORE_LATEST, 4, STORE_ALL, &arena, &part, &diag), &diag,
               "load from iteration 4 on");
     tap_is_int((long long)part.span_count, 2, "one bound only");
+    expect_ok(store_load(store, STORE_LATEST, STORE_FIRST, 2, &arena, &part, &diag), &diag,
+              "load the first two iterations");
+    tap_is_int((long long)part.span_count, 5, "their spans, and what was before");
+    expect_ok(store_load_first_steps(store, &part, 1, &diag), &diag, "load the first step");
+    tap_is_int((long long)part.step_count, 1, "not the second");
     expect_error(store_load(store, STORE_LATEST, 17, 20, &arena, &part, &diag), STATUS_INPUT, &diag,
                  "no such iterations", "iterations that are not there are an input error");
     expect_error(store_load(store, 99, STORE_ALL, STORE_ALL, &arena, &part, &diag), STATUS_INPUT,
@@ -651,10 +657,43 @@ static void test_memory(void)
     arena_fini(&arena);
 }
 
+/* What is read of a run is found by an index, so that a window of a large store is read at once. */
+static void test_plans_of_queries(void)
+{
+#define X(name, sql) sql,
+    static const char *const sqls[] = {STATEMENT_LIST(X)};
+#undef X
+    sqlite3 *db = NULL;
+    int scans = 0, queries = 0;
+    sqlite3_open_v2(path_temp("round.db"), &db, SQLITE_OPEN_READONLY, NULL);
+    for (size_t i = 0; i < sizeof sqls / sizeof *sqls; i++) {
+        sqlite3_stmt *statement = NULL;
+        char *text = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sqls[i]);
+        if (strncmp(sqls[i], "SELECT", 6) == 0 &&
+            sqlite3_prepare_v2(db, text, -1, &statement, NULL) == SQLITE_OK) {
+            queries++;
+            while (sqlite3_step(statement) == SQLITE_ROW) {
+                const char *detail = (const char *)sqlite3_column_text(statement, 3);
+                bool small = strcmp(detail, "SCAN run") == 0; /* a list of runs reads them all */
+                if (strncmp(detail, "SCAN ", 5) == 0 && detail[5] != '(' && !small) {
+                    tap_note("%s: %s", sqls[i], detail);
+                    scans++;
+                }
+            }
+        }
+        sqlite3_finalize(statement);
+        sqlite3_free(text);
+    }
+    sqlite3_close(db);
+    tap_ok(queries > 10 && scans == 0, "no query reads a whole table (%d of %d do)", scans,
+           queries);
+}
+
 int main(void)
 {
     test_round_trip();
     test_window();
+    test_plans_of_queries();
     test_many_runs();
     test_not_a_store();
     test_names();

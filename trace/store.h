@@ -22,7 +22,7 @@
 #include "plan/status.h"
 #include "trace.h"
 
-enum { STORE_BATCH_ROWS = 10000, STORE_LATEST = -1, STORE_ALL = -1 };
+enum { STORE_BATCH_ROWS = 10000, STORE_LATEST = -1, STORE_ALL = -1, STORE_FIRST = -2 };
 
 struct store;
 
@@ -117,13 +117,19 @@ enum status store_latest_run(struct store *store, int64_t *out_run, struct diag 
 
 /* Load a run (STORE_LATEST: the newest): its agents, iterations and figures, the spans sorted by
    (agent, start, end) and the edges between them. With iterations given (STORE_ALL: no bound on
-   that side) only the spans that overlap in time with the work of those iterations. Steps are not
-   loaded. The trace lives in `arena`. */
+   that side) only the spans that overlap in time with the work of those iterations, and the rows of these
+   iterations and of each rank's first and last; of a span that others began behind, no more than STORE_OVERLAP on its agent. From STORE_FIRST: so many
+   iterations as `to_iteration` says from the lowest one, and what was before; a witness, or a run without iterations,
+   as a whole. The time is that of what is loaded, not of the run. Steps are not loaded. The trace lives in
+   `arena`. */
 enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
                        int64_t to_iteration, struct arena *arena, struct trace *out,
                        struct diag *diag);
 
 /* Add the steps of the run that `trace` was loaded from. */
 enum status store_load_steps(struct store *store, struct trace *trace, struct diag *diag);
+/* The same, the first `most` of them. */
+enum status store_load_first_steps(struct store *store, struct trace *trace, int64_t most,
+                                   struct diag *diag);
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "store_sql.h"
 
+enum { STORE_OVERLAP = 4096 };
+
 /* find_x(text): the kind with this text, or -1. */
 #define X(name, text)                                                                              \
     if (strcmp(found, text) == 0)                                                                  \
@@ -105,8 +107,10 @@ struct id_index {
 struct load {
     struct store *store;
     struct trace *trace;
-    int64_t start_ns, end_ns; /* spans outside are left out */
-    struct id_index *spans;   /* one for each span of the trace, malloc'd */
+    bool part; /* only spans that touch this time, and iterations first .. last: */
+    int64_t start_ns, end_ns;
+    int64_t first, last;
+    struct id_index *spans; /* one for each span of the trace, malloc'd */
     size_t span_cap;
     int64_t *agent_ids; /* in the arena */
     size_t agent_cap;
@@ -165,26 +169,49 @@ static enum status load_agents(struct load *load, struct diag *diag)
     return sql_end(&query, status, diag);
 }
 
+/* The lowest iteration; -1: there is none. */
+static enum status first_iteration(const struct load *load, int64_t *out, struct diag *diag)
+{
+    const struct value values[] = {value_int(load->trace->run)};
+    struct query query = sql_query(load->store, STATEMENT_FIRST_ITERATION, values);
+    int64_t first = sql_next(&query) ? sql_iteration(&query, 0) : -1;
+    enum status status = sql_end(&query, STATUS_OK, diag);
+    if (status == STATUS_OK)
+        *out = first;
+    return status;
+}
+
+/* The iterations that the caller asks for; load->part: not all. */
+static enum status choose_iterations(struct load *load, int64_t from, int64_t to, struct diag *diag)
+{
+    int64_t first = from;
+    enum status status = STATUS_OK;
+    if (from == STORE_FIRST)
+        status = first_iteration(load, &first, diag);
+    load->part = from == STORE_FIRST ? first >= 0 && load->trace->info.kind != RUN_WITNESS
+                                     : from >= 0 || to >= 0;
+    load->first = first < 0 ? 0 : first;
+    load->last = to < 0 ? INT64_MAX : from == STORE_FIRST ? load->first + to - 1 : to;
+    return status;
+}
+
 /* The time taken by the iterations asked for: spans that do not touch it are left out. */
-static enum status find_window(struct load *load, int64_t from_iteration, int64_t to_iteration,
-                               struct diag *diag)
+static enum status find_window(struct load *load, int64_t from, int64_t to, struct diag *diag)
 {
     load->start_ns = INT64_MIN;
     load->end_ns = INT64_MAX;
-    if (from_iteration < 0 && to_iteration < 0)
-        return STATUS_OK;
-    const struct value values[] = {
-        value_int(load->trace->run),
-        value_int(from_iteration < 0 ? 0 : from_iteration),
-        value_int(to_iteration < 0 ? INT64_MAX : to_iteration),
-    };
+    enum status status = choose_iterations(load, from, to, diag);
+    if (status != STATUS_OK || !load->part)
+        return status;
+    const struct value values[] = {value_int(load->trace->run), value_int(load->first),
+                                   value_int(load->last)};
     struct query query = sql_query(load->store, STATEMENT_WINDOW, values);
     bool found = sql_next(&query) && sql_text(&query, 0);
     if (found) {
-        load->start_ns = sql_int(&query, 0);
+        load->start_ns = from == STORE_FIRST ? INT64_MIN : sql_int(&query, 0);
         load->end_ns = sql_int(&query, 1);
     }
-    enum status status = sql_end(&query, STATUS_OK, diag);
+    status = sql_end(&query, STATUS_OK, diag);
     if (status == STATUS_OK && !found)
         return diag_error(diag, STATUS_INPUT, "run %lld in trace store %s has no such iterations",
                           (long long)load->trace->run, load->store->path);
@@ -233,15 +260,30 @@ static enum status load_span(struct load *load, int agent, const struct query *q
     return STATUS_OK;
 }
 
+/* Where the first span begins that reaches into the window: an index has beginnings, not ends. */
+static enum status reach(const struct load *load, int64_t agent, int64_t *out_ns, struct diag *diag)
+{
+    *out_ns = load->start_ns;
+    if (load->start_ns == INT64_MIN)
+        return STATUS_OK;
+    const struct value values[] = {value_int(agent), value_int(load->start_ns),
+                                   value_int(STORE_OVERLAP)};
+    struct query query = sql_query(load->store, STATEMENT_REACHES, values);
+    if (sql_next(&query) && sql_text(&query, 0))
+        *out_ns = sql_int(&query, 0);
+    return sql_end(&query, STATUS_OK, diag);
+}
+
 static enum status load_spans(struct load *load, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < load->trace->agent_count && status == STATUS_OK; i++) {
-        const struct value values[] = {
-            value_int(load->agent_ids[i]),
-            value_int(load->start_ns),
-            value_int(load->end_ns),
-        };
+        int64_t from_ns;
+        status = reach(load, load->agent_ids[i], &from_ns, diag);
+        if (status != STATUS_OK)
+            break;
+        const struct value values[] = {value_int(load->agent_ids[i]), value_int(load->start_ns),
+                                       value_int(load->end_ns), value_int(from_ns)};
         struct query query = sql_query(load->store, STATEMENT_SPANS, values);
         while (status == STATUS_OK && sql_next(&query))
             status = load_span(load, (int)i, &query, diag);
@@ -266,43 +308,74 @@ static int find_span(const struct load *load, int64_t id)
     return found ? found->index : -1;
 }
 
-/* The edges whose two ends were loaded. */
-static enum status load_edges(struct load *load, struct diag *diag)
+/* Edges whose two ends were loaded. */
+static enum status add_edges(struct load *load, struct query *query, struct diag *diag)
 {
     struct trace *trace = load->trace;
-    if (trace->span_count)
-        qsort(load->spans, trace->span_count, sizeof *load->spans, compare_ids);
-    const struct value values[] = {value_int(trace->run)};
-    struct query query = sql_query(load->store, STATEMENT_EDGES, values);
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && sql_next(&query)) {
-        int from = find_span(load, sql_int(&query, 0));
-        int to = find_span(load, sql_int(&query, 1));
-        int kind = find_edge_kind(sql_string(&query, 2));
+    while (status == STATUS_OK && sql_next(query)) {
+        int from = find_span(load, sql_int(query, 0));
+        int to = find_span(load, sql_int(query, 1));
+        int kind = find_edge_kind(sql_string(query, 2));
         if (kind < 0)
-            status = sql_damage(load->store, diag, "unknown kind of edge", sql_string(&query, 2));
+            status = sql_damage(load->store, diag, "unknown kind of edge", sql_string(query, 2));
         else if (from >= 0 && to >= 0 && trace_add_edge(trace, from, to, (enum edge_kind)kind) < 0)
             status = diag_no_memory(diag);
     }
-    return sql_end(&query, status, diag);
+    return sql_end(query, status, diag);
 }
 
-static enum status load_iterations(struct load *load, struct diag *diag)
+/* Those of the spans, where these are a part of the run's. */
+static enum status load_edges(struct load *load, struct diag *diag)
 {
-    const struct value values[] = {value_int(load->trace->run)};
-    struct query query = sql_query(load->store, STATEMENT_ITERATIONS, values);
+    size_t spans = load->trace->span_count;
     enum status status = STATUS_OK;
-    while (status == STATUS_OK && sql_next(&query)) {
+    if (spans)
+        qsort(load->spans, spans, sizeof *load->spans, compare_ids);
+    if (!load->part) {
+        const struct value values[] = {value_int(load->trace->run)};
+        struct query query = sql_query(load->store, STATEMENT_EDGES, values);
+        return add_edges(load, &query, diag);
+    }
+    for (size_t i = 0; i < spans && status == STATUS_OK; i++) {
+        const struct value values[] = {value_int(load->spans[i].id)};
+        struct query query = sql_query(load->store, STATEMENT_EDGES_FROM, values);
+        status = add_edges(load, &query, diag);
+    }
+    return status;
+}
+
+static enum status add_iterations(struct load *load, struct query *query, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && sql_next(query)) {
         const struct trace_iteration iteration = {
-            .rank = (int)sql_quantity(&query, 0, QUANTITY_RANK, &status, diag),
-            .number = sql_quantity(&query, 1, QUANTITY_ITERATION, &status, diag),
-            .start_ns = sql_quantity(&query, 2, QUANTITY_TIME, &status, diag),
-            .retire_ns = sql_quantity(&query, 3, QUANTITY_TIME, &status, diag),
+            .rank = (int)sql_quantity(query, 0, QUANTITY_RANK, &status, diag),
+            .number = sql_quantity(query, 1, QUANTITY_ITERATION, &status, diag),
+            .start_ns = sql_quantity(query, 2, QUANTITY_TIME, &status, diag),
+            .retire_ns = sql_quantity(query, 3, QUANTITY_TIME, &status, diag),
         };
         if (status == STATUS_OK && trace_add_iteration(load->trace, &iteration) < 0)
             status = diag_no_memory(diag);
     }
-    return sql_end(&query, status, diag);
+    return sql_end(query, status, diag);
+}
+
+static enum status load_iterations(struct load *load, struct diag *diag)
+{
+    const struct value all[] = {value_int(load->trace->run)};
+    enum status status = STATUS_OK;
+    if (!load->part) {
+        struct query query = sql_query(load->store, STATEMENT_ITERATIONS, all);
+        return add_iterations(load, &query, diag);
+    }
+    for (int rank = 0; rank < load->trace->info.ranks && status == STATUS_OK; rank++) {
+        const struct value values[] = {value_int(load->trace->run), value_int(rank),
+                                       value_int(load->first), value_int(load->last)};
+        struct query query = sql_query(load->store, STATEMENT_ITERATIONS_OF, values);
+        status = add_iterations(load, &query, diag);
+    }
+    return status;
 }
 
 static enum status load_stats(struct load *load, struct diag *diag)
@@ -347,7 +420,13 @@ enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
 
 enum status store_load_steps(struct store *store, struct trace *trace, struct diag *diag)
 {
-    const struct value values[] = {value_int(trace->run)};
+    return store_load_first_steps(store, trace, INT64_MAX, diag);
+}
+
+enum status store_load_first_steps(struct store *store, struct trace *trace, int64_t most,
+                                   struct diag *diag)
+{
+    const struct value values[] = {value_int(trace->run), value_int(most)};
     struct query query = sql_query(store, STATEMENT_STEPS, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {

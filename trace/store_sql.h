@@ -56,16 +56,27 @@
                " WHERE run = ? ORDER BY seq")                                                      \
     X(LATEST_RUN, "SELECT max(id) FROM run")                                                       \
     X(AGENTS, "SELECT id, rank, kind, name, position FROM agent WHERE run = ? ORDER BY id")        \
+    X(FIRST_ITERATION, "SELECT min(iteration) FROM span WHERE run = ? AND iteration >= 0")         \
+    X(REACHES, "SELECT min(start_ns) FROM (SELECT start_ns, end_ns FROM span WHERE agent = ?1"     \
+               " AND start_ns < ?2 ORDER BY start_ns DESC LIMIT ?3) WHERE end_ns >= ?2")           \
     X(WINDOW, "SELECT min(start_ns), max(end_ns) FROM span"                                        \
               " WHERE run = ? AND iteration BETWEEN ? AND ?")                                      \
     X(SPANS, "SELECT id, kind, task, iteration, start_ns, end_ns, cause FROM span"                 \
-             " WHERE agent = ? AND end_ns >= ? AND start_ns <= ? ORDER BY start_ns, end_ns, id")   \
+             " WHERE agent = ?1 AND end_ns >= ?2 AND start_ns BETWEEN ?4 AND ?3"                   \
+             " ORDER BY start_ns, end_ns, id")                                                     \
+    X(EDGES_FROM, "SELECT from_span, to_span, kind FROM edge WHERE from_span = ? ORDER BY rowid")  \
     X(EDGES, "SELECT from_span, to_span, kind FROM edge WHERE run = ? ORDER BY rowid")             \
     X(ITERATIONS, "SELECT rank, number, start_ns, retire_ns FROM iteration WHERE run = ?"          \
                   " ORDER BY rank, number")                                                        \
+    X(ITERATIONS_OF,                                                                               \
+      "SELECT rank, number, start_ns, retire_ns FROM iteration WHERE run = ?1"                     \
+      " AND rank = ?2 AND number IN (SELECT min(number) FROM iteration"                            \
+      " WHERE run = ?1 AND rank = ?2 UNION SELECT max(number) FROM iteration"                      \
+      " WHERE run = ?1 AND rank = ?2 UNION SELECT number FROM iteration"                           \
+      " WHERE run = ?1 AND rank = ?2 AND number BETWEEN ?3 AND ?4) ORDER BY number")               \
     X(STATS, "SELECT key, value FROM stat WHERE run = ? ORDER BY key")                             \
     X(STEPS, "SELECT seq, rank, agent, op, task, iteration, time_ns FROM step WHERE run = ?"       \
-             " ORDER BY seq")
+             " ORDER BY seq LIMIT ?")
 
 #define X(name, sql) STATEMENT_##name,
 enum statement { STATEMENT_LIST(X) STATEMENT_COUNT };

@@ -117,7 +117,7 @@ void trace_writer_close(struct trace_writer *trace)
     for (int rank = 0; trace->iterations && rank < trace->program->ranks; rank++)
         free(trace->iterations[rank].open);
     free(trace->iterations);
-    free(trace->over_ns);
+    ends_free(&trace->ends);
     free(trace->retired);
 }
 
@@ -310,17 +310,8 @@ static void note_over(struct trace_writer *trace, int rank, int64_t iteration, i
 
 static void add_over(struct trace_writer *trace, const struct open_iteration *open)
 {
-    if (trace->over_count == trace->over_cap) {
-        size_t cap = trace->over_cap ? 2 * trace->over_cap : 256;
-        int64_t *times = realloc(trace->over_ns, cap * sizeof *times);
-        if (!times) {
-            no_memory(trace);
-            return;
-        }
-        trace->over_ns = times;
-        trace->over_cap = cap;
-    }
-    trace->over_ns[trace->over_count++] = open->over_ns;
+    if (!ends_add(&trace->ends, open->over_ns))
+        no_memory(trace);
     trace->last_admitted_ns = open->admitted_ns;
 }
 
@@ -553,48 +544,9 @@ void trace_writer_step(struct trace_writer *trace, const struct replay_step *ste
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static int compare_times(const void *a, const void *b)
-{
-    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* The smallest value that at least `share` of all do not exceed. */
-static double quantile(const int64_t *sorted, size_t count, double share)
-{
-    size_t at = (size_t)(share * (double)count);
-    return (double)sorted[at < count ? at : count - 1];
-}
-
-/* The steady state: without the first depth + 10% and the last depth iterations, if that leaves two. */
-static bool iteration_times(struct trace_writer *trace, struct runtime_times *out)
-{
-    size_t count = trace->over_count, depth = (size_t)trace->program->depth;
-    size_t first = depth + count / 10, last = count > depth ? count - depth : 0;
-    if (last < first + 2) {
-        first = 0;
-        last = count ? count - 1 : 0;
-    }
-    if (last <= first)
-        return true;
-    size_t durations = last - first;
-    int64_t *sorted = malloc(durations * sizeof *sorted);
-    if (!sorted)
-        return false;
-    for (size_t i = 0; i < durations; i++)
-        sorted[i] = trace->over_ns[first + i + 1] - trace->over_ns[first + i];
-    out->mean_ns = (double)(trace->over_ns[last] - trace->over_ns[first]) / (double)durations;
-    qsort(sorted, durations, sizeof *sorted, compare_times);
-    out->p50_ns = quantile(sorted, durations, 0.50);
-    out->p95_ns = quantile(sorted, durations, 0.95);
-    out->p99_ns = quantile(sorted, durations, 0.99);
-    free(sorted);
-    return true;
-}
-
 static int64_t serial_time(const struct trace_writer *trace)
 {
-    int64_t iterations = (int64_t)trace->over_count, sum_ns = 0;
+    int64_t iterations = trace->ends.total, sum_ns = 0;
     for (int task = 0; task < trace->program->tasks && iterations > 0; task++) {
         int64_t instances = trace->instances[task] ? trace->instances[task] : iterations;
         sum_ns += (trace->device_ns[task] + trace->host_ns[task]) / instances;
@@ -627,7 +579,7 @@ bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *res
     result->tasks = trace->tasks;
     result->streams =
         ARENA_ARRAY(&result->arena, (size_t)p->stream_count + 1, struct runtime_stream);
-    if (!result->streams || !iteration_times(trace, &result->iteration) ||
+    if (!result->streams || !ends_times(&trace->ends, p->depth, &result->iteration) ||
         !op_stats_list(&trace->op_stats, result))
         return false;
     for (int s = 0; s < p->stream_count; s++) {
@@ -641,9 +593,9 @@ bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *res
     for (int rank = 0; rank < p->ranks && p->tasks; rank++)
         if (trace->retired[rank] < result->iterations)
             result->iterations = trace->retired[rank];
-    if (trace->over_count > 0) {
-        result->fill_ns = trace->over_ns[0] - trace->base_ns;
-        result->drain_ns = trace->over_ns[trace->over_count - 1] - trace->last_admitted_ns;
+    if (trace->ends.total > 0) {
+        result->fill_ns = trace->ends.first_ns - trace->base_ns;
+        result->drain_ns = trace->ends.last_ns - trace->last_admitted_ns;
     }
     result->serial_ns = serial_time(trace);
     store_figures(trace, result);

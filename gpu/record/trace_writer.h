@@ -3,12 +3,13 @@
  * the figures of the run.
  *
  * One thread at a time. Without a store only figures are kept. A store that cannot be written is
- * remembered in `status` and gets nothing more. Memory: 8 bytes an iteration, and a ring of the last
- * iterations' spans.
+ * remembered in `status` and gets nothing more. Memory: the ends of iterations (ends.h), and
+ * the spans of those that were not over long ago.
  */
 #ifndef SWSIM_TRACE_WRITER_H
 #define SWSIM_TRACE_WRITER_H
 
+#include "ends.h"
 #include "journal.h"
 #include "op_stats.h"
 
@@ -47,9 +48,8 @@ struct trace_writer {
         size_t count, cap;
         int64_t first;
     } * iterations;
-    int64_t
-        *over_ns; /* of the lowest rank: when iterations were retired and finished on the device */
-    size_t over_count, over_cap;
+    struct ends
+        ends; /* of the lowest rank: when iterations were retired and finished on the device */
     int64_t *retired; /* [rank]: how many iterations */
     int64_t passes;   /* ended */
     const struct runtime_options *options;
