@@ -130,19 +130,41 @@ static void take_stamp(struct journal *journal, const struct log_record *record)
     }
 }
 
-/* Records come from the same program, but their indices are checked all the same. */
-static bool makes_sense(const struct journal *journal, const struct log_record *record)
+/* Moments of a run: differences of two, and sums of many, stay within 64 bits. */
+static bool is_moment(int64_t ns)
 {
-    const struct program *p = journal->config.program;
-    if (record->thread < 0 || record->thread >= p->thread_count)
-        return false;
-    if (record->what != RECORD_ENTRY)
-        return true;
+    const int64_t most_ns = INT64_C(1) << 56;
+    return ns >= -most_ns && ns <= most_ns;
+}
+
+static bool has_moments(const struct log_record *record)
+{
+    return is_moment(record->begin_ns) && is_moment(record->at_ns) && is_moment(record->end_ns) &&
+           is_moment(record->start_ns) && is_moment(record->stamp_end_ns);
+}
+
+/* Has `op`, and is what was logged the push of work that has a stamp? */
+static bool has_operation(const struct program *p, const struct log_record *record)
+{
     int64_t ops = record->kind == LOG_OP     ? (int64_t)p->op_count
                   : record->kind == LOG_TAKE ? p->tasks
                                              : 0;
-    return record->kind >= LOG_OP && record->kind <= LOG_RETIRE &&
-           (record->op < 0 ? ops == 0 : record->op < ops);
+    if (record->op < 0 ? ops != 0 : record->op >= ops)
+        return false;
+    return record->number < 0 || (record->kind == LOG_OP && p->ops[record->op].stream >= 0 &&
+                                  op_pushes(p->ops[record->op].kind));
+}
+
+/* Records come from the same program, but their numbers are checked all the same. */
+static bool makes_sense(const struct journal *journal, const struct log_record *record)
+{
+    const struct program *p = journal->config.program;
+    if (record->thread < 0 || record->thread >= p->thread_count || !has_moments(record))
+        return false;
+    if (record->what != RECORD_ENTRY)
+        return record->what == RECORD_FINISHED || record->what == RECORD_STARTED;
+    return record->kind >= LOG_OP && record->kind <= LOG_RETIRE && record->iteration >= -1 &&
+           record->iteration <= INT32_MAX && has_operation(p, record);
 }
 
 void journal_take(struct journal *journal, const void *records, size_t bytes)

@@ -281,10 +281,12 @@ static struct open_iteration *open_iteration(struct trace_writer *trace, int ran
     return &all->open[place];
 }
 
-/* NULL: it is stored, or there are none, or memory is exhausted. */
+/* NULL: it is stored, or there are none, or memory is exhausted. No rank has more in flight than
+   PLAN_MAX_IN_FLIGHT: an iteration that is further ahead is none. */
 static struct open_iteration *iteration_at(struct trace_writer *trace, int rank, int64_t iteration)
 {
-    if (trace->program->tasks == 0 || iteration < trace->iterations[rank].first)
+    int64_t first = trace->iterations[rank].first;
+    if (trace->program->tasks == 0 || iteration < first || iteration - first > PLAN_MAX_IN_FLIGHT)
         return NULL;
     return open_iteration(trace, rank, iteration);
 }
@@ -362,7 +364,7 @@ static void retire(struct trace_writer *trace, int thread, const struct log_entr
                                     .cause = cause};
     trace->retired[rank]++;
     note_over(trace, rank, entry->iteration, entry->at_ns);
-    struct open_iteration *open = open_iteration(trace, rank, entry->iteration);
+    struct open_iteration *open = iteration_at(trace, rank, entry->iteration);
     if (open) {
         open->admitted_ns = entry->stamp.start_ns;
         open->retired = trace->passes + 1;

@@ -23,7 +23,10 @@
     X(csv, 4096, true, "a CSV schedule")                                                           \
     X(plan, 8192, true, "the text of a plan: parsed, printed, converted, edited")                  \
     X(whole, 2048, true, "a small plan: lowered, verified, predicted")                             \
-    X(store, 4096, true, "a trace store with changed rows: listed, loaded, compared, drawn")
+    X(store, 4096, true, "a trace store with changed rows: listed, loaded, compared, drawn")       \
+    X(records, 2048, false, "what ranks send of their runs and predictions")                       \
+    X(mail, 1024, false, "mail between ranks and their broker")                                    \
+    X(json, 4096, true, "JSON of traces, compressed or not")
 
 /* The most bytes of a target's input; longer ones are cut off. */
 enum {
