@@ -86,7 +86,8 @@ enum status faults_proved_by_structure(const struct program *p, bool lives, bool
                                        struct diag *diag)
 {
     *proved = false;
-    if (p->plan->on_failure == ON_FAILURE_NONE || !work_fits(p) || p->plan->machine.share_device)
+    if (p->plan->on_failure == ON_FAILURE_NONE || !work_fits(p) || p->plan->machine.share_device ||
+        p->is_crossed)
         return STATUS_OK;
     int *team = calloc((size_t)p->ranks, sizeof *team);
     int *flags = calloc((size_t)p->flag_families + 1, sizeof *flags);

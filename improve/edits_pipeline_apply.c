@@ -32,7 +32,8 @@ static bool set_order(struct plan *plan, const struct edit *edit)
     if (!known)
         return false;
     shift_item(order, sizeof *order, from, to, &kept);
-    pipeline->order = (struct order_spec){ORDER_EXPLICIT, {order, pipeline->task_count}};
+    pipeline->order = (struct order_spec){.kind = ORDER_EXPLICIT,
+                                          .tasks = {.items = order, .count = pipeline->task_count}};
     pipeline->order_given = true;
     return true;
 }

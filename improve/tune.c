@@ -96,7 +96,7 @@ void tune_apply(struct tune *tune, const int *cells)
     if (work->order.kind != ORDER_EXPLICIT)
         return;
     memcpy(tune->listed, cells + tune_at(tune, TUNE_ORDER), tune->tasks * sizeof *cells);
-    work->order.tasks = (struct index_list){tune->listed, tune->tasks};
+    work->order.tasks = (struct index_list){.items = tune->listed, .count = tune->tasks};
 }
 
 enum status tune_order(struct tune *tune, const int *cells, int *out, struct diag *diag)

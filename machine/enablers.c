@@ -315,7 +315,7 @@ static void op_enablers(const struct query *q, int thread, const struct op *op)
         return;
     }
     switch (op_operand(op->kind)) {
-    case OPERAND_EVENT: sync_enablers(q, rank, op, iteration); break;
+    case OPERAND_EVENT: sync_enablers(q, program_sync_rank(q->p, thread, op), op, iteration); break;
     case OPERAND_FLAG: await_enablers(q, rank, op); break;
     case OPERAND_QUEUE:
         add_users(q, OBJECT_QUEUE, op->object, op_gives(op->kind) ? WAY_GET : WAY_PUT);

@@ -35,7 +35,8 @@ static bool rank_can_die(const struct program *p, int32_t *c, int rank)
 {
     const struct state state = {.cells = c};
     for (int agent = 0; agent < p->agent_count; agent++)
-        if (p->agents[agent].rank == rank && !machine_agent_idle(p, &state, agent))
+        if (p->agents[agent].rank >= 0 && program_same_process(p, p->agents[agent].rank, rank) &&
+            !machine_agent_idle(p, &state, agent))
             return true;
     return false;
 }
@@ -82,7 +83,7 @@ static void forget_queue(struct work_state *w, int thread)
 
 /* The driver ends, queues are cleared. Threads within a body go on until they are at a wait
    (failure_gives_up) or at their end. */
-static void stop_rank(struct work_state *w, int rank)
+static void stop_one(struct work_state *w, int rank)
 {
     const struct program *p = w->p;
     if (*fate_cell(p, w->c, rank) != FATE_RUNS)
@@ -97,13 +98,24 @@ static void stop_rank(struct work_state *w, int rank)
     }
 }
 
+/* With those in its process. */
+static void stop_rank(struct work_state *w, int rank)
+{
+    for (int other = 0; other < w->p->ranks; other++)
+        if (program_same_process(w->p, rank, other))
+            stop_one(w, other);
+}
+
 static void kill_rank(struct work_state *w, int rank)
 {
     const struct program *p = w->p;
     stop_rank(w, rank);
-    *fate_cell(p, w->c, rank) = FATE_DEAD;
+    for (int other = 0; other < p->ranks; other++)
+        if (program_same_process(p, rank, other))
+            *fate_cell(p, w->c, other) = FATE_DEAD;
     for (int t = 0; t < p->thread_count; t++)
-        if (p->threads[t].rank == rank && p->threads[t].kind != THREAD_DRIVER)
+        if (program_same_process(p, rank, p->threads[t].rank) &&
+            p->threads[t].kind != THREAD_DRIVER)
             end_body(w, t);
 }
 

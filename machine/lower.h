@@ -22,7 +22,8 @@ struct lowering {
     int first_implicit; /* event family of the first stream of rank 0: its work so far; without a legacy
                            stream there are none */
     bool *freed;        /* per buffer of the plan; NULL: not asked yet */
-    bool failed;        /* memory was exhausted */
+    const struct host_thread *thread; /* the one that is lowered; NULL: none */
+    bool failed;                      /* memory was exhausted */
 };
 
 /* Every function below returns STATUS_SYSTEM when memory is exhausted, STATUS_INPUT when the plan
@@ -32,11 +33,13 @@ enum status lower_threads(struct lowering *lowering);
 
 /* Does a thread of the host program free this buffer of the plan? */
 bool lower_frees(struct lowering *lowering, int buffer);
-/* An operation of `rank` on communicators, of a host program. */
-enum status lower_collective(struct lowering *lowering, int rank, const struct host_op *from);
-enum status lower_host_op(struct lowering *lowering, int rank, const struct host_op *from);
-enum status lower_graph(struct lowering *lowering, int rank, const struct host_op *launch);
-enum status lower_group(struct lowering *lowering, int rank, const struct host_op *group);
+/* Operations of a thread of rank `home` of a host program, on whatever device. */
+enum status lower_collective(struct lowering *lowering, int home, const struct host_op *from);
+enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from);
+enum status lower_graph(struct lowering *lowering, int home, const struct host_op *launch);
+enum status lower_group(struct lowering *lowering, int home, const struct host_op *group);
+/* A call of NCCL for one of several ranks that the thread calls for waits for the others: lower_devices.c. */
+void lower_alone(struct lowering *lowering, int home, const struct host_op *call);
 
 /* Table builders shared by the two. They set lowering->failed and return 0 on exhaustion, so that a
    caller can go on and check once. */
@@ -67,17 +70,22 @@ static inline int lower_first_buffer(const struct plan *plan, int rank)
 int lower_member(const struct lowering *lowering, int comm, int rank);
 /* If collectives of this kind have one, `root` becomes a root of `op`: a rank, -1: the first member. */
 void lower_root(struct lowering *lowering, struct op *op, enum collective_kind kind, int root);
-/* `machine: {first_use_blocks: true}`: meet the peers of the parts of a group on the host first, all at
-   once; without parts all members of the communicator, for a collective. */
-void lower_first_use(struct lowering *lowering, int comm, int rank, const struct p2p_part *parts,
-                     size_t count, struct mark mark);
+/* `machine: {first_use_blocks: true}`: meet the peers of a call on the host first, those of all parts of a
+   group at once; a collective's are all members of the communicator. */
+struct first_use {
+    int comm, rank; /* of parts that name none, and of a collective */
+    const struct p2p_part *parts;
+    size_t count; /* 0: a collective */
+    struct mark mark;
+};
+void lower_first_use(struct lowering *lowering, const struct first_use *use);
 /* `machine: {lazy_load: true}`: the context lock and the load around a push. */
 void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark mark);
 void lower_load_end(struct lowering *lowering, int rank, struct mark mark);
 /* `machine: {launch_blocking: true}`: behind the push of a kernel. */
 void lower_launched(struct lowering *lowering, int stream, struct mark mark);
 /* `machine: {alloc_may_sync: true}`: in front of an allocation. */
-void lower_allocating(struct lowering *lowering, struct mark mark);
+void lower_allocating(struct lowering *lowering, int rank, struct mark mark);
 /* A push to a stream that the legacy default stream orders, or to that stream itself: what comes before
    and behind it. `locked`: the thread holds the context lock. `stream` is the plan's. */
 enum status lower_legacy_open(struct lowering *lowering);

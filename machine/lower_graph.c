@@ -58,15 +58,19 @@ static bool is_shared(const struct plan *plan, int rank, int graph)
     int threads = 0;
     for (size_t t = 0; t < plan->thread_count; t++) {
         bool launches = false;
-        for (size_t i = 0; plan->threads[t].rank == rank && i < plan->threads[t].op_count; i++)
-            launches |= plan->threads[t].ops[i].is_graph && plan->threads[t].ops[i].graph == graph;
+        for (size_t i = 0; i < plan->threads[t].op_count; i++) {
+            const struct host_op *op = &plan->threads[t].ops[i];
+            launches |= op->is_graph && op->graph == graph &&
+                        host_op_rank(op, plan->threads[t].rank) == rank;
+        }
         threads += launches;
     }
     return threads > 1;
 }
 
-enum status lower_graph(struct lowering *lowering, int rank, const struct host_op *launch)
+enum status lower_graph(struct lowering *lowering, int home, const struct host_op *launch)
 {
+    int rank = host_op_rank(launch, home);
     const struct graph *graph = &lowering->plan->graphs[launch->graph];
     if (is_shared(lowering->plan, rank, launch->graph))
         return diag_error_at(lowering->diag, lowering->plan->file, NULL, launch->mark,
@@ -79,9 +83,10 @@ enum status lower_graph(struct lowering *lowering, int rank, const struct host_o
     for (size_t i = 0; status == STATUS_OK && i < graph->op_count; i++) {
         ops[i] = graph->ops[i];
         ops[i].stream = own_stream(graph, graph->ops[i].stream);
+        ops[i].device = launch->device;
         if (graph->events[i] >= 0)
             ops[i].object = graph->events[i];
-        status = lower_host_op(lowering, rank, &ops[i]);
+        status = lower_host_op(lowering, home, &ops[i]);
     }
     emit_end(lowering, rank, graph, launch->stream, launch->mark);
     return status;

@@ -116,8 +116,9 @@ static void leave_process_group(struct lowering *lowering, int rank, const struc
         emit_event(lowering, OP_WAIT, rank, group->done, from->stream, from->mark);
 }
 
-enum status lower_collective(struct lowering *lowering, int rank, const struct host_op *from)
+enum status lower_collective(struct lowering *lowering, int home, const struct host_op *from)
 {
+    int rank = host_op_rank(from, home);
     enum status status = check_member(lowering, rank, from->comm, from->mark);
     if (status != STATUS_OK)
         return status;
@@ -125,7 +126,8 @@ enum status lower_collective(struct lowering *lowering, int rank, const struct h
         status = check_root(lowering, from->comm, from->work.root, from->mark);
     if (status != STATUS_OK)
         return status;
-    lower_first_use(lowering, from->comm, rank, NULL, 0, from->mark);
+    lower_first_use(lowering, &(struct first_use){from->comm, rank, NULL, 0, from->mark});
+    lower_alone(lowering, home, from);
     int stream = stream_of(from);
     enter_process_group(lowering, rank, from);
     lower_legacy_begin(lowering, rank, stream, false, from->mark);
@@ -156,17 +158,23 @@ static enum status add_message(struct lowering *lowering, struct op *op, int ran
     return STATUS_OK;
 }
 
-/* The parts of one communicator that are collectives, or messages. */
+/* The parts of one communicator and device that are collectives, or messages. */
 struct portion {
     const struct host_op *group;
-    int comm;
+    int home; /* rank of its thread */
+    int comm, rank;
     bool collectives;
 };
 
-static bool is_of(const struct portion *portion, const struct p2p_part *part)
+static bool is_of_either(const struct portion *portion, const struct p2p_part *part)
 {
     return part_comm(portion->group, part) == portion->comm &&
-           part->is_collective == portion->collectives;
+           p2p_part_rank(portion->group, part, portion->home) == portion->rank;
+}
+
+static bool is_of(const struct portion *portion, const struct p2p_part *part)
+{
+    return is_of_either(portion, part) && part->is_collective == portion->collectives;
 }
 
 static size_t portion_count(const struct portion *portion)
@@ -236,20 +244,21 @@ static enum status list_collectives(struct lowering *lowering, struct op *op,
     return STATUS_OK;
 }
 
-static enum status list_messages(struct lowering *lowering, struct op *op, int rank,
+static enum status list_messages(struct lowering *lowering, struct op *op,
                                  const struct portion *portion)
 {
     enum status status = STATUS_OK;
     op->part_first = (int)lowering->program->part_count;
     for (size_t i = 0; status == STATUS_OK && i < portion->group->part_count; i++)
         if (is_of(portion, &portion->group->parts[i]))
-            status = add_message(lowering, op, rank, &portion->group->parts[i]);
+            status = add_message(lowering, op, portion->rank, &portion->group->parts[i]);
     return status;
 }
 
-static enum status emit_portion(struct lowering *lowering, int rank, const struct portion *portion,
+static enum status emit_portion(struct lowering *lowering, const struct portion *portion,
                                 bool *first)
 {
+    const int rank = portion->rank;
     const struct host_op *group = portion->group;
     struct host_op like = *group;
     if (portion_count(portion) == 0)
@@ -270,7 +279,7 @@ static enum status emit_portion(struct lowering *lowering, int rank, const struc
             lower_more_accesses(lowering, op, rank, &group->parts[i].reads,
                                 &group->parts[i].writes);
     enum status status = portion->collectives ? list_collectives(lowering, op, portion)
-                                              : list_messages(lowering, op, rank, portion);
+                                              : list_messages(lowering, op, portion);
     int pushed_to = op->stream;
     lower_legacy_end(lowering, rank, stream_of(&like), false, group->mark);
     lower_launched(lowering, pushed_to, group->mark);
@@ -292,28 +301,42 @@ static enum status check_part(struct lowering *lowering, int rank, int comm,
                          part->peer, rank, lowering->plan->comms[comm].name);
 }
 
-/* A group is one operation for each of its communicators, in the order in which it names them first;
-   its collectives come before its messages (doc/semantics.md, section 3). */
-enum status lower_group(struct lowering *lowering, int rank, const struct host_op *group)
+static enum status check_parts(struct lowering *lowering, int home, const struct host_op *group)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < group->part_count; i++)
-        status = check_part(lowering, rank, part_comm(group, &group->parts[i]), &group->parts[i]);
+    for (size_t i = 0; status == STATUS_OK && i < group->part_count; i++) {
+        const struct p2p_part *part = &group->parts[i];
+        status =
+            check_part(lowering, p2p_part_rank(group, part, home), part_comm(group, part), part);
+    }
+    return status;
+}
+
+/* A group is one operation for each of its communicators on each of its devices, in the order in which it
+   names them first; its collectives come before its messages (doc/semantics.md, section 3). */
+enum status lower_group(struct lowering *lowering, int home, const struct host_op *group)
+{
+    const int rank = host_op_rank(group, home);
+    enum status status = check_parts(lowering, home, group);
     if (status != STATUS_OK)
         return status;
-    lower_first_use(lowering, group->comm, rank, group->parts, group->part_count, group->mark);
+    lower_first_use(lowering, &(struct first_use){group->comm, rank, group->parts,
+                                                  group->part_count, group->mark});
+    lower_alone(lowering, home, group);
     enter_process_group(lowering, rank, group);
     for (size_t i = 0; status == STATUS_OK && i < group->part_count; i++) {
-        struct portion portion = {group, part_comm(group, &group->parts[i]), true};
+        const struct p2p_part *part = &group->parts[i];
+        struct portion portion = {group, home, part_comm(group, part),
+                                  p2p_part_rank(group, part, home), true};
         bool seen = false, first = true;
         for (size_t k = 0; k < i; k++)
-            seen |= part_comm(group, &group->parts[k]) == portion.comm;
+            seen |= is_of_either(&portion, &group->parts[k]);
         if (seen)
             continue;
-        status = emit_portion(lowering, rank, &portion, &first);
+        status = emit_portion(lowering, &portion, &first);
         portion.collectives = false;
         if (status == STATUS_OK)
-            status = emit_portion(lowering, rank, &portion, &first);
+            status = emit_portion(lowering, &portion, &first);
     }
     leave_process_group(lowering, rank, group);
     return status;

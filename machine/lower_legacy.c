@@ -20,12 +20,15 @@ static bool is_blocking(const struct plan *plan, int stream)
     return !spec || spec->blocking;
 }
 
-/* Parts of a group may be on streams of their own. */
-static bool op_is_on(const struct host_op *op, int stream)
+/* Parts of a group may be on streams, and devices, of their own. */
+static bool op_is_on(const struct host_op *op, int home, int rank, int stream)
 {
-    bool is_on = op_pushes(op->kind) && op->stream == stream;
-    for (size_t i = 0; !is_on && i < op->part_count; i++)
-        is_on = op->parts[i].stream == stream;
+    bool is_on = op_pushes(op->kind) && op->stream == stream && host_op_rank(op, home) == rank;
+    for (size_t i = 0; !is_on && i < op->part_count; i++) {
+        const struct p2p_part *part = &op->parts[i];
+        is_on = (part->stream >= 0 ? part->stream : op->stream) == stream &&
+                p2p_part_rank(op, part, home) == rank;
+    }
     return is_on;
 }
 
@@ -41,8 +44,8 @@ static bool pushes_to(const struct plan *plan, int rank, int index, int stream)
         return false;
     }
     const struct host_thread *thread = &plan->threads[index];
-    for (size_t i = 0; thread->rank == rank && i < thread->op_count; i++)
-        if (op_is_on(&thread->ops[i], stream))
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (op_is_on(&thread->ops[i], thread->rank, rank, stream))
             return true;
     return false;
 }

@@ -156,7 +156,8 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
                                          .peer = task->work.peer,
                                          .comm = -1,
                                          .mark = task->mark};
-        lower_first_use(lowering, task->work.comm, rank, &message, kind == OP_GROUP, task->mark);
+        lower_first_use(lowering, &(struct first_use){task->work.comm, rank, &message,
+                                                      kind == OP_GROUP, task->mark});
     } else {
         lower_load_begin(lowering, rank, lower_name(lowering, task->name), task->mark);
     }

@@ -92,12 +92,14 @@ static void emit_callback(struct lowering *lowering, int rank, const struct host
     op->callback = -1; /* its body is lowered after all threads, see lower_callbacks */
 }
 
-/* Where the objects of `rank` begin among the program's: the plan's own are shared by all ranks. */
-static int first_object(const struct plan *plan, const struct host_op *op, int rank)
+/* Where the objects of the operation begin among the program's: events and buffers are those of the device,
+   locks those of the thread, and the plan's own are shared by all ranks. */
+static int first_object(const struct plan *plan, const struct host_op *op, int home, int rank)
 {
     switch (op_operand(op->kind)) {
-    case OPERAND_EVENT: return rank * (int)plan->events.count;
-    case OPERAND_LOCK: return rank * ((int)plan->locks.count + 1);
+    case OPERAND_EVENT:
+        return (op->object_rank > 0 ? op->object_rank - 1 : rank) * (int)plan->events.count;
+    case OPERAND_LOCK: return home * ((int)plan->locks.count + 1);
     case OPERAND_BUFFER: return lower_first_buffer(plan, rank);
     case OPERAND_FLAG: /* the plan's flags are the first families */
     case OPERAND_QUEUE:
@@ -108,9 +110,11 @@ static int first_object(const struct plan *plan, const struct host_op *op, int r
     return 0;
 }
 
-static void emit_simple(struct lowering *lowering, int rank, const struct host_op *from, int stream)
+static void emit_simple(struct lowering *lowering, int home, const struct host_op *from, int stream)
 {
+    int rank = host_op_rank(from, home);
     struct op *op = lower_emit(lowering, from->kind, from->mark);
+    op->device = from->kind == OP_SYNC ? rank : -1;
     op->name = from->name ? lower_name(lowering, from->name) : -1;
     op->listed = from->listed;
     op->stream = stream;
@@ -122,7 +126,8 @@ static void emit_simple(struct lowering *lowering, int rank, const struct host_o
     op->sm = from->sm;
     op->shares = &from->shares;
     op->work = &from->work;
-    op->object = from->object < 0 ? -1 : first_object(lowering->plan, from, rank) + from->object;
+    op->object =
+        from->object < 0 ? -1 : first_object(lowering->plan, from, home, rank) + from->object;
     lower_accesses(lowering, op, rank, &from->reads, &from->writes);
 }
 
@@ -132,26 +137,27 @@ static bool has_body(const struct host_op *op)
     return op->kind == OP_CALLBACK || (op->kind == OP_LAUNCH && op->body_count > 0);
 }
 
-enum status lower_host_op(struct lowering *lowering, int rank, const struct host_op *from)
+enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from)
 {
+    int rank = host_op_rank(from, home);
     emit_host_time(lowering, from);
     if (from->kind == OP_LAUNCH && from->is_graph)
-        return lower_graph(lowering, rank, from);
+        return lower_graph(lowering, home, from);
     if (from->kind == OP_COLLECTIVE)
-        return lower_collective(lowering, rank, from);
+        return lower_collective(lowering, home, from);
     if (from->kind == OP_GROUP)
-        return lower_group(lowering, rank, from);
+        return lower_group(lowering, home, from);
     int stream = host_op_has_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;
     bool loads = from->kind == OP_LAUNCH;
     if (loads)
         lower_load_begin(lowering, rank, lower_name(lowering, from->name), from->mark);
     if (from->kind == OP_ALLOC)
-        lower_allocating(lowering, from->mark);
+        lower_allocating(lowering, rank, from->mark);
     push_begin(lowering, rank, from);
     if (has_body(from))
         emit_callback(lowering, rank, from);
     else
-        emit_simple(lowering, rank, from, stream);
+        emit_simple(lowering, home, from, stream);
     push_end(lowering, rank, from);
     if (loads)
         lower_load_end(lowering, rank, from->mark);
@@ -161,6 +167,7 @@ enum status lower_host_op(struct lowering *lowering, int rank, const struct host
         struct op *op = lower_emit(lowering, OP_SYNC, from->mark);
         op->sync = SYNC_STREAM;
         op->stream = stream;
+        op->device = rank;
     }
     return STATUS_OK;
 }
@@ -173,6 +180,7 @@ static enum status lower_thread_body(struct lowering *lowering, int index)
     if (!uses)
         return diag_no_memory(lowering->diag);
     enum status status = STATUS_OK;
+    lowering->thread = thread;
     for (size_t i = 0; status == STATUS_OK && i < thread->op_count; i++) {
         const struct host_op *op = &thread->ops[i];
         if (op->kind == OP_BARRIER)
@@ -231,8 +239,8 @@ static enum status lower_callbacks(struct lowering *lowering)
             if (lowering->failed)
                 return diag_no_memory(lowering->diag);
             program->ops[at].object = body;
-            program->ops[at].callback =
-                callback_thread(lowering, thread->rank, program->ops[at].stream);
+            program->ops[at].callback = callback_thread(
+                lowering, host_op_rank(&thread->ops[i], thread->rank), program->ops[at].stream);
             at++;
         }
     }

@@ -232,13 +232,15 @@ static bool accesses(const struct program *p, const struct op *op, int buffer)
     return false;
 }
 
-/* Is an access to `buffer` queued on another stream of the rank that record_stream has not announced
+/* Is an access to `buffer` queued on another stream that record_stream has not announced
    to the allocator? */
 static bool access_pending(struct work_state *w, int buffer, int stream, int *other)
 {
     const struct program *p = w->p;
     int rank = p->streams[stream].rank;
-    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+    int first = p->is_crossed ? 0 : p->rank_first[rank];
+    int end = p->is_crossed ? p->stream_count : p->rank_first[rank + 1];
+    for (int i = first; i < end; i++) {
         int s = p->rank_streams[i], agent = program_stream_agent(p, s);
         int count = s == stream ? 0 : stream_cells(p, w->c, s)[STREAM_COUNT];
         for (int k = 0; k < count; k++)
@@ -303,13 +305,15 @@ static const struct op *settle_head(struct work_state *w, int stream)
     return op;
 }
 
-/* Settle all streams of a rank, until no head takes effect any more. */
+/* Settle all streams of a rank, and of those that wait for its events, until no head takes effect any more. */
 static void settle_rank(struct work_state *w, int rank)
 {
     const struct program *p = w->p;
+    int first = p->is_crossed ? 0 : p->rank_first[rank];
+    int end = p->is_crossed ? p->stream_count : p->rank_first[rank + 1];
     for (bool again = true; again;) {
         again = false;
-        for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
+        for (int k = first; k < end; k++)
             while (settle_head(w, p->rank_streams[k]))
                 again = true;
     }
@@ -335,7 +339,7 @@ static void settle_chain(struct work_state *w, int stream, int length)
    streams that wait for its records, or share its hardware queue, can be concerned. */
 static void settle(struct work_state *w, int stream)
 {
-    if (w->p->streams[stream].hw_queue >= 0)
+    if (w->p->streams[stream].hw_queue >= 0 || (w->p->is_crossed && w->p->hw_queue_count > 0))
         settle_rank(w, w->p->streams[stream].rank);
     else
         settle_chain(w, stream, 0);
@@ -695,7 +699,7 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_RECORD: return has_place(p, c, op->stream);
     case OP_WAIT:
         return !dependence_applies(p, c, rank, op, iteration) || has_place(p, c, op->stream);
-    case OP_SYNC: return can_sync(p, c, rank, op, iteration);
+    case OP_SYNC: return can_sync(p, c, program_sync_rank(p, thread, op), op, iteration);
     case OP_AWAIT:
         return !dependence_applies(p, c, rank, op, iteration) ||
                flag_cells(p, c, instance_of(p, op, iteration))[FLAG_SET];
@@ -765,7 +769,7 @@ static void push_work(struct work_state *w, int thread, const struct op *op, int
         return;
     item[ITEM_A] = member_cells(w->p, w->c, op)[MEMBER_ISSUED]++;
     if (w->p->plan->machine.launch_order_implicit)
-        item[ITEM_C] = rank_cells(w->p, w->c, w->p->threads[thread].rank)[RANK_COMM_ISSUED]++;
+        item[ITEM_C] = rank_cells(w->p, w->c, w->p->streams[op->stream].rank)[RANK_COMM_ISSUED]++;
 }
 
 static void record(struct work_state *w, int thread, const struct op *op, int64_t iteration)
@@ -803,7 +807,7 @@ static void wait(struct work_state *w, int thread, const struct op *op, int64_t 
 static void sync_done(struct work_state *w, int thread, const struct op *op, int64_t iteration)
 {
     const struct program *p = w->p;
-    int rank = p->threads[thread].rank, self = at_thread(w, thread);
+    int rank = program_sync_rank(p, thread, op), self = at_thread(w, thread);
     if (op->sync == SYNC_EVENT) {
         hb_join(w, self, p->at.row_events + instance_of(p, op, iteration));
         return;

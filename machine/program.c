@@ -54,6 +54,7 @@ struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark 
                       .stream = -1,
                       .object = -1,
                       .comm = -1,
+                      .device = -1,
                       .ticket = -1,
                       .callback = -1,
                       .jitter = &constant,
@@ -233,14 +234,20 @@ void lower_accesses(struct lowering *lowering, struct op *op, int rank,
     lower_more_accesses(lowering, op, rank, reads, writes);
 }
 
+static int listed_buffer(const struct plan *plan, int rank, const struct index_list *list, size_t i)
+{
+    if (list->ranks && list->ranks[i] > 0)
+        rank = list->ranks[i] - 1;
+    return lower_first_buffer(plan, rank) + list->items[i];
+}
+
 void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
                          const struct index_list *reads, const struct index_list *writes)
 {
-    int base = lower_first_buffer(lowering->plan, rank);
     for (size_t i = 0; i < reads->count; i++)
-        add_access(lowering, op, base + reads->items[i], false);
+        add_access(lowering, op, listed_buffer(lowering->plan, rank, reads, i), false);
     for (size_t i = 0; i < writes->count; i++)
-        add_access(lowering, op, base + writes->items[i], true);
+        add_access(lowering, op, listed_buffer(lowering->plan, rank, writes, i), true);
 }
 
 /* Flags stay set, so only the first use can block. */
@@ -277,26 +284,25 @@ static void meet_members(struct lowering *lowering, enum op_kind kind, int comm,
                  mark);
 }
 
-static void meet_part(struct lowering *lowering, enum op_kind kind, int comm, int rank,
+static void meet_part(struct lowering *lowering, enum op_kind kind, const struct first_use *use,
                       const struct p2p_part *part)
 {
-    if (part->comm >= 0)
-        comm = part->comm;
+    int comm = part->comm >= 0 ? part->comm : use->comm;
+    int rank = part->device > 0 ? part->device - 1 : use->rank;
     if (part->is_collective)
         meet_members(lowering, kind, comm, rank, part->mark);
     else
         meet_peer(lowering, kind, comm, rank, part);
 }
 
-void lower_first_use(struct lowering *lowering, int comm, int rank, const struct p2p_part *parts,
-                     size_t count, struct mark mark)
+void lower_first_use(struct lowering *lowering, const struct first_use *use)
 {
     static const enum op_kind passes[] = {OP_SIGNAL, OP_AWAIT};
     for (int pass = 0; lowering->plan->machine.first_use_blocks && pass < 2; pass++) {
-        for (size_t i = 0; i < count; i++)
-            meet_part(lowering, passes[pass], comm, rank, &parts[i]);
-        if (count == 0)
-            meet_members(lowering, passes[pass], comm, rank, mark);
+        for (size_t i = 0; i < use->count; i++)
+            meet_part(lowering, passes[pass], use, &use->parts[i]);
+        if (use->count == 0)
+            meet_members(lowering, passes[pass], use->comm, use->rank, use->mark);
     }
 }
 
@@ -314,6 +320,7 @@ void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark
     op->object = lower_context_lock(lowering, rank);
     op = lower_emit(lowering, OP_SYNC, mark);
     op->sync = SYNC_LOAD;
+    op->device = rank;
     op->name = name;
     op->object = name;
 }
@@ -331,13 +338,17 @@ void lower_launched(struct lowering *lowering, int stream, struct mark mark)
     struct op *op = lower_emit(lowering, OP_SYNC, mark);
     op->sync = SYNC_STREAM;
     op->stream = stream;
+    op->device = lowering->program->streams[stream].rank;
 }
 
-void lower_allocating(struct lowering *lowering, struct mark mark)
+void lower_allocating(struct lowering *lowering, int rank, struct mark mark)
 {
     static const enum sync_kind syncs[] = {SYNC_RETRY, SYNC_DEVICE};
-    for (int i = 0; lowering->plan->machine.alloc_may_sync && i < 2; i++)
-        lower_emit(lowering, OP_SYNC, mark)->sync = syncs[i];
+    for (int i = 0; lowering->plan->machine.alloc_may_sync && i < 2; i++) {
+        struct op *op = lower_emit(lowering, OP_SYNC, mark);
+        op->sync = syncs[i];
+        op->device = rank;
+    }
 }
 
 /* ---- derived tables -------------------------------------------------------------------------- */
@@ -528,7 +539,7 @@ static bool shares_comm(const struct program *program, int rank)
 }
 
 /* Any thread but a driver may fail. The data of a rank end early only if it has peers, and a rank
-   dies only if there are others. */
+   dies, with those in its process, only if there are others. */
 static enum status list_faults(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -545,8 +556,12 @@ static enum status list_faults(struct lowering *lowering)
     for (int rank = 0; program->tasks && rank < program->ranks; rank++)
         if (shares_comm(program, rank))
             *next++ = (struct fault){FAULT_DATA, rank};
-    for (int rank = 0; program->ranks > 1 && rank < program->ranks; rank++)
-        *next++ = (struct fault){FAULT_RANK, rank};
+    bool others = false;
+    for (int rank = 1; rank < program->ranks; rank++)
+        others |= !program_same_process(program, 0, rank);
+    for (int rank = 0; others && rank < program->ranks; rank++)
+        if (!program->process || program->process[rank] == rank)
+            *next++ = (struct fault){FAULT_RANK, rank};
     program->fault_count = (int)(next - program->faults);
     return STATUS_OK;
 }
@@ -652,6 +667,101 @@ int program_stream_agent(const struct program *program, int stream)
 int program_comm_agent(const struct program *program, int comm)
 {
     return 1 + program->thread_count + program->stream_count + comm;
+}
+
+bool program_op_crosses(const struct program *program, const struct op *op, int rank)
+{
+    bool crosses = op->stream >= 0 && program->streams[op->stream].rank != rank;
+    if (op_operand(op->kind) == OPERAND_EVENT && op->object >= 0 && op->sync != SYNC_LOAD)
+        crosses |= program->event_rank[op->object] != rank;
+    crosses |= op->device >= 0 && op->device != rank;
+    if (op_operand(op->kind) == OPERAND_BUFFER)
+        crosses |= program->buffers[op->object].rank != rank;
+    for (int k = 0; k < op->access_count; k++)
+        crosses |= program->buffers[program->accesses[op->access_first + k].buffer].rank != rank;
+    return crosses;
+}
+
+/* In a pipeline, and in what rank programs become, each rank has its own. */
+static void find_crossings(struct program *program)
+{
+    bool asked = program->plan->form == FORM_THREADS && program->ranks > 1 && !program->owned_plan;
+    for (size_t b = 0; asked && b < program->body_count; b++) {
+        const struct body *body = &program->bodies[b];
+        int rank = program->threads[body->thread].rank;
+        for (int i = 0; i < body->count && !program->is_crossed; i++)
+            program->is_crossed = program_op_crosses(program, &program->ops[body->first + i], rank);
+    }
+}
+
+static void join_process(struct program *program, int a, int b)
+{
+    int low = program->process[a], high = program->process[b];
+    for (int rank = 0; low != high && rank < program->ranks; rank++)
+        if (program->process[rank] == low || program->process[rank] == high)
+            program->process[rank] = low < high ? low : high;
+}
+
+/* The ranks of whose devices, events and buffers it makes use. */
+static void join_used(struct program *program, const struct op *op, int rank)
+{
+    if (op->stream >= 0)
+        join_process(program, rank, program->streams[op->stream].rank);
+    if (op_operand(op->kind) == OPERAND_EVENT && op->object >= 0 && op->sync != SYNC_LOAD)
+        join_process(program, rank, program->event_rank[op->object]);
+    if (op->device >= 0)
+        join_process(program, rank, op->device);
+    for (int k = 0; k < op->access_count; k++)
+        join_process(program, rank,
+                     program->buffers[program->accesses[op->access_first + k].buffer].rank);
+}
+
+static enum status find_processes(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    if (!program->is_crossed)
+        return STATUS_OK;
+    program->process = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->process)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        program->process[rank] = rank;
+    for (size_t b = 0; b < program->body_count; b++) {
+        const struct body *body = &program->bodies[b];
+        for (int i = 0; i < body->count; i++)
+            join_used(program, &program->ops[body->first + i], program->threads[body->thread].rank);
+    }
+    return STATUS_OK;
+}
+
+static const char *with_rank(struct lowering *lowering, const char *before, int rank,
+                             const char *name)
+{
+    const char *full =
+        arena_printf(&lowering->program->arena, "%sr%d.%s", before, rank, name + strlen(before));
+    lowering->failed |= !full;
+    return full ? full : name;
+}
+
+/* What belongs to a rank is named with it where the rank of the thread does not say whose it is. */
+static enum status name_crossed(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    static const char event[] = "event ";
+    for (int s = 0; s < program->stream_count; s++) {
+        struct stream_desc *stream = &program->streams[s];
+        stream->full_name = program->is_crossed
+                                ? with_rank(lowering, "", stream->rank, stream->name)
+                                : stream->name;
+    }
+    for (int b = 0; program->is_crossed && b < program->buffer_count; b++)
+        program->buffers[b].name =
+            with_rank(lowering, "", program->buffers[b].rank, program->buffers[b].name);
+    for (int e = 0; program->is_crossed && e < program->event_families; e++)
+        if (strncmp(program->event_names[e], event, strlen(event)) == 0)
+            program->event_names[e] =
+                with_rank(lowering, event, program->event_rank[e], program->event_names[e]);
+    return lowering->failed ? diag_no_memory(lowering->diag) : STATUS_OK;
 }
 
 /* Which agent performs an operation's accesses: the stream it runs on, else the thread. */
@@ -848,14 +958,19 @@ static enum status lower(struct lowering *lowering)
         status = find_fellows(lowering);
     if (status == STATUS_OK)
         leave_out_others(lowering->program);
+    if (status == STATUS_OK) {
+        assign_bodies(lowering->program);
+        find_crossings(lowering->program);
+        status = find_processes(lowering);
+    }
+    if (status == STATUS_OK)
+        status = name_crossed(lowering);
     if (status == STATUS_OK)
         status = list_faults(lowering);
     if (status == STATUS_OK)
         status = list_agents(lowering);
-    if (status == STATUS_OK) {
-        assign_bodies(lowering->program);
+    if (status == STATUS_OK)
         status = list_records(lowering);
-    }
     if (status == STATUS_OK)
         status = program_find_conflicts(lowering->program, lowering->diag);
     return status == STATUS_OK ? program_lay_out(lowering->program, lowering->diag) : status;
@@ -994,11 +1109,14 @@ static void print_operands(const struct program *program, const struct op *op, F
     const char *task =
         op->task >= 0 && op->distance >= 0 ? program->plan->pipeline.tasks[op->task].name : NULL;
     const char *object = program_object_name(program, op);
+    char device[32] = "device";
+    if (program->is_crossed && op->device >= 0)
+        snprintf(device, sizeof device, "device of rank %d", op->device);
     if (object)
         print_object(out, object, op, task);
     else if (op->kind == OP_SYNC)
         fprintf(out, " %s",
-                op->sync == SYNC_DEVICE  ? "device"
+                op->sync == SYNC_DEVICE  ? device
                 : op->sync == SYNC_LOAD  ? "load"
                 : op->sync == SYNC_RETRY ? "if memory lacks:"
                                          : "stream");
@@ -1021,7 +1139,7 @@ static void print_op(const struct program *program, const struct op *op, FILE *o
     if (op->comm >= 0)
         fprintf(out, " comm %s", program->comms[op->comm].name);
     if (op->stream >= 0)
-        fprintf(out, " on %s", program->streams[op->stream].name);
+        fprintf(out, " on %s", program->streams[op->stream].full_name);
     if (op->time_ns) {
         char time[UNITS_TEXT];
         units_print_time(op->time_ns, time);

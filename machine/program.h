@@ -64,6 +64,7 @@ struct op {
     int distance; /* events and flags: the instance of iteration i - distance */
     int comm;     /* op_uses_comm: program->comms; else -1 */
     int member;   /* op_uses_comm: this rank's position in the communicator */
+    int device;   /* SYNC: the rank whose device is waited for; -1: that of the thread */
     const int
         *roots; /* COLLECTIVE: positions of the members whose data all get; none: of every one */
     int root_count;
@@ -113,8 +114,9 @@ struct stream_desc {
     int rank;
     int plan_stream; /* plan->streams */
     const char *name;
-    int cap;      /* items it holds before a push blocks */
-    int hw_queue; /* program->hw_queues; -1: its own */
+    const char *full_name; /* with its rank, "r1.copy", where a thread drives several devices */
+    int cap;               /* items it holds before a push blocks */
+    int hw_queue;          /* program->hw_queues; -1: its own */
 };
 
 struct comm_desc {
@@ -252,9 +254,13 @@ struct program {
     int fault_count;
     int *device;      /* per rank, the first rank on its device ... */
     int *device_next; /* ... and the next one, -1: none; so those of a device are a list */
+    int *process;     /* per rank the first rank whose process it is in; NULL: each has its own */
     int *fellows;     /* per rank, the first rank of its component of communicating ranks */
     struct names names;
     bool has_lifetimes; /* host programs that free buffers */
+    bool
+        is_crossed; /* a thread drives devices of several ranks, or a device uses another's events or
+                           buffers */
     bool untracked; /* rank programs too big for knowledge in their states: they have no buffers */
     int event_families, flag_families, queue_count, lock_count, kernel_count;
     const char **event_names, **flag_names, **lock_names, **queue_names;
@@ -314,6 +320,21 @@ static inline bool program_asks_bound(const struct program *program)
 static inline bool program_records_task(const struct op *op)
 {
     return op->kind == OP_RECORD && op->task >= 0;
+}
+
+/* Ranks whose devices one thread drives are in one process, and end together. */
+static inline bool program_same_process(const struct program *program, int a, int b)
+{
+    return a == b || (program->process && program->process[a] == program->process[b]);
+}
+
+/* Does an operation of a thread of `rank` concern the device, an event or a buffer of another one? */
+bool program_op_crosses(const struct program *program, const struct op *op, int rank);
+
+/* The rank whose device a SYNC of the thread waits for. */
+static inline int program_sync_rank(const struct program *program, int thread, const struct op *op)
+{
+    return op->device >= 0 ? op->device : program->threads[thread].rank;
 }
 
 static inline bool program_is_worker(const struct program *program, int thread)

@@ -18,6 +18,17 @@ static void use(const struct visitor *v, enum object_kind kind, int index, enum 
     v->visit(v->arg, use_object(v->program, kind, index), way, -1);
 }
 
+/* Memory of other ranks is accessed where a thread drives several devices. */
+static void use_accessed_memory(const struct visitor *v, const struct op *op, int rank)
+{
+    const struct program *p = v->program;
+    for (int k = 0; p->is_crossed && k < op->access_count; k++) {
+        int owner = p->buffers[p->accesses[op->access_first + k].buffer].rank;
+        if (owner != rank)
+            use(v, OBJECT_MEMORY, owner, WAY_READ);
+    }
+}
+
 static void use_push(const struct visitor *v, const struct op *op)
 {
     const struct program *p = v->program;
@@ -25,6 +36,7 @@ static void use_push(const struct visitor *v, const struct op *op)
     use(v, OBJECT_STREAM, op->stream, WAY_WRITE);
     use(v, OBJECT_DEVICE, stream->rank, WAY_CHANGE);
     use(v, OBJECT_MEMORY, stream->rank, op->kind == OP_ALLOC ? WAY_WRITE : WAY_READ);
+    use_accessed_memory(v, op, stream->rank);
     if (stream->hw_queue >= 0)
         use(v, OBJECT_HW_QUEUE, stream->hw_queue, WAY_PUT);
     if (op->comm < 0)
@@ -122,12 +134,14 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
     int rank = program->threads[thread].rank;
     if (op_pushes(op->kind))
         use_push(&v, op);
-    else if (op->access_count > 0)
+    else if (op->access_count > 0) {
         use(&v, OBJECT_MEMORY, rank, WAY_READ);
+        use_accessed_memory(&v, op, rank);
+    }
     switch (op_operand(op->kind)) {
     case OPERAND_EVENT:
         if (op->kind == OP_SYNC)
-            use_sync(&v, op, rank);
+            use_sync(&v, op, program_sync_rank(program, thread, op));
         else
             use_event(&v, op, rank);
         break;
@@ -139,7 +153,7 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
     case OPERAND_TURN: use_turn(&v, op, rank); break;
     case OPERAND_BUFFER:
         if (!op_pushes(op->kind))
-            use(&v, OBJECT_MEMORY, rank, WAY_WRITE);
+            use(&v, OBJECT_MEMORY, program->buffers[op->object].rank, WAY_WRITE);
         break;
     case OPERAND_NONE:
         if (op->kind == OP_COMPLETE)

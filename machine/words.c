@@ -112,7 +112,9 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
     }
     switch (op_operand(op->kind)) {
     case OPERAND_FLAG: why_await(p, c, thread, op, state[THREAD_ITER], wait); break;
-    case OPERAND_EVENT: why_sync(p, c, rank, op, state[THREAD_ITER], wait); break;
+    case OPERAND_EVENT:
+        why_sync(p, c, program_sync_rank(p, thread, op), op, state[THREAD_ITER], wait);
+        break;
     case OPERAND_QUEUE:
         wait->cause = CAUSE_QUEUE;
         wait->agent =
@@ -341,14 +343,17 @@ static const char *object_name(const struct program *p, const struct op *op, int
     enum op_operand kind = op_operand(op->kind);
     bool instance = kind == OPERAND_EVENT || kind == OPERAND_FLAG;
     const char *name = program_object_name(p, op);
+    const char *to_load = op->sync == SYNC_LOAD ? " to load a kernel" : "";
     if (name && instance && p->tasks && op->distance >= 0)
         snprintf(buf, NAME, "%s(%" PRId64 ")", name, iteration - op->distance);
     else if (name)
         snprintf(buf, NAME, "%s", name);
     else if (op->kind == OP_SYNC && op->sync == SYNC_STREAM)
-        snprintf(buf, NAME, "stream %s", p->streams[op->stream].name);
+        snprintf(buf, NAME, "stream %s", p->streams[op->stream].full_name);
+    else if (p->is_crossed)
+        snprintf(buf, NAME, "the device of rank %d%s", op->device, to_load);
     else
-        snprintf(buf, NAME, "the device%s", op->sync == SYNC_LOAD ? " to load a kernel" : "");
+        snprintf(buf, NAME, "the device%s", to_load);
     return buf;
 }
 
@@ -358,7 +363,7 @@ static const char *spell(const struct program *p, const struct op *op, int64_t i
 {
     switch (letter) {
     case 'o': return object_name(p, op, iteration, buf);
-    case 's': return p->streams[op->stream].name;
+    case 's': return p->streams[op->stream].full_name;
     case 'c': return p->comms[op->comm].name;
     default: return program_op_subject(p, op, iteration, buf, NAME);
     }

@@ -28,11 +28,19 @@ static bool task_declares(const struct plan *plan, size_t task)
     return any;
 }
 
+static bool op_declares(const struct host_op *op)
+{
+    bool declares = has_accesses(&op->reads, &op->writes);
+    for (size_t i = 0; i < op->part_count; i++)
+        declares |= has_accesses(&op->parts[i].reads, &op->parts[i].writes);
+    return declares;
+}
+
 /* Device work and computations have accesses; other host operations may say so. */
 static void count_ops(const struct host_op *ops, size_t count, struct coverage *out)
 {
     for (size_t i = 0; i < count; i++) {
-        bool declares = has_accesses(&ops[i].reads, &ops[i].writes);
+        bool declares = op_declares(&ops[i]);
         out->all += declares || op_is_device_work(ops[i].kind) || ops[i].kind == OP_COMPUTE;
         out->declared += declares;
         count_ops(ops[i].body, ops[i].body_count, out);

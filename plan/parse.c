@@ -143,6 +143,7 @@ static bool field_share_device(struct parser *parser, const struct node *value, 
     }
     if (!parse_want_list(parser, value, "a list of lists of ranks such as [[0, 1], [2, 3]]"))
         return false;
+    parser->plan->machine.share_device_mark = value->mark;
     *device = ARENA_ARRAY(&parser->plan->arena, (size_t)ranks, int);
     if (!*device) {
         parse_no_memory(parser);

@@ -28,6 +28,9 @@ static bool check_kinds(struct parser *parser, const struct graph *graph)
                 "groups that block no thread, records and waits",
                 op_key(graph->ops[i].kind));
     for (size_t i = 0; i < graph->op_count; i++)
+        if (!parse_check_graph_device(parser, &graph->ops[i]))
+            return false;
+    for (size_t i = 0; i < graph->op_count; i++)
         for (size_t k = 0; k < graph->ops[i].part_count; k++)
             if (graph->ops[i].parts[k].stream >= 0)
                 return parse_error(

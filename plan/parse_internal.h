@@ -88,6 +88,7 @@ struct parser {
     const struct node *root;
     struct symbols symbols[TABLE_COUNT];
     const char *thread;          /* whose operations are being read: a thread's or a graph's */
+    int home;                    /* its rank */
     int64_t ticket;              /* the thread's last one so far, -1: none */
     size_t comm_cap, buffer_cap; /* of the plan's arrays */
     size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
@@ -225,6 +226,19 @@ void parse_batches(struct parser *parser, const struct node *value);
 void parse_programs(struct parser *parser, const struct node *value);
 void parse_generate(struct parser *parser, const struct node *value);
 void parse_graphs(struct parser *parser, const struct node *value);
+/* A rank on whose device something is done, kept as 1 + rank (parse_devices.c). */
+bool field_device(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field);
+/* Names of another rank's, `r0.name`, too: an event of the operation `member`; a list of buffers. */
+bool field_event(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field);
+bool field_buffers(struct parser *parser, const struct node *value, void *member,
+                   const struct field *field);
+/* A name without a rank, as field_symbol. */
+bool field_own(struct parser *parser, const struct node *value, void *member,
+               const struct field *field);
+bool parse_settle_devices(struct parser *parser, struct host_thread *thread);
+bool parse_check_graph_device(struct parser *parser, const struct host_op *op);
 bool parse_graph_ops(struct parser *parser, const struct node *list, struct graph *graph);
 void parse_p2p(struct parser *parser, const struct node *value);
 void parse_fsdp(struct parser *parser, const struct node *value);

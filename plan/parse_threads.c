@@ -38,11 +38,19 @@ static bool field_work_event(struct parser *parser, const struct node *value, vo
 
 #define OP_FIELD(key, member, handler, ...) FIELD(key, struct host_op, member, handler, __VA_ARGS__)
 #define OP_NAMED(key, table_)               OP_FIELD(key, object, field_symbol, .table = (table_))
-#define OP_STREAM                           OP_FIELD("stream", stream, field_symbol, .table = TABLE_STREAMS)
-#define OP_COMM                             OP_FIELD("comm", comm, field_symbol, .required = true, .table = TABLE_COMMS)
+#define OP_OWN(key, table_)                 OP_FIELD(key, object, field_own, .table = (table_))
+/* `field_event` sets two members, so it gets the operation. */
+#define OP_EVENT(key_)                                                                             \
+    {                                                                                              \
+        .key = (key_), .parse = field_event, .table = TABLE_EVENTS                                 \
+    }
+#define OP_STREAM                                                                                  \
+    OP_FIELD("stream", stream, field_symbol, .table = TABLE_STREAMS),                              \
+        OP_FIELD("device", device, field_device)
+#define OP_COMM OP_FIELD("comm", comm, field_symbol, .required = true, .table = TABLE_COMMS)
 #define OP_ACCESSES                                                                                \
-    OP_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                               \
-        OP_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
+    OP_FIELD("reads", reads, field_buffers, .table = TABLE_BUFFERS),                               \
+        OP_FIELD("writes", writes, field_buffers, .table = TABLE_BUFFERS)
 /* A call of torch.distributed: `async` with or without `work`. */
 #define OP_PROCESS_GROUP                                                                           \
     {.key = "async", .parse = field_async},                                                        \
@@ -95,12 +103,12 @@ static const struct field GROUP_fields[] = {
     OP_WORK,
     OP_PROCESS_GROUP,
 };
-static const struct field RECORD_fields[] = {OP_NAMED("record", TABLE_EVENTS), OP_PUSH};
-static const struct field WAIT_fields[] = {OP_NAMED("wait", TABLE_EVENTS), OP_PUSH};
+static const struct field RECORD_fields[] = {OP_OWN("record", TABLE_EVENTS), OP_PUSH};
+static const struct field WAIT_fields[] = {OP_EVENT("wait"), OP_PUSH};
 static const struct field SYNC_fields[] = {
     OP_FIELD("sync", sync, field_word, .words = keywords_sync),
     OP_STREAM,
-    OP_NAMED("event", TABLE_EVENTS),
+    OP_EVENT("event"),
 };
 static const struct field SIGNAL_fields[] = {OP_NAMED("signal", TABLE_FLAGS)};
 static const struct field AWAIT_fields[] = {OP_NAMED("await", TABLE_FLAGS)};
@@ -122,10 +130,10 @@ static const struct field CALLBACK_fields[] = {
     OP_FIELD("time", time_ns, field_time),
     OP_FIELD("jitter", jitter, field_dist),
 };
-static const struct field ALLOC_fields[] = {OP_NAMED("alloc", TABLE_BUFFERS), OP_PUSH};
-static const struct field FREE_fields[] = {OP_NAMED("free", TABLE_BUFFERS), OP_STREAM};
+static const struct field ALLOC_fields[] = {OP_OWN("alloc", TABLE_BUFFERS), OP_PUSH};
+static const struct field FREE_fields[] = {OP_OWN("free", TABLE_BUFFERS), OP_STREAM};
 static const struct field RECORD_STREAM_fields[] = {
-    OP_NAMED("record_stream", TABLE_BUFFERS),
+    OP_OWN("record_stream", TABLE_BUFFERS),
     OP_STREAM,
 };
 
@@ -311,10 +319,12 @@ static bool finish_part(struct parser *parser, struct host_op *op, size_t at)
         part->stream = -1;
     for (size_t i = 0; i < at; i++)
         if (op->parts[i].comm == part->comm &&
+            p2p_part_rank(op, &op->parts[i], parser->home) ==
+                p2p_part_rank(op, part, parser->home) &&
             stream_of_part(op, &op->parts[i]) != stream_of_part(op, part))
             return parse_error(parser, part->mark,
                                "found another stream than that of the parts before it, expected "
-                               "one stream for a communicator");
+                               "one stream for a communicator of a device");
     return true;
 }
 
@@ -493,8 +503,9 @@ static bool field_body(struct parser *parser, const struct node *value, void *me
     PART_FIELD(key, tag, field_name), PART_FIELD("bytes", bytes, field_bytes),                     \
         PART_FIELD("comm", comm, field_symbol, .table = TABLE_COMMS),                              \
         PART_FIELD("stream", stream, field_symbol, .table = TABLE_STREAMS),                        \
-        PART_FIELD("reads", reads, field_symbols, .table = TABLE_BUFFERS),                         \
-        PART_FIELD("writes", writes, field_symbols, .table = TABLE_BUFFERS)
+        PART_FIELD("device", device, field_device),                                                \
+        PART_FIELD("reads", reads, field_buffers, .table = TABLE_BUFFERS),                         \
+        PART_FIELD("writes", writes, field_buffers, .table = TABLE_BUFFERS)
 #define PEER_FIELD PART_FIELD("peer", peer, field_rank, .required = true)
 static const struct field send_part_fields[] = {PART_FIELDS("send"), PEER_FIELD};
 static const struct field recv_part_fields[] = {PART_FIELDS("recv"), PEER_FIELD};
@@ -565,8 +576,10 @@ static void parse_thread(struct parser *parser, const struct node *key, const st
     thread->name = parser->thread = parse_keep(parser, name);
     if (!thread->name)
         return;
+    parser->home = thread->rank;
     parser->ticket = -1;
-    parse_ops(parser, value, NULL, &thread->ops, &thread->op_count);
+    if (parse_ops(parser, value, NULL, &thread->ops, &thread->op_count))
+        parse_settle_devices(parser, thread);
 }
 
 void parse_threads(struct parser *parser, const struct node *value)

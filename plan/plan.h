@@ -151,6 +151,8 @@ enum host_sync {
 /* A list of indices into one of the plan's tables. */
 struct index_list {
     int *items;
+    int *
+        ranks; /* host programs: 1 + the rank whose buffer each is, 0: that of the operation; NULL: all 0 */
     size_t count;
 };
 
@@ -384,6 +386,7 @@ struct p2p_part {
     int root;                        /* a collective with a root: a rank; -1: the first member */
     int comm, stream;                /* -1: the group's */
     uint32_t listed;                 /* index + 1 into plan->listed; 0: none */
+    int device;                      /* 1 + a rank; 0: the group's */
     int64_t bytes;
     struct index_list reads, writes; /* plan->buffers */
     struct mark mark;
@@ -418,6 +421,8 @@ struct host_op {
     bool is_graph;    /* LAUNCH: of a graph */
     int graph;        /* plan->graphs, where it is one; else -1 */
     int object;       /* index into the plan's table of its operand (op_operand), -1 */
+    int object_rank;  /* WAIT, SYNC: 1 + the rank whose event it is; 0: that of the operation */
+    int device;       /* 1 + the rank on whose device it is done; 0: that of the thread */
     int comm;         /* op_uses_comm: plan->comms, else -1 */
     uint32_t listed;  /* index + 1 into plan->listed; 0: none */
     enum collective_kind collective; /* COLLECTIVE: `op: all_reduce`; default all_reduce */
@@ -489,8 +494,9 @@ struct queue {
 struct machine_spec {
     int sm_slots;      /* residency slots of a device; 0: unlimited */
     int *share_device; /* per rank the first rank on its device; NULL: each has its own */
-    int hw_queues;     /* in-order hardware queues a rank; 0: one a stream */
-    int launch_queue;  /* operations a stream can hold before a push blocks; 0: derived */
+    struct mark share_device_mark;
+    int hw_queues;    /* in-order hardware queues a rank; 0: one a stream */
+    int launch_queue; /* operations a stream can hold before a push blocks; 0: derived */
     bool first_use_blocks;
     bool launch_order_implicit;
     bool lazy_load;
@@ -608,6 +614,15 @@ int names_find(const struct names *names, const char *name);
 
 /* The name of the event, flag, queue, lock, barrier or buffer an operation uses; NULL: none. */
 const char *plan_object_name(const struct plan *plan, const struct host_op *op);
+/* The rank on whose device an operation, or a part of a group, of a thread of rank `home` is done. */
+static inline int host_op_rank(const struct host_op *op, int home)
+{
+    return op->device > 0 ? op->device - 1 : home;
+}
+static inline int p2p_part_rank(const struct host_op *group, const struct p2p_part *part, int home)
+{
+    return part->device > 0 ? part->device - 1 : host_op_rank(group, home);
+}
 /* Does the operation concern a stream: push to it, wait for it, or mark memory as used there? */
 bool host_op_has_stream(const struct host_op *op);
 

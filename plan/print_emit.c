@@ -218,6 +218,15 @@ bool same_list(const struct index_list *a, const struct index_list *b)
            (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
 }
 
+/* Of another rank: r1.x. */
+static const char *buffer_name(struct printer *printer, const struct index_list *list, size_t i)
+{
+    const char *name = printer->plan->buffers[list->items[i]].name;
+    return list->ranks && list->ranks[i] > 0
+               ? arena_printf(&printer->scratch, "r%d.%s", list->ranks[i] - 1, name)
+               : name;
+}
+
 void put_pair_buffers(struct printer *printer, const char *key, const struct index_list *list,
                       const struct index_list *otherwise)
 {
@@ -226,7 +235,7 @@ void put_pair_buffers(struct printer *printer, const char *key, const struct ind
     put_word(printer, key);
     open_list(printer, FLOW);
     for (size_t i = 0; i < list->count; i++)
-        put_text(printer, printer->plan->buffers[list->items[i]].name);
+        put_text(printer, buffer_name(printer, list, i));
     close_list(printer);
 }
 

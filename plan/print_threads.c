@@ -22,6 +22,7 @@ static void put_part(struct printer *printer, const struct p2p_part *part)
         put_pair_number(printer, "peer", part->peer, -1);
     put_pair_text(printer, "comm", part->comm >= 0 ? plan->comms[part->comm].name : NULL);
     put_pair_name(printer, "stream", &plan->streams, part->stream, -1);
+    put_pair_number(printer, "device", part->device - 1, -1);
     put_pair_bytes(printer, "bytes", part->bytes, 0);
     put_pair_buffers(printer, "reads", &part->reads, &none);
     put_pair_buffers(printer, "writes", &part->writes, &none);
@@ -35,6 +36,15 @@ static void put_parts(struct printer *printer, const struct host_op *op)
         put_part(printer, &op->parts[i]);
     }
     close_list(printer);
+}
+
+/* With the rank of another one's: r1.copied. */
+static const char *object_name(struct printer *printer, const struct host_op *op)
+{
+    const char *name = plan_object_name(printer->plan, op);
+    return op->object_rank > 0
+               ? arena_printf(&printer->scratch, "r%d.%s", op->object_rank - 1, name)
+               : name;
 }
 
 /* The value of the key that names the operation. */
@@ -62,7 +72,7 @@ static void put_head(struct printer *printer, const struct host_op *op)
     case OP_BARRIER:
     case OP_ALLOC:
     case OP_FREE:
-    case OP_RECORD_STREAM: put_text(printer, plan_object_name(printer->plan, op)); break;
+    case OP_RECORD_STREAM: put_text(printer, object_name(printer, op)); break;
     case OP_COMPLETE: assert(0 && "an operation that is in no plan"); break;
     }
 }
@@ -75,7 +85,8 @@ static void put_process_group(struct printer *printer, const struct process_grou
         put_pair_name(printer, "work", &printer->plan->events, group->done, -1);
 }
 
-static void put_op(struct printer *printer, const struct host_op *op)
+/* What is in a body is done on the device of the operation around it. */
+static void put_op(struct printer *printer, const struct host_op *op, bool in_body)
 {
     static const struct index_list none = {0};
     static const struct dist constant = {0};
@@ -91,8 +102,10 @@ static void put_op(struct printer *printer, const struct host_op *op)
     if (op->stream >= 0)
         put_pair_name(printer, "stream", &plan->streams, op->stream,
                       op->kind == OP_FREE ? -1 : printer->default_stream);
+    if (!in_body)
+        put_pair_number(printer, "device", op->device - 1, -1);
     if (op->kind == OP_SYNC && op->sync == SYNC_EVENT)
-        put_pair_name(printer, "event", &plan->events, op->object, -1);
+        put_pair_text(printer, "event", object_name(printer, op));
     put_pair_keyword(printer, "op", keywords_collective, op->collective,
                      collective ? COLLECTIVE_ALL_REDUCE : op->collective);
     if (collective)
@@ -115,7 +128,7 @@ static void put_op(struct printer *printer, const struct host_op *op)
         put_word(printer, "body");
         open_list(printer, FLOW);
         for (size_t i = 0; i < op->body_count; i++)
-            put_op(printer, &op->body[i]);
+            put_op(printer, &op->body[i], true);
         close_list(printer);
     }
     close_map(printer);
@@ -146,7 +159,7 @@ static void print_graphs(struct printer *printer)
         put_text(printer, plan->graphs[i].name);
         open_list(printer, BLOCK);
         for (size_t k = 0; k < plan->graphs[i].op_count; k++)
-            put_op(printer, &plan->graphs[i].ops[k]);
+            put_op(printer, &plan->graphs[i].ops[k], false);
         close_list(printer);
     }
     close_map(printer);
@@ -169,7 +182,7 @@ void print_threads(struct printer *printer)
         put_text(printer, arena_printf(&printer->scratch, "r%d.%s", thread->rank, thread->name));
         open_list(printer, BLOCK);
         for (size_t k = 0; k < thread->op_count; k++)
-            put_op(printer, &thread->ops[k]);
+            put_op(printer, &thread->ops[k], false);
         close_list(printer);
     }
     close_map(printer);

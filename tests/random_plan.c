@@ -181,14 +181,56 @@ static void write_pipeline(struct random *random)
 
 struct host_writer {
     struct random *random;
+    struct random
+        *devices; /* draws what this thread does on the other rank's device; NULL: nothing */
     int rank, ranks, alloc; /* the next buffer this thread allocates */
     int thread;
     bool graphs; /* it launches graph g */
+    int device;  /* the rank on whose device the next operation is */
 };
 
-static const char *stream(struct random *random)
+/* The next operation may be on the device of the other rank. */
+static void choose_device(struct host_writer *writer)
 {
-    return below(random, 3) ? "s" : "t";
+    writer->device = writer->rank;
+    if (writer->devices && !below(writer->devices, 3))
+        writer->device = 1 - writer->rank;
+}
+
+static bool elsewhere(const struct host_writer *writer)
+{
+    return writer->device != writer->rank;
+}
+
+/* A stream and, where it is not the thread's, its device. */
+static const char *stream(struct host_writer *writer)
+{
+    static const char *const names[2][2] = {{"t, device: 0", "t, device: 1"},
+                                            {"s, device: 0", "s, device: 1"}};
+    bool s = below(writer->random, 3);
+    if (elsewhere(writer))
+        return names[s][writer->device];
+    return s ? "s" : "t";
+}
+
+/* Accesses of work on a device, now and then to a buffer of the other rank's. */
+static void write_device_accesses(struct host_writer *writer)
+{
+    if (writer->devices && !below(writer->devices, 4))
+        fprintf(writer->random->out, ", %s: [r%d.b]",
+                below(writer->devices, 2) ? "reads" : "writes", below(writer->devices, 2));
+    else
+        write_accesses(writer->random);
+}
+
+/* What belongs in one call: a collective of both devices. */
+static void write_call_for_both(struct host_writer *writer)
+{
+    fprintf(
+        writer->random->out,
+        "    - {group: [{collective: c0}, {collective: c0, device: %d}%s], comm: A, stream: s}\n",
+        1 - writer->rank,
+        below(writer->devices, 2) ? "" : ", {collective: c1, comm: B, stream: u}");
 }
 
 static void write_async(struct random *random)
@@ -200,13 +242,18 @@ static void write_async(struct random *random)
 static void write_push(struct host_writer *writer)
 {
     struct random *random = writer->random;
+    if (writer->devices && !below(writer->devices, 4)) {
+        write_call_for_both(writer);
+        return;
+    }
+    choose_device(writer);
     if (writer->graphs && rarely(random, 4)) {
-        fprintf(random->out, "    - {launch: g, graph: true, stream: %s}\n", stream(random));
+        fprintf(random->out, "    - {launch: g, graph: true, stream: %s}\n", stream(writer));
         return;
     }
     int which = below(random, 10);
     if (which < 4) {
-        fprintf(random->out, "    - {launch: k%d, stream: %s", below(random, 2), stream(random));
+        fprintf(random->out, "    - {launch: k%d, stream: %s", below(random, 2), stream(writer));
         if (rarely(random, 8)) {
             fprintf(random->out, ", sm: 1, body: [{%s: f}, {compute: c, reads: [b]}]}\n",
                     below(random, 2) ? "signal" : "await");
@@ -214,21 +261,22 @@ static void write_push(struct host_writer *writer)
         }
         if (rarely(random, 4))
             fputs(", sm: 1", random->out);
-        write_accesses(random);
+        write_device_accesses(writer);
         fputs("}\n", random->out);
     } else if (which < 5) {
         fprintf(random->out, "    - {copy: h2d, bytes: 1KiB, stream: %s, pageable: %s",
-                stream(random), below(random, 2) ? "true" : "false");
+                stream(writer), below(random, 2) ? "true" : "false");
         write_accesses(random);
         fputs("}\n", random->out);
     } else if (which < 7) {
         fprintf(random->out, "    - {collective: c%d, comm: %s, stream: %s", rarely(random, 8),
-                below(random, 3) ? "A" : "B", stream(random));
-        write_async(random);
-        write_accesses(random);
+                below(random, 3) ? "A" : "B", stream(writer));
+        if (!elsewhere(writer))
+            write_async(random);
+        write_device_accesses(writer);
         fputs("}\n", random->out);
     } else if (writer->ranks == 2 && which < 9) {
-        int part = below(random, 3), peer = 1 - writer->rank;
+        int part = below(random, 3), peer = 1 - writer->device;
         fputs("    - {group: [", random->out);
         if (rarely(random, 4))
             fprintf(random->out, "{collective: c%d}, ", rarely(random, 8));
@@ -236,18 +284,18 @@ static void write_push(struct host_writer *writer)
         if (apart)
             fputs("{collective: c1, comm: B, stream: u, writes: [b]}, ", random->out);
         if (rarely(random, 8))
-            fprintf(random->out, "{send: x, peer: %d}, {recv: x, peer: %d}, ", writer->rank,
-                    writer->rank);
+            fprintf(random->out, "{send: x, peer: %d}, {recv: x, peer: %d}, ", writer->device,
+                    writer->device);
         if (part != 0)
             fprintf(random->out, "{send: x, peer: %d}%s", peer, part == 2 ? ", " : "");
         if (part != 1)
             fprintf(random->out, "{recv: %s, peer: %d}", rarely(random, 10) ? "y" : "x", peer);
-        fprintf(random->out, "], comm: A, stream: %s", stream(random));
+        fprintf(random->out, "], comm: A, stream: %s", stream(writer));
         if (!apart)
             write_accesses(random);
         fputs("}\n", random->out);
     } else {
-        fprintf(random->out, "    - {callback: f, stream: %s, body: [{%s}]}\n", stream(random),
+        fprintf(random->out, "    - {callback: f, stream: %s, body: [{%s}]}\n", stream(writer),
                 one_of(random,
                        (const char *const[]){"signal: f", "await: g", "lock: m}, {unlock: m",
                                              "host: 1us", "put: q", "compute: c, writes: [b]",
@@ -256,18 +304,26 @@ static void write_push(struct host_writer *writer)
     }
 }
 
-static void write_event(struct random *random)
+static void write_event(struct host_writer *writer)
 {
+    struct random *random = writer->random;
+    const char *whose = "";
+    choose_device(writer);
+    if (writer->devices && !below(writer->devices, 3))
+        whose = below(writer->devices, 2) ? "r1." : "r0.";
     switch (below(random, 5)) {
     case 0:
     case 1:
-        fprintf(random->out, "    - {record: e%d, stream: %s}\n", below(random, 2), stream(random));
+        fprintf(random->out, "    - {record: e%d, stream: %s}\n", below(random, 2), stream(writer));
         break;
     case 2:
     case 3:
-        fprintf(random->out, "    - {wait: e%d, stream: %s}\n", below(random, 2), stream(random));
+        fprintf(random->out, "    - {wait: %se%d, stream: %s}\n", whose, below(random, 2),
+                stream(writer));
         break;
-    default: fprintf(random->out, "    - {sync: event, event: e%d}\n", below(random, 2)); break;
+    default:
+        fprintf(random->out, "    - {sync: event, event: %se%d}\n", whose, below(random, 2));
+        break;
     }
 }
 
@@ -292,13 +348,19 @@ static void write_cpu_work(const struct host_writer *writer)
 static void write_host(struct host_writer *writer)
 {
     struct random *random = writer->random;
+    choose_device(writer);
     switch (below(random, 9)) {
     case 0: fprintf(random->out, "    - {signal: %s}\n", below(random, 2) ? "f" : "g"); break;
     case 1: fprintf(random->out, "    - {await: %s}\n", below(random, 2) ? "f" : "g"); break;
     case 2: fputs("    - {put: q}\n", random->out); break;
     case 3: fputs("    - {get: q}\n", random->out); break;
-    case 4: fprintf(random->out, "    - {sync: stream, stream: %s}\n", stream(random)); break;
-    case 5: fputs("    - {sync: device}\n", random->out); break;
+    case 4: fprintf(random->out, "    - {sync: stream, stream: %s}\n", stream(writer)); break;
+    case 5:
+        fputs(elsewhere(writer) ? writer->rank ? "    - {sync: device, device: 0}\n"
+                                               : "    - {sync: device, device: 1}\n"
+                                : "    - {sync: device}\n",
+              random->out);
+        break;
     case 6: fputs("    - {barrier: b}\n", random->out); break;
     case 7: {
         int turn = rarely(random, 4) ? below(random, 3) : writer->thread;
@@ -316,24 +378,29 @@ static void write_lifetime(struct host_writer *writer)
 {
     struct random *random = writer->random;
     int first = writer->alloc++;
-    const char *marked = stream(random);
+    choose_device(writer);
+    const int device = writer->device;
+    const char *marked = stream(writer);
     fprintf(random->out, "    - {alloc: a%d_%d, stream: %s}\n", writer->thread, first,
-            stream(random));
+            stream(writer));
     fprintf(random->out, "    - {launch: k0, stream: %s, writes: [a%d_%d]}\n", marked,
             writer->thread, first);
     if (below(random, 2))
-        write_event(random);
+        write_event(writer);
     if (rarely(random, 4))
         write_cpu_work(writer);
+    writer->device = device;
     if (rarely(random, 3))
         fprintf(random->out, "    - {record_stream: a%d_%d, stream: %s}\n", writer->thread, first,
-                below(random, 2) ? marked : stream(random));
+                below(random, 2) ? marked : stream(writer));
     fprintf(random->out, "    - {free: a%d_%d", writer->thread, first);
     if (rarely(random, 3))
-        fprintf(random->out, ", stream: %s", stream(random));
+        fprintf(random->out, ", stream: %s", stream(writer));
+    else if (elsewhere(writer))
+        fprintf(random->out, ", device: %d", writer->device);
     fputs("}\n", random->out);
     fprintf(random->out, "    - {alloc: a%d_%d, stream: %s}\n", writer->thread, writer->alloc++,
-            stream(random));
+            stream(writer));
 }
 
 static void write_locked(struct host_writer *writer)
@@ -362,7 +429,7 @@ static void write_thread(struct host_writer *writer, bool lifetimes)
         if (which < 4)
             write_push(writer);
         else if (which < 6)
-            write_event(random);
+            write_event(writer);
         else if (which < 9)
             write_host(writer);
         else if (which < 10)
@@ -418,6 +485,8 @@ static void write_threads(struct random *random)
 {
     int ranks = 1 + below(random, 2), threads = 2 + rarely(random, 3);
     bool lifetimes = rarely(random, 4);
+    struct random draws = {hash_mix(random->seed ^ UINT64_C(0x5dee)), 0, NULL};
+    struct random *devices = ranks == 2 && rarely(&draws, 3) ? &draws : NULL;
     fprintf(random->out, "swplan: 1\nname: random\nranks: %d\ncomms: {A: [0%s], B: [0%s]}\n", ranks,
             ranks == 2 ? ", 1" : "", ranks == 2 ? ", 1" : "");
     fprintf(random->out, "queues: {q: %d}\n", 1 + below(random, 2));
@@ -425,12 +494,19 @@ static void write_threads(struct random *random)
     if (rarely(random, 2))
         fprintf(random->out, "buffers: {b: {}, w: {}}\ninputs: [%s]\n",
                 below(random, 2) ? "b" : "b, w");
-    bool graphs = rarely(random, 4);
+    bool graphs = rarely(random, 4) && !devices;
     if (graphs)
         write_graph(random);
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
-        struct host_writer writer = {random, t % ranks, ranks, 0, t, graphs && t < ranks};
+        struct host_writer writer = {random,
+                                     devices && below(devices, 2) ? devices : NULL,
+                                     t % ranks,
+                                     ranks,
+                                     0,
+                                     t,
+                                     graphs && t < ranks,
+                                     t % ranks};
         write_thread(&writer, lifetimes);
     }
 }

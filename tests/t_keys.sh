@@ -352,10 +352,11 @@ op COMPUTE.jitter predict '{compute: a, time: 9ms}' '{compute: a, time: 9ms, jit
 op COMPUTE.reads verdict '{compute: a}' '{compute: a, reads: [z]}'
 op COMPUTE.writes verdict '{compute: a}' '{compute: a, writes: [z]}'
 
-# pushes TABLE OPERATION: what every push of device work takes
+# pushes TABLE OPERATION OPERATION_OF_ANY_RANK: what every push of device work takes
 pushes()
 {
     op "$1.stream" lower "{$2}" "{$2, stream: s}"
+    op "$1.device" lower "{$3}" "{$3, device: 1}"
     op "$1.host_time" predict "{$2}" "{$2, host_time: 9ms}"
     op "$1.time" predict "{$2}" "{$2, time: 9ms}"
     op "$1.jitter" predict "{$2, time: 9ms}" "{$2, time: 9ms, jitter: uniform(half=0.5)}"
@@ -365,7 +366,7 @@ pushes()
     op "$1.writes" verdict "{$2}" "{$2, writes: [z]}"
 }
 op LAUNCH.launch lower '{launch: a}' '{launch: b}'
-pushes LAUNCH 'launch: a'
+pushes LAUNCH 'launch: a' 'launch: a'
 op LAUNCH.work run '{launch: a}' '{launch: a, work: {axpy: {elements: 8388608}}}'
 op LAUNCH.body lower '{launch: a}' '{launch: a, body: [{compute: b}]}'
 op LAUNCH.graph lower '{launch: g}' '{launch: g, graph: true}'
@@ -374,7 +375,7 @@ machine: {copy_engines: 2}' h2d d2h
 op COPY.name lower '{copy: h2d}' '{copy: h2d, name: n}'
 row COPY.bytes moved 'threads: {r0.main: [{copy: h2d, bytes: @}]}' 4B 16MiB
 op COPY.pageable lower '{copy: h2d}' '{copy: h2d, pageable: true}'
-pushes COPY 'copy: h2d'
+pushes COPY 'copy: h2d' 'copy: h2d'
 # meets KEY WHAT A B: in a call of rank 0 that meets one of rank 1
 meets() { row "$1" "$2" "${threads%r1.main*}r1.main: [$5]}" "$3" "$4"; }
 meets COLLECTIVE.collective verdict '{collective: x, comm: c}' '{collective: y, comm: c}' '{collective: x, comm: c}'
@@ -385,12 +386,12 @@ meets COLLECTIVE.root verdict '{collective: x, comm: c, op: broadcast}' '{collec
 meets COLLECTIVE.bytes verdict '{collective: x, comm: c}' '{collective: x, comm: c, bytes: 1KiB}' '{collective: x, comm: c}'
 op COLLECTIVE.async lower '{collective: x, comm: c}' '{collective: x, comm: c, async: true}'
 op COLLECTIVE.work lower '{collective: x, comm: c, async: true}' '{collective: x, comm: c, async: true, work: w}'
-pushes COLLECTIVE 'collective: x, comm: own'
+pushes COLLECTIVE 'collective: x, comm: own' 'collective: x, comm: c'
 op GROUP.group lower '{group: [{send: x, peer: 1}], comm: c}' '{group: [{send: y, peer: 1}], comm: c}'
 op GROUP.comm lower '{group: [{send: x, peer: 1}], comm: c}' '{group: [{send: x, peer: 1}], comm: d}'
 op GROUP.async lower '{group: [{send: x, peer: 1}], comm: c}' '{group: [{send: x, peer: 1}], comm: c, async: true}'
 op GROUP.work lower '{group: [{send: x, peer: 1}], comm: c, async: true}' '{group: [{send: x, peer: 1}], comm: c, async: true, work: w}'
-pushes GROUP 'group: [{send: x, peer: 0}, {recv: x, peer: 0}], comm: c'
+pushes GROUP 'group: [{send: x, peer: 0}, {recv: x, peer: 0}], comm: c' 'group: [{send: x, peer: 0}], comm: c'
 
 # part TABLE PART PART_OF_THE_OTHER: what every part of a group takes
 part()
@@ -400,6 +401,7 @@ part()
         "{group: [{$3, bytes: 1KiB}], comm: c}"
     meets "$1.comm" verdict "{group: [{$2}], comm: c}" "{group: [{$2, comm: d}], comm: c}" "$other"
     meets "$1.stream" lower "{group: [{$2}], comm: c}" "{group: [{$2, stream: t}], comm: c}" "$other"
+    meets "$1.device" lower "{group: [{$2}], comm: c}" "{group: [{$2, device: 1}], comm: c}" "$other"
     meets "$1.reads" verdict "{group: [{$2}], comm: c}" "{group: [{$2, reads: [z]}], comm: c}" "$other"
     meets "$1.writes" verdict "{group: [{$2}], comm: c}" "{group: [{$2, writes: [z]}], comm: c}" "$other"
 }
@@ -420,10 +422,12 @@ for event in record wait; do
     table=$(echo $event | tr a-z A-Z)
     op "$table.$event" lower "{$event: e}" "{$event: f}"
     op "$table.stream" lower "{$event: e}" "{$event: e, stream: s}"
+    op "$table.device" lower "{$event: e}" "{$event: e, device: 1}"
     op "$table.host_time" predict "{$event: e}" "{$event: e, host_time: 9ms}"
 done
 op SYNC.sync lower '{sync: stream}' '{sync: device}'
 op SYNC.stream lower '{sync: stream}' '{sync: stream, stream: s}'
+op SYNC.device lower '{sync: device}' '{sync: device, device: 1}'
 op SYNC.event lower '{sync: event, event: e}' '{sync: event, event: f}'
 op SIGNAL.signal lower '{signal: a}' '{signal: b}'
 op AWAIT.await lower '{await: a}' '{await: b}'
@@ -441,15 +445,19 @@ refuses 'found serve 0 without a ticket before it' 'threads: {r0.main: [{ticket:
 op CALLBACK.callback lower '{callback: a, body: []}' '{callback: b, body: []}'
 op CALLBACK.body lower '{callback: a, body: []}' '{callback: a, body: [{signal: f}]}'
 op CALLBACK.stream lower '{callback: a, body: []}' '{callback: a, body: [], stream: s}'
+op CALLBACK.device lower '{callback: a, body: []}' '{callback: a, body: [], device: 1}'
 op CALLBACK.host_time predict '{callback: a, body: []}' '{callback: a, body: [], host_time: 9ms}'
 op CALLBACK.time predict '{callback: a, body: []}' '{callback: a, body: [], time: 9ms}'
 op CALLBACK.jitter predict '{callback: a, body: [], time: 9ms}' '{callback: a, body: [], time: 9ms, jitter: uniform(half=0.5)}'
 op ALLOC.alloc lower '{alloc: a}' '{alloc: b}'
 op ALLOC.stream lower '{alloc: a}' '{alloc: a, stream: s}'
+op ALLOC.device lower '{alloc: a}' '{alloc: a, device: 1}'
 op ALLOC.host_time predict '{alloc: a}' '{alloc: a, host_time: 9ms}'
 op FREE.free lower '{alloc: a}, {alloc: b}, {free: a}' '{alloc: a}, {alloc: b}, {free: b}'
 op FREE.stream lower '{alloc: a}, {free: a}' '{alloc: a}, {free: a, stream: s}'
 op RECORD_STREAM.record_stream lower '{alloc: a}, {alloc: b}, {record_stream: a}' '{alloc: a}, {alloc: b}, {record_stream: b}'
+op FREE.device lower '{alloc: a}, {free: a}' '{alloc: a}, {free: a, device: 1}'
+op RECORD_STREAM.device lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, device: 1}'
 op RECORD_STREAM.stream lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, stream: s}'
 
 # ---- every key of the parser's tables has a row --------------------------------------------------

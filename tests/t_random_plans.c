@@ -102,7 +102,8 @@ static const char *const keys[] = {
     "- {serve:", "- {callback:", "- {alloc:", "- {free:", "- {record_stream:", "op: broadcast",
     "root: 0", "root: 1", "group: [{collective:", "comm: B, stream: u",
     "sm: 1, body: [{signal:", "sm: 1, body: [{await:", "graph: true",
-    "async: true, work:", "async: false"};
+    "async: true, work:", "async: false", "device: 1", "wait: r", "[r1.b]",
+    "{collective: c0, device:"};
 enum { KEY_COUNT = sizeof keys / sizeof *keys };
 
 static void complain(struct bench *bench, const char *what, const char *detail)

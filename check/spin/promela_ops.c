@@ -157,6 +157,7 @@ static void put_device_idle(const struct model *m, int rank)
 
 static void put_sync(const struct model *m, const struct op *op, int rank)
 {
+    rank = op->device >= 0 ? op->device : rank;
     int kernel = rank * m->p->kernel_count + op->object;
     switch (op->sync) {
     case SYNC_STREAM: promela_put(m, "idle(%d)", op->stream); break;

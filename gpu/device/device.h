@@ -24,9 +24,9 @@
  *
  * Failure. An operation that fails leaves its stream *failed*: that operation and those behind it
  * never finish, pushes are refused, queries and syncs report the first failure. It spreads to
- * what waits for it on this rank: streams that wait for its events, operations of a communicator it
- * used. An event whose record was refused stands for work that never finishes. A failure does
- * not spread to other ranks (NCCL has no time limit either): peers wait until device_world_abort.
+ * streams that wait for its events, and on this rank to operations of a communicator it used. An event
+ * whose record was refused stands for work that never finishes. A failure does not spread to other ranks
+ * by communicators (NCCL has no time limit either): peers wait until device_world_abort.
  */
 #ifndef SWSIM_DEVICE_H
 #define SWSIM_DEVICE_H
@@ -190,7 +190,7 @@ int64_t device_collective_recv_bytes(enum collective_kind kind, int64_t bytes, i
     X(COLLECTIVE, "collective") /* collective */                                                   \
     X(GROUP, "group")           /* group */                                                        \
     X(RECORD, "record")         /* event */                                                        \
-    X(WAIT, "wait")             /* event */                                                        \
+    X(WAIT, "wait")             /* event, of any rank of this process */                           \
     X(CALLBACK, "callback")     /* callback */
 
 enum device_op_kind {

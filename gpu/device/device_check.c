@@ -64,10 +64,10 @@ static enum status check_ref(const struct check *check, const char *name, struct
     if (bytes == 0)
         return STATUS_OK;
     const struct device_buffer *buffer = ref.buffer;
-    if (!buffer || buffer->device != check->device)
+    if (!buffer || buffer->device->world != check->device->world)
         return diag_error(check->diag, STATUS_INPUT, "rank %d, %s: %s is %s", check->device->rank,
                           device_op_text(check->op, text), name,
-                          buffer ? "a buffer of another rank" : "missing");
+                          buffer ? "a buffer of another world" : "missing");
     if ((buffer->memory != MEMORY_DEVICE) != host)
         return diag_error(check->diag, STATUS_INPUT, "rank %d, %s: %s must be %s memory",
                           check->device->rank, device_op_text(check->op, text), name,
@@ -230,7 +230,10 @@ static enum status check_group(const struct check *check, const struct device_gr
 
 static enum status check_event(const struct check *check)
 {
-    return check->op->event && check->op->event->device == check->device
+    const struct device_event *event = check->op->event;
+    if (!event || event->device->world != check->device->world)
+        return refuse(check, "no event of this world");
+    return check->op->kind == DEVICE_OP_WAIT || event->device == check->device
                ? STATUS_OK
                : refuse(check, "no event of this rank");
 }

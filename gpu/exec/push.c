@@ -40,7 +40,7 @@ bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag)
     pthread_mutex_lock(&run->streams[op->stream].gate);
     if (run_stopped(run) || !await_room(run, op->stream, diag))
         return false;
-    atomic_fetch_add(&run->ranks[self->rank].pushes, 1);
+    atomic_fetch_add(&run->ranks[run->program->streams[op->stream].rank].pushes, 1);
     return true;
 }
 
@@ -217,7 +217,8 @@ static struct device_event *event_to_wait_for(struct run_thread *self, const str
     pthread_mutex_lock(&run->lock);
     bool recorded = run->program->tasks == 0 || run->recorded[instance];
     pthread_mutex_unlock(&run->lock);
-    return recorded ? run->events[instance] : run->ranks[self->rank].never;
+    return recorded ? run->events[instance]
+                    : run->ranks[run->program->streams[op->stream].rank].never;
 }
 
 bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration)

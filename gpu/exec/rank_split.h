@@ -1,6 +1,7 @@
 /*
  * rank_split.h - can the ranks of a program be processes? Not where threads of two ranks share a CPU flag or
- * a queue, as host programs may: these are memory of one process.
+ * a queue, as host programs may: these are memory of one process. Nor where a thread drives the devices of several
+ * ranks, or ranks share the residency slots of a device.
  */
 #ifndef SWSIM_RANK_SPLIT_H
 #define SWSIM_RANK_SPLIT_H

@@ -41,7 +41,8 @@ static enum status make_serial(struct variant *variant, const struct plan *plan,
     enum status status = order_topological(plan, order, diag);
     if (status)
         return status;
-    pipeline->order = (struct order_spec){ORDER_EXPLICIT, {order, pipeline->task_count}};
+    pipeline->order = (struct order_spec){.kind = ORDER_EXPLICIT,
+                                          .tasks = {.items = order, .count = pipeline->task_count}};
     pipeline->depth = pipeline->max_depth = 1;
     pipeline->num_slots_given = false;
     pipeline->retire = RETIRE_DEVICE;

@@ -171,15 +171,17 @@ static bool observe_idle(struct run *run, int rank, int stream, bool *idle, stru
 }
 
 /* The machine's rule: nothing is left in the stream, also not what others pushed meanwhile. */
-static bool sync_idle(struct run_thread *self, int stream, struct diag *diag)
+static bool sync_idle(struct run_thread *self, const struct op *op, struct diag *diag)
 {
     struct run *run = self->run;
+    const int rank = program_sync_rank(run->program, self->index, op);
+    const int stream = op->sync == SYNC_STREAM ? op->stream : -1;
     bool idle = false;
     while (!idle) {
         enum status status =
             stream >= 0 ? device_stream_sync(run->streams[stream].handle, DEVICE_FOREVER, diag)
-                        : device_sync(run->ranks[self->rank].device, DEVICE_FOREVER, diag);
-        if (!run_check(run, status, diag) || !observe_idle(run, self->rank, stream, &idle, diag))
+                        : device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag);
+        if (!run_check(run, status, diag) || !observe_idle(run, rank, stream, &idle, diag))
             return false;
     }
     return true;
@@ -190,8 +192,8 @@ static bool is_loaded(struct run_thread *self, const struct op *op)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
-    bool *loaded = &run->loaded[self->rank * run->program->kernel_count + op->object],
-         was = *loaded;
+    int rank = program_sync_rank(run->program, self->index, op);
+    bool *loaded = &run->loaded[rank * run->program->kernel_count + op->object], was = *loaded;
     *loaded = true;
     pthread_mutex_unlock(&run->lock);
     return was;
@@ -205,16 +207,16 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     bool done = true;
     diag_init(&diag);
     switch (op->sync) {
-    case SYNC_STREAM: done = sync_idle(self, op->stream, &diag); break;
+    case SYNC_STREAM: done = sync_idle(self, op, &diag); break;
     case SYNC_EVENT:
         done = run_check(
             run,
             device_event_sync(run->events[run_instance(run, op, iteration)], DEVICE_FOREVER, &diag),
             &diag);
         break;
-    case SYNC_DEVICE: done = sync_idle(self, -1, &diag); break;
+    case SYNC_DEVICE: done = sync_idle(self, op, &diag); break;
     case SYNC_RETRY: break; /* the memory of a run is there from its start */
-    case SYNC_LOAD: done = is_loaded(self, op) || sync_idle(self, -1, &diag); break;
+    case SYNC_LOAD: done = is_loaded(self, op) || sync_idle(self, op, &diag); break;
     }
     diag_fini(&diag);
     return done && note_op(self, op, iteration, begin_ns, run_now(run));

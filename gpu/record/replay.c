@@ -138,10 +138,37 @@ static int64_t next_push(struct backlog *queue)
                                            : INT64_MAX;
 }
 
+static int pushes_to(const struct program *p, const struct replay_step *step)
+{
+    return p->streams[p->ops[step->op].stream].rank;
+}
+
+/* The number of a thread's next push to the device of `rank`; others have numbers of their own. */
+static int64_t next_push_to(const struct program *p, const struct backlog *queue, int rank)
+{
+    for (size_t i = queue->first; i < queue->first + queue->count; i++)
+        if (queue->steps[i].number >= 0 && pushes_to(p, &queue->steps[i]) == rank)
+            return queue->steps[i].number;
+    return INT64_MAX;
+}
+
+static bool is_next_on_device(const struct replay *replay, const struct replay_step *step)
+{
+    const struct program *p = replay->program;
+    int rank = pushes_to(p, step);
+    for (int t = 0; t < p->thread_count; t++)
+        if (next_push_to(p, &replay->queues[program_thread_agent(p, t)], rank) <
+            step->number - step->span)
+            return false;
+    return true;
+}
+
 static bool is_next_push(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
     int rank = p->agents[step->agent].rank;
+    if (p->is_crossed)
+        return is_next_on_device(replay, step);
     for (int t = 0; t < p->thread_count; t++)
         if (p->threads[t].rank == rank &&
             next_push(&replay->queues[program_thread_agent(p, t)]) < step->number - step->span)

@@ -273,7 +273,8 @@ static bool prepare_selection(struct simulation *sim)
 {
     const struct program *p = sim->program;
     const struct simulate_observer *observer = sim->options->observer;
-    bool shared = p->plan->machine.sm_slots || p->plan->machine.launch_order_implicit;
+    bool shared =
+        p->plan->machine.sm_slots || p->plan->machine.launch_order_implicit || p->is_crossed;
     for (int s = 0; s < p->stream_count; s++)
         shared |= p->streams[s].hw_queue >= 0;
     if (shared || (observer && observer->span) || sim->options->forgetful)

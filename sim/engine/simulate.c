@@ -81,13 +81,20 @@ void simulation_mark(struct simulation *sim, int agent)
         marks->dirty_first = word;
 }
 
-static void touch(struct simulation *sim, int rank)
+static void touch_rank(struct marks *marks, int rank)
 {
-    struct marks *marks = &sim->marks;
     if (marks->touched[rank])
         return;
     marks->touched[rank] = true;
     marks->touched_ranks[marks->touched_count++] = rank;
+}
+
+/* Where threads drive several devices, the streams of one may be idle because of what another does. */
+static void touch(struct simulation *sim, int rank)
+{
+    for (int other = 0; sim->program->is_crossed && other < sim->program->ranks; other++)
+        touch_rank(&sim->marks, other);
+    touch_rank(&sim->marks, rank);
 }
 
 /* Something happened to the stream. */
@@ -104,7 +111,8 @@ static void mark_rank(struct simulation *sim, int rank)
         simulation_mark(sim, sim->marks.rank_agents[k]);
 }
 
-/* Streams of other ranks on the device may wait for residency slots of this one. */
+/* Streams of other ranks on the device may wait for residency slots of this one, and any for its events where
+   threads drive several devices. */
 static void mark_device(struct simulation *sim, int rank)
 {
     const struct program *p = sim->program;
@@ -113,6 +121,8 @@ static void mark_device(struct simulation *sim, int rank)
         if (other != rank)
             touch(sim, other);
     }
+    for (int other = 0; p->is_crossed && other < p->ranks; other++)
+        mark_rank(sim, other);
 }
 
 /* Streams and threads that may go on because of what happened on this stream. */
@@ -430,7 +440,12 @@ static void mark_after_host(struct simulation *sim, int rank, const struct op *o
     case OP_SYNC:
     case OP_UNLOCK:
     case OP_SERVE:
-    case OP_COMPLETE: mark_threads(sim, rank); break;
+    case OP_COMPLETE:
+        if (sim->program->is_crossed)
+            mark_all_threads(sim);
+        else
+            mark_threads(sim, rank);
+        break;
     case OP_HOST:
     case OP_COMPUTE:
     case OP_AWAIT:
@@ -451,7 +466,7 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
     if (op_is_stream_work(op->kind))
         note_push(sim, thread, op);
     if (op->kind == OP_ALLOC || op->kind == OP_FREE)
-        note_memory(sim, rank, op);
+        note_memory(sim, p->buffers[op->object].rank, op);
     if (program_records_task(op)) {
         sim->pipeline.submitted[rank * p->tasks + op->task]++;
         sim->stalls.chain_moved = true;

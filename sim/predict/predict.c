@@ -570,7 +570,8 @@ static enum status make_serial(struct plan *serial, struct arena *arena, struct 
         overrides[i].has_order = false;
     }
     pipeline->overrides = overrides;
-    pipeline->order = (struct order_spec){ORDER_EXPLICIT, {order, pipeline->task_count}};
+    pipeline->order = (struct order_spec){.kind = ORDER_EXPLICIT,
+                                          .tasks = {.items = order, .count = pipeline->task_count}};
     pipeline->retire = RETIRE_DEVICE;
     return order_topological(serial, order, diag);
 }
