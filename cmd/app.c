@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "plan/json.h"
+#include "plan/output.h"
 #include "plan/parse.h"
 
 void app_init(struct app *app, const char *program)
@@ -58,6 +59,8 @@ static void print_messages(struct app *app)
 {
     if (!app->silent)
         diag_print(&app->diag, app->program, app_color(app, stderr), stderr);
+    if (!app->write_errno)
+        app->write_errno = app->diag.stdout_errno;
     diag_fini(&app->diag);
     diag_init(&app->diag);
 }
@@ -65,8 +68,7 @@ static void print_messages(struct app *app)
 void app_report(struct app *app)
 {
     write_errors(app);
-    if (fflush(stdout) != 0 && !app->write_errno)
-        app->write_errno = errno;
+    (void)diag_flush(&app->diag, stdout, ""); /* app_close says it */
     app->told |= diag_has_error(&app->diag);
     print_messages(app);
 }
@@ -79,18 +81,12 @@ enum status app_silence(struct app *app)
     return STATUS_OK;
 }
 
-/* errno after a failed write is that of the last one; a stream in error may have lost it. */
-static enum status write_failed(struct app *app, const char *what)
-{
-    return diag_error(&app->diag, STATUS_SYSTEM, "cannot write %s: %s", what,
-                      errno ? strerror(errno) : "not everything was written");
-}
-
 /* No failure is silent, also one that its finder forgot to describe. */
 static void describe_failure(struct app *app, enum status status)
 {
+    bool unwritten = app->write_errno || app->diag.stdout_errno; /* app_close says that */
     bool failure = status == STATUS_USAGE || status == STATUS_SYSTEM || status == STATUS_INPUT;
-    if (failure && !app->told && !diag_has_error(&app->diag))
+    if (failure && !unwritten && !app->told && !diag_has_error(&app->diag))
         diag_error(&app->diag, status, "failed without a described reason (%s): a defect of %s",
                    status_words(status), app->program);
 }
@@ -99,14 +95,17 @@ int app_close(struct app *app, enum status status)
 {
     describe_failure(app, status);
     write_errors(app);
-    errno = 0;
-    bool failed = fflush(stdout) != 0 || ferror(stdout);
-    int error = app->write_errno ? app->write_errno : errno;
-    failed |= fclose(stdout) != 0;
-    errno = error ? error : errno;
-    /* A verb that flushed by itself has already reported it. */
-    if (failed && (status != STATUS_SYSTEM || app->diag.errors == 0))
-        status = write_failed(app, "standard output");
+    bool failed = diag_flush(&app->diag, stdout, "") != STATUS_OK;
+    int error = app->write_errno ? app->write_errno : app->diag.stdout_errno;
+    if (fclose(stdout) != 0 && !failed) {
+        failed = true;
+        error = errno;
+    }
+    /* A verb that has described what the system refused has said why its output is not whole. */
+    bool described = status == STATUS_SYSTEM && (app->told || diag_has_error(&app->diag));
+    if (failed && !described)
+        status = diag_error(&app->diag, STATUS_SYSTEM, "cannot write standard output: %s",
+                            strerror(error));
     print_messages(app);
     arena_fini(&app->arena);
     /* A launcher ends all processes as soon as one has failed, so a process fails only after the message
@@ -123,25 +122,36 @@ enum status app_worse(enum status a, enum status b)
     return gravity[b] > gravity[a] ? b : a;
 }
 
-FILE *app_create(struct app *app, const char *path)
+enum status app_create(struct app *app, const char *path, struct app_output *out)
 {
+    *out = (struct app_output){.path = path, .file = stdout};
     if (strcmp(path, "-") == 0)
-        return stdout;
-    FILE *file = fopen(path, "w");
-    if (!file)
-        diag_error(&app->diag, STATUS_SYSTEM, "cannot create %s: %s", path, strerror(errno));
-    return file;
+        return STATUS_OK;
+    if (!text_open(&out->text))
+        return diag_no_memory(&app->diag);
+    out->file = out->text.out;
+    return STATUS_OK;
 }
 
-enum status app_close_file(struct app *app, FILE *file, const char *path)
+enum status app_close_file(struct app *app, struct app_output *output, enum status status)
 {
-    errno = 0;
-    bool failed = fflush(file) != 0 || ferror(file);
-    int error = errno;
-    if (file != stdout)
-        failed |= fclose(file) != 0;
-    errno = error ? error : errno;
-    return failed ? write_failed(app, file == stdout ? "standard output" : path) : STATUS_OK;
+    size_t bytes;
+    if (output->file == stdout)
+        return status == STATUS_OK ? diag_flush(&app->diag, stdout, "") : status;
+    char *text = text_close(&output->text, status == STATUS_OK, &bytes);
+    if (status == STATUS_OK)
+        status =
+            text ? output_write(output->path, text, bytes, &app->diag) : diag_no_memory(&app->diag);
+    free(text);
+    return status;
+}
+
+enum status app_write_file(struct app *app, const char *path, const char *text)
+{
+    if (strcmp(path, "-") != 0)
+        return output_write(path, text, strlen(text), &app->diag);
+    fputs(text, stdout);
+    return diag_flush(&app->diag, stdout, "");
 }
 
 enum status app_with_plan(struct app *app, const char *path, plan_use *use, void *context)

@@ -14,6 +14,7 @@
 #include "plan/arena.h"
 #include "plan/diag.h"
 #include "plan/plan.h"
+#include "plan/text_stream.h"
 #include "machine/program.h"
 #include "trace/store.h"
 
@@ -46,10 +47,19 @@ bool app_color(const struct app *app, FILE *file);
 /* Of several plans: the highest of the exit codes 2 and 3 wins, then 1, then 4. */
 enum status app_worse(enum status a, enum status b);
 
-/* Open `path` to write text; "-" is standard output. NULL with a message on failure. */
-FILE *app_create(struct app *app, const char *path);
-/* Close a file of app_create; fails with a message if not everything could be written. */
-enum status app_close_file(struct app *app, FILE *file, const char *path);
+/* A file that a command writes; "-" is standard output. It is written when it is closed, whole or not at all
+   (plan/output.h). */
+struct app_output {
+    const char *path;
+    struct text_stream text;
+    FILE *file; /* to write to */
+};
+enum status app_create(struct app *app, const char *path, struct app_output *out);
+/* Write it if what was to be written is complete (`status` is STATUS_OK), else leave the file as it was. Returns
+   `status`, or that of the failure to write. */
+enum status app_close_file(struct app *app, struct app_output *output, enum status status);
+/* A whole file at once. */
+enum status app_write_file(struct app *app, const char *path, const char *text);
 
 /* Read the plan in `path` ("-" is standard input) or open the store that is there, hand it to `use` and
    release it. */

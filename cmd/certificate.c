@@ -57,15 +57,6 @@ static enum status write_one(struct app *app, const struct plan *plan,
     return STATUS_OK;
 }
 
-static enum status save_text(struct app *app, const char *path, const char *text)
-{
-    FILE *file = app_create(app, path);
-    if (!file)
-        return STATUS_SYSTEM;
-    fputs(text, file);
-    return app_close_file(app, file, path);
-}
-
 enum status certificate_save(struct app *app, const struct plan *plan,
                              const struct verify_options *options,
                              const struct verify_report *reports, int count, const char *path)
@@ -76,22 +67,20 @@ enum status certificate_save(struct app *app, const struct plan *plan,
                       verdict_key(reports[i].verdict));
             return STATUS_OK;
         }
-    char *text;
-    size_t length;
-    FILE *all = open_memstream(&text, &length);
-    enum status status = all ? STATUS_OK : diag_no_memory(&app->diag);
+    struct text_stream all;
+    size_t bytes = 0;
+    if (!text_open(&all))
+        return diag_no_memory(&app->diag);
+    enum status status = STATUS_OK;
     for (int i = 0; i < count && status == STATUS_OK; i++)
-        status = write_one(app, plan, options, &reports[i], all);
-    bool written = all && !ferror(all);
-    if (all && fclose(all) != 0)
-        written = false;
-    if (status == STATUS_OK && !written)
+        status = write_one(app, plan, options, &reports[i], all.out);
+    char *text = text_close(&all, status == STATUS_OK, &bytes);
+    if (status == STATUS_OK && !text)
         status = diag_no_memory(&app->diag);
-    if (status == STATUS_OK && length == 0)
+    else if (status == STATUS_OK && bytes == 0)
         diag_note(&app->diag, "%s was not written: there is no certificate", path);
     else if (status == STATUS_OK)
-        status = save_text(app, path, text);
-    if (all)
-        free(text);
+        status = app_write_file(app, path, text);
+    free(text);
     return status;
 }

@@ -31,13 +31,13 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
 {
     const struct export_request *request = context;
     int format = request->format >= 0 ? request->format : app->json ? PLAN_JSON : PLAN_YAML;
-    FILE *out = app_create(app, request->path);
-    if (!out)
-        return STATUS_SYSTEM;
-    enum status status = format == PROMELA ? write_promela(app, plan, request, out)
-                                           : plan_write(app, plan, (enum plan_format)format, out);
-    enum status closed = app_close_file(app, out, request->path);
-    return status != STATUS_OK ? status : closed;
+    struct app_output output;
+    enum status status = app_create(app, request->path, &output);
+    if (status != STATUS_OK)
+        return status;
+    status = format == PROMELA ? write_promela(app, plan, request, output.file)
+                               : plan_write(app, plan, (enum plan_format)format, output.file);
+    return app_close_file(app, &output, status);
 }
 
 enum status cmd_export(struct app *app, int argc, char **argv)

@@ -46,12 +46,12 @@ static const char *name_of(struct app *app, const char *path)
 static enum status write_plan(struct app *app, const struct import_request *request,
                               const struct plan *plan)
 {
-    FILE *out = app_create(app, request->path);
-    if (!out)
-        return STATUS_SYSTEM;
-    enum status status = plan_write(app, plan, PLAN_YAML, out);
-    enum status closed = app_close_file(app, out, request->path);
-    return status != STATUS_OK ? status : closed;
+    struct app_output output;
+    enum status status = app_create(app, request->path, &output);
+    if (status != STATUS_OK)
+        return status;
+    status = plan_write(app, plan, PLAN_YAML, output.file);
+    return app_close_file(app, &output, status);
 }
 
 static enum status report(struct app *app, const struct imported *imported)

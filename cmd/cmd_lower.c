@@ -6,6 +6,7 @@
 #include "options.h"
 
 #include "plan/json.h"
+#include "plan/text_stream.h"
 #include "machine/program.h"
 
 /* The printed program as one JSON object, a string for each line. */
@@ -30,16 +31,13 @@ static enum status write_lines(struct app *app, const struct program *program, c
 
 static enum status show_json(struct app *app, const struct program *program)
 {
-    char *text = NULL;
-    size_t length;
-    FILE *memory = open_memstream(&text, &length);
-    if (!memory)
+    struct text_stream stream;
+    if (!text_open(&stream))
         return diag_no_memory(&app->diag);
-    enum status status = program_print(program, memory, &app->diag);
-    if (fclose(memory) != 0 && status == STATUS_OK)
-        status = diag_no_memory(&app->diag);
+    enum status status = program_print(program, stream.out, &app->diag);
+    char *text = text_close(&stream, status == STATUS_OK, NULL);
     if (status == STATUS_OK)
-        status = write_lines(app, program, text);
+        status = text ? write_lines(app, program, text) : diag_no_memory(&app->diag);
     free(text);
     return status;
 }

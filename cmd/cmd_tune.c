@@ -166,13 +166,7 @@ static enum status write_tuning(struct app *app, const struct tuning *o)
 
 static enum status save(struct app *app, const char *path, const struct tuning *o)
 {
-    if (!path)
-        return STATUS_OK;
-    FILE *file = app_create(app, path);
-    if (!file)
-        return STATUS_SYSTEM;
-    fputs(o->after.text, file);
-    return app_close_file(app, file, path);
+    return path ? app_write_file(app, path, o->after.text) : STATUS_OK;
 }
 
 /* The search proves plans in memory; this is the proof of the printed plan. */

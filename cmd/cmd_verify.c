@@ -304,11 +304,8 @@ static enum status save_repair(struct app *app, const char *path, const struct f
     }
     if (!*path)
         return fix_in_place(app, finding);
-    FILE *file = app_create(app, path);
-    if (!file)
-        return STATUS_SYSTEM;
-    fputs(finding->repair.edited ? finding->repair.edited : finding->repair.text, file);
-    return app_close_file(app, file, path);
+    return app_write_file(app, path,
+                          finding->repair.edited ? finding->repair.edited : finding->repair.text);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -6,9 +6,8 @@
 
 #include "app.h"
 
-/* Write `text` beside the file and rename that. The file must still hold `known`, and is then replaced with its
-   permissions; a symbolic link stays one. STATUS_USAGE: it is standard input or no ordinary file; STATUS_INPUT: it
-   has changed; STATUS_SYSTEM. */
+/* The file must still hold `known`; it is then replaced as plan/output.h says. STATUS_USAGE: it is standard input or
+   no ordinary file; STATUS_INPUT: it has changed; STATUS_SYSTEM. */
 enum status replace_file(struct app *app, const char *path, const char *known, const char *text);
 
 #endif

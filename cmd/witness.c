@@ -293,17 +293,17 @@ static enum status tell(struct app *app, const struct verdict_view *view, const 
                         bool json_wanted)
 {
     enum status status = STATUS_OK;
-    FILE *file = app_create(app, path);
-    if (!file)
+    struct app_output output;
+    if (app_create(app, path, &output) != STATUS_OK)
         return STATUS_SYSTEM;
     if (json_wanted) {
         struct json json;
-        json_open(&json, file);
+        json_open(&json, output.file);
         verdict_write(view, &json);
     } else {
-        status = verdict_print(app, view, true, file);
+        status = verdict_print(app, view, true, output.file);
     }
-    return app_worse(status, app_close_file(app, file, path));
+    return app_close_file(app, &output, status);
 }
 
 static bool has_suffix(const char *path, const char *suffix)

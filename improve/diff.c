@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/text_stream.h"
+
 enum { MAX_CELLS = 4 << 20, HEADING = 80 };
 
 struct line {
@@ -189,17 +191,15 @@ const char *diff_unified(const char *before, const char *after, int context, str
 {
     struct lines a, b;
     struct script script;
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    if (!out)
+    struct text_stream stream;
+    if (!text_open(&stream))
         return NULL;
     bool made =
         split(before, arena, &a) && split(after, arena, &b) && make_script(&a, &b, arena, &script);
     if (made)
-        write_hunks(&script, (size_t)context, &a, out);
-    made &= fclose(out) == 0;
-    const char *kept = made ? arena_strdup(arena, text) : NULL;
+        write_hunks(&script, (size_t)context, &a, stream.out);
+    char *text = text_close(&stream, made, NULL);
+    const char *kept = text ? arena_strdup(arena, text) : NULL;
     free(text);
     return kept;
 }

@@ -1209,6 +1209,5 @@ enum status program_print(const struct program *program, FILE *out, struct diag 
             print_body(program, index, out);
         }
     }
-    return ferror(out) ? diag_error(diag, STATUS_SYSTEM, "cannot write the lowered program")
-                       : STATUS_OK;
+    return diag_flush(diag, out, "the lowered program");
 }

@@ -1,6 +1,7 @@
 /* diag.c - see diag.h. */
 #include "diag.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,19 @@ bool diag_has_error(const struct diag *diag)
 enum status diag_no_memory(struct diag *diag)
 {
     diag->out_of_memory = true;
+    return STATUS_SYSTEM;
+}
+
+enum status diag_flush(struct diag *diag, FILE *out, const char *what)
+{
+    errno = 0;
+    if (fflush(out) == 0 && !ferror(out))
+        return STATUS_OK;
+    int error = errno ? errno : EIO;
+    if (out != stdout)
+        return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", what, strerror(error));
+    if (!diag->stdout_errno)
+        diag->stdout_errno = error;
     return STATUS_SYSTEM;
 }
 

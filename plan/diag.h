@@ -38,6 +38,7 @@ struct diag {
     size_t limit;  /* errors beyond this many are counted, not kept; 0: 20 */
     bool too_many; /* the reader of a file gave up: there may be more than those counted */
     bool out_of_memory;
+    int stdout_errno; /* why standard output could not be written; 0: it could, as far as is known */
 };
 
 void diag_init(struct diag *diag);
@@ -67,6 +68,10 @@ bool diag_has_error(const struct diag *diag);
 
 /* Remember that memory ran out. Returns STATUS_SYSTEM. */
 enum status diag_no_memory(struct diag *diag);
+
+/* Flush `out`; STATUS_SYSTEM where it or an earlier write failed. The message says "cannot write WHAT"; only standard
+   output's failure is remembered instead, for the program to say once, at its end. */
+enum status diag_flush(struct diag *diag, FILE *out, const char *what);
 
 /* Print all messages, `program: file:line:col: error: text`, the source line and a caret. */
 void diag_print(const struct diag *diag, const char *program, bool color, FILE *out);

@@ -7,7 +7,6 @@
 #include "json.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,11 +20,7 @@ void json_open(struct json *json, FILE *out)
 enum status json_close(struct json *json, struct diag *diag)
 {
     assert(json->depth == 0);
-    errno = 0;
-    if (fflush(json->out) != 0 || ferror(json->out))
-        return diag_error(diag, STATUS_SYSTEM, "cannot write the JSON output: %s",
-                          errno ? strerror(errno) : "write error");
-    return STATUS_OK;
+    return diag_flush(diag, json->out, "the JSON output");
 }
 
 /* The comma before a value, where one is due. */

@@ -29,7 +29,7 @@ struct json {
 };
 
 void json_open(struct json *json, FILE *out);
-/* Flush. STATUS_SYSTEM with a message if not everything was written. */
+/* Flush, as diag_flush. */
 enum status json_close(struct json *json, struct diag *diag);
 
 void json_begin_object(struct json *json);

@@ -11,6 +11,7 @@
 
 #include "keywords.h"
 #include "print_internal.h"
+#include "text_stream.h"
 
 enum { UNLIMITED = -1, INDENT = 2 };
 
@@ -370,19 +371,13 @@ enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)
 
 enum status plan_text(const struct plan *plan, char **out, struct diag *diag)
 {
-    size_t length;
+    struct text_stream stream;
     *out = NULL;
-    FILE *memory = open_memstream(out, &length);
-    if (!memory)
+    if (!text_open(&stream))
         return diag_no_memory(diag);
-    enum status status = plan_print(plan, memory, diag);
-    if (fclose(memory) != 0 && status == STATUS_OK)
-        status = diag_no_memory(diag);
-    if (status != STATUS_OK) {
-        free(*out);
-        *out = NULL;
-    }
-    return status;
+    enum status status = plan_print(plan, stream.out, diag);
+    *out = text_close(&stream, status == STATUS_OK, NULL);
+    return status == STATUS_OK && !*out ? diag_no_memory(diag) : status;
 }
 
 enum status plan_text_in(const struct plan *plan, struct arena *arena, const char **out,

@@ -8,7 +8,6 @@
  */
 #include "draw.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,6 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/output.h"
+#include "plan/text_stream.h"
+
+#include "apart.h"
 #include "graphviz.h"
 #include "graphviz_load.h"
 
@@ -405,66 +408,55 @@ enum status draw_format_of(const char *path, enum draw_format *out, struct diag 
                       path);
 }
 
-static enum status write_file(const char *path, const char *data, size_t bytes, struct diag *diag)
+static enum status write_dot(struct drawing *drawing, char **data, size_t *bytes, struct diag *diag)
 {
-    FILE *file = fopen(path, "wb");
-    if (!file)
-        return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, strerror(errno));
-    int error = 0;
-    if (fwrite(data, 1, bytes, file) != bytes)
-        error = errno;
-    if (fclose(file) != 0 && !error)
-        error = errno;
-    if (!error)
-        return STATUS_OK;
-    (void)remove(
-        path); /* an incomplete picture is of no use; the message is about the write error */
-    return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, strerror(error));
-}
-
-static enum status write_dot(struct drawing *drawing, const char *path, struct diag *diag)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (!memory)
+    struct text_stream stream;
+    if (!text_open(&stream))
         return diag_no_memory(diag);
-    bool written = drawing->gv->agwrite(drawing->graph, memory) != EOF;
-    written = fclose(memory) == 0 && written;
-    enum status status = written ? write_file(path, text, bytes, diag) : diag_no_memory(diag);
-    free(text);
-    return status;
+    bool written = drawing->gv->agwrite(drawing->graph, stream.out) != EOF;
+    *data = text_close(&stream, written, bytes);
+    return *data ? STATUS_OK : diag_no_memory(diag);
 }
 
-static enum status write_rendered(struct drawing *drawing, const char *format, const char *path,
-                                  struct diag *diag)
+enum status draw_finish(struct drawing *drawing, enum draw_format format, char **data,
+                        size_t *bytes, struct diag *diag)
 {
-    char *data = NULL;
-    size_t bytes = 0;
-    enum status status =
-        graphviz_render(drawing->graph, drawing->engine, format, &data, &bytes, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = write_file(path, data, bytes, diag);
-    graphviz_free(data);
-    return status;
-}
-
-enum status draw_write(struct drawing *drawing, const char *path, struct diag *diag)
-{
-    enum draw_format format;
-    enum status status = draw_format_of(path, &format, diag);
-    if (status != STATUS_OK)
-        return status;
     if (drawing->failed)
         return diag_no_memory(diag);
     switch (format) {
-    case DRAW_DOT: return write_dot(drawing, path, diag);
-    case DRAW_SVG: return write_rendered(drawing, "svg", path, diag);
+    case DRAW_DOT: return write_dot(drawing, data, bytes, diag);
+    case DRAW_SVG:
+        return graphviz_render(drawing->graph, drawing->engine, "svg", data, bytes, diag);
     case DRAW_PNG: break;
     }
     set(drawing, drawing->graph, "dpi", png_dpi);
-    status = write_rendered(drawing, "png", path, diag);
-    set(drawing, drawing->graph, "dpi", "");
+    return graphviz_render(drawing->graph, drawing->engine, "png", data, bytes, diag);
+}
+
+/* ---- apart ----------------------------------------------------------------------------------- */
+
+struct picture {
+    draw_body *body;
+    void *context;
+    enum draw_format format;
+};
+
+static enum status draw_one(void *context, char **data, size_t *bytes, struct diag *diag)
+{
+    const struct picture *picture = context;
+    return picture->body(picture->context, picture->format, data, bytes, diag);
+}
+
+enum status draw_picture(const char *path, draw_body *body, void *context, struct diag *diag)
+{
+    struct picture picture = {.body = body, .context = context};
+    char *data = NULL;
+    size_t bytes = 0;
+    enum status status = draw_format_of(path, &picture.format, diag);
+    if (status == STATUS_OK)
+        status = apart_run(draw_one, &picture, path, &data, &bytes, diag);
+    if (status == STATUS_OK)
+        status = output_write(path, data, bytes, diag);
+    free(data);
     return status;
 }

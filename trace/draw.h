@@ -7,14 +7,15 @@
  * clusters that the dot engine lays out. Placed boxes snap to whole points.
  *
  * A drawing owns its graph and copies every text. Texts are taken as they are: nothing in them is
- * an escape. Colours are "#rrggbb" or "#rrggbbaa". When memory runs out draw_write fails; the
- * other functions need no check. cgraph keeps the level of its
- * error messages in the process, so one thread at a time may draw.
+ * an escape. Colours are "#rrggbb" or "#rrggbbaa". When memory runs out draw_finish fails; the
+ * other functions need no check. The libraries may also end the process then: draw_picture draws in another one.
+ * cgraph keeps the level of its error messages in the process, so one thread at a time may draw.
  */
 #ifndef SWSIM_DRAW_H
 #define SWSIM_DRAW_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "plan/diag.h"
 #include "plan/status.h"
@@ -34,9 +35,17 @@ enum status draw_open_placed(double width_pt, double height_pt, struct drawing *
 enum status draw_open_layered(const char *title, struct drawing **out, struct diag *diag);
 void draw_close(struct drawing *drawing);
 
-/* Write the picture in the format of the path's extension. A file that cannot be completed is
-   removed. */
-enum status draw_write(struct drawing *drawing, const char *path, struct diag *diag);
+/* The bytes of the picture; freed by nobody, since the process that draws ends afterwards. */
+enum status draw_finish(struct drawing *drawing, enum draw_format format, char **data,
+                        size_t *bytes, struct diag *diag);
+
+/* Opens a drawing, draws, and finishes it. */
+typedef enum status draw_body(void *context, enum draw_format format, char **data, size_t *bytes,
+                              struct diag *diag);
+
+/* Let `body` draw, in a process of its own (apart.h), and write the picture in the format of the path's extension,
+   whole or not at all (plan/output.h). What `body` changes in `context` is lost. */
+enum status draw_picture(const char *path, draw_body *body, void *context, struct diag *diag);
 
 /* ---- placed ---------------------------------------------------------------------------------- */
 

@@ -171,7 +171,8 @@ static size_t count_nodes(const struct plan *plan)
     return count;
 }
 
-static enum status draw_plan(struct sketch *sketch, const char *path, struct diag *diag)
+static enum status draw_plan(struct sketch *sketch, enum draw_format format, char **data,
+                             size_t *bytes, struct diag *diag)
 {
     sketch->nodes = ARENA_ARRAY(&sketch->arena, sketch->count, struct draw_node *);
     if (!sketch->nodes)
@@ -180,7 +181,22 @@ static enum status draw_plan(struct sketch *sketch, const char *path, struct dia
         draw_pipeline(sketch);
     else
         draw_threads(sketch);
-    return sketch->arena.failed ? diag_no_memory(diag) : draw_write(sketch->drawing, path, diag);
+    return sketch->arena.failed ? diag_no_memory(diag)
+                                : draw_finish(sketch->drawing, format, data, bytes, diag);
+}
+
+static enum status draw_all(void *context, enum draw_format format, char **data, size_t *bytes,
+                            struct diag *diag)
+{
+    struct sketch *sketch = context;
+    enum status status = draw_open_layered(sketch->plan->name, &sketch->drawing, diag);
+    if (status != STATUS_OK)
+        return status;
+    arena_init(&sketch->arena, 0);
+    status = draw_plan(sketch, format, data, bytes, diag);
+    arena_fini(&sketch->arena);
+    draw_close(sketch->drawing);
+    return status;
 }
 
 enum status plangraph_render(const struct plan *plan, const char *path, struct diag *diag)
@@ -194,12 +210,5 @@ enum status plangraph_render(const struct plan *plan, const char *path, struct d
         return diag_error(diag, STATUS_LIMIT,
                           "plan %s is too large to draw: %zu nodes, at most %d are drawn",
                           plan->name, sketch.count, PLANGRAPH_MAX_NODES);
-    enum status status = draw_open_layered(plan->name, &sketch.drawing, diag);
-    if (status != STATUS_OK)
-        return status;
-    arena_init(&sketch.arena, 0);
-    status = draw_plan(&sketch, path, diag);
-    arena_fini(&sketch.arena);
-    draw_close(sketch.drawing);
-    return status;
+    return draw_picture(path, draw_all, &sketch, diag);
 }

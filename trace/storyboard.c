@@ -68,6 +68,7 @@ struct board {
     double band_pt;                   /* from the top of one to that of the next */
     size_t arcs;
     double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt;
+    const char *title;        /* NULL: the plan's name */
     struct draw_node **nodes; /* of each span */
 };
 
@@ -480,13 +481,14 @@ static void draw_races(struct board *board)
     }
 }
 
-static enum status draw_all(struct board *board, const char *title, const char *path,
+static enum status draw_all(void *context, enum draw_format format, char **data, size_t *bytes,
                             struct diag *diag)
 {
+    struct board *board = context;
     enum status status = draw_open_placed(board->width_pt, board->height_pt, &board->drawing, diag);
     if (status != STATUS_OK)
         return status;
-    draw_title(board, title);
+    draw_title(board, board->title);
     for (int64_t band = 0; band < board->bands; band++)
         lanes_draw(&board->rows, board->drawing, board->left_pt,
                    band == board->bands - 1 ? board->arcs_pt : x_of(board, band, board->steps),
@@ -499,7 +501,8 @@ static enum status draw_all(struct board *board, const char *title, const char *
             draw_span(board, i);
     draw_arcs(board);
     draw_races(board);
-    status = board->arena.failed ? diag_no_memory(diag) : draw_write(board->drawing, path, diag);
+    status = board->arena.failed ? diag_no_memory(diag)
+                                 : draw_finish(board->drawing, format, data, bytes, diag);
     draw_close(board->drawing);
     return status;
 }
@@ -507,7 +510,7 @@ static enum status draw_all(struct board *board, const char *title, const char *
 enum status storyboard_render(const struct trace *trace, const char *title, const char *path,
                               struct diag *diag)
 {
-    struct board board = {.trace = trace};
+    struct board board = {.trace = trace, .title = title};
     arena_init(&board.arena, 0);
     enum status status = STATUS_OK;
     if (trace->span_count == 0)
@@ -519,7 +522,7 @@ enum status storyboard_render(const struct trace *trace, const char *title, cons
     if (status == STATUS_OK) {
         choose_colors(&board);
         measure(&board);
-        status = draw_all(&board, title, path, diag);
+        status = draw_picture(path, draw_all, &board, diag);
     }
     arena_fini(&board.arena);
     return status;

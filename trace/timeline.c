@@ -651,8 +651,10 @@ static enum status measure(struct view *view, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status draw_all(struct view *view, const char *path, struct diag *diag)
+static enum status draw_all(void *context, enum draw_format format, char **data, size_t *bytes,
+                            struct diag *diag)
 {
+    struct view *view = context;
     enum status status = draw_open_placed(view->width_pt, view->height_pt, &view->drawing, diag);
     if (status != STATUS_OK)
         return status;
@@ -662,7 +664,8 @@ static enum status draw_all(struct view *view, const char *path, struct diag *di
     draw_spans(view);
     draw_arrows(view);
     lay_legend(view, view->lanes.bottom_pt + LEGEND_GAP);
-    status = view->arena.failed ? diag_no_memory(diag) : draw_write(view->drawing, path, diag);
+    status = view->arena.failed ? diag_no_memory(diag)
+                                : draw_finish(view->drawing, format, data, bytes, diag);
     draw_close(view->drawing);
     return status;
 }
@@ -680,7 +683,7 @@ enum status timeline_render(const struct trace *trace, const struct timeline_opt
     arena_init(&view.arena, 0);
     enum status status = measure(&view, diag);
     if (status == STATUS_OK)
-        status = draw_all(&view, path, diag);
+        status = draw_picture(path, draw_all, &view, diag);
     arena_fini(&view.arena);
     return status;
 }

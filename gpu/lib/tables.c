@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plan/schedule.h"
+#include "plan/text_stream.h"
 #include "gpu/record/op_stats.h"
 
 struct table;
@@ -173,20 +174,16 @@ static enum swpipe_status print(struct swpipe *pipe, struct table table, FILE *o
 
 static char *format(struct swpipe *pipe, struct table table)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) {
+    struct text_stream stream;
+    if (!text_open(&stream)) {
         swpipe_finish(pipe, diag_no_memory(&pipe->diag));
         return NULL;
     }
-    enum swpipe_status status = print(pipe, table, out);
-    if (fclose(out) != 0 && status == SWPIPE_OK)
-        status = swpipe_finish(pipe, diag_no_memory(&pipe->diag));
-    if (status == SWPIPE_OK)
-        return text;
-    free(text);
-    return NULL;
+    enum swpipe_status status = print(pipe, table, stream.out);
+    char *text = text_close(&stream, status == SWPIPE_OK, NULL);
+    if (status == SWPIPE_OK && !text)
+        swpipe_finish(pipe, diag_no_memory(&pipe->diag));
+    return text;
 }
 
 char *swpipe_format_schedule(struct swpipe *pipe, int periods)

@@ -1,0 +1,151 @@
+/* output.c - see output.h. */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_LINKS = 40, MAX_NAMES = 1000, NAME_TAIL = 32 };
+
+/* One file to be written. */
+struct target {
+    char path[PATH_MAX];               /* behind all links */
+    char beside[PATH_MAX + NAME_TAIL]; /* the file that is renamed to it */
+    struct stat old;
+    bool exists;
+};
+
+/* `path` becomes what the link there names; a relative name counts from the link's folder. */
+static bool follow(char path[PATH_MAX])
+{
+    char name[PATH_MAX], folder[PATH_MAX];
+    ssize_t length = readlink(path, name, sizeof name - 1);
+    if (length < 0)
+        return false;
+    name[length] = '\0';
+    memcpy(folder, path, PATH_MAX);
+    int size = name[0] == '/' ? snprintf(path, PATH_MAX, "%s", name)
+                              : snprintf(path, PATH_MAX, "%s/%s", dirname(folder), name);
+    errno = ENAMETOOLONG;
+    return size < PATH_MAX;
+}
+
+/* Where a chain of links ends, which need not exist. */
+static bool find_end(const char *path, char out[PATH_MAX])
+{
+    struct stat about;
+    errno = ENAMETOOLONG;
+    if (snprintf(out, PATH_MAX, "%s", path) >= PATH_MAX)
+        return false;
+    for (int links = 0; lstat(out, &about) == 0 && S_ISLNK(about.st_mode); links++) {
+        errno = ELOOP;
+        if (links == MAX_LINKS || !follow(out))
+            return false;
+    }
+    return true;
+}
+
+static bool write_all(int file, const char *data, size_t bytes)
+{
+    for (ssize_t done; bytes > 0; bytes -= (size_t)done, data += done) {
+        done = write(file, data, bytes);
+        if (done < 0 && errno == EINTR)
+            done = 0;
+        if (done < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Close the file, which holds all if `written`; errno is that of the first failure. */
+static bool close_after(int file, bool written)
+{
+    int error = errno;
+    bool closed = close(file) == 0;
+    errno = written ? errno : error;
+    return written && closed;
+}
+
+static bool write_directly(const char *path, const char *data, size_t bytes)
+{
+    int file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    return file >= 0 && close_after(file, write_all(file, data, bytes));
+}
+
+/* A new file with a name of its own. It is hidden, and its name ends in that of the process. */
+static int create_beside(struct target *target)
+{
+    char folder[PATH_MAX], name[PATH_MAX];
+    memcpy(folder, target->path, PATH_MAX);
+    memcpy(name, target->path, PATH_MAX);
+    const char *in = dirname(folder), *of = basename(name);
+    int file = -1;
+    for (int i = 0; i < MAX_NAMES && file < 0; i++) {
+        snprintf(target->beside, sizeof target->beside, "%s/.%.200s.%ld-%d", in, of, (long)getpid(),
+                 i);
+        file = open(target->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST)
+            break;
+    }
+    return file;
+}
+
+/* Owner and group stay where the system lets them, so a failure of fchown is none; the mode must stay. */
+static bool keep_permissions(const struct target *target, int file)
+{
+    if (!target->exists)
+        return true;
+    bool ours = target->old.st_uid == geteuid() && target->old.st_gid == getegid();
+    if (!ours && fchown(file, target->old.st_uid, target->old.st_gid) != 0)
+        errno = 0;
+    return fchmod(file, target->old.st_mode & 07777) == 0;
+}
+
+static bool no_file_can_be_made(int error)
+{
+    return error == EACCES || error == EPERM || error == EROFS;
+}
+
+static bool replace(struct target *target, const char *data, size_t bytes)
+{
+    int file = create_beside(target);
+    if (file < 0)
+        return target->exists && no_file_can_be_made(errno) &&
+               write_directly(target->path, data, bytes);
+    bool written =
+        write_all(file, data, bytes) && keep_permissions(target, file) && fsync(file) == 0;
+    if (close_after(file, written) && rename(target->beside, target->path) == 0)
+        return true;
+    int error = errno;
+    (void)unlink(target->beside); /* the message is about what failed first */
+    errno = error;
+    return false;
+}
+
+/* A file that its owner protected is not replaced, though its folder would allow it. */
+static bool write_to(struct target *target, const char *data, size_t bytes)
+{
+    target->exists = stat(target->path, &target->old) == 0;
+    if (!target->exists && errno != ENOENT)
+        return false;
+    if (target->exists && access(target->path, W_OK) != 0)
+        return false;
+    return target->exists && !S_ISREG(target->old.st_mode)
+               ? write_directly(target->path, data, bytes)
+               : replace(target, data, bytes);
+}
+
+enum status output_write(const char *path, const char *data, size_t bytes, struct diag *diag)
+{
+    struct target target;
+    if (find_end(path, target.path) && write_to(&target, data, bytes))
+        return STATUS_OK;
+    return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+}

@@ -1,0 +1,127 @@
+#!/bin/sh
+# Files are written whole or not at all (plan/output.h), and a full disk is noticed on every way out.
+. "${srcdir:-.}/tests/tap.sh"
+plan=$srcdir/tests/faults/small.yaml
+broken=$srcdir/tests/faults/small_broken.yaml
+work=$dir/work
+mkdir "$work"
+
+export_to()
+{
+    "$SWSIM" export -o "$1" "$plan"
+}
+
+alone()
+{
+    test "$(ls -A "$work")" = "$1" || { ls -la "$work"; false; }
+}
+
+check "a new file" export_to "$work/new.yaml"
+check "has the permissions that the mask leaves" \
+    sh -c 'umask 027; "$1" export -o "$2" "$3"; ls -l "$2" | grep -q "^-rw-r-----"' - "$SWSIM" "$dir/masked" "$plan"
+check "and stands alone" alone new.yaml
+
+chmod 604 "$work/new.yaml"
+check "a file that is there is replaced" export_to "$work/new.yaml"
+check "and keeps its permissions" sh -c 'ls -l "$1" | grep -q "^-rw----r--"' - "$work/new.yaml"
+
+ln -s work/new.yaml "$dir/link"
+echo old >"$work/new.yaml"
+check "a link is followed" export_to "$dir/link"
+check "and stays one" test -L "$dir/link"
+check "its target has the text" grep -q "name: small" "$work/new.yaml"
+ln -s work/later.yaml "$dir/dangling"
+check "a link to nothing makes its target" export_to "$dir/dangling"
+check "and stays one too" test -L "$dir/dangling" -a -s "$work/later.yaml"
+rm "$work/later.yaml"
+ln -s loop "$dir/loop"
+check "a link to itself is refused" complains 2 "cannot write .*loop: Too many levels" \
+    "$SWSIM" export -o "$dir/loop" "$plan"
+
+check "an empty device takes anything" export_to /dev/null
+check "and is still one" test -c /dev/null
+mkfifo "$dir/pipe"
+cat "$dir/pipe" >"$dir/piped" &
+check "a pipe is written to" export_to "$dir/pipe"
+wait $!
+check "all of it" cmp "$dir/piped" "$work/new.yaml"
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo kept >"$work/mine"
+    chmod 444 "$work/mine"
+    check "a protected file is not replaced" complains 2 "cannot write .*mine: Permission denied" \
+        "$SWSIM" export -o "$work/mine" "$plan"
+    check "and stays" grep -q kept "$work/mine"
+    rm -f "$work/mine"
+    chmod 555 "$work"
+    check "in a folder that lets no file be made a file is written in place" export_to "$work/new.yaml"
+    check "a new one cannot be made" exits 2 "$SWSIM" export -o "$work/other" "$plan"
+    chmod 755 "$work"
+else
+    skip "the superuser may write anywhere"
+fi
+check "a folder is none" complains 2 "cannot write .*work: Is a directory" "$SWSIM" export -o "$work" "$plan"
+check "a folder that is not there" complains 2 "cannot write .*: No such file" \
+    "$SWSIM" export -o "$dir/none/x" "$plan"
+
+echo old >"$work/new.yaml"
+check "a plan that cannot be written leaves the old file" \
+    exits 3 "$SWSIM" export --format=csv -o "$work/new.yaml" "$plan"
+check "as it was" grep -q old "$work/new.yaml"
+
+# Everything that goes to standard output, when its disk is full.
+full()
+{
+    "$@" >/dev/full 2>"$dir/err" </dev/null
+    code=$?
+    test $code -eq 2 && test "$(grep -c ': error: ' "$dir/err")" -eq 1 &&
+        grep -q "No space left" "$dir/err" && return
+    echo "exit code $code"
+    cat "$dir/err"
+    false
+}
+
+check "a store" exits 0 "$SWRUN" -n 3 --serial --db="$dir/r.db" "$plan"
+check "with a second run" exits 0 "$SWRUN" -n 3 --db="$dir/r.db" "$plan"
+check "a witness" exits 1 "$SWSIM" verify --no-fix --witness="$dir/w.db" "$broken"
+while read -r line; do
+    # Words of a row are arguments.
+    # shellcheck disable=SC2086
+    set -- $line
+    case $1 in swsim) shift && set -- "$SWSIM" "$@" ;; *) shift && set -- "$SWRUN" "$@" ;; esac
+    check "a full disk: $line" full "$@"
+done <<ROWS
+swsim --help
+swsim --version
+swsim verify $plan
+swsim verify $broken
+swsim verify --json $plan $broken
+swsim predict -n 20 $plan
+swsim predict -n 20 --json $plan
+swsim predict -n 20 --driver=dataflow --sweep=max_depth=1..3 $plan
+swsim schedule $plan
+swsim schedule --json $plan
+swsim stages $plan
+swsim stages --json $plan
+swsim lower $plan
+swsim lower --json $plan
+swsim generate 1f1b -p2 -m4
+swsim export $plan
+swsim export --json $plan
+swsim export --format=promela $plan
+swsim compare $dir/r.db
+swsim compare --json $dir/r.db
+swsim runs $dir/r.db
+swsim runs --json $dir/r.db
+swsim tune --budget=5 $plan
+swsim tune --budget=5 --json $plan
+swsim tune --budget=5 -o - $plan
+swrun --help
+swrun -n 3 $plan
+swrun -n 3 --json $plan
+swrun -n 3 --stats $plan
+swrun -n 3 --profile $plan
+swrun -n 3 --processes $srcdir/tests/faults/ranks.yaml
+swrun --replay=$dir/w.db
+ROWS
+done_testing
