@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "machine/machine.h"
+
 /* Where a body uses a buffer: the first and the last operation, -1: nowhere. */
 struct span {
     int first, last;
@@ -66,24 +68,30 @@ static enum status most_of_lists(const struct program *p, int64_t *bytes, int *r
     return STATUS_OK;
 }
 
+/* Before the first step: what is never allocated. The machine counts the rest, at each alloc. */
+static enum status most_at_first(const struct program *p, int64_t *bytes, int *rank,
+                                 struct diag *diag)
+{
+    struct state *state = machine_state(p);
+    if (!state)
+        return diag_no_memory(diag);
+    for (int r = 0; r < p->ranks; r++) {
+        int64_t held = machine_held_bytes(p, state, r);
+        if (held > *bytes) {
+            *bytes = held;
+            *rank = r;
+        }
+    }
+    machine_free(state);
+    return STATUS_OK;
+}
+
 enum status memory_most(const struct program *p, int64_t *bytes, int *rank, struct diag *diag)
 {
     *bytes = 0;
     *rank = 0;
     if (p->tasks > 0)
         return STATUS_OK;
-    if (p->owned_plan)
-        return most_of_lists(p, bytes, rank, diag);
-    for (int r = 0; r < p->ranks; r++) {
-        int64_t held = 0;
-        for (int b = 0; b < p->buffer_count; b++)
-            if (p->buffers[b].rank == r && p->buffers[b].record_count > 0 &&
-                !p->buffers[b].allocated)
-                held += p->buffers[b].bytes;
-        if (held > *bytes) {
-            *bytes = held;
-            *rank = r;
-        }
-    }
-    return STATUS_OK;
+    return p->owned_plan ? most_of_lists(p, bytes, rank, diag)
+                         : most_at_first(p, bytes, rank, diag);
 }

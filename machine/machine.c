@@ -864,7 +864,6 @@ static void get(struct work_state *w, int thread, const struct op *op)
     hb_copy(w, at + p->queue_caps[op->object] - 1, at_thread(w, thread));
 }
 
-/* What a rank of a host program holds: what it never allocates, and what is allocated now. */
 static int64_t held_bytes(const struct program *p, const int32_t *c, int rank)
 {
     int64_t bytes = 0;
@@ -875,6 +874,11 @@ static int64_t held_bytes(const struct program *p, const int32_t *c, int rank)
             bytes += p->buffers[b].bytes;
     }
     return bytes;
+}
+
+int64_t machine_held_bytes(const struct program *p, const struct state *state, int rank)
+{
+    return held_bytes(p, state->cells, rank);
 }
 
 static void check_memory(struct work_state *w, int rank)

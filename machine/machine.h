@@ -163,6 +163,9 @@ struct wait {
 void machine_why(const struct program *program, const struct state *state, int agent,
                  struct wait *wait);
 
+/* What a rank of a host program holds: what it never allocates, and what is allocated now. */
+int64_t machine_held_bytes(const struct program *program, const struct state *state, int rank);
+
 /* In words. "thread default: launches Forward(3) on stream default". Both return buf. */
 const char *machine_describe(const struct program *program, const struct state *state,
                              struct transition transition, char *buf, size_t cap);
