@@ -9,10 +9,13 @@
 #include "plan/json.h"
 #include "plan/units.h"
 #include "import/import.h"
+#include "import/record.h"
+#include "trace/store.h"
 
 struct import_request {
     struct import_options options;
     const char *steps, *path;
+    const char *db; /* the store for the measured run; NULL: none */
     bool report;
 };
 
@@ -54,6 +57,31 @@ static enum status write_plan(struct app *app, const struct import_request *requ
     return app_close_file(app, &output, status);
 }
 
+static enum status store_run(struct app *app, struct store *store, const struct imported *imported)
+{
+    struct trace trace;
+    struct arena arena;
+    arena_init(&arena, 0);
+    trace_init(&trace, &arena);
+    enum status status = import_record(imported, &trace, &app->diag);
+    if (status == STATUS_OK)
+        status = store_write_trace(store, &trace, NULL, &app->diag);
+    arena_fini(&arena);
+    return status;
+}
+
+/* The measured run, in a store that is made if it is not there. */
+static enum status write_run(struct app *app, const char *path, const struct imported *imported)
+{
+    struct store *store;
+    enum status status = store_open(path, true, &store, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    status = store_run(app, store, imported);
+    enum status closed = store_close(store, &app->diag);
+    return status != STATUS_OK ? status : closed;
+}
+
 static enum status report(struct app *app, const struct imported *imported)
 {
     struct json json;
@@ -89,8 +117,14 @@ static enum status import(struct app *app, const struct import_request *request,
     if (status != STATUS_OK)
         return status;
     warn_unexplained(app, &imported.plan);
-    if (request->path || !request->report)
+    if (imported.plan.about)
+        diag_note(&app->diag, "%s", imported.plan.about);
+    if (request->path)
         status = write_plan(app, request, &imported.plan);
+    if (status == STATUS_OK && request->db && imported.job.rank_count == 0)
+        status = diag_error(&app->diag, STATUS_USAGE, "--db: a dump has no measured run");
+    else if (status == STATUS_OK && request->db)
+        status = write_run(app, request->db, &imported);
     if (status == STATUS_OK && request->report)
         status = report(app, &imported);
     import_fini(&imported);
@@ -107,8 +141,17 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          OPTION_TEXT, .value = &request.steps},
         {"report", 0, NULL, "print the ledger: why streams are idle, and what says so", OPTION_FLAG,
          .value = &request.report},
+        {"db", 0, "FILE", "store the measured run, for runs and render", OPTION_TEXT,
+         .value = &request.db},
         {"opaque", 0, NULL, "idle time without a cause becomes work of the name 'opaque'",
          OPTION_FLAG, .value = &request.options.form.opaque},
+        {"host-waits", 0, NULL, "dumps: the host waits for each operation (default: for none)",
+         OPTION_FLAG, .value = &request.options.flight.host_waits},
+        {"sm-slots", 0, "N",
+         "dumps: collectives that run at once on a rank (default 0: any number)", OPTION_INTEGER,
+         .value = &request.options.flight.sm_slots, .max = PLAN_MAX_RANKS},
+        {"launch-order", 0, NULL, "dumps: operations of a rank run in the order of their launches",
+         OPTION_FLAG, .value = &request.options.flight.launch_order},
         {"launch-queue", 0, "N", "operations that a stream holds (default 1024; 0: any number)",
          OPTION_INTEGER, .value = &request.options.form.launch_queue, .max = PLAN_MAX_IN_FLIGHT},
         {"name", 0, "NAME", "name of the plan (default: that of the first file)", OPTION_TEXT,
@@ -117,21 +160,24 @@ enum status cmd_import(struct app *app, int argc, char **argv)
     const struct command command = {
         .name = "swsim import",
         .arguments = "FILE...",
-        .about = "Turn the trace of a real job into a plan of host programs: what its threads "
-                 "called, what\n"
-                 "the streams of its device did, and what waited for what. FILE is a trace of "
-                 "PyTorch's\n"
-                 "profiler (Kineto, Chrome JSON), compressed or not; several files are ranks.\n"
-                 "\n"
-                 "The trace does not say everything: an event without an id is found by the order "
-                 "of calls\n"
-                 "or by time. The ledger of --report says for the idle time of each stream which "
-                 "cause it has\n"
-                 "and by whose word. Where more than 10% has none, import warns and 'swsim "
-                 "predict' refuses.",
+        .about =
+            "Turn the trace of a real job into a plan of host programs: what its threads "
+            "called, what\n"
+            "the streams of its device did, and what waited for what. FILE is a trace of "
+            "PyTorch's\n"
+            "profiler (Kineto, Chrome JSON), compressed or not, or a dump of a hang by its flight\n"
+            "recorder (pickle or JSON); several files are ranks.\n"
+            "\n"
+            "The trace does not say everything: an event without an id is found by the order "
+            "of calls\n"
+            "or by time. The ledger of --report says for the idle time of each stream which "
+            "cause it has\n"
+            "and by whose word. Where more than 10% has none, import warns and 'swsim "
+            "predict' refuses.",
         .examples = "  swsim import -o job.yaml trace.json.gz\n"
                     "  swsim import --report rank*.json.gz\n"
-                    "  swsim import --steps=5..6 trace.json | swsim verify -",
+                    "  swsim import --steps=5..6 trace.json | swsim verify -\n"
+                    "  swsim import --host-waits /tmp/nccl_trace_rank_* | swsim verify -",
         COMMAND_OPTIONS(options),
         .more_arguments = PLAN_MAX_RANKS - 1,
     };
@@ -145,7 +191,8 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         return status;
     if (!request.options.form.name)
         request.options.form.name = name_of(app, files.items[0]);
-    if (!request.path && !request.report)
+    if (!request.path && !request.report && !request.db)
         request.path = "-";
+    request.options.flight.name = request.options.form.name;
     return request.options.form.name ? import(app, &request, &files) : diag_no_memory(&app->diag);
 }

@@ -2,45 +2,16 @@
 #include "import.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "flight.h"
+#include "formats.h"
 #include "kineto.h"
 #include "meetings.h"
-
-/* What the first bytes of a file say about the rest. */
-static enum status recognise(const char *path, struct diag *diag)
-{
-    static const char sqlite[] = "SQLite format 3";
-    char head[64];
-    size_t got;
-    struct bytes *bytes;
-    enum status status = bytes_open(path, &bytes, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = bytes_read(bytes, head, sizeof head, &got, diag);
-    bytes_close(bytes);
-    if (status != STATUS_OK)
-        return status;
-    if (got == 0)
-        return diag_error(diag, STATUS_INPUT, "%s: the file is empty", path);
-    if (got >= sizeof sqlite && memcmp(head, sqlite, sizeof sqlite) == 0)
-        return diag_error(diag, STATUS_INPUT,
-                          "%s: a file of SQLite; exports of Nsight Systems cannot be read yet",
-                          path);
-    size_t i = 0;
-    while (i < got && strchr(" \t\r\n", head[i]) && head[i])
-        i++;
-    if (i < got && (head[i] == '{' || head[i] == '['))
-        return STATUS_OK;
-    return diag_error(diag, STATUS_INPUT, "%s: neither JSON nor compressed JSON: no trace", path);
-}
 
 static enum status read_file(const char *path, struct job *job, struct diag *diag)
 {
     struct bytes *bytes;
-    enum status status = recognise(path, diag);
-    if (status == STATUS_OK)
-        status = bytes_open(path, &bytes, diag);
+    enum status status = bytes_open(path, &bytes, diag);
     if (status != STATUS_OK)
         return status;
     status = kineto_read(bytes, job, diag);
@@ -99,6 +70,69 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
     return status;
 }
 
+static enum status import_traces(const char *const *paths, size_t count,
+                                 const struct import_options *options, struct imported *imported,
+                                 struct diag *diag)
+{
+    enum status status = read_files(paths, count, options, &imported->job, diag);
+    if (status == STATUS_OK)
+        status = find_evidence(imported, diag);
+    if (status == STATUS_OK)
+        status =
+            host_form(&imported->job, imported->evidence, &options->form, &imported->plan, diag);
+    return status;
+}
+
+/* ---- dumps ----------------------------------------------------------------------------------- */
+
+static enum status read_dump(const char *path, enum format format, struct arena *arena,
+                             struct flight_dump *out, struct diag *diag)
+{
+    struct bytes *bytes;
+    struct value *root = NULL;
+    enum status status = bytes_open(path, &bytes, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = format == FORMAT_DUMP ? value_read_json(bytes, arena, &root, diag)
+                                   : value_read_pickle(bytes, arena, &root, diag);
+    bytes_close(bytes);
+    if (status == STATUS_OK && !flight_is_dump(root))
+        status = diag_error(diag, STATUS_INPUT, "%s: no dump of the flight recorder", path);
+    *out = (struct flight_dump){path, flight_rank(root, path), root};
+    return status;
+}
+
+static enum status import_dumps(const char *const *paths, const enum format *formats, size_t count,
+                                const struct import_options *options, struct imported *imported,
+                                struct diag *diag)
+{
+    struct arena *arena = &imported->job.arena;
+    struct flight_dump *dumps = ARENA_ARRAY(arena, count, struct flight_dump);
+    enum status status = dumps ? STATUS_OK : diag_no_memory(diag);
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        status = read_dump(paths[i], formats[i], arena, &dumps[i], diag);
+    return status == STATUS_OK ? flight_plan(dumps, count, &options->flight, &imported->plan, diag)
+                               : status;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* All files are traces, or all are dumps. */
+static enum status recognise_all(const char *const *paths, size_t count, enum format *formats,
+                                 struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        status = format_recognise(paths[i], &formats[i], diag);
+        if (status == STATUS_OK && (formats[i] == FORMAT_KINETO) != (formats[0] == FORMAT_KINETO))
+            status =
+                diag_error(diag, STATUS_INPUT,
+                           "%s and %s do not belong together: one is a trace, the other a dump",
+                           paths[0], paths[i]);
+    }
+    return status;
+}
+
 enum status import_files(const char *const *paths, size_t count,
                          const struct import_options *options, struct imported *out,
                          struct diag *diag)
@@ -106,11 +140,13 @@ enum status import_files(const char *const *paths, size_t count,
     struct imported imported = {0};
     job_init(&imported.job);
     plan_init(&imported.plan);
-    enum status status = read_files(paths, count, options, &imported.job, diag);
-    if (status == STATUS_OK)
-        status = find_evidence(&imported, diag);
-    if (status == STATUS_OK)
-        status = host_form(&imported.job, imported.evidence, &options->form, &imported.plan, diag);
+    enum format *formats = ARENA_ARRAY(&imported.job.arena, count, enum format);
+    enum status status =
+        formats ? recognise_all(paths, count, formats, diag) : diag_no_memory(diag);
+    if (status == STATUS_OK && formats[0] == FORMAT_KINETO)
+        status = import_traces(paths, count, options, &imported, diag);
+    else if (status == STATUS_OK)
+        status = import_dumps(paths, formats, count, options, &imported, diag);
     if (status == STATUS_OK)
         *out = imported;
     else

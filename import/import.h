@@ -1,7 +1,7 @@
 /*
  * import.h - files of profilers as one job, and the job as a plan: the public face of the room.
  *
- * What a file is, its content says. Several files are ranks of one job, in the order of the ranks that they
+ * What a file is, its content says: a trace, or a dump of a hang. Several files are ranks of one job, in the order of the ranks that they
  * name, else of the arguments.
  */
 #ifndef SWSIM_IMPORT_H
@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "evidence.h"
+#include "flight.h"
 #include "host_form.h"
 #include "job.h"
 
@@ -20,10 +21,11 @@ struct import_options {
     bool steps_given;
     int64_t first_step, last_step;
     struct host_form_options form;
+    struct flight_options flight;
 };
 
 struct imported {
-    struct job job;
+    struct job job;            /* of dumps: without ranks */
     struct evidence *evidence; /* one a rank */
     struct plan plan;
 };

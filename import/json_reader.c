@@ -50,6 +50,8 @@ static unsigned long long position(const struct json_reader *reader, const char 
 
 static enum json_token wrong(struct json_reader *reader, const char *at, const char *what)
 {
+    if (reader->status != STATUS_OK)
+        return JSON_FAILED;
     return fail(reader, diag_error(reader->diag, STATUS_INPUT, "%s: byte %llu: %s",
                                    bytes_name(reader->bytes), position(reader, at), what));
 }
@@ -94,6 +96,7 @@ static bool more(struct json_reader *reader)
     memmove(reader->buffer, reader->at, kept);
     reader->consumed += (uint64_t)(reader->at - reader->buffer);
     reader->at = reader->buffer;
+    reader->end = reader->buffer + kept;
     size_t got;
     enum status status =
         bytes_read(reader->bytes, reader->buffer + kept, reader->cap - kept, &got, reader->diag);
@@ -101,7 +104,7 @@ static bool more(struct json_reader *reader)
         fail(reader, status);
         return false;
     }
-    reader->end = reader->buffer + kept + got;
+    reader->end += got;
     memset(reader->end, 0, PADDING);
     reader->at_end = got == 0;
     return got > 0;

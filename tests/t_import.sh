@@ -160,6 +160,12 @@ check "both" takes 160000 0 --steps=5..6 "$dir/steps.json"
 check "a step that is not there" complains 3 "no step from 8 to 9" "$SWSIM" import --steps=8..9 "$dir/steps.json"
 check "no steps" complains 2 "expected steps such as 5..10" "$SWSIM" import --steps=x "$dir/steps.json"
 
+# ---- the measured run -----------------------------------------------------------------------------
+
+check "the measured run goes into a store" exits 0 "$SWSIM" import --db="$dir/runs.db" "$dir/steps.json"
+check "... with its steps" prints 0 'measured .* 2 .*steps' "$SWSIM" runs "$dir/runs.db"
+check "... and is drawn" exits 0 "$SWSIM" render -o "$dir/run.svg" "$dir/runs.db"
+
 # ---- ranks ----------------------------------------------------------------------------------------
 
 check "ranks meet" has 'collective: .*comm: nccl0' "$dir/r1.json" "$dir/r0.json"
@@ -204,7 +210,7 @@ head -c 300 "$dir/two.json.gz" >"$dir/cut.json.gz"
 head -c 700 "$dir/two.json" >"$dir/cut.json"
 call cudaLaunchKernel 1 1000 5 1 | trace 0 >"$dir/cpu.json"
 sed 's/"dur":300.500/"dur":-3/' "$dir/two.json" >"$dir/backwards.json"
-echo '{"entries": []}' >"$dir/none.json"
+echo '{"events": []}' >"$dir/none.json"
 echo 'swplan: 1' >"$dir/plan.txt"
 : >"$dir/empty"
 check "a truncated compressed file" refuses "$dir/cut.json.gz" "truncated"
@@ -215,6 +221,96 @@ check "JSON that is no trace" refuses "$dir/none.json" "no trace"
 check "a plan is no trace" refuses "$dir/plan.txt" "neither JSON"
 check "nothing at all" refuses "$dir/empty" "empty"
 check "a file that is not there" complains 2 "cannot open" "$SWSIM" import "$dir/missing.json"
+
+# ---- dumps of hangs -------------------------------------------------------------------------------
+
+# dump RANK GROUPS: the entries of standard input, `pg name seq p2p sizes state` each, as a dump. GROUPS: "pg ranks" lines.
+dump()
+{
+    echo "{\"version\": \"2.4\", \"rank\": $1, \"pg_config\": {$2}, \"entries\": ["
+    awk '{ printf("%s{\"record_id\": %d, \"pg_id\": 0, \"process_group\": [\"%s\", \"d\"], \"collective_seq_id\": %d, \"profiling_name\": \"nccl:%s\", \"input_sizes\": [[%s]], \"output_sizes\": [[%s]], \"input_dtypes\": [\"Float\"], \"output_dtypes\": [\"Float\"], \"state\": \"%s\", \"is_p2p\": %s}\n",
+        (NR > 1) ? "," : "", NR - 1, $1, $3, $2, $4, $4, $6, $5) }'
+    echo ']}'
+}
+both='"0": {"name": "0", "desc": "a", "ranks": "[0, 1]"}, "1": {"name": "1", "desc": "b", "ranks": "[0, 1]"}'
+# entry PG NAME SEQ SIZE P2P STATE
+entry()
+{
+    printf '%s %s %s %s %s %s\n' "$1" "$2" "$3" "$4" "${5:-false}" "${6:-scheduled}"
+}
+# two CASE: from the entries in $dir/a and $dir/b the dumps of two ranks.
+two_dumps()
+{
+    dump 0 "$both" <"$dir/a" | sed 's/@/ /' >"$dir/$1.0"
+    dump 1 "$both" <"$dir/b" | sed 's/@/ /' >"$dir/$1.1"
+}
+# judged CASE VERDICT [OPTION...]: of the plan of these dumps.
+judged()
+{
+    name=$1 verdict=$2
+    shift 2
+    "$SWSIM" import "$@" -o "$dir/hang.yaml" "$dir/$name.1" "$dir/$name.0" 2>"$dir/err"
+    cat "$dir/err"
+    grep -q hypotheses "$dir/err" || return
+    "$SWSIM" verify --no-fix "$dir/hang.yaml" >"$dir/out" 2>&1
+    cat "$dir/hang.yaml" "$dir/out"
+    grep -qE "$verdict" "$dir/out"
+}
+{ entry 0 all_reduce 1 8; entry 0 all_reduce 2 8; entry 0 all_gather 3 8; } >"$dir/a"
+{ entry 0 all_reduce 1 8; entry 0 all_gather 2 8; } >"$dir/b"
+two_dumps extra
+check "one all-reduce too many is a mismatch, always" judged extra 'mismatch.* always'
+check "... whether the host waits or not" judged extra 'mismatch.* always' --host-waits
+{ entry 0 all_reduce 1 8; entry 1 all_reduce 1 8; } >"$dir/a"
+{ entry 1 all_reduce 1 8; entry 0 all_reduce 1 8; } >"$dir/b"
+two_dumps order
+check "two groups in opposite orders come through if the host does not wait" judged order 'proved'
+check "... and hang always if it does" judged order 'deadlock.* always' --host-waits
+check "... and sometimes if one kernel runs at once" judged order 'deadlock.* some' --sm-slots=1
+{ entry 0 all_reduce 1 8; entry 0 send@0-\>1 1 8 true; } >"$dir/a"
+{ entry 0 recv@1\<-0 1 8 true; entry 0 all_reduce 1 8; } >"$dir/b"
+two_dumps message
+check "a send after an all-reduce, received before it, hangs always" judged message 'deadlock.* always'
+{ entry 0 all_reduce 1 8; } >"$dir/a"
+{ entry 0 all_reduce 1 16; } >"$dir/b"
+two_dumps size
+check "an all-reduce of two sizes is a mismatch, always" judged size 'mismatch.* always'
+{ entry 0 all_reduce 5 8; entry 0 all_reduce 6 8; entry 0 all_reduce 7 8; } >"$dir/a"
+{ entry 0 all_reduce 6 8; entry 0 all_reduce 7 8; } >"$dir/b"
+two_dumps ring
+check "what a ring has lost is left out" judged ring 'proved'
+{ entry 0 all_reduce 6 8; } >"$dir/b"
+two_dumps late
+check "a rank that does not come is waited for" judged late 'deadlock.* always'
+check "two dumps of one rank" complains 3 "both are of rank 0" "$SWSIM" import "$dir/late.0" "$dir/size.0"
+check "a trace and a dump" complains 3 "do not belong together" "$SWSIM" import "$dir/late.0" "$dir/two.json"
+echo '{"entries": []}' >"$dir/none.0"
+check "a dump without entries" complains 3 "no entries" "$SWSIM" import "$dir/none.0"
+
+# Pickle: protocol 2, {"entries": [{"profiling_name": "nccl:all_reduce", "collective_seq_id": 1}]}; the name by the memo.
+text()
+{
+    printf 'X'
+    printf "\\$(printf %03o "${#1}")\\000\\000\\000%s" "$1"
+}
+pickle()
+{
+    printf '\200\002}'
+    text entries
+    printf ']q\001(}('
+    text profiling_name
+    text nccl:all_reduce
+    text collective_seq_id
+    printf 'K\001ueh\0010s.'
+}
+pickle >"$dir/nccl_trace_rank_0"
+check "a dump of pickle" has 'collective: all_reduce, comm: pgdefault' "$dir/nccl_trace_rank_0"
+printf '\200\002cos\nsystem\nX\004\000\000\000true\205R.' >"$dir/evil"
+check "pickle that would call something is not followed" complains 3 "not of data alone" "$SWSIM" import "$dir/evil"
+head -c 30 "$dir/nccl_trace_rank_0" >"$dir/short"
+check "pickle that ends too early" complains 3 "ends before it is complete" "$SWSIM" import "$dir/short"
+printf '\200\002K\001a.' >"$dir/odd"
+check "pickle that is damaged" complains 3 "damaged" "$SWSIM" import "$dir/odd"
 
 # ---- traces of real jobs --------------------------------------------------------------------------
 

@@ -283,6 +283,7 @@ static void reads_packed(const unsigned char *data, size_t length, const char *w
     diag_init(&diag);
     char *got = read_memory((const char *)data, length, &diag);
     tap_is_str(got, want, "%s: %s", what, diag.errors ? diag.messages[0].text : "read");
+    tap_ok(diag.errors == (strchr(want, '!') ? 1 : 0), "... with one message if it is wrong");
     free(got);
     diag_fini(&diag);
 }
@@ -297,6 +298,10 @@ static void compressed(void)
     reads_packed(data, both + 16, "[n<1>n<2>].", "padding behind them is passed over");
     reads_packed(data, both - 4, "[n<1>n<2>]!", "a truncated file");
     reads_packed(data, 10, "!", "hardly a beginning");
+    size_t cut = compress_text("{\"a\":1 ,", 8, data, sizeof data);
+    reads_packed(data, cut - 4, "{k<a>n<1>!", "a truncated file, in front of a key");
+    first = compress_text("[1,", 3, data, sizeof data);
+    both = first + compress_text("2]", 2, data + first, sizeof data - first);
     data[first + 12] ^= 0xff;
     reads_packed(data, both, "[n<1>!", "damaged data");
 }
