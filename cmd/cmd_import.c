@@ -160,20 +160,21 @@ enum status cmd_import(struct app *app, int argc, char **argv)
     const struct command command = {
         .name = "swsim import",
         .arguments = "FILE...",
-        .about =
-            "Turn the trace of a real job into a plan of host programs: what its threads "
-            "called, what\n"
-            "the streams of its device did, and what waited for what. FILE is a trace of "
-            "PyTorch's\n"
-            "profiler (Kineto, Chrome JSON), compressed or not, or a dump of a hang by its flight\n"
-            "recorder (pickle or JSON); several files are ranks.\n"
-            "\n"
-            "The trace does not say everything: an event without an id is found by the order "
-            "of calls\n"
-            "or by time. The ledger of --report says for the idle time of each stream which "
-            "cause it has\n"
-            "and by whose word. Where more than 10% has none, import warns and 'swsim "
-            "predict' refuses.",
+        .about = "Turn the trace of a real job into a plan of host programs: what its threads "
+                 "called, what\n"
+                 "the streams of its device did, and what waited for what. FILE is a trace of "
+                 "PyTorch's\n"
+                 "profiler (Kineto, Chrome JSON), an export of Nsight Systems (SQLite), compressed "
+                 "or not, or\n"
+                 "a dump of a hang by PyTorch's flight recorder (pickle or JSON); several files "
+                 "are ranks.\n"
+                 "\n"
+                 "The trace does not say everything: an event without an id is found by the order "
+                 "of calls\n"
+                 "or by time. The ledger of --report says for the idle time of each stream which "
+                 "cause it has\n"
+                 "and by whose word. Where more than 10% has none, import warns and 'swsim "
+                 "predict' refuses.",
         .examples = "  swsim import -o job.yaml trace.json.gz\n"
                     "  swsim import --report rank*.json.gz\n"
                     "  swsim import --steps=5..6 trace.json | swsim verify -\n"

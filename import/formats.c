@@ -41,14 +41,14 @@ static enum status recognise_head(const char *path, const char *head, size_t len
     static const char sqlite[] = "SQLite format 3";
     if (length == 0)
         return diag_error(diag, STATUS_INPUT, "%s: the file is empty", path);
-    if (length >= sizeof sqlite && memcmp(head, sqlite, sizeof sqlite) == 0)
-        return diag_error(diag, STATUS_INPUT,
-                          "%s: a file of SQLite; exports of Nsight Systems cannot be read yet",
-                          path);
+    if (length >= sizeof sqlite && memcmp(head, sqlite, sizeof sqlite) == 0) {
+        *out = FORMAT_NSYS;
+        return STATUS_OK;
+    }
     *out = (unsigned char)head[0] == 0x80 ? FORMAT_DUMP_PICKLE : FORMAT_KINETO;
     if (*out == FORMAT_DUMP_PICKLE || begins_json(head, length))
         return STATUS_OK;
-    return diag_error(diag, STATUS_INPUT, "%s: neither JSON nor compressed JSON: no trace", path);
+    return diag_error(diag, STATUS_INPUT, "%s: neither JSON nor SQLite nor pickle: no trace", path);
 }
 
 enum status format_recognise(const char *path, enum format *out, struct diag *diag)
@@ -64,7 +64,7 @@ enum status format_recognise(const char *path, enum format *out, struct diag *di
     bytes_close(bytes);
     if (status == STATUS_OK)
         status = recognise_head(path, head, got, &format, diag);
-    if (status != STATUS_OK || format == FORMAT_DUMP_PICKLE) {
+    if (status != STATUS_OK || format != FORMAT_KINETO) {
         *out = format;
         return status;
     }

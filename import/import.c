@@ -7,10 +7,14 @@
 #include "formats.h"
 #include "kineto.h"
 #include "meetings.h"
+#include "nsys.h"
 
-static enum status read_file(const char *path, struct job *job, struct diag *diag)
+static enum status read_file(const char *path, enum format format, struct job *job,
+                             struct diag *diag)
 {
     struct bytes *bytes;
+    if (format == FORMAT_NSYS)
+        return nsys_read(path, job, diag);
     enum status status = bytes_open(path, &bytes, diag);
     if (status != STATUS_OK)
         return status;
@@ -41,13 +45,13 @@ static enum status order_ranks(struct job *job, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status read_files(const char *const *paths, size_t count,
+static enum status read_files(const char *const *paths, const enum format *formats, size_t count,
                               const struct import_options *options, struct job *job,
                               struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
-        status = read_file(paths[i], job, diag);
+        status = read_file(paths[i], formats[i], job, diag);
     if (status == STATUS_OK)
         status = order_ranks(job, diag);
     if (status == STATUS_OK && options->steps_given)
@@ -70,11 +74,11 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
     return status;
 }
 
-static enum status import_traces(const char *const *paths, size_t count,
+static enum status import_traces(const char *const *paths, const enum format *formats, size_t count,
                                  const struct import_options *options, struct imported *imported,
                                  struct diag *diag)
 {
-    enum status status = read_files(paths, count, options, &imported->job, diag);
+    enum status status = read_files(paths, formats, count, options, &imported->job, diag);
     if (status == STATUS_OK)
         status = find_evidence(imported, diag);
     if (status == STATUS_OK)
@@ -124,7 +128,7 @@ static enum status recognise_all(const char *const *paths, size_t count, enum fo
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         status = format_recognise(paths[i], &formats[i], diag);
-        if (status == STATUS_OK && (formats[i] == FORMAT_KINETO) != (formats[0] == FORMAT_KINETO))
+        if (status == STATUS_OK && format_is_trace(formats[i]) != format_is_trace(formats[0]))
             status =
                 diag_error(diag, STATUS_INPUT,
                            "%s and %s do not belong together: one is a trace, the other a dump",
@@ -143,8 +147,8 @@ enum status import_files(const char *const *paths, size_t count,
     enum format *formats = ARENA_ARRAY(&imported.job.arena, count, enum format);
     enum status status =
         formats ? recognise_all(paths, count, formats, diag) : diag_no_memory(diag);
-    if (status == STATUS_OK && formats[0] == FORMAT_KINETO)
-        status = import_traces(paths, count, options, &imported, diag);
+    if (status == STATUS_OK && format_is_trace(formats[0]))
+        status = import_traces(paths, formats, count, options, &imported, diag);
     else if (status == STATUS_OK)
         status = import_dumps(paths, formats, count, options, &imported, diag);
     if (status == STATUS_OK)

@@ -179,6 +179,42 @@ check "collectives of another kind do not belong to them" complains 3 \
 check "the same rank twice does not either" complains 3 "both say that they are rank 0" \
     "$SWSIM" import "$dir/r0.json" "$dir/two.json"
 
+# ---- Nsight Systems -------------------------------------------------------------------------------
+
+# export_nsys FILE VALUES...: kernels as rows of an export with one process and few columns.
+export_nsys()
+{
+    python3 - "$@" <<'PYTHON'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+pid, tid = 7 << 24, (7 << 24) + 7
+db.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+db.executemany("INSERT INTO StringIds VALUES (?, ?)", [(1, "cudaLaunchKernel_v7000"), (2, "void f<int>(int)"), (3, "cudaStreamSynchronize_v3020")])
+db.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, "end" INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER)')
+db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?)", [(1000, 6000, tid, 1, 1), (7000, 111000, tid, 2, 3)])
+if len(sys.argv) > 2:
+    db.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, "end" INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER)')
+    db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 7, 1, ?, 2)", (int(sys.argv[2]), int(sys.argv[3]), pid))
+db.commit()
+PYTHON
+}
+if command -v python3 >/dev/null; then
+    export_nsys "$dir/nsys" 10000 110000
+    gzip -c "$dir/nsys" >"$dir/nsys.gz"
+    check "an export of Nsight Systems" takes 110000 1000 "$dir/nsys"
+    check "... compressed" takes 110000 1000 "$dir/nsys.gz"
+    check "... has short names" has 'launch: f, stream: s7, time: 0.1ms' "$dir/nsys"
+    export_nsys "$dir/nsys.none"
+    check "... without kernels" complains 3 "no work of a GPU" "$SWSIM" import "$dir/nsys.none"
+    export_nsys "$dir/nsys.back" 10000 9000
+    check "... with times that run backwards" complains 3 "ends before it begins" "$SWSIM" import "$dir/nsys.back"
+    head -c 5000 "$dir/nsys" >"$dir/nsys.cut"
+    check "... cut off" complains 3 "Nsight Systems" "$SWSIM" import "$dir/nsys.cut"
+else
+    skip "no python3 to write an export of Nsight Systems"
+fi
+check "another file of SQLite" complains 3 "no export of Nsight Systems" "$SWSIM" import "$dir/runs.db"
+
 # ---- what nothing explains ------------------------------------------------------------------------
 
 {
@@ -331,13 +367,17 @@ counts()
 data=$SWSIM_SHARED/data
 if [ -d "$data/traces" ]; then
     for name in kineto/alexnet_trace kineto/multi_stream_event_sync_trace traces/torchrec_a100_rank0_of_8 \
-        traces/resnet50_workers0_steps5_10 traces/resnet50_workers4_steps5_10; do
+        traces/resnet50_workers0_steps5_10 traces/resnet50_workers4_steps5_10 \
+        kineto/event_sync_trace; do
         check "$name replays itself" replays "$data/$name.json.gz"
     done
     check "eight ranks replay themselves" replays "$data"/traces/dlrm_8ranks/*
     check "a rank whose work is not recorded is refused" sh -c \
         "'$SWSIM' import -o '$dir/refused.yaml' '$data/kineto/torchrec_rank0_of_16_trace.json.gz' 2>/dev/null &&
          '$SWSIM' verify '$dir/refused.yaml' && ! '$SWSIM' predict '$dir/refused.yaml' >/dev/null 2>&1"
+    check "two processes of Nsight Systems" sh -c \
+        "'$SWSIM' import --report --json -o '$dir/nsys.yaml' '$data/traces/nsys_2gpu.sqlite.gz' |
+         grep -q 'operations\":2636.*operations\":2663' && '$SWSIM' verify '$dir/nsys.yaml'"
     check "9450 operations" counts operations 9450 "$data/traces/torchrec_a100_rank0_of_8.json.gz"
     check "9096 operations" counts operations 9096 "$data/traces/resnet50_workers0_steps5_10.json.gz"
     check "ids that are broken" counts records_missing 2 "$data/traces/event_ids_broken.json.gz"

@@ -1,0 +1,368 @@
+/* nsys.c - see nsys.h. Work comes first: its processes are the ranks, and calls of other processes are passed over. */
+#include "nsys.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "call_names.h"
+
+enum { MOST_BYTES = 1 << 30, NEXT_DEVICE = 100000 };
+
+struct nsys {
+    sqlite3 *db;
+    const char *path;
+    struct job *job;
+    struct diag *diag;
+    size_t first_rank; /* of this file */
+    int64_t *pids;     /* of its ranks */
+    size_t pid_cap;
+    int *device; /* of its ranks, the first one seen */
+    size_t device_cap;
+};
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* The whole text of a compressed file, in memory of SQLite. */
+static enum status inflate_file(const char *path, unsigned char **out, size_t *length,
+                                struct diag *diag)
+{
+    struct bytes *bytes;
+    size_t cap = 1 << 20, got = 1;
+    enum status status = bytes_open(path, &bytes, diag);
+    if (status != STATUS_OK)
+        return status;
+    unsigned char *data = sqlite3_malloc64(cap);
+    if (!data)
+        status = diag_no_memory(diag);
+    *length = 0;
+    while (status == STATUS_OK && got > 0) {
+        if (*length == cap) {
+            unsigned char *more = cap < MOST_BYTES ? sqlite3_realloc64(data, cap * 2) : NULL;
+            if (!more) {
+                status = diag_error(diag, STATUS_INPUT,
+                                    "%s: larger than 1 GiB; unpack it first with gunzip", path);
+                break;
+            }
+            data = more;
+            cap *= 2;
+        }
+        status = bytes_read(bytes, data + *length, cap - *length, &got, diag);
+        *length += status == STATUS_OK ? got : 0;
+    }
+    bytes_close(bytes);
+    if (status == STATUS_OK)
+        *out = data;
+    else
+        sqlite3_free(data);
+    return status;
+}
+
+static bool is_compressed(const char *path)
+{
+    unsigned char head[2] = {0};
+    FILE *file = fopen(path, "rb");
+    const bool read = file && fread(head, 1, sizeof head, file) == sizeof head;
+    if (file)
+        fclose(file);
+    return read && head[0] == 0x1f && head[1] == 0x8b;
+}
+
+static enum status damaged(const struct nsys *nsys)
+{
+    return diag_error(nsys->diag, STATUS_INPUT,
+                      "%s: no export of Nsight Systems that can be read: %s", nsys->path,
+                      nsys->db ? sqlite3_errmsg(nsys->db) : "no memory");
+}
+
+static enum status open_file(struct nsys *nsys)
+{
+    if (!is_compressed(nsys->path))
+        return sqlite3_open_v2(nsys->path, &nsys->db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
+                   ? STATUS_OK
+                   : damaged(nsys);
+    unsigned char *data;
+    size_t length;
+    enum status status = inflate_file(nsys->path, &data, &length, nsys->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (sqlite3_open_v2(":memory:", &nsys->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+        sqlite3_free(data);
+        return damaged(nsys);
+    }
+    /* The database owns the data from here on, also if this fails. */
+    return sqlite3_deserialize(nsys->db, "main", data, (sqlite3_int64)length, (sqlite3_int64)length,
+                               SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) ==
+                   SQLITE_OK
+               ? STATUS_OK
+               : damaged(nsys);
+}
+
+/* ---- tables and columns ---------------------------------------------------------------------- */
+
+/* Has the file this table, with this column (NULL: whatever its columns)? */
+static bool has(const struct nsys *nsys, const char *table, const char *column)
+{
+    sqlite3_stmt *statement;
+    bool found = false;
+    if (sqlite3_prepare_v2(nsys->db,
+                           "SELECT 1 FROM pragma_table_info(?1) WHERE ?2 IS NULL OR name = ?2", -1,
+                           &statement, NULL) != SQLITE_OK)
+        return false;
+    sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
+    if (column)
+        sqlite3_bind_text(statement, 2, column, -1, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(statement, 2);
+    found = sqlite3_step(statement) == SQLITE_ROW;
+    sqlite3_finalize(statement);
+    return found;
+}
+
+/* "column", or "-1" where the table has none of this name. */
+static const char *column(const struct nsys *nsys, const char *table, const char *name)
+{
+    return has(nsys, table, name) ? name : "-1";
+}
+
+/* Hand each row of a query to `row`, until one fails. */
+typedef enum status row_use(struct nsys *nsys, sqlite3_stmt *row);
+static enum status each(struct nsys *nsys, const char *query, row_use *use)
+{
+    sqlite3_stmt *statement;
+    enum status status = STATUS_OK;
+    int result;
+    if (!query)
+        return diag_no_memory(nsys->diag);
+    if (sqlite3_prepare_v2(nsys->db, query, -1, &statement, NULL) != SQLITE_OK)
+        return damaged(nsys);
+    while ((result = sqlite3_step(statement)) == SQLITE_ROW && status == STATUS_OK)
+        status = use(nsys, statement);
+    if (status == STATUS_OK && result != SQLITE_DONE)
+        status = damaged(nsys);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* What globalPid and globalTid have in common. */
+static int64_t process_of(int64_t global)
+{
+    return global & ~INT64_C(0xffffff);
+}
+
+/* The rank of a process; NULL: it has none. */
+static struct job_rank *find_rank(const struct nsys *nsys, int64_t pid, size_t *place)
+{
+    for (size_t i = 0; nsys->first_rank + i < nsys->job->rank_count; i++)
+        if (nsys->pids[i] == pid) {
+            *place = i;
+            return &nsys->job->ranks[nsys->first_rank + i];
+        }
+    return NULL;
+}
+
+static struct job_rank *rank_of_work(struct nsys *nsys, int64_t pid, int device, size_t *place)
+{
+    struct job_rank *rank = find_rank(nsys, pid, place);
+    if (rank)
+        return rank;
+    *place = nsys->job->rank_count - nsys->first_rank;
+    if (!arena_grow(&nsys->job->arena, (void **)&nsys->pids, *place, &nsys->pid_cap,
+                    sizeof *nsys->pids) ||
+        !arena_grow(&nsys->job->arena, (void **)&nsys->device, *place, &nsys->device_cap,
+                    sizeof *nsys->device))
+        return NULL;
+    nsys->pids[*place] = pid;
+    nsys->device[*place] = device;
+    return job_add_rank(nsys->job, nsys->path);
+}
+
+/* CUPTI's kinds of memory copies. */
+static enum direction direction_of(int kind)
+{
+    enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2 };
+    return kind == HOST_TO_DEVICE   ? DIRECTION_H2D
+           : kind == DEVICE_TO_HOST ? DIRECTION_D2H
+                                    : DIRECTION_D2D;
+}
+
+static enum status refuse_times(const struct nsys *nsys, const char *name)
+{
+    return diag_error(nsys->diag, STATUS_INPUT, "%s: '%.60s' ends before it begins", nsys->path,
+                      name);
+}
+
+/* start, end, process, device, stream, correlation, class, name, bytes, kind of copy, pageable */
+static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
+{
+    enum { START, END, PID, DEVICE, STREAM, CORRELATION, CLASS, NAME, BYTES, KIND, PAGEABLE };
+    char name[PLAN_MAX_NAME];
+    size_t place;
+    const char *text = (const char *)sqlite3_column_text(row, NAME);
+    const int device = sqlite3_column_int(row, DEVICE);
+    struct job_rank *rank =
+        rank_of_work(nsys, process_of(sqlite3_column_int64(row, PID)), device, &place);
+    if (!rank)
+        return diag_no_memory(nsys->diag);
+    struct job_work work = {.start_ns = sqlite3_column_int64(row, START),
+                            .end_ns = sqlite3_column_int64(row, END),
+                            .correlation = sqlite3_column_int64(row, CORRELATION),
+                            .class = (enum work_class)sqlite3_column_int(row, CLASS),
+                            .bytes = sqlite3_column_int64(row, BYTES),
+                            .direction = direction_of(sqlite3_column_int(row, KIND)),
+                            .pageable = sqlite3_column_int(row, PAGEABLE) != 0,
+                            .call = -1,
+                            .group = -1};
+    text = text ? text : "kernel";
+    if (work.end_ns < work.start_ns)
+        return refuse_times(nsys, text);
+    work.bytes = work.bytes > 0 ? work.bytes : 0;
+    if (work.class == CLASS_KERNEL)
+        work.is_collective = kernel_is_collective(text, &work.collective);
+    work.stream = job_stream(rank, sqlite3_column_int64(row, STREAM) +
+                                       (int64_t)(device - nsys->device[place]) * NEXT_DEVICE);
+    work.name = names_intern(&nsys->job->names, &nsys->job->arena,
+                             kernel_short_name(text, name, sizeof name));
+    return work.stream >= 0 && work.name >= 0 && job_add_work(rank, &work)
+               ? STATUS_OK
+               : diag_no_memory(nsys->diag);
+}
+
+/* start, end, thread, correlation, name */
+static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
+{
+    enum { START, END, TID, CORRELATION, NAME };
+    const char *text = (const char *)sqlite3_column_text(row, NAME);
+    const int64_t tid = sqlite3_column_int64(row, TID);
+    size_t place;
+    struct job_rank *rank = find_rank(nsys, process_of(tid), &place);
+    struct job_call call = {.start_ns = sqlite3_column_int64(row, START),
+                            .end_ns = sqlite3_column_int64(row, END),
+                            .correlation = sqlite3_column_int64(row, CORRELATION),
+                            .sync = -1};
+    if (!rank || !text || !call_kind_of(text, &call.kind))
+        return STATUS_OK;
+    if (call.end_ns < call.start_ns)
+        return refuse_times(nsys, text);
+    char thread[32];
+    snprintf(thread, sizeof thread, "%lld", (long long)(tid & 0xffffff));
+    call.name = names_intern(&nsys->job->names, &nsys->job->arena, text);
+    call.thread = names_intern(&rank->threads, &nsys->job->arena, thread);
+    return call.name >= 0 && call.thread >= 0 && job_add_call(rank, &call)
+               ? STATUS_OK
+               : diag_no_memory(nsys->diag);
+}
+
+/* process, correlation, stream, type */
+static enum status take_sync(struct nsys *nsys, sqlite3_stmt *row)
+{
+    enum { PID, CORRELATION, STREAM, TYPE, EVENT_SYNC = 1, STREAM_WAITS = 2, STREAM_SYNC = 3 };
+    const int type = sqlite3_column_int(row, TYPE);
+    size_t place;
+    struct job_rank *rank = find_rank(nsys, process_of(sqlite3_column_int64(row, PID)), &place);
+    const struct job_sync sync = {.correlation = sqlite3_column_int64(row, CORRELATION),
+                                  .stream = type == STREAM_WAITS || type == STREAM_SYNC
+                                                ? sqlite3_column_int64(row, STREAM)
+                                                : -1,
+                                  .source_stream = -1,
+                                  .is_event = type == EVENT_SYNC || type == STREAM_WAITS,
+                                  .record = -1};
+    return !rank || job_add_sync(rank, &sync) ? STATUS_OK : diag_no_memory(nsys->diag);
+}
+
+/* ---- queries --------------------------------------------------------------------------------- */
+
+/* The name of a row: that of StringIds, or `otherwise`. */
+static const char *name_column(const struct nsys *nsys, const char *table, const char *name,
+                               const char *otherwise, char *out, size_t cap)
+{
+    if (!has(nsys, table, name) || !has(nsys, "StringIds", "value"))
+        snprintf(out, cap, "'%s'", otherwise);
+    else
+        snprintf(out, cap, "(SELECT value FROM StringIds WHERE id = t.%s)", name);
+    return out;
+}
+
+static enum status read_works(struct nsys *nsys, const char *table, enum work_class class,
+                              const char *named, const char *otherwise)
+{
+    enum { UNKNOWN = 0, PAGEABLE = 1 };
+    char name[200], pageable[100] = "0";
+    if (!has(nsys, table, NULL))
+        return STATUS_OK;
+    if (has(nsys, table, "srcKind") && has(nsys, table, "dstKind"))
+        snprintf(pageable, sizeof pageable, "(srcKind = 0 OR dstKind = 0)");
+    char *query = sqlite3_mprintf(
+        "SELECT start, \"end\", %s, %s, %s, %s, %d, %s, %s, %s, %s FROM %s t ORDER BY %s, start",
+        column(nsys, table, "globalPid"), column(nsys, table, "deviceId"),
+        column(nsys, table, "streamId"), column(nsys, table, "correlationId"), (int)class,
+        name_column(nsys, table, named, otherwise, name, sizeof name), column(nsys, table, "bytes"),
+        column(nsys, table, "copyKind"), pageable, table, column(nsys, table, "globalPid"));
+    enum status status = each(nsys, query, take_work);
+    sqlite3_free(query);
+    return status;
+}
+
+static enum status read_calls(struct nsys *nsys)
+{
+    static const char table[] = "CUPTI_ACTIVITY_KIND_RUNTIME";
+    char name[200];
+    if (!has(nsys, table, NULL))
+        return STATUS_OK;
+    char *query = sqlite3_mprintf(
+        "SELECT start, \"end\", %s, %s, %s FROM %s t ORDER BY start",
+        column(nsys, table, "globalTid"), column(nsys, table, "correlationId"),
+        name_column(nsys, table, "nameId", "cudaLaunchKernel", name, sizeof name), table);
+    enum status status = each(nsys, query, take_call);
+    sqlite3_free(query);
+    return status;
+}
+
+static enum status read_syncs(struct nsys *nsys)
+{
+    static const char table[] = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
+    if (!has(nsys, table, "syncType"))
+        return STATUS_OK;
+    char *query = sqlite3_mprintf(
+        "SELECT %s, %s, %s, syncType FROM %s", column(nsys, table, "globalPid"),
+        column(nsys, table, "correlationId"), column(nsys, table, "streamId"), table);
+    enum status status = each(nsys, query, take_sync);
+    sqlite3_free(query);
+    return status;
+}
+
+static enum status read_tables(struct nsys *nsys)
+{
+    enum status status =
+        read_works(nsys, "CUPTI_ACTIVITY_KIND_KERNEL", CLASS_KERNEL, "demangledName", "kernel");
+    if (status == STATUS_OK)
+        status = read_works(nsys, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", CLASS_KERNEL, "", "graph");
+    if (status == STATUS_OK)
+        status = read_works(nsys, "CUPTI_ACTIVITY_KIND_MEMCPY", CLASS_COPY, "", "Memcpy");
+    if (status == STATUS_OK)
+        status = read_works(nsys, "CUPTI_ACTIVITY_KIND_MEMSET", CLASS_MEMSET, "", "Memset");
+    if (status == STATUS_OK)
+        status = read_calls(nsys);
+    if (status == STATUS_OK)
+        status = read_syncs(nsys);
+    if (status == STATUS_OK && nsys->job->rank_count == nsys->first_rank)
+        status = diag_error(nsys->diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it",
+                            nsys->path);
+    return status;
+}
+
+enum status nsys_read(const char *path, struct job *job, struct diag *diag)
+{
+    struct nsys nsys = {.path = path, .job = job, .diag = diag, .first_rank = job->rank_count};
+    enum status status = open_file(&nsys);
+    if (status == STATUS_OK && !has(&nsys, "StringIds", NULL))
+        status = diag_error(diag, STATUS_INPUT,
+                            "%s: a file of SQLite, but no export of Nsight Systems", path);
+    if (status == STATUS_OK)
+        status = read_tables(&nsys);
+    sqlite3_close(nsys.db);
+    return status;
+}
