@@ -29,6 +29,7 @@ struct search {
     struct evidence *out;
     int *by_end; /* works by their end */
     int *by_id;  /* calls by their correlation id */
+    int64_t *pushed;
 };
 
 /* ---- orders ---------------------------------------------------------------------------------- */
@@ -107,20 +108,33 @@ static int stream_index(const struct job_rank *rank, int64_t number)
     return -1;
 }
 
-static int64_t pushed_at(const struct job_rank *rank, int work)
+/* When each work was pushed. A stream is a FIFO: what has no launch was pushed with the work before it, or before the
+   trace begins. */
+static int64_t *push_times(const struct job_rank *rank)
 {
-    const struct job_work *w = &rank->works[work];
-    return w->call >= 0 ? rank->calls[w->call].start_ns : w->start_ns;
+    int64_t *pushed = malloc((rank->work_count + 1) * sizeof *pushed);
+    for (size_t s = 0; pushed && s < rank->stream_count; s++) {
+        int64_t last = INT64_MIN;
+        for (int i = 0; i < rank->streams[s].count; i++) {
+            const int work = rank->by_stream[rank->streams[s].first + i];
+            const int call = rank->works[work].call;
+            if (call >= 0 && rank->calls[call].start_ns > last)
+                last = rank->calls[call].start_ns;
+            pushed[work] = last;
+        }
+    }
+    return pushed;
 }
 
-/* How many works of a stream were pushed before `time_ns`. A stream is a FIFO, so it has the order of the pushes. */
-static int count_pushed(const struct job_rank *rank, int stream, int64_t time_ns)
+/* How many works of a stream were pushed before `time_ns`. */
+static int count_pushed(const struct search *search, int stream, int64_t time_ns)
 {
+    const struct job_rank *rank = search->rank;
     const struct job_stream *s = &rank->streams[stream];
     int low = 0, high = s->count;
     while (low < high) {
         const int middle = low + (high - low) / 2;
-        if (pushed_at(rank, rank->by_stream[s->first + middle]) < time_ns)
+        if (search->pushed[rank->by_stream[s->first + middle]] < time_ns)
             low = middle + 1;
         else
             high = middle;
@@ -129,17 +143,19 @@ static int count_pushed(const struct job_rank *rank, int stream, int64_t time_ns
 }
 
 /* The last work of a stream that was pushed before `time_ns`; -1. */
-static int pushed_before(const struct job_rank *rank, int stream, int64_t time_ns)
+static int pushed_before(const struct search *search, int stream, int64_t time_ns)
 {
-    const int count = count_pushed(rank, stream, time_ns);
+    const struct job_rank *rank = search->rank;
+    const int count = count_pushed(search, stream, time_ns);
     return count > 0 ? rank->by_stream[rank->streams[stream].first + count - 1] : -1;
 }
 
 /* The first one that was pushed at `time_ns` or later; -1. */
-static int pushed_after(const struct job_rank *rank, int stream, int64_t time_ns)
+static int pushed_after(const struct search *search, int stream, int64_t time_ns)
 {
+    const struct job_rank *rank = search->rank;
     const struct job_stream *s = &rank->streams[stream];
-    const int count = count_pushed(rank, stream, time_ns);
+    const int count = count_pushed(search, stream, time_ns);
     return count < s->count ? rank->by_stream[s->first + count] : -1;
 }
 
@@ -176,7 +192,7 @@ static int told_source(struct search *search, const struct job_call *call,
     if (stream < 0)
         return -1;
     *word = valid ? IDLE_EVENT_ID : IDLE_EVENT_CALL;
-    return pushed_before(rank, stream, valid ? record->start_ns : call->start_ns);
+    return pushed_before(search, stream, valid ? record->start_ns : call->start_ns);
 }
 
 /* The stream of the next push waits for the thread's last push to another stream. */
@@ -211,7 +227,7 @@ static bool find_wait(struct search *search, int at)
         return infer_wait(search, at);
     enum idle word = IDLE_EVENT_CALL;
     const int source = told_source(search, call, sync, &word);
-    const int work = stream >= 0 ? pushed_after(rank, stream, call->start_ns) : -1;
+    const int work = stream >= 0 ? pushed_after(search, stream, call->start_ns) : -1;
     return work < 0 || add_edge(search, work, source, word);
 }
 
@@ -322,7 +338,7 @@ static bool explain_by_time(struct search *search, int work, struct reason *reas
     }
     if (source < 0)
         return true;
-    const bool before = pushed_at(rank, source) <= pushed_at(rank, work);
+    const bool before = search->pushed[source] <= search->pushed[work];
     const int64_t end = rank->works[source].end_ns, start = rank->works[work].start_ns;
     if (before)
         reason->other_ready_ns = end;
@@ -434,12 +450,13 @@ static int64_t typical_latency(const struct job_rank *rank, const struct evidenc
 /* ---- waits of the host ----------------------------------------------------------------------- */
 
 /* The stream whose pushed work ends last within the call: what it has probably waited for; -1. */
-static int infer_stream(const struct job_rank *rank, const struct job_call *call)
+static int infer_stream(const struct search *search, const struct job_call *call)
 {
+    const struct job_rank *rank = search->rank;
     int best = -1;
     int64_t best_end = call->start_ns;
     for (size_t s = 0; s < rank->stream_count; s++) {
-        const int work = pushed_before(rank, (int)s, call->start_ns);
+        const int work = pushed_before(search, (int)s, call->start_ns);
         if (work < 0 || rank->works[work].end_ns <= best_end ||
             rank->works[work].end_ns > call->end_ns + SLACK_NS)
             continue;
@@ -453,8 +470,8 @@ static void wait_for_stream(struct search *search, const struct job_call *call, 
                             struct host_wait *out)
 {
     const struct job_rank *rank = search->rank;
-    out->stream = stream >= 0 ? stream : infer_stream(rank, call);
-    out->work = out->stream >= 0 ? pushed_before(rank, out->stream, call->start_ns) : -1;
+    out->stream = stream >= 0 ? stream : infer_stream(search, call);
+    out->work = out->stream >= 0 ? pushed_before(search, out->stream, call->start_ns) : -1;
     if (stream >= 0 && out->work >= 0 && rank->works[out->work].end_ns > call->end_ns + SLACK_NS)
         search->out->still_running++;
 }
@@ -476,7 +493,7 @@ static void wait_for_device(struct search *search, const struct job_call *call,
 {
     const struct job_rank *rank = search->rank;
     for (size_t s = 0; s < rank->stream_count; s++) {
-        const int work = pushed_before(rank, (int)s, call->start_ns);
+        const int work = pushed_before(search, (int)s, call->start_ns);
         if (work >= 0 &&
             (out->work < 0 || rank->works[work].end_ns > rank->works[out->work].end_ns))
             out->work = work;
@@ -585,10 +602,12 @@ enum status evidence_find(const struct job_rank *rank, struct evidence *out, str
     out->streams = calloc(rank->stream_count + 1, sizeof *out->streams);
     search.by_end = sorted(rank->work_count, compare_ends, rank->works);
     search.by_id = sorted(rank->call_count, compare_ids, rank->calls);
+    search.pushed = push_times(rank);
     const bool ok = out->reasons && out->waits && out->streams && search.by_end && search.by_id &&
-                    find_all(&search);
+                    search.pushed && find_all(&search);
     free(search.by_end);
     free(search.by_id);
+    free(search.pushed);
     return ok ? STATUS_OK : diag_no_memory(diag);
 }
 

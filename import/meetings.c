@@ -74,8 +74,6 @@ static struct list *list_ranks(const struct job *job)
     return lists;
 }
 
-/* ---- one communicator ------------------------------------------------------------------------ */
-
 /* A run of entries with one key. */
 struct slice {
     const struct entry *entries;
@@ -101,21 +99,102 @@ static enum status refuse(const struct job *job, size_t a, size_t b, const char 
                       job->ranks[a].file, job->ranks[b].file, why);
 }
 
-/* Do the members have the same collectives? */
-static enum status check_members(const struct job *job, const struct slice *slices,
-                                 const int *members, size_t count, struct diag *diag)
+/* ---- which entries are the same ---------------------------------------------------------------- */
+
+/* Traces of two ranks need not begin or end with the same collective: the lists may be displaced by so many. */
+enum { MOST_DISPLACED = 3, FEWEST_TO_DISPLACE = 8 };
+
+static int by_value(const void *left, const void *right)
 {
-    const int first = members[0];
-    for (size_t m = 1; m < count; m++) {
-        const int rank = members[m];
-        if (slices[rank].count != slices[first].count)
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static int64_t end_of(const struct job *job, int rank, const struct entry *entry)
+{
+    return job->ranks[rank].works[entry->work].end_ns;
+}
+
+/* By how much the entries of `b`, displaced by `by`, end later than those of `a`: the median, and the median distance
+   from it. `scratch` has room for all of them. */
+static void compare_ends(const struct job *job, int rank_a, const struct slice *a, int rank_b,
+                         const struct slice *b, int by, int64_t *scratch, int64_t *median,
+                         int64_t *spread)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        const size_t k = i + (size_t)by;
+        if (k < b->count)
+            scratch[count++] =
+                end_of(job, rank_b, &b->entries[k]) - end_of(job, rank_a, &a->entries[i]);
+    }
+    *median = *spread = count > 0 ? 0 : INT64_MAX;
+    if (count == 0)
+        return;
+    qsort(scratch, count, sizeof *scratch, by_value);
+    *median = scratch[count / 2];
+    for (size_t i = 0; i < count; i++)
+        scratch[i] = llabs(scratch[i] - *median);
+    qsort(scratch, count, sizeof *scratch, by_value);
+    *spread = scratch[count / 2];
+}
+
+/* The displacement of `b` at which the two end together best; false without memory. */
+static bool displacement(const struct job *job, int rank_a, const struct slice *a, int rank_b,
+                         const struct slice *b, int *by, int64_t *median)
+{
+    const int most =
+        a->count < FEWEST_TO_DISPLACE || b->count < FEWEST_TO_DISPLACE ? 0 : MOST_DISPLACED;
+    int64_t *scratch = malloc((a->count + 1) * sizeof *scratch), least = INT64_MAX;
+    if (!scratch)
+        return false;
+    for (int step = 0; step <= 2 * most; step++) {
+        /* 0, 1, -1, 2, -2, ...: another one than 0 must be much better. */
+        const int tried = step % 2 ? (step + 1) / 2 : -step / 2;
+        int64_t later, spread;
+        compare_ends(job, rank_a, a, rank_b, b, tried, scratch, &later, &spread);
+        if (step > 0 && spread >= least / 4)
+            continue;
+        least = spread;
+        *by = tried;
+        *median = later;
+    }
+    free(scratch);
+    return true;
+}
+
+/* ---- one communicator ------------------------------------------------------------------------ */
+
+/* The ranks that have it, what each has, and by how many the list of each is displaced. */
+struct members {
+    struct slice *slices; /* per rank */
+    int *ranks, *by;
+    size_t count;
+};
+
+/* The entry of member `m` that is the `i`-th of the first member; NULL: its trace does not have it. */
+static const struct entry *member_entry(const struct members *members, size_t m, size_t i)
+{
+    const struct slice *slice = &members->slices[members->ranks[m]];
+    const size_t k = i + (size_t)members->by[m];
+    return k < slice->count ? &slice->entries[k] : NULL;
+}
+
+static enum status place_members(const struct job *job, struct members *members, struct diag *diag)
+{
+    const int first = members->ranks[0];
+    const struct slice *a = &members->slices[first];
+    for (size_t m = 1; m < members->count; m++) {
+        const int rank = members->ranks[m];
+        const struct slice *b = &members->slices[rank];
+        int64_t median;
+        const size_t more = a->count > b->count ? a->count - b->count : b->count - a->count;
+        const bool few = a->count < FEWEST_TO_DISPLACE || b->count < FEWEST_TO_DISPLACE;
+        if (more > (few ? 0 : MOST_DISPLACED))
             return refuse(job, (size_t)first, (size_t)rank,
                           "they have not the same number of collectives", diag);
-        for (size_t i = 0; i < slices[rank].count; i++)
-            if (job->ranks[rank].works[slices[rank].entries[i].work].collective !=
-                job->ranks[first].works[slices[first].entries[i].work].collective)
-                return refuse(job, (size_t)first, (size_t)rank,
-                              "their collectives differ in kind or order", diag);
+        if (!displacement(job, first, a, rank, b, &members->by[m], &median))
+            return diag_no_memory(diag);
     }
     return STATUS_OK;
 }
@@ -125,19 +204,27 @@ static int64_t duration(const struct job_work *work)
     return work->end_ns - work->start_ns;
 }
 
-static void meet(const struct job *job, const struct slice *slices, const int *members,
-                 size_t count, int comm, struct meetings *out)
+/* The i-th collective of the first member, where all members have it. */
+static enum status meet(const struct job *job, const struct members *members, size_t i, int comm,
+                        struct meetings *out, struct diag *diag)
 {
-    for (size_t i = 0; i < slices[members[0]].count; i++) {
-        int64_t least = INT64_MAX;
-        for (size_t m = 0; m < count; m++) {
-            const int rank = members[m];
-            const int64_t time = duration(&job->ranks[rank].works[slices[rank].entries[i].work]);
-            least = time < least ? time : least;
-        }
-        for (size_t m = 0; m < count; m++)
-            out->of[members[m]][slices[members[m]].entries[i].work] = (struct meeting){comm, least};
+    const int first = members->ranks[0];
+    const struct job_work *own = &job->ranks[first].works[member_entry(members, 0, i)->work];
+    int64_t least = INT64_MAX;
+    for (size_t m = 0; m < members->count; m++) {
+        const struct entry *entry = member_entry(members, m, i);
+        if (!entry)
+            return STATUS_OK;
+        const struct job_work *work = &job->ranks[members->ranks[m]].works[entry->work];
+        if (work->collective != own->collective)
+            return refuse(job, (size_t)first, (size_t)members->ranks[m],
+                          "their collectives differ in kind or order", diag);
+        least = duration(work) < least ? duration(work) : least;
     }
+    for (size_t m = 0; m < members->count; m++)
+        out->of[members->ranks[m]][member_entry(members, m, i)->work] =
+            (struct meeting){comm, least};
+    return STATUS_OK;
 }
 
 static bool add_comm(const struct job *job, struct plan *plan, int key, const int *members,
@@ -157,29 +244,40 @@ static bool add_comm(const struct job *job, struct plan *plan, int key, const in
     return true;
 }
 
+static enum status meet_all(const struct job *job, struct members *members, int key,
+                            struct plan *plan, size_t *cap, struct meetings *out, struct diag *diag)
+{
+    enum status status = place_members(job, members, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!add_comm(job, plan, key, members->ranks, members->count, cap))
+        return diag_no_memory(diag);
+    const int comm = (int)plan->comm_count - 1;
+    for (size_t i = 0; status == STATUS_OK && i < members->slices[members->ranks[0]].count; i++)
+        status = meet(job, members, i, comm, out, diag);
+    return status;
+}
+
 /* The communicator `key` of all ranks that have it. */
 static enum status match_key(const struct job *job, const struct list *lists, int key,
                              struct plan *plan, size_t *cap, struct meetings *out,
                              struct diag *diag)
 {
-    struct slice *slices = calloc(job->rank_count, sizeof *slices);
-    int *members = calloc(job->rank_count, sizeof *members);
-    size_t count = 0;
-    enum status status = slices && members ? STATUS_OK : diag_no_memory(diag);
+    struct members members = {.slices = calloc(job->rank_count, sizeof *members.slices),
+                              .ranks = calloc(job->rank_count, sizeof *members.ranks),
+                              .by = calloc(job->rank_count, sizeof *members.by)};
+    enum status status =
+        members.slices && members.ranks && members.by ? STATUS_OK : diag_no_memory(diag);
     for (size_t r = 0; status == STATUS_OK && r < job->rank_count; r++) {
-        slices[r] = slice_of(&lists[r], key);
-        if (slices[r].count > 0)
-            members[count++] = (int)r;
+        members.slices[r] = slice_of(&lists[r], key);
+        if (members.slices[r].count > 0)
+            members.ranks[members.count++] = (int)r;
     }
-    if (status == STATUS_OK && count > 1) {
-        status = check_members(job, slices, members, count, diag);
-        if (status == STATUS_OK && !add_comm(job, plan, key, members, count, cap))
-            status = diag_no_memory(diag);
-        if (status == STATUS_OK)
-            meet(job, slices, members, count, (int)plan->comm_count - 1, out);
-    }
-    free(slices);
-    free(members);
+    if (status == STATUS_OK && members.count > 1)
+        status = meet_all(job, &members, key, plan, cap, out, diag);
+    free(members.slices);
+    free(members.ranks);
+    free(members.by);
     return status;
 }
 
@@ -252,28 +350,18 @@ const struct meeting *meetings_of(const struct meetings *meetings, int rank, int
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
-static int by_value(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-/* The median of how much later the collectives of `list` end than those of `first`; 0 where they do not match. */
+/* By how much the collectives of a rank end later than those of rank 0, on the first communicator that both have; 0: they
+   have none. */
 static bool difference(const struct job *job, const struct list *lists, size_t rank, int64_t *out)
 {
-    const struct list *list = &lists[rank], *first = &lists[0];
+    int by;
     *out = 0;
-    if (list->count != first->count || list->count == 0)
-        return true;
-    int64_t *later = malloc(list->count * sizeof *later);
-    if (!later)
-        return false;
-    for (size_t i = 0; i < list->count; i++)
-        later[i] = job->ranks[rank].works[list->entries[i].work].end_ns -
-                   job->ranks[0].works[first->entries[i].work].end_ns;
-    qsort(later, list->count, sizeof *later, by_value);
-    *out = later[list->count / 2];
-    free(later);
+    for (size_t i = 0; i < lists[0].count; i++) {
+        const int key = lists[0].entries[i].key;
+        const struct slice a = slice_of(&lists[0], key), b = slice_of(&lists[rank], key);
+        if (b.count > 0)
+            return displacement(job, 0, &a, (int)rank, &b, &by, out);
+    }
     return true;
 }
 

@@ -179,6 +179,24 @@ check "collectives of another kind do not belong to them" complains 3 \
 check "the same rank twice does not either" complains 3 "both say that they are rank 0" \
     "$SWSIM" import "$dir/r0.json" "$dir/two.json"
 
+# many RANK FIRST LAST: all-reduces at uneven times, which are the same on all ranks.
+many()
+{
+    k=$2
+    while [ "$k" -le "$3" ]; do
+        at=$((k * 1000 + k * k * 50 + 1000))
+        call cudaLaunchKernel 1 "$at" 5 "$((k + 1))"
+        work kernel ncclDevKernel_AllReduce 24 "$((at + 10))" 100 "$((k + 1))"
+        k=$((k + 1))
+    done | trace "$1"
+}
+many 0 1 9 >"$dir/many.0"
+many 1 0 9 >"$dir/many.1"
+check "a trace that begins one collective earlier" has 'launch: ncclDevKernel_AllReduce' "$dir/many.0" "$dir/many.1"
+check "... meets in the others" sh -c "[ \$(grep -c 'collective: ncclDevKernel' '$dir/plan.yaml') -eq 18 ]"
+many 1 0 14 >"$dir/many.1"
+check "... but not in many" complains 3 "not the same number" "$SWSIM" import "$dir/many.0" "$dir/many.1"
+
 # ---- Nsight Systems -------------------------------------------------------------------------------
 
 # export_nsys FILE VALUES...: kernels as rows of an export with one process and few columns.
@@ -232,6 +250,18 @@ check "idle time as work" takes 1110000 20000 --opaque "$dir/late.json"
 check "work without a launch is counted" sh -c \
     "sed '/\"cuda_runtime\".*\"correlation\":2}/d' '$dir/late.json' >'$dir/unlaunched.json'"
 check "..." reports unlaunched 1 "$dir/unlaunched.json"
+
+# What the stream still had to do when the trace began: the wait is for what was pushed behind it.
+{
+    work kernel before 7 1000 500 101
+    work kernel before 7 1501 99 102
+    call cudaLaunchKernel 1 1100 5 1
+    work kernel behind 7 1602 48 1
+    call cudaStreamSynchronize 1 1110 542 2
+    call cudaLaunchKernel 1 1660 5 3
+    work kernel last 7 1670 10 3
+} | trace 0 >"$dir/leftovers.json"
+check "leftovers of the time before the trace" takes 680000 3000 "$dir/leftovers.json"
 
 # ---- bad input ------------------------------------------------------------------------------------
 
@@ -375,6 +405,7 @@ if [ -d "$data/traces" ]; then
     check "a rank whose work is not recorded is refused" sh -c \
         "'$SWSIM' import -o '$dir/refused.yaml' '$data/kineto/torchrec_rank0_of_16_trace.json.gz' 2>/dev/null &&
          '$SWSIM' verify '$dir/refused.yaml' && ! '$SWSIM' predict '$dir/refused.yaml' >/dev/null 2>&1"
+    check "two processes replay themselves" replays "$data/traces/nsys_2gpu.sqlite.gz"
     check "two processes of Nsight Systems" sh -c \
         "'$SWSIM' import --report --json -o '$dir/nsys.yaml' '$data/traces/nsys_2gpu.sqlite.gz' |
          grep -q 'operations\":2636.*operations\":2663' && '$SWSIM' verify '$dir/nsys.yaml'"
