@@ -20,7 +20,12 @@ enum { GAP_BYTES = 16 };
 enum { GAP_BYTES = 0 };
 #endif
 
+/* With checks each piece is a block, so that a test can refuse any of them. */
+#ifdef SWSIM_CHECKS
+enum { BLOCK_BYTES = 1 };
+#else
 enum { BLOCK_BYTES = 16 * 1024 };
+#endif
 
 struct arena_block {
     struct arena_block *next;
