@@ -1,7 +1,7 @@
 /*
  * t_fuzz.c - every fuzz target (tests/fuzz/targets.h) over its corpus, and over some mutations of it.
  *
- *     SWSIM_PLANS=N    mutations of each input; else 3, 300 with SWSIM_LONG
+ *     SWSIM_PLANS=N    mutations of each input; else 3, 100 with SWSIM_LONG
  *     SWSIM_SEED=N     their seed; else 1
  *
  * The corpus of a target is tests/fuzz/corpus/NAME/ and, where it reads plans, plans/. An input that ends this
@@ -118,7 +118,7 @@ static bool reads_plans(const struct target *target)
 
 int main(void)
 {
-    const int mutations = env_plans(3, 300);
+    const int mutations = env_plans(3, 100);
     signal(SIGABRT, keep_input);
     signal(SIGSEGV, keep_input);
     signal(SIGALRM, keep_input);
