@@ -123,20 +123,22 @@ static enum status check_member(struct lowering *lowering, int rank, const struc
 {
     int comm = task->work.comm;
     const struct plan *plan = lowering->plan;
-    if (lower_member(lowering, comm, rank) < 0)
-        return diag_error(lowering->diag, STATUS_INPUT,
-                          "%s: task %s uses communicator %s, of which rank %d is not a member",
-                          plan->file, task->name, plan->comms[comm].name, rank);
-    if (task->work.root >= 0 && lower_member(lowering, comm, task->work.root) < 0)
-        return diag_error(lowering->diag, STATUS_INPUT,
-                          "%s: task %s names root %d, which is not a member of communicator %s",
-                          plan->file, task->name, task->work.root, plan->comms[comm].name);
     bool p2p = task->work.kind != WORK_COLLECTIVE;
+    if (lower_member(lowering, comm, rank) < 0)
+        return diag_error_at(
+            lowering->diag, plan->file, NULL, task->mark,
+            "found task %s of rank %d on communicator %s, expected one of its members "
+            "(other work under \"rank_overrides\")",
+            task->name, rank, plan->comms[comm].name);
+    if (task->work.root >= 0 && lower_member(lowering, comm, task->work.root) < 0)
+        return diag_error_at(lowering->diag, plan->file, NULL, task->mark,
+                             "found root %d in task %s, expected a member of communicator %s",
+                             task->work.root, task->name, plan->comms[comm].name);
     if (p2p && (task->work.peer == rank || lower_member(lowering, comm, task->work.peer) < 0))
-        return diag_error(lowering->diag, STATUS_INPUT,
-                          "%s: task %s on rank %d names peer %d, which is not another member of "
-                          "communicator %s",
-                          plan->file, task->name, rank, task->work.peer, plan->comms[comm].name);
+        return diag_error_at(lowering->diag, plan->file, NULL, task->mark,
+                             "found peer %d in task %s of rank %d, expected another member of "
+                             "communicator %s",
+                             task->work.peer, task->name, rank, plan->comms[comm].name);
     return STATUS_OK;
 }
 

@@ -85,6 +85,7 @@ static void emit_callback(struct lowering *lowering, int rank, const struct host
     int stream = lower_stream(lowering, rank, from->stream);
     struct op *op = lower_emit(lowering, OP_CALLBACK, from->mark);
     op->name = lower_name(lowering, from->name ? from->name : "callback");
+    op->is_kernel = from->kind == OP_LAUNCH;
     op->stream = stream;
     op->time_ns = from->time_ns;
     op->jitter = &from->jitter;
@@ -199,15 +200,16 @@ static enum status lower_thread_body(struct lowering *lowering, int index)
     return status;
 }
 
-/* The callback thread of a stream; made when its first callback is lowered. */
-static int callback_thread(struct lowering *lowering, int rank, int stream)
+/* The callback thread of a stream; made when its first callback, or kernel of steps, is lowered. */
+static int callback_thread(struct lowering *lowering, int rank, int stream, bool is_kernel)
 {
     const struct program *program = lowering->program;
     for (int t = 0; t < program->thread_count; t++)
         if (program->threads[t].kind == THREAD_CALLBACK && program->threads[t].stream == stream)
             return t;
     const char *name =
-        arena_printf(&lowering->program->arena, "callback of %s", program->streams[stream].name);
+        arena_printf(&lowering->program->arena, "%s of %s", is_kernel ? "kernel" : "callback",
+                     program->streams[stream].name);
     return lower_thread(lowering, (struct thread_desc){.kind = THREAD_CALLBACK,
                                                        .rank = rank,
                                                        .name = name,
@@ -239,8 +241,9 @@ static enum status lower_callbacks(struct lowering *lowering)
             if (lowering->failed)
                 return diag_no_memory(lowering->diag);
             program->ops[at].object = body;
-            program->ops[at].callback = callback_thread(
-                lowering, host_op_rank(&thread->ops[i], thread->rank), program->ops[at].stream);
+            program->ops[at].callback =
+                callback_thread(lowering, host_op_rank(&thread->ops[i], thread->rank),
+                                program->ops[at].stream, program->ops[at].is_kernel);
             at++;
         }
     }

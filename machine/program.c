@@ -493,10 +493,14 @@ static enum status check_devices(const struct lowering *lowering)
     const struct program *program = lowering->program;
     for (int rank = 0; rank < program->ranks; rank++)
         if (program->fellows[rank] != program->fellows[program->device[rank]])
-            return diag_error(
-                lowering->diag, STATUS_INPUT,
-                "%s: ranks %d and %d share a device, but no communicator connects them",
-                lowering->plan->file, program->device[rank], rank);
+            return diag_error_at(
+                lowering->diag, lowering->plan->file, NULL,
+                lowering->plan->machine.share_device_mark,
+                "found ranks %d and %d on one device, which no communicator connects, expected a "
+                "collective or message that both take part in, directly or through others: else "
+                "one "
+                "runs ahead of the other without end",
+                program->device[rank], rank);
     return STATUS_OK;
 }
 

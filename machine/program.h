@@ -79,8 +79,9 @@ struct op {
     int access_first, access_count; /* program->accesses */
     int part_first, part_count;     /* program->parts */
     int callback;                   /* CALLBACK: program->threads */
-    uint32_t listed;                /* index + 1 into plan->listed; 0: none */
-    bool free; /* commutes with every step of every other agent; see program_find_conflicts */
+    bool is_kernel;  /* CALLBACK: a kernel of steps, which does not run on the host */
+    uint32_t listed; /* index + 1 into plan->listed; 0: none */
+    bool free;       /* commutes with every step of every other agent; see program_find_conflicts */
     struct mark mark;
 };
 

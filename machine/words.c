@@ -395,7 +395,7 @@ static void describe_op(const struct program *p, const struct op *op, int64_t it
         snprintf(buf, cap, "has nothing to wait for: there is no %s(%" PRId64 ")",
                  p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);
     else
-        put_words(p, op, iteration, op_words(op->kind), buf, cap);
+        put_words(p, op, iteration, op_words(op->is_kernel ? OP_LAUNCH : op->kind), buf, cap);
 }
 
 static void describe_driver(const struct program *p, int32_t *c, int rank, char *buf, size_t cap)
@@ -635,7 +635,7 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
         break;
     case CAUSE_PEER:
         if (op->kind == OP_CALLBACK)
-            snprintf(buf, cap, "runs callback %s", subject);
+            snprintf(buf, cap, "runs %s %s", op->is_kernel ? "kernel" : "callback", subject);
         else
             snprintf(buf, cap, "is in %s of communicator %s, waits for %s", subject,
                      p->comms[op->comm].name, other);

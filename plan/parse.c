@@ -135,12 +135,6 @@ static bool field_share_device(struct parser *parser, const struct node *value, 
     (void)field;
     const int ranks = parser->plan->ranks;
     int **device = member;
-    if (parser->plan->form == FORM_PROGRAMS) {
-        parse_error(
-            parser, value->mark,
-            "found share_device in rank programs, expected it in pipelines and host programs");
-        return false;
-    }
     if (!parse_want_list(parser, value, "a list of lists of ranks such as [[0, 1], [2, 3]]"))
         return false;
     parser->plan->machine.share_device_mark = value->mark;

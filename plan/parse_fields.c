@@ -214,6 +214,27 @@ bool field_rank(struct parser *parser, const struct node *value, void *member,
     return field_int(parser, value, member, &bounds);
 }
 
+bool parse_check_pageable(struct parser *parser, const struct node *map, enum direction direction)
+{
+    const struct node *pageable = node_find(map, "pageable");
+    return !pageable || direction != DIRECTION_D2D ||
+           parse_error(
+               parser, pageable->mark,
+               "found \"pageable\" in a copy on the device, expected h2d or d2h: there is no "
+               "host memory in it");
+}
+
+bool parse_check_jitter(struct parser *parser, const struct node *map, const char *key,
+                        const char *of, int64_t ns)
+{
+    const struct node *jitter = node_find(map, key);
+    return !jitter || ns > 0 ||
+           parse_error(
+               parser, jitter->mark,
+               "found \"%s\" without \"%s\", expected both: what takes no time does not vary", key,
+               of);
+}
+
 bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
                       int root)
 {

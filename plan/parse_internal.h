@@ -141,6 +141,10 @@ struct field {
 bool fields_parse(struct parser *parser, const struct node *map, const struct field *fields,
                   size_t count, void *base, const char *what);
 
+/* `pageable` where neither side is host memory; a key that varies a time, `of`, of `ns`, which must not be 0. */
+bool parse_check_pageable(struct parser *parser, const struct node *map, enum direction direction);
+bool parse_check_jitter(struct parser *parser, const struct node *map, const char *key,
+                        const char *of, int64_t ns);
 /* May a collective of this kind have the root (a rank, -1: none given) that `map` names? */
 bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
                       int root);

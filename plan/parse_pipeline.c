@@ -130,6 +130,8 @@ bool field_work(struct parser *parser, const struct node *value, void *member,
     if (!fields_parse(parser, value, syntax->fields, syntax->count, &work, "\"work\"") ||
         !parse_check_root(parser, value, work.collective, work.root))
         return false;
+    if (!parse_check_pageable(parser, value, work.direction))
+        return false;
     *(struct work *)member = work;
     return true;
 }
@@ -154,14 +156,34 @@ static const struct field task_fields[] = {
     FIELD("holds", struct task, holds, field_symbols, .table = TABLE_LOCKS),
 };
 
+/* Keys that another key leaves without effect. */
+static bool check_keys(struct parser *parser, const struct node *map, const struct task *task)
+{
+    const struct node *time = node_find(map, "time"), *sm = node_find(map, "sm");
+    if (time && task->work.kind == WORK_SPIN)
+        return parse_error(
+            parser, time->mark,
+            "found \"time\" beside work \"spin\", expected one of them: a spin is its "
+            "time");
+    if (sm && task->work.kind == WORK_HOST)
+        return parse_error(
+            parser, sm->mark,
+            "found \"sm\" beside work \"host\", expected work of the device: the CPU "
+            "takes no residency slots");
+    return parse_check_jitter(parser, map, "jitter", "time", task->time_ns + task->work.time_ns) &&
+           parse_check_jitter(parser, map, "host_jitter", "host_time",
+                              task->host_time_ns + task->work.time_ns);
+}
+
 static void parse_task(struct parser *parser, const struct node *key, const struct node *value,
                        struct task *task)
 {
     *task = (struct task){.mark = key->mark, .stream = -1, .group = -1};
     task->work = (struct work){.comm = -1, .peer = -1, .root = -1};
     task->name = parse_keep(parser, key->text);
-    if (parse_want_map(parser, value, "a task: a mapping such as {stage: 0, time: 1ms}"))
-        fields_parse(parser, value, task_fields, FIELD_COUNT(task_fields), task, "a task");
+    if (parse_want_map(parser, value, "a task: a mapping such as {stage: 0, time: 1ms}") &&
+        fields_parse(parser, value, task_fields, FIELD_COUNT(task_fields), task, "a task"))
+        check_keys(parser, value, task);
     if (task->stream < 0)
         task->stream = symbol_implicit(parser, TABLE_STREAMS, PLAN_IMPLICIT_STREAM);
     if (task->group < 0)

@@ -424,7 +424,12 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
     if ((op->kind == OP_LAUNCH && !finish_launch(parser, item, op)) ||
         (op->kind == OP_SYNC && !finish_sync(parser, item, op)))
         return false;
+    if (op->kind == OP_COPY && !parse_check_pageable(parser, item, op->direction))
+        return false;
     fill_work(op);
+    if (!parse_check_jitter(parser, item, "jitter", op->kind == OP_HOST ? "host" : "time",
+                            op->time_ns))
+        return false;
     return finish_turn(parser, op) &&
            parse_check_root(parser, item, op->collective, op->work.root) &&
            implicit_stream(parser, op) &&

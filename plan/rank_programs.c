@@ -159,6 +159,22 @@ static size_t part_total(const struct rank_program *list)
     return total;
 }
 
+/* The ranks of each replica share devices as those of the first one do. */
+static bool share_devices(struct lowering *lowering)
+{
+    struct plan *out = lowering->out;
+    const int *shared = lowering->plan->machine.share_device;
+    if (!shared)
+        return true;
+    int *device = ARENA_ARRAY(&out->arena, (size_t)out->ranks, int);
+    for (int rank = 0; device && rank < out->ranks; rank++) {
+        int own = rank % lowering->rank_count;
+        device[rank] = rank - own + (own < lowering->plan->ranks ? shared[own] : own);
+    }
+    out->machine.share_device = device;
+    return device != NULL;
+}
+
 /* Tables and arrays as big as the biggest rank needs them. */
 static bool begin_tables(struct lowering *lowering)
 {
@@ -206,7 +222,8 @@ static enum status begin(struct lowering *lowering)
     out->ranks = lowering->rank_count * replica_count(lowering);
     out->thread_count = (size_t)out->ranks;
     out->threads = ARENA_ARRAY(&out->arena, out->thread_count, struct host_thread);
-    if (lowering->compute < 0 || !out->threads || !begin_tables(lowering))
+    if (lowering->compute < 0 || !out->threads || !begin_tables(lowering) ||
+        !share_devices(lowering))
         return diag_no_memory(lowering->diag);
     return STATUS_OK;
 }

@@ -270,13 +270,25 @@ static void warn(struct book *book, enum warning_kind kind, struct mark mark, co
 #define WARN(book, kind, usage, ...)                                                               \
     warn((book), (kind), (usage)->mark, arena_printf((book)->arena, __VA_ARGS__))
 
+/* Has another warning of this name asked whether it is misspelt? */
+static bool is_asked(const struct book *book, const struct usage *usage)
+{
+    for (size_t i = 0; i < book->out->count; i++) {
+        const struct warning *warning = &book->out->items[i];
+        if (warning->mark.line == usage->mark.line && warning->mark.col == usage->mark.col &&
+            strstr(warning->text, "did you mean"))
+            return true;
+    }
+    return false;
+}
+
 static bool warn_of_similar(struct book *book, enum table table, const char *noun)
 {
     size_t before = book->out->count;
     for (size_t i = 0; i < book->counts[table]; i++) {
         const struct usage *usage = &book->tables[table][i];
         const char *other = usage->mark.line ? meant(book, table, usage) : NULL;
-        if (other)
+        if (other && !is_asked(book, usage))
             WARN(book, WARNING_SIMILAR_NAME, usage, "%s \"%s\" is used once; did you mean \"%s\"?",
                  noun, usage->name, other);
     }

@@ -92,9 +92,11 @@ static void write_accesses(struct random *random)
         fprintf(random->out, ", %s", one_of(random, accesses, 6));
 }
 
-static void write_work(struct random *random, int ranks)
+/* Returns whether it is work of the device. */
+static bool write_work(struct random *random, int ranks)
 {
-    switch (below(random, ranks > 1 ? 6 : 12)) {
+    int which = below(random, ranks > 1 ? 6 : 12);
+    switch (which) {
     case 0:
     case 1:
     case 2:
@@ -108,6 +110,7 @@ static void write_work(struct random *random, int ranks)
         break;
     default: break;
     }
+    return which != 3;
 }
 
 static void write_task(struct random *random, int index, int ranks)
@@ -120,10 +123,10 @@ static void write_task(struct random *random, int index, int ranks)
         fprintf(random->out, ", host_sync: %s", below(random, 2) ? "stream" : "device");
     if (rarely(random, 8))
         fprintf(random->out, ", holds: [%s]", below(random, 2) ? "m" : "m, n");
-    if (rarely(random, 3))
-        fputs(", sm: 1", random->out);
+    bool slots = rarely(random, 3);
     write_accesses(random);
-    write_work(random, ranks);
+    if (write_work(random, ranks) && slots)
+        fputs(", sm: 1", random->out);
     fputs("}\n", random->out);
 }
 

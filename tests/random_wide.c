@@ -114,6 +114,7 @@ struct pipeline_writer {
     struct random *random;
     int ranks, tasks, stages, streams, groups;
     int stage[MAX_TASKS];
+    bool on_host, spins; /* the task at work */
     enum difference difference[MAX_TASKS];
 };
 
@@ -123,15 +124,21 @@ static void write_work(struct pipeline_writer *writer, int task)
     FILE *out = random->out;
     int which = below(random, writer->ranks > 1 ? 14 : 9);
     switch (which) {
-    case 0: fputs(", work: {host: 1us}", out); break;
+    case 0:
+        writer->on_host = true;
+        fputs(", work: {host: 1us}", out);
+        break;
     case 1:
-        fprintf(out, ", work: {copy: %s, bytes: 1KiB%s}", below(random, 2) ? "h2d" : "d2d",
-                below(random, 2) ? ", pageable: true" : "");
+        fprintf(out, ", work: {copy: %s, bytes: 1KiB}",
+                below(random, 2) ? below(random, 2) ? "h2d" : "d2d" : "h2d, pageable: true");
         break;
     case 2: fputs(", work: {gemm: {m: 2, n: 2, k: 2, dtype: f32}}", out); break;
     case 3: fputs(", work: {gather: {rows: 4, dim: 2}}", out); break;
     case 4: fputs(", work: {axpy: {elements: 8}}", out); break;
-    case 5: fputs(", work: {spin: 1us}", out); break;
+    case 5:
+        writer->spins = true;
+        fputs(", work: {spin: 1us}", out);
+        break;
     case 9: /* rank 0 sends, rank 1 receives: see write_overrides */
         writer->difference[task] = MESSAGE;
         fprintf(out, ", work: {send: x%d, peer: 1, comm: link, bytes: 1KiB}", below(random, 2));
@@ -161,24 +168,27 @@ static void write_task(struct pipeline_writer *writer, int task)
         fprintf(out, ", stream: s%d", below(random, writer->streams));
     if (below(random, 4))
         fprintf(out, ", thread_group: g%d", below(random, writer->groups));
-    if (below(random, 4))
-        fputs(", time: 1us", out);
+    writer->on_host = writer->spins = false;
     if (rarely(random, 3))
         fputs(", globally_ordered: true", out);
-    if (rarely(random, 4))
+    if (rarely(random, 4)) {
         fputs(", host_time: 1us", out);
-    if (rarely(random, 8))
-        fprintf(out, ", jitter: \"%s\"", ONE_OF(random, distributions));
-    if (rarely(random, 8))
-        fprintf(out, ", host_jitter: \"%s\"", ONE_OF(random, distributions));
-    if (rarely(random, 3))
-        fprintf(out, ", sm: %d", 1 + rarely(random, 4));
+        if (below(random, 2))
+            fprintf(out, ", host_jitter: \"%s\"", ONE_OF(random, distributions));
+    }
     if (rarely(random, 10))
         fprintf(out, ", host_sync: %s", below(random, 2) ? "stream" : "device");
     if (rarely(random, 8))
         fprintf(out, ", holds: [%s]", ONE_OF(random, ((const char *const[]){"m", "m, n", "n, m"})));
     write_accesses(random);
     write_work(writer, task);
+    if (!writer->on_host && rarely(random, 3))
+        fprintf(out, ", sm: %d", 1 + rarely(random, 4));
+    if (!writer->spins && below(random, 4)) {
+        fputs(", time: 1us", out);
+        if (rarely(random, 6))
+            fprintf(out, ", jitter: \"%s\"", ONE_OF(random, distributions));
+    }
     fputs("}\n", out);
 }
 
@@ -421,7 +431,8 @@ static void write_push(struct thread_writer *writer)
         if (rarely(random, 3))
             fprintf(out, ", sm: %d", 1 + rarely(random, 4));
         if (rarely(random, 4))
-            fprintf(out, ", host_time: 1us, jitter: \"%s\"", ONE_OF(random, distributions));
+            fprintf(out, ", host_time: 1us, time: 1us, jitter: \"%s\"",
+                    ONE_OF(random, distributions));
         if (rarely(random, 6))
             fputs(", work: {axpy: {elements: 8}}", out);
         write_accesses(random);
@@ -710,7 +721,7 @@ static void write_programs(struct random *random)
     if (rarely(random, 5))
         fprintf(random->out, "fsdp: {replicas: %d, bytes: 1KiB}\n", 1 + below(random, 2));
     write_on_failure(random);
-    write_machine(random, 10, 1, NULL);
+    write_machine(random, 10, 2, NULL);
     if (rarely(random, 6)) {
         write_generate(random);
         return;

@@ -460,6 +460,33 @@ op FREE.device lower '{alloc: a}, {free: a}' '{alloc: a}, {free: a, device: 1}'
 op RECORD_STREAM.device lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, device: 1}'
 op RECORD_STREAM.stream lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {record_stream: a, stream: s}'
 
+# ---- keys that another key leaves without effect -------------------------------------------------
+
+refuses 'found "pageable" in a copy on the device' 'threads: {r0.main: [{copy: d2d, pageable: true}]}'
+refuses 'found "pageable" in a copy on the device' 'schedule: {A: {work: {copy: d2d, bytes: 1KiB, pageable: true}}}'
+refuses 'found "jitter" without "time"' 'threads: {r0.main: [{launch: k, jitter: exponential}]}'
+refuses 'found "jitter" without "time"' 'schedule: {A: {jitter: exponential}}'
+refuses 'found "host_jitter" without "host_time"' 'schedule: {A: {host_jitter: exponential}}'
+refuses 'found "time" beside work "spin"' 'schedule: {A: {time: 1ms, work: {spin: 1ms}}}'
+refuses 'found "sm" beside work "host"' 'schedule: {A: {sm: 1, work: {host: 1ms}}}
+machine: {sm_slots: 1}'
+refuses 'found ranks 0 and 1 on one device, which no communicator connects' 'ranks: 2
+schedule: {A: {sm: 1}}
+machine: {sm_slots: 1, share_device: [[0, 1]]}'
+
+# ---- what lowering refuses has a position ---------------------------------------------------------
+
+refuses 'found task A of rank 1 on communicator c, expected one of its members' 'ranks: 2
+comms: {c: [0]}
+schedule: {A: {work: {collective: all_reduce, comm: c}}}'
+refuses 'found root 1 in task A' 'ranks: 2
+comms: {c: [0]}
+rank_overrides: {1: {schedule: {A: {work: {spin: 1ms}}}}}
+schedule: {A: {work: {collective: broadcast, comm: c, root: 1}}}'
+refuses 'found peer 0 in task A of rank 0, expected another member' 'ranks: 2
+comms: {c: [0, 1]}
+schedule: {A: {work: {send: x, peer: 0, comm: c}}}'
+
 # ---- every key of the parser's tables has a row --------------------------------------------------
 
 # TABLE.KEY, a line each: what the tables of the parser hold behind the preprocessor.
