@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/printable.h"
 #include "plan/units.h"
 #include "gpu/record/op_stats.h"
 
@@ -105,8 +106,11 @@ static void print_answers(const struct measured *measured, FILE *out)
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (result->violations[p])
             fprintf(out, "  %-10s  %s\n", property_key((enum property)p), result->violations[p]);
-    if (result->run >= 0)
-        fprintf(out, "  stored      run %" PRId64 " in %s\n", result->run, measured->options->db);
+    if (result->run < 0)
+        return;
+    fprintf(out, "  stored      run %" PRId64 " in ", result->run);
+    printable_put(measured->options->db, false, out);
+    fputc('\n', out);
 }
 
 static void print_streams(const struct runtime_result *result, FILE *out)

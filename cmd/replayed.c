@@ -7,6 +7,7 @@
 #include "measured.h"
 
 #include "plan/ops.h"
+#include "plan/printable.h"
 
 /* ---- outcome --------------------------------------------------------------------------------- */
 
@@ -72,8 +73,9 @@ static void print_head(const struct replayed *replayed, FILE *out)
     fputs(info->plan_name, out);
     if (info->driver != RUN_DRIVER_NONE)
         fprintf(out, ", %s driver", run_driver_text(info->driver));
-    fprintf(out, ": witness %" PRId64 " of %s, on %s\n\n", replayed->run, replayed->path,
-            replayed->result->device);
+    fprintf(out, ": witness %" PRId64 " of ", replayed->run);
+    printable_put(replayed->path, false, out);
+    fprintf(out, ", on %s\n\n", replayed->result->device);
     fprintf(out, "  violates    %s\n", info->note);
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "printable.h"
+
 enum { DEFAULT_LIMIT = 20, MAX_SOURCE_LINE = 400 };
 
 void diag_init(struct diag *diag)
@@ -204,23 +206,43 @@ enum status diag_flush(struct diag *diag, FILE *out, const char *what)
     return STATUS_SYSTEM;
 }
 
-/* A line of input may hold anything: control characters must not reach a terminal. */
+/* One dot for a character that is not seen, so that the caret stands where it should. */
 static void print_source(const char *source, FILE *out)
 {
+    unsigned code;
     fputs("  ", out);
-    for (; *source; source++) {
-        unsigned char byte = (unsigned char)*source;
-        fputc((byte < 0x20 && byte != '\t') || byte == 0x7f ? '.' : byte, out);
+    for (size_t bytes; *source; source += bytes) {
+        bytes = printable_decode(source, &code);
+        if (*source != '\t' && printable_acts(code))
+            fputc('.', out);
+        else
+            fwrite(source, 1, bytes, out);
     }
     fputs("\n  ", out);
 }
 
 static void print_caret(const struct diag_message *message, FILE *out)
 {
-    print_source(message->source, out);
-    for (uint32_t col = 1; col < message->mark.col && message->source[col - 1]; col++)
-        fputc(message->source[col - 1] == '\t' ? '\t' : ' ', out);
+    const char *at = message->source;
+    unsigned code;
+    print_source(at, out);
+    for (uint32_t col = 1; col < message->mark.col && *at; col++) {
+        fputc(*at == '\t' ? '\t' : ' ', out);
+        at += printable_decode(at, &code);
+    }
     fputs("^\n", out);
+}
+
+static void print_place(const struct diag_message *message, FILE *out)
+{
+    if (message->file) {
+        printable_put(message->file, false, out);
+        fputc(':', out);
+    }
+    if (message->mark.line)
+        fprintf(out, "%u:%u:", message->mark.line, message->mark.col);
+    if (message->file || message->mark.line)
+        fputc(' ', out);
 }
 
 void diag_print(const struct diag *diag, const char *program, bool color, FILE *out)
@@ -230,14 +252,11 @@ void diag_print(const struct diag *diag, const char *program, bool color, FILE *
     for (size_t i = 0; i < diag->count; i++) {
         const struct diag_message *message = &diag->messages[i];
         fprintf(out, "%s: ", program);
-        if (message->file)
-            fprintf(out, "%s:", message->file);
-        if (message->mark.line)
-            fprintf(out, "%u:%u:", message->mark.line, message->mark.col);
-        if (message->file || message->mark.line)
-            fputc(' ', out);
-        fprintf(out, "%s%s:%s %s\n", color ? colors[message->severity] : "",
-                words[message->severity], color ? "\033[0m" : "", message->text);
+        print_place(message, out);
+        fprintf(out, "%s%s:%s ", color ? colors[message->severity] : "", words[message->severity],
+                color ? "\033[0m" : "");
+        printable_put(message->text, false, out);
+        fputc('\n', out);
         if (message->source && message->mark.col)
             print_caret(message, out);
     }

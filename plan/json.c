@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "printable.h"
+
 void json_open(struct json *json, FILE *out)
 {
     *json = (struct json){.out = out};
@@ -84,57 +86,40 @@ void json_end_array(struct json *json)
     end_level(json, false);
 }
 
-/* The bytes of the well-formed UTF-8 sequence at `text` (Unicode, table 3-7); 0: it is not one. */
-static size_t sequence_length(const unsigned char *text)
+/* As \u and the number, beyond 16 bits as a surrogate pair. */
+static void write_number(FILE *out, unsigned code)
 {
-    static const struct {
-        unsigned char first_low, first_high, second_low, second_high;
-        size_t length;
-    } forms[] = {
-        {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
-        {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
-        {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-    };
-    if (text[0] < 0x80)
-        return 1;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (text[0] < forms[i].first_low || text[0] > forms[i].first_high)
-            continue;
-        if (text[1] < forms[i].second_low || text[1] > forms[i].second_high)
-            return 0;
-        for (size_t k = 2; k < forms[i].length; k++)
-            if (text[k] < 0x80 || text[k] > 0xBF)
-                return 0;
-        return forms[i].length;
-    }
-    return 0;
+    if (code <= 0xFFFF)
+        fprintf(out, "\\u%04x", code);
+    else
+        fprintf(out, "\\u%04x\\u%04x", 0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF));
 }
 
-static void write_escaped(FILE *out, unsigned char c)
+static void write_escaped(FILE *out, unsigned code)
 {
     static const char letters[] = "\"\"\\\\\bb\ff\nn\rr\tt";
     const char *pair = letters;
-    while (*pair && (unsigned char)*pair != c)
+    while (*pair && (unsigned char)*pair != code)
         pair += 2;
     if (*pair)
         fprintf(out, "\\%c", pair[1]);
     else
-        fprintf(out, "\\u%04x", c);
+        write_number(out, code);
 }
 
+/* What acts on a terminal is escaped, too (plan/printable.h). A byte that is no UTF-8 has no escape. */
 static void write_string(FILE *out, const char *string)
 {
-    const unsigned char *text = (const unsigned char *)string;
+    unsigned code;
     fputc('"', out);
-    while (*text) {
-        size_t length = sequence_length(text);
-        if (length == 0)
+    for (size_t length; *string; string += length) {
+        length = printable_decode(string, &code);
+        if (code == 0)
             fputs("\xEF\xBF\xBD", out);
-        else if (*text < 0x20 || *text == '"' || *text == '\\' || *text == 0x7F)
-            write_escaped(out, *text);
+        else if (code == '"' || code == '\\' || printable_acts(code))
+            write_escaped(out, code);
         else
-            fwrite(text, 1, length, out);
-        text += length ? length : 1;
+            fwrite(string, 1, length, out);
     }
     fputc('"', out);
 }

@@ -13,6 +13,7 @@
 
 #include "csv.h"
 #include "parse_internal.h"
+#include "printable.h"
 
 enum { READ_CHUNK = 64 * 1024, VERSION = 1 };
 
@@ -27,7 +28,8 @@ static const char *default_name(struct plan *plan, const char *file_name)
     const char *base = slash && slash[1] ? slash + 1 : file_name;
     const char *dot = strrchr(base, '.');
     size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
-    return arena_strndup(&plan->arena, base, length < PLAN_MAX_NAME ? length : PLAN_MAX_NAME);
+    char *name = arena_strndup(&plan->arena, base, length < PLAN_MAX_NAME ? length : PLAN_MAX_NAME);
+    return printable_text(&plan->arena, name, false);
 }
 
 bool parser_start(struct parser *parser, struct plan *plan, const char *file_name, const char *text,

@@ -6,13 +6,13 @@
  * symbol tables, so that a plan of a million operations is read in linear time.
  */
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "parse_internal.h"
+#include "printable.h"
 #include "units.h"
 
 enum { SHOWN_BYTES = 40 };
@@ -154,11 +154,9 @@ bool parse_name(struct parser *parser, const struct node *node, const char *expe
     if (node->length > PLAN_MAX_NAME)
         return parse_error(parser, node->mark, "found a name of %zu bytes, expected at most %d",
                            node->length, PLAN_MAX_NAME);
-    for (const char *at = node->text; *at; at++)
-        if (iscntrl((unsigned char)*at))
-            return parse_error(parser, node->mark,
-                               "found a control character in a name, expected %s", expected);
-    return true;
+    return printable_is(node->text, false) ||
+           parse_error(parser, node->mark, "found a control character in a name, expected %s",
+                       expected);
 }
 
 /* number := "0" | [ "-" ] nonzero digit*: every number has one spelling, so keys that are numbers differ
@@ -364,6 +362,9 @@ bool field_text(struct parser *parser, const struct node *value, void *member,
     (void)field;
     if (value->kind != NODE_SCALAR || is_null(value))
         return parse_mismatch(parser, value, "a text");
+    if (!printable_is(value->text, true))
+        return parse_error(parser, value->mark,
+                           "found a control character in a text, expected it without");
     *(const char **)member = parse_keep(parser, value->text);
     return *(const char **)member != NULL;
 }

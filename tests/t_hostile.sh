@@ -65,6 +65,88 @@ for table in span agent iteration stat; do
     check "swsim render of one" complains 3 "no such table: $table" "$SWSIM" render -o "$dir/x.svg" "$dir/changed.db"
 done
 
+# ---- foreign bytes ---------------------------------------------------------------------------------
+
+# harmless: what the last `hears` heard is UTF-8 without C0 (but for new lines and tabs), C1 and what changes the
+# direction of text
+harmless()
+{
+    if ! iconv -f UTF-8 -t UTF-8 "$1" >/dev/null 2>&1; then
+        echo "bytes that are no UTF-8"
+        return 1
+    fi
+    if LC_ALL=C grep -nP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae\x8e\x8f]|\xe2\x81[\xa6-\xa9]' "$1" >"$dir/acts"; then
+        cat -v "$dir/acts"
+        return 1
+    fi
+}
+hears()
+{
+    timeout 60 "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    test "$code" -lt 5 || { echo "exit code $code"; return 1; }
+    harmless "$dir/out" && harmless "$dir/err"
+}
+esc=$(printf '\033[31m\a\302\233\342\200\256\342\201\246\377')
+
+# In a store: every text in every table.
+nasty="char(27) || '[31m' || char(7, 155, 8238, 8294, 10) || CAST(x'ff' AS TEXT) || '<&\"]]>'"
+changed run "UPDATE run SET plan_name = plan_name || $nasty, note = $nasty, device = $nasty;
+    UPDATE agent SET name = name || $nasty; UPDATE span SET task = task || $nasty, cause = $nasty;
+    UPDATE stat SET key = key || $nasty"
+for verb in runs 'runs --json' "render -o $dir/x.svg" "render -o $dir/x.dot" 'compare' 'compare --json'; do
+    check "swsim $verb of a store with nasty names" hears "$SWSIM" $verb "$dir/changed.db"
+done
+check "the SVG has none of it" harmless "$dir/x.svg"
+check "nor has the DOT" harmless "$dir/x.dot"
+if command -v xmllint >/dev/null; then
+    check "the SVG is well-formed" xmllint --noout "$dir/x.svg"
+elif command -v python3 >/dev/null; then
+    check "the SVG is well-formed" python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$dir/x.svg"
+else
+    skip "no reader of XML here"
+fi
+changed witness "UPDATE run SET plan_name = plan_name || $nasty, note = $nasty;
+    UPDATE agent SET name = name || $nasty; UPDATE span SET task = $nasty, cause = $nasty;
+    UPDATE step SET op = $nasty, agent = $nasty; UPDATE blocked SET waits_for = $nasty, agent = agent || $nasty"
+for verb in runs "render -o $dir/x.svg" "render -o $dir/x.dot"; do
+    check "swsim $verb of a witness with nasty names" hears "$SWSIM" $verb "$dir/changed.db"
+done
+check "its SVG has none of it" harmless "$dir/x.svg"
+check "swrun --replay of it" hears "$SWRUN" --replay="$dir/changed.db" --timeout=1s
+
+# In plans, schedules, file names and options.
+yaml='\e[31m\x07\u009b\u202e\u2066'
+good=$dir/$esc.yaml
+cp "$hello" "$good"
+printf 'swplan: 1\n"%s": 1\nname: "%s"\nschedule: {"%s": {stage: 0, "%s": 1, stream: "%s", work: "%s"}}\nretire: "%s"\n' \
+    "$yaml" "$yaml" "$yaml" "$yaml" "$yaml" "$yaml" "$yaml" >"$dir/keys.yaml"
+printf 'swplan: 1\nabout: "%s"\nschedule: {A: {stage: 0, writes: ["%s"]}}\nintra_iter_deps: [["%s", A]]\n' \
+    "$yaml" "$yaml" "$yaml" >"$dir/names.yaml"
+printf '%s0F0,0B0\n1F0%s,1B0\n' "$esc" "$esc" >"$dir/cells.csv"
+printf 'swplan: 1\n# %s\nschedule: {A: {stage: 0}}\n' "$esc" >"$dir/bytes.yaml"
+for verb in verify predict lower schedule stages export tune compare "render -o $dir/x.svg" 'verify --json' 'predict --json' 'export --format=csv' 'runs'; do
+    for plan in "$good" "$dir/keys.yaml" "$dir/names.yaml" "$dir/cells.csv" "$dir/bytes.yaml" "$dir/none$esc"; do
+        check "swsim $verb $(printf '%s' "${plan#"$dir"/}" | tr -cd 'a-z.')" hears "$SWSIM" $verb "$plan"
+    done
+done
+for plan in "$good" "$dir/keys.yaml" "$dir/names.yaml" "$dir/cells.csv"; do
+    check "swrun $(printf '%s' "${plan#"$dir"/}" | tr -cd 'a-z.')" hears "$SWRUN" -n 2 "$plan"
+done
+for option in driver=X limit=X jitter=X iterations=X property=X what-if=X X; do
+    for verb in verify predict tune; do
+        check "swsim $verb --$option" hears "$SWSIM" "$verb" "--$(printf '%s' "$option" | sed "s/X/$(printf '%s' "$esc" | sed 's/[[\/&]/\\&/g')/")" "$hello"
+    done
+done
+check "swrun --db" hears "$SWRUN" -n 2 --db="$dir/$esc.db" "$hello"
+for option in device driver timeout mem rendezvous inject; do
+    check "swrun --$option" hears "$SWRUN" -n 2 "--$option=$esc" "$hello"
+done
+check "swsim generate" hears "$SWSIM" generate "$esc"
+check "a verb" hears "$SWSIM" "$esc"
+
+# ---- stores that are too large, or lie ---------------------------------------------------------------
+
 small_render()
 (
     ulimit -v 3000000

@@ -21,6 +21,7 @@
 #include "apart.h"
 #include "graphviz.h"
 #include "graphviz_load.h"
+#include "plan/printable.h"
 
 enum { POINTS_PER_INCH = 72, MAX_ATTRIBUTE = 512 };
 
@@ -43,10 +44,16 @@ static char *unconst(const char *text)
     return (char *)(uintptr_t)text;
 }
 
+/* All that reaches a picture goes through here. */
 static void set(struct drawing *drawing, void *object, const char *name, const char *value)
 {
-    if (object && drawing->gv->agsafeset(object, unconst(name), unconst(value), "") != 0)
+    struct arena arena;
+    arena_init(&arena, 0);
+    const char *shown = printable_text(&arena, value, false);
+    if (!shown ||
+        (object && drawing->gv->agsafeset(object, unconst(name), unconst(shown), "") != 0))
         drawing->failed = true;
+    arena_fini(&arena);
 }
 
 __attribute__((format(printf, 4, 5))) static void setf(struct drawing *drawing, void *object,
@@ -68,9 +75,13 @@ __attribute__((format(printf, 4, 5))) static void setf(struct drawing *drawing, 
 static void set_text(struct drawing *drawing, void *object, const char *name, const char *text,
                      const char *line_end)
 {
+    struct arena arena;
+    arena_init(&arena, 0);
+    text = printable_text(&arena, text, true);
     size_t longest = strlen("&#92;"), end = line_end ? strlen(line_end) : strlen("\\n");
-    char *safe = malloc(strlen(text) * (longest + end) + end + 1);
+    char *safe = text ? arena_alloc(&arena, strlen(text) * (longest + end) + end + 1) : NULL;
     if (!safe) {
+        arena_fini(&arena);
         drawing->failed = true;
         return;
     }
@@ -89,7 +100,7 @@ static void set_text(struct drawing *drawing, void *object, const char *name, co
     if (line_end)
         stpcpy(out, line_end);
     set(drawing, object, name, safe);
-    free(safe);
+    arena_fini(&arena);
 }
 
 /* A default for all nodes or edges: keeps the DOT text short. */

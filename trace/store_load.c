@@ -50,7 +50,7 @@ static enum status read_run(const struct query *query, struct store_run *out, st
     out->info = (struct run_info){
         .kind = (enum run_kind)kind,
         .plan_name = sql_string(query, 2),
-        .plan_text = sql_string(query, 3),
+        .plan_text = sql_lines(query, 3),
         .driver = (enum run_driver)driver,
         .device = sql_string(query, 5),
         .ranks = (int)sql_quantity(query, 6, QUANTITY_RANKS, &status, diag),

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "plan/printable.h"
+
 enum status sql_error(struct store *store, const char *what, struct diag *diag)
 {
     int code = sqlite3_errcode(store->db) & 0xff;
@@ -91,6 +93,9 @@ enum status sql_end(struct query *query, enum status status, struct diag *diag)
         status = sql_error(query->store, "read", diag);
     if (query->statement)
         (void)sqlite3_reset(query->statement);
+    if (status == STATUS_OK && query->store->shown.failed)
+        status = diag_no_memory(diag);
+    arena_fini(&query->store->shown);
     return status;
 }
 
@@ -119,7 +124,15 @@ int64_t sql_quantity(const struct query *query, int column, enum quantity quanti
 
 const char *sql_text(const struct query *query, int column)
 {
-    return (const char *)sqlite3_column_text(query->statement, column);
+    const char *text = (const char *)sqlite3_column_text(query->statement, column);
+    return printable_text(&query->store->shown, text, false);
+}
+
+const char *sql_lines(const struct query *query, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(query->statement, column);
+    const char *shown = printable_text(&query->store->shown, text, true);
+    return shown ? shown : "";
 }
 
 const char *sql_string(const struct query *query, int column)

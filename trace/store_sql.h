@@ -92,7 +92,8 @@ struct store {
     bool failed; /* a write failed; every later one fails with the same reason */
     enum status failed_status;
     struct diag failure;
-    int rows; /* written since the last commit */
+    int rows;           /* written since the last commit */
+    struct arena shown; /* texts of a query that had to be made printable */
 };
 
 /* The value of a parameter; texts must live until the statement is stepped. */
@@ -179,7 +180,10 @@ int64_t sql_int(const struct query *query, int column);
 /* The same where the number must be possible: otherwise reported, *status set, and 0. NULL is -1. */
 int64_t sql_quantity(const struct query *query, int column, enum quantity quantity,
                      enum status *status, struct diag *diag);
+/* As it may be shown (plan/printable.h), until sql_end. */
 const char *sql_text(const struct query *query, int column);
+/* The same, of several lines, and "" for NULL: a plan. */
+const char *sql_lines(const struct query *query, int column);
 /* Never NULL, as the schema promises and another's file may not keep. */
 const char *sql_string(const struct query *query, int column);
 /* -1 for NULL: no iteration. */
