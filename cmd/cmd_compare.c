@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "interrupts.h"
 #include "options.h"
 
 #include "plan/json.h"
@@ -184,6 +185,9 @@ static enum status compare_runs(struct app *app, struct store *store, void *cont
         status = write_all(app, &compared);
     else
         print_all(&compared, app->quiet);
+    if (status == STATUS_OK && compared.interrupted)
+        status =
+            diag_error(&app->diag, STATUS_LIMIT, "interrupted after %zu runs", compared.run_count);
     if (status == STATUS_OK && compared.worst_error > request->limit)
         status = diag_error(&app->diag, STATUS_VIOLATED,
                             "the worst error is %.1f%%, expected at most %.1f%%",
@@ -250,7 +254,8 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
                                                .plan = text,
                                                .seed = (uint64_t)seed,
                                                .replications = (int)replications,
-                                               .threads = processors()};
+                                               .threads = processors(),
+                                               .interrupted = interrupts_catch()};
     if (status == STATUS_OK)
         status = app_with_store(app, arguments.items[0], compare_runs, &request);
     return status;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "interrupts.h"
 #include "options.h"
 #include "profiled.h"
 #include "progress.h"
@@ -288,6 +289,10 @@ static enum status predict_one(struct app *app, const struct predict_request *re
         warn_of_violations(app, &prediction);
     if (status == STATUS_OK && prediction.violated)
         status = STATUS_VIOLATED;
+    if (interrupts_seen()) {
+        prediction_fini(&prediction); /* after some replications: no other prediction begins */
+        return app_worse(status, STATUS_LIMIT);
+    }
     if (out && (status == STATUS_OK || status == STATUS_VIOLATED))
         *out = prediction;
     else
@@ -687,6 +692,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         .threads = (int)line.threads,
         .engine = (enum engine)line.engine,
         .exposed = line.exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
+        .interrupted = interrupts_catch(),
     };
     if (line.no_mpi) {
         app->silent = false;

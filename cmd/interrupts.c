@@ -12,11 +12,20 @@ static void interrupt(int signal_number)
     atomic_store(&interrupted, true);
 }
 
-const atomic_bool *interrupts_catch(void)
+void interrupts_handle(void (*handler)(int), unsigned flags)
 {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = (int)flags}, before;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL); /* cannot fail with these arguments */
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, NULL, &before);
+    if (before.sa_handler != SIG_IGN) /* as nohup sets it */
+        sigaction(SIGHUP, &action, NULL);
+}
+
+const atomic_bool *interrupts_catch(void)
+{
+    interrupts_handle(interrupt, SA_RESETHAND);
     return &interrupted;
 }
 

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "interrupts.h"
 #include "mpi_load.h"
 #include "starter.h"
 
@@ -79,10 +80,7 @@ bool launch_is_spokesman(const struct launch *launch)
 /* The launcher gets the signals and passes one wish on to all ranks. */
 static void ignore_signals(void)
 {
-    struct sigaction action = {.sa_handler = SIG_IGN};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    interrupts_handle(SIG_IGN, 0);
 }
 
 /* Run the rank and report; *told: the report arrived. Takes the rendezvous. */

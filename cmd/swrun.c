@@ -10,6 +10,7 @@
 
 #include "app.h"
 #include "exposure.h"
+#include "interrupts.h"
 #include "launch.h"
 #include "measured.h"
 #include "options.h"
@@ -35,10 +36,7 @@ static void on_signal(int signal)
 
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    interrupts_handle(on_signal, SA_RESTART);
 }
 
 struct run_request {

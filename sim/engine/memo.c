@@ -311,7 +311,8 @@ static bool begin(struct memo *memo)
 
 static bool may_go_on(const struct memo *memo)
 {
-    return memo->sim->status == STATUS_OK && memo->sim->pipeline.newest < memo->last;
+    return memo->sim->status == STATUS_OK && memo->sim->pipeline.newest < memo->last &&
+           !simulate_interrupted(memo->sim->options);
 }
 
 /* Take `next`, then likely successors as long as they come. Returns the last edge taken. */

@@ -10,11 +10,13 @@
  */
 #include "simulate.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "memo.h"
+#include "plan/units.h"
 #include "prepare.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
@@ -714,6 +716,19 @@ void simulation_event(struct simulation *sim, int agent)
     }
 }
 
+static void interrupted(struct simulation *sim)
+{
+    const int64_t *finished = sim->pipeline.finished;
+    char now[UNITS_TEXT + 32];
+    units_show_time((double)sim->now_ns, now);
+    if (sim->program->tasks)
+        simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT,
+                                        "interrupted after %" PRId64 " iterations, %s simulated",
+                                        finished[0], now));
+    else
+        simulation_fail(sim, diag_error(sim->diag, STATUS_LIMIT, "interrupted, %s simulated", now));
+}
+
 static void run(struct simulation *sim)
 {
     struct event event;
@@ -727,6 +742,8 @@ static void run(struct simulation *sim)
             simulation_event(sim, event.agent);
         } while (events_next(&sim->clocks.events, &event) && event.time_ns == sim->now_ns);
         simulation_instant(sim);
+        if (simulate_interrupted(sim->options))
+            interrupted(sim);
     }
 }
 

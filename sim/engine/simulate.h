@@ -17,6 +17,8 @@
 #ifndef SWSIM_SIMULATE_H
 #define SWSIM_SIMULATE_H
 
+#include <stdatomic.h>
+
 #include "machine/machine.h"
 #include "in_flight.h"
 #include "iterations.h"
@@ -123,8 +125,14 @@ struct simulate_options {
     uint32_t replication;
     const struct simulate_observer *observer; /* NULL: none */
     struct in_flight *in_flight; /* filled with what is in flight on rank 0; NULL: not asked for */
+    const atomic_bool *interrupted; /* ends it with STATUS_LIMIT when it turns true; NULL: never */
     bool forgetful; /* ask the machine for every step, remember none: slow, for tests */
 };
+
+static inline bool simulate_interrupted(const struct simulate_options *options)
+{
+    return options->interrupted && atomic_load_explicit(options->interrupted, memory_order_relaxed);
+}
 
 struct simulation_result {
     int64_t makespan_ns; /* until the last step */

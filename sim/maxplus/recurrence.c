@@ -4,6 +4,7 @@
  */
 #include "recurrence_internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -341,7 +342,11 @@ void recurrence_note_periods(struct runner *run, int64_t period, int count, int6
     for (int l = 0; l < run->lanes; l++)
         iterations_over(&run->iterations[l], run->over_ns + skipped * run->lanes + l, run->lanes,
                         over);
-    if (observer && observer->progress && over > 0 &&
+    if (simulate_interrupted(run->options) && !run->stopped) {
+        run->interrupted_at = first + count;
+        run->stopped = run->interrupted = true;
+    }
+    if (observer && observer->progress && over > 0 && !run->stopped &&
         !observer->progress(observer->context, first + count,
                             run->over_ns[(count - 1) * run->lanes]))
         run->stopped = true;
@@ -463,6 +468,9 @@ static enum status run_lanes(const struct recurrence *r, const struct simulate_o
         return STATUS_OK;
     for (int l = 0; l < finished; l++)
         simulation_fini(&out[l]);
+    if (run.interrupted)
+        return diag_error(diag, STATUS_LIMIT, "interrupted after %" PRId64 " iterations",
+                          run.interrupted_at);
     return run.stopped ? STATUS_SYSTEM : diag_no_memory(diag);
 }
 

@@ -284,7 +284,7 @@ void recurrence_run_edge(struct runner *run, int64_t from, int64_t to)
 {
     const struct recurrence *r = run->r;
     queue_before(run, from);
-    for (int64_t period = from; period < to && !run->unclear; period++) {
+    for (int64_t period = from; period < to && !run->unclear && !run->stopped; period++) {
         queue_items(run, period);
         for (int i = 0; i < r->graph.event_count; i++)
             if (edge_exists(run, r->order[i], period))

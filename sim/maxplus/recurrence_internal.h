@@ -206,6 +206,8 @@ struct runner {
     uint64_t in_flight_ns[RANDOM_LANES]; /* retirements less admissions so far, modulo 2^64 */
     int64_t in_flight;                   /* iterations of rank 0 */
     bool stopped;
+    bool interrupted; /* that is why */
+    int64_t interrupted_at;
 };
 
 /* Where the columns have a place in the block's first period. */

@@ -181,6 +181,11 @@ static enum status measure(const struct program *program, struct trace *trace, s
     return measure_accounts(program, trace, out, diag);
 }
 
+static bool is_interrupted(const struct compare_options *options)
+{
+    return options->interrupted && atomic_load(options->interrupted);
+}
+
 static enum status predict_run(const struct plan *plan, const struct compare_options *options,
                                const struct program_options *program, struct comparison *out,
                                struct diag *diag)
@@ -189,9 +194,14 @@ static enum status predict_run(const struct plan *plan, const struct compare_opt
                                            .seed = options->seed,
                                            .replications = options->replications,
                                            .threads = options->threads,
-                                           .exposed = EXPOSED_NEVER};
+                                           .exposed = EXPOSED_NEVER,
+                                           .interrupted = options->interrupted};
     struct prediction prediction;
     enum status status = predict(plan, &wanted, &prediction, diag);
+    if (status == STATUS_OK && is_interrupted(options)) { /* after some replications only */
+        prediction_fini(&prediction);
+        return STATUS_LIMIT;
+    }
     if (status != STATUS_OK)
         return status;
     const struct program *p = prediction.program;
@@ -329,6 +339,11 @@ static enum status compare_all(struct store *store, const struct compare_options
     for (size_t i = 0; status == STATUS_OK && i < listing.count; i++)
         if (is_wanted(&listing.entries[i], options))
             status = compare_entry(store, options, &listing, &listing.entries[i], out, diag);
+    out->interrupted = status == STATUS_LIMIT && is_interrupted(options);
+    if (out->interrupted)
+        status = out->run_count
+                     ? STATUS_OK
+                     : diag_error(diag, STATUS_LIMIT, "interrupted before a run was compared");
     if (status == STATUS_OK)
         status = check_found(out, options, diag);
     if (status == STATUS_OK && !sum_up(out))

@@ -21,7 +21,8 @@ struct compare_options {
     int64_t run;      /* only this one; STORE_ALL: all */
     const char *plan; /* only runs of the plan with this canonical text; NULL: of all */
     uint64_t seed;
-    int replications, threads; /* of each prediction */
+    int replications, threads;      /* of each prediction */
+    const atomic_bool *interrupted; /* no further run is compared when it turns true; NULL: never */
 };
 
 /* Shares of the whole run, the mean over the streams of one name. */
@@ -54,6 +55,7 @@ struct compared {
     size_t run_count;
     size_t unmatched; /* pipelined runs without a serial one; each has a note in the diag */
     double median_error, worst_error; /* of the absolute errors */
+    bool interrupted;                 /* not all runs were compared */
 };
 
 /* STATUS_INPUT when there is no run to compare, when no run has a serial one, and when a run does not fit

@@ -39,6 +39,7 @@ struct replication_batch {
     const struct simulator *simulator;
     const struct simulate_observer *observer;
     struct in_flight *in_flight; /* of the first replication; NULL: not wanted */
+    const atomic_bool *interrupted;
     struct job *jobs;
     int count, lanes; /* in all; in one go */
     int pieces, rank, size;
@@ -62,7 +63,8 @@ static void do_jobs(struct replication_batch *batch, int first, int count,
     const struct simulate_options options = {.seed = batch->prediction->seed,
                                              .replication = (uint32_t)first,
                                              .observer = observer,
-                                             .in_flight = in_flight};
+                                             .in_flight = in_flight,
+                                             .interrupted = batch->interrupted};
     jobs->status = simulator_run(batch->simulator, &options, count, results, &jobs->diag);
     for (int i = 0; jobs->status == STATUS_OK && i < count; i++)
         jobs[i].result = results[i];
@@ -344,6 +346,7 @@ static enum status open_batch(struct replication_batch *batch, struct prediction
                                         .simulator = simulator,
                                         .observer = options->observer,
                                         .in_flight = prediction->in_flight,
+                                        .interrupted = options->interrupted,
                                         .jobs = calloc((size_t)count, sizeof *batch->jobs),
                                         .count = count,
                                         .lanes = lanes,
@@ -366,6 +369,27 @@ static void close_batch(struct replication_batch *batch)
     free(batch->jobs);
 }
 
+/* An interrupted batch becomes the one of the replications that are complete, from the first one on. */
+static enum status keep_complete(struct replication_batch *batch, struct prediction *prediction,
+                                 struct diag *diag)
+{
+    int complete = 0;
+    while (complete < batch->count && batch->jobs[complete].result.streams)
+        complete++;
+    if (complete == batch->count)
+        return STATUS_OK;
+    if (complete == 0)
+        return first_failure(batch->jobs, batch->count, diag);
+    diag_note(diag, "interrupted: the figures are of the first %d of %d replications", complete,
+              batch->count);
+    for (int i = complete; i < batch->count; i++) {
+        simulation_fini(&batch->jobs[i].result);
+        diag_fini(&batch->jobs[i].diag);
+    }
+    batch->count = prediction->replications = complete;
+    return STATUS_OK;
+}
+
 /* On rank 0 `heard` becomes true once the others have been heard to the end. */
 static enum status do_replications(struct replication_batch *batch, struct prediction *prediction,
                                    const struct predict_options *options, bool *heard,
@@ -373,7 +397,11 @@ static enum status do_replications(struct replication_batch *batch, struct predi
 {
     const struct result_wire *wire = options->wire;
     do_batch(batch, options->threads);
-    enum status status = first_failure(batch->jobs, batch->count, diag);
+    enum status status = STATUS_OK;
+    if (!wire && options->interrupted && atomic_load(options->interrupted))
+        status = keep_complete(batch, prediction, diag);
+    if (!status)
+        status = first_failure(batch->jobs, batch->count, diag);
     if (status)
         return status;
     if (wire && wire->rank > 0)

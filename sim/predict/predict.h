@@ -43,6 +43,9 @@ struct predict_options {
     /* Other processes take part, which predict the same at the same time. NULL: none. Rank 0 watches and
        explains; what the others get is a program without figures. */
     const struct result_wire *wire;
+    /* Ends the replications when it turns true: those that are complete count, without any it is STATUS_LIMIT.
+       NULL: never. */
+    const atomic_bool *interrupted;
     /* Called before the simulation, so that the observer can prepare; NULL: not needed. */
     enum status (*begin)(void *context, const struct program *program, struct diag *diag);
 };

@@ -110,6 +110,7 @@ enum status simulator_run(const struct simulator *simulator, const struct simula
         return status;
     const struct simulate_options others = {.seed = options->seed,
                                             .replication = options->replication + 1,
+                                            .interrupted = options->interrupted,
                                             .forgetful = options->forgetful};
     status = simulator_run(simulator, &others, count - 1, out + 1, diag);
     if (status != STATUS_OK)

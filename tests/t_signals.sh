@@ -1,0 +1,82 @@
+#!/bin/sh
+# t_signals.sh - SIGINT, SIGTERM and SIGHUP: every long verb ends in order, says what it has, and leaves no run
+# unfinished in a store.
+. "${srcdir:-.}/tests/tap.sh"
+
+hello=$srcdir/plans/examples/hello.yaml
+# Many streams of their own pace: a search of more states than there is time for.
+{
+    echo 'swplan: 1'
+    echo 'name: wide'
+    echo 'schedule:'
+    for i in 0 1 2 3 4 5 6 7; do
+        echo "  T$i: {stage: 0, stream: s$i, thread_group: g$i, time: 1ms}"
+    done
+} >"$dir/wide.yaml"
+"$SWRUN" -q --serial -n 40 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
+"$SWRUN" -q -n 40 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
+
+# ends SIGNAL CODE command...: the command gets the signal after some time, and ends with CODE
+ends()
+{
+    signal=$1 want=$2
+    shift 2
+    env --default-signal=INT,HUP timeout --preserve-status -s "$signal" -k 20 1 "$@" \
+        >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    test "$code" -eq "$want" && return
+    echo "exit code $code, expected $want"
+    cat "$dir/out" "$dir/err"
+    false
+}
+
+in_order()
+{
+    ! sqlite3 "$dir/$1.db" 'SELECT id FROM run WHERE finished = 0' | grep . &&
+        test "$(sqlite3 "$dir/$1.db" 'PRAGMA integrity_check')" = ok
+}
+
+if ! env --default-signal=INT,HUP true 2>/dev/null; then
+    skip_all "no env --default-signal here"
+fi
+
+for signal in INT TERM HUP; do
+    check "$signal: predict" ends $signal 4 "$SWSIM" predict --engine=event --iterations=90000000 "$hello"
+    check "and says how far it came" grep -q 'interrupted after [0-9]* iterations' "$dir/err"
+    check "$signal: predict by recurrence" ends $signal 4 \
+        "$SWSIM" predict --iterations=90000000 --jitter='*=uniform(half=0.1)' --driver=clock "$hello"
+    check "and says how far it came" grep -q 'interrupted after [0-9]* iterations' "$dir/err"
+    check "$signal: predict --replications" ends $signal 4 \
+        "$SWSIM" predict --replications=10000 --iterations=20000 --threads=1 --driver=clock "$hello"
+    check "with the figures of those that are complete" grep -q '^  iteration' "$dir/out"
+    check "as a note says" grep -q 'the figures are of the first' "$dir/err"
+    check "$signal: verify" ends $signal 4 "$SWSIM" verify --no-reduction "$dir/wide.yaml"
+    check "$signal: compare" ends $signal 4 "$SWSIM" compare --replications=100000 "$dir/compare.db"
+    check "$signal: swrun" ends $signal 1 "$SWRUN" -n 1000000 "$hello"
+    check "with the figures of what was in flight" grep -q '^  iteration' "$dir/out"
+    check "$signal: swrun --processes" ends $signal 1 "$SWRUN" --processes --ranks=2 -n 1000000 "$hello"
+    if command -v sqlite3 >/dev/null; then
+        check "$signal: predict --db" ends $signal 4 \
+            "$SWSIM" predict --db="$dir/$signal.db" --iterations=90000000 --driver=clock "$hello"
+        check "$signal: swrun --db" ends $signal 1 "$SWRUN" --db="$dir/$signal.db" -n 1000000 "$hello"
+        check "no unfinished run" in_order "$signal"
+    else
+        skip "no sqlite3 here"
+    fi
+done
+
+# nohup: a run goes on when its terminal is closed.
+ignored()
+{
+    (
+        trap '' HUP
+        exec "$SWRUN" -n 400 "$hello"
+    ) >"$dir/out" 2>&1 &
+    pid=$!
+    sleep 1
+    kill -HUP $pid
+    wait $pid
+}
+check "SIGHUP that is ignored stays so" ignored
+
+done_testing
