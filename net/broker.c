@@ -22,7 +22,7 @@
 
 #include "listener.h"
 
-enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20 };
+enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20, OUTBOX_BYTES = 1 << 30 };
 
 /* ---- outboxes -------------------------------------------------------------------------------- */
 
@@ -42,6 +42,19 @@ void broker_put_in_outbox(struct broker *broker, struct peer *peer, const void *
     memcpy(letter->packet, packet, bytes);
     *peer->last = letter;
     peer->last = &letter->next;
+    peer->outbox_bytes += letter->bytes;
+    broker->outbox_bytes += letter->bytes;
+}
+
+static void free_first(struct broker *broker, struct peer *peer)
+{
+    struct letter *letter = peer->first;
+    peer->first = letter->next;
+    if (!peer->first)
+        peer->last = &peer->first;
+    peer->outbox_bytes -= letter->bytes;
+    broker->outbox_bytes -= letter->bytes;
+    free(letter);
 }
 
 void broker_post(struct broker *broker, struct peer *peer, const void *packet, size_t bytes)
@@ -57,18 +70,14 @@ static void post_all(struct broker *broker, int except, const void *packet, size
             broker_post(broker, &broker->peers[rank], packet, bytes);
 }
 
-static void empty_outbox(struct peer *peer)
+static void empty_outbox(struct broker *broker, struct peer *peer)
 {
-    while (peer->first) {
-        struct letter *letter = peer->first;
-        peer->first = letter->next;
-        free(letter);
-    }
-    peer->last = &peer->first;
+    while (peer->first)
+        free_first(broker, peer);
 }
 
 /* As much as the socket takes now. */
-static void write_outbox(struct peer *peer)
+static void write_outbox(struct broker *broker, struct peer *peer)
 {
     while (peer->first) {
         struct letter *letter = peer->first;
@@ -79,12 +88,8 @@ static void write_outbox(struct peer *peer)
         if (sent < 0)
             return; /* full; an end of the socket is seen when reading */
         letter->sent += (size_t)sent;
-        if (letter->sent < letter->bytes)
-            continue;
-        peer->first = letter->next;
-        if (!peer->first)
-            peer->last = &peer->first;
-        free(letter);
+        if (letter->sent == letter->bytes)
+            free_first(broker, peer);
     }
 }
 
@@ -138,13 +143,26 @@ static void bury(struct broker *broker, int rank)
     close(peer->socket);
     pthread_mutex_lock(&broker->lock);
     peer->socket = -1;
-    empty_outbox(peer);
+    empty_outbox(broker, peer);
     if (!peer->left) {
         peer->gone = true;
         post_all(broker, rank, &mail, sizeof mail);
     }
     pthread_cond_broadcast(&broker->arrived);
     pthread_mutex_unlock(&broker->lock);
+}
+
+/* Mail for members that do not read is kept up to a limit, so that no member can use up the memory here:
+   beyond it the one with the most is given up. */
+static void bound_outboxes(struct broker *broker)
+{
+    int slowest = 0;
+    if (broker->outbox_bytes <= broker->outbox_limit)
+        return;
+    for (int rank = 1; rank < broker->size; rank++)
+        if (broker->peers[rank].outbox_bytes > broker->peers[slowest].outbox_bytes)
+            slowest = rank;
+    bury(broker, slowest);
 }
 
 static void enter_barrier(struct broker *broker, int from)
@@ -248,26 +266,20 @@ static bool read_peer(struct broker *broker, int rank)
 
 /* ---- members that find the broker by name ------------------------------------------------------- */
 
-static bool same_user(int socket)
-{
-    struct ucred owner;
-    socklen_t length = sizeof owner;
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0 &&
-           owner.uid == getuid();
-}
-
 /* A new connection: accepted from the same user, with a hello of a missing rank. */
 static void admit(struct broker *broker)
 {
     struct mail mail;
+    unsigned user;
     struct timeval patience = {.tv_sec = HELLO_MS / 1000};
     int socket = accept4(broker->local_listener, NULL, NULL, SOCK_CLOEXEC);
     if (socket < 0)
         return;
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    bool good = same_user(socket) && recv(socket, &mail, sizeof mail, 0) == sizeof mail &&
-                mail.kind == MAIL_HELLO && mail.from >= 0 && mail.from < broker->size &&
-                broker->peers[mail.from].socket < 0 && !broker->peers[mail.from].hello;
+    bool good = mail_same_user(socket, &user) &&
+                recv(socket, &mail, sizeof mail, 0) == sizeof mail && mail.kind == MAIL_HELLO &&
+                mail.from >= 0 && mail.from < broker->size && broker->peers[mail.from].socket < 0 &&
+                !broker->peers[mail.from].hello;
     if (!good) {
         close(socket);
         return;
@@ -293,7 +305,7 @@ static void prepare_polls(struct broker *broker)
     for (int rank = 0; rank < broker->size; rank++) {
         struct peer *peer = &broker->peers[rank];
         if (peer->socket >= 0)
-            write_outbox(peer);
+            write_outbox(broker, peer);
         broker->polls[2 + rank] = (struct pollfd){
             .fd = peer->socket, .events = (short)(reads | (peer->first ? POLLOUT : 0))};
     }
@@ -327,8 +339,9 @@ static void *serve(void *arg)
         for (int rank = 0; rank < broker->size; rank++) {
             int socket = broker->polls[2 + rank].fd;
             if (socket >= 0 && (broker->polls[2 + rank].revents & (POLLIN | POLLHUP | POLLERR)) &&
-                !read_peer(broker, rank))
+                socket == broker->peers[rank].socket && !read_peer(broker, rank))
                 bury(broker, rank);
+            bound_outboxes(broker);
         }
     }
     for (int rank = 0; rank < broker->size; rank++)
@@ -358,6 +371,7 @@ enum status broker_open(int size, struct broker **out, struct diag *diag)
     if (!broker)
         return diag_no_memory(diag);
     broker->size = size;
+    broker->outbox_limit = OUTBOX_BYTES;
     broker->memory = broker->local_listener = broker->wake = -1;
     broker->reports_end = &broker->reports;
     enum status status = STATUS_OK;
@@ -486,7 +500,7 @@ void broker_close(struct broker *broker)
         pthread_join(broker->thread, NULL);
     }
     for (int rank = 0; broker->peers && rank < broker->size; rank++) {
-        empty_outbox(&broker->peers[rank]);
+        empty_outbox(broker, &broker->peers[rank]);
         free(broker->peers[rank].partial);
         if (broker->peers[rank].socket >= 0)
             close(broker->peers[rank].socket);
@@ -508,6 +522,11 @@ void broker_close(struct broker *broker)
     free(broker->peers);
     free(broker->polls);
     free(broker);
+}
+
+void broker_limit_outboxes(struct broker *broker, size_t bytes)
+{
+    broker->outbox_limit = bytes;
 }
 
 void broker_wish(struct broker *broker, int wish)

@@ -41,7 +41,8 @@ struct peer {
     bool hello, left, gone; /* gone: without goodbye */
     bool in_barrier;
     struct letter *first, **last; /* outbox */
-    struct partial *partial;      /* far: what has come of a packet; NULL: near */
+    size_t outbox_bytes;
+    struct partial *partial; /* far: what has come of a packet; NULL: near */
 };
 
 /* A connection that has not yet proved to be a member. */
@@ -68,6 +69,7 @@ struct broker {
     pthread_mutex_t lock; /* of the rest, and of the outboxes */
     pthread_cond_t arrived;
     bool closing, no_memory;
+    size_t outbox_bytes, outbox_limit; /* of all peers */
     size_t inbox_bytes;
     struct report_node {
         struct report_node *next;

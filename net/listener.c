@@ -4,7 +4,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <inttypes.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,24 +48,63 @@ void listener_machine(char out[sizeof((struct meeting_place *)0)->machine])
              (unsigned long long)space.st_ino);
 }
 
-/* Every address of this machine but the loopback; that alone where there is no other. */
-static enum status list_addresses(struct meeting_place *place, struct diag *diag)
+/* Addresses of this machine, without the loopback; how many there are, at most `room` of them in `out`. */
+static enum status list_addresses(uint32_t *out, int room, int *count, struct diag *diag)
 {
     struct ifaddrs *all;
+    *count = 0;
     if (getifaddrs(&all) != 0)
         return refused(diag, "getifaddrs");
-    for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
+    for (const struct ifaddrs *at = all; at && *count < room; at = at->ifa_next) {
         if (!at->ifa_addr || at->ifa_addr->sa_family != AF_INET || !(at->ifa_flags & IFF_UP) ||
-            (at->ifa_flags & IFF_LOOPBACK) || place->address_count == MEETING_ADDRESSES)
+            (at->ifa_flags & IFF_LOOPBACK))
             continue;
         struct sockaddr_in address;
         memcpy(&address, at->ifa_addr, sizeof address);
-        place->addresses[place->address_count++] = address.sin_addr.s_addr;
+        out[(*count)++] = address.sin_addr.s_addr;
     }
     freeifaddrs(all);
-    if (place->address_count == 0)
-        place->addresses[place->address_count++] = htonl(INADDR_LOOPBACK);
     return STATUS_OK;
+}
+
+/* Of several addresses the one that this machine's name stands for; false: none of them. */
+static bool find_named(const uint32_t *addresses, int count, uint32_t *out)
+{
+    char name[256];
+    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    bool is_one = false;
+    if (gethostname(name, sizeof name) != 0 || getaddrinfo(name, NULL, &hints, &found) != 0)
+        return false;
+    for (const struct addrinfo *at = found; at && !is_one; at = at->ai_next) {
+        struct sockaddr_in address;
+        memcpy(&address, at->ai_addr, sizeof address);
+        *out = address.sin_addr.s_addr;
+        for (int i = 0; i < count && !is_one; i++)
+            is_one = addresses[i] == *out;
+    }
+    freeaddrinfo(found);
+    return is_one;
+}
+
+/* One address, not all: the only one, else that of the machine's name; the loopback where there is no other. */
+static enum status choose_address(uint32_t *out, struct diag *diag)
+{
+    uint32_t addresses[MEETING_ADDRESSES];
+    int count;
+    enum status status = list_addresses(addresses, MEETING_ADDRESSES, &count, diag);
+    if (status)
+        return status;
+    *out = count ? addresses[0] : htonl(INADDR_LOOPBACK);
+    if (count < 2 || find_named(addresses, count, out))
+        return STATUS_OK;
+    char first[INET_ADDRSTRLEN] = "", second[INET_ADDRSTRLEN] = "";
+    inet_ntop(AF_INET, &addresses[0], first, sizeof first);
+    inet_ntop(AF_INET, &addresses[1], second, sizeof second);
+    return diag_error(diag, STATUS_USAGE,
+                      "found %d addresses of this machine (%s, %s%s), none of them its name's; "
+                      "expected SWRUN_ADDRESS to say to which the other ranks connect",
+                      count, first, second, count > 2 ? ", ..." : "");
 }
 
 static enum status listen_at(struct listener *listener, in_addr_t where, struct diag *diag)
@@ -86,20 +127,21 @@ static enum status set_up(struct listener *listener, const char *name, const cha
                           struct diag *diag)
 {
     struct meeting_place *place = &listener->place;
-    struct in_addr only = {.s_addr = htonl(INADDR_ANY)};
+    struct in_addr only = {0};
     enum status status = STATUS_OK;
-    snprintf(place->name, sizeof place->name, "%s", name);
+    uint64_t chance; /* so that nobody else can take the name first */
     listener_machine(place->machine);
-    if (getrandom(place->secret, sizeof place->secret, 0) != (ssize_t)sizeof place->secret ||
+    if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance ||
+        getrandom(place->secret, sizeof place->secret, 0) != (ssize_t)sizeof place->secret ||
         getrandom(place->answer, sizeof place->answer, 0) != (ssize_t)sizeof place->answer)
         return refused(diag, "getrandom");
+    snprintf(place->name, sizeof place->name, "%.40s-%016" PRIx64, name, chance);
     if (address && inet_pton(AF_INET, address, &only) != 1)
         return diag_error(diag, STATUS_USAGE,
                           "found '%s', expected an IPv4 address of this machine", address);
-    if (address)
-        place->addresses[place->address_count++] = only.s_addr;
-    else
-        status = list_addresses(place, diag);
+    if (!address)
+        status = choose_address(&only.s_addr, diag);
+    place->addresses[place->address_count++] = only.s_addr;
     return status ? status : listen_at(listener, only.s_addr, diag);
 }
 

@@ -2,12 +2,14 @@
 #include "mail.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +23,16 @@ bool mail_address(const char *name, struct sockaddr_un *out, socklen_t *length)
                            (unsigned)getuid(), name);
     *length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)written);
     return *name && strlen(name) <= RENDEZVOUS_MAX_NAME && written < (int)sizeof out->sun_path - 1;
+}
+
+bool mail_same_user(int socket, unsigned *other)
+{
+    struct ucred owner;
+    socklen_t length = sizeof owner;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &owner, &length) != 0)
+        return false;
+    *other = owner.uid;
+    return owner.uid == getuid();
 }
 
 size_t mail_board_bytes(int size)
@@ -42,11 +54,12 @@ int64_t mail_clock_ns(void)
 int mail_open_board(int size, int64_t base_ns, int *file, struct board **board)
 {
     size_t bytes = mail_board_bytes(size);
-    int memory = memfd_create("swrun", MFD_CLOEXEC);
+    int memory = memfd_create("swrun", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memory < 0)
         return errno;
     void *mapped = MAP_FAILED;
-    if (ftruncate(memory, (off_t)bytes) == 0)
+    if (ftruncate(memory, (off_t)bytes) == 0 &&
+        fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (mapped == MAP_FAILED) {
         int error = errno;
@@ -58,6 +71,14 @@ int mail_open_board(int size, int64_t base_ns, int *file, struct board **board)
     (*board)->base_ns = base_ns;
     atomic_store(&(*board)->used_bytes, (int64_t)bytes);
     return 0;
+}
+
+bool mail_check_file(int file, int64_t offset, size_t bytes)
+{
+    struct stat status;
+    int seals = fcntl(file, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(file, &status) == 0 && offset >= 0 &&
+           offset <= status.st_size && bytes <= (uint64_t)(status.st_size - offset);
 }
 
 int mail_init_condition(pthread_cond_t *condition)
@@ -153,6 +174,12 @@ void mail_write_news(const struct board *board, int first, int count, struct mai
     }
 }
 
+/* Of foreign numbers: it wraps. */
+static int64_t sum(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 void mail_read_news(struct board *board, const struct mail_news *news, int except)
 {
     if (news->hung)
@@ -163,7 +190,7 @@ void mail_read_news(struct board *board, const struct mail_news *news, int excep
         if (news->first + i == except)
             continue;
         atomic_store(&member->progress, from->progress);
-        atomic_store(&member->beat_ns, from->beat_ns ? from->beat_ns + board->base_ns : 0);
+        atomic_store(&member->beat_ns, from->beat_ns ? sum(from->beat_ns, board->base_ns) : 0);
         atomic_store(&member->wanted, from->wanted);
     }
 }

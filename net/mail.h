@@ -76,13 +76,17 @@ struct handshake_answer {
 
 /* The address of a name, outside the file system: it ends with the socket. False: too long. */
 bool mail_address(const char *name, struct sockaddr_un *out, socklen_t *length);
+/* Is the process at the other end of a UNIX socket of this user? *other: whose it is. */
+bool mail_same_user(int socket, unsigned *other);
 size_t mail_board_bytes(int size);
 /* CLOCK_MONOTONIC in nanoseconds. */
 int64_t mail_clock_ns(void);
 
-/* A file in memory that begins with a board, and the board mapped; its time 0 is `base_ns`. Returns
-   errno, then with nothing to close. */
+/* A file in memory that begins with a board, and the board mapped; its time 0 is `base_ns`. It is sealed: nobody
+   can make it shorter, which would kill those that have mapped it. Returns errno, then with nothing to close. */
 int mail_open_board(int size, int64_t base_ns, int *file, struct board **board);
+/* Is this file sealed like that, and does it have so many bytes from `offset` on? */
+bool mail_check_file(int file, int64_t offset, size_t bytes);
 /* A condition on CLOCK_MONOTONIC; a thread that gets no signals. Return errno. */
 int mail_init_condition(pthread_cond_t *condition);
 int mail_start_thread(pthread_t *thread, void *(*what)(void *), void *arg);

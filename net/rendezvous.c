@@ -22,6 +22,8 @@
 #include <linux/falloc.h>
 #endif
 
+enum { VALUE_BYTES = 256 << 20 };
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static bool send_near(const struct rendezvous *r, const struct mail *mail, const void *data,
@@ -51,6 +53,9 @@ static void keep_value(struct rendezvous *r, const char *text, size_t bytes)
 {
     if (!memchr(text, '\0', bytes))
         return; /* no key */
+    r->value_bytes += bytes;
+    if (r->value_bytes > VALUE_BYTES)
+        return; /* no run has so many; the asking call runs into its deadline */
     struct value *value = malloc(sizeof *value + bytes);
     if (!value)
         return; /* the asking call runs into its deadline */
@@ -168,7 +173,8 @@ static ssize_t receive_welcome(struct rendezvous *r, struct mail *mail)
                              .msg_controllen = sizeof control.bytes};
     ssize_t got = recvmsg(r->socket, &message, MSG_CMSG_CLOEXEC);
     struct cmsghdr *header = got == (ssize_t)sizeof *mail ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_type == SCM_RIGHTS)
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(&r->memory, CMSG_DATA(header), sizeof(int));
     return got;
 }
@@ -187,7 +193,7 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
     if (got == sizeof mail && mail.kind == MAIL_GONE)
         return diag_error(diag, STATUS_VIOLATED, "rank %d is gone before it came", mail.from);
     if (got != sizeof mail || mail.kind != MAIL_WELCOME || mail.number <= r->rank ||
-        (!r->far && r->memory < 0))
+        mail.number > RENDEZVOUS_MAX_MEMBERS || (!r->far && r->memory < 0))
         return diag_error(diag, STATUS_SYSTEM, "rank %d: the launcher of the ranks is gone",
                           r->rank);
     r->size = mail.number;
@@ -202,6 +208,9 @@ static enum status open_board(struct rendezvous *r, int64_t base_ns, struct diag
         errno = mail_open_board(r->size, base_ns, &r->memory, &r->board);
         return errno ? rendezvous_refused(diag, r->rank, "memory") : STATUS_OK;
     }
+    if (!mail_check_file(r->memory, 0, mail_board_bytes(r->size)))
+        return diag_error(diag, STATUS_SYSTEM,
+                          "rank %d: the common memory is too small, or could be made so", r->rank);
     void *board =
         mmap(NULL, mail_board_bytes(r->size), PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, 0);
     if (board == MAP_FAILED)
@@ -273,6 +282,7 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
 {
     struct sockaddr_un address;
     socklen_t length;
+    unsigned owner = (unsigned)-1;
     if (!mail_address(name, &address, &length))
         return diag_error(diag, STATUS_USAGE,
                           "'%s' is no name to meet under: expected 1 to %d characters", name,
@@ -292,6 +302,13 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
                               rank, name);
         }
         nanosleep(&(struct timespec){.tv_nsec = MEETING_RETRY_MS * 1000000L}, NULL);
+    }
+    if (!mail_same_user(socket_, &owner)) {
+        close(socket_);
+        return diag_error(diag, STATUS_SYSTEM,
+                          "rank %d: the meeting place '%s' is that of another user (uid %u), "
+                          "expected one of uid %u",
+                          rank, name, owner, (unsigned)getuid());
     }
     return rendezvous_join(socket_, rank, deadline_ns, out, diag);
 }
@@ -538,7 +555,8 @@ void rendezvous_free(struct rendezvous *r, void *address, size_t bytes, int64_t 
 
 static void *map_new(struct rendezvous *r, int64_t offset, size_t bytes)
 {
-    struct mapping *mapping = malloc(sizeof *mapping);
+    struct mapping *mapping =
+        mail_check_file(r->memory, offset, whole_pages(bytes)) ? malloc(sizeof *mapping) : NULL;
     if (!mapping)
         return NULL;
     *mapping = (struct mapping){.next = r->mappings, .offset = offset, .bytes = whole_pages(bytes)};
@@ -557,7 +575,7 @@ void *rendezvous_map(struct rendezvous *r, int64_t offset, size_t bytes)
     void *address = NULL;
     pthread_mutex_lock(&r->lock);
     for (struct mapping *at = r->mappings; at && !address; at = at->next)
-        if (at->offset == offset)
+        if (at->offset == offset && at->bytes >= bytes)
             address = at->address;
     if (!address)
         address = map_new(r, offset, bytes);

@@ -45,7 +45,7 @@ struct broker;
 #define RENDEZVOUS_FOREVER INT64_MAX
 enum { RENDEZVOUS_MAX_BYTES = 48 * 1024, RENDEZVOUS_MAX_NAME = 80 };
 enum { TO_ALL = -1, TO_BROKER = -2 }; /* all: but for the sender */
-enum { MEETING_SECRET = 16, MEETING_ADDRESSES = 16 };
+enum { MEETING_SECRET = 16, MEETING_ADDRESSES = 16, RENDEZVOUS_MAX_MEMBERS = 1 << 16 };
 
 /* ---- what all see ---------------------------------------------------------------------------- */
 
@@ -147,8 +147,8 @@ enum status broker_open(int size, struct broker **out, struct diag *diag);
    for members that were started by others (of the same user). Before broker_start. */
 enum status broker_invite(struct broker *broker, int rank, struct diag *diag);
 enum status broker_listen(struct broker *broker, const char *name, struct diag *diag);
-/* Or, for members on other machines, a listener: it serves one broker after the other. `address`: the only one
-   to listen on, NULL: all. */
+/* Or, for members on other machines, a listener: it serves one broker after the other. It listens on one address:
+   `address`, or, where that is NULL, the machine's only one, or its name's. */
 struct listener;
 enum status listener_open(const char *name, const char *address, struct listener **out,
                           struct diag *diag);
@@ -162,6 +162,9 @@ enum status broker_open_listener(struct broker *broker, const struct listener *l
 /* In a process that shall be a member and has inherited the broker: frees it, and returns the member's
    socket. */
 int broker_inherit(struct broker *broker, int rank);
+/* How much mail may wait here for members that do not read it; beyond that, the one with the most is given up.
+   Before broker_start; 1 GiB if not set. */
+void broker_limit_outboxes(struct broker *broker, size_t bytes);
 /* Starts its thread: the last thing before the owner looks after its own affairs. */
 enum status broker_start(struct broker *broker, struct diag *diag);
 void broker_close(struct broker *broker); /* NULL is allowed */

@@ -37,8 +37,9 @@ static bool send_range(struct rendezvous *r, enum mail_kind kind, int to,
 /* Is there memory of this member at all of the range? */
 static bool has_range(const struct rendezvous *r, const struct mail_range *range)
 {
+    int64_t used = atomic_load(&r->board->used_bytes);
     return range->offset >= (int64_t)mail_board_bytes(r->size) && range->bytes >= 0 &&
-           range->bytes <= atomic_load(&r->board->used_bytes) - range->offset;
+           used >= range->offset && range->bytes <= used - range->offset;
 }
 
 /* A request for bytes of this member: send them in pieces, or an empty piece if they cannot be had. An end

@@ -65,6 +65,7 @@ struct rendezvous {
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t changed;
     struct value *values;
+    size_t value_bytes; /* that came */
     struct mapping *mappings;
     struct fetch *fetches; /* under way */
     uint64_t fetched;      /* so far: the last id */

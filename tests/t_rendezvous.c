@@ -8,14 +8,18 @@
 #include "tests/tap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -288,6 +292,141 @@ static void test_names(void)
     place_close(&place);
 }
 
+/* ---- brokers that are none --------------------------------------------------------------------- */
+
+/* A socket that listens under the name of a place of this user's. */
+static int impostor(const char *name)
+{
+    struct sockaddr_un address;
+    socklen_t length;
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (listener < 0 || !mail_address(name, &address, &length) ||
+        bind(listener, (struct sockaddr *)&address, length) != 0)
+        abort();
+    return listener;
+}
+
+/* Another user takes the name first: the credentials are those of the process that listens. */
+static void test_other_user(void)
+{
+    struct rendezvous *none = NULL;
+    struct diag diag;
+    char name[60], ready;
+    int pipes[2], listener;
+    if (getuid() != 0) {
+        tap_skip("only root can act for another user");
+        return;
+    }
+    diag_init(&diag);
+    snprintf(name, sizeof name, "t_rendezvous-other-%ld", (long)getpid());
+    listener = impostor(name);
+    if (pipe(pipes) != 0)
+        abort();
+    pid_t other = fork();
+    if (other == 0) {
+        if (setresuid(65534, 65534, 65534) != 0 || listen(listener, 1) != 0 ||
+            write(pipes[1], "", 1) != 1)
+            _exit(1);
+        pause();
+    }
+    if (read(pipes[0], &ready, 1) != 1)
+        abort();
+    is_status(rendezvous_find(name, 0, in_ms(1000), &none, &diag), STATUS_SYSTEM,
+              "another user's broker is none", &diag);
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    close(listener);
+    close(pipes[0]);
+    close(pipes[1]);
+    diag_fini(&diag);
+}
+
+/* Welcome a member with this file. */
+static void welcome_with(int socket, int file)
+{
+    struct mail mail = {.kind = MAIL_WELCOME, .from = TO_BROKER, .number = 1};
+    struct iovec part = {&mail, sizeof mail};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &file, sizeof(int));
+    if (sendmsg(socket, &message, 0) < 0)
+        abort();
+}
+
+/* A file that is too short, or could be made so, would end the member with SIGBUS later. */
+static void test_common_memory(void)
+{
+    static const char *const what[] = {"memory that may shrink is refused", "an empty one, too"};
+    for (int empty = 0; empty < 2; empty++) {
+        int ends[2], file = memfd_create("t_rendezvous", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        struct rendezvous *none = NULL;
+        struct diag diag;
+        diag_init(&diag);
+        if (file < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0 ||
+            (!empty && ftruncate(file, (off_t)mail_board_bytes(1)) != 0) ||
+            (empty && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) != 0))
+            abort();
+        welcome_with(ends[1], file);
+        is_status(rendezvous_join(ends[0], 0, in_ms(1000), &none, &diag), STATUS_SYSTEM,
+                  what[empty], &diag);
+        close(ends[1]);
+        close(file);
+        diag_fini(&diag);
+    }
+    struct board *board;
+    int file = -1;
+    if (mail_open_board(1, 0, &file, &board) != 0)
+        abort();
+    tap_ok(ftruncate(file, 0) != 0, "the broker's own cannot shrink");
+    tap_ok(!mail_check_file(file, 0, mail_board_bytes(1) + 1) && !mail_check_file(file, -1, 1) &&
+               !mail_check_file(file, INT64_MAX, 1),
+           "what lies outside is not mapped");
+    munmap(board, mail_board_bytes(1));
+    close(file);
+}
+
+/* Member 1 comes and never reads; member 0 writes to it without end. */
+static void test_outboxes(void)
+{
+    static char letter[RENDEZVOUS_MAX_BYTES];
+    struct place place;
+    place_open_name(&place);
+    struct sockaddr_un address;
+    socklen_t length;
+    const struct mail hello = {.kind = MAIL_HELLO, .from = 1, .to = TO_BROKER};
+    int deaf = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (broker_open(2, &place.broker, &place.diag) ||
+        broker_listen(place.broker, place.name, &place.diag))
+        abort();
+    broker_limit_outboxes(place.broker, 4 << 20);
+    if (broker_start(place.broker, &place.diag) || !mail_address(place.name, &address, &length) ||
+        connect(deaf, (struct sockaddr *)&address, length) != 0 ||
+        send(deaf, &hello, sizeof hello, 0) < 0)
+        abort();
+    struct member member;
+    gather(&member, 1, &place);
+    for (int i = 0; i < 4000 && !broker_is_gone(place.broker, 1); i++)
+        if (!rendezvous_send(member.rendezvous, 1, letter, sizeof letter))
+            break;
+    for (int k = 0; k < 500 && !broker_is_gone(place.broker, 1); k++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    tap_ok(broker_is_gone(place.broker, 1), "a member that does not read its mail is given up");
+    tap_ok(!broker_is_gone(place.broker, 0), "the other one is not");
+    part(&member);
+    close(deaf);
+    place_close(&place);
+}
+
 /* ---- far members ----------------------------------------------------------------------------- */
 
 /* What a member allocated is read and written by one that cannot map it. */
@@ -497,6 +636,9 @@ int main(void)
     part(&members[1]);
     diag_fini(&place.diag);
     test_names();
+    test_other_user();
+    test_common_memory();
+    test_outboxes();
     test_far();
     return tap_done();
 }
