@@ -692,11 +692,12 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         .threads = (int)line.threads,
         .engine = (enum engine)line.engine,
         .exposed = line.exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
-        .interrupted = interrupts_catch(),
     };
     if (line.no_mpi) {
         app->silent = false;
         starter = (struct starter){0};
     }
+    if (starter.size <= 1) /* the ranks of a launcher are ended by it, all together */
+        request.predict.interrupted = interrupts_catch();
     return predict_together(app, &request, &starter, &line);
 }
