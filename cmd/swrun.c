@@ -329,7 +329,7 @@ static enum status check_plan(struct app *app, const struct run_request *request
 /* ---- where the ranks are ---------------------------------------------------------------------- */
 
 /* Threads of this process, or processes; under mpirun and srun the latter, and rank 0 prints. */
-static void choose_launch(struct app *app, struct run_request *request, bool one_process)
+static enum status choose_launch(struct app *app, struct run_request *request, bool one_process)
 {
     struct runtime_options *runtime = &request->runtime;
     struct launch *launch = &request->launch;
@@ -338,11 +338,16 @@ static void choose_launch(struct app *app, struct run_request *request, bool one
     if (launch->size < 2 || one_process) {
         launch->size = 0;
         app->silent = false;
-        return;
+        return STATUS_OK;
     }
+    if (launch->size > PLAN_MAX_RANKS)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found %d processes started together, expected at most %d ranks",
+                          launch->size, PLAN_MAX_RANKS);
     request->processes = true;
     if (runtime->ranks == 0)
         runtime->ranks = launch->size;
+    return STATUS_OK;
 }
 
 /* A GPU has one rank a process. */
@@ -545,8 +550,9 @@ static enum status run_line(struct app *app, struct run_request *request,
         return replay_witness(app, request);
     if (line->profile)
         return profile_file(app, request, line->path, line->iterations);
-    choose_launch(app, request, line->one_process);
-    enum status status = run_file(app, request, line->path, line->one_process);
+    enum status status = choose_launch(app, request, line->one_process);
+    if (status == STATUS_OK)
+        status = run_file(app, request, line->path, line->one_process);
     launch_fini(&request->launch);
     return status;
 }
