@@ -105,6 +105,22 @@ static enum status add_kind(const struct plan *plan, const struct program_option
     return status;
 }
 
+/* What another kind has left. Both reasons are told. */
+static enum status add_states(const struct plan *plan, const struct program_options *options,
+                              unsigned left, size_t most_states, struct search_watch *watch,
+                              FILE *out, struct certified *certified, struct diag *diag)
+{
+    struct certified before = *certified;
+    *certified->why_not = '\0';
+    enum status status =
+        add_kind(plan, options, PROOF_STATES, left, most_states, watch, out, certified, diag);
+    struct certified after = *certified;
+    if (*before.why_not && *after.why_not)
+        snprintf(certified->why_not, sizeof certified->why_not, "%.110s; %.110s", before.why_not,
+                 after.why_not);
+    return status;
+}
+
 /* ---- the whole --------------------------------------------------------------------------------- */
 
 enum status certify_plan(const struct plan *plan, const struct program_options *options,
@@ -121,7 +137,7 @@ enum status certify_plan(const struct plan *plan, const struct program_options *
         add_kind(plan, options, first, proved, most_states, watch, file, out, diag);
     unsigned left = proved & ~out->covers;
     if (status == STATUS_OK && left)
-        status = add_kind(plan, options, PROOF_STATES, left, most_states, watch, file, out, diag);
+        status = add_states(plan, options, left, most_states, watch, file, out, diag);
     bool written = !ferror(file);
     if ((fclose(file) != 0 || !written) && status == STATUS_OK)
         status = diag_no_memory(diag);

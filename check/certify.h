@@ -7,6 +7,7 @@
  *     certify.c            which kind of proof; the head
  *     certify_run.c        programs without iterations: numbers and paths of one run
  *     certify_structure.c  pipelines: numbers and paths for any number of iterations
+ *     certify_traffic.c    the order of collectives under data-flow
  *     certify_states.c     the closed set of states
  */
 #ifndef SWSIM_CERTIFY_H

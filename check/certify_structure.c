@@ -4,7 +4,7 @@
  * Numbers are places: under the clock in the enqueue order of a period, under data-flow in the topological order of an
  * iteration. Paths are shortest ones from one task to all others (Dijkstra), found when they are asked for.
  */
-#include "certify.h"
+#include "certify_structure.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,29 +12,7 @@
 
 #include "plan/order.h"
 
-enum { FAR = 1 << 20, MOST_TASKS = 1024 };
-
-enum hop { HOP_NONE, HOP_ON, HOP_RETIRED, HOP_QUEUE };
-
-/* Shortest paths from one task, of its work or of its submission, or from whatever the driver has retired. */
-struct row {
-    int *length;   /* per task */
-    int *before;   /* per task: the one in front of it */
-    enum hop *hop; /* per task: the last one to it; NONE: it is the source */
-};
-
-struct pipeline_writer {
-    const struct certifier *certifier;
-    const struct program *p;
-    const struct task *tasks;
-    FILE *out;
-    struct arena arena;
-    int *place, *topological, *number, *list;
-    bool *done, *fed;
-    struct row *rows; /* of work, when they are there */
-    struct row submission, retired;
-    unsigned proves;
-};
+enum { MOST_TASKS = 1024 };
 
 static bool is_clock(const struct pipeline_writer *w)
 {
@@ -48,7 +26,7 @@ static bool is_host(const struct pipeline_writer *w, int task)
 
 /* ---- shortest paths ------------------------------------------------------------------------------ */
 
-static bool make_row(struct pipeline_writer *w, struct row *row)
+bool pipeline_make_row(struct pipeline_writer *w, struct row *row)
 {
     size_t n = (size_t)w->p->tasks;
     row->length = ARENA_ARRAY(&w->arena, n, int);
@@ -84,12 +62,11 @@ static void relax_all(const struct pipeline_writer *w, struct row *row, int from
     }
 }
 
-/* From task `from`, -1: from the driver, and if the driver has `seen` it from there as well. */
-static void fill_row(const struct pipeline_writer *w, struct row *row, int from, bool seen)
+void pipeline_fill_row(const struct pipeline_writer *w, struct row *row, int from, bool seen)
 {
     const int tasks = w->p->tasks;
     for (int t = 0; t < tasks; t++) {
-        row->length[t] = seen ? w->p->depth - (is_clock(w) ? w->tasks[t].stage : 0) : FAR;
+        row->length[t] = seen ? w->p->depth - (is_clock(w) ? w->tasks[t].stage : 0) : CERTIFY_FAR;
         row->before[t] = from;
         row->hop[t] = HOP_RETIRED;
         w->done[t] = false;
@@ -104,7 +81,7 @@ static void fill_row(const struct pipeline_writer *w, struct row *row, int from,
             if (!w->done[t] && (nearest < 0 || row->length[t] < row->length[nearest]))
                 nearest = t;
         w->done[nearest] = true;
-        if (row->length[nearest] < FAR)
+        if (row->length[nearest] < CERTIFY_FAR)
             relax_all(w, row, nearest);
     }
 }
@@ -120,9 +97,9 @@ static const struct row *row_of(struct pipeline_writer *w, int from, int to)
     bool by_driver = is_host(w, to) && !is_host(w, from) && is_seen(w, from);
     struct row *row = by_driver ? &w->retired : &w->rows[from];
     if (!row->length) {
-        if (!make_row(w, row))
+        if (!pipeline_make_row(w, row))
             return NULL;
-        fill_row(w, row, by_driver ? -1 : from, is_seen(w, from));
+        pipeline_fill_row(w, row, by_driver ? -1 : from, is_seen(w, from));
     }
     return row;
 }
@@ -138,9 +115,9 @@ static int collect_hops(struct pipeline_writer *w, const struct row *row, int to
     return count;
 }
 
-static void write_path(struct pipeline_writer *w, const struct row *row, int to)
+void pipeline_write_path(struct pipeline_writer *w, const struct row *row, int to)
 {
-    if (row->length[to] >= FAR) {
+    if (row->length[to] >= CERTIFY_FAR) {
         fputs("none\n", w->out);
         return;
     }
@@ -163,53 +140,15 @@ static bool write_gap(struct pipeline_writer *w, int from, int to, int *gap)
     if (!row)
         return false;
     bool hidden = is_host(w, to) && !is_host(w, from) && !is_seen(w, from);
-    *gap = hidden ? FAR : row->length[to];
+    *gap = hidden ? CERTIFY_FAR : row->length[to];
     if (hidden)
         fputs("none\n", w->out);
     else
-        write_path(w, row, to);
+        pipeline_write_path(w, row, to);
     return true;
 }
 
-/* ---- order of calls ---------------------------------------------------------------------------- */
-
-/* False: they need not come in this order. */
-static bool write_chain(struct pipeline_writer *w, const int *tasks, int count)
-{
-    for (int k = 0; count > 1 && k < count; k++) {
-        int from = tasks[k], to = tasks[(k + 1) % count];
-        fill_row(w, &w->submission, from, true);
-        if (w->submission.length[to] > (k + 1 == count))
-            return false;
-        write_path(w, &w->submission, to);
-    }
-    return true;
-}
-
-static bool write_calls(struct pipeline_writer *w)
-{
-    const struct program *p = w->p;
-    int *ordered = ARENA_ARRAY(&w->arena, (size_t)p->tasks, int), ordered_count = 0, count = 0;
-    int *callers = ARENA_ARRAY(&w->arena, (size_t)p->tasks, int);
-    if (w->arena.failed || !make_row(w, &w->submission))
-        return false;
-    for (int k = 0; k < p->tasks; k++) {
-        int task = w->topological[k];
-        if (p->ticket_position[task] >= 0) {
-            ordered[p->ticket_position[task]] = task;
-            ordered_count++;
-        }
-        if (w->tasks[task].work.kind == WORK_COLLECTIVE)
-            callers[count++] = task;
-    }
-    if (!write_chain(w, ordered, ordered_count))
-        return false;
-    fprintf(w->out, "calls %d", count);
-    for (int k = 0; k < count; k++)
-        fprintf(w->out, " %d", callers[k]);
-    fputc('\n', w->out);
-    return write_chain(w, callers, count);
-}
+/* ---- numbers ----------------------------------------------------------------------------------- */
 
 static void write_numbers(struct pipeline_writer *w)
 {
@@ -292,6 +231,25 @@ static bool write_buffers(struct pipeline_writer *w)
     return uses != NULL;
 }
 
+enum { OF_ACCESSES = 1u << PROPERTY_RACE | 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL };
+
+/* The pairs are left out where they prove nothing. */
+static void add_buffers(struct pipeline_writer *w)
+{
+    FILE *out = w->out;
+    char *text = NULL;
+    size_t length;
+    w->out = open_memstream(&text, &length);
+    if (w->out)
+        write_buffers(w);
+    if (!w->out || fclose(w->out) != 0 || !text)
+        w->arena.failed = true;
+    w->out = out;
+    if (!w->arena.failed && w->proves & OF_ACCESSES)
+        fputs(text, out);
+    free(text);
+}
+
 /* ---- the whole --------------------------------------------------------------------------------- */
 
 static bool open_writer(struct pipeline_writer *w)
@@ -326,12 +284,11 @@ enum status certify_structure(const struct certifier *certifier, struct diag *di
         status = order_topological(p->plan, w.topological, diag);
     if (status == STATUS_OK) {
         write_numbers(&w);
-        if (!is_clock(&w) && !write_calls(&w)) {
+        if (!is_clock(&w) && !pipeline_write_calls(&w, &status, diag)) {
             certify_why_not(certifier, "threads may call collectives in different orders");
             w.proves = 0;
-        } else if (w.proves &
-                   (1u << PROPERTY_RACE | 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL)) {
-            write_buffers(&w);
+        } else if (w.proves & OF_ACCESSES) {
+            add_buffers(&w);
         }
         *certifier->proves = w.proves;
     }

@@ -17,40 +17,11 @@
  * or `none` stands for a path that is not there. doc/checker.md, "Proved by structure", has the theorems whose conditions are
  * looked at here.
  */
-#include "proof.h"
+#include "structure.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FAR = 1 << 28 };
-
-struct structure {
-    const struct program *p;
-    const struct task *tasks; /* of rank 0 */
-    struct certificate *c;
-    unsigned proves;
-    int *place;      /* per task, in the enqueue order */
-    int64_t *number; /* per task */
-    int64_t shift;
-    int *list; /* room for tasks, thread groups or communicators */
-    bool *fed; /* per task: a write comes before its read */
-};
-
-static bool is_clock(const struct structure *s)
-{
-    return s->p->driver == DRIVER_CLOCK;
-}
-
-static bool is_host(const struct structure *s, int task)
-{
-    return s->tasks[task].work.kind == WORK_HOST;
-}
-
-static bool calls(const struct structure *s, int task)
-{
-    return s->tasks[task].work.kind == WORK_COLLECTIVE;
-}
 
 /* ---- the conditions that need no certificate ----------------------------------------------------- */
 
@@ -90,7 +61,7 @@ static bool tasks_are_plain(const struct structure *s)
     int slots = p->plan->machine.sm_slots, callers = 0;
     for (int t = 0; t < p->tasks; t++) {
         const struct task *task = &s->tasks[t];
-        callers += calls(s, t);
+        callers += structure_calls(s, t);
         if (task->holds.count > 1 || task->work.kind == WORK_SEND || task->work.kind == WORK_RECV ||
             (slots > 0 && task->sm > slots))
             return false;
@@ -108,9 +79,9 @@ static bool members_agree(const struct structure *s, int *uses)
     const struct program *p = s->p;
     bool agree = true;
     for (int t = 0; t < p->tasks; t++) {
-        for (int rank = 0; calls(s, t) && rank < p->ranks; rank++)
+        for (int rank = 0; structure_calls(s, t) && rank < p->ranks; rank++)
             uses[plan_task(p->plan, rank, t)->work.comm]++;
-        for (int rank = 0; calls(s, t) && rank < p->ranks; rank++) {
+        for (int rank = 0; structure_calls(s, t) && rank < p->ranks; rank++) {
             int comm = plan_task(p->plan, rank, t)->work.comm;
             agree &= uses[comm] == 0 || uses[comm] == p->comms[comm].count;
             uses[comm] = 0;
@@ -124,7 +95,7 @@ static bool members_agree(const struct structure *s, int *uses)
 /* The number of a task in a period, or in data-flow in an iteration. */
 static int64_t number_of(const struct structure *s, int task)
 {
-    return s->number[task] - (is_clock(s) ? s->shift * s->tasks[task].stage : 0);
+    return s->number[task] - (structure_is_clock(s) ? s->shift * s->tasks[task].stage : 0);
 }
 
 /* Everything of a period, or of an iteration, lies before everything of the next. */
@@ -191,7 +162,7 @@ static bool clock_calls_in_order(struct structure *s)
     int callers = 0, group = -1;
     bool by_ticket = true, by_thread = true;
     for (int t = 0; t < s->p->tasks; t++) {
-        if (!calls(s, t))
+        if (!structure_calls(s, t))
             continue;
         callers++;
         by_ticket &= s->tasks[t].globally_ordered;
@@ -202,144 +173,14 @@ static bool clock_calls_in_order(struct structure *s)
            certificate_refuse(s->c, "threads may call collectives in different orders");
 }
 
-/* ---- paths ------------------------------------------------------------------------------------- */
-
-static bool depends_on(const struct structure *s, int task, int on, int64_t distance)
-{
-    for (int k = 0; k < s->p->depends[task].count; k++)
-        if (s->p->depends[task].items[k].task == on &&
-            s->p->depends[task].items[k].distance == distance)
-            return true;
-    return false;
-}
-
-/* Where a path has come to from (task, i). */
-struct path {
-    int task, hops;
-    int64_t length;
-    bool seen,
-        retired; /* does the driver know of the source when it retires; was that the first hop? */
-};
-
-static bool retired_hop(struct structure *s, struct path *path, int64_t *hop)
-{
-    if (!certificate_index(s->c, s->p->tasks, &path->task))
-        return false;
-    *hop = s->p->depth - (is_clock(s) ? s->tasks[path->task].stage : 0);
-    path->retired = path->seen && path->hops == 0;
-    return path->retired ||
-           certificate_refuse(s->c, "line %" PRId64 ": the driver does not know of it", s->c->line);
-}
-
-static bool dependence_hop(struct structure *s, struct path *path, int64_t *hop)
-{
-    int from = path->task;
-    return certificate_index(s->c, s->p->tasks, &path->task) &&
-           certificate_number(s->c, 0, PLAN_MAX_DISTANCE, hop) &&
-           (depends_on(s, path->task, from, *hop) ||
-            certificate_refuse(s->c, "line %" PRId64 ": there is no such dependence", s->c->line));
-}
-
-static bool queue_hop(struct structure *s, struct path *path, int64_t *hop)
-{
-    int from = path->task;
-    if (!certificate_expect(s->c, "queue") || !certificate_index(s->c, s->p->tasks, &path->task))
-        return false;
-    const struct task *a = &s->tasks[from], *b = &s->tasks[path->task];
-    *hop = a->stage - b->stage + (s->place[from] >= s->place[path->task]);
-    *hop = *hop > 0 ? *hop : 0;
-    bool shared = is_clock(s) && a->group == b->group && a->stream == b->stream &&
-                  !is_host(s, from) && !is_host(s, path->task);
-    return shared ||
-           certificate_refuse(s->c, "line %" PRId64 ": the tasks share no queue", s->c->line);
-}
-
-static bool read_hop(struct structure *s, struct path *path)
-{
-    int64_t hop = 1;
-    bool good = certificate_accept(s->c, "again")     ? true
-                : certificate_accept(s->c, "on")      ? dependence_hop(s, path, &hop)
-                : certificate_accept(s->c, "retired") ? retired_hop(s, path, &hop)
-                                                      : queue_hop(s, path, &hop);
-    path->length += hop;
-    path->hops++;
-    return good && (path->length < FAR || certificate_refuse(s->c, "a path is too long"));
-}
-
-/* (from, i) comes before (to, i + *length): its work, or its submission. FAR: there is no path. To host work a CPU signal
-   means that device work was submitted, no more: of its end only the driver knows. */
-static bool read_path(struct structure *s, int from, int to, bool submission, int64_t *length)
-{
-    bool seen = submission || is_host(s, from) || s->p->plan->pipeline.retire == RETIRE_DEVICE;
-    struct path path = {.task = from, .seen = seen};
-    int64_t count = 0;
-    *length = FAR;
-    if (certificate_accept(s->c, "none"))
-        return true;
-    if (!certificate_expect(s->c, "path") || !certificate_number(s->c, 1, CERTIFICATE_MOST, &count))
-        return false;
-    while (path.hops < count)
-        if (!read_hop(s, &path))
-            return false;
-    *length = path.length;
-    bool good = path.task == to;
-    if (!submission && is_host(s, to) && !is_host(s, from))
-        good &= path.retired;
-    return good || certificate_refuse(s->c, "line %" PRId64 ": the path does not lead to task %d",
-                                      s->c->line, to);
-}
-
-/* Data-flow: each of these tasks is submitted before the next is taken, and the last before the first of the next
-   iteration. */
-static bool read_chain(struct structure *s, int count)
-{
-    for (int k = 0; count > 1 && k < count; k++) {
-        int64_t length;
-        if (!read_path(s, s->list[k], s->list[(k + 1) % count], true, &length))
-            return false;
-        if (length > (k + 1 == count))
-            return certificate_refuse(s->c, "task %d need not be submitted before task %d",
-                                      s->list[k], s->list[(k + 1) % count]);
-    }
-    return true;
-}
-
-/* Data-flow: the tasks with tickets come in their order, and so do those that communicate. */
-static bool dataflow_calls_in_order(struct structure *s)
-{
-    const struct program *p = s->p;
-    int ordered = 0, callers = 0, count = 0;
-    for (int t = 0; t < p->tasks; t++)
-        if (p->ticket_position[t] >= 0) {
-            s->list[p->ticket_position[t]] = t;
-            ordered++;
-        }
-    if (!read_chain(s, ordered))
-        return false;
-    for (int t = 0; t < p->tasks; t++)
-        callers += calls(s, t);
-    if (!certificate_expect(s->c, "calls") || !certificate_index(s->c, p->tasks + 1, &count))
-        return false;
-    bool *seen = s->fed; /* not used yet */
-    bool good = count == callers;
-    for (int k = 0; good && k < count; k++) {
-        good = certificate_index(s->c, p->tasks, &s->list[k]) && calls(s, s->list[k]) &&
-               !seen[s->list[k]];
-        if (good)
-            seen[s->list[k]] = true;
-    }
-    if (!good)
-        return certificate_refuse(s->c, "these are not the tasks that communicate");
-    return read_chain(s, count);
-}
-
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
 /* Accesses on one stream are ordered; those of host work on one thread. */
 static bool same_place(const struct structure *s, int a, int b)
 {
-    if (is_host(s, a) || is_host(s, b))
-        return is_host(s, a) && is_host(s, b) && s->tasks[a].group == s->tasks[b].group;
+    if (structure_is_host(s, a) || structure_is_host(s, b))
+        return structure_is_host(s, a) && structure_is_host(s, b) &&
+               s->tasks[a].group == s->tasks[b].group;
     return s->tasks[a].stream == s->tasks[b].stream;
 }
 
@@ -371,7 +212,8 @@ static bool read_pair(struct structure *s, const struct touch *a, const struct t
     if (buffer != a->buffer || first != a->task || second != b->task)
         return certificate_refuse(s->c, "line %" PRId64 ": expected the pair %d %d %d", s->c->line,
                                   a->buffer, a->task, b->task);
-    if (!read_path(s, first, second, false, &there) || !read_path(s, second, first, false, &back))
+    if (!structure_read_path(s, first, second, false, &there) ||
+        !structure_read_path(s, second, first, false, &back))
         return false;
     s->fed[second] |= a->writes && there <= 0;
     s->fed[first] |= b->writes && back <= 0;
@@ -429,14 +271,14 @@ static size_t list_touches(const struct structure *s, struct touch *touches)
     return kept;
 }
 
-static bool read_buffers(struct structure *s, bool *no_memory)
+static bool read_buffers(struct structure *s)
 {
     size_t most = 0;
     bool good = true;
     for (int t = 0; t < s->p->tasks; t++)
         most += s->tasks[t].reads.count + s->tasks[t].writes.count;
     struct touch *touches = calloc(most + 1, sizeof *touches);
-    *no_memory = !touches;
+    *s->no_memory = !touches;
     size_t count = touches ? list_touches(s, touches) : 0;
     for (size_t first = 0, end; first < count && good; first = end) {
         for (end = first; end < count && touches[end].buffer == touches[first].buffer;)
@@ -444,7 +286,7 @@ static bool read_buffers(struct structure *s, bool *no_memory)
         good = read_buffer(s, touches + first, end - first);
     }
     free(touches);
-    return good && !*no_memory;
+    return good && !*s->no_memory;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------- */
@@ -457,7 +299,7 @@ static bool is_bounded(const struct program *p)
     return (memory == 0 || bytes <= memory) && (allowed == 0 || p->most_in_flight <= allowed);
 }
 
-static bool judge(struct structure *s, bool *no_memory)
+static bool judge(struct structure *s)
 {
     const unsigned accesses = 1u << PROPERTY_RACE | 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
     if (!rules_are_plain(s->p) || !tasks_are_plain(s) || !members_agree(s, s->list))
@@ -465,9 +307,9 @@ static bool judge(struct structure *s, bool *no_memory)
     for (int k = 0; k < s->p->tasks; k++)
         s->place[s->p->order[0][k]] = k;
     bool alive = read_numbers(s) && dependences_are_smaller(s) &&
-                 (is_clock(s) ? queues_are_in_order(s) && clock_calls_in_order(s)
-                              : dataflow_calls_in_order(s));
-    return alive && (!(s->proves & accesses) || read_buffers(s, no_memory));
+                 (structure_is_clock(s) ? queues_are_in_order(s) && clock_calls_in_order(s)
+                                        : structure_read_traffic(s));
+    return alive && (!(s->proves & accesses) || read_buffers(s));
 }
 
 unsigned proof_structure_covers(const struct program *p)
@@ -481,17 +323,20 @@ unsigned proof_structure_covers(const struct program *p)
 bool proof_structure(const struct program *p, struct certificate *c, unsigned proves,
                      bool *no_memory)
 {
-    struct structure s = {.p = p, .tasks = plan_tasks(p->plan, 0), .c = c, .proves = proves};
+    struct structure s = {
+        .p = p, .tasks = plan_tasks(p->plan, 0), .c = c, .proves = proves, .no_memory = no_memory};
     size_t room = (size_t)p->tasks + (size_t)p->comm_count + p->plan->groups.count;
     s.place = calloc(room, sizeof *s.place);
     s.list = calloc(room, sizeof *s.list);
     s.number = calloc(room, sizeof *s.number);
+    s.level = calloc(room, sizeof *s.level);
     s.fed = calloc(room, sizeof *s.fed);
-    *no_memory = !s.place || !s.list || !s.number || !s.fed;
-    bool good = !*no_memory && judge(&s, no_memory);
+    *no_memory = !s.place || !s.list || !s.number || !s.level || !s.fed;
+    bool good = !*no_memory && judge(&s);
     free(s.place);
     free(s.list);
     free(s.number);
+    free(s.level);
     free(s.fed);
     return good;
 }

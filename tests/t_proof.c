@@ -18,6 +18,7 @@
 #include "plan/hash.h"
 #include "plan/parse.h"
 #include "tests/harness.h"
+#include "tests/mutants.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"
@@ -37,92 +38,6 @@ static void complain(struct bench *bench, int *count, const char *what, const ch
         return;
     tap_note("SWSIM_SEED=%" PRIu64 ", driver %s: %s %s", bench->seed, bench->driver, what, detail);
     tap_note("%s", bench->text);
-}
-
-/* All certificates of a text are good; what they prove together is in *proves, of the last one the rest. */
-static bool check_text(const struct plan *plan, const char *text, struct proof_result *result,
-                       unsigned *proves, struct diag *diag)
-{
-    size_t length = strlen(text), left = length;
-    *proves = 0;
-    while (left > 0) {
-        if (proof_check(plan, text + (length - left), &left, result, diag) != STATUS_OK ||
-            !result->good)
-            return false;
-        *proves |= result->proves;
-    }
-    return length > 0;
-}
-
-/* ---- mutants ----------------------------------------------------------------------------------- */
-
-/* The n-th word of a text. */
-static const char *find_word(const char *text, size_t n, size_t *length)
-{
-    for (;; n--) {
-        text += strspn(text, " \n");
-        *length = strcspn(text, " \n");
-        if (n == 0 || *length == 0)
-            return text;
-        text += *length;
-    }
-}
-
-static size_t count_words(const char *text)
-{
-    size_t words = 0, length;
-    for (; *(text = find_word(text, 0, &length)); text += length)
-        words++;
-    return words;
-}
-
-enum mutation { LEAVE_OUT, DOUBLE, CUT_OFF, CHANGE, MUTATIONS };
-
-/* A certificate of which word n is not what it was; the caller frees it. */
-static char *mutate(const char *text, size_t n, enum mutation mutation, uint64_t random)
-{
-    static const char *const others[] = {
-        "0",    "1",   "-1",   "7", "1099511627776", "9223372036854775808", "path",
-        "none", "end", "race", "x"};
-    size_t length, size;
-    const char *word = find_word(text, n, &length);
-    char *out = NULL;
-    FILE *file = open_memstream(&out, &size);
-    if (!file)
-        return NULL;
-    fwrite(text, 1, (size_t)(word - text), file);
-    if (mutation == DOUBLE)
-        fprintf(file, "%.*s %.*s", (int)length, word, (int)length, word);
-    if (mutation == CHANGE && random % 2 == 0 && strspn(word, "-0123456789") == length)
-        fprintf(file, "%lld", strtoll(word, NULL, 10) + (random % 4 ? 1 : -1));
-    else if (mutation == CHANGE)
-        fputs(others[random / 2 % (sizeof others / sizeof *others)], file);
-    if (mutation != CUT_OFF)
-        fputs(word + length, file);
-    fclose(file);
-    return out;
-}
-
-static void try_mutants(struct bench *bench, const struct plan *plan, const char *text,
-                        unsigned covers, struct diag *diag)
-{
-    size_t words = count_words(text);
-    unsigned proves;
-    for (int i = 0; i < MUTANTS; i++) {
-        uint64_t random = hash_mix(bench->seed * MUTANTS + (uint64_t)i + 1);
-        enum mutation mutation = (enum mutation)(random % MUTATIONS);
-        char *mutant = mutate(text, (size_t)(random / MUTATIONS % words), mutation, random >> 32);
-        struct proof_result result;
-        if (!mutant)
-            continue;
-        bool good = check_text(plan, mutant, &result, &proves, diag);
-        bench->accepted += good;
-        bench->refused += !good;
-        bool same = strcmp(mutant, text) == 0; /* a word changed to itself */
-        if (good && !same && mutation != CHANGE && proves == covers)
-            complain(bench, &bench->wrong_deletions, "a mutant is accepted:", mutant);
-        free(mutant);
-    }
 }
 
 /* ---- other plans' certificates ------------------------------------------------------------------- */
@@ -164,9 +79,9 @@ static void try_foreign(struct bench *bench, const struct plan *plan,
         free(patched);
         return;
     }
-    if (check_text(plan, bench->last, &result, &proves, diag))
+    if (mutants_check(plan, bench->last, &result, &proves, diag))
         complain(bench, &bench->foreign, "another plan's certificate is accepted:", bench->last);
-    if (check_text(plan, patched, &result, &proves, diag) &&
+    if (mutants_check(plan, patched, &result, &proves, diag) &&
         result.options.driver == report->driver && proves & violated_of(report))
         complain(bench, &bench->false_proofs, "a foreign certificate is believed:", patched);
     free(patched);
@@ -202,7 +117,12 @@ static void compare(struct bench *bench, const struct plan *plan,
     try_foreign(bench, plan, report, diag);
     if (!certified->text)
         return;
-    try_mutants(bench, plan, certified->text, certified->covers, diag);
+    struct mutants mutants = {.seed = bench->seed, .count = MUTANTS};
+    if (!mutants_try(plan, certified->text, certified->covers, &mutants, diag))
+        complain(bench, &bench->wrong_deletions, "a mutant is accepted:", mutants.wrong);
+    bench->accepted += mutants.accepted;
+    bench->refused += mutants.refused;
+    free(mutants.wrong);
     free(bench->last);
     bench->last = strdup(certified->text);
 }

@@ -12,14 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/certify.h"
 #include "check/search.h"
 #include "check/structure.h"
 #include "plan/parse.h"
 #include "tests/harness.h"
+#include "tests/mutants.h"
 #include "tests/random_draw.h"
 #include "tests/tap.h"
 
-enum { QUICK = 150, LONG = 6000, STATES = 12000 };
+enum { QUICK = 150, LONG = 6000, STATES = 12000, MUTANTS = 10 };
 
 static const char *const collectives[] = {"all_reduce", "all_gather"};
 
@@ -212,6 +214,9 @@ static void write_traffic_plan(struct random *random)
 
 struct op_stats {
     int plans, proved, races_proved, checked, refuted;
+    int certified, uncertified; /* properties proved: with a certificate, without */
+    int too_much;               /* properties with a certificate only */
+    int queued; /* values and orders that follow from the queues of data-flow alone: without */
 };
 
 static void refute(struct op_stats *op_stats, unsigned found, const char *text)
@@ -223,13 +228,51 @@ static void refute(struct op_stats *op_stats, unsigned found, const char *text)
                      property_key((enum property)p), text);
 }
 
+/* What structure proves has a certificate that swcheck accepts, and nothing else has one. */
+static enum status compare_certificate(const struct plan *plan,
+                                       const struct program_options *options, unsigned proved,
+                                       const char *text, struct op_stats *op_stats,
+                                       struct diag *diag)
+{
+    const unsigned asked =
+        ((1u << PROPERTY_COUNT) - 1) & ~(1u << PROPERTY_FAULTS | 1u << PROPERTY_MESSAGE);
+    struct search_watch watch = {0};
+    struct certified certified;
+    enum status status = certify_plan(plan, options, asked, 1, &watch, &certified, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (int p = 0; p < PROPERTY_COUNT; p++) {
+        bool has = certified.covers & 1u << p, should = proved & 1u << p;
+        op_stats->certified += has && should;
+        bool queued = options->driver == DRIVER_DATAFLOW &&
+                      (p == PROPERTY_VALUE || p == PROPERTY_SERIAL) && should && !has;
+        op_stats->queued += queued;
+        if (queued)
+            continue;
+        op_stats->uncertified += should && !has;
+        op_stats->too_much += has && !should;
+        if (has != should && op_stats->uncertified + op_stats->too_much < 4)
+            tap_note("%s %s a certificate (%s):\n%s", property_key((enum property)p),
+                     has ? "has" : "lacks", certified.why_not, text);
+    }
+    struct mutants mutants = {.seed = (uint64_t)op_stats->plans, .count = MUTANTS};
+    if (certified.text && !mutants_try(plan, certified.text, certified.covers, &mutants, diag)) {
+        op_stats->too_much++;
+        tap_note("a mutant is accepted:\n%s\n%s", mutants.wrong, text);
+    }
+    free(mutants.wrong);
+    free(certified.text);
+    return STATUS_OK;
+}
+
 /* Plans of several ranks are searched with reduction, which other tests compare with none. */
 static enum status check_program(const struct program *program, const char *text, bool reduction,
-                                 struct op_stats *op_stats, struct diag *diag)
+                                 unsigned *out, struct op_stats *op_stats, struct diag *diag)
 {
     unsigned proved = 0;
     struct search_watch watch = {0};
     enum status status = structure_proves(program, &watch, &proved, diag);
+    *out = proved;
     op_stats->plans++;
     if (status != STATUS_OK || !proved)
         return status;
@@ -260,8 +303,11 @@ static void check_plan(const char *text, enum driver driver, bool reduction,
     if (status == STATUS_OK) {
         status = program_build(&plan, &options, &program, &diag);
         if (status == STATUS_OK) {
-            status = check_program(program, text, reduction, op_stats, &diag);
+            unsigned proved;
+            status = check_program(program, text, reduction, &proved, op_stats, &diag);
             program_close(program);
+            if (status == STATUS_OK)
+                status = compare_certificate(&plan, &options, proved, text, op_stats, &diag);
         }
         plan_fini(&plan);
     }
@@ -283,6 +329,14 @@ static void report(const struct op_stats *op_stats, const char *driver)
     tap_ok(op_stats->races_proved > op_stats->plans / 10 &&
                op_stats->races_proved < op_stats->proved,
            "%s: %d free of races by structure", driver, op_stats->races_proved);
+}
+
+static void report_certificates(const struct op_stats *op_stats, const char *kind)
+{
+    tap_ok(op_stats->uncertified == 0 && op_stats->too_much == 0 &&
+               op_stats->certified > 20 * op_stats->queued,
+           "%s: %d proofs with a certificate, %d without; %d certificates of something else", kind,
+           op_stats->certified, op_stats->uncertified, op_stats->too_much);
 }
 
 static char *write_text(struct random *random, void (*write)(struct random *random))
@@ -315,6 +369,9 @@ int main(void)
     }
     report(&clock, "clock");
     report(&dataflow, "data-flow");
+    report_certificates(&clock, "clock");
+    report_certificates(&dataflow, "data-flow");
+    report_certificates(&traffic, "collectives");
     tap_ok(traffic.refuted == 0, "collectives: no search refutes what structure proves");
     tap_ok(traffic.proved > traffic.plans / 4 && traffic.checked > traffic.plans / 8 &&
                traffic.proved < traffic.plans,

@@ -1,0 +1,198 @@
+/*
+ * proof_traffic.c - do the collectives of a pipeline come through under data-flow?
+ *
+ * They do where all of them are called in one order. Else they must be forward:
+ *
+ *     forward WEIGHT          (T, i) waits on the device for nothing with a number above WEIGHT * i + its own
+ *     level NUMBER            of each task in order; -1: it never waits for a collective
+ *     calls COUNT TASK...     of each communicator: its tasks in the order of the calls, and their paths as above
+ *     path ...                for each stream, from each of its tasks to each other one: the order of submission
+ *
+ * doc/checker.md, "Proved by structure", has the theorem.
+ */
+#include "structure.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Data-flow: each of these tasks is submitted before the next is taken, and the last before the first of the next
+   iteration. */
+static bool read_chain(struct structure *s, int count)
+{
+    for (int k = 0; count > 1 && k < count; k++) {
+        int64_t length;
+        if (!structure_read_path(s, s->list[k], s->list[(k + 1) % count], true, &length))
+            return false;
+        if (length > (k + 1 == count))
+            return certificate_refuse(s->c, "task %d need not be submitted before task %d",
+                                      s->list[k], s->list[(k + 1) % count]);
+    }
+    return true;
+}
+
+enum { ALL = -1, NO_LEVEL = -1, SPARE_ITERATIONS = 2 };
+
+/* Does the task communicate, by this communicator? */
+static bool is_called(const struct structure *s, int task, int comm)
+{
+    int member = comm == ALL ? 0 : s->p->comms[comm].members[0];
+    return structure_calls(s, task) &&
+           (comm == ALL || plan_task(s->p->plan, member, task)->work.comm == comm);
+}
+
+/* The tasks of a communicator, each once, in s->list. */
+static bool read_calls(struct structure *s, int comm, int *count)
+{
+    int callers = 0;
+    for (int t = 0; t < s->p->tasks; t++)
+        callers += is_called(s, t, comm);
+    bool good = certificate_expect(s->c, "calls") &&
+                certificate_index(s->c, s->p->tasks + 1, count) && *count == callers;
+    for (int k = 0; good && k < *count; k++) {
+        good = certificate_index(s->c, s->p->tasks, &s->list[k]) &&
+               is_called(s, s->list[k], comm) && !s->fed[s->list[k]];
+        if (good)
+            s->fed[s->list[k]] = true; /* not used for accesses yet */
+    }
+    for (int k = 0; good && k < *count; k++)
+        s->fed[s->list[k]] = false;
+    return good || certificate_refuse(s->c, "line %" PRId64 ": these are not the tasks that call",
+                                      s->c->line);
+}
+
+/* ---- forward ----------------------------------------------------------------------------------- */
+
+/* Does a worker wait for nothing that the device does, but for room in a stream? */
+static bool host_runs_ahead(const struct program *p)
+{
+    bool ahead = true;
+    for (size_t i = 0; i < p->op_count; i++) {
+        enum op_kind kind = p->ops[i].kind;
+        ahead &= kind == OP_AWAIT || kind == OP_WAIT || kind == OP_TICKET || kind == OP_SERVE ||
+                 kind == OP_LOCK || kind == OP_UNLOCK || kind == OP_HOST || kind == OP_LAUNCH ||
+                 kind == OP_COPY || kind == OP_COLLECTIVE || kind == OP_RECORD ||
+                 kind == OP_SIGNAL || kind == OP_COMPLETE;
+    }
+    return ahead && !p->plan->machine.launch_order_implicit;
+}
+
+static bool retires_on_device(const struct program *p)
+{
+    return p->plan->pipeline.retire == RETIRE_DEVICE;
+}
+
+/* Does a full stream hold all iterations that have a context, and two more where the host runs ahead? */
+static bool is_roomy(const struct program *p, int64_t *pushes)
+{
+    const int64_t iterations = p->depth + (retires_on_device(p) ? 0 : SPARE_ITERATIONS);
+    bool roomy = true;
+    for (size_t i = 0; i < p->op_count; i++)
+        if (op_pushes(p->ops[i].kind))
+            pushes[p->ops[i].stream]++;
+    for (int i = 0; i < p->stream_count; i++)
+        roomy &= p->streams[i].hw_queue < 0 && p->streams[i].cap >= pushes[i] * iterations;
+    return roomy;
+}
+
+/* On the device (to, j) waits for (from, i) only if j - i is `length` at least. Tasks without a level wait for none that has
+   one. */
+static bool is_level(struct structure *s, int from, int to, int64_t length)
+{
+    return s->level[from] == NO_LEVEL ||
+           (s->level[to] != NO_LEVEL && s->level[to] + s->weight * length >= s->level[from]) ||
+           certificate_refuse(s->c, "task %d may wait for task %d, whose level is higher", to,
+                              from);
+}
+
+/* The order of collectives, by level; and nothing that waits for one is so late that a full stream could hold it. */
+static bool levels_are_forward(struct structure *s)
+{
+    const int64_t late = retires_on_device(s->p) ? s->p->depth : 1 + SPARE_ITERATIONS;
+    int count;
+    if (!read_calls(s, ALL, &count))
+        return false;
+    bool good = count > 0 && s->level[s->list[0]] != NO_LEVEL;
+    for (int k = 1; k < count; k++)
+        good &= s->level[s->list[k - 1]] < s->level[s->list[k]];
+    good = good && s->level[s->list[count - 1]] - s->level[s->list[0]] < s->weight;
+    for (int t = 0; good && t < s->p->tasks; t++)
+        good = s->level[t] - s->level[s->list[0]] < s->weight * late;
+    return good || certificate_refuse(s->c, "the levels of collectives are not in order");
+}
+
+/* Of two tasks of a stream, (to, j) is behind (from, i) only if it need not be submitted before. */
+static bool read_stream(struct structure *s, int stream)
+{
+    int count = 0;
+    for (int t = 0; t < s->p->tasks; t++)
+        if (s->tasks[t].stream == stream)
+            s->list[count++] = t;
+    for (int y = 0; y < count; y++)
+        for (int x = 0; x < count; x++) {
+            int64_t length;
+            if (x != y && (!structure_read_path(s, s->list[y], s->list[x], true, &length) ||
+                           !is_level(s, s->list[x], s->list[y], 1 - length)))
+                return false;
+        }
+    return true;
+}
+
+static bool read_comm(struct structure *s, int comm)
+{
+    int count;
+    if (!read_calls(s, comm, &count) || !read_chain(s, count))
+        return false;
+    for (int k = 0; count > 1 && k < count; k++)
+        if (!is_level(s, s->list[k], s->list[(k + 1) % count], k + 1 == count))
+            return false;
+    return true;
+}
+
+static bool read_waits(struct structure *s)
+{
+    const struct program *p = s->p;
+    for (int t = 0; t < p->tasks; t++)
+        for (int k = 0; k < p->depends[t].count; k++)
+            if (!is_level(s, p->depends[t].items[k].task, t, p->depends[t].items[k].distance))
+                return false;
+    for (int comm = 0; comm < p->comm_count; comm++)
+        if (!read_comm(s, comm))
+            return false;
+    for (int stream = 0; stream < (int)p->plan->streams.count; stream++)
+        if (!read_stream(s, stream))
+            return false;
+    return true;
+}
+
+static bool read_forward(struct structure *s)
+{
+    int64_t *pushes = calloc((size_t)s->p->stream_count + 1, sizeof *pushes);
+    *s->no_memory |= !pushes;
+    bool good = pushes && host_runs_ahead(s->p) && is_roomy(s->p, pushes);
+    free(pushes);
+    if (!good)
+        return certificate_refuse(s->c, "a thread may wait for the device");
+    certificate_number(s->c, 1, PLAN_MAX_TASKS * PLAN_MAX_DEPTH, &s->weight);
+    for (int t = 0; t < s->p->tasks && certificate_expect(s->c, "level"); t++)
+        certificate_number(s->c, NO_LEVEL, CERTIFICATE_MOST, &s->level[t]);
+    return !s->c->refused && levels_are_forward(s) && read_waits(s);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+bool structure_read_traffic(struct structure *s)
+{
+    const struct program *p = s->p;
+    int ordered = 0, count;
+    for (int t = 0; t < p->tasks; t++)
+        if (p->ticket_position[t] >= 0) {
+            s->list[p->ticket_position[t]] = t;
+            ordered++;
+        }
+    if (!read_chain(s, ordered))
+        return false;
+    if (certificate_accept(s->c, "forward"))
+        return read_forward(s);
+    return read_calls(s, ALL, &count) && read_chain(s, count);
+}
