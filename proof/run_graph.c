@@ -219,7 +219,7 @@ static void check_syncs(struct run_graph *g)
     const struct program *p = g->program;
     for (size_t i = 0; i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
-        int rank = p->threads[p->bodies[g->body[i]].thread].rank;
+        int rank = program_sync_rank(p, p->bodies[g->body[i]].thread, op);
         for (int k = p->rank_first[rank]; op->kind == OP_SYNC && k < p->rank_first[rank + 1]; k++) {
             int stream = p->rank_streams[k], first = g->pushes.first[stream];
             if (op->sync == SYNC_EVENT || (op->sync == SYNC_STREAM && stream != op->stream))
@@ -387,7 +387,7 @@ static bool after_sync(const struct visitor *v, int op)
     const struct program *p = v->graph->program;
     const struct op *sync = &p->ops[op];
     const struct body *body = &p->bodies[v->graph->body[op]];
-    int rank = p->threads[body->thread].rank;
+    int rank = program_sync_rank(p, body->thread, sync);
     bool chosen =
         op > body->first && p->ops[op - 1].kind == OP_SYNC && p->ops[op - 1].sync == SYNC_RETRY;
     if (sync->sync == SYNC_RETRY)
