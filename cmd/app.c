@@ -42,8 +42,10 @@ static void write_error(const struct diag_message *message, struct json *json)
 /* --json: the errors so far are an object of their own, beside the messages for people. */
 static void write_errors(const struct app *app)
 {
+    static char out_of_memory[] = "out of memory";
+    static const struct diag_message no_memory = {.text = out_of_memory};
     struct json json;
-    if (!app->json || app->silent || app->diag.errors == 0)
+    if (!app->json || app->silent || !diag_has_error(&app->diag))
         return;
     json_open(&json, stdout);
     json_begin_object(&json);
@@ -51,6 +53,8 @@ static void write_errors(const struct app *app)
     for (size_t i = 0; i < app->diag.count; i++)
         if (app->diag.messages[i].severity == SEVERITY_ERROR)
             write_error(&app->diag.messages[i], &json);
+    if (app->diag.out_of_memory)
+        write_error(&no_memory, &json);
     json_end_array(&json);
     json_end_object(&json);
 }

@@ -1,4 +1,5 @@
 /* cmd_render.c - `swsim render`: a run of a trace store as a timeline, a plan as a graph. */
+#include <errno.h>
 #include <string.h>
 
 #include "app.h"
@@ -17,17 +18,24 @@ struct render_options {
     bool all, no_threads;
 };
 
-/* Does the file begin as an SQLite database does? One that cannot be read is left to the plan's loader. */
-static bool is_store(const char *path)
+/* Does the file begin as an SQLite database does? */
+static enum status is_store(struct app *app, const char *path, bool *out)
 {
     static const char magic[16] = "SQLite format 3";
     char head[sizeof magic] = {0};
-    FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "rb");
+    *out = false;
+    if (strcmp(path, "-") == 0)
+        return STATUS_OK;
+    FILE *file = fopen(path, "rb");
     if (!file)
-        return false;
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));
     size_t length = fread(head, 1, sizeof head, file);
+    int error = ferror(file) ? errno : 0;
     fclose(file);
-    return length == sizeof head && memcmp(head, magic, sizeof magic) == 0;
+    *out = length == sizeof head && memcmp(head, magic, sizeof magic) == 0;
+    return !error
+               ? STATUS_OK
+               : diag_error(&app->diag, STATUS_SYSTEM, "cannot read %s: %s", path, strerror(error));
 }
 
 /* The steps explain why streams were idle; a later part of a long run would need too many of them. */
@@ -118,6 +126,10 @@ enum status cmd_render(struct app *app, int argc, char **argv)
     if (!render.output)
         return diag_error(&app->diag, STATUS_USAGE, "missing option: --output=FILE");
     const char *path = arguments.items[0];
-    return is_store(path) ? app_with_store(app, path, render_run, &render)
-                          : app_with_plan(app, path, render_plan, &render);
+    bool store;
+    status = is_store(app, path, &store);
+    if (status != STATUS_OK)
+        return status;
+    return store ? app_with_store(app, path, render_run, &render)
+                 : app_with_plan(app, path, render_plan, &render);
 }

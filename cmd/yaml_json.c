@@ -131,8 +131,11 @@ enum status yaml_write_json(const char *text, size_t length, struct json *json, 
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
     while (more && status == STATUS_OK) {
         if (!yaml_parser_parse(&parser, &event)) {
-            status = diag_error(diag, STATUS_INPUT, "line %zu: %s", parser.problem_mark.line + 1,
-                                parser.problem ? parser.problem : "not YAML");
+            status =
+                parser.error == YAML_MEMORY_ERROR
+                    ? diag_no_memory(diag)
+                    : diag_error(diag, STATUS_INPUT, "line %zu: %s", parser.problem_mark.line + 1,
+                                 parser.problem ? parser.problem : "not YAML");
             break;
         }
         more = event.type != YAML_STREAM_END_EVENT;

@@ -221,7 +221,7 @@ static enum status set_text(struct repair_search *search, const char *text, cons
 }
 
 /* Does the author's text, edited, say what the canonical text says? */
-static bool means(const struct repair_search *search, const char *edited, const char *canonical)
+static bool means(struct repair_search *search, const char *edited, const char *canonical)
 {
     struct plan plan;
     struct diag unheard;
@@ -234,6 +234,7 @@ static bool means(const struct repair_search *search, const char *edited, const 
         plan_fini(&plan);
     }
     free(text);
+    search->out->arena.failed |= unheard.out_of_memory;
     diag_fini(&unheard);
     return same;
 }
@@ -253,7 +254,7 @@ static enum status edit_original(struct repair_search *search, const char *canon
         out->edited = NULL;
     out->diff = out->edited ? diff_unified(mine, shown, CONTEXT, &out->arena)
                             : diff_unified(search->original, canonical, CONTEXT, &out->arena);
-    return out->diff ? STATUS_OK : diag_no_memory(search->diag);
+    return out->diff && !out->arena.failed ? STATUS_OK : diag_no_memory(search->diag);
 }
 
 static enum status keep_result(struct repair_search *search, const struct partial *partial,
@@ -367,9 +368,10 @@ static enum status try_edit(struct repair_search *search, const struct partial *
     struct diag diag;
     diag_init(&diag);
     enum status status = try_candidate(search, partial, edit, &diag);
+    bool no_memory = status == STATUS_SYSTEM || diag.out_of_memory || search->out->arena.failed;
     diag_fini(&diag);
     report_progress(search);
-    return status == STATUS_SYSTEM ? diag_no_memory(search->diag) : STATUS_OK;
+    return no_memory ? diag_no_memory(search->diag) : STATUS_OK;
 }
 
 static bool is_finished(const struct repair_search *search)

@@ -53,6 +53,7 @@ static bool next(struct reader *reader, yaml_event_t *event)
     if (!reader->failed && yaml_parser_parse(&reader->yaml, event))
         return true;
     reader->failed = true;
+    reader->arena->failed |= reader->yaml.error == YAML_MEMORY_ERROR;
     return false;
 }
 
@@ -132,8 +133,12 @@ const struct span_node *spans_parse(const char *text, struct arena *arena)
     struct reader reader = {.text = text, .length = strlen(text), .arena = arena};
     const struct span_node *root = NULL;
     yaml_event_t event;
-    if (!index_characters(&reader) || !yaml_parser_initialize(&reader.yaml))
+    if (!index_characters(&reader))
         return NULL;
+    if (!yaml_parser_initialize(&reader.yaml)) {
+        arena->failed = true;
+        return NULL;
+    }
     yaml_parser_set_input_string(&reader.yaml, (const unsigned char *)text, reader.length);
     if (expect(&reader, YAML_STREAM_START_EVENT) && expect(&reader, YAML_DOCUMENT_START_EVENT) &&
         next(&reader, &event))

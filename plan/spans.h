@@ -22,7 +22,8 @@ struct span_node {
     size_t count;             /* of items */
 };
 
-/* The only document in `text`; NULL: it is none, has what plans have not (aliases), or memory is exhausted. */
+/* The only document in `text`; NULL: it is none, has what plans have not (aliases), or memory is
+   exhausted, which the arena then knows (`failed`). */
 const struct span_node *spans_parse(const char *text, struct arena *arena);
 
 /* The value of a key of a map; NULL: none. */

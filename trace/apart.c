@@ -60,13 +60,16 @@ static bool write_all(int file, const void *data, size_t bytes)
 }
 
 /* Ends without the exit functions of the parent, whose streams it has copies of. */
-_Noreturn static void work_and_end(apart_work *work, void *context, const struct shared *shared)
+_Noreturn static void work_and_end(apart_work *work, void *context, unsigned limit_s,
+                                   const struct shared *shared)
 {
     struct report report = {0};
     struct diag diag;
     char *data = NULL;
     size_t bytes = 0;
     diag_init(&diag);
+    signal(SIGALRM, SIG_DFL);
+    alarm(limit_s);
     prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
     if (dup2(shared->said, STDERR_FILENO) < 0)
         _exit(1);
@@ -113,6 +116,10 @@ static void first_line(int file, char out[MAX_SAID])
 
 static enum status describe_end(int ended, const char *said, const char *subject, struct diag *diag)
 {
+    if (WIFSIGNALED(ended) && WTERMSIG(ended) == SIGALRM)
+        return diag_error(diag, STATUS_SYSTEM,
+                          "%s cannot be drawn: the graphics libraries did not end in time",
+                          subject);
     const char *how = WIFSIGNALED(ended) ? strsignal(WTERMSIG(ended)) : "it gave up";
     return diag_error(diag, STATUS_SYSTEM, "%s cannot be drawn: the graphics libraries failed: %s",
                       subject, *said ? said : how);
@@ -151,14 +158,14 @@ static enum status wait_and_take(pid_t child, const struct shared *shared, const
     return take_result(shared, &report, said, subject, data, bytes, diag);
 }
 
-enum status apart_run(apart_work *work, void *context, const char *subject, char **data,
-                      size_t *bytes, struct diag *diag)
+enum status apart_run(apart_work *work, void *context, const char *subject, unsigned limit_s,
+                      char **data, size_t *bytes, struct diag *diag)
 {
     struct shared shared;
     bool ready = share(&shared);
     pid_t child = ready ? fork() : -1;
     if (child == 0)
-        work_and_end(work, context, &shared);
+        work_and_end(work, context, limit_s, &shared);
     enum status status = child < 0 ? diag_error(diag, STATUS_SYSTEM,
                                                 "%s cannot be drawn: no process can be started: %s",
                                                 subject, strerror(errno))

@@ -3,7 +3,8 @@
  *
  * Graphviz, Pango and GLib abort, dereference NULL or call exit when they are refused memory, a file or a thread. A
  * picture is therefore drawn by a child process, which hands back its bytes; however it ends, its parent goes on and
- * has a message. The child dies with its parent.
+ * has a message. The child dies with its parent, and after a time: the same libraries read and parse for ever a file
+ * that they cannot read.
  */
 #ifndef SWSIM_APART_H
 #define SWSIM_APART_H
@@ -16,10 +17,10 @@
 /* Make `*bytes` bytes, which nobody need free. */
 typedef enum status apart_work(void *context, char **data, size_t *bytes, struct diag *diag);
 
-/* Do the work in a child; on success the caller frees *data. What the libraries said on standard error is a warning,
+/* Do the work in a child, for at most `limit_s` seconds; on success the caller frees *data. What the libraries said on standard error is a warning,
    or the reason of a failure. STATUS_SYSTEM where the child cannot be started or does not come to its end;
    else the status and the error of `work`. `subject` names the result in messages. */
-enum status apart_run(apart_work *work, void *context, const char *subject, char **data,
-                      size_t *bytes, struct diag *diag);
+enum status apart_run(apart_work *work, void *context, const char *subject, unsigned limit_s,
+                      char **data, size_t *bytes, struct diag *diag);
 
 #endif

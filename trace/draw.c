@@ -458,6 +458,15 @@ static enum status draw_one(void *context, char **data, size_t *bytes, struct di
     return picture->body(picture->context, picture->format, data, bytes, diag);
 }
 
+/* Pictures have limits of their own; this one is for libraries that never end. */
+static unsigned limit_s(void)
+{
+    enum { USUAL_S = 300, MOST_S = 86400 };
+    const char *text = getenv("SWSIM_DRAW_SECONDS");
+    long given = text ? strtol(text, NULL, 10) : 0;
+    return given > 0 && given <= MOST_S ? (unsigned)given : USUAL_S;
+}
+
 enum status draw_picture(const char *path, draw_body *body, void *context, struct diag *diag)
 {
     struct picture picture = {.body = body, .context = context};
@@ -465,7 +474,7 @@ enum status draw_picture(const char *path, draw_body *body, void *context, struc
     size_t bytes = 0;
     enum status status = draw_format_of(path, &picture.format, diag);
     if (status == STATUS_OK)
-        status = apart_run(draw_one, &picture, path, &data, &bytes, diag);
+        status = apart_run(draw_one, &picture, path, limit_s(), &data, &bytes, diag);
     if (status == STATUS_OK)
         status = output_write(path, data, bytes, diag);
     free(data);
