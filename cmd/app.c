@@ -74,6 +74,7 @@ void app_report(struct app *app)
     write_errors(app);
     (void)diag_flush(&app->diag, stdout, ""); /* app_close says it */
     app->told |= diag_has_error(&app->diag);
+    app->lost_memory |= app->diag.out_of_memory;
     print_messages(app);
 }
 
@@ -97,6 +98,9 @@ static void describe_failure(struct app *app, enum status status)
 
 int app_close(struct app *app, enum status status)
 {
+    /* A verb may end well with a part of its answer left out. */
+    if (status == STATUS_OK && (app->lost_memory || app->diag.out_of_memory))
+        status = STATUS_SYSTEM;
     describe_failure(app, status);
     write_errors(app);
     bool failed = diag_flush(&app->diag, stdout, "") != STATUS_OK;

@@ -23,10 +23,11 @@ enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct app {
     const char *program; /* "swsim" or "swrun" */
     bool json, quiet;
-    bool silent;     /* another process prints the results */
-    int color;       /* enum color_when; an int so that the option table can set it */
-    bool told;       /* app_report has printed an error */
-    int write_errno; /* why standard output could not be flushed; 0: it could */
+    bool silent;      /* another process prints the results */
+    int color;        /* enum color_when; an int so that the option table can set it */
+    bool told;        /* app_report has printed an error */
+    bool lost_memory; /* a message said so already */
+    int write_errno;  /* why standard output could not be flushed; 0: it could */
     struct arena arena;
     struct diag diag;
 };
