@@ -173,6 +173,14 @@ else
     skip "no swsim here to look into the store"
 fi
 
+check "--progress names iterations in order, in text" sh -c \
+    '"$1" -n 5 --progress --db="$2/told.db" "$2/quick.yaml" | grep "^iteration [0-9]" | tr -d "\n" |
+     grep -qx "iteration 0iteration 1iteration 2iteration 3iteration 4"' sh "$SWRUN" "$dir"
+check "and in JSON, with ranks as processes and a durable store" sh -c \
+    'test "$("$1" -n 5 --progress --json --processes --durable --db="$2/told.db" "$2/quick.yaml" |
+             grep -c "^{\"iteration\":[0-4]}$")" -eq 5' sh "$SWRUN" "$dir"
+check "--durable needs a store" complains 2 '--durable needs a store' "$SWRUN" --durable -n 5 "$dir/quick.yaml"
+
 check "a store that cannot be made" \
     complains 2 'cannot open trace store' "$SWRUN" -n 5 --db /nonexistent/x.db "$dir/quick.yaml"
 check "a store that is something else" complains 3 'not a' "$SWRUN" -n 5 --db "$dir/quick.yaml" "$dir/quick.yaml"
