@@ -132,6 +132,7 @@ static void exec_swrun(const struct how *how)
 
 static pid_t start(const struct how *how)
 {
+    unlink(told); /* a run that is killed before it opens the file has named nothing */
     pid_t pid = fork();
     if (pid == 0)
         exec_swrun(how);

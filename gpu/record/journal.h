@@ -16,7 +16,7 @@
  * however fast the run is. The time that threads are held up is in the result; nothing is left out.
  *
  * Memory. Chunks that are full and not read are at most JOURNAL_CHUNKS. The replay goes along with the
- * run while the writer is idle; when it is half a million steps behind, threads are held up.
+ * run while the writer is idle; when it is a quarter of a million steps behind, threads are held up.
  * Unfinished device operations are in memory, too; their number is up to the run.
  *
  * journal_open .. journal_stop: the run. journal_stop joins the writer after a last pass, when no
@@ -40,7 +40,7 @@ enum {
     JOURNAL_PASS_MS = 50,
     JOURNAL_LAG_MS = 250,      /* two passes and their commits, and as much to spare */
     JOURNAL_FIRST_CHUNKS = 64, /* with a store, as long as the rate is not known */
-    JOURNAL_CHUNKS = 8192      /* 53 MiB */
+    JOURNAL_CHUNKS = 4096      /* 27 MiB */
 };
 
 enum log_kind {

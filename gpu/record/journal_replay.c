@@ -8,8 +8,8 @@
 enum {
     REPLAY_SLICE = 1 << 16, /* steps between two checks of the stop flag */
     REPLAY_PIECE = 256,     /* and of the clock */
-    REPLAY_STEPS = 1 << 18, /* pending, about 23 MB: then the replay has its share of each pass */
-    REPLAY_HOLD = 1 << 19,  /* then the run waits for it */
+    REPLAY_STEPS = 1 << 17, /* pending, about 12 MB: then the replay has its share of each pass */
+    REPLAY_HOLD = 1 << 18,  /* then the run waits for it */
     REPLAY_MOST = 1 << 23,  /* then it is left */
     REPLAY_LAG_MS = 250, /* behind the clock, so that late steps are in their place; as much ... */
     REPLAY_FAR_LAG_MS =

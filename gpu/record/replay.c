@@ -78,7 +78,7 @@ void replay_close(struct replay *replay)
 
 static bool make_room(struct backlog *queue)
 {
-    if (queue->first > 0 && queue->first >= queue->count) {
+    if (queue->first > queue->count / 2) { /* as many moves as steps taken, twice at most */
         memmove(queue->steps, queue->steps + queue->first, queue->count * sizeof *queue->steps);
         queue->first = 0;
     }
