@@ -689,6 +689,38 @@ static void test_plans_of_queries(void)
            queries);
 }
 
+/* A child that opens a store and leaves with the status. */
+static pid_t open_elsewhere(const char *path)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    struct store *store = NULL;
+    struct diag diag;
+    diag_init(&diag);
+    enum status status = store_open(path, true, &store, &diag);
+    if (status == STATUS_OK)
+        status = store_close(store, &diag);
+    _exit(status == STATUS_OK ? 0 : 1);
+}
+
+static void test_begun_at_once(void)
+{
+    enum { PROGRAMS = 4, ROUNDS = 40 };
+    const char *path = path_temp("at_once.db");
+    int failed = 0;
+    fflush(NULL);
+    for (int round = 0; round < ROUNDS; round++) {
+        pid_t pids[PROGRAMS];
+        for (int i = 0; i < PROGRAMS; i++)
+            pids[i] = open_elsewhere(path);
+        for (int i = 0, code; i < PROGRAMS; i++)
+            failed += waitpid(pids[i], &code, 0) != pids[i] || code != 0;
+        unlink(path);
+    }
+    tap_is_int(failed, 0, "programs that begin one store at once, %d times %d", ROUNDS, PROGRAMS);
+}
+
 int main(void)
 {
     test_round_trip();
@@ -705,6 +737,7 @@ int main(void)
     test_unwritable();
     test_full_disk();
     test_killed();
+    test_begun_at_once();
     test_memory();
     return tap_done();
 }

@@ -122,13 +122,37 @@ static void distrust(sqlite3 *db)
     (void)sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
 }
 
+/* At one moment: another program may be making the same file a store. */
+static enum status identify_now(struct store *store, bool *out_empty, struct diag *diag)
+{
+    if (sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+        return sql_error(store, "open", diag);
+    enum status status = identify(store, out_empty, diag);
+    (void)sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
+    return status;
+}
+
+/* Changing the mode does not call the busy handler everywhere. */
+static bool prepare_writing(struct store *store)
+{
+    int code;
+    for (int naps = 0;; naps++) {
+        code = sqlite3_exec(store->db,
+                            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                            " PRAGMA foreign_keys = ON",
+                            NULL, NULL, NULL);
+        if ((code & 0xff) != SQLITE_BUSY || !nap_between(NULL, naps))
+            return code == SQLITE_OK;
+    }
+}
+
 /* Everything between opening the file and using it. */
 static enum status prepare_store(struct store *store, struct diag *diag)
 {
     bool empty = false;
     (void)sqlite3_busy_handler(store->db, nap_between, NULL);
     distrust(store->db);
-    enum status status = identify(store, &empty, diag);
+    enum status status = identify_now(store, &empty, diag);
     if (status != STATUS_OK)
         return status;
     if (empty && !store->writable)
@@ -138,10 +162,7 @@ static enum status prepare_store(struct store *store, struct diag *diag)
     if (sqlite3_db_readonly(store->db, "main") == 1)
         return diag_error(diag, STATUS_SYSTEM, "cannot write to trace store %s: it is read-only",
                           store->path);
-    if (sqlite3_exec(store->db,
-                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                     " PRAGMA foreign_keys = ON",
-                     NULL, NULL, NULL) != SQLITE_OK)
+    if (!prepare_writing(store))
         return sql_error(store, "create", diag);
     return empty || store->version < SCHEMA_VERSION ? create_schema(store, diag) : STATUS_OK;
 }
