@@ -36,6 +36,7 @@ static struct random draw;
 static const char *store, *told, *temp; /* paths */
 static double lags_ms[SAMPLES];
 static int lag_count;
+static int64_t started_ns; /* the newest process, on the clock of stores */
 
 static const char plan_text[] =
     "swplan: 1\n"
@@ -132,6 +133,7 @@ static void exec_swrun(const struct how *how)
 
 static pid_t start(const struct how *how)
 {
+    started_ns = clock_ns(CLOCK_REALTIME);
     unlink(told); /* a run that is killed before it opens the file has named nothing */
     pid_t pid = fork();
     if (pid == 0)
@@ -239,7 +241,8 @@ static void note_lag(sqlite3 *db, int64_t killed_ns)
                         "SELECT max(retire_ns) FROM iteration WHERE rank = 0 AND"
                         " run = (SELECT max(id) FROM run)",
                         0);
-    if (killed_ns && start > 0 && last > 0 && lag_count < SAMPLES)
+    bool begun = start > (double)started_ns; /* else the newest run is an earlier one */
+    if (killed_ns && begun && last > 0 && lag_count < SAMPLES)
         lags_ms[lag_count++] = ((double)killed_ns - start - last) / 1e6;
 }
 
