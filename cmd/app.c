@@ -98,9 +98,9 @@ static void describe_failure(struct app *app, enum status status)
 
 int app_close(struct app *app, enum status status)
 {
-    /* A verb may end well with a part of its answer left out. */
-    if (status == STATUS_OK && (app->lost_memory || app->diag.out_of_memory))
-        status = STATUS_SYSTEM;
+    /* A part of the answer is left out: a story, or that a violation happens always. */
+    if (app->lost_memory || app->diag.out_of_memory)
+        status = app_worse(status, STATUS_SYSTEM);
     describe_failure(app, status);
     write_errors(app);
     bool failed = diag_flush(&app->diag, stdout, "") != STATUS_OK;
