@@ -294,7 +294,8 @@ static const char *judge_files(const struct bench *bench, const struct subject *
             continue;
         if (!old && !new)
             return is_store(file->name) ? "a store was left behind" : "a file was left behind";
-        bool other_witness = a->code == 1 && strstr(a->err, ": error: ") && ends_in_line(file);
+        bool other_witness = a->code != 0 && subject->sound.code == 1 &&
+                             strstr(a->err, ": error: ") && ends_in_line(file);
         bool drawn_otherwise = subject->command->flags & DRAWS && strstr(a->err, ": warning: ");
         if (!is_store(file->name) && !is_complete(file, new) && !drawn_otherwise &&
             !other_witness && (done || !equal(file, old)))
