@@ -120,11 +120,11 @@ static void be_rank(struct broker *broker, int rank, pid_t parent, const struct 
     diag_init(&diag);
     enum status status =
         rendezvous_join(broker_inherit(broker, rank), rank, RENDEZVOUS_FOREVER, &rendezvous, &diag);
-    bool told;
+    bool told = false;
     if (!status)
         status = run_rank(rendezvous, plan, options, &told, &diag);
-    else
-        diag_print(&diag, "swrun", false, stderr); /* no report reaches the launcher */
+    if (!told && diag_has_error(&diag))
+        diag_print(&diag, "swrun", false, stderr);
     diag_fini(&diag);
     _exit(status_exit_code(status));
 }

@@ -22,8 +22,9 @@ struct lowering {
     int first_implicit; /* event family of the first stream of rank 0: its work so far; without a legacy
                            stream there are none */
     bool *freed;        /* per buffer of the plan; NULL: not asked yet */
-    const struct host_thread *thread; /* the one that is lowered; NULL: none */
-    bool failed;                      /* memory was exhausted */
+    const struct host_thread
+        *driver; /* of devices of several ranks, which is lowered; NULL: none */
+    bool failed; /* memory was exhausted */
 };
 
 /* Every function below returns STATUS_SYSTEM when memory is exhausted, STATUS_INPUT when the plan
@@ -38,6 +39,8 @@ enum status lower_collective(struct lowering *lowering, int home, const struct h
 enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from);
 enum status lower_graph(struct lowering *lowering, int home, const struct host_op *launch);
 enum status lower_group(struct lowering *lowering, int home, const struct host_op *group);
+/* Does the thread call NCCL for another rank than its own? */
+bool lower_drives_others(const struct host_thread *thread);
 /* A call of NCCL for one of several ranks that the thread calls for waits for the others: lower_devices.c. */
 void lower_alone(struct lowering *lowering, int home, const struct host_op *call);
 

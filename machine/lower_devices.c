@@ -55,11 +55,20 @@ static bool thread_makes(const struct host_thread *thread, const struct call *ca
     return false;
 }
 
+bool lower_drives_others(const struct host_thread *thread)
+{
+    for (size_t i = 0; i < thread->op_count; i++)
+        for (size_t k = 0; k < call_count(&thread->ops[i]); k++)
+            if (call_at(&thread->ops[i], thread->rank, k).rank != thread->rank)
+                return true;
+    return false;
+}
+
 /* The thread makes the call, but not in this group. */
 static void await_other(struct lowering *lowering, int home, const struct host_op *op,
                         const struct call *other)
 {
-    if (makes(op, home, other) || !thread_makes(lowering->thread, other))
+    if (makes(op, home, other) || !thread_makes(lowering->driver, other))
         return;
     int flag =
         lower_flag(lowering, arena_printf(&lowering->program->arena,
@@ -70,7 +79,7 @@ static void await_other(struct lowering *lowering, int home, const struct host_o
 
 void lower_alone(struct lowering *lowering, int home, const struct host_op *op)
 {
-    for (size_t i = 0; lowering->thread && i < call_count(op); i++) {
+    for (size_t i = 0; lowering->driver && i < call_count(op); i++) {
         const struct call call = call_at(op, home, i);
         const struct comm_desc *comm = &lowering->program->comms[call.comm];
         struct call other = {

@@ -181,7 +181,7 @@ static enum status lower_thread_body(struct lowering *lowering, int index)
     if (!uses)
         return diag_no_memory(lowering->diag);
     enum status status = STATUS_OK;
-    lowering->thread = thread;
+    lowering->driver = lower_drives_others(thread) ? thread : NULL;
     for (size_t i = 0; status == STATUS_OK && i < thread->op_count; i++) {
         const struct host_op *op = &thread->ops[i];
         if (op->kind == OP_BARRIER)

@@ -454,7 +454,7 @@ int main(void)
         .srcdir = needed("srcdir", "."),
         .swsim = needed("SWSIM", "./swsim"),
         .swrun = needed("SWRUN", "./swrun"),
-        .random = {.seed = (uint64_t)number("SWSIM_SEED", (int64_t)time(NULL))},
+        .random = {.seed = (uint64_t)number("SWSIM_SEED", getenv("SWSIM_LONG") ? (int64_t)time(NULL) : 1)},
         .calls = (int)number("SWSIM_CALLS", getenv("SWSIM_LONG") ? LONG_CALLS : QUICK_CALLS),
         .only_call = number("SWSIM_CALL", 0),
         .only_kind = getenv("SWSIM_KIND"),

@@ -49,6 +49,9 @@ bool ranks_report(struct rendezvous *rendezvous, enum status status,
         sent = send_text(rendezvous, REPORT_MESSAGE, (int)diag->messages[i].severity,
                          diag->messages[i].text) &&
                sent;
+    if (diag->out_of_memory)
+        sent = send_text(rendezvous, REPORT_MESSAGE, SEVERITY_ERROR, "a rank is out of memory") &&
+               sent;
     for (size_t i = 0; result && i < result->blocked_count; i++)
         sent = send_blocked(rendezvous, &result->blocked[i]) && sent;
     if (result) {
