@@ -16,14 +16,24 @@ hello=$srcdir/plans/examples/hello.yaml
 "$SWRUN" -q --serial -n 40 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
 "$SWRUN" -q -n 40 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
 
-# ends SIGNAL CODE command...: the command gets the signal after some time, and ends with CODE
+# catches PID SIGNAL: the process has a handler for it
+catches()
+{
+    case $2 in HUP) bit=0x1 ;; INT) bit=0x2 ;; TERM) bit=0x4000 ;; esac
+    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    test $((0x${mask:-0} & bit)) -ne 0
+}
+
+# ends SIGNAL CODE command...: the command gets the signal when it has been at work for some time, and ends with CODE
 ends()
 {
     signal=$1 want=$2
     shift 2
-    env --default-signal=INT,HUP timeout --preserve-status -s "$signal" -k 20 1 "$@" \
-        >"$dir/out" 2>"$dir/err" </dev/null
-    code=$?
+    env --default-signal=INT,HUP "$@" >"$dir/out" 2>"$dir/err" </dev/null &
+    pid=$!
+    wait_until 200 catches $pid $signal && sleep 0.7
+    kill -s $signal $pid
+    ends_within 20 $pid
     test "$code" -eq "$want" && return
     echo "exit code $code, expected $want"
     cat "$dir/out" "$dir/err"
