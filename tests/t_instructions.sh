@@ -42,14 +42,14 @@ fingerprint()
     echo "$compiler; $flags; $(getconf GNU_LIBC_VERSION); $libraries; $(valgrind --version); $(uname -m) $avx2"
 }
 
-# instructions ARGUMENT...: how many swsim executes. Fixed environment and folder: both are in memory
+# instructions ARGUMENT...: how many swsim and its children execute. Fixed environment and folder: both are in memory
 # that the program reads.
 instructions()
 {
     (cd "$dir" && ln -sf "$SWSIM" swsim &&
         env -i LC_ALL=C LD_BIND_NOW=1 PATH=/usr/bin:/bin valgrind --tool=callgrind \
             --callgrind-out-file=/dev/null ./swsim "$@" 2>&1 >/dev/null </dev/null) |
-        sed -n 's/.*Collected : //p'
+        awk '/Collected :/ { count += $NF; any = 1 } END { if (any) printf "%d\n", count }'
 }
 
 # ---- shapes of plans -----------------------------------------------------------------------------
