@@ -49,7 +49,7 @@ instructions()
     (cd "$dir" && ln -sf "$SWSIM" swsim &&
         env -i LC_ALL=C LD_BIND_NOW=1 PATH=/usr/bin:/bin valgrind --tool=callgrind \
             --callgrind-out-file=/dev/null ./swsim "$@" 2>&1 >/dev/null </dev/null) |
-        awk '/Collected :/ { count += $NF; any = 1 } END { if (any) printf "%d\n", count }'
+        awk '/Collected :/ { count += $NF; any = 1 } END { if (any) printf "%.0f\n", count }'
 }
 
 # ---- shapes of plans -----------------------------------------------------------------------------
