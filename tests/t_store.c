@@ -285,8 +285,8 @@ static void test_names(void)
 static void test_foreign_schema(void)
 {
     static const char *const strange[] = {
-        "ALTER TABLE span RENAME TO hidden; CREATE VIEW span AS WITH RECURSIVE n(i) AS (SELECT 1 "
-        "UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n",
+        ("ALTER TABLE span RENAME TO hidden; CREATE VIEW span AS WITH RECURSIVE n(i) AS (SELECT 1 "
+         "UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n"),
         "CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE FROM span; END",
         "ALTER TABLE agent ADD COLUMN more TEXT AS (hex(zeroblob(1000000)))",
     };
