@@ -25,22 +25,29 @@ enum { QUICK = 150, LONG = 6000, STATES = 12000, MUTANTS = 10 };
 
 static const char *const collectives[] = {"all_reduce", "all_gather"};
 
-/* True if it is a collective of communicator dp. */
-static bool write_work(struct random *random, int ranks)
+/* What takes residency slots if it is work of the device. True if it is a collective of communicator dp. */
+static bool write_work(struct random *random, int ranks, int slots)
 {
     const char *comm = below(random, 3) ? "dp" : "mp";
+    bool of_dp = false;
     switch (below(random, ranks > 1 ? 6 : 12)) {
     case 0:
     case 1:
     case 2:
         fprintf(random->out, ", work: {collective: %s, comm: %s, bytes: 1KiB}",
                 one_of(random, collectives, 2), comm);
-        return *comm == 'd';
-    case 3: fputs(", work: {host: 1us}", random->out); break;
+        of_dp = *comm == 'd';
+        break;
+    case 3:
+        fputs(", work: {host: 1us}", random->out);
+        slots = 0;
+        break;
     case 4: fputs(", work: {copy: h2d, bytes: 1KiB, pageable: true}", random->out); break;
     default: break;
     }
-    return false;
+    if (slots)
+        fprintf(random->out, ", sm: %d", slots);
+    return of_dp;
 }
 
 static bool write_task(struct random *random, int index, int ranks)
@@ -56,9 +63,8 @@ static bool write_task(struct random *random, int index, int ranks)
         fprintf(random->out, ", host_sync: %s", below(random, 2) ? "stream" : "device");
     if (rarely(random, 6))
         fprintf(random->out, ", holds: [%s]", one_of(random, locks, 4));
-    if (below(random, 2))
-        fprintf(random->out, ", sm: %d", 1 + rarely(random, 6));
-    bool collective = write_work(random, ranks);
+    int slots = below(random, 2) ? 1 + rarely(random, 6) : 0;
+    bool collective = write_work(random, ranks, slots);
     fputs("}\n", random->out);
     return collective;
 }
