@@ -18,8 +18,9 @@ struct objects {
     size_t count;
 };
 
-struct placed_leaf {
-    uint32_t number;
+/* The leaves of an object, which are next to each other. */
+struct run {
+    uint32_t first, count;
     int rank, group;
 };
 
@@ -104,14 +105,14 @@ static int compare_objects(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static int compare_placed(const void *a, const void *b)
+static int compare_runs(const void *a, const void *b)
 {
-    const struct placed_leaf *x = a, *y = b;
+    const struct run *x = a, *y = b;
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
+    return (x->first > y->first) - (x->first < y->first);
 }
 
 static size_t most_objects(const struct program *p)
@@ -121,21 +122,31 @@ static size_t most_objects(const struct program *p)
 }
 
 /* A leaf belongs to the object at its middle. */
-static void sort_leaves(struct objects *objects, struct placed_leaf *placed,
-                        struct tree_order *order)
+static void find_runs(struct objects *objects, struct run *runs, size_t leaves)
 {
-    size_t object = 0;
+    size_t first = 0;
     qsort(objects->items, objects->count, sizeof *objects->items, compare_objects);
-    for (size_t i = 0; i < order->count; i++) {
-        size_t middle = i * TREE_LEAF_BYTES + TREE_LEAF_BYTES / 2;
-        while (object + 1 < objects->count && objects->items[object + 1].at <= middle)
-            object++;
-        placed[i] = (struct placed_leaf){(uint32_t)i, objects->items[object].rank,
-                                         objects->items[object].group};
+    for (size_t i = 0; i < objects->count; i++) {
+        size_t end = leaves;
+        if (i + 1 < objects->count) {
+            size_t next = objects->items[i + 1].at, half = TREE_LEAF_BYTES / 2;
+            end = next > half ? (next - half + TREE_LEAF_BYTES - 1) / TREE_LEAF_BYTES : 0;
+            end = end < first ? first : end > leaves ? leaves : end;
+        }
+        runs[i] = (struct run){(uint32_t)first, (uint32_t)(end - first), objects->items[i].rank,
+                               objects->items[i].group};
+        first = end;
     }
-    qsort(placed, order->count, sizeof *placed, compare_placed);
-    for (size_t i = 0; i < order->count; i++)
-        order->leaves[i] = placed[i].number;
+}
+
+static void sort_leaves(struct objects *objects, struct run *runs, struct tree_order *order)
+{
+    size_t placed = 0;
+    find_runs(objects, runs, order->count);
+    qsort(runs, objects->count, sizeof *runs, compare_runs);
+    for (size_t i = 0; i < objects->count; i++)
+        for (uint32_t k = 0; k < runs[i].count; k++)
+            order->leaves[placed++] = runs[i].first + k;
     order->first_half = order->count / 2;
 }
 
@@ -144,20 +155,21 @@ enum status affinity_order(const struct program *program, struct budget *budget,
 {
     struct objects objects = {.program = program};
     size_t object_bytes = most_objects(program) * sizeof *objects.items;
-    struct placed_leaf *placed = NULL;
+    size_t run_bytes = most_objects(program) * sizeof(struct run);
+    struct run *runs = NULL;
     *order = (struct tree_order){.count = tree_leaves(program)};
     enum status status = budget_alloc(budget, order->count * sizeof *order->leaves, &order->leaves);
     if (status == STATUS_OK)
         status = budget_alloc(budget, object_bytes, &objects.items);
     if (status == STATUS_OK)
-        status = budget_alloc(budget, order->count * sizeof *placed, &placed);
+        status = budget_alloc(budget, run_bytes, &runs);
     if (status == STATUS_OK) {
         add_cell(&objects, 0, 0, GROUP_DRIVER);
         add_cells(&objects);
         add_rows(&objects);
-        sort_leaves(&objects, placed, order);
+        sort_leaves(&objects, runs, order);
     }
-    budget_free(budget, placed, order->count * sizeof *placed);
+    budget_free(budget, runs, run_bytes);
     budget_free(budget, objects.items, object_bytes);
     return status;
 }

@@ -5,12 +5,13 @@
 
 #include "plan/hash.h"
 
-enum { RUNS = 10, STEPS = 20000, ITERATIONS_MORE = 4 };
+enum { RUNS = 10, STEPS = 20000, ITERATIONS_MORE = 4, LOOK = 16 };
 
 enum preference { HOST_FIRST, DEVICE_FIRST, RANDOM };
 
 struct run {
     const struct program *program;
+    struct search_watch *watch;
     struct state *state;
     struct transition *choices;
     enum preference preference;
@@ -52,6 +53,8 @@ static enum status take_run(struct run *run, unsigned wanted, unsigned *violated
     run->path_cap = 0;
     *violated = 0;
     for (int step = 0; step < STEPS && !*violated; step++) {
+        if (step % LOOK == 0 && watch_look(run->watch))
+            return STATUS_OK;
         int count = machine_enabled(run->program, run->state, run->choices);
         if (count == 0 || effect.violated & (1u << PROPERTY_MISMATCH))
             return STATUS_OK;
@@ -96,13 +99,14 @@ static enum status take_runs(struct run *run, unsigned wanted, struct search_res
     return status;
 }
 
-enum status scout_runs(const struct program *program, unsigned wanted, struct search_result *out,
-                       struct diag *diag)
+enum status scout_runs(const struct program *program, unsigned wanted, struct search_watch *watch,
+                       struct search_result *out, struct diag *diag)
 {
     *out = (struct search_result){0};
     if (!wanted)
         return STATUS_OK;
     struct run run = {.program = program,
+                      .watch = watch,
                       .state = machine_state(program),
                       .choices = calloc((size_t)program->agent_count + 2, sizeof *run.choices),
                       .iterations = program->window + ITERATIONS_MORE};

@@ -10,10 +10,11 @@
 #define SWSIM_SCOUT_H
 
 #include "search.h"
+#include "watch.h"
 
-/* Look for violations of `wanted`: `found` and `witness` of *out are set, and the caller frees it with
+/* Look for violations of `wanted` until the watch says that it is over: `found` and `witness` of *out are set, and the caller frees it with
    search_result_fini; `states` and `transitions` count the steps. STATUS_SYSTEM: memory is exhausted. */
-enum status scout_runs(const struct program *program, unsigned wanted, struct search_result *out,
-                       struct diag *diag);
+enum status scout_runs(const struct program *program, unsigned wanted, struct search_watch *watch,
+                       struct search_result *out, struct diag *diag);
 
 #endif

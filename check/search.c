@@ -414,23 +414,33 @@ static void conclude(struct exact_search *search)
     search->result->states = states_count(&search->states);
 }
 
+/* Has the search been told to end? Tables of a large state take seconds to fill. */
+static bool is_told_to_end(struct exact_search *search)
+{
+    if (watch_look(&search->watch))
+        end_search(search, watch_interrupted(&search->watch) ? "interrupted" : "time");
+    return search->stop;
+}
+
 static enum status open_tables(struct exact_search *search)
 {
     struct budget *budget = &search->budget;
+    enum status status = STATUS_OK;
     edges_open(&search->edges, budget);
-    enum status status = affinity_order(search->program, budget, &search->order);
-    if (status == STATUS_OK)
+    if (!is_told_to_end(search))
+        status = affinity_order(search->program, budget, &search->order);
+    if (status == STATUS_OK && !is_told_to_end(search))
         status = tree_open(&search->tree, search->program, &search->order, false, budget);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !is_told_to_end(search))
         status = states_open(&search->states, search->program, budget);
-    return status == STATUS_OK ? open_workers(search, 1) : status;
+    return status == STATUS_OK && !is_told_to_end(search) ? open_workers(search, 1) : status;
 }
 
 static void search_exactly(struct exact_search *search)
 {
     enum status status = open_tables(search);
     refuse(search, status);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && !search->stop) {
         breadth_first(search);
         conclude(search);
     }

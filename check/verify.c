@@ -319,8 +319,10 @@ static enum status search_program(const struct program *program,
 {
     struct early early;
     struct search_result result = {.complete = true}, scouted;
+    struct search_watch watch = {.until_ns = options->limits.until_ns,
+                                 .interrupted = options->interrupted};
     bool scouts = program->tasks > 0 && !options->no_reduction;
-    enum status status = scout_runs(program, scouts ? asked & values : 0, &scouted, diag);
+    enum status status = scout_runs(program, scouts ? asked & values : 0, &watch, &scouted, diag);
     if (status != STATUS_OK)
         return status;
     early_begin(&early, program, asked, options->found, options->found_arg);
