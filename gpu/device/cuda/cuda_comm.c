@@ -348,22 +348,27 @@ static const struct cuda_comm *find_error(const struct cuda_device *device, nccl
    of a peer; so wait a moment for the original reason. */
 void cuda_comm_check(struct cuda_device *device)
 {
+    struct cuda_world *world = device->world;
     char why[FAILURE_TEXT];
     ncclResult_t error;
     bool ends = false;
-    pthread_mutex_lock(&device->world->lock);
+    pthread_mutex_lock(&world->lock);
     const struct cuda_comm *comm = find_error(device, &error);
     if (comm) {
-        int64_t now_ns = device_now(&device->world->base);
+        int64_t now_ns = device_now(&world->base);
         if (device->error_ns == 0)
             device->error_ns = now_ns;
-        ends = !device->world->base.config.rendezvous || now_ns - device->error_ns >= NEWS_NS;
+        ends = !world->base.config.rendezvous || now_ns - device->error_ns >= NEWS_NS;
         snprintf(why, sizeof why, "communicator %s: %s", comm->base.name,
                  comm->nccl->GetErrorString(error));
     }
-    pthread_mutex_unlock(&device->world->lock);
+    if (ends && !world->failure.status) { /* as where a push is refused, which may be seen first */
+        world->failure.status = STATUS_SYSTEM;
+        snprintf(world->failure.text, sizeof world->failure.text, "%s", why);
+    }
+    pthread_mutex_unlock(&world->lock);
     if (ends)
-        device_world_abort(&device->world->base, why);
+        device_world_abort(&world->base, why);
 }
 
 /* ---- abort ----------------------------------------------------------------------------------- */
