@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/text_stream.h"
+
 void certify_why_not(const struct certifier *certifier, const char *why)
 {
     snprintf(certifier->why_not, sizeof((struct certified *)0)->why_not, "%s", why);
@@ -34,29 +36,27 @@ static enum status write_body(const struct plan *plan, const struct program_opti
     static certify_kind *const kinds[PROOF_KINDS] = {certify_run, certify_structure,
                                                      certify_states};
     struct program *program;
-    size_t length;
+    struct text_stream stream;
     *body = NULL;
     enum status status = proof_program(plan, kind, options, &program, diag);
     if (status != STATUS_OK)
         return status;
+    bool opened = text_open(&stream);
     struct certifier certifier = {.program = program,
                                   .watch = watch,
-                                  .out = open_memstream(body, &length),
+                                  .out = opened ? stream.out : NULL,
                                   .asked = asked,
                                   .most_states = most_states,
                                   .proves = proves,
                                   .why_not = certified->why_not};
-    status = certifier.out ? kinds[kind](&certifier, diag) : diag_no_memory(diag);
-    bool written = certifier.out && !ferror(certifier.out);
-    if (certifier.out && fclose(certifier.out) != 0)
-        written = false;
+    status = opened ? kinds[kind](&certifier, diag) : diag_no_memory(diag);
     program_close(program);
-    if (status == STATUS_OK && (!written || !*body))
-        status = diag_no_memory(diag);
-    return status;
+    if (opened)
+        *body = text_close(&stream, status == STATUS_OK, NULL);
+    return status == STATUS_OK && !*body ? diag_no_memory(diag) : status;
 }
 
-/* What was written is looked at like any certificate. */
+/* A text is added if swcheck's own code accepts it. */
 static enum status add_checked(const struct plan *plan, const char *text, FILE *out,
                                struct certified *certified, struct diag *diag)
 {
@@ -79,8 +79,8 @@ static enum status add_kind(const struct plan *plan, const struct program_option
                             struct search_watch *watch, FILE *out, struct certified *certified,
                             struct diag *diag)
 {
+    struct text_stream whole;
     char *body, *text = NULL;
-    size_t length;
     uint64_t hash;
     unsigned proves = 0;
     enum status status =
@@ -88,24 +88,20 @@ static enum status add_kind(const struct plan *plan, const struct program_option
     if (status == STATUS_OK && proves)
         status = proof_hash(plan, &hash, diag);
     if (status == STATUS_OK && proves) {
-        FILE *whole = open_memstream(&text, &length);
-        if (whole) {
-            write_head(options, hash, proves, kind, whole);
-            fputs(body, whole);
-            fputs("end\n", whole);
+        if (text_open(&whole)) {
+            write_head(options, hash, proves, kind, whole.out);
+            fputs(body, whole.out);
+            fputs("end\n", whole.out);
+            text = text_close(&whole, true, NULL);
         }
-        bool written = whole && !ferror(whole);
-        if (!whole || fclose(whole) != 0 || !written)
-            status = diag_no_memory(diag);
-        else
-            status = add_checked(plan, text, out, certified, diag);
+        status = text ? add_checked(plan, text, out, certified, diag) : diag_no_memory(diag);
     }
     free(body);
     free(text);
     return status;
 }
 
-/* What another kind has left. Both reasons are told. */
+/* The properties that another kind has left. The reasons of both are told. */
 static enum status add_states(const struct plan *plan, const struct program_options *options,
                               unsigned left, size_t most_states, struct search_watch *watch,
                               FILE *out, struct certified *certified, struct diag *diag)
@@ -127,23 +123,18 @@ enum status certify_plan(const struct plan *plan, const struct program_options *
                          unsigned proved, size_t most_states, struct search_watch *watch,
                          struct certified *out, struct diag *diag)
 {
-    size_t length;
+    struct text_stream stream;
     *out = (struct certified){0};
-    FILE *file = open_memstream(&out->text, &length);
-    if (!file)
+    if (!text_open(&stream))
         return diag_no_memory(diag);
+    FILE *file = stream.out;
     enum proof_kind first = plan->form == FORM_PIPELINE ? PROOF_STRUCTURE : PROOF_RUN;
     enum status status =
         add_kind(plan, options, first, proved, most_states, watch, file, out, diag);
     unsigned left = proved & ~out->covers;
     if (status == STATUS_OK && left)
         status = add_states(plan, options, left, most_states, watch, file, out, diag);
-    bool written = !ferror(file);
-    if ((fclose(file) != 0 || !written) && status == STATUS_OK)
-        status = diag_no_memory(diag);
-    if (status != STATUS_OK || out->covers == 0) {
-        free(out->text);
-        out->text = NULL;
-    }
-    return status;
+    bool any = status == STATUS_OK && out->covers != 0;
+    out->text = text_close(&stream, any, NULL);
+    return any && !out->text ? diag_no_memory(diag) : status;
 }

@@ -1,7 +1,7 @@
 /*
  * certify.h - write down why a plan is proved, for others to check: `swsim verify --certificate`.
  *
- * What is written was looked at by proof/ before, and need not be believed: the numbers and paths are found here in
+ * proof/ has accepted every text that comes out, so this room need not be believed: it may find numbers and paths in
  * any way. The format is in doc/certificate.md.
  *
  *     certify.c            which kind of proof; the head

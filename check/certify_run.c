@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/text_stream.h"
 #include "proof/run_graph.h"
 
 /* One path visits no more events, and all paths together no more either. */
@@ -276,17 +277,15 @@ static bool write_buffers(struct writer *w, bool *valued)
 
 static enum status add_buffers(struct writer *w, struct diag *diag)
 {
-    char *text;
-    size_t length;
+    struct text_stream stream;
     bool valued;
-    w->out = open_memstream(&text, &length);
-    if (!w->out)
+    if (!text_open(&stream))
         return diag_no_memory(diag);
-    bool ordered = write_buffers(w, &valued), failed = ferror(w->out) || w->arena.failed;
-    if (fclose(w->out) != 0 || failed || !text) {
-        free(text);
+    w->out = stream.out;
+    bool ordered = write_buffers(w, &valued);
+    char *text = text_close(&stream, !w->arena.failed, NULL);
+    if (!text)
         return diag_no_memory(diag);
-    }
     if (ordered)
         fputs(text, w->certifier->out);
     else

@@ -9,6 +9,7 @@
 
 #include "machine/machine.h"
 #include "plan/hash.h"
+#include "plan/text_stream.h"
 
 enum { LOOK_EVERY = 256 };
 
@@ -98,15 +99,14 @@ enum status certify_states(const struct certifier *certifier, struct diag *diag)
     g.table = calloc(g.table_size, sizeof *g.table);
     g.state = machine_state(p);
     g.steps = calloc(machine_most_transitions(p) + 1, sizeof *g.steps);
+    struct text_stream stream;
     char *tree = NULL;
-    size_t length;
-    g.out = open_memstream(&tree, &length);
-    bool good = g.bytes && g.table && g.state && g.steps && g.out;
-    if (good)
+    if (g.bytes && g.table && g.state && g.steps && text_open(&stream)) {
+        g.out = stream.out;
         gather(&g);
-    good = g.out && !ferror(g.out) && good;
-    if (g.out && (fclose(g.out) != 0 || !tree))
-        good = false;
+        tree = text_close(&stream, true, NULL);
+    }
+    bool good = tree != NULL;
     if (good)
         fprintf(certifier->out, "states %zu\n%s", g.count, tree);
     free(tree);

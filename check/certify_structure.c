@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "plan/order.h"
+#include "plan/text_stream.h"
 
 enum { MOST_TASKS = 1024 };
 
@@ -178,7 +179,7 @@ static void drop(struct pipeline_writer *w, enum property property)
     w->proves &= ~(1u << property);
 }
 
-/* What swcheck looks at, for each two tasks. */
+/* swcheck asks for these paths, for each two tasks. */
 static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, int a, int b)
 {
     bool shared = w->p->plan->buffers[buffer].scope == SCOPE_SHARED;
@@ -237,14 +238,15 @@ enum { OF_ACCESSES = 1u << PROPERTY_RACE | 1u << PROPERTY_VALUE | 1u << PROPERTY
 static void add_buffers(struct pipeline_writer *w)
 {
     FILE *out = w->out;
+    struct text_stream stream;
     char *text = NULL;
-    size_t length;
-    w->out = open_memstream(&text, &length);
-    if (w->out)
+    if (text_open(&stream)) {
+        w->out = stream.out;
         write_buffers(w);
-    if (!w->out || fclose(w->out) != 0 || !text)
-        w->arena.failed = true;
-    w->out = out;
+        w->out = out;
+        text = text_close(&stream, true, NULL);
+    }
+    w->arena.failed |= !text;
     if (!w->arena.failed && w->proves & OF_ACCESSES)
         fputs(text, out);
     free(text);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/text_stream.h"
+
 enum { MOST_EDGES = 1 << 20, SPARE_ITERATIONS = 2 };
 
 /* Task `to` may wait for `from`, so many iterations later and more. */
@@ -241,15 +243,16 @@ static bool write_forward(struct pipeline_writer *w, int *callers, int count)
 {
     struct traffic traffic = {.writer = w, .p = w->p, .callers = callers, .count = count};
     FILE *out = w->out;
+    struct text_stream stream;
     char *text = NULL;
-    size_t length;
-    w->out = open_memstream(&text, &length);
-    bool good = w->out && write_waits(&traffic);
-    bool written = w->out && !ferror(w->out);
-    if (w->out && fclose(w->out) != 0)
-        written = false;
-    w->out = out;
-    if (good && written && find_levels(&traffic)) {
+    bool good = false;
+    if (text_open(&stream)) {
+        w->out = stream.out;
+        good = write_waits(&traffic);
+        w->out = out;
+        text = text_close(&stream, true, NULL);
+    }
+    if (good && text && find_levels(&traffic)) {
         fprintf(out, "forward %lld\n", (long long)traffic.weight);
         for (int t = 0; t < w->p->tasks; t++)
             fprintf(out, "level %lld\n", (long long)traffic.level[t]);
@@ -258,7 +261,7 @@ static bool write_forward(struct pipeline_writer *w, int *callers, int count)
     } else {
         good = false;
     }
-    w->arena.failed |= !written;
+    w->arena.failed |= !text;
     free(text);
     return good;
 }
@@ -269,17 +272,18 @@ static bool write_forward(struct pipeline_writer *w, int *callers, int count)
 static bool write_one_order(struct pipeline_writer *w, const int *callers, int count)
 {
     FILE *out = w->out;
+    struct text_stream stream;
     char *text = NULL;
-    size_t length;
-    w->out = open_memstream(&text, &length);
-    bool good = w->out != NULL;
-    if (good)
+    bool good = false;
+    if (text_open(&stream)) {
+        w->out = stream.out;
         write_callers(w, callers, count);
-    good = good && write_chain(w, callers, count);
-    if (!w->out || fclose(w->out) != 0)
-        w->arena.failed = true;
-    w->out = out;
-    if (good && text && !w->arena.failed)
+        good = write_chain(w, callers, count);
+        w->out = out;
+        text = text_close(&stream, true, NULL);
+    }
+    w->arena.failed |= !text;
+    if (good && !w->arena.failed)
         fputs(text, out);
     free(text);
     return good;

@@ -152,7 +152,7 @@ static enum status keep_witness(struct app *app, struct verify_request *request,
     if (!request->witness || view->report->verdict != VERDICT_VIOLATED)
         return STATUS_OK;
     enum status status = witness_save(app, finding->plan, &options, view, request->witness);
-    /* What could not be written for one driver is not tried again for the other. */
+    /* A store that could not take one driver's witness is not tried again. */
     if (!witness_keeps_all(request->witness) || status != STATUS_OK)
         request->witness = NULL;
     return status;

@@ -23,7 +23,7 @@ static const char help[] =
     "      --version  show the version and exit\n\n"
     "Exit codes: 0 yes, 1 no, 2 wrong use or the system refused, 3 a bad plan.\n";
 
-/* What a property means when it is proved, for people. */
+/* The words for a property that is proved. */
 static const char *const holds[PROPERTY_COUNT] = {
     [PROPERTY_MESSAGE] = "every message has a partner",
     [PROPERTY_DEADLOCK] = "deadlock-free",

@@ -348,7 +348,7 @@ static void write_iterations(const struct verify_report *report, struct json *js
         json_int(json, report->iterations);
 }
 
-/* What bounds the iterations in flight: how much that is, and the queues that let no more in. */
+/* The iterations in flight at most, and the queues that let no more in. */
 static void write_in_flight(const struct verify_report *report, struct json *json)
 {
     json_key(json, "in_flight");

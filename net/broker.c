@@ -99,23 +99,9 @@ static void write_outbox(struct broker *broker, struct peer *peer)
    cannot be reached is found to be gone. */
 static void welcome_near(const struct broker *broker, int rank)
 {
-    struct mail mail = {
+    const struct mail mail = {
         .kind = MAIL_WELCOME, .from = TO_BROKER, .to = rank, .number = broker->size};
-    struct iovec part = {&mail, sizeof mail};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &broker->memory, sizeof(int));
-    (void)sendmsg(broker->peers[rank].socket, &message, MSG_NOSIGNAL);
+    (void)mail_send_file(broker->peers[rank].socket, &mail, broker->memory);
 }
 
 static void welcome_all(struct broker *broker)

@@ -25,6 +25,25 @@ bool mail_address(const char *name, struct sockaddr_un *out, socklen_t *length)
     return *name && strlen(name) <= RENDEZVOUS_MAX_NAME && written < (int)sizeof out->sun_path - 1;
 }
 
+bool mail_send_file(int socket, const struct mail *mail, int file)
+{
+    struct iovec part = {(void *)mail, sizeof *mail};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &file, sizeof(int));
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *mail;
+}
+
 bool mail_same_user(int socket, unsigned *other)
 {
     struct ucred owner;

@@ -76,6 +76,9 @@ struct handshake_answer {
 
 /* The address of a name, outside the file system: it ends with the socket. False: too long. */
 bool mail_address(const char *name, struct sockaddr_un *out, socklen_t *length);
+/* Send `mail` with a file descriptor, which the receiver gets a copy of, through a UNIX socket. False: errno says why
+   not. */
+bool mail_send_file(int socket, const struct mail *mail, int file);
 /* Is the process at the other end of a UNIX socket of this user? *other: whose it is. */
 bool mail_same_user(int socket, unsigned *other);
 size_t mail_board_bytes(int size);

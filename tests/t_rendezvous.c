@@ -344,22 +344,8 @@ static void test_other_user(void)
 /* Welcome a member with this file. */
 static void welcome_with(int socket, int file)
 {
-    struct mail mail = {.kind = MAIL_WELCOME, .from = TO_BROKER, .number = 1};
-    struct iovec part = {&mail, sizeof mail};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &file, sizeof(int));
-    if (sendmsg(socket, &message, 0) < 0)
+    const struct mail mail = {.kind = MAIL_WELCOME, .from = TO_BROKER, .number = 1};
+    if (!mail_send_file(socket, &mail, file))
         abort();
 }
 

@@ -393,6 +393,14 @@ static void pass_messages(const struct collector *collector, struct diag *diag)
         }
 }
 
+/* A rank whose connection breaks may exit with code 0 and without a report: no other message names it. */
+static void name_silent_ranks(const struct collector *collector, struct diag *diag)
+{
+    for (int rank = 0; rank < collector->program->ranks; rank++)
+        if (!collector->ended[rank])
+            diag_error(diag, STATUS_VIOLATED, "rank %d: no report of its end has come", rank);
+}
+
 /* The blocked agents by the ranks' reports, where the machine did not name them. */
 static enum status list_blocked(const struct collector *collector, struct runtime_result *result,
                                 struct diag *diag)
@@ -445,6 +453,8 @@ enum status collector_end(struct collector *collector, struct runtime_result *ou
                                     .graph = all.graph};
     enum status status = all.status, judged = STATUS_OK;
     pass_messages(collector, diag);
+    if (!diag_has_error(diag))
+        name_silent_ranks(collector, diag);
     if (collector->journal)
         judged = judge_run(collector, &all, &result, diag);
     else if (status == STATUS_OK || status == STATUS_VIOLATED)

@@ -91,22 +91,8 @@ static void mail_to_broker(bool silent, const uint8_t *data, size_t size)
 /* The welcome of a good broker, with the file of the board. */
 static void welcome(int socket, int memory)
 {
-    struct mail mail = {MAIL_WELCOME, TO_BROKER, 0, MEMBERS};
-    struct iovec part = {&mail, sizeof mail};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &memory, sizeof(int));
-    (void)sendmsg(socket, &message, MSG_NOSIGNAL);
+    const struct mail mail = {MAIL_WELCOME, TO_BROKER, 0, MEMBERS};
+    (void)mail_send_file(socket, &mail, memory);
 }
 
 static void ask(struct rendezvous *member)
