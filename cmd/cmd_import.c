@@ -1,4 +1,5 @@
 /* cmd_import.c - `swsim import`: a trace of a real job becomes a plan. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,35 +15,64 @@
 
 struct import_request {
     struct import_options options;
-    const char *steps, *path;
+    const char *steps, *ranks, *path;
     const char *db; /* the store for the measured run; NULL: none */
     bool report;
 };
 
-/* "A..B" or "A" */
-static enum status parse_steps(struct app *app, const char *text, struct import_options *out)
+/* "A..B" or "A" at the beginning of `text`; returns what is behind it, NULL: it is neither. */
+static const char *read_range(const char *text, int64_t *first, int64_t *last)
 {
     char *end;
-    out->first_step = out->last_step = strtoll(text, &end, 10);
-    bool ok = end > text;
-    if (ok && strncmp(end, "..", 2) == 0) {
-        const char *last = end + 2;
-        out->last_step = strtoll(last, &end, 10);
-        ok = end > last;
+    if (!isdigit((unsigned char)*text))
+        return NULL;
+    *first = *last = strtoll(text, &end, 10);
+    if (strncmp(end, "..", 2) == 0) {
+        if (!isdigit((unsigned char)end[2]))
+            return NULL;
+        *last = strtoll(end + 2, &end, 10);
     }
+    return *first <= *last ? end : NULL;
+}
+
+static enum status parse_steps(struct app *app, const char *text, struct import_options *out)
+{
+    const char *end = read_range(text, &out->first_step, &out->last_step);
     out->steps_given = true;
-    if (ok && *end == 0 && out->first_step <= out->last_step)
+    if (end && *end == 0)
         return STATUS_OK;
     return diag_error(&app->diag, STATUS_USAGE, "--steps: found '%s', expected steps such as 5..10",
                       text);
 }
 
-/* The plan's name: that of the file without folders and suffixes. */
+/* Ranges with commas between them */
+static enum status parse_ranks(struct app *app, const char *text, struct import_options *out)
+{
+    struct rank_range *ranges = ARENA_ARRAY(&app->arena, strlen(text) + 1, struct rank_range);
+    const char *at = text;
+    if (!ranges)
+        return diag_no_memory(&app->diag);
+    out->ranks = ranges;
+    do {
+        struct rank_range *range = &ranges[out->rank_count++];
+        at = read_range(at, &range->first, &range->last);
+    } while (at && *at++ == ',');
+    return at && at[-1] == 0
+               ? STATUS_OK
+               : diag_error(&app->diag, STATUS_USAGE,
+                            "--ranks: found '%s', expected ranks such as 0..3,7", text);
+}
+
+/* The plan's name: that of the file or folder, without those around it and without suffixes. */
 static const char *name_of(struct app *app, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    const size_t length = strcspn(base, ".");
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    const char *base = path + end;
+    while (base > path && base[-1] != '/')
+        base--;
+    const size_t length = strcspn(base, "./");
     return arena_strndup(&app->arena, length > 0 ? base : "import", length > 0 ? length : 6);
 }
 
@@ -139,6 +169,8 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          .value = &request.path},
         {"steps", 0, "A..B", "only these steps of the profiler (default: the whole trace)",
          OPTION_TEXT, .value = &request.steps},
+        {"ranks", 0, "LIST", "only these ranks, as in 0..3,7 (default: all)", OPTION_TEXT,
+         .value = &request.ranks},
         {"report", 0, NULL, "print the ledger: why streams are idle, and what says so", OPTION_FLAG,
          .value = &request.report},
         {"db", 0, "FILE", "store the measured run, for runs and render", OPTION_TEXT,
@@ -159,15 +191,16 @@ enum status cmd_import(struct app *app, int argc, char **argv)
     };
     const struct command command = {
         .name = "swsim import",
-        .arguments = "FILE...",
+        .arguments = "FILE|FOLDER...",
         .about = "Turn the trace of a real job into a plan of host programs: what its threads "
                  "called, what\n"
                  "the streams of its device did, and what waited for what. FILE is a trace of "
                  "PyTorch's\n"
                  "profiler (Kineto, Chrome JSON), an export of Nsight Systems (SQLite), compressed "
                  "or not, or\n"
-                 "a dump of a hang by PyTorch's flight recorder (pickle or JSON); several files "
-                 "are ranks.\n"
+                 "a dump of a hang by PyTorch's flight recorder (pickle or JSON). Several files, "
+                 "those of a\n"
+                 "folder, and several processes in one file are ranks of one job.\n"
                  "\n"
                  "The trace does not say everything: an event without an id is found by the order "
                  "of calls\n"
@@ -188,6 +221,8 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         return status;
     if (request.steps)
         status = parse_steps(app, request.steps, &request.options);
+    if (status == STATUS_OK && request.ranks)
+        status = parse_ranks(app, request.ranks, &request.options);
     if (status != STATUS_OK)
         return status;
     if (!request.options.form.name)

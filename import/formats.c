@@ -5,6 +5,15 @@
 
 #include "json_reader.h"
 
+/* What the key of an object says about the file; FORMAT_JSON: nothing. */
+static enum format format_of_key(const struct json_reader *reader)
+{
+    if (json_text_is(reader, "traceEvents"))
+        return FORMAT_KINETO;
+    return json_text_is(reader, "entries") || json_text_is(reader, "pg_config") ? FORMAT_DUMP
+                                                                                : FORMAT_JSON;
+}
+
 /* An object with `traceEvents` is a trace, one with `entries` or `pg_config` a dump, an array a trace. */
 static enum status recognise_json(struct bytes *bytes, enum format *out, struct diag *diag)
 {
@@ -12,18 +21,15 @@ static enum status recognise_json(struct bytes *bytes, enum format *out, struct 
     enum status status = json_reader_open(&reader, bytes, diag);
     if (status != STATUS_OK)
         return status;
-    enum json_token token = json_next(&reader);
-    *out = FORMAT_KINETO;
-    if (token == JSON_OBJECT)
-        while ((token = json_next(&reader)) == JSON_KEY && !json_text_is(&reader, "traceEvents")) {
-            if (json_text_is(&reader, "entries") || json_text_is(&reader, "pg_config")) {
-                *out = FORMAT_DUMP;
-                break;
-            }
+    enum format format = json_next(&reader) == JSON_OBJECT ? FORMAT_JSON : FORMAT_KINETO;
+    while (format == FORMAT_JSON && json_next(&reader) == JSON_KEY) {
+        format = format_of_key(&reader);
+        if (format == FORMAT_JSON)
             json_skip(&reader);
-        }
+    }
     status = reader.status;
     json_reader_close(&reader);
+    *out = format;
     return status;
 }
 
@@ -35,20 +41,16 @@ static bool begins_json(const char *head, size_t length)
     return i < length && (head[i] == '{' || head[i] == '[');
 }
 
-static enum status recognise_head(const char *path, const char *head, size_t length,
-                                  enum format *out, struct diag *diag)
+static enum format recognise_head(const char *head, size_t length)
 {
     static const char sqlite[] = "SQLite format 3";
     if (length == 0)
-        return diag_error(diag, STATUS_INPUT, "%s: the file is empty", path);
-    if (length >= sizeof sqlite && memcmp(head, sqlite, sizeof sqlite) == 0) {
-        *out = FORMAT_NSYS;
-        return STATUS_OK;
-    }
-    *out = (unsigned char)head[0] == 0x80 ? FORMAT_DUMP_PICKLE : FORMAT_KINETO;
-    if (*out == FORMAT_DUMP_PICKLE || begins_json(head, length))
-        return STATUS_OK;
-    return diag_error(diag, STATUS_INPUT, "%s: neither JSON nor SQLite nor pickle: no trace", path);
+        return FORMAT_EMPTY;
+    if (length >= sizeof sqlite && memcmp(head, sqlite, sizeof sqlite) == 0)
+        return FORMAT_NSYS;
+    if ((unsigned char)head[0] == 0x80)
+        return FORMAT_DUMP_PICKLE;
+    return begins_json(head, length) ? FORMAT_JSON : FORMAT_OTHER;
 }
 
 enum status format_recognise(const char *path, enum format *out, struct diag *diag)
@@ -56,22 +58,28 @@ enum status format_recognise(const char *path, enum format *out, struct diag *di
     char head[64];
     size_t got = 0;
     struct bytes *bytes;
-    enum format format = FORMAT_KINETO;
     enum status status = bytes_open(path, &bytes, diag);
     if (status != STATUS_OK)
         return status;
     status = bytes_read(bytes, head, sizeof head, &got, diag);
     bytes_close(bytes);
-    if (status == STATUS_OK)
-        status = recognise_head(path, head, got, &format, diag);
-    if (status != STATUS_OK || format != FORMAT_KINETO) {
-        *out = format;
+    if (status != STATUS_OK)
         return status;
-    }
+    *out = recognise_head(head, got);
+    if (*out != FORMAT_JSON)
+        return STATUS_OK;
     status = bytes_open(path, &bytes, diag);
     if (status != STATUS_OK)
         return status;
     status = recognise_json(bytes, out, diag);
     bytes_close(bytes);
     return status;
+}
+
+enum status format_refuse(const char *path, enum format format, struct diag *diag)
+{
+    return diag_error(diag, STATUS_INPUT, "%s: %s", path,
+                      format == FORMAT_EMPTY  ? "the file is empty"
+                      : format == FORMAT_JSON ? "it has no \"traceEvents\": no trace"
+                                              : "neither JSON nor SQLite nor pickle: no trace");
 }

@@ -8,12 +8,15 @@
 
 #include "plan/diag.h"
 
-/* Traces come first. */
+/* Traces come first, what cannot be imported last. */
 enum format {
-    FORMAT_NSYS,       /* an export of Nsight Systems, SQLite */
-    FORMAT_KINETO,     /* a trace of PyTorch's profiler */
-    FORMAT_DUMP,       /* a dump of the flight recorder, JSON */
-    FORMAT_DUMP_PICKLE /* the same as pickle */
+    FORMAT_NSYS,        /* an export of Nsight Systems, SQLite */
+    FORMAT_KINETO,      /* a trace of PyTorch's profiler */
+    FORMAT_DUMP,        /* a dump of the flight recorder, JSON */
+    FORMAT_DUMP_PICKLE, /* the same as pickle */
+    FORMAT_JSON,        /* JSON of something else */
+    FORMAT_OTHER,       /* none of these */
+    FORMAT_EMPTY        /* a file without a byte */
 };
 
 static inline bool format_is_trace(enum format format)
@@ -21,7 +24,15 @@ static inline bool format_is_trace(enum format format)
     return format <= FORMAT_KINETO;
 }
 
-/* STATUS_INPUT for a file of none of these, also a damaged one. */
+static inline bool format_is_usable(enum format format)
+{
+    return format <= FORMAT_DUMP_PICKLE;
+}
+
+/* STATUS_INPUT for a damaged file. */
 enum status format_recognise(const char *path, enum format *out, struct diag *diag);
+
+/* Says why a file of this format cannot be imported; returns STATUS_INPUT. */
+enum status format_refuse(const char *path, enum format format, struct diag *diag);
 
 #endif

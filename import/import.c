@@ -3,19 +3,18 @@
 
 #include <stdlib.h>
 
+#include "files.h"
 #include "flight.h"
-#include "formats.h"
 #include "kineto.h"
 #include "meetings.h"
 #include "nsys.h"
 
-static enum status read_file(const char *path, enum format format, struct job *job,
-                             struct diag *diag)
+static enum status read_file(const struct import_file *file, struct job *job, struct diag *diag)
 {
     struct bytes *bytes;
-    if (format == FORMAT_NSYS)
-        return nsys_read(path, job, diag);
-    enum status status = bytes_open(path, &bytes, diag);
+    if (file->format == FORMAT_NSYS)
+        return nsys_read(file->path, job, diag);
+    enum status status = bytes_open(file->path, &bytes, diag);
     if (status != STATUS_OK)
         return status;
     status = kineto_read(bytes, job, diag);
@@ -45,13 +44,57 @@ static enum status order_ranks(struct job *job, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status read_files(const char *const *paths, const enum format *formats, size_t count,
+/* ---- chosen ranks ---------------------------------------------------------------------------- */
+
+/* Is the rank wanted? One without a number has that of its place. */
+static bool is_wanted(const struct import_options *options, int64_t number, size_t place)
+{
+    const int64_t rank = number >= 0 ? number : (int64_t)place;
+    for (size_t i = 0; i < options->rank_count; i++)
+        if (rank >= options->ranks[i].first && rank <= options->ranks[i].last)
+            return true;
+    return options->rank_count == 0;
+}
+
+/* Ends the ranks from `first` on that are not wanted. *seen counts all that were read. */
+static void drop_unwanted(struct job *job, size_t first, const struct import_options *options,
+                          size_t *seen)
+{
+    for (size_t i = first; i < job->rank_count; (*seen)++) {
+        if (is_wanted(options, job->ranks[i].number, *seen))
+            i++;
+        else
+            job_drop_rank(job, i);
+    }
+}
+
+static enum status refuse_ranks(struct diag *diag)
+{
+    return diag_error(diag, STATUS_INPUT, "--ranks: no file is of one of these ranks");
+}
+
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+static enum status read_ranks(const struct import_files *files,
                               const struct import_options *options, struct job *job,
                               struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++)
-        status = read_file(paths[i], formats[i], job, diag);
+    size_t seen = 0;
+    for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
+        const size_t first = job->rank_count;
+        status = read_file(&files->items[i], job, diag);
+        if (status == STATUS_OK)
+            drop_unwanted(job, first, options, &seen);
+    }
+    return status == STATUS_OK && job->rank_count == 0 ? refuse_ranks(diag) : status;
+}
+
+static enum status read_files(const struct import_files *files,
+                              const struct import_options *options, struct job *job,
+                              struct diag *diag)
+{
+    enum status status = read_ranks(files, options, job, diag);
     if (status == STATUS_OK)
         status = order_ranks(job, diag);
     if (status == STATUS_OK && options->steps_given)
@@ -74,11 +117,11 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
     return status;
 }
 
-static enum status import_traces(const char *const *paths, const enum format *formats, size_t count,
+static enum status import_traces(const struct import_files *files,
                                  const struct import_options *options, struct imported *imported,
                                  struct diag *diag)
 {
-    enum status status = read_files(paths, formats, count, options, &imported->job, diag);
+    enum status status = read_files(files, options, &imported->job, diag);
     if (status == STATUS_OK)
         status = find_evidence(imported, diag);
     if (status == STATUS_OK)
@@ -89,68 +132,57 @@ static enum status import_traces(const char *const *paths, const enum format *fo
 
 /* ---- dumps ----------------------------------------------------------------------------------- */
 
-static enum status read_dump(const char *path, enum format format, struct arena *arena,
+static enum status read_dump(const struct import_file *file, struct arena *arena,
                              struct flight_dump *out, struct diag *diag)
 {
     struct bytes *bytes;
     struct value *root = NULL;
-    enum status status = bytes_open(path, &bytes, diag);
+    enum status status = bytes_open(file->path, &bytes, diag);
     if (status != STATUS_OK)
         return status;
-    status = format == FORMAT_DUMP ? value_read_json(bytes, arena, &root, diag)
-                                   : value_read_pickle(bytes, arena, &root, diag);
+    status = file->format == FORMAT_DUMP ? value_read_json(bytes, arena, &root, diag)
+                                         : value_read_pickle(bytes, arena, &root, diag);
     bytes_close(bytes);
     if (status == STATUS_OK && !flight_is_dump(root))
-        status = diag_error(diag, STATUS_INPUT, "%s: no dump of the flight recorder", path);
-    *out = (struct flight_dump){path, flight_rank(root, path), root};
+        status = diag_error(diag, STATUS_INPUT, "%s: no dump of the flight recorder", file->path);
+    *out = (struct flight_dump){file->path, flight_rank(root, file->path), root};
     return status;
 }
 
-static enum status import_dumps(const char *const *paths, const enum format *formats, size_t count,
+static enum status import_dumps(const struct import_files *files,
                                 const struct import_options *options, struct imported *imported,
                                 struct diag *diag)
 {
     struct arena *arena = &imported->job.arena;
-    struct flight_dump *dumps = ARENA_ARRAY(arena, count, struct flight_dump);
+    struct flight_dump *dumps = ARENA_ARRAY(arena, files->count, struct flight_dump);
     enum status status = dumps ? STATUS_OK : diag_no_memory(diag);
-    for (size_t i = 0; status == STATUS_OK && i < count; i++)
-        status = read_dump(paths[i], formats[i], arena, &dumps[i], diag);
+    size_t count = 0;
+    for (size_t i = 0; status == STATUS_OK && i < files->count; i++) {
+        status = read_dump(&files->items[i], arena, &dumps[count], diag);
+        if (status == STATUS_OK && is_wanted(options, dumps[count].rank, i))
+            count++;
+    }
+    if (status == STATUS_OK && count == 0)
+        status = refuse_ranks(diag);
     return status == STATUS_OK ? flight_plan(dumps, count, &options->flight, &imported->plan, diag)
                                : status;
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* All files are traces, or all are dumps. */
-static enum status recognise_all(const char *const *paths, size_t count, enum format *formats,
-                                 struct diag *diag)
-{
-    enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        status = format_recognise(paths[i], &formats[i], diag);
-        if (status == STATUS_OK && format_is_trace(formats[i]) != format_is_trace(formats[0]))
-            status =
-                diag_error(diag, STATUS_INPUT,
-                           "%s and %s do not belong together: one is a trace, the other a dump",
-                           paths[0], paths[i]);
-    }
-    return status;
-}
-
 enum status import_files(const char *const *paths, size_t count,
                          const struct import_options *options, struct imported *out,
                          struct diag *diag)
 {
     struct imported imported = {0};
+    struct import_files files;
     job_init(&imported.job);
     plan_init(&imported.plan);
-    enum format *formats = ARENA_ARRAY(&imported.job.arena, count, enum format);
-    enum status status =
-        formats ? recognise_all(paths, count, formats, diag) : diag_no_memory(diag);
-    if (status == STATUS_OK && format_is_trace(formats[0]))
-        status = import_traces(paths, formats, count, options, &imported, diag);
+    enum status status = files_list(paths, count, &imported.job.arena, &files, diag);
+    if (status == STATUS_OK && format_is_trace(files.items[0].format))
+        status = import_traces(&files, options, &imported, diag);
     else if (status == STATUS_OK)
-        status = import_dumps(paths, formats, count, options, &imported, diag);
+        status = import_dumps(&files, options, &imported, diag);
     if (status == STATUS_OK)
         *out = imported;
     else

@@ -1,8 +1,8 @@
 /*
  * import.h - files of profilers as one job, and the job as a plan: the public face of the room.
  *
- * What a file is, its content says: a trace, or a dump of a hang. Several files are ranks of one job, in the order of the ranks that they
- * name, else of the arguments.
+ * What a file is, its content says: a trace, or a dump of a hang. Several files, those of a folder, and several processes in
+ * one file are ranks of one job, in the order of the ranks that they name, else of the arguments.
  */
 #ifndef SWSIM_IMPORT_H
 #define SWSIM_IMPORT_H
@@ -17,7 +17,15 @@
 /* Above this share of idle time without a cause a plan is not to be predicted, in millionths. */
 enum { IMPORT_UNEXPLAINED_LIMIT = 100 * 1000 };
 
+/* Ranks from `first` to `last`. */
+struct rank_range {
+    int64_t first, last;
+};
+
 struct import_options {
+    const struct rank_range
+        *ranks;        /* only these; a rank that no file names has the number of its place */
+    size_t rank_count; /* of `ranks`; 0: all ranks */
     bool steps_given;
     int64_t first_step, last_step;
     struct host_form_options form;

@@ -54,6 +54,14 @@ struct job_rank *job_add_rank(struct job *job, const char *file)
     return rank;
 }
 
+void job_drop_rank(struct job *job, size_t rank)
+{
+    free_rank(&job->ranks[rank]);
+    job->rank_count--;
+    for (size_t i = rank; i < job->rank_count; i++)
+        job->ranks[i] = job->ranks[i + 1];
+}
+
 #define ADD(rank, what, item)                                                                      \
     (grow((void **)&(rank)->what##s, (rank)->what##_count, &(rank)->what##_cap,                    \
           sizeof *(rank)->what##s) &&                                                              \
@@ -309,22 +317,45 @@ enum status job_finish(struct job *job, struct diag *diag)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* From the beginning of the first wanted step to the end of the last one. */
-static bool find_steps(const struct job *job, const struct job_rank *rank, int64_t first,
-                       int64_t last, int64_t *begin, int64_t *end)
+/* The steps of a rank: which it has, and the time of the wanted ones. */
+struct steps {
+    int64_t first, last; /* recorded; first > last: none */
+    int64_t begin_ns, end_ns;
+    bool has_first, has_last; /* of the wanted ones */
+};
+
+static struct steps find_steps(const struct job *job, const struct job_rank *rank, int64_t first,
+                               int64_t last)
 {
-    *begin = INT64_MAX;
-    *end = INT64_MIN;
+    struct steps steps = {
+        .first = INT64_MAX, .last = INT64_MIN, .begin_ns = INT64_MAX, .end_ns = INT64_MIN};
     for (size_t i = 0; i < rank->range_count; i++) {
         const struct job_range *range = &rank->ranges[i];
         int64_t number;
-        if (!range_is_step(job->names.items[range->name], &number) || number < first ||
-            number > last)
+        if (!range_is_step(job->names.items[range->name], &number))
             continue;
-        *begin = range->start_ns < *begin ? range->start_ns : *begin;
-        *end = range->end_ns > *end ? range->end_ns : *end;
+        steps.first = number < steps.first ? number : steps.first;
+        steps.last = number > steps.last ? number : steps.last;
+        steps.has_first |= number == first;
+        steps.has_last |= number == last;
+        if (number < first || number > last)
+            continue;
+        steps.begin_ns = range->start_ns < steps.begin_ns ? range->start_ns : steps.begin_ns;
+        steps.end_ns = range->end_ns > steps.end_ns ? range->end_ns : steps.end_ns;
     }
-    return *begin < *end;
+    return steps;
+}
+
+static enum status refuse_steps(const struct job_rank *rank, const struct steps *steps,
+                                int64_t first, int64_t last, struct diag *diag)
+{
+    if (steps->first > steps->last)
+        return diag_error(diag, STATUS_INPUT, "%s: no step of the profiler is recorded in it",
+                          rank->file);
+    return diag_error(diag, STATUS_INPUT,
+                      "%s: the steps %lld to %lld are recorded in it, not %lld to %lld", rank->file,
+                      (long long)steps->first, (long long)steps->last, (long long)first,
+                      (long long)last);
 }
 
 /* Calls within the steps, and the work that they pushed. */
@@ -350,11 +381,11 @@ static bool keep_between(struct job_rank *rank, int64_t begin, int64_t end)
 enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct diag *diag)
 {
     for (size_t i = 0; i < job->rank_count; i++) {
-        int64_t begin, end;
-        if (!find_steps(job, &job->ranks[i], first, last, &begin, &end))
-            return diag_error(diag, STATUS_INPUT, "%s: no step from %lld to %lld is recorded in it",
-                              job->ranks[i].file, (long long)first, (long long)last);
-        if (!keep_between(&job->ranks[i], begin, end))
+        struct job_rank *rank = &job->ranks[i];
+        const struct steps steps = find_steps(job, rank, first, last);
+        if (!steps.has_first || !steps.has_last)
+            return refuse_steps(rank, &steps, first, last, diag);
+        if (!keep_between(rank, steps.begin_ns, steps.end_ns))
             return diag_no_memory(diag);
     }
     return STATUS_OK;

@@ -101,6 +101,9 @@ void job_fini(struct job *job);
 /* A new rank of the job; NULL without memory. It moves when another one is added. */
 struct job_rank *job_add_rank(struct job *job, const char *file);
 
+/* Ends a rank; those behind it move up. */
+void job_drop_rank(struct job *job, size_t rank);
+
 /* Add one item. False without memory. */
 bool job_add_call(struct job_rank *rank, const struct job_call *call);
 bool job_add_work(struct job_rank *rank, const struct job_work *work);
@@ -117,7 +120,7 @@ void job_shift(struct job_rank *rank, int64_t by_ns);
 void job_begin_at_zero(struct job *job);
 
 /* Keep what belongs to the steps `first` to `last` of the profiler (ProfilerStep#N), before job_finish.
-   STATUS_INPUT where a rank has no such step. */
+   STATUS_INPUT where a rank has not the first or the last. */
 enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct diag *diag);
 
 #endif

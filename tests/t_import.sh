@@ -157,7 +157,13 @@ check "names of HIP and of earlier versions" takes 60000 0 "$dir/hip.json"
 check "one step alone" takes 60000 0 --steps=6 "$dir/steps.json"
 check "... has its work alone" has 'launch: b' --steps=6..6 "$dir/steps.json"
 check "both" takes 160000 0 --steps=5..6 "$dir/steps.json"
-check "a step that is not there" complains 3 "no step from 8 to 9" "$SWSIM" import --steps=8..9 "$dir/steps.json"
+check "a step that is not there" complains 3 "the steps 5 to 6 are recorded in it, not 8 to 9" \
+    "$SWSIM" import --steps=8..9 "$dir/steps.json"
+check "... of several" complains 3 "not 6 to 7" "$SWSIM" import --steps=6..7 "$dir/steps.json"
+check "no steps at all" complains 3 "no step of the profiler" "$SWSIM" import --steps=1 "$dir/two.json"
+check "a step without work of a GPU" sh -c "sed '/\"name\":\"b\"/d' '$dir/steps.json' >'$dir/idle_step.json'"
+check "..." complains 3 "no work of a GPU" "$SWSIM" import --steps=6 "$dir/idle_step.json"
+check "steps the wrong way round" complains 2 "expected steps" "$SWSIM" import --steps=6..5 "$dir/steps.json"
 check "no steps" complains 2 "expected steps such as 5..10" "$SWSIM" import --steps=x "$dir/steps.json"
 
 # ---- the measured run -----------------------------------------------------------------------------
@@ -178,6 +184,28 @@ check "collectives of another kind do not belong to them" complains 3 \
     "r0.json and .*other.json do not belong together: .*kind" "$SWSIM" import "$dir/r0.json" "$dir/other.json"
 check "the same rank twice does not either" complains 3 "both say that they are rank 0" \
     "$SWSIM" import "$dir/r0.json" "$dir/two.json"
+
+# A folder is its files, rank2 before rank10; what else lies there is passed over.
+mkdir "$dir/job" "$dir/none"
+cp "$dir/r0.json" "$dir/job/rank2.json"
+gzip -c "$dir/r1.json" >"$dir/job/rank10.json.gz"
+echo 'a job of two ranks' >"$dir/job/README"
+echo '{"seed": 1}' >"$dir/job/config.json"
+check "a folder is its ranks" takes 620000 2000 "$dir/job/"
+check "... with its name" has '^name: job' "$dir/job/"
+check "... others than traces are passed over" complains 0 "2 of 4 files are neither" "$SWSIM" import "$dir/job"
+sed 's/"distributedInfo": {[^}]*}, //' "$dir/r0.json" >"$dir/job/rank2.json"
+sed 's/"distributedInfo": {[^}]*}, //' "$dir/r1.json" | gzip >"$dir/job/rank10.json.gz"
+check "... in the order of numbers in their names" sh -c \
+    "'$SWSIM' import --report --json '$dir/job' 2>/dev/null | grep -q 'rank2.json.*rank10.json'"
+check "a folder without a trace" complains 3 "no file in it is a trace" "$SWSIM" import "$dir/none"
+head -c 100 "$dir/job/rank10.json.gz" >"$dir/job/rank11.json.gz"
+check "a damaged file of a folder" complains 3 "rank11.json.gz: .*truncated" "$SWSIM" import "$dir/job"
+check "one rank of two" takes 220000 1000 --ranks=1 "$dir/r0.json" "$dir/r1.json"
+check "both by a list" has 'collective: .*comm: nccl0' --ranks=0,1..3 "$dir/r0.json" "$dir/r1.json"
+check "a rank without a number has that of its place" has 'launch: first' --ranks=1 "$dir/r0.json" "$dir/array.json"
+check "a rank that is not there" complains 3 "no file is of one of these ranks" "$SWSIM" import --ranks=7 "$dir/r0.json"
+check "no ranks" complains 2 "expected ranks such as" "$SWSIM" import --ranks=1, "$dir/r0.json"
 
 # many RANK FIRST LAST: all-reduces at uneven times, which are the same on all ranks.
 many()
