@@ -1,5 +1,6 @@
-/* cmd_runs.c - `swsim runs`: the runs of a trace store, one a line. */
+/* cmd_runs.c - `swsim runs`: the runs of a trace store, one a line, and the ledger of one. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "app.h"
@@ -7,6 +8,7 @@
 
 #include "plan/json.h"
 #include "plan/units.h"
+#include "sim/predict/explained.h"
 
 static const char *finished_text(enum run_finished finished)
 {
@@ -82,19 +84,121 @@ static enum status list(struct app *app, struct store *store, void *context)
     return status;
 }
 
+/* ---- the ledger of a run --------------------------------------------------------------------- */
+
+static int64_t idle_of(const struct trace *trace, int agent)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < trace->idle_count; i++)
+        sum += trace->idles[i].agent == agent ? trace->idles[i].idle_ns : 0;
+    return sum;
+}
+
+static int64_t busy_of(const struct trace *trace, int agent)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (trace->spans[i].agent == agent && trace->spans[i].kind == SPAN_DEVICE)
+            sum += trace->spans[i].end_ns - trace->spans[i].start_ns;
+    return sum;
+}
+
+static int by_agent_and_time(const void *left, const void *right)
+{
+    const struct trace_idle *a = left, *b = right;
+    if (a->agent != b->agent)
+        return a->agent - b->agent;
+    return (a->idle_ns < b->idle_ns) - (a->idle_ns > b->idle_ns);
+}
+
+static void print_stream(const struct trace *trace, int agent)
+{
+    char busy[UNITS_TEXT], idle[UNITS_TEXT];
+    units_show_time((double)busy_of(trace, agent), busy);
+    units_show_time((double)idle_of(trace, agent), idle);
+    printf("rank %d stream %s: busy %s, idle %s\n", trace->agents[agent].rank,
+           trace->agents[agent].name, busy, idle);
+}
+
+static void print_ledger(const struct trace *trace)
+{
+    int agent = -1;
+    for (size_t i = 0; i < trace->idle_count; i++) {
+        const struct trace_idle *line = &trace->idles[i];
+        char idle[UNITS_TEXT];
+        if (line->agent != agent)
+            print_stream(trace, line->agent);
+        agent = line->agent;
+        units_show_time((double)line->idle_ns, idle);
+        printf("  %10s  %-12s  by %-10s  %s\n", idle, line->cause, line->word, line->words);
+    }
+}
+
+static void write_ledger(const struct trace *trace, struct json *json)
+{
+    json_begin_object(json);
+    json_put_int(json, "run", trace->run);
+    json_begin_array_at(json, "ledger");
+    for (size_t i = 0; i < trace->idle_count; i++) {
+        const struct trace_idle *line = &trace->idles[i];
+        json_begin_object(json);
+        json_put_int(json, "rank", trace->agents[line->agent].rank);
+        json_put_string(json, "stream", trace->agents[line->agent].name);
+        json_put_string(json, "cause", line->cause);
+        json_put_string(json, "word", line->word);
+        json_put_string(json, "waits_for", line->waits_for);
+        json_put_string(json, "words", line->words);
+        json_put_int(json, "idle_ns", line->idle_ns);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static enum status show_ledger(struct app *app, struct store *store, void *context)
+{
+    const int64_t *run = context;
+    struct trace trace;
+    struct json json;
+    enum status status = explained_load(store, *run, &app->arena, &trace, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (trace.idle_count == 0)
+        return diag_error(&app->diag, STATUS_INPUT,
+                          "run %" PRId64 " has no ledger of why its streams were idle", *run);
+    qsort(trace.idles, trace.idle_count, sizeof *trace.idles, by_agent_and_time);
+    if (!app->json) {
+        print_ledger(&trace);
+        return STATUS_OK;
+    }
+    json_open(&json, stdout);
+    write_ledger(&trace, &json);
+    return json_close(&json, &app->diag);
+}
+
 enum status cmd_runs(struct app *app, int argc, char **argv)
 {
+    int64_t run = STORE_ALL;
+    const struct option_spec options[] = {
+        {"run", 0, "N", "the ledger of this run: why its streams were idle", OPTION_INTEGER,
+         .value = &run, .max = INT64_MAX},
+    };
     const struct command command = {
         .name = "swsim runs",
         .arguments = "DB",
         .about =
             "List the runs in a trace store, oldest first: measured, simulated, and witnesses.\n"
-            "Times are UTC.",
-        .examples = "  swsim runs runs.db",
+            "Times are UTC. With --run the ledger of one run: how long each stream was idle for "
+            "each cause,\n"
+            "and by whose word.",
+        .examples = "  swsim runs runs.db\n"
+                    "  swsim runs --run=3 runs.db",
+        COMMAND_OPTIONS(options),
     };
     struct arguments arguments;
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    return app_with_store(app, arguments.items[0], list, NULL);
+    return run == STORE_ALL ? app_with_store(app, arguments.items[0], list, NULL)
+                            : app_with_store(app, arguments.items[0], show_ledger, &run);
 }

@@ -7,21 +7,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define X(name, key, words) key,
-static const char *const idle_keys[] = {IDLE_LIST(X)};
+static const struct {
+    const char *key, *words, *cause, *word;
+} idles[] = {
+#define X(name, key, words, cause, word) {key, words, cause, word},
+    IDLE_LIST(X)
 #undef X
-#define X(name, key, words) words,
-static const char *const idle_texts[] = {IDLE_LIST(X)};
-#undef X
+};
 
 const char *idle_key(enum idle idle)
 {
-    return idle_keys[idle];
+    return idles[idle].key;
 }
 
 const char *idle_words(enum idle idle)
 {
-    return idle_texts[idle];
+    return idles[idle].words;
+}
+
+const char *idle_cause(enum idle idle)
+{
+    return idles[idle].cause;
+}
+
+const char *idle_word(enum idle idle)
+{
+    return idles[idle].word;
 }
 
 struct search {
@@ -284,10 +295,11 @@ static int64_t launch_window(const struct job_rank *rank, const struct job_work 
     return call->end_ns - call->start_ns + EXPLAINED_NS;
 }
 
-static void later(struct reason *reason, int64_t ready_ns, enum idle cause)
+static void later(struct reason *reason, int64_t ready_ns, enum idle cause, int source)
 {
     if (ready_ns > reason->ready_ns) {
         reason->cause = cause;
+        reason->source = source;
         reason->ready_ns = ready_ns;
     }
 }
@@ -343,36 +355,57 @@ static bool explain_by_time(struct search *search, int work, struct reason *reas
     if (before)
         reason->other_ready_ns = end;
     reason->cause = before ? word : IDLE_RESIDENCY;
+    reason->source = source;
     reason->ready_ns = end < start ? end : start;
     return !before || put_edge(search, work, source, word);
 }
 
-/* The ledger's lines for the idle time in front of a work. */
-static void enter(struct ledger *ledger, const struct reason *reason, int64_t from_ns,
-                  int64_t launched_ns, int64_t start_ns)
+static int put_piece(struct idle_piece out[IDLE_PIECES], int count, enum idle cause,
+                     int64_t start_ns, int64_t end_ns)
 {
-    if (from_ns >= start_ns)
-        return;
-    const int64_t launched = launched_ns < from_ns    ? from_ns
-                             : launched_ns > start_ns ? start_ns
-                                                      : launched_ns;
-    ledger->idle_ns[IDLE_LAUNCH] += launched - from_ns;
-    from_ns = launched;
-    if (reason->cause == IDLE_NOTHING && reason->ready_ns > from_ns) {
-        ledger->idle_ns[IDLE_ORDER] += reason->ready_ns - from_ns;
-        from_ns = reason->ready_ns;
-    }
-    ledger->idle_ns[reason->cause] += start_ns - from_ns;
+    if (start_ns >= end_ns)
+        return count;
+    out[count] = (struct idle_piece){cause, start_ns, end_ns};
+    return count + 1;
+}
+
+static int64_t within(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, int work,
+                  struct idle_piece out[IDLE_PIECES])
+{
+    const struct reason *reason = &evidence->reasons[work];
+    const struct job_work *w = &rank->works[work];
+    if (reason->from_ns >= w->start_ns)
+        return 0;
+    if (w->call < 0)
+        return put_piece(out, 0, reason->cause, reason->from_ns, w->start_ns);
+    const int64_t launched = within(rank->calls[w->call].start_ns, reason->from_ns, w->start_ns);
+    const int64_t ordered =
+        reason->cause == IDLE_NOTHING && reason->ready_ns > launched ? reason->ready_ns : launched;
+    int count = put_piece(out, 0, IDLE_LAUNCH, reason->from_ns, launched);
+    count = put_piece(out, count, IDLE_ORDER, launched, ordered);
+    return put_piece(out, count, reason->cause, ordered, w->start_ns);
+}
+
+/* The ledger's lines for the idle time in front of a work. */
+static void enter(struct search *search, int work)
+{
+    struct idle_piece pieces[IDLE_PIECES];
+    const int count = evidence_idle(search->rank, search->out, work, pieces);
+    for (int i = 0; i < count; i++)
+        search->out->streams[search->rank->works[work].stream].idle_ns[pieces[i].cause] +=
+            pieces[i].end_ns - pieces[i].start_ns;
 }
 
 static void explain_unlaunched(struct search *search, int work, int64_t from_ns)
 {
-    const struct job_work *w = &search->rank->works[work];
-    struct reason *reason = &search->out->reasons[work];
-    *reason = (struct reason){IDLE_NOTHING, from_ns, from_ns};
+    search->out->reasons[work] = (struct reason){IDLE_NOTHING, -1, from_ns, from_ns, from_ns};
     search->out->unlaunched++;
-    if (w->start_ns > from_ns)
-        search->out->streams[w->stream].idle_ns[IDLE_NOTHING] += w->start_ns - from_ns;
+    enter(search, work);
 }
 
 /* `previous_end_ns`: of the work before it on its stream; `*edge`: the first edge that is not of an earlier work. */
@@ -387,14 +420,16 @@ static bool explain(struct search *search, int work, int64_t previous_end_ns, si
         return true;
     }
     struct reason *reason = &out->reasons[work];
-    *reason = (struct reason){IDLE_ORDER, previous_end_ns, previous_end_ns};
+    *reason = (struct reason){IDLE_ORDER, -1, previous_end_ns, previous_end_ns, previous_end_ns};
     for (; *edge < told && out->edges[*edge].work <= work; ++*edge)
         if (out->edges[*edge].work == work)
-            later(reason, rank->works[out->edges[*edge].source].end_ns, out->edges[*edge].word);
+            later(reason, rank->works[out->edges[*edge].source].end_ns, out->edges[*edge].word,
+                  out->edges[*edge].source);
     reason->other_ready_ns = reason->ready_ns;
     const int64_t launched = rank->calls[w->call].start_ns;
     if (launched >= reason->ready_ns) {
         reason->cause = IDLE_LAUNCH;
+        reason->source = -1;
         reason->ready_ns = launched;
     }
     out->early += w->start_ns + SLACK_NS < launched;
@@ -404,7 +439,7 @@ static bool explain(struct search *search, int work, int64_t previous_end_ns, si
         if (reason->cause == IDLE_NOTHING && !explain_by_time(search, work, reason))
             return false;
     }
-    enter(&out->streams[w->stream], reason, previous_end_ns, launched, w->start_ns);
+    enter(search, work);
     return true;
 }
 

@@ -20,18 +20,18 @@
 
 enum { EXPLAINED_NS = 15 * 1000, SLACK_NS = 2 * 1000 };
 
-/*            NAME         key            in words */
+/*    NAME, key, in words; in a trace store (trace/schema.h): the cause, whose word it is */
 #define IDLE_LIST(X)                                                                               \
-    X(LAUNCH, "launch", "not launched yet, by the id of the launch")                               \
-    X(ORDER, "order", "between one work and the next")                                             \
-    X(EVENT_ID, "event_id", "an event, by its id")                                                 \
-    X(EVENT_CALL, "event_call", "an event, by the order of calls")                                 \
-    X(EVENT_TIME, "event_time", "other work of the device, by time")                               \
-    X(RESIDENCY, "residency", "room on the device, by time")                                       \
-    X(NOTHING, "unexplained", "nothing in the trace explains it")
+    X(LAUNCH, "launch", "not launched yet, by the id of the launch", "host", "id")                 \
+    X(ORDER, "order", "between one work and the next", "order", "time")                            \
+    X(EVENT_ID, "event_id", "an event, by its id", "dependence", "id")                             \
+    X(EVENT_CALL, "event_call", "an event, by the order of calls", "dependence", "call order")     \
+    X(EVENT_TIME, "event_time", "other work of the device, by time", "dependence", "time")         \
+    X(RESIDENCY, "residency", "room on the device, by time", "resource", "time")                   \
+    X(NOTHING, "unexplained", "nothing in the trace explains it", "unexplained", "nothing")
 
 enum idle {
-#define X(name, key, words) IDLE_##name,
+#define X(name, key, words, cause, word) IDLE_##name,
     IDLE_LIST(X)
 #undef X
         IDLE_COUNT
@@ -39,6 +39,8 @@ enum idle {
 
 const char *idle_key(enum idle idle);
 const char *idle_words(enum idle idle);
+const char *idle_cause(enum idle idle);
+const char *idle_word(enum idle idle);
 
 /* `work` begins after `source` has ended: a stream waits for an event. */
 struct edge_found {
@@ -49,9 +51,18 @@ struct edge_found {
 /* What is known about the beginning of a work. */
 struct reason {
     enum idle cause;
+    int source;             /* the work waited for; -1: none is known */
+    int64_t from_ns;        /* when the work before it on its stream had ended */
     int64_t ready_ns;       /* when that cause was over */
     int64_t other_ready_ns; /* when all but its launch was over */
 };
+
+/* A part of the idle time in front of a work. */
+struct idle_piece {
+    enum idle cause;
+    int64_t start_ns, end_ns;
+};
+enum { IDLE_PIECES = 3 };
 
 /* What a call that waits waits for: the last of it to end. */
 struct host_wait {
@@ -80,6 +91,10 @@ struct evidence {
 /* Of one rank, after job_finish; ended by evidence_fini, also after a failure. */
 enum status evidence_find(const struct job_rank *rank, struct evidence *out, struct diag *diag);
 void evidence_fini(struct evidence *evidence);
+
+/* The idle time in front of `work`, by cause, as the ledger has it; returns how many pieces there are. */
+int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, int work,
+                  struct idle_piece out[IDLE_PIECES]);
 
 int64_t ledger_idle(const struct ledger *ledger);
 /* The part of the idle time that nothing explains, in millionths. */

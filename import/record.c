@@ -7,14 +7,18 @@
 #include "call_names.h"
 
 #include "plan/print.h"
+#include "trace/ledger.h"
 
 struct recorder {
     const struct imported *imported;
     const struct job_rank *rank;
     struct trace *trace;
-    int number; /* of the rank */
-    int *span;  /* per call; -1: none */
+    int number;  /* of the rank */
+    int *span;   /* per call; -1: none */
+    int *device; /* per work */
 };
+
+enum { WORDS = 320 };
 
 static bool add_info(const struct imported *imported, struct trace *trace, struct diag *diag)
 {
@@ -74,6 +78,69 @@ static bool add_threads(struct recorder *recorder)
     return true;
 }
 
+/* What a stream waited for, as a tooltip of a picture goes on after "waits for". */
+static const char *idle_text(const struct recorder *recorder, int at, enum idle cause,
+                             char text[WORDS])
+{
+    const struct job_rank *rank = recorder->rank;
+    const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
+    char what[WORDS - 80] = "work that is not recorded";
+    if (source >= 0)
+        snprintf(what, sizeof what, "%s on s%lld",
+                 recorder->imported->job.names.items[rank->works[source].name],
+                 (long long)rank->streams[rank->works[source].stream].number);
+    switch (cause) {
+    case IDLE_LAUNCH: snprintf(text, WORDS, "its launch by the host"); break;
+    case IDLE_ORDER: snprintf(text, WORDS, "its turn after the work before it"); break;
+    case IDLE_EVENT_ID: snprintf(text, WORDS, "%s (an event, by its id)", what); break;
+    case IDLE_EVENT_CALL:
+        snprintf(text, WORDS, "%s (an event, by the order of calls)", what);
+        break;
+    case IDLE_EVENT_TIME: snprintf(text, WORDS, "%s (by time)", what); break;
+    case IDLE_RESIDENCY:
+        snprintf(text, WORDS, "room on the device beside %s (by time)", what);
+        break;
+    case IDLE_NOTHING:
+    case IDLE_COUNT: snprintf(text, WORDS, "nothing that the trace tells"); break;
+    }
+    return text;
+}
+
+/* The gaps between works are in the ledger only: pictures have no room for them. */
+static bool add_piece(struct recorder *recorder, int agent, int at, const struct idle_piece *piece)
+{
+    char text[WORDS];
+    const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
+    const bool waits = piece->cause != IDLE_LAUNCH && piece->cause != IDLE_ORDER && source >= 0;
+    const struct job *job = &recorder->imported->job;
+    const struct trace_idle line = {
+        .agent = agent,
+        .cause = idle_cause(piece->cause),
+        .word = idle_word(piece->cause),
+        .waits_for = waits ? job->names.items[recorder->rank->works[source].name] : NULL,
+        .words = idle_text(recorder, at, piece->cause, text),
+        .idle_ns = piece->end_ns - piece->start_ns};
+    const struct trace_span span = {.agent = agent,
+                                    .kind = SPAN_WAIT,
+                                    .iteration = -1,
+                                    .start_ns = piece->start_ns,
+                                    .end_ns = piece->end_ns,
+                                    .cause = line.words};
+    return trace_add_idle(recorder->trace, &line) &&
+           (piece->cause == IDLE_ORDER || trace_add_span(recorder->trace, &span) >= 0);
+}
+
+static bool add_idle(struct recorder *recorder, int agent, int at)
+{
+    struct idle_piece pieces[IDLE_PIECES];
+    const int count =
+        evidence_idle(recorder->rank, &recorder->imported->evidence[recorder->number], at, pieces);
+    for (int i = 0; i < count; i++)
+        if (!add_piece(recorder, agent, at, &pieces[i]))
+            return false;
+    return true;
+}
+
 static bool add_work(struct recorder *recorder, int agent, int at)
 {
     const struct job_work *work = &recorder->rank->works[at];
@@ -85,8 +152,10 @@ static bool add_work(struct recorder *recorder, int agent, int at)
                                     .end_ns = work->end_ns};
     const int number = trace_add_span(recorder->trace, &span);
     const int launch = work->call >= 0 ? recorder->span[work->call] : -1;
+    recorder->device[at] = number;
     return number >= 0 &&
-           (launch < 0 || trace_add_edge(recorder->trace, launch, number, EDGE_LAUNCH) >= 0);
+           (launch < 0 || trace_add_edge(recorder->trace, launch, number, EDGE_LAUNCH) >= 0) &&
+           add_idle(recorder, agent, at);
 }
 
 static bool add_streams(struct recorder *recorder)
@@ -105,6 +174,17 @@ static bool add_streams(struct recorder *recorder)
             if (!add_work(recorder, agent, rank->by_stream[rank->streams[stream].first + i]))
                 return false;
     }
+    return true;
+}
+
+/* What streams waited for: arrows of a picture. */
+static bool add_edges(struct recorder *recorder)
+{
+    const struct evidence *evidence = &recorder->imported->evidence[recorder->number];
+    for (size_t i = 0; i < evidence->edge_count; i++)
+        if (trace_add_edge(recorder->trace, recorder->device[evidence->edges[i].source],
+                           recorder->device[evidence->edges[i].work], EDGE_DEPENDENCE) < 0)
+            return false;
     return true;
 }
 
@@ -144,12 +224,14 @@ static bool add_rank(const struct imported *imported, size_t r, struct trace *tr
     struct recorder recorder = {
         .imported = imported, .rank = &imported->job.ranks[r], .trace = trace, .number = (int)r};
     recorder.span = malloc((recorder.rank->call_count + 1) * sizeof *recorder.span);
-    if (!recorder.span)
-        return false;
-    for (size_t i = 0; i < recorder.rank->call_count; i++)
+    recorder.device = malloc((recorder.rank->work_count + 1) * sizeof *recorder.device);
+    bool ok = recorder.span && recorder.device;
+    for (size_t i = 0; ok && i < recorder.rank->call_count; i++)
         recorder.span[i] = -1;
-    const bool ok = add_threads(&recorder) && add_streams(&recorder) && add_steps(&recorder);
+    ok = ok && add_threads(&recorder) && add_streams(&recorder) && add_edges(&recorder) &&
+         add_steps(&recorder);
     free(recorder.span);
+    free(recorder.device);
     return ok;
 }
 

@@ -15,6 +15,7 @@
 
 #include "tests/harness.h"
 #include "tests/tap.h"
+#include "trace/ledger.h"
 #include "trace/store.h"
 #include "trace/store_sql.h"
 
@@ -464,7 +465,7 @@ static void test_older_version(void)
     arena_init(&arena, 0);
     diag_init(&diag);
     write_witness(path, &diag);
-    run_sql(path, "DROP TABLE witness; DROP TABLE move; DROP TABLE blocked;"
+    run_sql(path, "DROP TABLE witness; DROP TABLE move; DROP TABLE blocked; DROP TABLE ledger;"
                   " PRAGMA user_version = 1");
     expect_ok(store_open(path, false, &store, &diag), &diag, "an older store can be read");
     expect_ok(store_latest_run(store, &run, &diag), &diag, "as it is");
@@ -511,6 +512,47 @@ static void test_damaged(void)
     }
     expect_error(status, STATUS_INPUT, &diag, "damaged", "half a file is a damaged store");
     arena_fini(&arena);
+}
+
+/* Lines of a ledger come back as they were; lines with the same words are one. */
+static void test_ledger(void)
+{
+    struct diag diag;
+    struct arena arena;
+    struct trace trace, back;
+    struct store *store = NULL;
+    diag_init(&diag);
+    arena_init(&arena, 0);
+    build_trace(&trace, &arena, 2);
+    const char *path = path_temp("ledger.db");
+    const struct trace_idle line = {0, "dependence", "id", "Work", "Work on s2", 100};
+    struct trace_idle other = {0, "host", "id", NULL, "a launch", 1};
+    tap_ok(trace_add_idle(&trace, &line) && trace_add_idle(&trace, &other) &&
+               trace_add_idle(&trace, &line) && trace.idle_count == 2,
+           "lines with the same words are one");
+    for (int i = 0; i < 200; i++) {
+        char words[32];
+        snprintf(words, sizeof words, "cause %d", i);
+        other.words = words;
+        trace_add_idle(&trace, &other);
+    }
+    store_open(path, true, &store, &diag);
+    expect_ok(store_write_trace(store, &trace, NULL, &diag), &diag, "a ledger is written");
+    expect_ok(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &back, &diag), &diag,
+              "and read");
+    const struct trace_idle *found = trace_find_idle(&back, 0, trace_intern(&back, "Work on s2"));
+    tap_ok(back.idle_count == 202 && found && found->idle_ns == 200 &&
+               strcmp(found->word, "id") == 0 && strcmp(found->waits_for, "Work") == 0,
+           "as it was");
+    tap_ok(!trace_find_idle(&back, 1, trace_intern(&back, "Work on s2")), "of its agent only");
+    store_close(store, &diag);
+    run_sql(path, "UPDATE ledger SET idle_ns = -1 WHERE words = 'a launch'");
+    store_open(path, false, &store, &diag);
+    expect_error(store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &back, &diag),
+                 STATUS_INPUT, &diag, "impossible line of a ledger", "damage is said");
+    store_close(store, &diag);
+    arena_fini(&arena);
+    diag_fini(&diag);
 }
 
 static void test_unwritable(void)
@@ -734,6 +776,7 @@ int main(void)
     test_witness();
     test_older_version();
     test_damaged();
+    test_ledger();
     test_unwritable();
     test_full_disk();
     test_killed();

@@ -8,13 +8,15 @@
  *     version 1   run, agent, span, edge, iteration, step, stat
  *     version 2   and witness, move, blocked. A store of version 1 is read as it is, and gets these
  *                 tables when a run is added to it
+ *     version 3   and ledger, in the same way
  */
 #ifndef SWSIM_SCHEMA_H
 #define SWSIM_SCHEMA_H
 
 enum {
     SCHEMA_APPLICATION = 0x73777472, /* "swtr", in PRAGMA application_id */
-    SCHEMA_VERSION = 2
+    SCHEMA_VERSION = 3,
+    SCHEMA_WITH_LEDGER = 3
 };
 
 /* One run of one plan: measured, simulated or a witness. finished: 0 no (running, or killed),
@@ -137,7 +139,22 @@ enum {
     " in_cycle INTEGER NOT NULL,"                                                                  \
     " PRIMARY KEY (run, seq)) WITHOUT ROWID;"
 
-#define SCHEMA_SINCE_1 SCHEMA_WITNESS SCHEMA_MOVE SCHEMA_BLOCKED
+/* Why a stream was idle, in total: cause and word are keys (trace/ledger.h), waits_for is a task, words are the
+   `cause` of the spans. */
+#define SCHEMA_LEDGER                                                                              \
+    "CREATE TABLE ledger ("                                                                        \
+    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
+    " agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE,"                                  \
+    " cause TEXT NOT NULL,"                                                                        \
+    " word TEXT NOT NULL,"                                                                         \
+    " waits_for TEXT,"                                                                             \
+    " words TEXT NOT NULL,"                                                                        \
+    " idle_ns INTEGER NOT NULL,"                                                                   \
+    " PRIMARY KEY (run, agent, words)) WITHOUT ROWID;"                                             \
+    "CREATE INDEX ledger_of_agent ON ledger (agent);"
+
+#define SCHEMA_SINCE_2 SCHEMA_LEDGER
+#define SCHEMA_SINCE_1 SCHEMA_WITNESS SCHEMA_MOVE SCHEMA_BLOCKED SCHEMA_SINCE_2
 
 #define SCHEMA_ALL                                                                                 \
     SCHEMA_RUN SCHEMA_AGENT SCHEMA_SPAN SCHEMA_EDGE SCHEMA_ITERATION SCHEMA_STEP SCHEMA_STAT       \

@@ -100,7 +100,9 @@ static enum status create_schema(struct store *store, struct diag *diag)
                                       SCHEMA_APPLICATION, SCHEMA_VERSION);
         if (!marks)
             return diag_no_memory(diag);
-        const char *tables = empty ? SCHEMA_ALL : SCHEMA_SINCE_1;
+        const char *tables = empty                ? SCHEMA_ALL
+                             : store->version < 2 ? SCHEMA_SINCE_1
+                                                  : SCHEMA_SINCE_2;
         if (sqlite3_exec(store->db, tables, NULL, NULL, NULL) != SQLITE_OK ||
             sqlite3_exec(store->db, marks, NULL, NULL, NULL) != SQLITE_OK)
             status = sql_error(store, "create", diag);
@@ -402,7 +404,7 @@ enum status store_end_run(struct store *store, int64_t run, enum run_finished fi
 
 /* ---- writing a trace ------------------------------------------------------------------------- */
 
-/* Agents, spans and edges; `ids` has room for the ids of all agents and then of all spans. */
+/* Agents, spans, edges and the ledger; `ids` has room for the ids of all agents and then of all spans. */
 static enum status write_spans(struct store *store, int64_t run, const struct trace *trace,
                                int64_t *ids, struct diag *diag)
 {
@@ -419,6 +421,9 @@ static enum status write_spans(struct store *store, int64_t run, const struct tr
         status =
             store_add_edge(store, run, span_ids[edge->from], span_ids[edge->to], edge->kind, diag);
     }
+    for (size_t i = 0; i < trace->idle_count && status == STATUS_OK; i++)
+        status =
+            store_add_idle(store, run, agent_ids[trace->idles[i].agent], &trace->idles[i], diag);
     return status;
 }
 

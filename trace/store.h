@@ -51,6 +51,10 @@ enum status store_add_step(struct store *store, int64_t run, const struct trace_
 enum status store_add_stat(struct store *store, int64_t run, const char *key, double value,
                            struct diag *diag);
 
+/* `agent` is that of store_add_agent; line->agent is ignored. Lines of an agent with the same words become one. */
+enum status store_add_idle(struct store *store, int64_t run, int64_t agent,
+                           const struct trace_idle *line, struct diag *diag);
+
 /* From now on a commit returns when the disk has it: what was committed survives a crash of the system, too. */
 enum status store_make_durable(struct store *store, struct diag *diag);
 
@@ -115,7 +119,10 @@ enum status store_list_runs(struct store *store, void (*visit)(const struct stor
 
 enum status store_latest_run(struct store *store, int64_t *out_run, struct diag *diag);
 
-/* Load a run (STORE_LATEST: the newest): its agents, iterations and figures, the spans sorted by
+/* False: its schema is older than the ledger, and no run in it has one. */
+bool store_has_ledgers(const struct store *store);
+
+/* Load a run (STORE_LATEST: the newest): its agents, iterations, ledger and figures, the spans sorted by
    (agent, start, end) and the edges between them. With iterations given (STORE_ALL: no bound on
    that side) only the spans that overlap in time with the work of those iterations, and the rows of these
    iterations and of each rank's first and last; of a span that others began behind, no more than STORE_OVERLAP on its agent. From STORE_FIRST: so many

@@ -412,6 +412,8 @@ enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
         status = load_iterations(&load, diag);
     if (status == STATUS_OK)
         status = load_stats(&load, diag);
+    if (status == STATUS_OK)
+        status = sql_load_ledger(store, load.agent_ids, &trace, diag);
     free(load.spans);
     if (status == STATUS_OK)
         *out = trace;

@@ -1,7 +1,7 @@
 /*
  * store_sql.h - inside the trace store: its statements, and how values get into them.
  *
- * Private to store.c, store_load.c and store_witness.c. A statement is prepared when first used and lives as long as
+ * Private to store.c and the other store_*.c. A statement is prepared when first used and lives as long as
  * the store.
  */
 #ifndef SWSIM_STORE_SQL_H
@@ -35,6 +35,11 @@
     X(ADD_STEP, "INSERT INTO step (run, seq, rank, agent, op, task, iteration, time_ns)"           \
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                \
     X(ADD_STAT, "INSERT OR REPLACE INTO stat (run, key, value) VALUES (?, ?, ?)")                  \
+    X(ADD_IDLE, "INSERT INTO ledger (run, agent, cause, word, waits_for, words, idle_ns)"          \
+                " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, agent, words) DO UPDATE SET"      \
+                " idle_ns = idle_ns + excluded.idle_ns")                                           \
+    X(IDLES, "SELECT agent, cause, word, waits_for, words, idle_ns FROM ledger"                    \
+             " WHERE run = ? ORDER BY agent, idle_ns DESC, words")                                 \
     X(LIST_RUNS,                                                                                   \
       "SELECT id, kind, plan_name, plan_text, driver, device, ranks, seed,"                        \
       " iterations_wanted, created, duration_ns, finished, note,"                                  \
@@ -196,6 +201,11 @@ enum status sql_damage(const struct store *store, struct diag *diag, const char 
 /* A trace that holds only the description of a run. In store_load.c. */
 enum status store_load_info(struct store *store, int64_t run, struct arena *arena,
                             struct trace *out, struct diag *diag);
+
+/* The ledger of the run that `trace` is loaded from, none from an older store; the ids of its agents in the store are
+   in rising order. In store_ledger.c. */
+enum status sql_load_ledger(struct store *store, const int64_t *agent_ids, struct trace *trace,
+                            struct diag *diag);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 

@@ -132,6 +132,16 @@ struct trace_step {
     int64_t time_ns;
 };
 
+/* A line of the ledger (trace/ledger.h): an agent's idle time of one cause. */
+struct trace_idle {
+    int agent;
+    const char *cause;     /* a key: "dependence", "host", ... */
+    const char *word;      /* that says so: "id", "call order", "time", "model", ... */
+    const char *waits_for; /* the task; NULL: none */
+    const char *words;     /* cause of the spans */
+    int64_t idle_ns;
+};
+
 /* A named figure, "steady_exact_ns". */
 struct trace_stat {
     const char *key;
@@ -148,8 +158,12 @@ struct trace {
     struct trace_iteration *iterations;
     struct trace_step *steps;
     struct trace_stat *stats;
+    struct trace_idle *idles;
     size_t agent_count, span_count, edge_count, iteration_count, step_count, stat_count;
     size_t agent_cap, span_cap, edge_cap, iteration_cap, step_cap, stat_cap;
+    size_t idle_count, idle_cap;
+    int *idle_places; /* hash table of the ledger's lines: the number of one, + 1; 0: none */
+    size_t idle_place_cap;
     const char **interned; /* open-addressing table of the names */
     size_t interned_count, interned_cap;
 };

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "plan/print.h"
+#include "trace/ledger.h"
 
 enum { NAME = 160 };
 
@@ -68,6 +69,15 @@ static const char *span_cause(const struct program *p, const struct simulate_spa
     return *sharing_describe(span->slowed_ns, 1, cause, 2 * NAME) ? cause : NULL;
 }
 
+static bool note_idle(struct recorder *recorder, const struct simulate_span *span)
+{
+    const int stream = recorder->program->agents[span->agent].index;
+    if (stream_account_blame(&recorder->idle[stream], &span->stall, span->end_ns - span->start_ns))
+        return true;
+    diag_no_memory(recorder->diag);
+    return false;
+}
+
 static bool record_span(void *context, const struct simulate_span *span)
 {
     static const enum span_kind kinds[] = {
@@ -88,6 +98,8 @@ static bool record_span(void *context, const struct simulate_span *span)
     if (store_add_span(recorder->store, recorder->run, recorder->agents[span->agent], &row, &id,
                        recorder->diag) != STATUS_OK)
         return false;
+    if (span->kind == SIMULATE_STALL)
+        return note_idle(recorder, span);
     int task = span->op >= 0 ? p->ops[span->op].task : -1;
     if (task < 0 || p->tasks == 0)
         return true;
@@ -122,9 +134,13 @@ void recorder_init(struct recorder *recorder, struct store *store, const struct 
 
 void recorder_fini(struct recorder *recorder)
 {
+    for (int s = 0; recorder->idle && s < recorder->stream_count; s++)
+        stream_account_free(&recorder->idle[s]);
+    free(recorder->idle);
     free(recorder->agents);
     free(recorder->device);
     free(recorder->host);
+    recorder->idle = NULL;
     recorder->agents = NULL;
     recorder->device = recorder->host = NULL;
 }
@@ -186,7 +202,9 @@ static enum status allocate(struct recorder *recorder)
     recorder->agents = calloc((size_t)p->agent_count, sizeof *recorder->agents);
     recorder->device = calloc(places, sizeof *recorder->device);
     recorder->host = calloc(places, sizeof *recorder->host);
-    if (!recorder->agents || !recorder->device || !recorder->host)
+    recorder->stream_count = p->stream_count;
+    recorder->idle = calloc((size_t)p->stream_count + 1, sizeof *recorder->idle);
+    if (!recorder->agents || !recorder->device || !recorder->host || !recorder->idle)
         return diag_no_memory(recorder->diag);
     for (size_t i = 0; i < places; i++)
         recorder->device[i].iteration = recorder->host[i].iteration = -1;
@@ -227,6 +245,34 @@ static enum status add_figures(struct recorder *recorder, const struct predictio
     return status;
 }
 
+static enum status add_line(struct recorder *recorder, int stream, const struct blame *blame)
+{
+    const struct program *p = recorder->program;
+    char words[2 * NAME];
+    const int rank = p->streams[stream].rank, on = blame->stall.on;
+    const struct trace_idle line = {
+        .cause = stall_key(blame->stall.cause),
+        .word = LEDGER_BY_MODEL,
+        .waits_for = on >= 0 ? p->plan->pipeline.tasks[on].name : NULL,
+        .words = stall_describe(p, rank, &blame->stall, words, sizeof words),
+        .idle_ns = blame->ns,
+    };
+    return store_add_idle(recorder->store, recorder->run,
+                          recorder->agents[program_stream_agent(p, stream)], &line, recorder->diag);
+}
+
+static enum status add_ledger(struct recorder *recorder)
+{
+    enum status status = STATUS_OK;
+    for (int s = 0; status == STATUS_OK && s < recorder->program->stream_count; s++) {
+        struct stream_account *idle = &recorder->idle[s];
+        stream_account_finish(idle);
+        for (int i = 0; status == STATUS_OK && i < idle->blame_count; i++)
+            status = add_line(recorder, s, &idle->blames[i]);
+    }
+    return status;
+}
+
 enum status recorder_end(struct recorder *recorder, const struct prediction *prediction)
 {
     if (recorder->run < 0)
@@ -234,6 +280,8 @@ enum status recorder_end(struct recorder *recorder, const struct prediction *pre
     if (!prediction)
         return store_end_run(recorder->store, recorder->run, RUN_INTERRUPTED, 0, recorder->diag);
     enum status status = add_figures(recorder, prediction);
+    if (status == STATUS_OK)
+        status = add_ledger(recorder);
     if (status != STATUS_OK)
         return status;
     return store_end_run(recorder->store, recorder->run, RUN_FINISHED,

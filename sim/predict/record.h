@@ -3,7 +3,7 @@
  *
  * A recorder is the observer of one simulation: recorder_begin as predict_options.begin,
  * recorder_observer as its observer. What streams and threads did, what streams were idle for,
- * dependences and launches become spans and edges of a run of kind simulated. Memory does not grow
+ * dependences and launches become spans and edges of a run of kind simulated, and its ledger. Memory does not grow
  * with the iterations. The recorder refers to the plan and the store, which must outlive it.
  */
 #ifndef SWSIM_RECORD_H
@@ -25,6 +25,8 @@ struct recorder {
         int64_t span;
     } * device, *host; /* per rank and task: the last `ring` iterations */
     int ring;
+    struct stream_account *idle; /* per stream: why it was idle so far */
+    int stream_count;
     struct simulate_observer observer;
 };
 

@@ -2,6 +2,7 @@
 #include "stalls.h"
 
 #include "sim/engine/observe.h"
+#include "trace/ledger.h"
 #include "profile.h"
 #include "measured_program.h"
 
@@ -35,7 +36,16 @@ static bool add_stall(void *context, int stream, int64_t start_ns, int64_t end_n
         .end_ns = end_ns,
         .cause = stall_describe(stalls->program, desc->rank, stall, cause, sizeof cause),
     };
-    if (span.agent < 0 || trace_add_span(stalls->trace, &span) >= 0)
+    const struct trace_idle line = {
+        .agent = span.agent,
+        .cause = stall_key(stall->cause),
+        .word = LEDGER_BY_MODEL,
+        .waits_for = stall->on >= 0 ? stalls->program->plan->pipeline.tasks[stall->on].name : NULL,
+        .words = span.cause,
+        .idle_ns = end_ns - start_ns,
+    };
+    if (span.agent < 0 ||
+        (trace_add_span(stalls->trace, &span) >= 0 && trace_add_idle(stalls->trace, &line)))
         return true;
     diag_no_memory(stalls->diag);
     return false;

@@ -14,7 +14,7 @@
    executed another plan than the one it keeps (gpu/exec/variant.h). */
 bool stalls_known(const struct run_info *info);
 
-/* Replace the waits of the trace's streams by spans that say what each was idle for, and sort the
+/* Replace the waits of the trace's streams by spans that say what each was idle for, add the lines of its ledger, and sort the
    spans. Its steps are loaded; without any nothing changes. Failures as for measured_program_open and observe. */
 enum status stalls_add(struct trace *trace, struct diag *diag);
 

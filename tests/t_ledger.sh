@@ -1,0 +1,82 @@
+#!/bin/sh
+# The ledger in the store: why streams were idle, of imports, predictions and pipelined runs.
+. "${srcdir:-.}/tests/tap.sh"
+
+call()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"correlation\":$5}}"
+}
+work()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"$1\",\"pid\":0,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"stream\":$2,\"device\":0,\"correlation\":$5}}"
+}
+# Stream 7 is idle for 5 us until its launch, 10 us until its work begins; then for `first`, and without a cause.
+{
+    echo '{"schemaVersion": 1, "traceEvents": [{"ph":"M","name":"process_name","pid":7,"args":{"name":"python"}}'
+    call cudaLaunchKernel 1 1000 5 1
+    work first 20 1010 200 1
+    call cudaStreamWaitEvent 1 1006 1 2
+    call cudaLaunchKernel 1 1008 5 3
+    work second 7 1212 100 3
+    call cudaLaunchKernel 1 1014 5 4
+    work third 7 1400 100 4
+    echo ']}'
+} >"$dir/trace.json"
+cat >"$dir/plan.yaml" <<'PLAN'
+swplan: 1
+name: two_tasks
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 400us, host_time: 50us, writes: [batch]}
+  Work: {stage: 1, time: 800us, host_time: 50us, reads: [batch]}
+intra_iter_deps: [[Work, Copy]]
+buffers: {batch: {scope: iteration, bytes: 4KiB}}
+PLAN
+
+runs="$SWSIM runs"
+check "an import is stored" exits 0 "$SWSIM" import --db "$dir/runs.db" -o "$dir/imported.yaml" "$dir/trace.json"
+check "with its ledger" prints 0 '^rank 0 stream s7: busy 200 us, idle 300 us$' $runs --run 1 "$dir/runs.db"
+check "an event, by the order of calls, and what it was" prints 0 \
+    '204 us  dependence  *by call order  *first on s20 (an event, by the order of calls)$' $runs --run 1 "$dir/runs.db"
+check "a launch" prints 0 '8.00 us  host  *by id ' $runs --run 1 "$dir/runs.db"
+check "what nothing explains" prints 0 '88.0 us  unexplained' $runs --run 1 "$dir/runs.db"
+check "as JSON" prints 0 '"cause":"dependence","word":"call order","waits_for":"first"' $runs --json --run 1 "$dir/runs.db"
+check "it is drawn with its causes" exits 0 "$SWSIM" render -o "$dir/run.svg" "$dir/runs.db"
+check "..." grep -q 'waits for first on s20 (an event, by the order of calls); rank 0 stream s7' "$dir/run.svg"
+check "a prediction is stored" exits 0 "$SWSIM" predict --driver clock -n 10 --db "$dir/runs.db" "$dir/plan.yaml"
+check "with its ledger, too" prints 0 'dependence  *by model  *dependence on Copy' $runs --run 2 "$dir/runs.db"
+check "a pipelined run" exits 0 "$SWRUN" --quiet -n 12 --driver clock --db "$dir/runs.db" "$dir/plan.yaml"
+check "has it from its steps" prints 0 '^rank 0 stream memcpy: busy' $runs --run 3 "$dir/runs.db"
+check "no such run" complains 3 'has no run 9' $runs --run 9 "$dir/runs.db"
+check "a serial run" exits 0 "$SWRUN" --quiet -n 3 --serial --db "$dir/runs.db" "$dir/plan.yaml"
+check "has no ledger" complains 3 'run 4 has no ledger' $runs --run 4 "$dir/runs.db"
+
+if command -v python3 >/dev/null; then
+    # sums: of each stream, busy and idle make the time until its last work ended; age: the store as it was before.
+    python3 - "$dir" >"$dir/sums" 2>&1 <<'PYTHON'
+import shutil, sqlite3, sys
+path = sys.argv[1] + "/runs.db"
+db = sqlite3.connect(path)
+for agent, end in db.execute("select a.id, max(s.end_ns) from agent a join span s on s.agent = a.id where a.kind = 'stream'"
+                             " and s.kind = 'device' and a.run = 1 group by a.id"):
+    busy, = db.execute("select sum(end_ns - start_ns) from span where agent = ? and kind = 'device'", (agent,)).fetchone()
+    idle, = db.execute("select sum(idle_ns) from ledger where agent = ?", (agent,)).fetchone()
+    assert busy + (idle or 0) == end, (agent, busy, idle, end)
+assert db.execute("pragma user_version").fetchone() == (3,)
+for a, b in db.execute("select ifnull(sum(end_ns - start_ns), 0), (select sum(idle_ns) from ledger l where l.agent = s.agent)"
+                       " from span s join agent a on a.id = s.agent where s.run = 2 and s.kind = 'wait' and a.kind = 'stream'"
+                       " group by s.agent"):
+    assert a == b, (a, b)
+db.close()
+shutil.copy(path, sys.argv[1] + "/old.db")
+db = sqlite3.connect(sys.argv[1] + "/old.db")
+db.executescript("drop table ledger; pragma user_version = 2")
+PYTHON
+    check "busy and idle make the whole" sh -c "! grep . '$dir/sums'"
+    check "an older store has no ledger" complains 3 'older schema, without ledgers' $runs --run 1 "$dir/old.db"
+    check "but is listed" prints 0 '^ *1 .*measured' $runs "$dir/old.db"
+    check "and brought up to date" exits 0 "$SWSIM" import --db "$dir/old.db" "$dir/trace.json"
+    check "for the runs to come" prints 0 'by call order' $runs --run 5 "$dir/old.db"
+else
+    skip "python3 looks into stores, and is not here"
+fi
+done_testing
