@@ -309,12 +309,25 @@ static enum status save_repair(struct app *app, const char *path, const struct f
                           finding->repair.edited ? finding->repair.edited : finding->repair.text);
 }
 
+/* A certificate speaks of every driver that was asked for, or is not written. */
+static enum status save_certificate(struct app *app, const struct verify_request *request,
+                                    const struct finding *finding, bool all_drivers)
+{
+    if (all_drivers)
+        return certificate_save(app, finding->plan, &request->verify, finding->reports,
+                                finding->count, request->certificate);
+    diag_note(&app->diag, "%s was not written: %s was not verified under every driver",
+              request->certificate, finding->plan->file);
+    return STATUS_OK;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static enum status verify_plan_file(struct app *app, struct verify_request *request,
                                     struct finding *finding)
 {
     enum status status = verify_drivers(app, request, finding);
+    bool all_drivers = status == STATUS_OK && !interrupts_seen();
     if (finding->count > 0 && status == STATUS_OK && wants_repair(app, request))
         status = find_repair(app, request, finding);
     for (int d = 0; d < finding->count; d++) {
@@ -327,9 +340,7 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
     if (request->fix && finding->count > 0)
         status = app_worse(status, save_repair(app, request->fix, finding));
     if (request->certificate && finding->count > 0)
-        status = app_worse(status,
-                           certificate_save(app, finding->plan, &request->verify, finding->reports,
-                                            finding->count, request->certificate));
+        status = app_worse(status, save_certificate(app, request, finding, all_drivers));
     return status;
 }
 

@@ -38,8 +38,9 @@ static const char *const kind_names[] = {
 
 struct bench {
     struct attempt_place place;
-    struct attempt_files runs, witness; /* what runs: and witness: stand for */
-    const char *srcdir, *swsim, *swrun;
+    struct attempt_files runs, witness,
+        certificate; /* runs:, witness: and certificate: of commands.h */
+    const char *srcdir, *swsim, *swrun, *swcheck;
     struct random random;
     int calls; /* of a kind, at most */
     int64_t only_call;
@@ -81,7 +82,9 @@ static void split(const struct bench *bench, const char *line, struct subject *o
     for (char *word = strtok(out->text, " "); word && argc < ATTEMPT_MAX_ARGS;
          word = strtok(NULL, " "))
         out->argv[argc++] = word;
-    const char *program = strcmp(out->argv[0], "swsim") == 0 ? bench->swsim : bench->swrun;
+    const char *program = strcmp(out->argv[0], "swsim") == 0     ? bench->swsim
+                          : strcmp(out->argv[0], "swcheck") == 0 ? bench->swcheck
+                                                                 : bench->swrun;
     memcpy(&out->argv[0], &program, sizeof program);
     out->argv[argc] = NULL;
 }
@@ -102,11 +105,12 @@ static void add_before(const struct bench *bench, char *entry, struct attempt_fi
     static const char old[] = "the old file\n";
     char *name = strchr(entry, ':');
     *name++ = '\0';
-    const struct attempt_files *store = strcmp(entry, "runs") == 0      ? &bench->runs
-                                        : strcmp(entry, "witness") == 0 ? &bench->witness
-                                                                        : NULL;
-    if (store)
-        attempt_add(out, name, store->items[0].data, store->items[0].bytes);
+    const struct attempt_files *made = strcmp(entry, "runs") == 0          ? &bench->runs
+                                       : strcmp(entry, "witness") == 0     ? &bench->witness
+                                       : strcmp(entry, "certificate") == 0 ? &bench->certificate
+                                                                           : NULL;
+    if (made)
+        attempt_add(out, name, made->items[0].data, made->items[0].bytes);
     else if (strcmp(entry, "old") == 0)
         attempt_add(out, name, old, sizeof old - 1);
     else
@@ -130,9 +134,9 @@ static void attempt(const struct bench *bench, struct subject *subject, const ch
     attempt_run(&bench->place, subject->argv, fault, limit_s, out);
 }
 
-/* The store that the commands leave, each starting with the files of the one before. */
-static void make_store(const struct bench *bench, const char *const *lines, int count,
-                       struct attempt_files *out)
+/* The file that the commands leave, each starting with the files of the one before. */
+static void make_file(const struct bench *bench, const char *const *lines, int count,
+                      struct attempt_files *out)
 {
     for (int i = 0; i < count; i++) {
         struct subject subject = {0};
@@ -147,14 +151,16 @@ static void make_store(const struct bench *bench, const char *const *lines, int 
     }
 }
 
-static void make_stores(struct bench *bench)
+static void make_files(struct bench *bench)
 {
-    static const char *const runs[] = {"swrun -n 5 --serial --db=x.db $F/small.yaml",
-                                       "swrun -n 5 --db=x.db $F/small.yaml"},
-                             *const witness[] = {
-                                 "swsim verify --no-fix --witness=x.db $F/small_broken.yaml"};
-    make_store(bench, runs, 2, &bench->runs);
-    make_store(bench, witness, 1, &bench->witness);
+    static const char
+        *const runs[] = {"swrun -n 5 --serial --db=x.db $F/small.yaml",
+                         "swrun -n 5 --db=x.db $F/small.yaml"},
+               *const witness[] = {"swsim verify --no-fix --witness=x.db $F/small_broken.yaml"},
+               *const certificate[] = {"swsim verify --certificate=c.txt $F/small.yaml"};
+    make_file(bench, runs, 2, &bench->runs);
+    make_file(bench, witness, 1, &bench->witness);
+    make_file(bench, certificate, 1, &bench->certificate);
 }
 
 /* ---- judging --------------------------------------------------------------------------------- */
@@ -454,7 +460,9 @@ int main(void)
         .srcdir = needed("srcdir", "."),
         .swsim = needed("SWSIM", "./swsim"),
         .swrun = needed("SWRUN", "./swrun"),
-        .random = {.seed = (uint64_t)number("SWSIM_SEED", getenv("SWSIM_LONG") ? (int64_t)time(NULL) : 1)},
+        .swcheck = needed("SWCHECK", "./swcheck"),
+        .random = {.seed = (uint64_t)number("SWSIM_SEED",
+                                            getenv("SWSIM_LONG") ? (int64_t)time(NULL) : 1)},
         .calls = (int)number("SWSIM_CALLS", getenv("SWSIM_LONG") ? LONG_CALLS : QUICK_CALLS),
         .only_call = number("SWSIM_CALL", 0),
         .only_kind = getenv("SWSIM_KIND"),
@@ -462,7 +470,7 @@ int main(void)
     const char *only = getenv("SWSIM_COMMAND");
     tap_note("SWSIM_SEED=%" PRIu64, bench.random.seed);
     attempt_place_open(&bench.place, needed("SWSIM_INJECT_LIBRARY", INJECT_LIBRARY));
-    make_stores(&bench);
+    make_files(&bench);
     for (int i = 0; i < COMMANDS; i++)
         if (!only || strstr(commands[i].line, only))
             try_command(&bench, &commands[i]);
@@ -470,6 +478,7 @@ int main(void)
              bench.not_reached);
     attempt_free_files(&bench.runs);
     attempt_free_files(&bench.witness);
+    attempt_free_files(&bench.certificate);
     attempt_place_close(&bench.place);
     return tap_done();
 }

@@ -2,8 +2,8 @@
  * commands.h - the commands that t_injected.c lets fail: a row each, and what a reader of its results may rely on.
  *
  * `before` names the files that are there when the command begins, separated by spaces: old:FILE is a file with a
- * line of text, which stays or is replaced as a whole; PLAN:FILE is a copy of the plan tests/faults/PLAN.yaml; runs:FILE
- * and witness:FILE are stores that a command has written. In `line`, $P is plans/ and $F tests/faults/.
+ * line of text, which stays or is replaced as a whole; PLAN:FILE is a copy of the plan tests/faults/PLAN.yaml;
+ * runs:FILE, witness:FILE and certificate:FILE have been written by a command. In `line`, $P is plans/ and $F tests/faults/.
  */
 #ifndef SWSIM_TESTS_COMMANDS_H
 #define SWSIM_TESTS_COMMANDS_H
@@ -38,6 +38,9 @@ static const struct command commands[] = {
     {"swsim verify --no-fix --witness=w.svg $F/small_broken.yaml", "old:w.svg", SLOW | DRAWS},
     {"swsim verify --no-fix --witness=w.dot $F/small_broken.yaml", "old:w.dot", SLOW},
     {"swsim verify --no-fix --witness=w.db $F/small_broken.yaml", "", 0},
+    {"swsim verify --certificate=c.txt $F/small.yaml", "old:c.txt", 0},
+    {"swcheck $F/small.yaml c.txt", "certificate:c.txt", 0},
+    {"swcheck $F/ranks.yaml c.txt", "certificate:c.txt", 0},
     {"swsim predict -n 20 $F/small.yaml", "", 0},
     {"swsim predict -n 20 --json --driver=dataflow $F/ranks.yaml", "", 0},
     {"swsim predict -n 20 --replications=4 --threads=2 --jitter=*=normal(cv=0.1) $F/small.yaml", "",
@@ -68,6 +71,10 @@ static const struct command commands[] = {
     {"swsim compare --json runs.db", "runs:runs.db", 0},
     {"swsim runs runs.db", "runs:runs.db", 0},
     {"swsim runs --json runs.db", "runs:runs.db", 0},
+    {"swsim import $F/trace.json", "", 0},
+    {"swsim import --db=new.db -o new.yaml $F/trace.json", "old:new.yaml", 0},
+    {"swsim import --db=runs.db --report -o new.yaml $F/trace.json", "runs:runs.db", 0},
+    {"swsim import -o new.yaml $F/hang.json", "old:new.yaml", 0},
     {"swsim tune --budget=20 -o new.yaml $F/small.yaml", "old:new.yaml", 0},
     {"swrun -n 3 $F/small.yaml", "", REAL_RUN},
     {"swrun -n 3 --json $F/small.yaml", "", REAL_RUN},
