@@ -66,9 +66,9 @@ static bool same_task(const struct task *a, const struct task *b)
 {
     return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
            a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
-           a->host_sync == b->host_sync && same_work(&a->work, &b->work) &&
-           same_list(&a->holds, &b->holds) && same_list(&a->reads, &b->reads) &&
-           same_list(&a->writes, &b->writes);
+           a->host_sync == b->host_sync && a->sync_after == b->sync_after &&
+           same_work(&a->work, &b->work) && same_list(&a->holds, &b->holds) &&
+           same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes);
 }
 
 /* Ranks may differ in durations and communicators only. */

@@ -46,7 +46,7 @@ enum status profiled_read(struct app *app, const char *spec, const struct plan *
 static void set_time(struct task *task, enum profile_kind kind, int64_t ns)
 {
     if (kind == PROFILE_HOST) {
-        task->host_time_ns = ns;
+        plan_set_host_time(task, ns);
         task->host_jitter = (struct dist){0};
         if (task->work.kind == WORK_HOST)
             task->work.time_ns = 0; /* it is in the measured time */

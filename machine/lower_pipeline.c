@@ -3,8 +3,8 @@
  *
  * A worker executes the body of an instance (task, iteration) in the order of doc/semantics.md,
  * section 4: await the CPU signal of every dependence, push a wait for the event of each, take the
- * ticket, take the locks, do the CPU part, push the work, serve the ticket, record the event, set
- * the CPU signal, complete.
+ * ticket, take the locks, do the CPU part, push the work, do the CPU part behind it, serve the ticket,
+ * record the event, set the CPU signal, complete.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -70,12 +70,17 @@ static void emit_sync(struct lowering *lowering, int rank, int task_index, enum 
     op->stream = stream;
 }
 
+static void emit_sync_of_task(struct lowering *lowering, int rank, int task_index,
+                              enum host_sync sync)
+{
+    if (sync != HOST_SYNC_NONE)
+        emit_sync(lowering, rank, task_index, sync == HOST_SYNC_STREAM ? SYNC_STREAM : SYNC_DEVICE);
+}
+
 static void emit_host_part(struct lowering *lowering, int rank, int task_index)
 {
     const struct task *task = plan_task(lowering->plan, rank, task_index);
-    if (task->host_sync != HOST_SYNC_NONE)
-        emit_sync(lowering, rank, task_index,
-                  task->host_sync == HOST_SYNC_STREAM ? SYNC_STREAM : SYNC_DEVICE);
+    emit_sync_of_task(lowering, rank, task_index, task->host_sync);
     bool is_host_work = task->work.kind == WORK_HOST;
     if (task->host_time_ns == 0 && !is_host_work)
         return;
@@ -87,6 +92,18 @@ static void emit_host_part(struct lowering *lowering, int rank, int task_index)
         op->work = &task->work;
         lower_accesses(lowering, op, rank, &task->reads, &task->writes);
     }
+}
+
+/* The event of the task is recorded behind this, so it is reached when CPU part and device part are over. */
+static void emit_host_after(struct lowering *lowering, int rank, int task_index)
+{
+    const struct task *task = plan_task(lowering->plan, rank, task_index);
+    if (task->host_after_ns > 0) {
+        struct op *op = emit_task_op(lowering, OP_HOST, rank, task_index);
+        op->time_ns = task->host_after_ns;
+        op->jitter = &task->host_jitter;
+    }
+    emit_sync_of_task(lowering, rank, task_index, task->sync_after);
 }
 
 static enum op_kind push_kind(enum work_kind kind)
@@ -216,6 +233,7 @@ static enum status lower_task(struct lowering *lowering, int rank, int task_inde
     enum status status = emit_work(lowering, rank, task_index);
     if (status != STATUS_OK)
         return status;
+    emit_host_after(lowering, rank, task_index);
     emit_locks(lowering, rank, task_index, OP_UNLOCK);
     if (task->globally_ordered)
         emit_task_op(lowering, OP_SERVE, rank, task_index);

@@ -145,6 +145,7 @@ static const struct field task_fields[] = {
     FIELD("globally_ordered", struct task, globally_ordered, field_bool),
     FIELD("time", struct task, time_ns, field_time),
     FIELD("host_time", struct task, host_time_ns, field_time),
+    FIELD("host_after", struct task, host_after_ns, field_time),
     FIELD("jitter", struct task, jitter, field_dist),
     FIELD("host_jitter", struct task, host_jitter, field_dist),
     FIELD("sm", struct task, sm, field_slots, .max = 65536),
@@ -153,6 +154,7 @@ static const struct field task_fields[] = {
     FIELD("reads", struct task, reads, field_symbols, .table = TABLE_BUFFERS),
     FIELD("writes", struct task, writes, field_symbols, .table = TABLE_BUFFERS),
     FIELD("host_sync", struct task, host_sync, field_word, .words = keywords_host_sync),
+    FIELD("sync_after", struct task, sync_after, field_word, .words = keywords_host_sync),
     FIELD("holds", struct task, holds, field_symbols, .table = TABLE_LOCKS),
 };
 
@@ -170,9 +172,17 @@ static bool check_keys(struct parser *parser, const struct node *map, const stru
             parser, sm->mark,
             "found \"sm\" beside work \"host\", expected work of the device: the CPU "
             "takes no residency slots");
+    static const char *const behind[] = {"host_after", "sync_after"};
+    for (size_t i = 0; task->work.kind == WORK_HOST && i < sizeof behind / sizeof *behind; i++)
+        if (node_find(map, behind[i]))
+            return parse_error(
+                parser, node_find(map, behind[i])->mark,
+                "found \"%s\" beside work \"host\", expected work of the device: the "
+                "CPU pushes nothing that it could stand behind",
+                behind[i]);
     return parse_check_jitter(parser, map, "jitter", "time", task->time_ns + task->work.time_ns) &&
            parse_check_jitter(parser, map, "host_jitter", "host_time",
-                              task->host_time_ns + task->work.time_ns);
+                              task->host_time_ns + task->host_after_ns + task->work.time_ns);
 }
 
 static void parse_task(struct parser *parser, const struct node *key, const struct node *value,

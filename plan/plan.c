@@ -45,6 +45,14 @@ const struct task *plan_task(const struct plan *plan, int rank, int task)
     return &plan_tasks(plan, rank)[task];
 }
 
+void plan_set_host_time(struct task *task, int64_t time_ns)
+{
+    const int64_t total_ns = task->host_time_ns + task->host_after_ns;
+    const double share = total_ns > 0 ? (double)task->host_after_ns / (double)total_ns : 0;
+    task->host_after_ns = (int64_t)(share * (double)time_ns);
+    task->host_time_ns = time_ns - task->host_after_ns;
+}
+
 const struct order_spec *plan_order(const struct plan *plan, int rank)
 {
     const struct rank_override *override = find_override(plan, rank);

@@ -163,16 +163,18 @@ struct task {
     int stream; /* index into plan->streams */
     int group;  /* index into plan->groups (thread groups) */
     bool globally_ordered;
-    int64_t time_ns;      /* device part; 0 if not given */
-    int64_t host_time_ns; /* CPU part */
-    struct dist jitter;   /* of the device part, relative to time_ns */
+    int64_t time_ns;       /* device part; 0 if not given */
+    int64_t host_time_ns;  /* CPU part, before the push */
+    int64_t host_after_ns; /* the same behind it */
+    struct dist jitter;    /* of the device part, relative to time_ns */
     struct dist host_jitter;
     int sm; /* residency slots the device part holds, 0: none */
     struct shares shares;
     struct work work;
     struct index_list reads, writes; /* plan->buffers */
-    enum host_sync host_sync;
-    struct index_list holds; /* plan->locks, taken in this order during the CPU part */
+    enum host_sync host_sync;        /* before the CPU part */
+    enum host_sync sync_after;       /* behind it, so for its own push too */
+    struct index_list holds;         /* plan->locks, taken in this order during the CPU part */
 };
 
 /* `task` of iteration i depends on `on` of iteration i - distance; distance 0: intra-iteration. */
@@ -594,6 +596,8 @@ void plan_fini(struct plan *plan);
 /* The tasks as rank `rank` sees them; one of them. */
 const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);
+/* Both CPU parts together take `time_ns`; each keeps its share. */
+void plan_set_host_time(struct task *task, int64_t time_ns);
 /* The ranks of a run: those of all replicas. */
 int plan_rank_count(const struct plan *plan);
 /* The enqueue order as rank `rank` states it. */

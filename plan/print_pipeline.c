@@ -83,11 +83,13 @@ static bool same_task(struct printer *printer, const struct task *a, const struc
 {
     return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
            a->globally_ordered == b->globally_ordered && a->time_ns == b->time_ns &&
-           a->host_time_ns == b->host_time_ns && same_dist(printer, &a->jitter, &b->jitter) &&
+           a->host_time_ns == b->host_time_ns && a->host_after_ns == b->host_after_ns &&
+           same_dist(printer, &a->jitter, &b->jitter) &&
            same_dist(printer, &a->host_jitter, &b->host_jitter) && a->sm == b->sm &&
            same_shares(&a->shares, &b->shares) && same_work(&a->work, &b->work) &&
            same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes) &&
-           a->host_sync == b->host_sync && same_list(&a->holds, &b->holds);
+           a->host_sync == b->host_sync && a->sync_after == b->sync_after &&
+           same_list(&a->holds, &b->holds);
 }
 
 /* The members that differ from `base`. */
@@ -102,6 +104,7 @@ static void put_task(struct printer *printer, const struct task *task, const str
     put_pair_bool(printer, "globally_ordered", task->globally_ordered, base->globally_ordered);
     put_pair_time(printer, "time", task->time_ns, base->time_ns);
     put_pair_time(printer, "host_time", task->host_time_ns, base->host_time_ns);
+    put_pair_time(printer, "host_after", task->host_after_ns, base->host_after_ns);
     put_pair_dist(printer, "jitter", &task->jitter, &base->jitter);
     put_pair_dist(printer, "host_jitter", &task->host_jitter, &base->host_jitter);
     put_pair_number(printer, "sm", task->sm, base->sm);
@@ -111,6 +114,7 @@ static void put_task(struct printer *printer, const struct task *task, const str
     if (!same_work(&task->work, &base->work))
         put_work(printer, &task->work);
     put_pair_keyword(printer, "host_sync", keywords_host_sync, task->host_sync, base->host_sync);
+    put_pair_keyword(printer, "sync_after", keywords_host_sync, task->sync_after, base->sync_after);
     put_pair_locks(printer, "holds", &task->holds, &base->holds);
     close_map(printer);
 }

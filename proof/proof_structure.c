@@ -49,7 +49,8 @@ static bool same_task(const struct task *a, const struct task *b)
     bool collective = x->kind == WORK_COLLECTIVE;
     return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
            a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
-           a->host_sync == b->host_sync && x->kind == y->kind && x->collective == y->collective &&
+           a->host_sync == b->host_sync && a->sync_after == b->sync_after && x->kind == y->kind &&
+           x->collective == y->collective &&
            (!collective || (x->bytes == y->bytes && x->root == y->root)) &&
            x->pageable == y->pageable && same_list(&a->holds, &b->holds) &&
            same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes);

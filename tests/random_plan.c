@@ -121,12 +121,18 @@ static void write_task(struct random *random, int index, int ranks)
         fputs(", globally_ordered: true", random->out);
     if (rarely(random, 8))
         fprintf(random->out, ", host_sync: %s", below(random, 2) ? "stream" : "device");
+    bool after = rarely(random, 10), sync_after = rarely(random, 10);
     if (rarely(random, 8))
         fprintf(random->out, ", holds: [%s]", below(random, 2) ? "m" : "m, n");
     bool slots = rarely(random, 3);
     write_accesses(random);
-    if (write_work(random, ranks) && slots)
+    bool device = write_work(random, ranks);
+    if (device && slots)
         fputs(", sm: 1", random->out);
+    if (device && after)
+        fputs(", host_after: 1us", random->out);
+    if (device && sync_after)
+        fprintf(random->out, ", sync_after: %s", below(random, 2) ? "stream" : "device");
     fputs("}\n", random->out);
 }
 

@@ -184,6 +184,10 @@ static void write_task(struct pipeline_writer *writer, int task)
     write_work(writer, task);
     if (!writer->on_host && rarely(random, 3))
         fprintf(out, ", sm: %d", 1 + rarely(random, 4));
+    if (!writer->on_host && rarely(random, 8))
+        fputs(", host_after: 1us", out);
+    if (!writer->on_host && rarely(random, 10))
+        fprintf(out, ", sync_after: %s", below(random, 2) ? "stream" : "device");
     if (!writer->spins && below(random, 4)) {
         fputs(", time: 1us", out);
         if (rarely(random, 6))

@@ -166,6 +166,8 @@ static void test_refusals(void)
         {"machine: {lazy_load: true}\n", "", "machine.lazy_load"},
         {"machine: {first_use_blocks: true}\n", "", "machine.first_use_blocks"},
         {"", ", host_sync: stream", "A: the host waits for the device in it"},
+        {"", ", sync_after: stream", "A: the host waits for the device in it"},
+        {"", ", host_after: 1us", "A: CPU work goes on beside its device work"},
         {"", ", work: {copy: h2d, bytes: 1KiB, pageable: true}", "A: the host waits"},
         {"inter_iter_deps: [[A, B]]\n", "", "A waits for B of a later period"},
     };

@@ -405,6 +405,16 @@ static void test_more_causes(void)
                 "intra_iter_deps: [[B, A]]\n",
                 DRIVER_CLOCK, "b", 0, STALL_DEPENDENCE, 0.75, "a host waits for the device");
     check_cause("swplan: 1\n"
+                "retire: device\nschedule:\n"
+                "  Work: {stage: 0, time: 1ms, host_time: 1ms, host_after: 3ms}\n",
+                DRIVER_CLOCK, "main", 0, STALL_HOST, 0.75,
+                "the device works beside the task's thread");
+    check_cause("swplan: 1\n"
+                "pipeline_depth: 2\nretire: device\nschedule:\n"
+                "  A: {stage: 0, stream: a, time: 3ms, sync_after: stream}\n"
+                "  B: {stage: 1, stream: b, time: 1ms}\n",
+                DRIVER_CLOCK, "b", 0, STALL_HEAD_OF_LINE, 0.75, "a thread waits for its own push");
+    check_cause("swplan: 1\n"
                 "pipeline_depth: 2\n"
                 "enqueue_order: [A, B, C]\n"
                 "retire: device\nschedule:\n"

@@ -87,7 +87,8 @@ static const char *const keys[] = {
     /* a task */
     "stage: 2", "stream: s2", "thread_group: g2", "globally_ordered: true",
     "host_time:", "jitter:", "host_jitter:", "sm: 1", "sm: 2",
-    "reads:", "writes:", "host_sync: stream", "host_sync: device", "holds: [m]", "holds: [n, m]",
+    "reads:", "writes:", "host_sync: stream", "host_sync: device",
+    "host_after:", "sync_after: stream", "sync_after: device", "holds: [m]", "holds: [n, m]",
     "copy: h2d", "pageable: true", "collective: all_to_all", "collective: barrier", "work: {send",
     "work: {recv", "work: {gemm", "work: {gather", "work: {axpy", "work: {spin", "work: {host",
     /* rank programs */

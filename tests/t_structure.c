@@ -26,7 +26,8 @@ enum { QUICK = 150, LONG = 6000, STATES = 12000, MUTANTS = 10 };
 static const char *const collectives[] = {"all_reduce", "all_gather"};
 
 /* What takes residency slots if it is work of the device. True if it is a collective of communicator dp. */
-static bool write_work(struct random *random, int ranks, int slots)
+/* `pushes`: it must push something. */
+static bool write_work(struct random *random, int ranks, int slots, bool pushes)
 {
     const char *comm = below(random, 3) ? "dp" : "mp";
     bool of_dp = false;
@@ -39,6 +40,8 @@ static bool write_work(struct random *random, int ranks, int slots)
         of_dp = *comm == 'd';
         break;
     case 3:
+        if (pushes)
+            break;
         fputs(", work: {host: 1us}", random->out);
         slots = 0;
         break;
@@ -64,7 +67,12 @@ static bool write_task(struct random *random, int index, int ranks)
     if (rarely(random, 6))
         fprintf(random->out, ", holds: [%s]", one_of(random, locks, 4));
     int slots = below(random, 2) ? 1 + rarely(random, 6) : 0;
-    bool collective = write_work(random, ranks, slots);
+    bool after = rarely(random, 8), sync = rarely(random, 6);
+    if (after)
+        fputs(", host_after: 1us", random->out);
+    if (sync)
+        fprintf(random->out, ", sync_after: %s", below(random, 2) ? "stream" : "device");
+    bool collective = write_work(random, ranks, slots, after || sync);
     fputs("}\n", random->out);
     return collective;
 }
@@ -149,11 +157,12 @@ static void write_plan(struct random *random)
 static void write_caller(struct random *random, int index, int streams, const char *comm)
 {
     static const char *const knobs[] = {", globally_ordered: true", ", host_sync: stream",
-                                        ", holds: [m]", ", host_sync: device"};
+                                        ", holds: [m]", ", host_sync: device",
+                                        ", sync_after: stream"};
     fprintf(random->out, "  T%d: {stage: 0, stream: s%d, thread_group: g%d, time: 1us", index,
             below(random, streams), below(random, 2));
     if (rarely(random, 5))
-        fputs(one_of(random, knobs, 4), random->out);
+        fputs(one_of(random, knobs, comm ? 5 : 4), random->out);
     if (comm)
         fprintf(random->out, ", work: {collective: all_reduce, comm: %s, bytes: 1KiB}", comm);
     else if (rarely(random, 6))

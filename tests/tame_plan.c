@@ -22,10 +22,13 @@ static void tame_task(FILE *out, struct random_stream *rng, int task, int stage,
         ", work: {host: 3us}",
         ", holds: [gil]",
         ", globally_ordered: true",
+        ", host_after: 5us",
         ", globally_ordered: true, work: {collective: all_reduce, comm: dp, bytes: 1KiB}",
         ", work: {copy: h2d, bytes: 1KiB, pageable: true}", /* from here on not calm */
-        ", host_sync: stream"};
-    const int calm_kinds = 6;
+        ", host_sync: stream",
+        ", sync_after: stream",
+        ", host_after: 4us, sync_after: stream, holds: [gil]"};
+    const int calm_kinds = 7;
     int device_ns = below(rng, 9000), host_ns = below(rng, 3000);
     const char *kind = kinds[below(rng, calm ? calm_kinds : (int)(sizeof kinds / sizeof *kinds))];
     fprintf(out, "  T%d: {stage: %d, stream: s%d, thread_group: g%d, ", task, stage, stream, group);

@@ -36,7 +36,7 @@ static void draw_task(struct sketch *sketch, size_t index, struct draw_cluster *
     struct arena *arena = &sketch->arena;
     char time[UNITS_TEXT], host_time[UNITS_TEXT];
     units_print_time(task->time_ns, time);
-    units_print_time(task->host_time_ns, host_time);
+    units_print_time(task->host_time_ns + task->host_after_ns, host_time);
     const char *label = task->time_ns
                             ? arena_printf(arena, "%s\nstage %d, %s", task->name, task->stage, time)
                             : arena_printf(arena, "%s\nstage %d", task->name, task->stage);

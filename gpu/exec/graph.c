@@ -161,7 +161,7 @@ static const char *obstacle_of_op(const struct run *run, const struct op *op)
 {
     const struct run_functions *functions = run->config.functions;
     if (op->kind == OP_SYNC)
-        return "the host waits for the device in it (host_sync, or a pageable copy)";
+        return "the host waits for the device in it (host_sync, sync_after, or a pageable copy)";
     if (functions && functions->has(functions->arg, op->task) &&
         !(functions->is_device_only && functions->is_device_only(functions->arg, op->task)))
         return "its function is not said to be device_only, or the run is recorded";
@@ -174,6 +174,11 @@ static bool obstacle_of_rank(const struct run *run, int rank, char *why, size_t 
     const struct program *p = run->program;
     for (int task = 0; task < p->tasks; task++) {
         const struct body *body = &p->bodies[rank * p->tasks + task];
+        if (plan_task(p->plan, rank, task)->host_after_ns > 0) {
+            snprintf(why, size, "%s: CPU work goes on beside its device work (host_after)",
+                     p->plan->pipeline.tasks[task].name);
+            return true;
+        }
         for (int i = 0; i < body->count; i++) {
             const char *obstacle = obstacle_of_op(run, &p->ops[body->first + i]);
             if (!obstacle)

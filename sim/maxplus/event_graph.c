@@ -530,7 +530,12 @@ static void walk_record(struct builder *b, const struct op *op, const struct pla
         join(b, b->slot_streams + op->stream, b->pushed[op->stream], NONE, EVENT_DEVICE, place);
     }
     b->slots[b->slot_events + op->object] = closed(b, *stream);
-    note_push(b, op, place, (struct item){.kind = ITEM_RECORD, .until = *stream, .member = no_ref});
+    const struct task *task = plan_task(b->p->plan, place->rank, place->task);
+    bool late = task->host_after_ns > 0 && task->work.kind != WORK_HOST;
+    note_push(b, op, place,
+              (struct item){.kind = late ? ITEM_LATE_RECORD : ITEM_RECORD,
+                            .until = *stream,
+                            .member = no_ref});
     end_item(b, op, place);
 }
 

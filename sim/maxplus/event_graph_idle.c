@@ -154,6 +154,13 @@ static bool has_work(const struct items *items)
     return false;
 }
 
+/* A push that the stream is idle for: work, and a record behind its task's CPU work; records alone where the
+   stream has no work. */
+static bool is_awaited(const struct item *item, bool work)
+{
+    return item->kind == (work ? ITEM_WORK : ITEM_RECORD) || item->kind == ITEM_LATE_RECORD;
+}
+
 /* What counts as work of a stream; the first one's list begins behind the last one. */
 static void tell_stream(struct builder *b, int stream)
 {
@@ -162,16 +169,16 @@ static void tell_stream(struct builder *b, int stream)
     bool work = has_work(items);
     int last = NONE;
     for (int k = 0; k < count; k++)
-        if (items->items[k].kind == (work ? ITEM_WORK : ITEM_RECORD))
+        if (is_awaited(&items->items[k], work))
             last = k - count;
     for (int k = 0; k < count && !b->out.arena.failed; k++) {
         const struct item *item = &items->items[k];
-        if (item->kind != (work ? ITEM_WORK : ITEM_RECORD))
+        if (!is_awaited(item, work))
             continue;
         int first = b->out.idle_count;
         tell_work(b, stream, last + 1 + count, k + count);
-        b->out.works[b->out.work_count++] =
-            (struct event_work){stream, item->until, work, first, b->out.idle_count - first};
+        b->out.works[b->out.work_count++] = (struct event_work){
+            stream, item->until, item->kind == ITEM_WORK, first, b->out.idle_count - first};
         last = k;
     }
 }

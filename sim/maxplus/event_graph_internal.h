@@ -28,7 +28,7 @@ struct notes {
 
 /* What is pushed to a stream, in its order. */
 struct item {
-    enum { ITEM_WAIT, ITEM_WORK, ITEM_RECORD } kind;
+    enum { ITEM_WAIT, ITEM_WORK, ITEM_RECORD, ITEM_LATE_RECORD } kind; /* LATE: behind CPU work */
     int task, on;            /* whose instance; WAIT: the task waited for */
     int begin;               /* event of the instance */
     size_t noted;            /* notes of its thread so far */

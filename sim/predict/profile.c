@@ -459,7 +459,7 @@ static bool make_dist(struct arena *arena, const struct profile_part *part, int6
 static bool has_part(const struct task *task, enum profile_kind kind)
 {
     bool host = task->work.kind == WORK_HOST;
-    return kind == PROFILE_DEVICE ? !host : host || task->host_time_ns > 0;
+    return kind == PROFILE_DEVICE ? !host : host || task->host_time_ns + task->host_after_ns > 0;
 }
 
 static void note_missing(struct profile *profile, enum profile_kind kind, int task, int rank)
@@ -478,20 +478,23 @@ static bool set_part(struct profile *profile, enum profile_kind kind, int task, 
 {
     const struct profile_part *part = find_part(profile, kind, task, rank);
     bool host = kind == PROFILE_HOST;
-    int64_t *time_ns = host ? &out->host_time_ns : &out->time_ns;
     struct dist *jitter = host ? &out->host_jitter : &out->jitter;
     if (!part) {
         if (has_part(out, kind))
             note_missing(profile, kind, task, rank);
         return true;
     }
-    *time_ns = llround(part->mean_ns);
+    int64_t mean_ns = llround(part->mean_ns);
     if (out->work.kind == WORK_HOST ? host : !host)
         out->work.time_ns = 0; /* it is in the measured time */
     if (!host && out->work.kind == WORK_COLLECTIVE &&
         rank != lowest_member(&profile->plan, out->work.comm))
-        *time_ns = 0;
-    return make_dist(&profile->arena, part, *time_ns, jitter);
+        mean_ns = 0;
+    if (host)
+        plan_set_host_time(out, mean_ns);
+    else
+        out->time_ns = mean_ns;
+    return make_dist(&profile->arena, part, mean_ns, jitter);
 }
 
 /* All tasks as one rank has them, with the measured times. */
