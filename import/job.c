@@ -50,7 +50,7 @@ struct job_rank *job_add_rank(struct job *job, const char *file)
     if (!grow((void **)&job->ranks, job->rank_count, &job->rank_cap, sizeof *job->ranks))
         return NULL;
     struct job_rank *rank = &job->ranks[job->rank_count++];
-    *rank = (struct job_rank){.file = file, .number = -1};
+    *rank = (struct job_rank){.file = file, .path = file, .number = -1, .first_device = -1};
     return rank;
 }
 
@@ -87,13 +87,30 @@ bool job_add_sync(struct job_rank *rank, const struct job_sync *sync)
     return ADD(rank, sync, sync);
 }
 
-int job_stream(struct job_rank *rank, int64_t number)
+/* A stream's number is at most so large, and its device: handles of streams are cut off. */
+static const int64_t most_number = INT64_C(1) << 60;
+enum { NEXT_DEVICE = 100000, MOST_DEVICE = 4095 };
+
+int job_stream(struct job_rank *rank, int64_t device, int64_t number)
 {
+    device = device < 0 || device > MOST_DEVICE ? 0 : device;
+    number = number < -most_number || number > most_number ? number % most_number : number;
+    if (rank->first_device < 0)
+        rank->first_device = device;
+    const struct job_stream stream = {.number =
+                                          number + (device - rank->first_device) * NEXT_DEVICE,
+                                      .device = device,
+                                      .own = number};
     for (size_t i = 0; i < rank->stream_count; i++)
-        if (rank->streams[i].number == number)
+        if (rank->streams[i].number == stream.number)
             return (int)i;
-    const struct job_stream stream = {.number = number};
     return ADD(rank, stream, &stream) ? (int)rank->stream_count - 1 : -1;
+}
+
+bool job_times_are_sane(int64_t start_ns, int64_t end_ns)
+{
+    const int64_t most_ns = INT64_C(3) * 1000 * 1000 * 1000 * 1000 * 1000 * 1000; /* 95 years */
+    return start_ns >= -most_ns && start_ns <= end_ns && end_ns <= most_ns;
 }
 
 /* ---- sorting and joining --------------------------------------------------------------------- */
@@ -127,36 +144,27 @@ static int compare_syncs(const void *left, const void *right)
     return compare(a->correlation, b->correlation);
 }
 
-/* An item by its correlation id. */
-struct key {
-    int64_t correlation;
-    int item;
-};
-
 static int compare_keys(const void *left, const void *right)
 {
-    const struct key *a = left, *b = right;
+    const struct job_key *a = left, *b = right;
     int order = compare(a->correlation, b->correlation);
-    return order ? order : compare(a->item, b->item);
+    return order ? order : compare(a->call, b->call);
 }
 
-/* The calls by their correlation id; the caller frees them. */
-static struct key *key_calls(const struct job_rank *rank)
+struct job_key *job_key_calls(const struct job_rank *rank)
 {
-    struct key *keys = malloc((rank->call_count + 1) * sizeof *keys);
+    struct job_key *keys = malloc((rank->call_count + 1) * sizeof *keys);
     if (!keys)
         return NULL;
     for (size_t i = 0; i < rank->call_count; i++)
-        keys[i] = (struct key){rank->calls[i].correlation, (int)i};
+        keys[i] = (struct job_key){rank->calls[i].correlation, (int)i};
     qsort(keys, rank->call_count, sizeof *keys, compare_keys);
     return keys;
 }
 
-/* The call with this id that began at or before `start_ns`, the last of them; of nested calls (a runtime call
-   within its driver call) the outer one. -1: none has the id. */
-static int find_call(const struct job_rank *rank, const struct key *keys, int64_t correlation)
+size_t job_find_key(const struct job_key *keys, size_t count, int64_t correlation)
 {
-    size_t low = 0, high = rank->call_count;
+    size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (keys[middle].correlation < correlation)
@@ -164,13 +172,21 @@ static int find_call(const struct job_rank *rank, const struct key *keys, int64_
         else
             high = middle;
     }
-    const bool found = low < rank->call_count && keys[low].correlation == correlation;
-    return found && correlation > 0 ? keys[low].item : -1;
+    return low;
+}
+
+/* The call with this id that began at or before `start_ns`, the last of them; of nested calls (a runtime call
+   within its driver call) the outer one. -1: none has the id. */
+static int find_call(const struct job_rank *rank, const struct job_key *keys, int64_t correlation)
+{
+    const size_t at = job_find_key(keys, rank->call_count, correlation);
+    const bool found = at < rank->call_count && keys[at].correlation == correlation;
+    return found && correlation > 0 ? keys[at].call : -1;
 }
 
 static bool join_works(struct job_rank *rank)
 {
-    struct key *keys = key_calls(rank);
+    struct job_key *keys = job_key_calls(rank);
     rank->pushed = malloc((rank->work_count + 1) * sizeof *rank->pushed);
     if (!keys || !rank->pushed) {
         free(keys);
@@ -279,12 +295,14 @@ void job_shift(struct job_rank *rank, int64_t by_ns)
     SHIFT(rank->ranges, rank->range_count, by_ns)
 }
 
-static void find_end(struct job_rank *rank)
+static int64_t latest(const struct job_rank *rank)
 {
+    int64_t last = INT64_MIN;
     for (size_t i = 0; i < rank->call_count; i++)
-        rank->end_ns = rank->calls[i].end_ns > rank->end_ns ? rank->calls[i].end_ns : rank->end_ns;
+        last = rank->calls[i].end_ns > last ? rank->calls[i].end_ns : last;
     for (size_t i = 0; i < rank->work_count; i++)
-        rank->end_ns = rank->works[i].end_ns > rank->end_ns ? rank->works[i].end_ns : rank->end_ns;
+        last = rank->works[i].end_ns > last ? rank->works[i].end_ns : last;
+    return last;
 }
 
 void job_begin_at_zero(struct job *job)
@@ -295,20 +313,33 @@ void job_begin_at_zero(struct job *job)
         first = begin < first ? begin : first;
     }
     for (size_t i = 0; i < job->rank_count; i++) {
-        job->ranks[i].end_ns = 0;
         job_shift(&job->ranks[i], first);
-        find_end(&job->ranks[i]);
+        job->ranks[i].end_ns = latest(&job->ranks[i]);
     }
+}
+
+/* Longer ones have a time that is none; and sums of so many times would not be within an int64_t. */
+static const int64_t longest_rank_ns = INT64_C(24) * 3600 * 1000 * 1000 * 1000;
+
+static enum status check_rank(const struct job_rank *rank, struct diag *diag)
+{
+    if (rank->work_count == 0)
+        return diag_error(diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it", rank->file);
+    const int64_t begin_ns = earliest(rank), end_ns = latest(rank);
+    if (end_ns - begin_ns > longest_rank_ns)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: its first and last time are %.3g hours apart: not of one clock",
+                          rank->file, (double)(end_ns - begin_ns) / 3.6e12);
+    return STATUS_OK;
 }
 
 enum status job_finish(struct job *job, struct diag *diag)
 {
     for (size_t i = 0; i < job->rank_count; i++) {
-        struct job_rank *rank = &job->ranks[i];
-        if (rank->work_count == 0)
-            return diag_error(diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it",
-                              rank->file);
-        if (!finish_rank(rank))
+        enum status status = check_rank(&job->ranks[i], diag);
+        if (status != STATUS_OK)
+            return status;
+        if (!finish_rank(&job->ranks[i]))
             return diag_no_memory(diag);
     }
     job_begin_at_zero(job);
@@ -366,7 +397,7 @@ static bool keep_between(struct job_rank *rank, int64_t begin, int64_t end)
         if (rank->calls[i].start_ns >= begin && rank->calls[i].start_ns < end)
             rank->calls[kept++] = rank->calls[i];
     rank->call_count = kept;
-    struct key *keys = key_calls(rank);
+    struct job_key *keys = job_key_calls(rank);
     if (!keys)
         return false;
     kept = 0;

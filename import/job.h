@@ -31,6 +31,7 @@ enum call_kind {
 struct job_call {
     int thread, name; /* rank->threads; job->names */
     enum call_kind kind;
+    uint32_t place; /* in the file */
     int64_t correlation;
     int64_t start_ns, end_ns;
     int first_work, work_count; /* the work that it pushed: rank->pushed[first_work ...] */
@@ -44,6 +45,7 @@ struct job_work {
     enum work_class class;
     bool pageable; /* CLASS_COPY */
     enum direction direction;
+    uint32_t place; /* in the file */
     int64_t bytes;
     int64_t correlation;
     int64_t start_ns, end_ns;
@@ -51,6 +53,7 @@ struct job_work {
     bool is_collective; /* a kernel of NCCL or RCCL */
     enum collective_kind collective;
     int group; /* job->names: its process group, where the file tells it; else -1 */
+    int row;   /* rank->rows */
 };
 
 struct job_range {
@@ -65,15 +68,18 @@ struct job_sync {
     int64_t source_stream; /* whose event is waited for; -1: not told */
     bool is_event;         /* a wait for an event */
     int64_t record;        /* the correlation id of the record; -1: not told */
+    int row;               /* rank->rows */
 };
 
 struct job_stream {
-    int64_t number;
+    int64_t number; /* of the device's own number and the device */
+    int64_t device, own;
     int first, count; /* its works: rank->by_stream[first ...], in the order of their starts */
 };
 
 struct job_rank {
-    const char *file, *device;
+    const char *file; /* for messages: with the process, where the file has several */
+    const char *path;
     int64_t number;         /* as the file says; -1: it does not */
     struct job_call *calls; /* by thread, then by start */
     struct job_work *works; /* by start */
@@ -84,6 +90,8 @@ struct job_rank {
     size_t call_count, work_count, range_count, sync_count, stream_count;
     size_t call_cap, work_cap, range_cap, sync_cap, stream_cap;
     struct names threads; /* "PID/TID" */
+    struct names rows;    /* the names under which the file shows devices */
+    int64_t first_device; /* of the works, in the order of the file; -1: none yet */
     int *first_call;      /* per thread, and one more at the end */
     int64_t end_ns;       /* of all calls and works */
 };
@@ -109,10 +117,23 @@ bool job_add_call(struct job_rank *rank, const struct job_call *call);
 bool job_add_work(struct job_rank *rank, const struct job_work *work);
 bool job_add_range(struct job_rank *rank, const struct job_range *range);
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync);
-/* The rank's stream of this number, added if new; -1 without memory. */
-int job_stream(struct job_rank *rank, int64_t number);
+/* The rank's stream that a device has under this number, added if new; -1 without memory. Streams of another device
+   than the first one of the rank have other numbers than its own. */
+int job_stream(struct job_rank *rank, int64_t device, int64_t number);
 
-/* Sort and join; STATUS_INPUT for a rank without work of a device. */
+/* Times so far apart that no trace has them, which would overflow sums; every item is to lie within. */
+bool job_times_are_sane(int64_t start_ns, int64_t end_ns);
+
+/* The calls of a rank by their correlation id; NULL without memory. The caller frees them. */
+struct job_key {
+    int64_t correlation;
+    int call;
+};
+struct job_key *job_key_calls(const struct job_rank *rank);
+/* The first key of this id or of a larger one. */
+size_t job_find_key(const struct job_key *keys, size_t count, int64_t correlation);
+
+/* Sort and join; STATUS_INPUT for a rank without work of a device, and for one longer than a day. */
 enum status job_finish(struct job *job, struct diag *diag);
 
 /* All times of a rank, earlier by this; and those of all ranks, so that the first is 0. */

@@ -9,6 +9,7 @@
 
 #include "call_names.h"
 #include "json_reader.h"
+#include "processes.h"
 
 enum { TEXT = 512, THREAD_TEXT = 64, SHORT = PLAN_MAX_NAME };
 
@@ -58,7 +59,7 @@ struct kineto {
     struct job_rank *rank;
     struct diag *diag;
     int64_t base_ns; /* baseTimeNanoseconds */
-    int64_t device;  /* the first one seen; -1 */
+    uint32_t place;  /* of the event */
     bool has_events;
 };
 
@@ -178,21 +179,21 @@ static int thread_of(struct kineto *kineto, const struct event *event)
     return names_intern(&kineto->rank->threads, &kineto->job->arena, name);
 }
 
-/* Streams of a second device of the process are others. */
-static int stream_of(struct kineto *kineto, const struct event *event)
+/* The row of the device that the event stands in. */
+static int row_of(struct kineto *kineto, const struct event *event)
 {
-    enum { NEXT_DEVICE = 100000 };
-    if (kineto->device < 0)
-        kineto->device = event->device;
-    const int64_t apart = event->device >= 0 ? event->device - kineto->device : 0;
-    return job_stream(kineto->rank, event->stream + apart * NEXT_DEVICE);
+    char name[THREAD_TEXT + 1];
+    snprintf(name, sizeof name, "%.*s", THREAD_TEXT, event->pid.bytes);
+    return names_intern(&kineto->rank->rows, &kineto->job->arena, name);
 }
 
 static bool keep_work(struct kineto *kineto, const struct event *event, enum work_class class)
 {
     char name[SHORT];
     struct job_work work = {.class = class,
-                            .stream = stream_of(kineto, event),
+                            .stream = job_stream(kineto->rank, event->device, event->stream),
+                            .row = row_of(kineto, event),
+                            .place = kineto->place,
                             .bytes = event->bytes > 0 ? event->bytes : 0,
                             .correlation = event->correlation,
                             .start_ns = event->start_ns,
@@ -208,12 +209,13 @@ static bool keep_work(struct kineto *kineto, const struct event *event, enum wor
     if (event->group.bytes[0])
         work.group = intern(kineto, event->group.bytes);
     work.name = intern(kineto, kernel_short_name(event->name.bytes, name, sizeof name));
-    return work.name >= 0 && work.stream >= 0 && job_add_work(kineto->rank, &work);
+    return work.name >= 0 && work.stream >= 0 && work.row >= 0 && job_add_work(kineto->rank, &work);
 }
 
 static bool keep_call(struct kineto *kineto, const struct event *event)
 {
-    struct job_call call = {.correlation = event->correlation,
+    struct job_call call = {.place = kineto->place,
+                            .correlation = event->correlation,
                             .start_ns = event->start_ns,
                             .end_ns = event->start_ns + event->duration_ns,
                             .sync = -1};
@@ -232,8 +234,9 @@ static bool keep_sync(struct kineto *kineto, const struct event *event)
         .stream = event->stream > ALL_STREAMS ? NO_STREAM : event->stream,
         .source_stream = event->source_stream > ALL_STREAMS ? NO_STREAM : event->source_stream,
         .is_event = strstr(event->name.bytes, "Event") != NULL,
-        .record = event->record};
-    return job_add_sync(kineto->rank, &sync);
+        .record = event->record,
+        .row = row_of(kineto, event)};
+    return sync.row >= 0 && job_add_sync(kineto->rank, &sync);
 }
 
 static bool keep_range(struct kineto *kineto, const struct event *event)
@@ -266,9 +269,6 @@ static bool keep_event(struct kineto *kineto, const struct event *event)
     return true;
 }
 
-/* A year has 3e16 ns: times beyond a hundred of them would overflow sums. */
-static const int64_t longest_ns = INT64_C(3000) * 1000 * 1000 * 1000 * 1000 * 1000;
-
 static enum status refuse_times(struct kineto *kineto, const struct event *event)
 {
     return diag_error(kineto->diag, STATUS_INPUT,
@@ -279,10 +279,12 @@ static enum status refuse_times(struct kineto *kineto, const struct event *event
 
 static enum status take_event(struct kineto *kineto, const struct event *event)
 {
-    if (!event->complete || !event->has_start || event->category >= CATEGORY_OTHER)
+    if (!event->complete || event->category >= CATEGORY_OTHER)
         return STATUS_OK;
-    if (event->duration_ns < 0 || event->duration_ns > longest_ns || event->start_ns > longest_ns ||
-        event->start_ns < -longest_ns)
+    int64_t end_ns;
+    kineto->place++;
+    if (!event->has_start || __builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ||
+        !job_times_are_sane(event->start_ns, end_ns))
         return refuse_times(kineto, event);
     return keep_event(kineto, event) ? STATUS_OK : diag_no_memory(kineto->diag);
 }
@@ -372,26 +374,9 @@ static enum status read_file(struct kineto *kineto)
     return status;
 }
 
-/* baseTimeNanoseconds may stand behind the events. */
-static void add_base(struct job_rank *rank, int64_t base_ns)
-{
-    for (size_t i = 0; i < rank->call_count; i++) {
-        rank->calls[i].start_ns += base_ns;
-        rank->calls[i].end_ns += base_ns;
-    }
-    for (size_t i = 0; i < rank->work_count; i++) {
-        rank->works[i].start_ns += base_ns;
-        rank->works[i].end_ns += base_ns;
-    }
-    for (size_t i = 0; i < rank->range_count; i++) {
-        rank->ranges[i].start_ns += base_ns;
-        rank->ranges[i].end_ns += base_ns;
-    }
-}
-
 enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
 {
-    struct kineto kineto = {.job = job, .diag = diag, .device = -1};
+    struct kineto kineto = {.job = job, .diag = diag};
     kineto.rank = job_add_rank(job, bytes_name(bytes));
     if (!kineto.rank)
         return diag_no_memory(diag);
@@ -400,7 +385,10 @@ enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
         return status;
     status = read_file(&kineto);
     json_reader_close(&kineto.reader);
-    if (status == STATUS_OK && kineto.base_ns > 0 && kineto.base_ns < longest_ns)
-        add_base(kineto.rank, kineto.base_ns);
+    /* It may stand behind the events. */
+    if (status == STATUS_OK && kineto.base_ns > 0 && job_times_are_sane(0, kineto.base_ns))
+        job_shift(kineto.rank, -kineto.base_ns);
+    if (status == STATUS_OK)
+        status = processes_split(job, job->rank_count - 1, diag);
     return status;
 }

@@ -9,7 +9,7 @@
 #include "bytes.h"
 #include "job.h"
 
-/* Add the trace as one rank. STATUS_INPUT for text that is no JSON or no trace, and for times that run backwards. */
+/* Add the trace as a rank, or as one for each process in it. STATUS_INPUT for text that is no JSON or no trace, and for times that run backwards. */
 enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag);
 
 #endif

@@ -350,33 +350,105 @@ const struct meeting *meetings_of(const struct meetings *meetings, int rank, int
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
-/* By how much the collectives of a rank end later than those of rank 0, on the first communicator that both have; 0: they
-   have none. */
-static bool difference(const struct job *job, const struct list *lists, size_t rank, int64_t *out)
+static size_t count_key(const struct list *list, size_t from)
 {
-    int by;
-    *out = 0;
-    for (size_t i = 0; i < lists[0].count; i++) {
-        const int key = lists[0].entries[i].key;
-        const struct slice a = slice_of(&lists[0], key), b = slice_of(&lists[rank], key);
-        if (b.count > 0)
-            return displacement(job, 0, &a, (int)rank, &b, &by, out);
+    size_t count = 0;
+    while (from + count < list->count && list->entries[from + count].key == list->entries[from].key)
+        count++;
+    return count;
+}
+
+/* The communicator with the most collectives that both have; -1: they share none. */
+static int shared_key(const struct list *a, const struct list *b)
+{
+    size_t most = 0;
+    int key = -1;
+    for (size_t i = 0, k = 0; i < a->count && k < b->count;) {
+        const size_t a_count = count_key(a, i), b_count = count_key(b, k);
+        const int a_key = a->entries[i].key, b_key = b->entries[k].key;
+        const size_t both = a_count < b_count ? a_count : b_count;
+        if (a_key == b_key && both > most) {
+            most = both;
+            key = a_key;
+        }
+        i += a_key <= b_key ? a_count : 0;
+        k += b_key <= a_key ? b_count : 0;
+    }
+    return key;
+}
+
+/* The ranks whose clocks are right, in the order in which they became so. */
+struct aligned {
+    struct job *job;
+    const struct list *lists;
+    size_t *ranks;
+    size_t count;
+    bool *is_aligned;
+};
+
+static void put_aligned(struct aligned *aligned, size_t rank)
+{
+    aligned->is_aligned[rank] = true;
+    aligned->ranks[aligned->count++] = rank;
+}
+
+/* Those that share a communicator with `known`. False without memory. */
+static bool align_to(struct aligned *aligned, size_t known)
+{
+    const struct list *lists = aligned->lists;
+    for (size_t r = 0; r < aligned->job->rank_count; r++) {
+        const int key = aligned->is_aligned[r] ? -1 : shared_key(&lists[known], &lists[r]);
+        if (key < 0)
+            continue;
+        const struct slice a = slice_of(&lists[known], key), b = slice_of(&lists[r], key);
+        int by;
+        int64_t later_ns;
+        if (!displacement(aligned->job, (int)known, &a, (int)r, &b, &by, &later_ns))
+            return false;
+        job_shift(&aligned->job->ranks[r], later_ns);
+        put_aligned(aligned, r);
     }
     return true;
+}
+
+/* A rank of a file that has an aligned one has its clock. False: there is none. */
+static bool take_of_same_file(struct aligned *aligned)
+{
+    const struct job_rank *ranks = aligned->job->ranks;
+    for (size_t r = 0; r < aligned->job->rank_count; r++)
+        for (size_t i = 0; !aligned->is_aligned[r] && i < aligned->count; i++)
+            if (ranks[aligned->ranks[i]].path == ranks[r].path) {
+                put_aligned(aligned, r);
+                return true;
+            }
+    return false;
+}
+
+static enum status align_all(struct aligned *aligned, struct diag *diag)
+{
+    const size_t count = aligned->job->rank_count;
+    put_aligned(aligned, 0);
+    for (size_t i = 0; i < aligned->count || take_of_same_file(aligned); i++)
+        if (!align_to(aligned, aligned->ranks[i]))
+            return diag_no_memory(diag);
+    for (size_t r = 0; r < count; r++)
+        if (!aligned->is_aligned[r])
+            return refuse(aligned->job, 0, r, "they have no collective in common", diag);
+    job_begin_at_zero(aligned->job);
+    return STATUS_OK;
 }
 
 enum status meetings_align(struct job *job, struct diag *diag)
 {
     struct list *lists = list_ranks(job);
-    bool ok = lists != NULL;
-    for (size_t r = 1; ok && r < job->rank_count; r++) {
-        int64_t by;
-        ok = difference(job, lists, r, &by);
-        if (ok)
-            job_shift(&job->ranks[r], by);
-    }
+    struct aligned aligned = {.job = job,
+                              .lists = lists,
+                              .ranks = calloc(job->rank_count, sizeof *aligned.ranks),
+                              .is_aligned = calloc(job->rank_count, sizeof *aligned.is_aligned)};
+    enum status status = lists && aligned.ranks && aligned.is_aligned ? align_all(&aligned, diag)
+                                                                      : diag_no_memory(diag);
     free_lists(lists, job->rank_count);
-    if (ok)
-        job_begin_at_zero(job);
-    return ok ? STATUS_OK : diag_no_memory(diag);
+    free(aligned.ranks);
+    free(aligned.is_aligned);
+    return status;
 }

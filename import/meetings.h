@@ -31,7 +31,8 @@ void meetings_fini(struct meetings *meetings);
 const struct meeting *meetings_of(const struct meetings *meetings, int rank, int work);
 
 /* Puts the clocks of all ranks right by the ends of their collectives, which come together: each is shifted by the
-   median of its differences to the first rank. Before evidence_find; ranks that do not match keep their clocks. */
+   median of its differences to a rank that is right already, the first one to begin with. Ranks of one file without
+   collectives keep their clocks; STATUS_INPUT for a rank of another file that has none in common with the others. */
 enum status meetings_align(struct job *job, struct diag *diag);
 
 #endif

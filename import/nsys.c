@@ -8,7 +8,7 @@
 #include "bytes.h"
 #include "call_names.h"
 
-enum { MOST_BYTES = 1 << 30, NEXT_DEVICE = 100000 };
+enum { MOST_BYTES = 1 << 30 };
 
 struct nsys {
     sqlite3 *db;
@@ -18,8 +18,6 @@ struct nsys {
     size_t first_rank; /* of this file */
     int64_t *pids;     /* of its ranks */
     size_t pid_cap;
-    int *device; /* of its ranks, the first one seen */
-    size_t device_cap;
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -154,29 +152,24 @@ static int64_t process_of(int64_t global)
 }
 
 /* The rank of a process; NULL: it has none. */
-static struct job_rank *find_rank(const struct nsys *nsys, int64_t pid, size_t *place)
+static struct job_rank *find_rank(const struct nsys *nsys, int64_t pid)
 {
     for (size_t i = 0; nsys->first_rank + i < nsys->job->rank_count; i++)
-        if (nsys->pids[i] == pid) {
-            *place = i;
+        if (nsys->pids[i] == pid)
             return &nsys->job->ranks[nsys->first_rank + i];
-        }
     return NULL;
 }
 
-static struct job_rank *rank_of_work(struct nsys *nsys, int64_t pid, int device, size_t *place)
+static struct job_rank *rank_of_work(struct nsys *nsys, int64_t pid)
 {
-    struct job_rank *rank = find_rank(nsys, pid, place);
+    struct job_rank *rank = find_rank(nsys, pid);
     if (rank)
         return rank;
-    *place = nsys->job->rank_count - nsys->first_rank;
-    if (!arena_grow(&nsys->job->arena, (void **)&nsys->pids, *place, &nsys->pid_cap,
-                    sizeof *nsys->pids) ||
-        !arena_grow(&nsys->job->arena, (void **)&nsys->device, *place, &nsys->device_cap,
-                    sizeof *nsys->device))
+    const size_t place = nsys->job->rank_count - nsys->first_rank;
+    if (!arena_grow(&nsys->job->arena, (void **)&nsys->pids, place, &nsys->pid_cap,
+                    sizeof *nsys->pids))
         return NULL;
-    nsys->pids[*place] = pid;
-    nsys->device[*place] = device;
+    nsys->pids[place] = pid;
     return job_add_rank(nsys->job, nsys->path);
 }
 
@@ -191,7 +184,8 @@ static enum direction direction_of(int kind)
 
 static enum status refuse_times(const struct nsys *nsys, const char *name)
 {
-    return diag_error(nsys->diag, STATUS_INPUT, "%s: '%.60s' ends before it begins", nsys->path,
+    return diag_error(nsys->diag, STATUS_INPUT,
+                      "%s: '%.60s' ends before it begins, or in no time that can be", nsys->path,
                       name);
 }
 
@@ -200,11 +194,8 @@ static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
 {
     enum { START, END, PID, DEVICE, STREAM, CORRELATION, CLASS, NAME, BYTES, KIND, PAGEABLE };
     char name[PLAN_MAX_NAME];
-    size_t place;
     const char *text = (const char *)sqlite3_column_text(row, NAME);
-    const int device = sqlite3_column_int(row, DEVICE);
-    struct job_rank *rank =
-        rank_of_work(nsys, process_of(sqlite3_column_int64(row, PID)), device, &place);
+    struct job_rank *rank = rank_of_work(nsys, process_of(sqlite3_column_int64(row, PID)));
     if (!rank)
         return diag_no_memory(nsys->diag);
     struct job_work work = {.start_ns = sqlite3_column_int64(row, START),
@@ -217,13 +208,13 @@ static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
                             .call = -1,
                             .group = -1};
     text = text ? text : "kernel";
-    if (work.end_ns < work.start_ns)
+    if (!job_times_are_sane(work.start_ns, work.end_ns))
         return refuse_times(nsys, text);
     work.bytes = work.bytes > 0 ? work.bytes : 0;
     if (work.class == CLASS_KERNEL)
         work.is_collective = kernel_is_collective(text, &work.collective);
-    work.stream = job_stream(rank, sqlite3_column_int64(row, STREAM) +
-                                       (int64_t)(device - nsys->device[place]) * NEXT_DEVICE);
+    work.stream =
+        job_stream(rank, sqlite3_column_int64(row, DEVICE), sqlite3_column_int64(row, STREAM));
     work.name = names_intern(&nsys->job->names, &nsys->job->arena,
                              kernel_short_name(text, name, sizeof name));
     return work.stream >= 0 && work.name >= 0 && job_add_work(rank, &work)
@@ -237,15 +228,14 @@ static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
     enum { START, END, TID, CORRELATION, NAME };
     const char *text = (const char *)sqlite3_column_text(row, NAME);
     const int64_t tid = sqlite3_column_int64(row, TID);
-    size_t place;
-    struct job_rank *rank = find_rank(nsys, process_of(tid), &place);
+    struct job_rank *rank = find_rank(nsys, process_of(tid));
     struct job_call call = {.start_ns = sqlite3_column_int64(row, START),
                             .end_ns = sqlite3_column_int64(row, END),
                             .correlation = sqlite3_column_int64(row, CORRELATION),
                             .sync = -1};
     if (!rank || !text || !call_kind_of(text, &call.kind))
         return STATUS_OK;
-    if (call.end_ns < call.start_ns)
+    if (!job_times_are_sane(call.start_ns, call.end_ns))
         return refuse_times(nsys, text);
     char thread[32];
     snprintf(thread, sizeof thread, "%lld", (long long)(tid & 0xffffff));
@@ -261,8 +251,7 @@ static enum status take_sync(struct nsys *nsys, sqlite3_stmt *row)
 {
     enum { PID, CORRELATION, STREAM, TYPE, EVENT_SYNC = 1, STREAM_WAITS = 2, STREAM_SYNC = 3 };
     const int type = sqlite3_column_int(row, TYPE);
-    size_t place;
-    struct job_rank *rank = find_rank(nsys, process_of(sqlite3_column_int64(row, PID)), &place);
+    struct job_rank *rank = find_rank(nsys, process_of(sqlite3_column_int64(row, PID)));
     const struct job_sync sync = {.correlation = sqlite3_column_int64(row, CORRELATION),
                                   .stream = type == STREAM_WAITS || type == STREAM_SYNC
                                                 ? sqlite3_column_int64(row, STREAM)

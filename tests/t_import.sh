@@ -142,6 +142,7 @@ check "... and the time is kept" takes 460000 0 "$dir/threads.json"
     call hipLaunchKernel 1 1000 5 1 | sed 's/"cuda_runtime"/"Runtime"/; s/"tid":1/"tid":"1"/'
     work Kernel vector_add 7 1010 50 1
 } | trace 0 >"$dir/hip.json"
+sed 's/"rank": 0/"rank": 1/' "$dir/hip.json" >"$dir/hip1.json"
 check "names of HIP and of earlier versions" takes 60000 0 "$dir/hip.json"
 
 # ---- steps ----------------------------------------------------------------------------------------
@@ -184,6 +185,39 @@ check "collectives of another kind do not belong to them" complains 3 \
     "r0.json and .*other.json do not belong together: .*kind" "$SWSIM" import "$dir/r0.json" "$dir/other.json"
 check "the same rank twice does not either" complains 3 "both say that they are rank 0" \
     "$SWSIM" import "$dir/r0.json" "$dir/two.json"
+
+# Two ranks in one file, one behind the other, with the same ids: processes 7 and 8, each with a device's row of its own, or
+# with rows of one name.
+joined()
+{
+    rank 0 1000.000 1010.000 500.000 1020.000 492.000 1514.000 1520.000
+    rank 1 1450.000 1460.000 100.000 1470.000 92.000 1564.000 1570.000 | sed "s/\"pid\":7/\"pid\":8/; s/\"pid\":0/\"pid\":$1/"
+}
+joined 1 | trace -1 >"$dir/joined.json"
+joined 0 | trace -1 >"$dir/same_rows.json"
+check "two processes in one file are ranks" takes 620000 2000 "$dir/joined.json"
+check "... that meet" has 'collective: .*comm: nccl0' "$dir/joined.json"
+check "... also if their devices have one name" takes 620000 2000 "$dir/same_rows.json"
+check "... and are named" sh -c "'$SWSIM' import --report '$dir/joined.json' | grep 'rank 1, .*joined.json, process 8'"
+check "... and chosen" takes 220000 1000 --ranks=1 "$dir/joined.json"
+check "ranks without a collective in common" complains 3 \
+    "array.json and .*hip1.json do not belong together: they have no collective" "$SWSIM" import "$dir/array.json" "$dir/hip1.json"
+
+# Three ranks in a row: the last has a communicator with the second alone, and a clock of its own.
+group()
+{
+    work kernel ncclDevKernel_AllReduce "$1" "$2" "$3" "$4" ",\"Process Group Name\":\"$5\""
+}
+{ call cudaLaunchKernel 1 1000 5 1; group 24 1010 500 1 left; } | trace 0 >"$dir/row0.json"
+{
+    call cudaLaunchKernel 1 1300 5 1
+    group 24 1310 200 1 left
+    call cudaLaunchKernel 1 1520 5 2
+    group 28 1530 300 2 right
+} | trace 1 >"$dir/row1.json"
+{ call cudaLaunchKernel 1 98700 5 1; group 28 98710 100 1 right; } | trace 2 >"$dir/row2.json"
+check "clocks are aligned along communicators" takes 830000 2000 "$dir/row0.json" "$dir/row1.json" "$dir/row2.json"
+check "... not beyond them" complains 3 "no collective in common" "$SWSIM" import "$dir/row0.json" "$dir/row2.json"
 
 # A folder is its files, rank2 before rank10; what else lies there is passed over.
 mkdir "$dir/job" "$dir/none"
@@ -311,6 +345,10 @@ check "a truncated compressed file" refuses "$dir/cut.json.gz" "truncated"
 check "a truncated text" refuses "$dir/cut.json" "ends before it is complete"
 check "no work of a GPU" refuses "$dir/cpu.json" "no work of a GPU"
 check "times that run backwards" refuses "$dir/backwards.json" "ends before it begins"
+sed 's/"ts":1998.000/"ts":1998000000000.000/' "$dir/two.json" >"$dir/apart.json"
+sed 's/"ts":1998.000/"ts":1e300/' "$dir/two.json" >"$dir/huge.json"
+check "times that are not of one clock" refuses "$dir/apart.json" "hours apart"
+check "a time that no clock shows" refuses "$dir/huge.json" "in no time that can be"
 check "JSON that is no trace" refuses "$dir/none.json" "no trace"
 check "a plan is no trace" refuses "$dir/plan.txt" "neither JSON"
 check "nothing at all" refuses "$dir/empty" "empty"

@@ -1,0 +1,230 @@
+/* processes.c - see processes.h. */
+#include "processes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* In which parts of a hundred a process must have the work of a row to have it all. */
+enum { NEARLY_ALL = 90 };
+
+struct splitter {
+    struct job *job;
+    size_t source; /* job->ranks; ranks move when one is added */
+    struct names pids;
+    int *pid_of; /* per thread of the source */
+    struct job_key *keys;
+    int *owner;         /* per work: pids; -1: no call has its id */
+    int *votes;         /* per row and pid */
+    int *winner;        /* per row: the process that has most of it; -1: none has */
+    bool *whole;        /* per row: it has nearly all */
+    size_t *work_count; /* per pid */
+};
+
+static struct job_rank *source_of(const struct splitter *splitter)
+{
+    return &splitter->job->ranks[splitter->source];
+}
+
+/* "PID" of "PID/TID" */
+static int intern_pid(struct splitter *splitter, const char *thread)
+{
+    const char *slash = strrchr(thread, '/');
+    const size_t length = slash ? (size_t)(slash - thread) : strlen(thread);
+    const char *pid = arena_strndup(&splitter->job->arena, thread, length);
+    return pid ? names_intern(&splitter->pids, &splitter->job->arena, pid) : -1;
+}
+
+/* The processes of threads, those with calls alone being of interest. */
+static bool list_processes(struct splitter *splitter)
+{
+    const struct job_rank *rank = source_of(splitter);
+    splitter->pid_of = malloc((rank->threads.count + 1) * sizeof *splitter->pid_of);
+    if (!splitter->pid_of)
+        return false;
+    for (size_t i = 0; i < rank->threads.count; i++) {
+        splitter->pid_of[i] = intern_pid(splitter, rank->threads.items[i]);
+        if (splitter->pid_of[i] < 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- whose work ------------------------------------------------------------------------------ */
+
+static uint32_t distance(uint32_t a, uint32_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+/* The process of the call with this id that is nearest to `place`; -1: none. */
+static int nearest(const struct splitter *splitter, int64_t correlation, uint32_t place)
+{
+    const struct job_rank *rank = source_of(splitter);
+    const struct job_key *keys = splitter->keys;
+    int found = -1;
+    for (size_t i = job_find_key(keys, rank->call_count, correlation);
+         i < rank->call_count && keys[i].correlation == correlation; i++)
+        if (found < 0 || distance(rank->calls[keys[i].call].place, place) <
+                             distance(rank->calls[found].place, place))
+            found = keys[i].call;
+    return found >= 0 && correlation > 0 ? splitter->pid_of[rank->calls[found].thread] : -1;
+}
+
+static void vote(struct splitter *splitter)
+{
+    const struct job_rank *rank = source_of(splitter);
+    for (size_t i = 0; i < rank->work_count; i++) {
+        const struct job_work *work = &rank->works[i];
+        const int owner = nearest(splitter, work->correlation, work->place);
+        splitter->owner[i] = owner;
+        if (owner >= 0)
+            splitter->votes[(size_t)work->row * splitter->pids.count + (size_t)owner]++;
+    }
+}
+
+static void count_row(struct splitter *splitter, size_t row)
+{
+    const int *votes = &splitter->votes[row * splitter->pids.count];
+    int most = 0;
+    int64_t all = 0;
+    for (size_t p = 0; p < splitter->pids.count; p++) {
+        all += votes[p];
+        if (votes[p] > most) {
+            most = votes[p];
+            splitter->winner[row] = (int)p;
+        }
+    }
+    splitter->whole[row] = (int64_t)most * 100 >= all * NEARLY_ALL;
+}
+
+/* Work without a call follows its row; a row of no process follows the first one. */
+static void settle(struct splitter *splitter)
+{
+    const struct job_rank *rank = source_of(splitter);
+    for (size_t row = 0; row < rank->rows.count; row++) {
+        splitter->winner[row] = -1;
+        count_row(splitter, row);
+    }
+    for (size_t i = 0; i < rank->work_count; i++) {
+        const int row = rank->works[i].row, winner = splitter->winner[row];
+        if (splitter->whole[row] || splitter->owner[i] < 0)
+            splitter->owner[i] = winner >= 0 ? winner : 0;
+        splitter->work_count[splitter->owner[i]]++;
+    }
+}
+
+static bool find_owners(struct splitter *splitter)
+{
+    const struct job_rank *rank = source_of(splitter);
+    const size_t pids = splitter->pids.count, rows = rank->rows.count;
+    splitter->keys = job_key_calls(rank);
+    splitter->owner = malloc((rank->work_count + 1) * sizeof *splitter->owner);
+    splitter->votes = calloc(rows * pids + 1, sizeof *splitter->votes);
+    splitter->winner = calloc(rows + 1, sizeof *splitter->winner);
+    splitter->whole = calloc(rows + 1, sizeof *splitter->whole);
+    splitter->work_count = calloc(pids + 1, sizeof *splitter->work_count);
+    if (!splitter->keys || !splitter->owner || !splitter->votes || !splitter->winner ||
+        !splitter->whole || !splitter->work_count)
+        return false;
+    vote(splitter);
+    settle(splitter);
+    return true;
+}
+
+/* ---- the ranks ------------------------------------------------------------------------------- */
+
+static int copy_thread(struct splitter *splitter, struct job_rank *rank, int thread)
+{
+    return names_intern(&rank->threads, &splitter->job->arena,
+                        source_of(splitter)->threads.items[thread]);
+}
+
+static bool copy_host(struct splitter *splitter, int pid, struct job_rank *rank)
+{
+    const struct job_rank *source = source_of(splitter);
+    for (size_t i = 0; i < source->call_count; i++) {
+        struct job_call call = source->calls[i];
+        if (splitter->pid_of[call.thread] != pid)
+            continue;
+        call.thread = copy_thread(splitter, rank, call.thread);
+        if (call.thread < 0 || !job_add_call(rank, &call))
+            return false;
+    }
+    for (size_t i = 0; i < source->range_count; i++) {
+        struct job_range range = source->ranges[i];
+        if (splitter->pid_of[range.thread] != pid)
+            continue;
+        range.thread = copy_thread(splitter, rank, range.thread);
+        if (range.thread < 0 || !job_add_range(rank, &range))
+            return false;
+    }
+    return true;
+}
+
+/* Whose a sync is, its row or else its call says; it has no place. */
+static int sync_owner(const struct splitter *splitter, const struct job_sync *sync)
+{
+    const int winner = splitter->winner[sync->row];
+    return splitter->whole[sync->row] && winner >= 0 ? winner
+                                                     : nearest(splitter, sync->correlation, 0);
+}
+
+static bool copy_device(struct splitter *splitter, int pid, struct job_rank *rank)
+{
+    const struct job_rank *source = source_of(splitter);
+    for (size_t i = 0; i < source->work_count; i++) {
+        struct job_work work = source->works[i];
+        const struct job_stream *stream = &source->streams[work.stream];
+        if (splitter->owner[i] != pid)
+            continue;
+        work.stream = job_stream(rank, stream->device, stream->own);
+        work.row = 0;
+        if (work.stream < 0 || !job_add_work(rank, &work))
+            return false;
+    }
+    for (size_t i = 0; i < source->sync_count; i++)
+        if (sync_owner(splitter, &source->syncs[i]) == pid &&
+            !job_add_sync(rank, &source->syncs[i]))
+            return false;
+    return true;
+}
+
+static bool add_rank(struct splitter *splitter, int pid)
+{
+    const char *file = arena_printf(&splitter->job->arena, "%s, process %s",
+                                    source_of(splitter)->file, splitter->pids.items[pid]);
+    struct job_rank *rank = file ? job_add_rank(splitter->job, file) : NULL;
+    if (rank)
+        rank->path = source_of(splitter)->path;
+    return rank && copy_host(splitter, pid, rank) && copy_device(splitter, pid, rank);
+}
+
+static bool add_ranks(struct splitter *splitter)
+{
+    size_t working = 0;
+    for (size_t p = 0; p < splitter->pids.count; p++)
+        working += splitter->work_count[p] > 0;
+    if (working < 2)
+        return true;
+    for (size_t p = 0; p < splitter->pids.count; p++)
+        if (splitter->work_count[p] > 0 && !add_rank(splitter, (int)p))
+            return false;
+    job_drop_rank(splitter->job, splitter->source);
+    return true;
+}
+
+enum status processes_split(struct job *job, size_t rank, struct diag *diag)
+{
+    struct splitter splitter = {.job = job, .source = rank};
+    bool ok = list_processes(&splitter);
+    if (ok && splitter.pids.count > 1)
+        ok = find_owners(&splitter) && add_ranks(&splitter);
+    free(splitter.pid_of);
+    free(splitter.keys);
+    free(splitter.owner);
+    free(splitter.votes);
+    free(splitter.winner);
+    free(splitter.whole);
+    free(splitter.work_count);
+    return ok ? STATUS_OK : diag_no_memory(diag);
+}
