@@ -1,116 +1,26 @@
 /* flight.c - see flight.h. Process groups become communicators first; then every rank becomes a thread. */
 #include "flight.h"
 
-#include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct group {
-    const char *key; /* as entries name it */
-    int64_t *ranks;  /* of the job, by rank in the group */
-    size_t rank_count;
-    int64_t first_seq; /* the oldest collective that all members still have */
-};
-
 struct flight {
-    struct flight_dump *dumps;
-    size_t count;
+    const struct flight_job *job;
     const struct flight_options *options;
     struct plan *plan;
-    struct group *groups; /* as plan->comms */
-    size_t group_cap, comm_cap, op_cap;
-    bool is_ring; /* some dump does not begin at its first entry */
+    bool by_place; /* ranks of the plan are places of dumps: their own numbers are too large */
+    size_t op_cap;
 };
 
-bool flight_is_dump(const struct value *root)
+/* The rank in the plan; -1: there is no dump of it. */
+static int plan_rank(const struct flight *flight, int64_t rank)
 {
-    return value_get(root, "entries") || value_get(root, "pg_config");
-}
-
-int64_t flight_rank(const struct value *root, const char *file)
-{
-    int64_t rank = value_int(value_get(root, "rank"), -1);
-    const char *slash = strrchr(file, '/');
-    const char *digits = strstr(slash ? slash : file, "rank_");
-    if (rank < 0 && digits && isdigit((unsigned char)digits[5]))
-        rank = strtoll(digits + 5, NULL, 10);
-    return rank;
-}
-
-/* ---- entries --------------------------------------------------------------------------------- */
-
-static size_t entry_count(const struct flight_dump *dump)
-{
-    return value_count(value_get(dump->root, "entries"));
-}
-
-static const struct value *entry_at(const struct flight_dump *dump, size_t i)
-{
-    return value_get(dump->root, "entries")->items[i];
-}
-
-/* The key of an entry's process group: [name, description], or the name alone. */
-static const char *group_key(const struct value *entry)
-{
-    const struct value *group = value_get(entry, "process_group");
-    const char *key = value_text(value_count(group) > 0 ? group->items[0] : group);
-    return key ? key : "default";
-}
-
-static bool is_p2p(const struct value *entry)
-{
-    return value_int(value_get(entry, "is_p2p"), 0) != 0;
-}
-
-/* "nccl:all_reduce" without its backend. */
-static const char *operation(const struct value *entry)
-{
-    const char *name = value_text(value_get(entry, "profiling_name"));
-    const char *colon = name ? strchr(name, ':') : NULL;
-    return colon ? colon + 1 : name ? name : "unknown";
+    const int place = flight_find_rank(flight->job, rank);
+    return place < 0 || flight->by_place ? place : (int)rank;
 }
 
 /* ---- process groups -------------------------------------------------------------------------- */
-
-static int find_group(const struct flight *flight, const char *key)
-{
-    for (size_t i = 0; i < flight->plan->comm_count; i++)
-        if (strcmp(flight->groups[i].key, key) == 0)
-            return (int)i;
-    return -1;
-}
-
-/* The ranks of a group: "[0, 1]" or a list; all where nothing says which. */
-static bool read_ranks(struct flight *flight, const struct value *config, struct group *group)
-{
-    const struct value *ranks = value_get(config, "ranks");
-    const char *text = value_text(ranks);
-    const size_t most = text ? strlen(text) : value_count(ranks) + flight->count;
-    group->ranks = ARENA_ARRAY(&flight->plan->arena, most + 1, int64_t);
-    if (!group->ranks)
-        return false;
-    for (size_t i = 0; i < value_count(ranks); i++)
-        group->ranks[group->rank_count++] = value_int(ranks->items[i], -1);
-    while (text && *text) {
-        char *end = NULL;
-        if (isdigit((unsigned char)*text))
-            group->ranks[group->rank_count++] = strtoll(text, &end, 10);
-        text = end ? end : text + 1;
-    }
-    for (size_t i = 0; group->rank_count == 0 && i < flight->count; i++)
-        group->ranks[i] = flight->dumps[i].rank;
-    group->rank_count = group->rank_count ? group->rank_count : flight->count;
-    return true;
-}
-
-/* The rank in the plan: the place of its dump; -1: there is no dump of it. */
-static int plan_rank(const struct flight *flight, int64_t rank)
-{
-    for (size_t i = 0; i < flight->count; i++)
-        if (flight->dumps[i].rank == rank)
-            return (int)i;
-    return -1;
-}
 
 static int by_value(const void *left, const void *right)
 {
@@ -118,134 +28,36 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static bool add_group(struct flight *flight, const char *key, const struct value *config)
+/* "pg0"; groups of one name and of other ranks are numbered. */
+static const char *comm_name(const struct flight *flight, size_t g)
+{
+    const struct flight_group *groups = flight->job->groups;
+    int same = 1;
+    for (size_t i = 0; i < g; i++)
+        same += strcmp(groups[i].name, groups[g].name) == 0;
+    return same == 1 ? arena_printf(&flight->plan->arena, "pg%.100s", groups[g].name)
+                     : arena_printf(&flight->plan->arena, "pg%.100s_%d", groups[g].name, same);
+}
+
+/* Its members are ranks of the plan: those with a dump. */
+static bool add_comm(struct flight *flight, size_t g)
 {
     struct plan *plan = flight->plan;
-    struct group group = {.key = key};
-    struct comm comm = {.declared = true, .name = arena_printf(&plan->arena, "pg%s", key)};
-    if (!read_ranks(flight, config, &group))
-        return false;
-    comm.members = ARENA_ARRAY(&plan->arena, group.rank_count, int);
-    if (!comm.name || !comm.members ||
-        !arena_grow(&plan->arena, (void **)&plan->comms, plan->comm_count, &flight->comm_cap,
-                    sizeof comm) ||
-        !arena_grow(&plan->arena, (void **)&flight->groups, plan->comm_count, &flight->group_cap,
-                    sizeof group))
-        return false;
-    for (size_t i = 0; i < group.rank_count; i++) {
-        const int rank = plan_rank(flight, group.ranks[i]);
+    const struct flight_group *group = &flight->job->groups[g];
+    struct comm *comm = &plan->comms[plan->comm_count++];
+    *comm = (struct comm){.declared = true, .name = comm_name(flight, g)};
+    comm->members = ARENA_ARRAY(&plan->arena, group->rank_count, int);
+    for (size_t i = 0; comm->members && i < group->rank_count; i++) {
+        const int rank = plan_rank(flight, group->ranks[i]);
         if (rank >= 0)
-            comm.members[comm.member_count++] = rank;
+            comm->members[comm->member_count++] = rank;
     }
-    qsort(comm.members, comm.member_count, sizeof *comm.members, by_value);
-    flight->groups[plan->comm_count] = group;
-    plan->comms[plan->comm_count++] = comm;
-    return true;
-}
-
-/* The oldest collective of a dump in a group; -1: it has none. */
-static int64_t oldest(const struct flight_dump *dump, const char *key)
-{
-    for (size_t i = 0; i < entry_count(dump); i++)
-        if (!is_p2p(entry_at(dump, i)) && strcmp(group_key(entry_at(dump, i)), key) == 0)
-            return value_int(value_get(entry_at(dump, i), "collective_seq_id"), -1);
-    return -1;
-}
-
-/* Every group that an entry names. */
-static bool add_groups(struct flight *flight)
-{
-    for (size_t d = 0; d < flight->count; d++) {
-        const struct flight_dump *dump = &flight->dumps[d];
-        for (size_t i = 0; i < entry_count(dump); i++) {
-            const char *key = group_key(entry_at(dump, i));
-            if (find_group(flight, key) < 0 &&
-                !add_group(flight, key, value_get(value_get(dump->root, "pg_config"), key)))
-                return false;
-        }
-        flight->is_ring |=
-            entry_count(dump) > 0 && value_int(value_get(entry_at(dump, 0), "record_id"), 0) > 0;
-    }
-    for (size_t g = 0; g < flight->plan->comm_count; g++)
-        for (size_t d = 0; d < flight->count; d++) {
-            const int64_t first = oldest(&flight->dumps[d], flight->groups[g].key);
-            if (first > flight->groups[g].first_seq)
-                flight->groups[g].first_seq = first;
-        }
-    return true;
-}
-
-/* ---- sizes ----------------------------------------------------------------------------------- */
-
-static int64_t element_bytes(const char *dtype)
-{
-    static const struct {
-        const char *name;
-        int64_t bytes;
-    } sizes[] = {{"Float8", 1}, {"Float", 4}, {"Half", 2}, {"BFloat16", 2},
-                 {"Double", 8}, {"Long", 8},  {"Int", 4},  {"Short", 2},
-                 {"Byte", 1},   {"Char", 1},  {"Bool", 1}};
-    for (size_t i = 0; dtype && i < sizeof sizes / sizeof *sizes; i++)
-        if (strncmp(dtype, sizes[i].name, strlen(sizes[i].name)) == 0)
-            return sizes[i].bytes;
-    return 1;
-}
-
-/* Of all tensors of a list of shapes; 0 where they would be more than can be. */
-static int64_t tensor_bytes(const struct value *shapes, const struct value *dtypes)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < value_count(shapes); i++) {
-        const struct value *shape = shapes->items[i];
-        const char *dtype = i < value_count(dtypes) ? value_text(dtypes->items[i]) : NULL;
-        int64_t bytes = element_bytes(dtype);
-        for (size_t k = 0; k < value_count(shape); k++) {
-            const int64_t extent = value_int(shape->items[k], 0);
-            if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes))
-                return 0;
-        }
-        if (__builtin_add_overflow(sum, bytes, &sum))
-            return 0;
-    }
-    return sum;
-}
-
-static int64_t entry_bytes(const struct value *entry, const char *which)
-{
-    char sizes[32], dtypes[32];
-    snprintf(sizes, sizeof sizes, "%s_sizes", which);
-    snprintf(dtypes, sizeof dtypes, "%s_dtypes", which);
-    return tensor_bytes(value_get(entry, sizes), value_get(entry, dtypes));
+    if (comm->members)
+        qsort(comm->members, comm->member_count, sizeof *comm->members, by_value);
+    return comm->members && comm->name;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
-
-/* A kind whose ranks all have inputs of one size; the sizes of others may differ, and are not compared. */
-static const struct kind_word {
-    const char *part;
-    enum collective_kind kind;
-    bool same_size;
-} kind_words[] = {
-    {"all_reduce", COLLECTIVE_ALL_REDUCE, true},
-    {"allreduce", COLLECTIVE_ALL_REDUCE, true},
-    {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, true},
-    {"all_gather", COLLECTIVE_ALL_GATHER, true},
-    {"allgather", COLLECTIVE_ALL_GATHER, true},
-    {"broadcast", COLLECTIVE_BROADCAST, true},
-    {"barrier", COLLECTIVE_BARRIER, true},
-    {"all_to_all", COLLECTIVE_ALL_TO_ALL, false},
-    {"alltoall", COLLECTIVE_ALL_TO_ALL, false},
-    {"reduce", COLLECTIVE_ALL_REDUCE, true},
-};
-
-static const struct kind_word *kind_of(const char *name)
-{
-    static const struct kind_word other = {"", COLLECTIVE_ALL_TO_ALL, false};
-    for (size_t i = 0; i < sizeof kind_words / sizeof *kind_words; i++)
-        if (strstr(name, kind_words[i].part))
-            return &kind_words[i];
-    return &other;
-}
 
 static struct host_op *add_op(struct flight *flight, struct host_thread *thread, enum op_kind kind)
 {
@@ -258,74 +70,59 @@ static struct host_op *add_op(struct flight *flight, struct host_thread *thread,
     return op;
 }
 
-static bool add_collective(struct flight *flight, struct host_op *op, const struct value *entry)
+/* A message from or to a rank without a dump stands for nothing. */
+static bool is_kept(const struct flight *flight, const struct flight_part *part)
 {
-    const char *name = operation(entry);
-    const struct kind_word *kind = kind_of(name);
-    op->name = arena_strdup(&flight->plan->arena, name);
-    op->collective = op->work.collective = kind->kind;
-    op->bytes = kind->same_size ? entry_bytes(entry, "input") : 0;
+    return !part->is_message || plan_rank(flight, part->peer) >= 0;
+}
+
+static size_t kept_parts(const struct flight *flight, const struct flight_call *call)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < call->part_count; i++)
+        kept += is_kept(flight, &call->parts[i]);
+    return kept;
+}
+
+static bool is_collective(const struct flight_call *call)
+{
+    return call->part_count == 1 && !call->parts[0].is_message;
+}
+
+static bool set_collective(struct flight *flight, struct host_op *op,
+                           const struct flight_part *part)
+{
+    op->name = arena_strdup(&flight->plan->arena, part->name);
+    op->collective = op->work.collective = part->kind;
+    op->bytes = part->bytes;
     return op->name != NULL;
 }
 
-/* The peer of "send 0->1" and "recv 1<-0", by its rank in the plan; -1: none, or without a dump. */
-static int peer_of(const struct flight *flight, const struct group *group, const char *name)
+static bool set_parts(struct flight *flight, struct host_op *op, const struct flight_call *call)
 {
-    const char *arrow = strstr(name, "->");
-    arrow = arrow ? arrow : strstr(name, "<-");
-    if (!arrow || !isdigit((unsigned char)arrow[2]))
-        return -1;
-    const long long peer = strtoll(arrow + 2, NULL, 10);
-    return (size_t)peer < group->rank_count ? plan_rank(flight, group->ranks[peer]) : -1;
+    op->parts = ARENA_ARRAY(&flight->plan->arena, call->part_count, struct p2p_part);
+    for (size_t i = 0; op->parts && i < call->part_count; i++) {
+        const struct flight_part *from = &call->parts[i];
+        if (!is_kept(flight, from))
+            continue;
+        struct p2p_part *part = &op->parts[op->part_count++];
+        *part = (struct p2p_part){.tag = "p2p", .root = -1, .comm = -1, .stream = -1};
+        part->is_collective = !from->is_message;
+        part->send = from->send;
+        part->peer = from->is_message ? plan_rank(flight, from->peer) : -1;
+        part->collective = from->kind;
+        part->bytes = from->bytes;
+        if (part->is_collective)
+            part->tag = arena_strdup(&flight->plan->arena, from->name);
+        if (!part->tag)
+            return false;
+    }
+    return op->parts != NULL;
 }
 
-static bool add_message(struct flight *flight, struct host_op *op, const struct value *entry,
-                        int peer)
+static bool add_sync(struct flight *flight, struct host_thread *thread, int stream)
 {
-    const bool send = strncmp(operation(entry), "send", 4) == 0;
-    op->parts = ARENA_NEW(&flight->plan->arena, struct p2p_part);
-    if (!op->parts)
-        return false;
-    op->part_count = 1;
-    *op->parts = (struct p2p_part){
-        .send = send, .tag = "p2p", .peer = peer, .root = -1, .comm = -1, .stream = -1};
-    op->parts->bytes = entry_bytes(entry, send ? "input" : "output");
-    return true;
-}
-
-/* Has it gone from the ring of another member? What messages are missing there cannot be told: those that are over
-   are left out where there is a ring. */
-static bool is_too_old(const struct flight *flight, const struct group *group,
-                       const struct value *entry)
-{
-    const char *state = value_text(value_get(entry, "state"));
-    if (is_p2p(entry))
-        return flight->is_ring && state && strcmp(state, "completed") == 0;
-    return value_int(value_get(entry, "collective_seq_id"), INT64_MAX) < group->first_seq;
-}
-
-static bool add_entry(struct flight *flight, struct host_thread *thread, const struct value *entry)
-{
-    struct plan *plan = flight->plan;
-    const int comm = find_group(flight, group_key(entry));
-    const struct group *group = &flight->groups[comm];
-    const int peer = is_p2p(entry) ? peer_of(flight, group, operation(entry)) : -1;
-    if (is_too_old(flight, group, entry) || (is_p2p(entry) && peer < 0))
-        return true;
-    char name[PLAN_MAX_NAME];
-    snprintf(name, sizeof name, "nccl.%.150s", plan->comms[comm].name);
-    const int stream = names_intern(&plan->streams, &plan->arena, name);
-    struct host_op *op = add_op(flight, thread, is_p2p(entry) ? OP_GROUP : OP_COLLECTIVE);
-    if (stream < 0 || !op)
-        return false;
-    op->comm = comm;
-    op->stream = stream;
-    op->sm = flight->options->sm_slots > 0 && !is_p2p(entry);
-    if (!(is_p2p(entry) ? add_message(flight, op, entry, peer) : add_collective(flight, op, entry)))
-        return false;
-    if (!flight->options->host_waits)
-        return true;
-    op = add_op(flight, thread, OP_SYNC);
+    struct host_op *op = add_op(flight, thread, OP_SYNC);
     if (op) {
         op->sync = SYNC_STREAM;
         op->stream = stream;
@@ -333,79 +130,188 @@ static bool add_entry(struct flight *flight, struct host_thread *thread, const s
     return op != NULL;
 }
 
-static bool add_thread(struct flight *flight, size_t rank)
+static bool add_call(struct flight *flight, struct host_thread *thread,
+                     const struct flight_call *call)
+{
+    struct plan *plan = flight->plan;
+    if (call->left_out || kept_parts(flight, call) == 0)
+        return true;
+    char name[PLAN_MAX_NAME];
+    snprintf(name, sizeof name, "nccl.%.150s", plan->comms[call->group].name);
+    const int stream = names_intern(&plan->streams, &plan->arena, name);
+    struct host_op *op = add_op(flight, thread, is_collective(call) ? OP_COLLECTIVE : OP_GROUP);
+    if (stream < 0 || !op)
+        return false;
+    op->comm = call->group;
+    op->stream = stream;
+    op->sm = flight->options->sm_slots > 0 && op->kind == OP_COLLECTIVE;
+    if (!(is_collective(call) ? set_collective(flight, op, &call->parts[0])
+                              : set_parts(flight, op, call)))
+        return false;
+    return !flight->options->host_waits || add_sync(flight, thread, stream);
+}
+
+static bool add_thread(struct flight *flight, size_t r)
 {
     struct host_thread *thread = &flight->plan->threads[flight->plan->thread_count++];
-    *thread = (struct host_thread){.rank = (int)rank, .name = "main"};
+    const struct flight_rank *rank = &flight->job->ranks[r];
+    *thread = (struct host_thread){.rank = plan_rank(flight, rank->rank), .name = "main"};
     flight->op_cap = 0;
-    for (size_t i = 0; i < entry_count(&flight->dumps[rank]); i++)
-        if (!add_entry(flight, thread, entry_at(&flight->dumps[rank], i)))
+    for (size_t i = 0; i < rank->call_count; i++)
+        if (!add_call(flight, thread, &rank->calls[i]))
             return false;
     return true;
 }
 
-/* ---- the plan -------------------------------------------------------------------------------- */
+/* ---- hypotheses ------------------------------------------------------------------------------ */
 
-static bool write_plan(struct flight *flight)
+static int by_number(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The members of all groups that have no dump, ascending; each once. */
+static bool missing_ranks(const struct flight *flight, int64_t **out, size_t *count)
+{
+    const struct flight_job *job = flight->job;
+    size_t most = 0, found = 0;
+    for (size_t g = 0; g < job->group_count; g++)
+        most += job->groups[g].rank_count;
+    int64_t *ranks = ARENA_ARRAY(&flight->plan->arena, most + 1, int64_t);
+    if (!ranks)
+        return false;
+    for (size_t g = 0; g < job->group_count; g++)
+        for (size_t i = 0; i < job->groups[g].rank_count; i++)
+            if (flight_find_rank(job, job->groups[g].ranks[i]) < 0)
+                ranks[found++] = job->groups[g].ranks[i];
+    qsort(ranks, found, sizeof *ranks, by_number);
+    *count = 0;
+    for (size_t i = 0; i < found; i++)
+        if (*count == 0 || ranks[*count - 1] != ranks[i])
+            ranks[(*count)++] = ranks[i];
+    *out = ranks;
+    return true;
+}
+
+/* "3", "3, 5 and 7", "3, 5, 7, 9 and 12 more"; NULL without memory. */
+static const char *list_ranks(struct arena *arena, const int64_t *ranks, size_t count)
+{
+    enum { SHOWN = 8 };
+    const size_t shown = count > SHOWN ? SHOWN - 1 : count;
+    const char *text = "";
+    for (size_t i = 0; text && i < shown; i++)
+        text = arena_printf(arena, "%s%s%" PRId64, text,
+                            i == 0           ? ""
+                            : i + 1 == count ? " and "
+                                             : ", ",
+                            ranks[i]);
+    return text && shown < count ? arena_printf(arena, "%s and %zu more", text, count - shown)
+                                 : text;
+}
+
+static const char *say_missing(struct flight *flight, struct diag *diag)
+{
+    struct arena *arena = &flight->plan->arena;
+    int64_t *ranks;
+    size_t count;
+    if (!missing_ranks(flight, &ranks, &count))
+        return NULL;
+    if (count == 0)
+        return "";
+    const char *list = list_ranks(arena, ranks, count);
+    if (!list)
+        return NULL;
+    diag_warn(diag,
+              "no dump of %s %s: if a rank hangs for its own reasons, or calls other things than "
+              "the others, that cannot be seen",
+              count == 1 ? "rank" : "ranks", list);
+    return arena_printf(arena, "; %s %s without a dump %s called what the others called",
+                        count == 1 ? "rank" : "ranks", list, count == 1 ? "has" : "have");
+}
+
+/* A call that is not over, and that another rank has passed so long ago that its ring has lost its own. */
+static void warn_of_lost(const struct flight_job *job, struct diag *diag)
+{
+    for (size_t r = 0; r < job->rank_count; r++)
+        for (size_t i = 0; i < job->ranks[r].call_count; i++) {
+            const struct flight_call *call = &job->ranks[r].calls[i];
+            const struct flight_group *group = &job->groups[call->group];
+            if (call->completed || call->is_message || call->number < 0 ||
+                call->number >= group->first_number)
+                continue;
+            diag_warn(diag,
+                      "rank %" PRId64 " has not completed %s, number %" PRId64
+                      " of process group %s, and the ring of another rank has lost it: whether "
+                      "they differ there cannot be told (a larger TORCH_NCCL_TRACE_BUFFER_SIZE "
+                      "keeps more)",
+                      job->ranks[r].rank, call->parts[0].name, call->number, group->name);
+            return;
+        }
+}
+
+static const char *hypotheses(struct flight *flight, struct diag *diag)
 {
     const struct flight_options *options = flight->options;
+    const char *missing = say_missing(flight, diag);
+    if (!missing)
+        return NULL;
+    return arena_printf(
+        &flight->plan->arena,
+        "a dump of the flight recorder; hypotheses: the host waits for %s operation; each process "
+        "group has a stream of its own, which its sends and receives share; %s operations of a "
+        "rank run at once; %s%s",
+        options->host_waits ? "each" : "no",
+        options->sm_slots ? "a limited number of" : "any number of",
+        options->launch_order ? "in the order of their launches" : "in any order of groups",
+        missing);
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+/* The plan has the job's numbers of ranks where they are small enough. */
+static void number_ranks(struct flight *flight, struct diag *diag)
+{
+    const struct flight_job *job = flight->job;
+    const int64_t last = job->ranks[job->rank_count - 1].rank;
+    flight->by_place = last >= PLAN_MAX_RANKS;
+    flight->plan->ranks = flight->by_place ? (int)job->rank_count : (int)last + 1;
+    if (flight->by_place)
+        diag_warn(diag,
+                  "rank %" PRId64 " is too large for a plan: the plan numbers the %zu ranks that "
+                  "have a dump from 0 on",
+                  last, job->rank_count);
+}
+
+static bool write_plan(struct flight *flight, struct diag *diag)
+{
+    const struct flight_options *options = flight->options;
+    const struct flight_job *job = flight->job;
     struct plan *plan = flight->plan;
     plan->form = FORM_THREADS;
-    plan->ranks = (int)flight->count;
+    number_ranks(flight, diag);
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->machine.sm_slots = (int)options->sm_slots;
     plan->machine.launch_order_implicit = options->launch_order;
-    plan->about = arena_printf(
-        &plan->arena,
-        "a dump of the flight recorder; hypotheses: the host waits for %s operation; each process "
-        "group has a stream of its own, which its sends and receives share; %s operations of a "
-        "rank run at "
-        "once; %s",
-        options->host_waits ? "each" : "no",
-        options->sm_slots ? "a limited number of" : "any number of",
-        options->launch_order ? "in the order of their launches" : "in any order of groups");
-    plan->threads = ARENA_ARRAY(&plan->arena, flight->count, struct host_thread);
-    bool ok = plan->name && plan->about && plan->threads && add_groups(flight);
-    for (size_t r = 0; ok && r < flight->count; r++)
+    plan->about = hypotheses(flight, diag);
+    plan->threads = ARENA_ARRAY(&plan->arena, job->rank_count, struct host_thread);
+    plan->comms = ARENA_ARRAY(&plan->arena, job->group_count, struct comm);
+    bool ok = plan->name && plan->about && plan->threads && plan->comms;
+    for (size_t g = 0; ok && g < job->group_count; g++)
+        ok = add_comm(flight, g);
+    for (size_t r = 0; ok && r < job->rank_count; r++)
         ok = add_thread(flight, r);
     return ok;
 }
 
-static int by_rank(const void *left, const void *right)
-{
-    const struct flight_dump *a = left, *b = right;
-    return (a->rank > b->rank) - (a->rank < b->rank);
-}
-
-static enum status check(struct flight_dump *dumps, size_t count, struct diag *diag)
-{
-    size_t entries = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (dumps[i].rank < 0)
-            dumps[i].rank = (int64_t)i;
-        entries += entry_count(&dumps[i]);
-    }
-    qsort(dumps, count, sizeof *dumps, by_rank);
-    for (size_t i = 1; i < count; i++)
-        if (dumps[i].rank == dumps[i - 1].rank)
-            return diag_error(diag, STATUS_INPUT,
-                              "%s and %s do not belong together: both are of rank %lld",
-                              dumps[i - 1].file, dumps[i].file, (long long)dumps[i].rank);
-    return entries > 0
-               ? STATUS_OK
-               : diag_error(diag, STATUS_INPUT, "%s: the dump has no entries", dumps[0].file);
-}
-
-enum status flight_plan(struct flight_dump *dumps, size_t count,
-                        const struct flight_options *options, struct plan *out, struct diag *diag)
+enum status flight_plan(const struct flight_job *job, const struct flight_options *options,
+                        struct plan *out, struct diag *diag)
 {
     struct plan plan;
-    enum status status = check(dumps, count, diag);
-    if (status != STATUS_OK)
-        return status;
     plan_init(&plan);
-    struct flight flight = {.dumps = dumps, .count = count, .options = options, .plan = &plan};
-    if (write_plan(&flight)) {
+    struct flight flight = {.job = job, .options = options, .plan = &plan};
+    if (write_plan(&flight, diag)) {
+        warn_of_lost(job, diag);
         *out = plan;
         return STATUS_OK;
     }

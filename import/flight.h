@@ -4,14 +4,14 @@
  *
  * A dump has neither streams nor the host's waits, so the plan stands under hypotheses, which its `about` says:
  * every process group has a stream and a communicator of its own, which its sends and receives share; the host waits
- * for each operation, or for none; operations take residency slots, or none. Dumps are rings: what is older
- * than the oldest entry of another member of the group is left out.
+ * for each operation, or for none; operations take residency slots, or none; a rank without a dump has called what the
+ * others called. Dumps are rings: what is older than the oldest entry of another member of the group is left out.
  */
 #ifndef SWSIM_FLIGHT_H
 #define SWSIM_FLIGHT_H
 
+#include "flight_calls.h"
 #include "plan/plan.h"
-#include "value.h"
 
 struct flight_options {
     const char *name;
@@ -20,20 +20,9 @@ struct flight_options {
     int64_t sm_slots;  /* operations that can be resident at once; 0: any number */
 };
 
-struct flight_dump {
-    const char *file;
-    int64_t rank; /* -1: not known */
-    const struct value *root;
-};
-
-/* Is this the document of a dump? */
-bool flight_is_dump(const struct value *root);
-/* The rank that the dump says, or else its file's name, as in nccl_trace_rank_3; -1. */
-int64_t flight_rank(const struct value *root, const char *file);
-
-/* Sorts the dumps by rank. The caller ends *out with plan_fini; set on success only. STATUS_INPUT for
-   two dumps of a rank, and for dumps without entries. */
-enum status flight_plan(struct flight_dump *dumps, size_t count,
-                        const struct flight_options *options, struct plan *out, struct diag *diag);
+/* The caller ends *out with plan_fini; set on success only. Warns of ranks without a dump, and of calls that are not
+   over and whose counterparts a ring has lost. */
+enum status flight_plan(const struct flight_job *job, const struct flight_options *options,
+                        struct plan *out, struct diag *diag);
 
 #endif

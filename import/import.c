@@ -164,8 +164,11 @@ static enum status import_dumps(const struct import_files *files,
     }
     if (status == STATUS_OK && count == 0)
         status = refuse_ranks(diag);
-    return status == STATUS_OK ? flight_plan(dumps, count, &options->flight, &imported->plan, diag)
-                               : status;
+    if (status == STATUS_OK)
+        status = flight_read(dumps, count, arena, &imported->dumps, diag);
+    return status == STATUS_OK
+               ? flight_plan(&imported->dumps, &options->flight, &imported->plan, diag)
+               : status;
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */

@@ -34,6 +34,7 @@ struct import_options {
 
 struct imported {
     struct job job;            /* of dumps: without ranks */
+    struct flight_job dumps;   /* of traces: without ranks */
     struct evidence *evidence; /* one a rank */
     struct plan plan;
 };

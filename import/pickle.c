@@ -2,8 +2,9 @@
  * pickle.c - value.h: the part of Python's pickle that is data (protocols 0x80 0x02 and later).
  *
  * A pickle is a program for a stack machine. This one knows the instructions that push numbers, texts, lists, tuples and
- * dicts, and those that keep and fetch them. All others (GLOBAL, REDUCE, BUILD, INST, OBJ, NEWOBJ and their kin) import
- * names or call code; they are refused by their number, and nothing is ever looked up. Instructions: Python's pickletools.
+ * dicts, and those that keep and fetch them. Those that import names or call code (code_name) are refused by their name,
+ * all others by their number, and nothing is ever looked up. PyTorch's recorder writes protocol 2 without type tags, so
+ * its dumps need none of them. Instructions: Python's pickletools.
  */
 #include "value.h"
 
@@ -253,14 +254,41 @@ static bool pop(struct machine *machine)
     return true;
 }
 
+/* What imports, looks up or calls something, or makes an object. */
+static const char *code_name(unsigned char instruction)
+{
+    switch (instruction) {
+    case 'c': return "GLOBAL";
+    case 0x93: return "STACK_GLOBAL";
+    case 'R': return "REDUCE";
+    case 'b': return "BUILD";
+    case 'i': return "INST";
+    case 'o': return "OBJ";
+    case 0x81: return "NEWOBJ";
+    case 0x92: return "NEWOBJ_EX";
+    case 0x82: return "EXT1";
+    case 0x83: return "EXT2";
+    case 0x84: return "EXT4";
+    case 'P': return "PERSID";
+    case 'Q': return "BINPERSID";
+    case 0x97: return "NEXT_BUFFER";
+    default: return NULL;
+    }
+}
+
 static bool refuse(struct machine *machine, unsigned char instruction)
 {
-    if (machine->status == STATUS_OK)
-        machine->status =
-            diag_error(machine->diag, STATUS_INPUT,
-                       "%s: its pickle is not of data alone (instruction 0x%02x would import "
-                       "or call something), and is not followed",
-                       machine->name, instruction);
+    const char *name = code_name(instruction);
+    if (machine->status == STATUS_OK && name)
+        machine->status = diag_error(machine->diag, STATUS_INPUT,
+                                     "%s: its pickle is not of data alone (%s would import, look "
+                                     "up or call something), and is not followed",
+                                     machine->name, name);
+    else if (machine->status == STATUS_OK)
+        machine->status = diag_error(machine->diag, STATUS_INPUT,
+                                     "%s: its pickle has instruction 0x%02x, which no dump needs, "
+                                     "and is not followed",
+                                     machine->name, instruction);
     return false;
 }
 

@@ -438,7 +438,29 @@ pickle()
 pickle >"$dir/nccl_trace_rank_0"
 check "a dump of pickle" has 'collective: all_reduce, comm: pgdefault' "$dir/nccl_trace_rank_0"
 printf '\200\002cos\nsystem\nX\004\000\000\000true\205R.' >"$dir/evil"
-check "pickle that would call something is not followed" complains 3 "not of data alone" "$SWSIM" import "$dir/evil"
+check "pickle that would call something is not followed" complains 3 "GLOBAL would import" "$SWSIM" import "$dir/evil"
+# An instruction behind a dict, two texts and an empty tuple, which all of these would use.
+while read -r name code; do
+    printf "\\200\\002}X\\002\\000\\000\\000osX\\006\\000\\000\\000system)\\$code\\001\\000\\000\\000os\\nsystem\\n." >"$dir/code"
+    check "$name is not followed" complains 3 "not of data alone ($name would" "$SWSIM" import "$dir/code"
+done <<'CODES'
+GLOBAL 143
+STACK_GLOBAL 223
+REDUCE 122
+BUILD 142
+INST 151
+OBJ 157
+NEWOBJ 201
+NEWOBJ_EX 222
+EXT1 202
+EXT2 203
+EXT4 204
+PERSID 120
+BINPERSID 121
+NEXT_BUFFER 227
+CODES
+printf '\200\002}2.' >"$dir/odd"
+check "an instruction that no dump needs" complains 3 "0x32, which no dump needs" "$SWSIM" import "$dir/odd"
 head -c 30 "$dir/nccl_trace_rank_0" >"$dir/short"
 check "pickle that ends too early" complains 3 "ends before it is complete" "$SWSIM" import "$dir/short"
 printf '\200\002K\001a.' >"$dir/odd"

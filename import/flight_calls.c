@@ -1,0 +1,424 @@
+/* flight_calls.c - see flight_calls.h: entries one by one, their groups, their batches; then what rings have lost. */
+#include "flight_calls.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool flight_is_dump(const struct value *root)
+{
+    return value_get(root, "entries") || value_get(root, "pg_config");
+}
+
+int64_t flight_rank(const struct value *root, const char *file)
+{
+    int64_t rank = value_int(value_get(root, "rank"), -1);
+    const char *slash = strrchr(file, '/');
+    const char *digits = strstr(slash ? slash : file, "rank_");
+    if (rank < 0 && digits && isdigit((unsigned char)digits[5]))
+        rank = strtoll(digits + 5, NULL, 10);
+    return rank;
+}
+
+int flight_find_rank(const struct flight_job *job, int64_t rank)
+{
+    size_t low = 0, high = job->rank_count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (job->ranks[middle].rank < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < job->rank_count && job->ranks[low].rank == rank ? (int)low : -1;
+}
+
+/* ---- process groups -------------------------------------------------------------------------- */
+
+/* "[0, 1]", or a list; all dumps where nothing says which. */
+static bool read_ranks(const struct flight_job *job, const struct value *ranks,
+                       struct flight_group *group)
+{
+    const char *text = value_text(ranks);
+    const size_t most = (text ? strlen(text) : value_count(ranks)) + job->rank_count;
+    group->ranks = ARENA_ARRAY(job->arena, most + 1, int64_t);
+    if (!group->ranks)
+        return false;
+    for (size_t i = 0; i < value_count(ranks); i++)
+        group->ranks[group->rank_count++] = value_int(ranks->items[i], -1);
+    while (text && *text) {
+        char *end = NULL;
+        if (isdigit((unsigned char)*text))
+            group->ranks[group->rank_count++] = strtoll(text, &end, 10);
+        text = end ? end : text + 1;
+    }
+    for (size_t i = 0; group->rank_count == 0 && i < job->rank_count; i++)
+        group->ranks[i] = job->ranks[i].rank;
+    group->rank_count = group->rank_count ? group->rank_count : job->rank_count;
+    return true;
+}
+
+static bool is_same_group(const struct flight_group *a, const struct flight_group *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->rank_count == b->rank_count &&
+           memcmp(a->ranks, b->ranks, a->rank_count * sizeof *a->ranks) == 0;
+}
+
+/* The group's place in job->groups, where it is added if it is new; -1 without memory. */
+static int intern_group(struct flight_job *job, const struct flight_group *group)
+{
+    for (size_t i = 0; i < job->group_count; i++)
+        if (is_same_group(&job->groups[i], group))
+            return (int)i;
+    if (!arena_grow(job->arena, (void **)&job->groups, job->group_count, &job->group_cap,
+                    sizeof *group))
+        return -1;
+    job->groups[job->group_count] = *group;
+    return (int)job->group_count++;
+}
+
+/* The rank's own table of groups reaches this one; false without memory. */
+static bool know_group(const struct flight_job *job, struct flight_rank *rank, int group)
+{
+    while (rank->group_count <= (size_t)group) {
+        if (!arena_grow(job->arena, (void **)&rank->last_call, rank->group_count, &rank->group_cap,
+                        sizeof *rank->last_call))
+            return false;
+        rank->last_call[rank->group_count++] = 0;
+    }
+    return true;
+}
+
+/* A group of this name that the rank has called; -1. */
+static int find_called(const struct flight_job *job, const struct flight_rank *rank,
+                       const char *name)
+{
+    for (size_t g = 0; g < rank->group_count; g++)
+        if (rank->last_call[g] && strcmp(job->groups[g].name, name) == 0)
+            return (int)g;
+    return -1;
+}
+
+/* The group of an entry: [name, description], or the name alone; -1 without memory. */
+static int group_of(struct flight_job *job, struct flight_rank *rank, const struct value *root,
+                    const struct value *entry)
+{
+    const struct value *named = value_get(entry, "process_group");
+    const char *name = value_text(value_count(named) > 0 ? named->items[0] : named);
+    struct flight_group group = {.name = name ? name : "default"};
+    int found = find_called(job, rank, group.name);
+    if (found >= 0)
+        return found;
+    group.description = value_count(named) > 1 ? value_text(named->items[1]) : NULL;
+    const struct value *config = value_get(value_get(root, "pg_config"), group.name);
+    if (!read_ranks(job, value_get(config, "ranks"), &group))
+        return -1;
+    found = intern_group(job, &group);
+    return found >= 0 && know_group(job, rank, found) ? found : -1;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static int64_t element_bytes(const char *dtype)
+{
+    static const struct {
+        const char *name;
+        int64_t bytes;
+    } sizes[] = {{"Float8", 1}, {"Float", 4}, {"Half", 2}, {"BFloat16", 2},
+                 {"Double", 8}, {"Long", 8},  {"Int", 4},  {"Short", 2},
+                 {"Byte", 1},   {"Char", 1},  {"Bool", 1}};
+    for (size_t i = 0; dtype && i < sizeof sizes / sizeof *sizes; i++)
+        if (strncmp(dtype, sizes[i].name, strlen(sizes[i].name)) == 0)
+            return sizes[i].bytes;
+    return 1;
+}
+
+/* Of all tensors of a list of shapes; 0 where they would be more than can be. */
+static int64_t tensor_bytes(const struct value *shapes, const struct value *dtypes)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < value_count(shapes); i++) {
+        const struct value *shape = shapes->items[i];
+        const char *dtype = i < value_count(dtypes) ? value_text(dtypes->items[i]) : NULL;
+        int64_t bytes = element_bytes(dtype);
+        for (size_t k = 0; k < value_count(shape); k++) {
+            const int64_t extent = value_int(shape->items[k], 0);
+            if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes))
+                return 0;
+        }
+        if (__builtin_add_overflow(sum, bytes, &sum))
+            return 0;
+    }
+    return sum;
+}
+
+static int64_t entry_bytes(const struct value *entry, const char *which)
+{
+    char sizes[32], dtypes[32];
+    snprintf(sizes, sizeof sizes, "%s_sizes", which);
+    snprintf(dtypes, sizeof dtypes, "%s_dtypes", which);
+    return tensor_bytes(value_get(entry, sizes), value_get(entry, dtypes));
+}
+
+/* ---- one entry ------------------------------------------------------------------------------- */
+
+/* A kind whose ranks all have inputs of one size; the sizes of others may differ, and are not compared. */
+static const struct kind_word {
+    const char *part;
+    enum collective_kind kind;
+    bool same_size;
+} kind_words[] = {
+    {"all_reduce", COLLECTIVE_ALL_REDUCE, true},
+    {"allreduce", COLLECTIVE_ALL_REDUCE, true},
+    {"reduce_scatter", COLLECTIVE_REDUCE_SCATTER, true},
+    {"all_gather", COLLECTIVE_ALL_GATHER, true},
+    {"allgather", COLLECTIVE_ALL_GATHER, true},
+    {"broadcast", COLLECTIVE_BROADCAST, true},
+    {"barrier", COLLECTIVE_BARRIER, true},
+    {"all_to_all", COLLECTIVE_ALL_TO_ALL, false},
+    {"alltoall", COLLECTIVE_ALL_TO_ALL, false},
+    {"gather", COLLECTIVE_ALL_TO_ALL, true},
+    {"reduce", COLLECTIVE_ALL_REDUCE, true},
+    {"", COLLECTIVE_ALL_TO_ALL, false},
+};
+
+static const struct kind_word *kind_of(const char *name)
+{
+    const struct kind_word *word = kind_words;
+    while (!strstr(name, word->part))
+        word++;
+    return word;
+}
+
+/* "nccl:all_reduce" without its backend. */
+static const char *operation(const struct value *entry)
+{
+    const char *name = value_text(value_get(entry, "profiling_name"));
+    const char *colon = name ? strchr(name, ':') : NULL;
+    return colon ? colon + 1 : name ? name : "unknown";
+}
+
+/* The peer of "send 0->1" and "recv 1<-0", which are ranks in the group. */
+static int64_t peer_of(const struct flight_group *group, const char *name)
+{
+    const char *arrow = strstr(name, "->");
+    arrow = arrow ? arrow : strstr(name, "<-");
+    if (!arrow || !isdigit((unsigned char)arrow[2]))
+        return -1;
+    const long long peer = strtoll(arrow + 2, NULL, 10);
+    return (size_t)peer < group->rank_count ? group->ranks[peer] : -1;
+}
+
+static bool is_message(const struct value *entry)
+{
+    const char *name = operation(entry);
+    return strncmp(name, "send", 4) == 0 || strncmp(name, "recv", 4) == 0;
+}
+
+static bool ends_batch(const char *name)
+{
+    static const char word[] = "coalesced";
+    const size_t length = strlen(name);
+    return length >= strlen(word) && strcmp(name + length - strlen(word), word) == 0;
+}
+
+static struct flight_part read_part(const struct flight_group *group, const struct value *entry)
+{
+    struct flight_part part = {.name = operation(entry), .peer = -1};
+    part.is_message = is_message(entry);
+    if (part.is_message) {
+        part.send = strncmp(part.name, "send", 4) == 0;
+        part.peer = peer_of(group, part.name);
+        part.bytes = entry_bytes(entry, part.send ? "input" : "output");
+        return part;
+    }
+    const struct kind_word *word = kind_of(part.name);
+    part.kind = word->kind;
+    part.bytes = word->same_size ? entry_bytes(entry, "input") : 0;
+    return part;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static bool add_part(struct flight_job *job, struct flight_call *call, const struct value *entry)
+{
+    if (!arena_grow(job->arena, (void **)&call->parts, call->part_count, &call->part_cap,
+                    sizeof *call->parts))
+        return false;
+    call->parts[call->part_count++] = read_part(&job->groups[call->group], entry);
+    return true;
+}
+
+static bool is_completed(const struct value *entry)
+{
+    const char *state = value_text(value_get(entry, "state"));
+    return state && strcmp(state, "completed") == 0;
+}
+
+/* The last call of its group, where that has its number: they are one batch. */
+static struct flight_call *batch_of(const struct flight_rank *rank, const struct flight_call *call)
+{
+    const int last = rank->last_call[call->group];
+    struct flight_call *batch = last ? &rank->calls[last - 1] : NULL;
+    return batch && call->number >= 0 && batch->number == call->number &&
+                   batch->is_message == call->is_message
+               ? batch
+               : NULL;
+}
+
+/* A batch is launched by its end: `left_out` says until then that it is open. */
+static bool add_to_batch(struct flight_job *job, struct flight_call *batch,
+                         const struct value *entry)
+{
+    if (!ends_batch(operation(entry))) {
+        batch->left_out = true;
+        return add_part(job, batch, entry);
+    }
+    batch->left_out = false;
+    batch->completed = is_completed(entry);
+    return true;
+}
+
+/* A batch without an end is open only until the next call of its group. */
+static bool add_call(struct flight_job *job, struct flight_rank *rank,
+                     const struct flight_call *call)
+{
+    int *last = &rank->last_call[call->group];
+    if (*last && rank->calls[*last - 1].part_count > 1)
+        rank->calls[*last - 1].left_out = false;
+    if (!arena_grow(job->arena, (void **)&rank->calls, rank->call_count, &rank->call_cap,
+                    sizeof *call))
+        return false;
+    rank->calls[rank->call_count++] = *call;
+    *last = (int)rank->call_count;
+    return add_part(job, &rank->calls[rank->call_count - 1], call->entry);
+}
+
+static bool add_entry(struct flight_job *job, struct flight_rank *rank, const struct value *root,
+                      const struct value *entry)
+{
+    struct flight_call call = {.group = group_of(job, rank, root, entry), .entry = entry};
+    call.is_message = value_int(value_get(entry, "is_p2p"), is_message(entry)) != 0;
+    call.number =
+        value_int(value_get(entry, call.is_message ? "p2p_seq_id" : "collective_seq_id"), -1);
+    call.completed = is_completed(entry);
+    /* the end of a batch whose messages the ring has lost */
+    call.left_out = call.is_message && !is_message(entry);
+    if (call.group < 0)
+        return false;
+    rank->is_ring |= !rank->last_call[call.group] && call.number > 1; /* they begin at 1 */
+    struct flight_call *batch = batch_of(rank, &call);
+    return batch ? add_to_batch(job, batch, entry) : add_call(job, rank, &call);
+}
+
+static bool read_rank(struct flight_job *job, const struct flight_dump *dump,
+                      struct flight_rank *rank)
+{
+    const struct value *entries = value_get(dump->root, "entries");
+    const size_t count = value_count(entries);
+    for (size_t i = 0; i < count; i++)
+        if (!add_entry(job, rank, dump->root, entries->items[i]))
+            return false;
+    rank->is_ring |= count > 0 && value_int(value_get(entries->items[0], "record_id"), 0) > 0;
+    job->has_ring |= rank->is_ring;
+    return true;
+}
+
+/* ---- what rings have lost -------------------------------------------------------------------- */
+
+/* The oldest number of a rank's collectives in a group that it has; INT64_MAX: it has none. */
+static int64_t oldest(const struct flight_rank *rank, int group)
+{
+    if ((size_t)group < rank->group_count && rank->last_call[group])
+        for (size_t i = 0; i < rank->call_count; i++)
+            if (!rank->calls[i].is_message && rank->calls[i].group == group)
+                return rank->calls[i].number;
+    return INT64_MAX;
+}
+
+static void find_first_number(const struct flight_job *job, int g)
+{
+    struct flight_group *group = &job->groups[g];
+    for (size_t i = 0; i < group->rank_count; i++) {
+        const int member = flight_find_rank(job, group->ranks[i]);
+        if (member < 0)
+            continue;
+        const int64_t first = oldest(&job->ranks[member], g);
+        if (first == INT64_MAX)
+            group->is_forgotten |= job->ranks[member].is_ring;
+        else if (first > group->first_number)
+            group->first_number = first;
+    }
+}
+
+/* Is there a rank that may have lost what this call would be compared with? A ring without any call of a group has
+   lost those that are over; which messages it has lost cannot be told. */
+static bool is_lost(const struct flight_job *job, const struct flight_call *call)
+{
+    const struct flight_group *group = &job->groups[call->group];
+    if (call->is_message)
+        return job->has_ring && call->completed;
+    return (group->is_forgotten && call->completed) ||
+           (call->number >= 0 && call->number < group->first_number);
+}
+
+static void leave_out(struct flight_job *job)
+{
+    for (size_t g = 0; g < job->group_count; g++)
+        find_first_number(job, (int)g);
+    for (size_t r = 0; r < job->rank_count; r++)
+        for (size_t i = 0; i < job->ranks[r].call_count; i++) {
+            struct flight_call *call = &job->ranks[r].calls[i];
+            call->left_out = call->left_out || is_lost(job, call);
+        }
+}
+
+/* ---- all dumps ------------------------------------------------------------------------------- */
+
+static int by_rank(const void *left, const void *right)
+{
+    const struct flight_dump *a = left, *b = right;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* In the order of the ranks. */
+static enum status sort_dumps(struct flight_dump *dumps, size_t count, struct diag *diag)
+{
+    size_t entries = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (dumps[i].rank < 0)
+            dumps[i].rank = (int64_t)i;
+        entries += value_count(value_get(dumps[i].root, "entries"));
+    }
+    qsort(dumps, count, sizeof *dumps, by_rank);
+    for (size_t i = 1; i < count; i++)
+        if (dumps[i].rank == dumps[i - 1].rank)
+            return diag_error(diag, STATUS_INPUT,
+                              "%s and %s do not belong together: both are of rank %lld",
+                              dumps[i - 1].file, dumps[i].file, (long long)dumps[i].rank);
+    return entries > 0
+               ? STATUS_OK
+               : diag_error(diag, STATUS_INPUT, "%s: the dump has no entries", dumps[0].file);
+}
+
+enum status flight_read(const struct flight_dump *dumps, size_t count, struct arena *arena,
+                        struct flight_job *out, struct diag *diag)
+{
+    struct flight_job job = {.arena = arena, .rank_count = count};
+    struct flight_dump *sorted = ARENA_ARRAY(arena, count, struct flight_dump);
+    job.ranks = ARENA_ARRAY(arena, count, struct flight_rank);
+    if (!sorted || !job.ranks)
+        return diag_no_memory(diag);
+    memcpy(sorted, dumps, count * sizeof *dumps);
+    enum status status = sort_dumps(sorted, count, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        job.ranks[i] = (struct flight_rank){.file = sorted[i].file, .rank = sorted[i].rank};
+    for (size_t i = 0; i < count; i++)
+        if (!read_rank(&job, &sorted[i], &job.ranks[i]))
+            return diag_no_memory(diag);
+    leave_out(&job);
+    *out = job;
+    return STATUS_OK;
+}

@@ -1,0 +1,82 @@
+/*
+ * flight_calls.h - what the dumps of PyTorch's flight recorder say: which collectives, sends and receives each rank
+ * called, in its order, alone or in batches.
+ *
+ * A process group is known by its name and its ranks: groups of other ranks may have the same name. Entries of one group
+ * with one sequence number are one call, a batch, which an entry of the name "coalesced" ends; only that one has the
+ * state. A batch at the end of a dump without that entry was not launched. A dump is a ring: it may have lost its
+ * oldest entries, and calls that cannot be compared for that reason are marked. Sources: FlightRecorder.hpp and
+ * ProcessGroupNCCL.cpp of PyTorch 2.3 to 2.10.
+ */
+#ifndef SWSIM_FLIGHT_CALLS_H
+#define SWSIM_FLIGHT_CALLS_H
+
+#include "plan/plan.h"
+#include "value.h"
+
+struct flight_dump {
+    const char *file;
+    int64_t rank; /* -1: not known */
+    const struct value *root;
+};
+
+/* A collective, or a message. */
+struct flight_part {
+    const char *name; /* "all_reduce", "send 0->1" */
+    bool is_message, send;
+    int64_t peer;              /* a message: a rank of the job; -1: not known */
+    enum collective_kind kind; /* a collective */
+    int64_t bytes;             /* that the members must agree in; 0: they need not */
+};
+
+struct flight_call {
+    int group;       /* job->groups */
+    bool is_message; /* numbered with the messages of its group, else with its collectives */
+    int64_t number;  /* from the job's begin on; -1: not told */
+    bool completed;
+    bool left_out; /* a ring has lost what it would be compared with, or it was not launched */
+    const struct value *entry; /* the first one */
+    struct flight_part *parts;
+    size_t part_count, part_cap;
+};
+
+struct flight_rank {
+    const char *file;
+    int64_t rank;
+    struct flight_call *calls;
+    size_t call_count, call_cap;
+    int *last_call; /* by group: 1 + its last call; 0: it has none */
+    size_t group_count, group_cap;
+    bool is_ring; /* it has lost entries */
+};
+
+struct flight_group {
+    const char *name, *description;
+    int64_t *ranks; /* of the job, by rank in the group */
+    size_t rank_count;
+    int64_t first_number; /* of its collectives: those that no member's ring has lost */
+    bool is_forgotten;    /* the ring of a member has no collective of it */
+};
+
+struct flight_job {
+    struct arena *arena;
+    struct flight_rank *ranks; /* those with a dump, ascending */
+    size_t rank_count;
+    struct flight_group *groups;
+    size_t group_count, group_cap;
+    bool has_ring;
+};
+
+/* Is this the document of a dump? */
+bool flight_is_dump(const struct value *root);
+/* The rank that the dump says, or else its file's name, as in nccl_trace_rank_3; -1. */
+int64_t flight_rank(const struct value *root, const char *file);
+
+/* All of it lives in `arena` and in the dumps. STATUS_INPUT for two dumps of a rank, and for dumps without entries. */
+enum status flight_read(const struct flight_dump *dumps, size_t count, struct arena *arena,
+                        struct flight_job *out, struct diag *diag);
+
+/* The place in job->ranks of a rank; -1: there is no dump of it. */
+int flight_find_rank(const struct flight_job *job, int64_t rank);
+
+#endif
