@@ -10,27 +10,61 @@
 #include "failure.h"
 #include "plan/listed.h"
 #include "plan/units.h"
+#include "uses.h"
 
 /* ---- the agent that must act first ----------------------------------------------------------- */
 
-/* A thread of `rank` with an operation `kind` on `object` ahead of it, by the program text. */
-static int thread_with(const struct program *p, int32_t *c, int rank, enum op_kind kind, int object,
-                       int not_thread)
+/* Does the thread of this use have an operation `kind` on `object` ahead of it, by the program text? */
+static bool comes_to(const struct program *p, int32_t *c, const struct use *use, enum op_kind kind,
+                     int object)
 {
-    for (int t = 0; t < p->thread_count; t++) {
-        if (t == not_thread || (rank >= 0 && p->threads[t].rank != rank))
-            continue;
-        const int32_t *state = thread_cells(p, c, t);
-        if (p->tasks || state[THREAD_BODY] < 0)
-            continue;
-        const struct body *body = &p->bodies[state[THREAD_BODY]];
-        for (int i = state[THREAD_PC]; i < body->count; i++) {
-            const struct op *op = &p->ops[body->first + i];
-            if (op->kind == kind && op->object == object)
-                return program_thread_agent(p, t);
-        }
+    int thread = p->agents[use->agent].index;
+    const int32_t *state = thread_cells(p, c, thread);
+    if (state[THREAD_BODY] < 0)
+        return false;
+    if (p->threads[thread].kind == THREAD_HOST)
+        return use_is_ahead(p, c, use);
+    const struct body *body = &p->bodies[state[THREAD_BODY]];
+    for (int i = state[THREAD_PC]; i < body->count; i++)
+        if (p->ops[body->first + i].kind == kind && p->ops[body->first + i].object == object)
+            return true;
+    return false;
+}
+
+/* The first thread but `not_thread` that will do `kind`, which uses number `used` of `used_kind` in this
+   way, to `object`: host programs. */
+static int thread_with(const struct program *p, int32_t *c, enum op_kind kind, int object,
+                       enum object_kind used_kind, int used, enum way way, int not_thread)
+{
+    const struct use_table *uses = p->uses;
+    int first = -1;
+    for (int u = p->tasks ? -1 : uses->first[use_object(p, used_kind, used)]; u >= 0;
+         u = uses->items[u].next) {
+        const struct use *use = &uses->items[u];
+        int thread = p->agents[use->agent].index;
+        if (use->way == way && thread != not_thread && (first < 0 || thread < first) &&
+            comes_to(p, c, use, kind, object))
+            first = thread;
     }
-    return -1;
+    return first < 0 ? -1 : program_thread_agent(p, first);
+}
+
+static int thread_that_signals(const struct program *p, int32_t *c, int flag, int not_thread)
+{
+    return thread_with(p, c, OP_SIGNAL, flag, OBJECT_FLAG, flag, WAY_PUT, not_thread);
+}
+
+static int thread_that_serves(const struct program *p, int32_t *c, int rank, int not_thread)
+{
+    return thread_with(p, c, OP_SERVE, -1, OBJECT_TICKET, rank, WAY_CHANGE, not_thread);
+}
+
+/* A thread at the other end of the queue. */
+static int thread_opposite(const struct program *p, int32_t *c, const struct op *op, int not_thread)
+{
+    bool puts = op->kind == OP_PUT;
+    return thread_with(p, c, puts ? OP_GET : OP_PUT, op->object, OBJECT_QUEUE, op->object,
+                       puts ? WAY_GET : WAY_PUT, not_thread);
 }
 
 static void wait_for_task(const struct program *p, int rank, int family, int64_t iteration,
@@ -49,7 +83,7 @@ static void why_await(const struct program *p, int32_t *c, int thread, const str
     if (p->tasks && op->distance >= 0)
         wait_for_task(p, rank, op->object, iteration - op->distance, wait);
     else
-        wait->agent = thread_with(p, c, -1, OP_SIGNAL, op->object, thread);
+        wait->agent = thread_that_signals(p, c, op->object, thread);
 }
 
 static void why_sync(const struct program *p, int32_t *c, int rank, const struct op *op,
@@ -117,8 +151,7 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
         break;
     case OPERAND_QUEUE:
         wait->cause = CAUSE_QUEUE;
-        wait->agent =
-            thread_with(p, c, -1, op->kind == OP_PUT ? OP_GET : OP_PUT, op->object, thread);
+        wait->agent = thread_opposite(p, c, op, thread);
         break;
     case OPERAND_LOCK:
         wait->cause = CAUSE_RESOURCE;
@@ -129,7 +162,7 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
         if (p->tasks)
             wait->agent = ticket_holder(p, c, rank, rank_cells(p, c, rank)[RANK_SERVED], wait);
         else
-            wait->agent = thread_with(p, c, rank, OP_SERVE, -1, thread);
+            wait->agent = thread_that_serves(p, c, rank, thread);
         break;
     case OPERAND_NONE:
     case OPERAND_BARRIER:

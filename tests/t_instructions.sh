@@ -81,6 +81,7 @@ shape()
             for (i = 0; i < n; i++)
                 printf "    - {get: batches}\n    - {wait: copied%d, stream: compute}\n" \
                     "    - {launch: train, stream: compute, time: 3ms, host_time: 60us}\n", i }' ;;
+    job) sh "$srcdir/tests/bench/job.sh" "$2" ;; # as imported from a trace, N steps
     ranks) # data-parallel training on N ranks
         sed "s/^ranks: .*/ranks: $2/" "$srcdir/plans/examples/two_ranks.yaml" ;;
     *_device) # the same, where the host waits for the device
@@ -109,6 +110,7 @@ programs 32 verify -q
 programs 32 predict -q
 host 500 verify -q --limit=states=2000
 host 500 predict -q
+job 50 predict -q
 ranks 64 verify -q
 ranks 128 predict -q --driver=clock -n 20
 ranks 64 predict -q --driver=dataflow -n 20'
