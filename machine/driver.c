@@ -97,7 +97,7 @@ void driver_admit(struct work_state *w, int rank, int64_t iteration)
     check_bound(w, rank, iteration);
 }
 
-/* What an instance knows when it is handed out. A period knows what its driver knows by then. Under
+/* The knowledge of an instance when it is handed out. A period knows what its driver knows by then. Under
    data-flow a worker may fire, and which one must not matter: what the driver knew at the admission. */
 static int hand_out_row(const struct program *p, int rank, int64_t iteration)
 {

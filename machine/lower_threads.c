@@ -51,7 +51,7 @@ static void emit_barrier(struct lowering *lowering, int thread, const struct hos
     }
 }
 
-/* What comes before a push and behind it on other streams. Allocating is no call of CUDA's. */
+/* Waits before a push and records behind it on other streams. Allocating is no call of CUDA's. */
 static void push_begin(struct lowering *lowering, int rank, const struct host_op *from)
 {
     bool locked = from->kind == OP_LAUNCH && lowering->plan->machine.lazy_load;

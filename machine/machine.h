@@ -163,7 +163,7 @@ struct wait {
 void machine_why(const struct program *program, const struct state *state, int agent,
                  struct wait *wait);
 
-/* What a rank of a host program holds: what it never allocates, and what is allocated now. */
+/* The memory of a rank of a host program: buffers it never allocates, and those allocated now. */
 int64_t machine_held_bytes(const struct program *program, const struct state *state, int rank);
 
 /* In words. "thread default: launches Forward(3) on stream default". Both return buf. */
@@ -172,7 +172,7 @@ const char *machine_describe(const struct program *program, const struct state *
 /* Without the agent: "launches Forward(3) on stream default". */
 const char *machine_describe_action(const struct program *program, const struct state *state,
                                     struct transition transition, char *buf, size_t cap);
-/* What the next step of an agent is about, in pieces. */
+/* The next step of an agent, in pieces. */
 enum { MACHINE_NAME = 160 };
 struct action_words {
     char subject[MACHINE_NAME]; /* "Forward(3)": its operation; "": none */

@@ -747,7 +747,7 @@ static const char *with_rank(struct lowering *lowering, const char *before, int 
     return full ? full : name;
 }
 
-/* What belongs to a rank is named with it where the rank of the thread does not say whose it is. */
+/* An object of a rank is named with the rank where the thread is another rank's. */
 static enum status name_crossed(struct lowering *lowering)
 {
     struct program *program = lowering->program;
@@ -1157,7 +1157,7 @@ static void print_op(const struct program *program, const struct op *op, FILE *o
     fputs(op->free ? "\n" : "  # order can matter\n", out);
 }
 
-/* What a callback, or a kernel of steps, does. */
+/* The steps of a callback or of a kernel. */
 static void print_steps(const struct program *program, int index, FILE *out)
 {
     const struct body *body = &program->bodies[index];

@@ -369,7 +369,7 @@ void machine_why(const struct program *p, const struct state *state, int agent, 
 
 enum { NAME = MACHINE_NAME };
 
-/* What an operation uses: "CPU signal of Forward(3)", "m"; of a sync, what it waits for. */
+/* The object of an operation: "CPU signal of Forward(3)", "m"; of a sync, what it waits for. */
 static const char *object_name(const struct program *p, const struct op *op, int64_t iteration,
                                char *buf)
 {
@@ -390,7 +390,7 @@ static const char *object_name(const struct program *p, const struct op *op, int
     return buf;
 }
 
-/* What a letter of an operation's words in ops.h stands for. */
+/* The text for a letter of an operation's words in ops.h. */
 static const char *spell(const struct program *p, const struct op *op, int64_t iteration,
                          char letter, char *buf)
 {

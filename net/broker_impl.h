@@ -91,10 +91,10 @@ enum { LISTENER_POLLS = 1 + PENDING_PEERS };
 /* No pending peers; drop them all. */
 void broker_far_init(struct broker *broker);
 void broker_far_fini(struct broker *broker);
-/* What to wait for at the listener, and to see to it: LISTENER_POLLS of `polls`. */
+/* Fill LISTENER_POLLS of `polls` for the listener, and serve it afterwards. */
 void broker_far_prepare(struct broker *broker, struct pollfd *polls);
 void broker_far_attend(struct broker *broker, const struct pollfd *polls);
-/* What has come of a far peer's packet: its bytes when broker->packet has it whole, 0: not yet, -1: never. */
+/* Take more of a far peer's packet: its bytes when broker->packet has it whole, 0: not yet, -1: never. */
 ssize_t broker_far_read(struct broker *broker, struct peer *peer);
 void broker_far_welcome(struct broker *broker, int rank);
 /* broker->packet is a far member's question what time it is. */

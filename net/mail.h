@@ -102,7 +102,7 @@ void mail_set_up_far(int socket);
 /* Compare secrets in constant time. */
 bool mail_same_secret(const char *a, const char *b);
 
-/* What a board says of some members, and back. */
+/* Rows of a board for some members, and back. */
 void mail_write_news(const struct board *board, int first, int count, struct mail_news *out);
 void mail_read_news(struct board *board, const struct mail_news *news, int except);
 /* Is this news, of members that there are? */

@@ -96,7 +96,7 @@ int rendezvous_size(const struct rendezvous *rendezvous);
    near: 0. The sum never runs backwards. */
 int64_t rendezvous_correction_ns(const struct rendezvous *rendezvous, int64_t now_ns);
 struct board *rendezvous_board(const struct rendezvous *rendezvous);
-/* What the broker's owner wishes of the run: a value of gpu/exec/runtime.h. */
+/* The wish of the broker's owner for the run: a value of gpu/exec/runtime.h. */
 const atomic_int *rendezvous_wish(const struct rendezvous *rendezvous);
 /* The first member that is gone; the size when it is the broker; -1: all are here, or have left. */
 int rendezvous_gone(struct rendezvous *rendezvous);
@@ -129,7 +129,7 @@ void rendezvous_listen(struct rendezvous *rendezvous, rendezvous_listener *liste
 void *rendezvous_alloc(struct rendezvous *rendezvous, size_t bytes, int64_t *offset,
                        struct diag *diag);
 void rendezvous_free(struct rendezvous *rendezvous, void *address, size_t bytes, int64_t offset);
-/* What another member allocated; mapped until this one leaves. NULL: refused. */
+/* Memory of another member, mapped until this one leaves. NULL: refused. */
 void *rendezvous_map(struct rendezvous *rendezvous, int64_t offset, size_t bytes);
 /* Can what that member allocated be mapped here? */
 bool rendezvous_shares(const struct rendezvous *rendezvous, int rank);

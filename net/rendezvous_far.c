@@ -74,7 +74,7 @@ void far_take_news(struct rendezvous *r, const char *data, size_t bytes)
         mail_read_news(r->board, &all.news, r->rank);
 }
 
-/* What the board says of this member. */
+/* Send this member's row of the board. */
 static void tell_news(struct rendezvous *r)
 {
     const struct mail mail = {.kind = MAIL_BOARD, .from = r->rank, .to = TO_BROKER};

@@ -98,9 +98,9 @@ ssize_t far_read(struct rendezvous *r);
 ssize_t far_receive_welcome(struct rendezvous *r, struct mail *mail);
 /* Until there is something to read, telling news meanwhile; false: the broker does not say goodbye. */
 bool far_await_mail(struct rendezvous *r);
-/* What the broker says of the board. */
+/* Rows of the board have come from the broker. */
 void far_take_news(struct rendezvous *r, const char *data, size_t bytes);
-/* What time it is there: the answer to the last question, or to an earlier one. */
+/* The answer to the last question for the time there, or to an earlier one. */
 void far_take_moment(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes);
 /* When time 0 of the broker's board was, on the clock here. False: the connection has ended. */
 bool far_ask_time(struct rendezvous *r, int64_t *base_ns);

@@ -107,7 +107,7 @@ static void write_escaped(FILE *out, unsigned code)
         write_number(out, code);
 }
 
-/* What acts on a terminal is escaped, too (plan/printable.h). A byte that is no UTF-8 has no escape. */
+/* Characters that act on a terminal are escaped, too (plan/printable.h). A byte that is no UTF-8 has no escape. */
 static void write_string(FILE *out, const char *string)
 {
     unsigned code;

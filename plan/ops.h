@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What an operation is to its thread and to its stream. */
+/* The role of an operation for its thread and its stream. */
 enum op_role {
     ROLE_CONTROL, /* host: takes effect at once, maybe after a wait */
     ROLE_CPU,     /* host: work that takes time on the CPU */
@@ -37,7 +37,7 @@ enum op_operand {
 /* How it uses that object: others wait to take what it gives. */
 enum op_use { KEEPS = 0, GIVES = 1, TAKES = 2, GIVES_AND_TAKES = GIVES | TAKES };
 
-/* What its thread can wait for at it, besides room in the stream for a push. */
+/* The reason its thread can wait for at it, besides room in the stream for a push. */
 enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
 
 /* The words say what a thread does: %n is the operation's name, %o its object, %s its stream, %c its
@@ -102,13 +102,13 @@ static inline const char *op_key(enum op_kind kind)
     return op_table[kind].key;
 }
 
-/* What it does, with %n, %o, %s and %c in it. */
+/* Words for the operation, with %n, %o, %s and %c in them. */
 static inline const char *op_words(enum op_kind kind)
 {
     return op_table[kind].words;
 }
 
-/* What a push puts into its stream, with %n and %o in it; NULL: it pushes nothing. */
+/* Words for the work that a push puts into its stream, with %n and %o in them; NULL: it pushes nothing. */
 static inline const char *op_pushed(enum op_kind kind)
 {
     return op_table[kind].pushed;
@@ -204,7 +204,7 @@ enum property {
 
 const char *property_key(enum property property);
 
-/* What is known about one property. */
+/* The outcome of one property. */
 #define OUTCOME_LIST(X)                                                                            \
     X(UNDECIDED, "undecided")                                                                      \
     X(PROVED, "proved")                                                                            \

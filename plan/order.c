@@ -41,7 +41,7 @@ int order_stall_cost(const struct plan *plan, int rank, int task)
     return cost;
 }
 
-/* What a sort works with. Tasks are compared by their precedence: the least (cost, name) is 0. */
+/* The state of a sort. Tasks are compared by their precedence: the least (cost, name) is 0. */
 struct sorting {
     const struct pipeline *pipeline;
     const struct task *tasks; /* as the rank has them */

@@ -57,7 +57,7 @@ static bool field_work_event(struct parser *parser, const struct node *value, vo
     {                                                                                              \
         .key = "work", .parse = field_work_event                                                   \
     }
-/* What every push takes, and what every push of device work takes. */
+/* Keys of every push, and of every push of device work. */
 #define OP_PUSH OP_STREAM, OP_FIELD("host_time", host_time_ns, field_time)
 #define OP_WORK                                                                                    \
     OP_PUSH, OP_FIELD("time", time_ns, field_time), OP_FIELD("jitter", jitter, field_dist),        \
@@ -402,7 +402,7 @@ static bool finish_process_group(struct parser *parser, const struct node *item,
     return group->stream >= 0 && group->ready >= 0 && group->done >= 0;
 }
 
-/* What a copy or a collective does follows from its keys. */
+/* The kind of a copy or collective follows from its keys. */
 static void fill_work(struct host_op *op)
 {
     if (op->kind == OP_COPY) {
@@ -418,7 +418,7 @@ static void fill_work(struct host_op *op)
     }
 }
 
-/* What follows from the keys together. */
+/* Checks of several keys together. */
 static bool finish_op(struct parser *parser, const struct node *item, struct host_op *op)
 {
     if ((op->kind == OP_LAUNCH && !finish_launch(parser, item, op)) ||

@@ -541,7 +541,7 @@ struct names {
     size_t table_size;
 };
 
-/* What `streams:` says about a stream, on every rank. */
+/* An entry of `streams:`, for every rank. */
 struct stream_spec {
     int stream;    /* plan->streams */
     bool legacy;   /* it waits for all blocking streams of its rank, and they for it */
@@ -605,7 +605,7 @@ const struct order_spec *plan_order(const struct plan *plan, int rank);
 /* Index of a task by name, or -1. */
 int plan_find_task(const struct plan *plan, const char *name);
 
-/* What is said about a stream; NULL: nothing. The legacy stream; NULL: there is none. */
+/* The entry of a stream; NULL: none. The legacy stream; NULL: there is none. */
 const struct stream_spec *plan_stream_spec(const struct plan *plan, int stream);
 const struct stream_spec *plan_legacy_stream(const struct plan *plan);
 

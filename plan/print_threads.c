@@ -85,7 +85,7 @@ static void put_process_group(struct printer *printer, const struct process_grou
         put_pair_name(printer, "work", &printer->plan->events, group->done, -1);
 }
 
-/* What is in a body is done on the device of the operation around it. */
+/* Steps of a body are done on the device of the operation around it. */
 static void put_op(struct printer *printer, const struct host_op *op, bool in_body)
 {
     static const struct index_list none = {0};

@@ -17,7 +17,7 @@ struct json;
 
 enum { SCHEDULE_MAX_PERIODS = 100000 };
 
-/* What a table shows. */
+/* The contents of a table. */
 struct schedule_view {
     int periods;
     const bool *skipped; /* of every task: it is short-cut, "." in each period; NULL: none is */

@@ -53,7 +53,7 @@ static void note_buffers(struct book *book, const struct index_list *reads,
         note(book, BUFFERS, writes->items[i], true, false);
 }
 
-/* What a task of one rank has in common with that of all ranks, `base`, is written once. */
+/* Keys that a task of one rank shares with that of all ranks, `base`, are written once. */
 static void note_task(struct book *book, const struct task *task, const struct task *base)
 {
     static const struct index_list none = {0};

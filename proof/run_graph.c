@@ -381,7 +381,7 @@ static int last_push(const struct run_graph *g, int stream, int before)
     return low > g->pushes.first[stream] ? g->pushes.items[low - 1] : -1;
 }
 
-/* What only may wait is said to wait, and to learn nothing. */
+/* An operation that only may wait is said to wait, and to learn nothing. */
 static bool after_sync(const struct visitor *v, int op)
 {
     const struct program *p = v->graph->program;

@@ -42,7 +42,7 @@ static void name_thread(uint32_t id, const char *name)
     fflush(out);
 }
 
-/* What NVTX looks for; 1: it is to be used. */
+/* The symbol that NVTX looks for; 1: it is to be used. */
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table);
 int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table)
 {

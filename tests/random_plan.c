@@ -232,7 +232,7 @@ static void write_device_accesses(struct host_writer *writer)
         write_accesses(writer->random);
 }
 
-/* What belongs in one call: a collective of both devices. */
+/* Operations of one call: a collective of both devices. */
 static void write_call_for_both(struct host_writer *writer)
 {
     fprintf(

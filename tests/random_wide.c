@@ -67,7 +67,7 @@ static void write_machine(struct random *random, int often, int ranks, const cha
     fputs("}\n", random->out);
 }
 
-/* What the plan says about streams. */
+/* The plan's entries for streams. */
 static void write_streams(struct random *random, int often, const char *first, const char *second)
 {
     if (rarely(random, often))
@@ -95,7 +95,7 @@ static const char *collective(struct random *random, int ranks)
     return strcmp(kind, "broadcast") == 0 ? rooted[below(random, ranks > 1 ? 3 : 2)] : kind;
 }
 
-/* What a plan does about a failure; without one it makes no difference. */
+/* The plan's keys for a failure; without one they make no difference. */
 static void write_on_failure(struct random *random)
 {
     static const char *const ways[] = {"none", "wake", "abort"};
@@ -107,7 +107,7 @@ static void write_on_failure(struct random *random)
 
 enum { MAX_TASKS = 4 };
 
-/* What the ranks of a pipeline do for a task where they do not all do the same. */
+/* A task of a pipeline for which ranks do not all do the same. */
 enum difference { ALIKE, MESSAGE, HALF };
 
 struct pipeline_writer {
@@ -241,7 +241,7 @@ static void write_order(struct pipeline_writer *writer, const char *indent)
     fputs("]\n", random->out);
 }
 
-/* What this rank does in place of what all do; false: the same. */
+/* This rank's own actions in place of those of all; false: the same. */
 static bool write_difference(struct pipeline_writer *writer, int rank, int task, const char *comma)
 {
     struct random *random = writer->random;
@@ -464,7 +464,7 @@ static void write_event(struct thread_writer *writer)
                 some_stream(random));
 }
 
-/* What a callback may do as well. */
+/* The operations that a callback may do, too. */
 static void write_host_step(struct thread_writer *writer)
 {
     struct random *random = writer->random;

@@ -17,7 +17,7 @@ static struct diag diag;
 
 enum { ITERATIONS = 30, MOST_SPANS = 20000 };
 
-/* What a simulation was heard to do. */
+/* The events of a simulation. */
 struct heard {
     struct simulate_span spans[MOST_SPANS];
     int count;

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a case answers: 0 is good, else the line that was not. */
+/* The answer of a case: 0 is good, else the line that was not. */
 #define NEED(condition)                                                                            \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -88,7 +88,7 @@ static int default_stream(void)
     return 0;
 }
 
-/* What makes or frees memory waits for the device, and so does a kernel that nobody has loaded. */
+/* Calls that make or free memory wait for the device, and so does a kernel that is not loaded yet. */
 static int stalls(void)
 {
     void *device, *pinned;

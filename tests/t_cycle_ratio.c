@@ -199,7 +199,7 @@ static void test_random_graphs(void)
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
-/* What the report says of a plan, as JSON and as text. */
+/* The report of a plan, as JSON and as text. */
 static void check_report(const char *text, enum driver driver, const char *in_json,
                          const char *in_text)
 {

@@ -68,7 +68,7 @@ static bool bench_open(struct bench *bench, struct device_config config)
     return true;
 }
 
-/* What a case cannot do without did not come. */
+/* Something that a case cannot do without did not come. */
 static _Noreturn void give_up(const struct bench *bench)
 {
     tap_note("%s", bench->diag.count ? bench->diag.messages[bench->diag.count - 1].text : "?");
@@ -557,7 +557,7 @@ static void test_refusals(struct bench *bench)
 
 enum { BLOCK = 1500 }; /* numbers a member has for each other */
 
-/* What member `rank` of `count` must have as number i afterwards. */
+/* The number i of member `rank` of `count` afterwards. */
 static int collective_result(enum collective_kind kind, int rank, int count, int i)
 {
     int all = 10000 * (count * (count - 1) / 2);
@@ -1339,7 +1339,7 @@ struct trainer {
     enum status status;
 };
 
-/* What a training loop does: compute on one stream, reduce on another, events both ways. */
+/* A training loop: compute on one stream, reduce on another, events both ways. */
 static void *train(void *arg)
 {
     enum { STEPS = 60, COUNT = 256 };
@@ -1574,7 +1574,7 @@ static void several_ranks(struct device_config config)
 
 /* ---- ranks in several processes -------------------------------------------------------------- */
 
-/* What each process goes through; worlds are opened in the same order by all. */
+/* The course of each process; worlds are opened in the same order by all. */
 static void spread_ranks(enum device_kind kind, struct rendezvous *rendezvous, int ranks)
 {
     int local = ranks / rendezvous_size(rendezvous);

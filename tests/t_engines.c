@@ -42,7 +42,7 @@ static bool same_in_flight(const struct in_flight *a, const struct in_flight *b)
            memcmp(a->points, b->points, (size_t)a->count * sizeof *a->points) == 0;
 }
 
-/* What differs first, or NULL. */
+/* The first difference, or NULL. */
 static const char *difference(const struct simulation_result *a, const struct simulation_result *b)
 {
     if (a->makespan_ns != b->makespan_ns)

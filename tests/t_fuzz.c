@@ -32,7 +32,7 @@ static const struct target {
 #undef X
 };
 
-/* What is being tried, for the handler of signals. */
+/* The input being tried, for the handler of signals. */
 static struct trial {
     const char *target;
     const uint8_t *data;

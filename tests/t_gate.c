@@ -66,7 +66,7 @@ static bool walk_randomly(const struct program *p, uint64_t seed, struct walk *o
     return made;
 }
 
-/* What the host device does not imitate is left out of the plan. */
+/* Parts that the host device does not imitate are left out of the plan. */
 static void tame(struct plan *plan)
 {
     plan->machine.hw_queues = 0;

@@ -188,7 +188,7 @@ static void test_refusals(void)
     }
 }
 
-/* What is only wished for is done without, with a note. */
+/* Wishes that cannot be met are dropped, with a note. */
 static void test_falls_back(void)
 {
     struct trial trial;

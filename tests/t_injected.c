@@ -228,7 +228,7 @@ static bool is_store(const char *name)
     return length > 3 && strcmp(name + length - 3, ".db") == 0;
 }
 
-/* What SQLite keeps beside a store until it could write it all back; the next to open the store does so. */
+/* SQLite's files beside a store that it could not write back; the next to open the store does so. */
 static bool belongs_to_store(const struct attempt_files *files, const char *name)
 {
     for (int i = 0; i < files->count; i++) {

@@ -361,7 +361,7 @@ static void write_random(struct json *json, struct random *draw, int depth)
     }
 }
 
-/* What our writer writes is read; with a byte changed it is read or refused with one message. */
+/* Output of our writer is read; with a byte changed it is read or refused with one message. */
 static void random_texts(void)
 {
     int unread = 0, unsaid = 0;

@@ -246,7 +246,7 @@ static void note_lag(sqlite3 *db, int64_t killed_ns)
         lags_ms[lag_count++] = ((double)killed_ns - start - last) / 1e6;
 }
 
-/* What holds of a store after any end. `told_all`: the file of --progress is of the newest run. */
+/* The promises of a store after any end. `told_all`: the file of --progress is of the newest run. */
 static bool store_is_good(bool told_all, int64_t killed_ns)
 {
     sqlite3 *db = NULL;

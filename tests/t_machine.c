@@ -38,7 +38,7 @@ static bool is_blocked(const struct verify_report *report, const char *want)
     return false;
 }
 
-/* What only the search with reduction is asked for. */
+/* Properties for the search with reduction only. */
 static bool is_as_said(const struct text_case *test, const struct verify_report *report)
 {
     bool good = true;

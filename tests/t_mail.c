@@ -251,7 +251,7 @@ static int come_in(const struct place *place, int rank)
     return far;
 }
 
-/* What the broker tells it, it does not want to know. */
+/* Mail from the broker is dropped. */
 static void forget_news(int far)
 {
     char bytes[4096];

@@ -25,7 +25,7 @@ static void test_words(enum op_kind kind)
            key);
 }
 
-/* What an operation waits for has to come from somewhere. */
+/* Each thing that an operation waits for is given by one. */
 static void test_waits(enum op_kind kind)
 {
     const char *key = op_key(kind);

@@ -682,7 +682,7 @@ static void test_missing_order(void)
     plan_fini(&out);
 }
 
-/* What the machine makes of programs that say too little. */
+/* Programs that say too little, as the machine takes them. */
 static void check_violated(const char *const texts[2], bool done, unsigned want, const char *what)
 {
     struct plan plan, out;
@@ -698,7 +698,7 @@ static void check_violated(const char *const texts[2], bool done, unsigned want,
     plan_fini(&out);
 }
 
-/* What no action of a list makes is read at its end, unless the lists are a piece. */
+/* A tensor that no action of a list makes is read at its end, unless the lists are a piece. */
 static void test_end_of_list(void)
 {
     static const char *const texts[] = {"0F0 0F1 0I0 0B1"};

@@ -89,7 +89,7 @@ static void try_foreign(struct bench *bench, const struct plan *plan,
 
 /* ---- one plan ---------------------------------------------------------------------------------- */
 
-/* What the search proves without a choice: everything but what no certificate covers. */
+/* The properties that the search proves without a choice: all but those that no certificate covers. */
 static unsigned expected_cover(const struct verify_report *report)
 {
     unsigned proved = 0;

@@ -72,7 +72,7 @@ static void note_end(struct oracle *oracle, unsigned violated)
     oracle->any |= violated;
 }
 
-/* What is violated because no agent can step. */
+/* Properties violated because no agent can step. */
 static unsigned judge_end(const struct program *p, const struct state *state)
 {
     int64_t wanted, found;
@@ -139,10 +139,10 @@ static bool has_parts(const struct program *p)
     return false;
 }
 
-/* What leaves values to chance. */
+/* Properties whose violation leaves values to chance. */
 static const unsigned disorder = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME;
 
-/* What the oracle knows. Of ranks apart the first to hang counts, which is not the end of a run of all of them. */
+/* The oracle's knowledge. Of ranks apart the first to hang counts, which is not the end of a run of all of them. */
 static bool agrees(const struct oracle *oracle, enum property property, enum outcome answer)
 {
     bool every = oracle->every & 1u << property, any = oracle->any & 1u << property;

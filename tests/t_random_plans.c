@@ -120,7 +120,7 @@ static uint64_t draw(struct bench *bench)
     return hash_mix(bench->seed + UINT64_C(0x9e3779b97f4a7c15) * ++bench->draws);
 }
 
-/* What values are read where accesses race. */
+/* The values read where accesses race. */
 static unsigned left_to_chance(unsigned violated)
 {
     bool races = violated & (1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME);
@@ -361,7 +361,7 @@ static enum status check_verdicts(struct bench *bench, const struct plan *plan,
     return STATUS_OK;
 }
 
-/* What walks have shown against what the search says. */
+/* Walks against the search. */
 static void check_against_walks(struct bench *bench, const struct verify_report *report, bool open)
 {
     if (report->limit || is_violated(report->outcome[PROPERTY_MISMATCH]))

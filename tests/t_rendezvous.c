@@ -415,7 +415,7 @@ static void test_outboxes(void)
 
 /* ---- far members ----------------------------------------------------------------------------- */
 
-/* What a member allocated is read and written by one that cannot map it. */
+/* Memory of a member is read and written by one that cannot map it. */
 static void test_far_memory(struct member *members)
 {
     enum { BYTES = 300001, AT = 17 };
@@ -451,7 +451,7 @@ static void test_far_memory(struct member *members)
     free(copy);
 }
 
-/* What is on the board of one is on all boards a moment later. */
+/* The board of one member is on all boards a moment later. */
 static bool is_known(const struct member *members, int64_t beat_ns)
 {
     for (int i = 0; i < MEMBERS; i++) {

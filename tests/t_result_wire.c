@@ -248,7 +248,7 @@ static bool is_refused(const struct program *program, const struct parcel *end, 
     return refused;
 }
 
-/* What a reader of a result does: go where its counts and numbers say. */
+/* A reader of a result: go where its counts and numbers say. */
 static long long visit(const struct program *program, const struct simulation_result *result)
 {
     long long sum = 0;

@@ -70,7 +70,7 @@ static void test_torchrec(void)
     globfree(&files);
 }
 
-/* What a plan expects of deadlock, and whether the run can say anything about it. */
+/* The plan's expectation of deadlock, and whether the run can say anything about it. */
 static void test_bug(const char *path)
 {
     struct trial trial;

@@ -45,7 +45,7 @@ static bool comes_first(const struct bench *bench, const struct made *a, const s
                                         : place[a->task] < place[b->task];
 }
 
-/* What access `at` violates, by the notes of all accesses before it, and those behind it. */
+/* The properties that access `at` violates, by the notes of all accesses before it, and those behind it. */
 static unsigned judge(const struct bench *bench, int at)
 {
     const struct made *x = &bench->made[at];
@@ -144,7 +144,7 @@ static void check_program(struct bench *bench, const struct plan *plan, enum dri
     diag_fini(&diag);
 }
 
-/* What may be stale is for the search to judge. */
+/* Stale reads are for the search to judge. */
 static bool allows_staleness(const struct plan *plan)
 {
     bool any = plan->pipeline.forget_done != FORGET_NEVER; /* a task twice in an iteration */

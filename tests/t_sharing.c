@@ -376,7 +376,7 @@ static void draw_wishes(struct plan *plan, struct random_stream *rng)
         }
 }
 
-/* What an operation wants, found in another way than the simulator's. */
+/* The demand of an operation, found in another way than the simulator's. */
 static double wanted(const struct program *p, const struct op *op, enum resource resource,
                      int engine)
 {
@@ -470,7 +470,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a span got done: its rate, summed over the intervals between any two changes. */
+/* The work done in a span: its rate, summed over the intervals between any two changes. */
 static double work_done(const struct seen *seen, int span, const int64_t *times, int count)
 {
     const struct simulate_span *mine = &seen->spans[span];

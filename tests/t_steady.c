@@ -56,7 +56,7 @@ struct op_stats {
     int found, by_graph, by_causes, wrong, unknown, drivers[3], causes[3];
 };
 
-/* What takes time on the critical cycle adds up to its iterations. */
+/* Times on the critical cycle add up to its iterations. */
 static bool adds_up(const struct steady *steady)
 {
     int64_t ns = 0;

@@ -282,7 +282,7 @@ static void test_names(void)
                      "expected the name of a file", names[i]);
 }
 
-/* What computes when a store is read. */
+/* Functions that compute when a store is read. */
 static void test_foreign_schema(void)
 {
     static const char *const strange[] = {
@@ -699,7 +699,7 @@ static void test_memory(void)
     arena_fini(&arena);
 }
 
-/* What is read of a run is found by an index, so that a window of a large store is read at once. */
+/* Rows of a run are found by an index, so that a window of a large store is read at once. */
 static void test_plans_of_queries(void)
 {
 #define X(name, sql) sql,

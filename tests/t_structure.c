@@ -25,7 +25,7 @@ enum { QUICK = 150, LONG = 6000, STATES = 12000, MUTANTS = 10 };
 
 static const char *const collectives[] = {"all_reduce", "all_gather"};
 
-/* What takes residency slots if it is work of the device. True if it is a collective of communicator dp. */
+/* Operations that take residency slots if they are work of the device. True if it is a collective of communicator dp. */
 /* `pushes`: it must push something. */
 static bool write_work(struct random *random, int ranks, int slots, bool pushes)
 {
@@ -243,7 +243,7 @@ static void refute(struct op_stats *op_stats, unsigned found, const char *text)
                      property_key((enum property)p), text);
 }
 
-/* What structure proves has a certificate that swcheck accepts, and nothing else has one. */
+/* A proof by structure has a certificate that swcheck accepts, and nothing else has one. */
 static enum status compare_certificate(const struct plan *plan,
                                        const struct program_options *options, unsigned proved,
                                        const char *text, struct op_stats *op_stats,

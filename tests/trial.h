@@ -29,7 +29,7 @@ void trial_tell(const struct trial *trial);
 bool trial_went_well(const struct trial *trial);
 /* Well, and the results are a serial run's. */
 bool trial_matched(const struct trial *trial);
-/* What a random plan may do: not run, mismatch, or end or hang as the machine does. */
+/* The ends of a random plan: not run, mismatch, or end or hang as the machine does. */
 bool trial_is_possible(const struct trial *trial);
 
 #endif

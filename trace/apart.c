@@ -19,7 +19,7 @@
 
 enum { MAX_SAID = 400 };
 
-/* What the child says at its end. */
+/* The message that the child sends at its end. */
 struct report {
     enum status status;
     bool no_memory;

@@ -39,7 +39,7 @@ enum status collector_take(struct collector *collector, int64_t timeout_ns, stru
 int64_t collector_patience_ns(const struct collector *collector);
 bool collector_has_end(const struct collector *collector, int rank);
 int collector_ends(const struct collector *collector, bool *good);
-/* What became of it; like runtime_run. Frees the collector in any case. */
+/* The result of the run; like runtime_run. Frees the collector in any case. */
 enum status collector_end(struct collector *collector, struct runtime_result *out,
                           struct diag *diag);
 /* Without a result. */

@@ -38,7 +38,7 @@
 #include "net/rendezvous.h"
 #include "runtime.h"
 
-/* What is known of an iteration in flight on one rank. */
+/* An iteration in flight on one rank. */
 struct in_flight {
     int64_t admitted_ns;
     int submit_left; /* tasks not yet submitted */
@@ -108,7 +108,7 @@ struct run_buffer {
     size_t bytes;
 };
 
-/* What an operation that pushes needs beyond the program's description. */
+/* The data of an operation that pushes, beyond the program's description. */
 struct run_op {
     struct work work;               /* in sizes the device can bear */
     int64_t bytes;                  /* COPY, COLLECTIVE: that really move */
@@ -291,7 +291,7 @@ static inline int run_instance(const struct run *run, const struct op *op, int64
 
 /* ---- drive.c --------------------------------------------------------------------------------- */
 
-/* What the driver thread of a rank does from start to end. */
+/* The driver thread of a rank, from start to end. */
 void drive_run(struct run_thread *self);
 /* Make the slot of (task, iteration) its own: nothing set, nothing recorded. With the lock held. */
 void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
@@ -367,7 +367,7 @@ int data_access(const struct run *run, const struct op *op, bool write, int k);
 /* The instance of a buffer for an iteration. */
 struct device_ref data_buffer(const struct run *run, int buffer, int64_t iteration);
 
-/* What an operation needs room for: bytes of what it reads, computes with, writes. In the stream's
+/* The room that an operation needs: bytes that it reads, computes with, writes. In the stream's
    memory for operands the second lies behind the first, aligned. */
 enum { DATA_ALIGN = 256 };
 struct needs {
@@ -379,7 +379,7 @@ static inline int64_t data_align(int64_t bytes)
     return (bytes + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
 }
 
-/* What is left of a run: a digest a rank and task, the final contents of a buffer's first floats. */
+/* The remains of a run: a digest a rank and task, the final contents of a buffer's first floats. */
 struct results {
     float *floats;
     size_t digests, buffers; /* DIGEST_FLOATS each, digests first */

@@ -18,7 +18,7 @@ struct variant {
     struct plan plan;
 };
 
-/* What had to be left out is noted in diag. variant_fini in any case. */
+/* Parts that had to be left out are noted in diag. variant_fini in any case. */
 enum status variant_init(struct variant *variant, const struct plan *plan, bool serial,
                          enum device_kind device, struct diag *diag);
 /* For a run by graphs: a graph may be launched again only when the device is done with it, so where the plan

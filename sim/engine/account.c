@@ -259,7 +259,7 @@ static void renew_common(struct simulation *sim, int number, struct stall value)
         recording_common(sim, number, &value);
 }
 
-/* What the workers of a rank have in hand, and what its driver waits for, may have changed. */
+/* The work in hand of a rank's workers, and the reason its driver waits, may have changed. */
 static void renew_commons(struct simulation *sim, int rank)
 {
     const struct program *p = sim->program;
@@ -287,7 +287,7 @@ static void set_chained(struct simulation *sim, int stream, bool chained)
     }
 }
 
-/* What the lane is to say of what the stream does; no answer if sim->status is a failure. */
+/* The lane's entry for the stream; none if sim->status is a failure. */
 static int blame_for(struct simulation *sim, int stream, const struct stall *doing, int common)
 {
     if (doing->cause == STALL_BUSY)

@@ -159,7 +159,7 @@ static void is_over(struct iterations *iterations)
     iterations->pending_count--;
 }
 
-/* What is over on the only rank is counted many at a time. */
+/* Iterations that are over on the only rank are counted many at a time. */
 static void count_waiting(struct iterations *iterations)
 {
     if (iterations->waiting_count)
@@ -292,7 +292,7 @@ struct bins {
     bool kept[BINS]; /* it holds a wanted rank */
 };
 
-/* What follows is compiled twice, for both widths, so that loops need not ask. */
+/* The rest is compiled twice, for both widths, so that loops need not ask. */
 #define ALWAYS static inline __attribute__((always_inline))
 
 struct duration_range {

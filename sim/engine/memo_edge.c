@@ -9,7 +9,7 @@
 
 enum { FIRST_CAP = 16, CACHE_LINE = 64 };
 
-/* What is recorded; an edge keeps them in this order, those with pointers first. */
+/* The records of an edge, in the order it keeps them, those with pointers first. */
 #define KIND_LIST(X) X(draw) X(start) X(hold) X(change) X(iteration)
 
 /* Room for one more item in *items. */

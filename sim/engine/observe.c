@@ -82,7 +82,7 @@ static int stepping_agent(const struct observation *seen, const struct trace_ste
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* What a thread has in hand and has submitted, for idle_cause.c. */
+/* The work that a thread has in hand and has submitted, for idle_cause.c. */
 static void note_thread(struct simulation *sim, int agent, int op, const struct effect *effect)
 {
     const struct program *p = sim->program;
@@ -162,7 +162,7 @@ static bool book(struct observation *seen, int stream, int64_t now_ns)
            seen->watcher(seen->context, stream, lane->since_ns, now_ns, &lane->doing);
 }
 
-/* What all do from `now_ns` on. A thread that can go on and has not is taking its time. */
+/* The activity of all agents from `now_ns` on. A thread that can go on and has not is taking its time. */
 static bool look(struct observation *seen, int64_t now_ns)
 {
     struct simulation *sim = &seen->sim;

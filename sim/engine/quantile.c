@@ -85,7 +85,7 @@ static double normal(double p, bool from_above)
     return from_above ? -normal_low(p) : normal_low(p);
 }
 
-/* What does not depend on the probability; 0 where the kind has no such thing. */
+/* The terms without the probability; 0 where the kind has none. */
 struct shape {
     const struct dist *dist;
     double cv;
@@ -327,7 +327,7 @@ static inline __attribute__((always_inline)) int64_t nearest(double value)
     return (int64_t)(bits & WHOLE);
 }
 
-/* What the drawing of many words needs of one operation. */
+/* The constants of one operation for drawing many words. */
 struct scale {
     double mean_ns;
     float most; /* factor: no duration is longer than the longest */

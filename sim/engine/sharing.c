@@ -205,7 +205,7 @@ static int subject_of(const struct sharing *sharing, const struct op *op)
     return op->part_count > 0 ? p->parts[op->part_first].tag : sharing->unnamed[op->kind];
 }
 
-/* What has no name of its own goes by what it is, together with what is named so. */
+/* A resource without a name goes by its kind, together with those named so. */
 static void name_unnamed(struct sharing *sharing)
 {
     const struct program *p = sharing->program;
@@ -287,7 +287,7 @@ static int64_t *pool_of(struct sharing *sharing, int rank, int slot)
     return &sharing->pools[rank * SLOT_COUNT + slot];
 }
 
-/* What the leg wants is added to its rank's pools, or, by sign, taken away again. */
+/* The leg's demand is added to its rank's pools, or, by sign, taken away again. */
 static void change_pools(struct sharing *sharing, int stream, int sign)
 {
     int rank = sharing->program->streams[stream].rank;
@@ -345,7 +345,7 @@ static int64_t due(const struct shared_item *item)
     return item->since_ns + (int64_t)divide(time, (wide)1 << FRACTION_BITS);
 }
 
-/* What is wanted of the pool that is shortest for the item, of equal ones the first. */
+/* The demand on the pool that is shortest for the item, of equal ones the first. */
 static int64_t find_wanted(struct sharing *sharing, const struct shared_item *item, int *scarce)
 {
     int64_t wanted = SHARE_WHOLE;
@@ -420,7 +420,7 @@ void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, 
     activate(sharing, started->stream);
 }
 
-/* What was lost, in whole nanoseconds that add up to how much longer it took. */
+/* The losses, in whole nanoseconds that add up to how much longer it took. */
 static void round_lost(const struct shared_item *item, int64_t took_ns,
                        int64_t out_ns[RESOURCE_COUNT])
 {

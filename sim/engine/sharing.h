@@ -62,7 +62,7 @@ const char *sharing_subject_name(const struct program *program, int subject);
    may let work slow other work down? */
 bool sharing_asked(const struct plan *plan);
 
-/* What streams of one device may together want more of than there is, in words; NULL: nothing, so
+/* The resources that streams of one device may together exhaust, in words; NULL: nothing, so
    that no work is ever slowed, or memory is exhausted, as the arena says. */
 const char *sharing_why(const struct program *program, struct arena *scratch);
 
@@ -86,10 +86,10 @@ void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns);
    put where they belong. */
 void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *events);
 
-/* What the work of a stream was slowed by: part of its busy time. */
+/* The slowdown of a stream's work: part of its busy time. */
 const int64_t *sharing_of_stream(const struct sharing *sharing, int stream);
 
-/* What slowed the work that has last ended on a stream. */
+/* The slowdown of the work that has last ended on a stream. */
 const int64_t *sharing_last(const struct sharing *sharing, int stream);
 
 /* "1.50 ms by the SMs, 20 us by the link", each the mean of so many runs; "" where nothing slowed it.

@@ -690,7 +690,7 @@ void simulation_instant(struct simulation *sim)
     account_touched(sim);
 }
 
-/* What took time until now is done. */
+/* Operations that took time until now are done. */
 void simulation_event(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;

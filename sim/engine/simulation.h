@@ -39,7 +39,7 @@ struct timed_op {
     int64_t iteration;
 };
 
-/* What an agent that takes time is doing. */
+/* The activity of an agent that takes time. */
 enum timer {
     TIMER_NONE,
     TIMER_RUNNING, /* its event is to come */
@@ -85,7 +85,7 @@ struct marks {
 
 /* ---- stalls ---------------------------------------------------------------------------------- */
 
-/* What a stream has been doing since when. */
+/* The activity of a stream, and its beginning. */
 struct lane {
     /* LANE_BUSY: work; else why it is idle: >= 0 of its account's blames, else LANE_COMMON - a common
        reason */

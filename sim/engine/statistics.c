@@ -13,7 +13,7 @@
 
 enum { GROUP = 5 };
 
-/* What follows is compiled twice, for both widths, so that loops need not ask. */
+/* The rest is compiled twice, for both widths, so that loops need not ask. */
 #define ALWAYS static inline __attribute__((always_inline))
 
 ALWAYS int64_t sum_of(struct durations values, size_t first, size_t count)

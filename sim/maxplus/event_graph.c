@@ -140,7 +140,7 @@ static bool note_issuer(struct issuers *issuers, int thread, bool ordered)
     return !(issuers->several && issuers->unordered);
 }
 
-/* What order threads get to a stream, lock or communicator in must not depend on the timing. */
+/* The order in which threads get to a stream, lock or communicator must not depend on the timing. */
 static bool orders_are_fixed(struct builder *b, int *locks, struct issuers *members)
 {
     const struct program *p = b->p;
@@ -623,7 +623,7 @@ static void walk_rank(struct builder *b, int rank)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-/* What became of a slot. false: nothing has happened to it, so it says nothing. */
+/* The history of a slot. false: nothing has happened to it. */
 static bool resolve(const struct builder *b, struct event_ref *ref)
 {
     if (ref->event >= 0)

@@ -38,7 +38,7 @@ struct event_link {
     int lane, place;
 };
 
-/* What is pushed to a bounded stream in every period: a place is free again when it is through. */
+/* Pushes to a bounded stream in every period: a place is free again when the work is through. */
 struct event_item {
     int stream, stage;
     int distance; /* of the dependence it waits for; the first iterations, which have none, push no wait */

@@ -20,14 +20,14 @@ static void add_idle(struct builder *b, struct event_ref until, struct event_ref
         (struct event_idle){until, pushed, {owner, height, false}, NONE, NONE, why};
 }
 
-/* What was added last waits for the last one of a FIFO. */
+/* The event added last waits for the last one of a FIFO. */
 static void set_lane(struct builder *b, int lane)
 {
     if (!b->out.arena.failed && b->out.idle_count > 0)
         b->out.idles[b->out.idle_count - 1].lane = lane;
 }
 
-/* What was added last waits for a place in a stream. */
+/* The event added last waits for a place in a stream. */
 static void set_place(struct builder *b, int item)
 {
     if (!b->out.arena.failed && b->out.idle_count > 0)
@@ -55,7 +55,7 @@ static void add_turns(struct builder *b, int rank, const struct note *note)
     }
 }
 
-/* What held up the thread, seen from a stream that waits for a push of task `next`: an instance in
+/* The reason that held up the thread, seen from a stream that waits for a push of task `next`: an instance in
    front of it, or its own. */
 static void add_note(struct builder *b, int rank, const struct note *note, int height, bool own)
 {
@@ -161,7 +161,7 @@ static bool is_awaited(const struct item *item, bool work)
     return item->kind == (work ? ITEM_WORK : ITEM_RECORD) || item->kind == ITEM_LATE_RECORD;
 }
 
-/* What counts as work of a stream; the first one's list begins behind the last one. */
+/* The work of a stream; the first one's list begins behind the last one. */
 static void tell_stream(struct builder *b, int stream)
 {
     const struct items *items = &b->pushes[stream];

@@ -13,7 +13,7 @@ struct joint {
     int stage; /* by which the event's period is counted */
 };
 
-/* What a thread can be held up by, in its order. */
+/* An operation that can hold up a thread, in its order. */
 struct note {
     enum { NOTE_HOST, NOTE_AWAIT, NOTE_TICKET, NOTE_PLACE } kind;
     struct event_ref until;
@@ -26,7 +26,7 @@ struct notes {
     size_t count, cap;
 };
 
-/* What is pushed to a stream, in its order. */
+/* A push to a stream, in its order. */
 struct item {
     enum { ITEM_WAIT, ITEM_WORK, ITEM_RECORD, ITEM_LATE_RECORD } kind; /* LATE: behind CPU work */
     int task, on;            /* whose instance; WAIT: the task waited for */

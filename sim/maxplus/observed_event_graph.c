@@ -54,7 +54,7 @@ static bool refuse(struct builder *b, const char *format, ...)
 
 /* ---- steps and events ------------------------------------------------------------------------ */
 
-/* What the agent's next step is. */
+/* The agent's next step. */
 static int class_of(const struct builder *b, const struct state *state, int agent)
 {
     const struct program *p = b->p;

@@ -289,7 +289,7 @@ bool recurrence_admits(const struct recurrence *r, int64_t period)
     return number >= 0 && number < r->iterations;
 }
 
-/* What is in flight on rank 0 in the first lane: before an iteration is admitted the oldest retires. */
+/* Iterations in flight on rank 0 in the first lane: before an iteration is admitted the oldest retires. */
 static void note_in_flight(struct runner *run, int64_t period, int64_t block)
 {
     for (int come = 0; come <= 1; come++) {

@@ -104,7 +104,7 @@ static size_t ring_place(const struct runner *run, const struct step_at *at, int
     return at->index * length + (size_t)(period % (int64_t)length);
 }
 
-/* What the driver retired in that period: is it over before it goes on now? */
+/* The iteration that the driver retired in that period: is it over before it goes on now? */
 static bool is_over(struct runner *run, const struct step_at *at, int64_t period, int64_t over_ns)
 {
     if (over_ns != at->now_ns)

@@ -51,7 +51,7 @@ static int edge_before(const struct runner *run, int event, int lane)
     return within;
 }
 
-/* What comes before an event in a lane, events that do not exist left out; NULL: none. */
+/* The event before this one in a lane, events that do not exist left out; NULL: none. */
 static const int64_t *edge_follow(const struct runner *run, int event, int64_t period, int lane)
 {
     const struct event_graph *g = &run->r->graph;

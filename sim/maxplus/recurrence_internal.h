@@ -248,7 +248,7 @@ bool recurrence_refuse(char why[EVENT_GRAPH_WHY], const char *text);
 /* false: the plan has no recurrence, `why` says why, or memory is exhausted (the arena knows). */
 bool recurrence_order(struct recurrence *r, char why[EVENT_GRAPH_WHY]);
 bool recurrence_shrink(struct recurrence *r);
-/* What a time is in the smaller graph. */
+/* A time of the smaller graph. */
 struct origin recurrence_resolve(const struct recurrence *r, struct event_ref ref);
 struct place recurrence_place(struct recurrence *r, struct event_ref ref);
 /* Is `early` never later than the latest of these `count` times? false: it is not known. With a `rank` only
@@ -270,7 +270,7 @@ void recurrence_book(struct runner *run, int count);
 
 /* Periods from .. to - 1, one by one. */
 void recurrence_run_edge(struct runner *run, int64_t from, int64_t to);
-/* What streams have been idle for at the very end. */
+/* The idle time of streams at the very end. */
 void recurrence_end_edge(struct runner *run);
 /* When an event happened, per lane, a period of the ring ago at most. */
 int64_t *recurrence_edge_time(const struct runner *run, int event, int64_t period, bool end);

@@ -40,7 +40,7 @@ static void place_stretch(const struct runner *run, int stretch, struct move *mo
         move->drawn_from = drawn_at(run, run->r->parts[run->r->stretches[stretch].first]);
 }
 
-/* What the move before ends with is at hand; before the first one comes the last one, a period ago. */
+/* The last result of the move before is at hand; before the first one comes the last one, a period ago. */
 static size_t at_hand(const struct runner *run, int index)
 {
     int before = index ? index - 1 : run->r->step_count - 1;

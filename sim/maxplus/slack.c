@@ -9,7 +9,7 @@
 
 #include "observed_event_graph.h"
 
-/* What a search usually takes. */
+/* The usual size of a search. */
 enum { FEW_ROUNDS = 8 };
 
 struct search {

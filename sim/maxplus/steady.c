@@ -39,7 +39,7 @@ static int first_edge(const struct event_graph *graph, const struct ratio_edge *
     return first;
 }
 
-/* What takes no time is left out, except from a deadlock. */
+/* Operations without a time are left out, except from a deadlock. */
 static enum status list_parts(struct steady *steady, const struct event_graph *graph,
                               const struct ratio_edge *edges, const struct cycle_ratio *ratio,
                               struct diag *diag)

@@ -286,7 +286,7 @@ static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag 
     return STATUS_OK;
 }
 
-/* What the replications had to say goes to the caller's diag, the first failure only. */
+/* Messages of the replications go to the caller's diag, the first failure only. */
 static enum status first_failure(struct job *jobs, int count, struct diag *diag)
 {
     for (int i = 0; i < count; i++) {
@@ -563,7 +563,7 @@ static void rehearsal_close(struct rehearsal *rehearsal)
     program_close(rehearsal->program);
 }
 
-/* What each task costs as the plan is run, or with one iteration at a time. */
+/* The cost of each task as the plan is run, or with one iteration at a time. */
 static enum status find_exposed_in(struct prediction *prediction, const struct plan *plan,
                                    const struct predict_options *options,
                                    const struct program_options *how, double **out, double *mean_ns,

@@ -47,7 +47,7 @@ static bool add_edges(struct recorder *recorder, int rank, int task, int64_t ite
     return true;
 }
 
-/* What the span's operation is called. */
+/* The name of the span's operation. */
 static const char *span_name(const struct program *p, const struct simulate_span *span, char *buf)
 {
     if (span->kind == SIMULATE_STALL)
@@ -58,7 +58,7 @@ static const char *span_name(const struct program *p, const struct simulate_span
     return program_op_subject(p, op, span->iteration, buf, NAME);
 }
 
-/* What a stream waited for, or what slowed its work; NULL: nothing. */
+/* The reason a stream waited for, or that slowed its work; NULL: none. */
 static const char *span_cause(const struct program *p, const struct simulate_span *span,
                               char cause[2 * NAME])
 {

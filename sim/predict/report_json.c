@@ -275,7 +275,7 @@ static void write_steady(const struct prediction *prediction, struct json *json)
     json_end_array(json);
 }
 
-/* What was in flight on rank 0 from each time on. */
+/* The iterations in flight on rank 0 from each time on. */
 static void write_in_flight(const struct prediction *prediction, struct json *json)
 {
     if (!prediction->in_flight)

@@ -58,7 +58,7 @@ static void pack(struct parcel *parcel, const void *data, size_t bytes)
     parcel->bytes += bytes;
 }
 
-/* What is left of a message; once it was too short, nothing is. */
+/* The rest of a message; empty once the message was too short. */
 struct opened {
     const char *data;
     size_t bytes;
@@ -180,7 +180,7 @@ static bool is_plausible(const struct simulation_result *flat, const struct prog
            figures->part_count <= STATISTICS_BATCHES;
 }
 
-/* What there is of it is always sound enough for simulation_fini. */
+/* A part of a result is always sound enough for simulation_fini. */
 static void unpack_result(struct opened *opened, const struct program *program,
                           struct simulation_result *out)
 {

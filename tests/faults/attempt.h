@@ -20,7 +20,7 @@ struct attempt_file {
     size_t bytes;
 };
 
-/* What is in the folder, without what the command printed. */
+/* The files of the folder, without the command's output. */
 struct attempt_files {
     struct attempt_file items[ATTEMPT_MAX_FILES];
     int count;

@@ -189,7 +189,7 @@ __attribute__((constructor)) static void begin(void)
     stdout = stream_open(STDOUT_FILENO);
 }
 
-/* What libraries do before main is not the program's to answer for. */
+/* Calls of libraries before main are not the program's to answer for. */
 static int (*program_main)(int, char **, char **);
 
 static int main_with_counts(int argc, char **argv, char **environment)

@@ -40,7 +40,7 @@ static enum json_token read_with(const uint8_t *data, size_t size, size_t skippe
     return last;
 }
 
-/* What is passed over is checked as what is read. */
+/* Skipped values are checked like those that are read. */
 void fuzz_json(const uint8_t *data, size_t size)
 {
     enum json_token whole = read_with(data, size, 0);

@@ -26,7 +26,7 @@ static const char *const numbers[] = {
     "50%",   "1e308", "nan",   "4294967296", "1048576",    "18446744073709551616",
 };
 
-/* What stands between words. */
+/* The characters between words. */
 static const char *const marks[] = {": ", ", ",   "[",  "]",  "{",  "}", "\n", "\n  ", "\n    ",
                                     "- ", "#",    "\"", "'",  "|",  ">", "&a", "*a",   "!!x",
                                     "\t", "(",    ")",  ";",  "=",  "%", "+",  "---",  "null",
@@ -99,7 +99,7 @@ static bool close_bracket(uint8_t c)
     return c == ']' || c == '}' || c == ')';
 }
 
-/* What a pair of brackets holds, or a list's item within it; a word where there is no bracket. */
+/* The contents of a pair of brackets, or a list's item within it; a word where there is no bracket. */
 static struct span some_item(struct draw *draw, const uint8_t *data, size_t size)
 {
     size_t at = below(draw, size), depth = 0;
