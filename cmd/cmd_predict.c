@@ -329,10 +329,10 @@ static enum status predict_changes(struct app *app, const struct predict_request
 {
     struct prediction base, changed;
     size_t count = request->changes->count;
-    if (!app->json) {
+    if (!app->json && driver == DRIVER_NONE)
+        printf("%s\n\n", plan->name);
+    else if (!app->json)
         printf("%s, %s driver\n\n", plan->name, driver_key(driver));
-        report_what_if_head(stdout);
-    }
     enum status status = predict_change(app, request, plan, driver, 0, 0, NULL, NULL, &base),
                 worst = status;
     if (status != STATUS_OK && status != STATUS_VIOLATED)

@@ -466,6 +466,20 @@ check "pickle that ends too early" complains 3 "ends before it is complete" "$SW
 printf '\200\002K\001a.' >"$dir/odd"
 check "pickle that is damaged" complains 3 "damaged" "$SWSIM" import "$dir/odd"
 
+# ---- the trace of the README ----------------------------------------------------------------------
+
+sh "$srcdir/plans/traces/generate.sh" "$dir/recommender"
+for rank in 0 1; do
+    check "plans/traces/recommender/rank$rank.json is what generate.sh writes" \
+        cmp "$srcdir/plans/traces/recommender/rank$rank.json" "$dir/recommender/rank$rank.json"
+done
+check "a predicted run of it is as long as the measured one" takes 14757000 100000 "$srcdir/plans/traces/recommender"
+check "what if its all-to-all took no time" prints 0 'nccl.*SendRecv=0x .* -1.74 ms  *-11.8%' \
+    "$SWSIM" predict --what-if='ncclDevKernel_SendRecv=0x' "$dir/plan.yaml"
+check "... by the beginning of the name, as JSON" prints 0 '"difference_ns":-1737000,' \
+    "$SWSIM" predict --json --what-if='ncclDevKernel_Send*=0x' "$dir/plan.yaml"
+check "no such name" complains 2 "expected the name of a task" "$SWSIM" predict --what-if='rccl*=0x' "$dir/plan.yaml"
+
 # ---- traces of real jobs --------------------------------------------------------------------------
 
 # replays FILE...: proved, and within 1% of what was measured (of half a millisecond or more).

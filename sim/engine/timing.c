@@ -17,12 +17,19 @@ static const char *random_task(const struct program *program, const struct op *o
     return op_key(op->kind);
 }
 
+/* Is `name` what a rule speaks of? One that ends in `*` speaks of all names that begin like it. */
+static bool names(const char *rule, const char *name)
+{
+    const size_t length = strlen(rule);
+    return length > 0 && rule[length - 1] == '*' ? strncmp(rule, name, length - 1) == 0
+                                                 : strcmp(rule, name) == 0;
+}
+
 /* Does a rule for this task or operation speak of this part of it? */
 static bool names_part(const struct program *program, const char *task, const struct op *op)
 {
     bool varied_part = !op_is_cpu_work(op->kind) || op->task < 0 || op->work->kind == WORK_HOST;
-    return varied_part && op_is_work(op->kind) &&
-           (strcmp(task, "*") == 0 || strcmp(task, random_task(program, op)) == 0);
+    return varied_part && op_is_work(op->kind) && names(task, random_task(program, op));
 }
 
 /* Does the rule's distribution belong to this operation? */

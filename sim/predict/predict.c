@@ -220,11 +220,18 @@ static bool sum_iterations(struct prediction *sum, const struct job *jobs)
     return true;
 }
 
+bool prediction_has_iterations(const struct prediction *prediction)
+{
+    return !isnan(prediction->iteration.mean);
+}
+
 double prediction_difference(const struct prediction *a, const struct prediction *b,
                              struct interval *in)
 {
     double mean = NAN;
     *in = (struct interval){NAN, NAN};
+    if (!prediction_has_iterations(a) && !prediction_has_iterations(b))
+        return b->makespan_ns - a->makespan_ns;
     if (a->means_ns && b->means_ns && a->replications == b->replications)
         *in = statistics_difference(a->means_ns, b->means_ns, a->replications, &mean);
     else if (!a->means_ns && !b->means_ns && a->iteration.part_count == b->iteration.part_count)

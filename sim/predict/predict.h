@@ -95,8 +95,11 @@ enum status predict(const struct plan *plan, const struct predict_options *optio
                     struct prediction *out, struct diag *diag);
 void prediction_fini(struct prediction *prediction);
 
-/* By how much an iteration is longer in b than in a, with the same random numbers, and surely between what.
-   NAN where they cannot be compared part by part. */
+/* Host programs without steps have none: their figure is the makespan. */
+bool prediction_has_iterations(const struct prediction *prediction);
+
+/* By how much an iteration (without any: the whole) is longer in b than in a, with the same random numbers, and surely
+   between what. NAN where they cannot be compared part by part. */
 double prediction_difference(const struct prediction *a, const struct prediction *b,
                              struct interval *in);
 

@@ -38,8 +38,8 @@ enum status report_write(const struct prediction *prediction, const struct repor
 void report_sweep_head(const char *key, FILE *out);
 void report_sweep_line(const struct prediction *prediction, int64_t value, FILE *out);
 
-/* A table with a line for each change. A row without a base is the plan as it is. */
-void report_what_if_head(FILE *out);
+/* A table with a line for each change. A row without a base is the plan as it is, and comes first. Of a plan without
+   iterations it is about the whole time. */
 void report_what_if_line(const struct prediction *prediction, const struct report_row *row,
                          FILE *out);
 

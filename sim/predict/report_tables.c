@@ -58,10 +58,13 @@ void report_difference(const struct prediction *prediction, const struct predict
 
 /* ---- what if --------------------------------------------------------------------------------- */
 
-void report_what_if_head(FILE *out)
+static void print_what_if_head(const struct prediction *prediction, FILE *out)
 {
-    fprintf(out, "  %-24s  %10s  %22s  %12s  %s\n", "what if", "iteration", "longer by",
-            "iterations/s", "limited by");
+    if (prediction_has_iterations(prediction))
+        fprintf(out, "  %-24s  %10s  %22s  %12s  %s\n", "what if", "iteration", "longer by",
+                "iterations/s", "limited by");
+    else
+        fprintf(out, "  %-32s  %10s  %10s  %8s\n", "what if", "total", "longer by", "share");
 }
 
 static void print_limit(const struct prediction *prediction, FILE *out)
@@ -72,10 +75,34 @@ static void print_limit(const struct prediction *prediction, FILE *out)
         fputs("-\n", out);
 }
 
+/* Of a plan without iterations. */
+static void print_total(const struct prediction *prediction, const struct report_row *row,
+                        FILE *out)
+{
+    char total[UNITS_TEXT], longer[UNITS_TEXT];
+    fprintf(out, "  %-32s  %10s", row->what_if ? row->what_if : "(as it is)",
+            report_show(prediction->makespan_ns, total));
+    if (prediction->blocked_count) {
+        fputs("  DEADLOCK\n", out);
+    } else if (row->base) {
+        const double difference = prediction->makespan_ns - row->base->makespan_ns;
+        fprintf(out, "  %10s  %7.1f%%\n", report_show(difference, longer),
+                100 * difference / row->base->makespan_ns);
+    } else {
+        fputc('\n', out);
+    }
+}
+
 void report_what_if_line(const struct prediction *prediction, const struct report_row *row,
                          FILE *out)
 {
     char mean[UNITS_TEXT], text[2 * UNITS_TEXT + 8] = "", longer[UNITS_TEXT], half[UNITS_TEXT];
+    if (!row->base)
+        print_what_if_head(prediction, out);
+    if (!prediction_has_iterations(prediction)) {
+        print_total(prediction, row, out);
+        return;
+    }
     if (row->base) {
         struct interval in;
         double difference = prediction_difference(row->base, prediction, &in);
