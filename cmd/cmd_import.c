@@ -14,6 +14,7 @@
 #include "trace/store.h"
 
 struct import_request {
+    int form; /* enum import_form */
     struct import_options options;
     const char *steps, *ranks, *path;
     const char *db; /* the store for the measured run; NULL: none */
@@ -167,6 +168,9 @@ enum status cmd_import(struct app *app, int argc, char **argv)
     const struct option_spec options[] = {
         {"output", 'o', "PLAN", "the plan's file (default: standard output)", OPTION_TEXT,
          .value = &request.path},
+        {"form", 0, "host|pipeline",
+         "host programs (the default), or a pipeline whose tasks are the annotations of a step",
+         OPTION_CHOICE, .value = &request.form},
         {"steps", 0, "A..B", "only these steps of the profiler (default: the whole trace)",
          OPTION_TEXT, .value = &request.steps},
         {"ranks", 0, "LIST", "only these ranks, as in 0..3,7 (default: all)", OPTION_TEXT,
@@ -209,6 +213,7 @@ enum status cmd_import(struct app *app, int argc, char **argv)
                  "and by whose word. Where more than 10% has none, import warns and 'swsim "
                  "predict' refuses.",
         .examples = "  swsim import -o job.yaml trace.json.gz\n"
+                    "  swsim import --form=pipeline -o job.yaml trace.json.gz\n"
                     "  swsim import --report rank*.json.gz\n"
                     "  swsim import --steps=5..6 trace.json | swsim verify -\n"
                     "  swsim import --host-waits /tmp/nccl_trace_rank_* | swsim verify -",
@@ -229,6 +234,7 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         request.options.form.name = name_of(app, files.items[0]);
     if (!request.path && !request.report && !request.db)
         request.path = "-";
-    request.options.flight.name = request.options.form.name;
+    request.options.flight.name = request.options.pipeline.name = request.options.form.name;
+    request.options.kind = (enum import_form)request.form;
     return request.options.form.name ? import(app, &request, &files) : diag_no_memory(&app->diag);
 }

@@ -124,10 +124,13 @@ static enum status import_traces(const struct import_files *files,
     enum status status = read_files(files, options, &imported->job, diag);
     if (status == STATUS_OK)
         status = find_evidence(imported, diag);
-    if (status == STATUS_OK)
-        status =
-            host_form(&imported->job, imported->evidence, &options->form, &imported->plan, diag);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    return options->kind == IMPORT_PIPELINE
+               ? pipeline_form(&imported->job, imported->evidence, &options->pipeline,
+                               &imported->plan, diag)
+               : host_form(&imported->job, imported->evidence, &options->form, &imported->plan,
+                           diag);
 }
 
 /* ---- dumps ----------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "flight.h"
 #include "host_form.h"
 #include "job.h"
+#include "pipeline_form.h"
 
 /* Above this share of idle time without a cause a plan is not to be predicted, in millionths. */
 enum { IMPORT_UNEXPLAINED_LIMIT = 100 * 1000 };
@@ -22,13 +23,18 @@ struct rank_range {
     int64_t first, last;
 };
 
+/* What kind of plan a trace becomes. */
+enum import_form { IMPORT_HOST, IMPORT_PIPELINE };
+
 struct import_options {
+    enum import_form kind;
     const struct rank_range
         *ranks;        /* only these; a rank that no file names has the number of its place */
     size_t rank_count; /* of `ranks`; 0: all ranks */
     bool steps_given;
     int64_t first_step, last_step;
     struct host_form_options form;
+    struct pipeline_form_options pipeline;
     struct flight_options flight;
 };
 

@@ -1,0 +1,53 @@
+/*
+ * pieces.h - the sections of a job in pieces that a pipeline's tasks can be.
+ *
+ * A piece is what a section does on one stream, or a part of that; or a wait of the thread for the device; or CPU time
+ * alone. A run of work is cut
+ *
+ *     - at work that an event delays for long, and behind the work that it waits for;
+ *     - around a collective that takes long;
+ *     - where a thread that waits for long goes on: on all streams;
+ *     - at the last work that its launch delays, if launches make a run wait for long: what is in front of it
+ *       went on beside the thread, what is behind it ends later than the thread came there.
+ *
+ * "Long" is more than 1% of a step. Works correspond over the steps by their place on the stream within the section.
+ * The times of a piece are per step, so that they have a distribution.
+ */
+#ifndef SWSIM_PIECES_H
+#define SWSIM_PIECES_H
+
+#include "evidence.h"
+#include "sections.h"
+
+enum piece_kind { PIECE_WORK, PIECE_WAIT, PIECE_HOST };
+
+struct piece {
+    enum piece_kind kind;
+    int section;
+    int stream;                 /* WORK: rank->streams */
+    int first_slot, slot_count; /* WORK */
+    int wait;                   /* WAIT: its number */
+    bool is_collective;         /* WORK: of one collective */
+    enum collective_kind collective;
+    int64_t *host_ns, *time_ns; /* per step: CPU time in front of it, or all of HOST; device time */
+    int64_t *start_ns, *end_ns; /* per step: of WORK on the device; 0 where it did nothing */
+};
+
+/* `task` begins after `on` of the step `distance` earlier has ended. */
+struct piece_dep {
+    int task, on, distance;
+    bool told; /* by an id or a wait of the thread; else inferred */
+};
+
+struct pieces {
+    struct piece *items; /* in the order of their pushes and waits */
+    size_t count;
+    struct piece_dep *deps;
+    size_t dep_count;
+};
+
+/* All memory is in `arena`; false without it. */
+bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
+                 const struct sections *sections, struct arena *arena, struct pieces *out);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * sections.h - the steps of a job, each cut into the sections that the program has annotated.
+ *
+ * The stepping thread is the one with the steps of the profiler (ProfilerStep#N); without these the one whose annotations
+ * take the most time, and a step begins with the first of those that come as often as the longest does. A
+ * section is an annotation of that thread that stands in no other one; one that is nearly the whole step and holds others
+ * counts as these. Time between two sections is part of the later one, or a section `unannotated` where it is
+ * long. Steps whose sections are not those of most steps are left out.
+ */
+#ifndef SWSIM_SECTIONS_H
+#define SWSIM_SECTIONS_H
+
+#include "job.h"
+
+struct section {
+    const char *name; /* clean: letters, digits and _ . : - */
+    int64_t number;   /* that ends its name in the first step, as in "forward 12"; -1 */
+};
+
+struct section_step {
+    int place;         /* among all steps of the trace */
+    int64_t *begin_ns; /* per section, and the end of the step */
+};
+
+struct sections {
+    struct section *items;
+    struct section_step *steps;
+    size_t count, step_count, left_out;
+    int64_t period_ns; /* mean over the steps */
+    int annotated;     /* share of the time of the steps, in millionths */
+};
+
+/* A time is long for a step if it is more than this share of it: 1%. */
+enum { SECTION_LONG = 100 };
+
+/* Of one rank, after job_finish; all memory is in `arena`. STATUS_INPUT for a rank without annotations. */
+enum status sections_find(const struct job *job, const struct job_rank *rank, struct arena *arena,
+                          struct sections *out, struct diag *diag);
+
+/* The step and the section that `time_ns` is in; false: none. */
+bool sections_at(const struct sections *sections, int64_t time_ns, int *step, int *section);
+
+#endif

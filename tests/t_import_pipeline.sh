@@ -1,0 +1,144 @@
+#!/bin/sh
+# `swsim import --form=pipeline`: the annotations of a trace become tasks of a plan that is proved and whose period is
+# the measured one. The traces here are written by this test; those of real jobs are in ../shared/data and are skipped
+# where they are not.
+. "${srcdir:-.}/tests/tap.sh"
+: "${SWSIM_SHARED:=$srcdir/../shared}"
+
+# ---- traces ---------------------------------------------------------------------------------------
+
+# call NAME TID TS DUR ID, work CATEGORY NAME STREAM TS DUR ID, range NAME TID TS DUR: events of a trace, in microseconds.
+call()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"correlation\":$5}}"
+}
+work()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"$1\",\"name\":\"$2\",\"pid\":0,\"tid\":$3,\"ts\":$4,\"dur\":$5,\"args\":{\"stream\":$3,\"device\":0,\"correlation\":$6}}"
+}
+range()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{}}"
+}
+trace()
+{
+    echo '{"traceEvents": [{"ph":"M","name":"process_name","pid":7,"tid":0,"args":{"name":"python"}}'
+    cat
+    echo ']}'
+}
+
+# A step of 1000 us from $1 on, of TorchRec's names: batch $2 is copied on stream 20, the ids of the one before are
+# exchanged on 21, and the one before that is trained on 7, half of it by another thread; then the host waits.
+torchrec_step()
+{
+    t=$1 n=$2
+    range "ProfilerStep#$n" 1 "$t" 1000
+    range "## load_batch ##" 1 $((t + 5)) 45
+    call cudaMemcpyAsync 1 $((t + 10)) 5 "${n}1"
+    work gpu_memcpy "Memcpy HtoD (Pinned -> Device)" 20 $((t + 15)) 300 "${n}1"
+    range "## forward ##" 1 $((t + 55)) 195
+    call cudaLaunchKernel 1 $((t + 60)) 5 "${n}2"
+    work kernel forward 7 $((t + 65)) 300 "${n}2"
+    range "## sparse_data_dist ##" 1 $((t + 255)) 45
+    call cudaLaunchKernel 1 $((t + 260)) 5 "${n}3"
+    work kernel "ncclDevKernel_SendRecv(ncclDevComm*)" 21 $((t + 315)) 200 "${n}3"
+    range "## backward ##" 1 $((t + 305)) 395
+    call cudaLaunchKernel 2 $((t + 310)) 5 "${n}4"
+    work kernel backward 7 $((t + 365)) 600 "${n}4"
+    range "## optimizer ##" 1 $((t + 705)) 290
+    call cudaLaunchKernel 1 $((t + 710)) 5 "${n}5"
+    work kernel optimizer 7 $((t + 965)) 25 "${n}5"
+    call cudaStreamSynchronize 1 $((t + 720)) 270 "${n}6"
+}
+{
+    for n in 1 2 3 4; do torchrec_step $((n * 1000)) "$n"; done
+} | trace >"$dir/torchrec.json"
+
+# ---- what an import says --------------------------------------------------------------------------
+
+imports()
+{
+    "$SWSIM" import --form=pipeline -o "$dir/plan.yaml" "$@" 2>"$dir/err" || { cat "$dir/err"; return 1; }
+}
+# takes NS TOLERANCE FILE...: the plan of these files is proved, and its period is that long.
+takes()
+{
+    ns=$1 tolerance=$2
+    shift 2
+    imports "$@" && "$SWSIM" verify "$dir/plan.yaml" || return
+    got=$("$SWSIM" predict --json "$dir/plan.yaml" | sed 's/.*"iteration_ns":{"mean":\([0-9]*\).*/\1/')
+    echo "predicted $got ns, measured $ns ns"
+    [ "$got" -ge $((ns - tolerance)) ] && [ "$got" -le $((ns + tolerance)) ]
+}
+# has PATTERN FILE...: the plan of these files has such a line.
+has()
+{
+    pattern=$1
+    shift
+    imports "$@" && grep -E -- "$pattern" "$dir/plan.yaml" || { cat "$dir/plan.yaml"; return 1; }
+}
+# task NAME KEY VALUE FILE...
+task()
+{
+    name=$1 key=$2 value=$3
+    shift 3
+    imports "$@" && sed -n "/^  $name:/,/^  [^ ]/p" "$dir/plan.yaml" | tee "$dir/task" | grep "^    $key: $value\$" ||
+        { cat "$dir/plan.yaml"; return 1; }
+}
+
+check "a trace is proved, and its period is that of the steps" takes 1000000 20000 "$dir/torchrec.json"
+check "annotations are tasks" task forward time 0.3ms "$dir/torchrec.json"
+check "work of another thread is that of the open annotation" task backward time 0.6ms "$dir/torchrec.json"
+check "TorchRec's names have stages" task load_batch stage 0 "$dir/torchrec.json"
+check "... the exchange of ids, too" task sparse_data_dist stage 1 "$dir/torchrec.json"
+check "... and the training" task optimizer stage 2 "$dir/torchrec.json"
+check "a wait of the thread is a task" has 'host_sync: stream' "$dir/torchrec.json"
+check "the plan says how much the annotations cover" has 'about: 5 annotations .* 4 steps of 1\.000 ms' "$dir/torchrec.json"
+check "the plan is canonical" \
+    sh -c "'$SWSIM' import --form=pipeline '$dir/torchrec.json' >'$dir/a' && '$SWSIM' export '$dir/a' | cmp - '$dir/a'"
+check "host programs are the default" sh -c "'$SWSIM' import --form=host '$dir/torchrec.json' >'$dir/a' &&
+    '$SWSIM' import '$dir/torchrec.json' | cmp - '$dir/a'"
+check "a what-if" prints 0 "forward=0.5x" "$SWSIM" predict --what-if=forward=0.5x "$dir/plan.yaml"
+check "another form" complains 2 "expected host.pipeline" "$SWSIM" import --form=x "$dir/torchrec.json"
+
+# Numbers that end the names say which batch an annotation is about.
+{
+    for n in 1 2 3; do
+        t=$((n * 1000))
+        range "copy $((n + 1))" 1 "$t" 100
+        call cudaMemcpyAsync 1 $((t + 10)) 5 "${n}1"
+        work gpu_memcpy "Memcpy HtoD (Pinned -> Device)" 20 $((t + 15)) 300 "${n}1"
+        range "train $n" 1 $((t + 100)) 900
+        call cudaLaunchKernel 1 $((t + 110)) 5 "${n}2"
+        work kernel forward 7 $((t + 115)) 880 "${n}2"
+    done
+} | trace >"$dir/numbers.json"
+check "annotations with numbers have stages" task train stage 1 "$dir/numbers.json"
+check "... without steps of the profiler" takes 1000000 20000 "$dir/numbers.json"
+
+{
+    call cudaLaunchKernel 1 1000 5 1
+    work kernel a 7 1010 50 1
+} | trace >"$dir/bare.json"
+check "no annotation at all" complains 3 "no annotation" "$SWSIM" import --form=pipeline "$dir/bare.json"
+cp "$dir/torchrec.json" "$dir/other.json"
+check "several ranks" complains 3 "one rank" "$SWSIM" import --form=pipeline "$dir/torchrec.json" "$dir/other.json"
+
+# ---- real jobs ------------------------------------------------------------------------------------
+
+traces=$SWSIM_SHARED/data/traces
+if [ -d "$traces" ]; then
+    job=$traces/torchrec_a100_rank0_of_8.json.gz
+    check "a TorchRec job takes 77.9 ms" takes 77900000 3895000 "$job"
+    check "... its ten annotations cover a step" has 'about: 10 annotations .*cover 9[89]' "$job"
+    check "... in three stages" task load_batch stage 0 "$job"
+    check "... the forward in the last" task forward stage 2 "$job"
+    check "... and tune finds no fault in it" exits 0 "$SWSIM" tune --budget=60 "$dir/plan.yaml"
+    check "a job without a cause for its idle time is refused" sh -c "
+        '$SWSIM' import --form=pipeline -o '$dir/refused.yaml' '$SWSIM_SHARED/data/kineto/torchrec_rank0_of_16_trace.json.gz' &&
+        '$SWSIM' predict '$dir/refused.yaml'; [ \$? -eq 4 ]"
+else
+    skip "traces of real jobs" "no $traces"
+fi
+
+done_testing
