@@ -1,4 +1,4 @@
-/* cmd_compare.c - `swsim compare`: the pipelined runs of a trace store beside their predictions. */
+/* cmd_compare.c - `swsim compare`: the pipelined runs of a trace store beside their predictions; two runs: two_runs.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +8,8 @@
 #include "app.h"
 #include "interrupts.h"
 #include "options.h"
+#include "run_spec.h"
+#include "two_runs.h"
 
 #include "plan/json.h"
 #include "plan/print.h"
@@ -208,8 +210,18 @@ static int processors(void)
     return count < 1 ? 1 : count > PREDICT_MAX_THREADS ? PREDICT_MAX_THREADS : (int)count;
 }
 
+/* Is a run named, or are two stores? Else the runs of one store are compared with predictions. */
+static enum status wants_two(struct app *app, const struct arguments *arguments, bool *out)
+{
+    *out |= run_spec_has_run(arguments->items[0]) ||
+            (arguments->count == 2 && run_spec_has_run(arguments->items[1]));
+    return *out || arguments->count < 2 ? STATUS_OK
+                                        : run_spec_is_store(app, arguments->items[1], out);
+}
+
 enum status cmd_compare(struct app *app, int argc, char **argv)
 {
+    struct two_runs two = {.limit = NAN};
     int64_t run = STORE_ALL, seed = 1, replications = 10;
     const char *limit_text = NULL;
     const struct option_spec options[] = {
@@ -221,10 +233,14 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
          .value = &replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
         {"seed", 0, "S", "of all random numbers (default 1)", OPTION_INTEGER, .value = &seed,
          .max = INT64_MAX},
+        {"diff", 0, NULL, "two runs: say what takes longer or less, and why", OPTION_FLAG,
+         .value = &two.diff},
+        {"opaque", 0, NULL, "predict also an import whose idle time is unexplained", OPTION_FLAG,
+         .value = &two.opaque},
     };
     const struct command command = {
         .name = "swsim compare",
-        .arguments = "DB [PLAN]",
+        .arguments = "DB[:RUN] [DB[:RUN]|PLAN]",
         .about =
             "Predict the pipelined runs in a trace store and say how far off the predictions are.\n"
             "\n"
@@ -234,10 +250,15 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
             "pipelined run but driver, depth and number of iterations. Measured stall accounts "
             "come\n"
             "from the steps of the run, which went through the same machine.\n"
-            "With PLAN only the runs of that plan are compared.",
+            "With PLAN only the runs of that plan are compared.\n"
+            "\n"
+            "With DB:RUN that run, of any kind, is held against a second one: another run, the "
+            "prediction\n"
+            "of PLAN, or that of its own plan; by steps, streams, causes of idle time and tasks.",
         .examples = "  swrun --serial --db=runs.db plan.yaml\n"
                     "  swrun --driver=both --db=runs.db plan.yaml\n"
-                    "  swsim compare --limit-error=5% runs.db",
+                    "  swsim compare --limit-error=5% runs.db\n"
+                    "  swsim compare --diff yesterday.db:1 today.db:1",
         COMMAND_OPTIONS(options),
         .more_arguments = 1,
     };
@@ -248,6 +269,19 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
     status = parse_limit(app, limit_text, &request.limit);
+    bool is_two = two.diff;
+    if (status == STATUS_OK)
+        status = wants_two(app, &arguments, &is_two);
+    if (status == STATUS_OK && is_two && run != STORE_ALL)
+        status = diag_error(&app->diag, STATUS_USAGE,
+                            "--run: two runs are named as DB:RUN, not with --run");
+    if (status == STATUS_OK && is_two) {
+        two.first = arguments.items[0];
+        two.second = arguments.count == 2 ? arguments.items[1] : NULL;
+        two.seed = (uint64_t)seed;
+        two.limit = request.limit;
+        return two_runs_compare(app, &two);
+    }
     if (status == STATUS_OK && arguments.count == 2)
         status = app_with_plan(app, arguments.items[1], canonical_text, &text);
     request.options = (struct compare_options){.run = run,

@@ -13,6 +13,7 @@
 #include "profiled.h"
 #include "progress.h"
 #include "starter.h"
+#include "unexplained.h"
 #include "mpi_workers.h"
 #include "warned.h"
 
@@ -401,30 +402,13 @@ static enum status agree(struct app *app, const struct predict_request *request,
     return status;
 }
 
-/* An imported plan whose job was idle for reasons that the trace does not tell. */
-static enum status refuse_unexplained(struct app *app, const struct predict_request *request,
-                                      const struct plan *plan)
-{
-    enum { LIMIT = SHARE_WHOLE / 10 };
-    if (plan->unexplained.millionths <= LIMIT || request->opaque)
-        return STATUS_OK;
-    diag_error(&app->diag, STATUS_LIMIT,
-               "%s: the job was idle without a cause in its trace for %.0f%% of its idle time "
-               "(unexplained), more than 10%%: a prediction would not be that of the job",
-               plan->file, plan->unexplained.millionths / 1e4);
-    diag_note(&app->diag,
-              "--opaque predicts it all the same; 'swsim import --opaque' makes that time "
-              "part of the plan");
-    return STATUS_LIMIT;
-}
-
 static enum status predict_plan(struct app *app, const struct predict_request *request,
                                 const struct plan *plan)
 {
     int driver = app_driver(app, plan, request->driver, BOTH_DRIVERS);
     enum status agreed = agree(app, request, plan);
     if (agreed == STATUS_OK)
-        agreed = refuse_unexplained(app, request, plan);
+        agreed = refuse_unexplained(app, plan, request->opaque);
     if (agreed != STATUS_OK)
         return agreed;
     if (plan->form != FORM_PIPELINE) {

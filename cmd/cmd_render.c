@@ -1,9 +1,7 @@
 /* cmd_render.c - `swsim render`: a run of a trace store as a timeline, a plan as a graph. */
-#include <errno.h>
-#include <string.h>
-
 #include "app.h"
 #include "options.h"
+#include "run_spec.h"
 
 #include "sim/predict/stalls.h"
 #include "trace/plangraph.h"
@@ -17,26 +15,6 @@ struct render_options {
     int arrows; /* enum timeline_arrows */
     bool all, no_threads;
 };
-
-/* Does the file begin as an SQLite database does? */
-static enum status is_store(struct app *app, const char *path, bool *out)
-{
-    static const char magic[16] = "SQLite format 3";
-    char head[sizeof magic] = {0};
-    *out = false;
-    if (strcmp(path, "-") == 0)
-        return STATUS_OK;
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return diag_error(&app->diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));
-    size_t length = fread(head, 1, sizeof head, file);
-    int error = ferror(file) ? errno : 0;
-    fclose(file);
-    *out = length == sizeof head && memcmp(head, magic, sizeof magic) == 0;
-    return !error
-               ? STATUS_OK
-               : diag_error(&app->diag, STATUS_SYSTEM, "cannot read %s: %s", path, strerror(error));
-}
 
 /* The steps explain why streams were idle; a later part of a long run would need too many of them. */
 static enum status add_stalls(struct app *app, struct store *store, struct trace *trace)
@@ -127,7 +105,7 @@ enum status cmd_render(struct app *app, int argc, char **argv)
         return diag_error(&app->diag, STATUS_USAGE, "missing option: --output=FILE");
     const char *path = arguments.items[0];
     bool store;
-    status = is_store(app, path, &store);
+    status = run_spec_is_store(app, path, &store);
     if (status != STATUS_OK)
         return status;
     return store ? app_with_store(app, path, render_run, &render)

@@ -4,29 +4,15 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "options.h"
-
-/* The colon before RUN; a name with a colon in it is a name if such a file is there. NULL: no RUN. */
-static const char *find_run(const char *spec)
-{
-    const char *colon = strrchr(spec, ':');
-    bool digits = colon && colon[1] && colon[1 + strspn(colon + 1, "0123456789")] == '\0';
-    return digits && access(spec, F_OK) != 0 ? colon : NULL;
-}
+#include "run_spec.h"
 
 enum status profiled_read(struct app *app, const char *spec, const struct plan *plan, int ranks,
                           struct profile *out)
 {
-    const char *colon = find_run(spec), *path = spec;
-    int64_t run = STORE_LATEST;
-    enum status status = STATUS_OK;
-    if (colon) {
-        path = arena_strndup(&app->arena, spec, (size_t)(colon - spec));
-        status = path ? options_integer(app, "--profile", colon + 1, 0, INT64_MAX, &run)
-                      : diag_no_memory(&app->diag);
-    }
+    const char *path;
+    int64_t run;
+    enum status status = run_spec_parse(app, "--profile", spec, &path, &run);
     struct store *store = NULL;
     if (status == STATUS_OK)
         status = store_open(path, false, &store, &app->diag);

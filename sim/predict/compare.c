@@ -322,8 +322,10 @@ static enum status check_found(const struct compared *compared,
         return diag_error(diag, STATUS_INPUT,
                           "run %" PRId64 " is no finished, measured run of a pipeline%s",
                           options->run, options->plan ? " with this plan" : "");
-    return diag_error(diag, STATUS_INPUT, "found no finished, measured run of a pipeline%s",
-                      options->plan ? " with this plan" : "");
+    diag_error(diag, STATUS_INPUT, "found no finished, measured run of a pipeline%s",
+               options->plan ? " with this plan" : "");
+    diag_note(diag, "any other run is held against its prediction as DB:RUN");
+    return STATUS_INPUT;
 }
 
 static enum status compare_all(struct store *store, const struct compare_options *options,

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "span_words.h"
+
 #include "plan/print.h"
 #include "trace/ledger.h"
 
@@ -47,17 +49,6 @@ static bool add_edges(struct recorder *recorder, int rank, int task, int64_t ite
     return true;
 }
 
-/* The name of the span's operation. */
-static const char *span_name(const struct program *p, const struct simulate_span *span, char *buf)
-{
-    if (span->kind == SIMULATE_STALL)
-        return NULL;
-    const struct op *op = &p->ops[span->op];
-    if (op->task >= 0)
-        return p->plan->pipeline.tasks[op->task].name;
-    return program_op_subject(p, op, span->iteration, buf, NAME);
-}
-
 /* The reason a stream waited for, or that slowed its work; NULL: none. */
 static const char *span_cause(const struct program *p, const struct simulate_span *span,
                               char cause[2 * NAME])
@@ -89,7 +80,7 @@ static bool record_span(void *context, const struct simulate_span *span)
     int64_t id;
     const struct trace_span row = {
         .kind = kinds[span->kind],
-        .task = span_name(p, span, name),
+        .task = span_task(p, span, name, sizeof name),
         .iteration = span->iteration,
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
@@ -249,11 +240,11 @@ static enum status add_line(struct recorder *recorder, int stream, const struct 
 {
     const struct program *p = recorder->program;
     char words[2 * NAME];
-    const int rank = p->streams[stream].rank, on = blame->stall.on;
+    const int rank = p->streams[stream].rank;
     const struct trace_idle line = {
         .cause = stall_key(blame->stall.cause),
         .word = LEDGER_BY_MODEL,
-        .waits_for = on >= 0 ? p->plan->pipeline.tasks[on].name : NULL,
+        .waits_for = stall_task(p, &blame->stall),
         .words = stall_describe(p, rank, &blame->stall, words, sizeof words),
         .idle_ns = blame->ns,
     };

@@ -5,6 +5,7 @@
 #include "trace/ledger.h"
 #include "profile.h"
 #include "measured_program.h"
+#include "span_words.h"
 
 enum { TEXT = 320 };
 
@@ -40,7 +41,7 @@ static bool add_stall(void *context, int stream, int64_t start_ns, int64_t end_n
         .agent = span.agent,
         .cause = stall_key(stall->cause),
         .word = LEDGER_BY_MODEL,
-        .waits_for = stall->on >= 0 ? stalls->program->plan->pipeline.tasks[stall->on].name : NULL,
+        .waits_for = stall_task(stalls->program, stall),
         .words = span.cause,
         .idle_ns = end_ns - start_ns,
     };

@@ -1,0 +1,21 @@
+/*
+ * two_runs.h - `swsim compare DB:RUN ...`: one run held against another, or against a prediction.
+ */
+#ifndef SWSIM_TWO_RUNS_H
+#define SWSIM_TWO_RUNS_H
+
+#include "app.h"
+
+struct two_runs {
+    const char *first,
+        *second; /* DB[:RUN]; the second may be a plan, or NULL: that of the first run */
+    bool diff;   /* what got slower and why, instead of all figures */
+    bool opaque; /* predict also what is unexplained */
+    uint64_t seed;
+    double
+        limit; /* STATUS_VIOLATED where the second takes longer or shorter than the first by more; NAN: any */
+};
+
+enum status two_runs_compare(struct app *app, const struct two_runs *request);
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * unexplained.h - an imported plan whose job was idle for reasons that its trace does not tell.
+ */
+#ifndef SWSIM_UNEXPLAINED_H
+#define SWSIM_UNEXPLAINED_H
+
+#include "app.h"
+
+/* STATUS_LIMIT, described, where more than a tenth of the job's idle time has no cause, unless `opaque`: a prediction
+   would not be that of the job. */
+enum status refuse_unexplained(struct app *app, const struct plan *plan, bool opaque);
+
+#endif

@@ -1,0 +1,353 @@
+/* account.c - see account.h. Streams are walked gap by gap: work first, then what the waits say of the gaps. */
+#include "account.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/ledger.h"
+
+#define BETWEEN "its turn after the work before it"
+#define AFTER   "no more work"
+#define UNKNOWN "a cause that is not recorded"
+
+/* What of a rank is looked at. */
+struct window {
+    int64_t start_ns, end_ns;
+    double steps;
+};
+
+struct builder {
+    struct trace *trace;
+    struct untold {
+        struct account_part between, after, unknown;
+    } untold; /* idle time that no span tells of */
+    struct run_account *out;
+    struct window *windows; /* per rank */
+    int ranks;
+};
+
+/* One stream of one rank. */
+struct walk {
+    struct builder *builder;
+    struct account_stream *stream;
+    const struct window *window;
+    size_t wait, end; /* the next wait that may matter; the end of the agent's spans */
+    int agent;
+    int64_t last_ns; /* the end of its last work in the whole run */
+    bool no_memory;
+};
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+static int highest_rank(const struct trace *trace)
+{
+    int most = 0;
+    for (size_t i = 0; i < trace->agent_count; i++)
+        if (trace->agents[i].rank > most)
+            most = trace->agents[i].rank;
+    for (size_t i = 0; i < trace->iteration_count; i++)
+        if (trace->iterations[i].rank > most)
+            most = trace->iterations[i].rank;
+    return most;
+}
+
+static int by_rank_and_number(const void *left, const void *right)
+{
+    const struct trace_iteration *a = left, *b = right;
+    if (a->rank != b->rank)
+        return a->rank - b->rank;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* The iterations items[0 .. count - 1] of one rank, in order. */
+static struct window window_of(const struct trace_iteration *items, size_t count)
+{
+    struct window window = {items[0].start_ns, items[count - 1].retire_ns, (double)count};
+    bool overlap = false;
+    for (size_t i = 1; i < count; i++)
+        overlap |= items[i].start_ns < items[i - 1].retire_ns;
+    if (overlap) {
+        window.start_ns = items[0].retire_ns;
+        window.steps = (double)(count - 1);
+    }
+    return window;
+}
+
+static void find_steps(struct builder *builder)
+{
+    const struct trace *trace = builder->trace;
+    qsort(trace->iterations, trace->iteration_count, sizeof *trace->iterations, by_rank_and_number);
+    for (size_t i = 0, next; i < trace->iteration_count; i = next) {
+        for (next = i; next < trace->iteration_count &&
+                       trace->iterations[next].rank == trace->iterations[i].rank;)
+            next++;
+        builder->windows[trace->iterations[i].rank] = window_of(&trace->iterations[i], next - i);
+    }
+}
+
+/* A rank without steps of its own lies in those of the others. */
+static void find_windows(struct builder *builder)
+{
+    struct window whole = {INT64_MAX, INT64_MIN, 1};
+    const struct trace *trace = builder->trace;
+    if (builder->out->by_steps) {
+        find_steps(builder);
+        whole = builder->windows[trace->iterations[0].rank];
+    } else {
+        trace_range(trace, &whole.start_ns, &whole.end_ns);
+        if (whole.start_ns > 0)
+            whole.start_ns = 0;
+        if (trace->info.duration_ns > whole.end_ns)
+            whole.end_ns = trace->info.duration_ns;
+    }
+    for (int r = 0; r < builder->ranks; r++)
+        if (builder->windows[r].steps <= 0)
+            builder->windows[r] = whole;
+}
+
+bool account_has_steps(const struct trace *trace)
+{
+    bool any = false;
+    for (size_t i = 0; i < trace->iteration_count; i++) {
+        if (trace->iterations[i].rank < 0)
+            return false;
+        any |= trace->iterations[i].retire_ns > trace->iterations[i].start_ns;
+    }
+    return any;
+}
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+const struct account_part *account_find_task(const struct account_stream *stream, const char *name)
+{
+    for (size_t i = 0; i < stream->tasks.count; i++)
+        if (strcmp(stream->tasks.items[i].name, name) == 0)
+            return &stream->tasks.items[i];
+    return NULL;
+}
+
+/* Names are the trace's: equal ones are one pointer. */
+static struct account_part *find_part(struct walk *walk, struct account_parts *parts,
+                                      const struct account_part *like)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        struct account_part *part = &parts->items[i];
+        if (part->cause == like->cause &&
+            (like->cause ? part->waits_for == like->waits_for : part->name == like->name))
+            return part;
+    }
+    void *items = parts->items;
+    if (!arena_grow(walk->builder->trace->arena, &items, parts->count, &parts->cap,
+                    sizeof *parts->items)) {
+        walk->no_memory = true;
+        return NULL;
+    }
+    parts->items = items;
+    parts->items[parts->count] = *like;
+    return &parts->items[parts->count++];
+}
+
+static void add_part(struct walk *walk, struct account_parts *parts,
+                     const struct account_part *like, int64_t ns, int count)
+{
+    struct account_part *part = find_part(walk, parts, like);
+    if (!part)
+        return;
+    part->ns += (double)ns / walk->window->steps;
+    part->count += count / walk->window->steps;
+}
+
+static void add_idle(struct walk *walk, const struct account_part *like, int64_t ns)
+{
+    if (ns <= 0)
+        return;
+    walk->stream->idle_ns += (double)ns / walk->window->steps;
+    add_part(walk, &walk->stream->idle, like, ns, 0);
+}
+
+/* ---- gaps ------------------------------------------------------------------------------------ */
+
+/* Idle time that no span tells of. */
+static void add_untold(struct walk *walk, int64_t from_ns, int64_t to_ns)
+{
+    const struct untold *untold = &walk->builder->untold;
+    const bool known = walk->builder->trace->idle_count > 0;
+    const int64_t middle = walk->last_ns < from_ns ? from_ns
+                           : walk->last_ns > to_ns ? to_ns
+                                                   : walk->last_ns;
+    add_idle(walk, known ? &untold->between : &untold->unknown, middle - from_ns);
+    add_idle(walk, known ? &untold->after : &untold->unknown, to_ns - middle);
+}
+
+static void add_wait(struct walk *walk, const struct trace_span *span, int64_t ns)
+{
+    const struct trace_idle *line = trace_find_idle(walk->builder->trace, walk->agent, span->cause);
+    struct account_part part = walk->builder->untold.unknown;
+    if (span->cause)
+        part.name = span->cause;
+    if (line)
+        part = (struct account_part){
+            .name = line->words, .cause = line->cause, .waits_for = line->waits_for};
+    add_idle(walk, &part, ns);
+}
+
+/* The stream did nothing between these times. */
+static void add_gap(struct walk *walk, int64_t from_ns, int64_t to_ns)
+{
+    const struct trace_span *spans = walk->builder->trace->spans;
+    int64_t at_ns = from_ns;
+    while (walk->wait < walk->end &&
+           (spans[walk->wait].kind != SPAN_WAIT || spans[walk->wait].end_ns <= from_ns))
+        walk->wait++;
+    for (size_t i = walk->wait; i < walk->end && spans[i].start_ns < to_ns; i++) {
+        if (spans[i].kind != SPAN_WAIT || spans[i].end_ns <= at_ns)
+            continue;
+        const int64_t start_ns = spans[i].start_ns > at_ns ? spans[i].start_ns : at_ns;
+        const int64_t end_ns = spans[i].end_ns < to_ns ? spans[i].end_ns : to_ns;
+        add_untold(walk, at_ns, start_ns);
+        add_wait(walk, &spans[i], end_ns - start_ns);
+        at_ns = end_ns;
+    }
+    add_untold(walk, at_ns, to_ns);
+}
+
+static void add_work(struct walk *walk, const struct trace_span *span, int64_t start_ns,
+                     int64_t end_ns)
+{
+    const struct account_part part = {.name = span->task ? span->task : "work"};
+    const bool begins = span->start_ns >= walk->window->start_ns;
+    walk->stream->busy_ns += (double)(end_ns - start_ns) / walk->window->steps;
+    add_part(walk, &walk->stream->tasks, &part, end_ns - start_ns, begins);
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+static void walk_stream(struct walk *walk, size_t first)
+{
+    const struct trace *trace = walk->builder->trace;
+    const struct window *window = walk->window;
+    int64_t at_ns = window->start_ns;
+    for (size_t i = first; i < walk->end; i++)
+        if (trace->spans[i].kind == SPAN_DEVICE && trace->spans[i].end_ns > walk->last_ns)
+            walk->last_ns = trace->spans[i].end_ns;
+    for (size_t i = first; i < walk->end; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        const int64_t start_ns = span->start_ns > at_ns ? span->start_ns : at_ns;
+        const int64_t end_ns = span->end_ns < window->end_ns ? span->end_ns : window->end_ns;
+        if (span->kind != SPAN_DEVICE || end_ns <= start_ns)
+            continue;
+        if (start_ns > at_ns)
+            add_gap(walk, at_ns, start_ns);
+        add_work(walk, span, start_ns, end_ns);
+        at_ns = end_ns;
+    }
+    if (window->end_ns > at_ns)
+        add_gap(walk, at_ns, window->end_ns);
+}
+
+static struct account_stream *find_stream(struct run_account *out, struct arena *arena,
+                                          const char *name)
+{
+    for (size_t i = 0; i < out->stream_count; i++)
+        if (out->streams[i].name == name)
+            return &out->streams[i];
+    void *streams = out->streams;
+    if (!arena_grow(arena, &streams, out->stream_count, &out->stream_cap, sizeof *out->streams))
+        return NULL;
+    out->streams = streams;
+    out->streams[out->stream_count] = (struct account_stream){.name = name};
+    return &out->streams[out->stream_count++];
+}
+
+static bool add_agent(struct builder *builder, int agent, size_t first, size_t end)
+{
+    const struct trace *trace = builder->trace;
+    struct walk walk = {.builder = builder,
+                        .stream =
+                            find_stream(builder->out, trace->arena, trace->agents[agent].name),
+                        .window = &builder->windows[trace->agents[agent].rank],
+                        .wait = first,
+                        .end = end,
+                        .agent = agent,
+                        .last_ns = INT64_MIN};
+    if (!walk.stream)
+        return false;
+    walk.stream->ranks++;
+    walk_stream(&walk, first);
+    return !walk.no_memory;
+}
+
+static bool add_streams(struct builder *builder)
+{
+    const struct trace *trace = builder->trace;
+    size_t at = 0;
+    for (int agent = 0; agent < (int)trace->agent_count; agent++) {
+        size_t end = at;
+        while (end < trace->span_count && trace->spans[end].agent == agent)
+            end++;
+        if (trace->agents[agent].kind == TRACE_STREAM && !add_agent(builder, agent, at, end))
+            return false;
+        at = end;
+    }
+    return true;
+}
+
+/* ---- all together ---------------------------------------------------------------------------- */
+
+static void take_mean(struct account_parts *parts, int ranks)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        parts->items[i].ns /= ranks;
+        parts->items[i].count /= ranks;
+    }
+}
+
+static void take_means(struct builder *builder)
+{
+    struct run_account *out = builder->out;
+    for (size_t i = 0; i < out->stream_count; i++) {
+        struct account_stream *stream = &out->streams[i];
+        stream->busy_ns /= stream->ranks;
+        stream->idle_ns /= stream->ranks;
+        take_mean(&stream->tasks, stream->ranks);
+        take_mean(&stream->idle, stream->ranks);
+    }
+    for (int r = 0; r < builder->ranks; r++) {
+        const struct window *window = &builder->windows[r];
+        out->steps += window->steps / builder->ranks;
+        out->step_ns +=
+            (double)(window->end_ns - window->start_ns) / window->steps / builder->ranks;
+    }
+}
+
+/* Names are the trace's own, as those of its spans. */
+static void name_untold(struct builder *builder)
+{
+    struct trace *trace = builder->trace;
+    builder->untold.between = (struct account_part){.name = trace_intern(trace, BETWEEN),
+                                                    .cause = trace_intern(trace, LEDGER_ORDER)};
+    builder->untold.after = (struct account_part){.name = trace_intern(trace, AFTER),
+                                                  .cause = trace_intern(trace, "no_more_data")};
+    builder->untold.unknown = (struct account_part){
+        .name = trace_intern(trace, UNKNOWN), .cause = trace_intern(trace, ACCOUNT_NOT_RECORDED)};
+}
+
+enum status account_make(struct trace *trace, bool by_steps, struct run_account *out,
+                         struct diag *diag)
+{
+    struct run_account account = {.by_steps = by_steps};
+    struct builder builder = {.trace = trace, .out = &account, .ranks = highest_rank(trace) + 1};
+    builder.windows = ARENA_ARRAY(trace->arena, (size_t)builder.ranks, struct window);
+    name_untold(&builder);
+    if (!builder.windows || trace->arena->failed)
+        return diag_no_memory(diag);
+    find_windows(&builder);
+    for (size_t i = 0; i < trace->idle_count; i++)
+        account.modelled |= strcmp(trace->idles[i].word, LEDGER_BY_MODEL) == 0;
+    if (!add_streams(&builder))
+        return diag_no_memory(diag);
+    take_means(&builder);
+    *out = account;
+    return STATUS_OK;
+}

@@ -1,0 +1,26 @@
+/*
+ * span_words.h - the names of what a simulation did, as stores and pictures have them.
+ */
+#ifndef SWSIM_SPAN_WORDS_H
+#define SWSIM_SPAN_WORDS_H
+
+#include "sim/engine/simulate.h"
+
+/* What the operation of a span is called: its task, else what it works on; in `buf` or the plan. NULL for a stall. */
+static inline const char *span_task(const struct program *p, const struct simulate_span *span,
+                                    char *buf, size_t cap)
+{
+    if (span->kind == SIMULATE_STALL)
+        return NULL;
+    const struct op *op = &p->ops[span->op];
+    return op->task >= 0 ? p->plan->pipeline.tasks[op->task].name
+                         : program_op_subject(p, op, span->iteration, buf, cap);
+}
+
+/* The task that a stall waits for; NULL: none. */
+static inline const char *stall_task(const struct program *p, const struct stall *stall)
+{
+    return stall->on >= 0 ? p->plan->pipeline.tasks[stall->on].name : NULL;
+}
+
+#endif

@@ -1,0 +1,141 @@
+#!/bin/sh
+# `swsim compare DB:RUN`: runs held against runs and predictions, and what got slower and why.
+. "${srcdir:-.}/tests/tap.sh"
+
+call()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"correlation\":$5}}"
+}
+work()
+{
+    echo ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"$1\",\"pid\":0,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"stream\":$2,\"device\":0,\"correlation\":$5}}"
+}
+# trace STREAM EXCHANGE LATE: two steps; `compute` on stream 7 waits for `exchange` on another stream, which takes
+# EXCHANGE us; the launch of `update` is LATE us later than it could be.
+trace()
+{
+    echo '{"schemaVersion": 1, "traceEvents": [{"ph":"M","name":"process_name","pid":7,"args":{"name":"python"}}'
+    at=1000
+    for step in 1 2; do
+        id=$((step * 10)) end=$((at + 12 + $2)) update=$((at + 12 + $2 + 304 + $3))
+        echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#$step\",\"pid\":7,\"tid\":1,\"ts\":$at,\"dur\":$((update + 106 - at)),\"args\":{}}"
+        call cudaLaunchKernel 1 $((at + 2)) 5 $((id + 1))
+        work exchange $1 $((at + 12)) $2 $((id + 1))
+        call cudaStreamWaitEvent 1 $((at + 8)) 1 $((id + 2))
+        call cudaLaunchKernel 1 $((at + 10)) 5 $((id + 3))
+        work compute 7 $((end + 2)) 300 $((id + 3))
+        call cudaLaunchKernel 1 $((update - 2)) 2 $((id + 4))
+        work update 7 $((update + 4)) 100 $((id + 4))
+        at=$((update + 106))
+    done
+    echo ']}'
+}
+trace 20 200 0 >"$dir/before.json"
+trace 24 350 50 >"$dir/after.json"
+trace 20 200 0 | sed 's/compute/a/; s/update/b/; s/exchange/c/' >"$dir/unrelated.json"
+
+cat >"$dir/plan.yaml" <<'PLAN'
+swplan: 1
+name: two_tasks
+schedule:
+  Copy: {stage: 0, stream: memcpy, time: 400us, host_time: 50us, writes: [batch]}
+  Work: {stage: 1, time: 800us, host_time: 50us, reads: [batch]}
+intra_iter_deps: [[Work, Copy]]
+buffers: {batch: {scope: iteration, bytes: 4KiB}}
+PLAN
+sed 's/800us/1100us/' "$dir/plan.yaml" >"$dir/slow.yaml"
+
+compare="$SWSIM compare"
+db=$dir/runs.db
+# sums FILE: the changes of the main stream and what is left are the whole difference, which is not nothing.
+sums()
+{
+    python3 - "$1" <<'PYTHON'
+import json, sys
+d = json.load(open(sys.argv[1]))
+rows = d["streams"][0]["rows"]
+assert abs(d["change_ns"] - (d["second"]["step_ns"] - d["first"]["step_ns"])) < 1
+assert abs(sum(r["change_ns"] for r in rows) + d["left_ns"] - d["change_ns"]) < 1, d
+assert abs(d["left_ns"]) < 1, d["left_ns"]
+sizes = [abs(r["change_ns"]) for r in rows]
+assert sizes == sorted(sizes, reverse=True)
+for s in d["streams"]:
+    for side in "first", "second":
+        if s[side]:
+            whole = sum(r[side + "_ns"] for r in s["rows"])
+            assert abs(whole - d[side]["step_ns"]) < 1, (s[side], whole)
+PYTHON
+}
+adds_up()
+{
+    $compare --json "$@" >"$dir/json" || return
+    if command -v python3 >/dev/null; then sums "$dir/json"; fi
+}
+
+# ---- two imports ---------------------------------------------------------------------------------
+
+for name in before after unrelated; do
+    check "import of $name" exits 0 "$SWSIM" import --db "$db" -o "$dir/$name.plan" "$dir/$name.json"
+done
+check "steps" prints 0 '^a step takes 621 us in the first, 821 us in the second (+32.2%)$' $compare "$db:1" "$db:2"
+check "a stream under another name" prints 0 'stream s20 / s24, busy$' $compare "$db:1" "$db:2"
+check "a task" prints 0 '200 us  *350 us  *+150 us  *exchange$' $compare "$db:1" "$db:2"
+check "a cause" prints 0 'us  *+150 us  *idle: exchange on s20' $compare "$db:1" "$db:2"
+check "what got slower" prints 0 '^a step of the second takes 200 us longer. Stream s7' $compare --diff "$db:1" "$db:2"
+check "why, the greatest part first" prints 0 \
+    '^ *+150 us *75%  it waits 150 us longer for exchange on s20 (an event, by the order of calls) .*; exchange itself takes 150 us longer$' \
+    $compare --diff "$db:1" "$db:2"
+check "then the host" prints 0 '^ *+50.0 us *25%  it waits 50.0 us longer for its launch by the host' $compare --diff "$db:1" "$db:2"
+check "nothing is left" prints 0 'in all: the whole difference$' $compare --diff "$db:1" "$db:2"
+check "beside it" prints 0 's20 / s24: exchange takes 150 us longer' $compare --diff "$db:1" "$db:2"
+check "the other way round" prints 0 'takes 200 us less' $compare --diff "$db:2" "$db:1"
+check "a run and itself" prints 0 'about as long' $compare --diff "$db:1" "$db:1"
+check "it adds up" adds_up "$db:1" "$db:2"
+check "a store alone is its latest run" prints 0 '^second  run 3 of' $compare --limit-error=10 "$db:3" "$db"
+check "an import and the prediction of its plan" prints 0 '^second  prediction of before' $compare "$db:1"
+check "... which is right" exits 0 $compare --limit-error 1% "$db:1"
+check "an import and the prediction of another plan" prints 0 '+300 us  *exchange' $compare "$db:1" "$dir/after.plan"
+check "... adds up" adds_up "$db:1" "$dir/after.plan"
+check "a difference above the limit" complains 1 'the runs differ by 32.2%, expected at most 5.0%' \
+    $compare --limit-error 5% "$db:1" "$db:2"
+
+# ---- runs and predictions ------------------------------------------------------------------------
+
+for plan in plan slow; do
+    check "a pipelined run of $plan" exits 0 "$SWRUN" --quiet -n 12 --driver clock --db "$dir/own.db" "$dir/$plan.yaml"
+done
+for plan in plan slow; do
+    check "a prediction of $plan" exits 0 "$SWSIM" predict -n 12 --driver clock --db "$dir/own.db" "$dir/$plan.yaml"
+done
+check "two runs" prints 0 'Work takes [0-9.]* us longer' $compare --diff "$dir/own.db:1" "$dir/own.db:2"
+check "... add up" adds_up "$dir/own.db:1" "$dir/own.db:2"
+check "a run and a stored prediction" prints 0 '^second  run 3 of .*two_tasks, simulated, 11 steps' $compare "$dir/own.db:1" "$dir/own.db:3"
+check "... add up" adds_up "$dir/own.db:1" "$dir/own.db:3"
+check "two stored predictions" prints 0 '^ *+300 us *100%  Work takes 300 us longer (1.10 ms, was 800 us)$' \
+    $compare --diff "$dir/own.db:3" "$dir/own.db:4"
+check "... add up" adds_up "$dir/own.db:3" "$dir/own.db:4"
+check "a stored prediction and that of another plan" prints 0 '^ *+300 us *100%  Work' $compare --diff "$dir/own.db:3" "$dir/slow.yaml"
+check "a run and its own plan" prints 0 '^second  prediction of two_tasks, 11 steps' $compare "$dir/own.db:1"
+
+# ---- what is wrong -------------------------------------------------------------------------------
+
+check "no such run" complains 3 'has no run 9' $compare "$db:1" "$db:9"
+check "unrelated runs" complains 3 'for only 0% of their work: they are of unrelated plans' $compare "$db:1" "$db:3"
+check "an unrelated plan" complains 3 'unrelated plans' $compare "$db:1" "$dir/plan.yaml"
+check "--run and a run" complains 2 'named as DB:RUN' $compare --run 1 "$db:1"
+check "no plan, no store" complains 3 '' $compare "$db:1" "$dir/before.json"
+check "a plan is no store" complains 3 'plan.yaml' $compare --diff "$dir/plan.yaml" "$db:1"
+check "no file" complains 2 'cannot open' $compare "$db:1" "$dir/none.yaml"
+if command -v python3 >/dev/null; then
+    cp "$db" "$dir/old.db"
+    python3 -c "import sqlite3,sys
+sqlite3.connect(sys.argv[1]).executescript('drop table ledger; pragma user_version = 2')" "$dir/old.db"
+    check "an older store" complains 0 'older schema, without ledgers' $compare --diff "$dir/old.db:1" "$db:2"
+    check "... times of tasks are known, causes not" prints 0 'for which the runs. records have no cause' \
+        $compare --diff "$dir/old.db:1" "$db:2"
+    check "... adds up" adds_up "$dir/old.db:1" "$db:2"
+else
+    skip "python3 makes older stores, and is not here"
+fi
+
+done_testing
