@@ -120,16 +120,6 @@ static bool set_parts(struct flight *flight, struct host_op *op, const struct fl
     return op->parts != NULL;
 }
 
-static bool add_sync(struct flight *flight, struct host_thread *thread, int stream)
-{
-    struct host_op *op = add_op(flight, thread, OP_SYNC);
-    if (op) {
-        op->sync = SYNC_STREAM;
-        op->stream = stream;
-    }
-    return op != NULL;
-}
-
 static bool add_call(struct flight *flight, struct host_thread *thread,
                      const struct flight_call *call)
 {
@@ -144,11 +134,9 @@ static bool add_call(struct flight *flight, struct host_thread *thread,
         return false;
     op->comm = call->group;
     op->stream = stream;
-    op->sm = flight->options->sm_slots > 0 && op->kind == OP_COLLECTIVE;
-    if (!(is_collective(call) ? set_collective(flight, op, &call->parts[0])
-                              : set_parts(flight, op, call)))
-        return false;
-    return !flight->options->host_waits || add_sync(flight, thread, stream);
+    op->sm = flight->options->sm_slots > 0;
+    return is_collective(call) ? set_collective(flight, op, &call->parts[0])
+                               : set_parts(flight, op, call);
 }
 
 static bool add_thread(struct flight *flight, size_t r)
@@ -293,6 +281,7 @@ static bool write_plan(struct flight *flight, struct diag *diag)
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->machine.sm_slots = (int)options->sm_slots;
     plan->machine.launch_order_implicit = options->launch_order;
+    plan->machine.launch_blocking = options->host_waits;
     plan->about = hypotheses(flight, diag);
     plan->threads = ARENA_ARRAY(&plan->arena, job->rank_count, struct host_thread);
     plan->comms = ARENA_ARRAY(&plan->arena, job->group_count, struct comm);

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Dumps of the flight recorder: random jobs with one rank that does something else, whose dumps must lead to the
+# verdict that an explorer of its own (tests/flight_jobs.py) finds for the job; and what import says of dumps that do
+# not tell all. SWSIM_LONG=1 tries more.
+. "${srcdir:-.}/tests/tap.sh"
+command -v python3 >/dev/null || skip_all "no python3 to write dumps"
+
+# ---- random jobs ----------------------------------------------------------------------------------
+
+jobs()
+{
+    python3 "$srcdir/tests/flight_jobs.py" "$SWSIM" "$dir/jobs" "$1" "$2" >"$dir/out" 2>&1
+    code=$?
+    cat "$dir/out"
+    return $code
+}
+first=${SWSIM_SEED:-1}
+count=40
+test -z "${SWSIM_LONG:-}" || count=1500
+check "dumps of $count random jobs, seeds from $first: the verdict is that of the job" jobs "$first" "$count"
+sed 's/^/# /' "$dir/out"
+
+# ---- what a dump does not tell --------------------------------------------------------------------
+
+# entry NUMBER STATE [RECORD]: an all-reduce of group 0.
+entry()
+{
+    echo "{\"record_id\": ${3:-$1}, \"process_group\": [\"0\", \"\"], \"collective_seq_id\": $1, \"p2p_seq_id\": 0, \"profiling_name\": \"nccl:all_reduce\", \"input_sizes\": [[8]], \"input_dtypes\": [\"Float\"], \"state\": \"$2\", \"is_p2p\": false}"
+}
+# dump RANK RANKS ENTRY...
+dump()
+{
+    out=$dir/nccl_trace_rank_$1 ranks=$2
+    shift 2
+    {
+        echo "{\"version\": \"2.9\", \"pg_config\": {\"0\": {\"name\": \"0\", \"desc\": \"\", \"ranks\": \"$ranks\"}}, \"entries\": ["
+        printf '%s\n' "$@" | sed '$!s/$/,/'
+        echo ']}'
+    } >"$out"
+}
+imports()
+{
+    "$SWSIM" import -o "$dir/plan.yaml" "$@" 2>"$dir/err"
+    cat "$dir/err"
+}
+dump 0 "[0, 1, 2, 3]" "$(entry 1 completed 0)" "$(entry 2 started 1)"
+dump 3 "[0, 1, 2, 3]" "$(entry 1 completed 0)" "$(entry 2 scheduled 1)"
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "ranks without a dump are named" found "no dump of ranks 1 and 2" "$dir/err"
+check "... in the hypotheses, too" found "ranks 1 and 2 without a dump have called what the others called" "$dir/plan.yaml"
+check "the plan numbers ranks as the job does" found "r3.main:" "$dir/plan.yaml"
+check "... and is proved if they called all" says "proved" "$SWSIM" verify "$dir/plan.yaml"
+dump 3 "[0, 1, 2, 3]" "$(entry 1 completed 0)"
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "a rank that did not come is named by its number in the job" says "waits for rank 3" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+rm "$dir"/nccl_trace_rank_?
+
+dump 0 "[0, 1]" "$(entry 1 completed 0)" "$(entry 2 started 1)"
+dump 1 "[0, 1]" "$(entry 4 started 3)" "$(entry 5 scheduled 4)"
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "a ring that has lost what another rank is still in" found \
+    "rank 0 has not completed all_reduce, number 2 of process group 0, and the ring of another rank has lost it" "$dir/err"
+done_testing
