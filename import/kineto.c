@@ -248,6 +248,8 @@ static bool keep_range(struct kineto *kineto, const struct event *event)
     return range.name >= 0 && range.thread >= 0 && job_add_range(kineto->rank, &range);
 }
 
+/* Older files have annotations among the operators: PyTorch's own have a # in their names
+   (enumerate(DataLoader)#..., Optimizer.step#...), which no operator has. */
 static bool keep_event(struct kineto *kineto, const struct event *event)
 {
     int64_t number;
@@ -262,7 +264,8 @@ static bool keep_event(struct kineto *kineto, const struct event *event)
     case CATEGORY_SYNC: return keep_sync(kineto, event);
     case CATEGORY_ANNOTATION: return keep_range(kineto, event);
     case CATEGORY_OPERATOR:
-        return !range_is_step(event->name.bytes, &number) || keep_range(kineto, event);
+        return (!range_is_step(event->name.bytes, &number) && !strchr(event->name.bytes, '#')) ||
+               keep_range(kineto, event);
     case CATEGORY_OTHER:
     case CATEGORY_UNKNOWN: return true;
     }

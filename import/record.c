@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "call_names.h"
+#include "innermost.h"
 
 #include "plan/print.h"
 #include "trace/ledger.h"
@@ -16,6 +17,7 @@ struct recorder {
     int number;  /* of the rank */
     int *span;   /* per call; -1: none */
     int *device; /* per work */
+    struct innermost innermost;
 };
 
 enum { WORDS = 320 };
@@ -80,7 +82,7 @@ static bool add_threads(struct recorder *recorder)
 
 /* What a stream waited for, as a tooltip of a picture goes on after "waits for". */
 static const char *idle_text(const struct recorder *recorder, int at, enum idle cause,
-                             char text[WORDS])
+                             const char *waits_for, char text[WORDS])
 {
     const struct job_rank *rank = recorder->rank;
     const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
@@ -90,7 +92,10 @@ static const char *idle_text(const struct recorder *recorder, int at, enum idle 
                  recorder->imported->job.names.items[rank->works[source].name],
                  (long long)rank->streams[rank->works[source].stream].number);
     switch (cause) {
-    case IDLE_LAUNCH: snprintf(text, WORDS, "its launch by the host"); break;
+    case IDLE_LAUNCH:
+        snprintf(text, WORDS, "its launch by the host%s%s", waits_for ? ", which is in " : "",
+                 waits_for ? waits_for : "");
+        break;
     case IDLE_ORDER: snprintf(text, WORDS, "its turn after the work before it"); break;
     case IDLE_EVENT_ID: snprintf(text, WORDS, "%s (an event, by its id)", what); break;
     case IDLE_EVENT_CALL:
@@ -106,20 +111,33 @@ static const char *idle_text(const struct recorder *recorder, int at, enum idle 
     return text;
 }
 
+/* The work that a stream waits for; of a launch the place of its thread. NULL: none is known. */
+static const char *waited_for(const struct recorder *recorder, int at,
+                              const struct idle_piece *piece)
+{
+    const struct job_rank *rank = recorder->rank;
+    const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
+    const int call = rank->works[at].call;
+    int name = -1;
+    if (piece->cause == IDLE_LAUNCH && call >= 0)
+        name = innermost_name(&recorder->innermost, rank->calls[call].thread, piece->start_ns,
+                              piece->end_ns);
+    else if (piece->cause != IDLE_LAUNCH && piece->cause != IDLE_ORDER && source >= 0)
+        name = rank->works[source].name;
+    return name >= 0 ? recorder->imported->job.names.items[name] : NULL;
+}
+
 /* The gaps between works are in the ledger only: pictures have no room for them. */
 static bool add_piece(struct recorder *recorder, int agent, int at, const struct idle_piece *piece)
 {
     char text[WORDS];
-    const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
-    const bool waits = piece->cause != IDLE_LAUNCH && piece->cause != IDLE_ORDER && source >= 0;
-    const struct job *job = &recorder->imported->job;
-    const struct trace_idle line = {
-        .agent = agent,
-        .cause = idle_cause(piece->cause),
-        .word = idle_word(piece->cause),
-        .waits_for = waits ? job->names.items[recorder->rank->works[source].name] : NULL,
-        .words = idle_text(recorder, at, piece->cause, text),
-        .idle_ns = piece->end_ns - piece->start_ns};
+    const char *waits_for = waited_for(recorder, at, piece);
+    const struct trace_idle line = {.agent = agent,
+                                    .cause = idle_cause(piece->cause),
+                                    .word = idle_word(piece->cause),
+                                    .waits_for = waits_for,
+                                    .words = idle_text(recorder, at, piece->cause, waits_for, text),
+                                    .idle_ns = piece->end_ns - piece->start_ns};
     const struct trace_span span = {.agent = agent,
                                     .kind = SPAN_WAIT,
                                     .iteration = -1,
@@ -225,13 +243,15 @@ static bool add_rank(const struct imported *imported, size_t r, struct trace *tr
         .imported = imported, .rank = &imported->job.ranks[r], .trace = trace, .number = (int)r};
     recorder.span = malloc((recorder.rank->call_count + 1) * sizeof *recorder.span);
     recorder.device = malloc((recorder.rank->work_count + 1) * sizeof *recorder.device);
-    bool ok = recorder.span && recorder.device;
+    bool ok = innermost_find(&imported->job, recorder.rank, &recorder.innermost) && recorder.span &&
+              recorder.device;
     for (size_t i = 0; ok && i < recorder.rank->call_count; i++)
         recorder.span[i] = -1;
     ok = ok && add_threads(&recorder) && add_streams(&recorder) && add_edges(&recorder) &&
          add_steps(&recorder);
     free(recorder.span);
     free(recorder.device);
+    innermost_fini(&recorder.innermost);
     return ok;
 }
 

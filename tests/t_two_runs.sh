@@ -11,7 +11,8 @@ work()
     echo ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"$1\",\"pid\":0,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"stream\":$2,\"device\":0,\"correlation\":$5}}"
 }
 # trace STREAM EXCHANGE LATE: two steps; `compute` on stream 7 waits for `exchange` on another stream, which takes
-# EXCHANGE us; the launch of `update` is LATE us later than it could be.
+# EXCHANGE us; the launch of `update` is LATE us later than it could be: the
+# thread is in `load`.
 trace()
 {
     echo '{"schemaVersion": 1, "traceEvents": [{"ph":"M","name":"process_name","pid":7,"args":{"name":"python"}}'
@@ -24,6 +25,7 @@ trace()
         call cudaStreamWaitEvent 1 $((at + 8)) 1 $((id + 2))
         call cudaLaunchKernel 1 $((at + 10)) 5 $((id + 3))
         work compute 7 $((end + 2)) 300 $((id + 3))
+        [ $3 = 0 ] || echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"load\",\"pid\":7,\"tid\":1,\"ts\":$((update - 2 - $3)),\"dur\":$3,\"args\":{}}"
         call cudaLaunchKernel 1 $((update - 2)) 2 $((id + 4))
         work update 7 $((update + 4)) 100 $((id + 4))
         at=$((update + 106))
@@ -85,7 +87,9 @@ check "what got slower" prints 0 '^a step of the second takes 200 us longer. Str
 check "why, the greatest part first" prints 0 \
     '^ *+150 us *75%  it waits 150 us longer for exchange on s20 (an event, by the order of calls) .*; exchange itself takes 150 us longer$' \
     $compare --diff "$db:1" "$db:2"
-check "then the host" prints 0 '^ *+50.0 us *25%  it waits 50.0 us longer for its launch by the host' $compare --diff "$db:1" "$db:2"
+check "then the host, and where it was" prints 0 \
+    '^ *+50.0 us *25%  it waits 50.0 us longer for its launch by the host, which is in load (50.0 us, was 0 ns)$' \
+    $compare --diff "$db:1" "$db:2"
 check "nothing is left" prints 0 'in all: the whole difference$' $compare --diff "$db:1" "$db:2"
 check "beside it" prints 0 's20 / s24: exchange takes 150 us longer' $compare --diff "$db:1" "$db:2"
 check "the other way round" prints 0 'takes 200 us less' $compare --diff "$db:2" "$db:1"

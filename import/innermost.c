@@ -1,0 +1,153 @@
+/* innermost.c - see innermost.h: nested ranges, flattened with a stack. */
+#include "innermost.h"
+
+#include <stdlib.h>
+
+#include "call_names.h"
+
+struct nested {
+    int thread, name;
+    int64_t start_ns, end_ns;
+};
+
+struct flattener {
+    struct nested *items;
+    size_t count;
+    size_t *open; /* the ranges around the present time, the innermost last */
+    size_t depth, written;
+    int64_t now_ns;
+    struct innermost *out;
+};
+
+/* By thread, then by start, the outer one first. */
+static int compare_nested(const void *left, const void *right)
+{
+    const struct nested *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread - b->thread;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return (a->end_ns < b->end_ns) - (a->end_ns > b->end_ns);
+}
+
+static bool blocks(const struct job_call *call)
+{
+    return call->kind == CALL_SYNC_STREAM || call->kind == CALL_SYNC_EVENT ||
+           call->kind == CALL_SYNC_DEVICE;
+}
+
+static void collect(const struct job *job, const struct job_rank *rank, struct flattener *flat)
+{
+    int64_t number;
+    for (size_t i = 0; i < rank->range_count; i++) {
+        const struct job_range *range = &rank->ranges[i];
+        if (!range_is_step(job->names.items[range->name], &number))
+            flat->items[flat->count++] =
+                (struct nested){range->thread, range->name, range->start_ns, range->end_ns};
+    }
+    for (size_t i = 0; i < rank->call_count; i++) {
+        const struct job_call *call = &rank->calls[i];
+        if (blocks(call))
+            flat->items[flat->count++] =
+                (struct nested){call->thread, call->name, call->start_ns, call->end_ns};
+    }
+    if (flat->count)
+        qsort(flat->items, flat->count, sizeof *flat->items, compare_nested);
+}
+
+/* The innermost range goes on until `end_ns`. */
+static void write_until(struct flattener *flat, int64_t end_ns)
+{
+    if (flat->depth && end_ns > flat->now_ns)
+        flat->out->stretches[flat->written++] =
+            (struct stretch){flat->items[flat->open[flat->depth - 1]].name, flat->now_ns, end_ns};
+    if (end_ns > flat->now_ns)
+        flat->now_ns = end_ns;
+}
+
+/* End the ranges that end by this time. */
+static void close_until(struct flattener *flat, int64_t time_ns)
+{
+    while (flat->depth && flat->items[flat->open[flat->depth - 1]].end_ns <= time_ns) {
+        write_until(flat, flat->items[flat->open[flat->depth - 1]].end_ns);
+        flat->depth--;
+    }
+}
+
+static void flatten(struct flattener *flat, int threads)
+{
+    size_t at = 0;
+    for (int thread = 0; thread < threads; thread++) {
+        flat->out->first[thread] = (int)flat->written;
+        flat->now_ns = INT64_MIN;
+        for (; at < flat->count && flat->items[at].thread == thread; at++) {
+            close_until(flat, flat->items[at].start_ns);
+            write_until(flat, flat->items[at].start_ns);
+            flat->now_ns = flat->items[at].start_ns;
+            flat->open[flat->depth++] = at;
+        }
+        close_until(flat, INT64_MAX);
+    }
+    flat->out->first[threads] = (int)flat->written;
+}
+
+bool innermost_find(const struct job *job, const struct job_rank *rank, struct innermost *out)
+{
+    const size_t most = rank->range_count + rank->call_count + 1;
+    const int threads = (int)rank->threads.count;
+    struct flattener flat = {.out = out};
+    *out = (struct innermost){0};
+    flat.items = malloc(most * sizeof *flat.items);
+    flat.open = malloc(most * sizeof *flat.open);
+    out->stretches = malloc(2 * most * sizeof *out->stretches);
+    out->first = calloc((size_t)threads + 1, sizeof *out->first);
+    const bool ok = flat.items && flat.open && out->stretches && out->first;
+    if (ok) {
+        collect(job, rank, &flat);
+        flatten(&flat, threads);
+    }
+    free(flat.items);
+    free(flat.open);
+    return ok;
+}
+
+void innermost_fini(struct innermost *innermost)
+{
+    free(innermost->stretches);
+    free(innermost->first);
+    *innermost = (struct innermost){0};
+}
+
+/* The first stretch of a thread that ends after this time. */
+static int first_after(const struct innermost *innermost, int thread, int64_t time_ns)
+{
+    int low = innermost->first[thread], high = innermost->first[thread + 1];
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (innermost->stretches[middle].end_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int innermost_name(const struct innermost *innermost, int thread, int64_t start_ns, int64_t end_ns)
+{
+    int best = -1;
+    int64_t best_ns = 0, run_ns = 0;
+    const int end = innermost->first[thread + 1];
+    for (int i = first_after(innermost, thread, start_ns);
+         i < end && innermost->stretches[i].start_ns < end_ns; i++) {
+        const struct stretch *stretch = &innermost->stretches[i];
+        const int64_t from_ns = stretch->start_ns > start_ns ? stretch->start_ns : start_ns;
+        const int64_t to_ns = stretch->end_ns < end_ns ? stretch->end_ns : end_ns;
+        const bool goes_on = i > 0 && run_ns > 0 && stretch[-1].name == stretch->name;
+        run_ns = (goes_on ? run_ns : 0) + to_ns - from_ns;
+        if (run_ns > best_ns) {
+            best_ns = run_ns;
+            best = stretch->name;
+        }
+    }
+    return 2 * best_ns >= end_ns - start_ns ? best : -1;
+}
