@@ -28,15 +28,30 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* "pg0"; groups of one name and of other ranks are numbered. */
-static const char *comm_name(const struct flight *flight, size_t g)
+/* A name that a plan can have: of a dump it may be any bytes. NULL without memory. */
+static const char *plain_name(struct arena *arena, const char *prefix, const char *text)
 {
-    const struct flight_group *groups = flight->job->groups;
-    int same = 1;
-    for (size_t i = 0; i < g; i++)
-        same += strcmp(groups[i].name, groups[g].name) == 0;
-    return same == 1 ? arena_printf(&flight->plan->arena, "pg%.100s", groups[g].name)
-                     : arena_printf(&flight->plan->arena, "pg%.100s_%d", groups[g].name, same);
+    char *name = arena_printf(arena, "%s%.100s", prefix, text);
+    for (char *at = name; at && *at; at++)
+        *at = *at > ' ' && *at < 127 ? *at : '_';
+    return name && *name ? name : name ? "unnamed" : NULL;
+}
+
+static bool is_taken(const struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i + 1 < plan->comm_count; i++)
+        if (strcmp(plan->comms[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* "pg0"; groups of one name and of other ranks are numbered. */
+static const char *comm_name(struct plan *plan, const struct flight_group *group)
+{
+    const char *stem = plain_name(&plan->arena, "pg", group->name), *name = stem;
+    for (int number = 2; name && is_taken(plan, name); number++)
+        name = arena_printf(&plan->arena, "%s_%d", stem, number);
+    return name;
 }
 
 /* Its members are ranks of the plan: those with a dump. */
@@ -45,14 +60,14 @@ static bool add_comm(struct flight *flight, size_t g)
     struct plan *plan = flight->plan;
     const struct flight_group *group = &flight->job->groups[g];
     struct comm *comm = &plan->comms[plan->comm_count++];
-    *comm = (struct comm){.declared = true, .name = comm_name(flight, g)};
+    *comm = (struct comm){.declared = true, .name = comm_name(plan, group)};
     comm->members = ARENA_ARRAY(&plan->arena, group->rank_count, int);
     for (size_t i = 0; comm->members && i < group->rank_count; i++) {
         const int rank = plan_rank(flight, group->ranks[i]);
         if (rank >= 0)
             comm->members[comm->member_count++] = rank;
     }
-    if (comm->members)
+    if (comm->members && comm->member_count > 1)
         qsort(comm->members, comm->member_count, sizeof *comm->members, by_value);
     return comm->members && comm->name;
 }
@@ -92,7 +107,7 @@ static bool is_collective(const struct flight_call *call)
 static bool set_collective(struct flight *flight, struct host_op *op,
                            const struct flight_part *part)
 {
-    op->name = arena_strdup(&flight->plan->arena, part->name);
+    op->name = plain_name(&flight->plan->arena, "", part->name);
     op->collective = op->work.collective = part->kind;
     op->bytes = part->bytes;
     return op->name != NULL;
@@ -113,7 +128,7 @@ static bool set_parts(struct flight *flight, struct host_op *op, const struct fl
         part->collective = from->kind;
         part->bytes = from->bytes;
         if (part->is_collective)
-            part->tag = arena_strdup(&flight->plan->arena, from->name);
+            part->tag = plain_name(&flight->plan->arena, "", from->name);
         if (!part->tag)
             return false;
     }

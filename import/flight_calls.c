@@ -35,6 +35,24 @@ int flight_find_rank(const struct flight_job *job, int64_t rank)
 
 /* ---- process groups -------------------------------------------------------------------------- */
 
+static bool has_member(const struct flight_group *group, int64_t rank)
+{
+    for (size_t i = 0; i < group->rank_count; i++)
+        if (group->ranks[i] == rank)
+            return true;
+    return false;
+}
+
+/* Each rank once; most lists are ascending. */
+static void add_member(struct flight_group *group, int64_t rank)
+{
+    enum { MOST = 1 << 14 };
+    const size_t count = group->rank_count;
+    const bool is_last = count == 0 || rank > group->ranks[count - 1];
+    if (rank >= 0 && count < MOST && (is_last || !has_member(group, rank)))
+        group->ranks[group->rank_count++] = rank;
+}
+
 /* "[0, 1]", or a list; all dumps where nothing says which. */
 static bool read_ranks(const struct flight_job *job, const struct value *ranks,
                        struct flight_group *group)
@@ -45,11 +63,11 @@ static bool read_ranks(const struct flight_job *job, const struct value *ranks,
     if (!group->ranks)
         return false;
     for (size_t i = 0; i < value_count(ranks); i++)
-        group->ranks[group->rank_count++] = value_int(ranks->items[i], -1);
+        add_member(group, value_int(ranks->items[i], -1));
     while (text && *text) {
         char *end = NULL;
         if (isdigit((unsigned char)*text))
-            group->ranks[group->rank_count++] = strtoll(text, &end, 10);
+            add_member(group, strtoll(text, &end, 10));
         text = end ? end : text + 1;
     }
     for (size_t i = 0; group->rank_count == 0 && i < job->rank_count; i++)
@@ -99,7 +117,17 @@ static int find_called(const struct flight_job *job, const struct flight_rank *r
     return -1;
 }
 
-/* The group of an entry: [name, description], or the name alone; -1 without memory. */
+static int refuse_stranger(struct flight_job *job, const struct flight_rank *rank,
+                           const struct flight_group *group)
+{
+    job->status = diag_error(job->diag, STATUS_INPUT,
+                             "%s: rank %lld calls process group '%.100s', to which it does not "
+                             "belong: is it the dump of another rank?",
+                             rank->file, (long long)rank->rank, group->name);
+    return -1;
+}
+
+/* The group of an entry: [name, description], or the name alone; -1: job->status, or memory. */
 static int group_of(struct flight_job *job, struct flight_rank *rank, const struct value *root,
                     const struct value *entry)
 {
@@ -113,6 +141,8 @@ static int group_of(struct flight_job *job, struct flight_rank *rank, const stru
     const struct value *config = value_get(value_get(root, "pg_config"), group.name);
     if (!read_ranks(job, value_get(config, "ranks"), &group))
         return -1;
+    if (!has_member(&group, rank->rank))
+        return refuse_stranger(job, rank, &group);
     found = intern_group(job, &group);
     return found >= 0 && know_group(job, rank, found) ? found : -1;
 }
@@ -404,7 +434,7 @@ static enum status sort_dumps(struct flight_dump *dumps, size_t count, struct di
 enum status flight_read(const struct flight_dump *dumps, size_t count, struct arena *arena,
                         struct flight_job *out, struct diag *diag)
 {
-    struct flight_job job = {.arena = arena, .rank_count = count};
+    struct flight_job job = {.arena = arena, .rank_count = count, .diag = diag};
     struct flight_dump *sorted = ARENA_ARRAY(arena, count, struct flight_dump);
     job.ranks = ARENA_ARRAY(arena, count, struct flight_rank);
     if (!sorted || !job.ranks)
@@ -417,7 +447,7 @@ enum status flight_read(const struct flight_dump *dumps, size_t count, struct ar
         job.ranks[i] = (struct flight_rank){.file = sorted[i].file, .rank = sorted[i].rank};
     for (size_t i = 0; i < count; i++)
         if (!read_rank(&job, &sorted[i], &job.ranks[i]))
-            return diag_no_memory(diag);
+            return job.status != STATUS_OK ? job.status : diag_no_memory(diag);
     leave_out(&job);
     *out = job;
     return STATUS_OK;

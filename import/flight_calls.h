@@ -65,6 +65,8 @@ struct flight_job {
     struct flight_group *groups;
     size_t group_count, group_cap;
     bool has_ring;
+    struct diag *diag; /* while it is read; status: why a file is refused */
+    enum status status;
 };
 
 /* Is this the document of a dump? */
@@ -72,7 +74,8 @@ bool flight_is_dump(const struct value *root);
 /* The rank that the dump says, or else its file's name, as in nccl_trace_rank_3; -1. */
 int64_t flight_rank(const struct value *root, const char *file);
 
-/* All of it lives in `arena` and in the dumps. STATUS_INPUT for two dumps of a rank, and for dumps without entries. */
+/* All of it lives in `arena` and in the dumps. STATUS_INPUT for two dumps of a rank, for one
+   that calls a group it is no member of, and for dumps without entries. */
 enum status flight_read(const struct flight_dump *dumps, size_t count, struct arena *arena,
                         struct flight_job *out, struct diag *diag);
 

@@ -13,6 +13,7 @@
 
 struct machine {
     const unsigned char *at, *end;
+    size_t length;
     const char *name;
     struct arena *arena;
     struct diag *diag;
@@ -207,11 +208,10 @@ static bool add_marked(struct machine *machine, enum value_kind kind)
 
 static bool put(struct machine *machine, uint64_t place)
 {
-    enum { MOST = 1 << 26 };
     struct value *value = item(machine, 0);
     if (!value)
         return false;
-    if (place > machine->memo_count + MOST || place >= MOST)
+    if (place >= machine->length) /* every place takes an instruction */
         return fail(machine, "the pickle is damaged: its memo is too large");
     while (machine->memo_count <= place) {
         if (!grow(machine, &machine->memo, machine->memo_count, &machine->memo_cap))
@@ -386,8 +386,12 @@ enum status value_read_pickle(struct bytes *bytes, struct arena *arena, struct v
     enum status status = read_all(bytes, &data, &length, diag);
     if (status != STATUS_OK)
         return status;
-    struct machine machine = {
-        .at = data, .end = data + length, .name = bytes_name(bytes), .arena = arena, .diag = diag};
+    struct machine machine = {.at = data,
+                              .end = data + length,
+                              .length = length,
+                              .name = bytes_name(bytes),
+                              .arena = arena,
+                              .diag = diag};
     status = run(&machine, out);
     free(machine.stack);
     free(machine.memo);

@@ -26,7 +26,8 @@
     X(store, 4096, true, "a trace store with changed rows: listed, loaded, compared, drawn")       \
     X(records, 2048, false, "what ranks send of their runs and predictions")                       \
     X(mail, 1024, false, "mail between ranks and their broker")                                    \
-    X(json, 4096, true, "JSON of traces, compressed or not")
+    X(json, 4096, true, "JSON of traces, compressed or not")                                       \
+    X(dump, 4096, false, "a dump of the flight recorder as pickle, made a plan")
 
 /* The most bytes of a target's input; longer ones are cut off. */
 enum {

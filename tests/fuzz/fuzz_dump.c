@@ -1,0 +1,81 @@
+/*
+ * fuzz_dump.c - a dump of the flight recorder as pickle. One that is read becomes a plan whose text reads back as
+ * itself; the same document twice is two ranks, or is refused.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/flight.h"
+#include "plan/parse.h"
+#include "plan/print.h"
+#include "tests/fuzz/targets.h"
+
+static void print_again(const struct plan *plan)
+{
+    struct diag diag;
+    struct plan again;
+    char *first = NULL, *second = NULL;
+    fuzz_diag_begin(&diag);
+    FUZZ_EXPECT(plan_text(plan, &first, &diag) == STATUS_OK);
+    FUZZ_EXPECT(plan_parse("again.yaml", first, strlen(first), &again, &diag) == STATUS_OK);
+    FUZZ_EXPECT(plan_text(&again, &second, &diag) == STATUS_OK && strcmp(first, second) == 0);
+    plan_fini(&again);
+    free(first);
+    free(second);
+    fuzz_diag_end(&diag, true);
+}
+
+static enum status make_plan(const struct value *root, size_t count, struct arena *arena,
+                             struct diag *diag)
+{
+    const struct flight_dump dumps[] = {{"one", flight_rank(root, "nccl_trace_rank_0"), root},
+                                        {"two", 1, root}};
+    const struct flight_options options = {
+        .name = "fuzz", .host_waits = count > 1, .sm_slots = (int64_t)count - 1};
+    struct flight_job job;
+    struct plan plan;
+    enum status status = flight_read(dumps, count, arena, &job, diag);
+    if (status == STATUS_OK)
+        status = flight_plan(&job, &options, &plan, diag);
+    if (status == STATUS_OK) {
+        print_again(&plan);
+        plan_fini(&plan);
+    }
+    return status;
+}
+
+static void try_plan(const struct value *root, size_t count, struct arena *arena)
+{
+    struct diag diag;
+    fuzz_diag_begin(&diag);
+    enum status status = make_plan(root, count, arena, &diag);
+    fuzz_diag_end(&diag, status == STATUS_OK);
+}
+
+static struct value *read_root(const uint8_t *data, size_t size, struct arena *arena)
+{
+    struct diag diag;
+    struct bytes *bytes;
+    struct value *root = NULL;
+    fuzz_diag_begin(&diag);
+    enum status status = bytes_open_memory("fuzz.pickle", data, size, &bytes, &diag);
+    if (status == STATUS_OK) {
+        status = value_read_pickle(bytes, arena, &root, &diag);
+        bytes_close(bytes);
+    }
+    FUZZ_EXPECT((status == STATUS_OK) == (root != NULL));
+    fuzz_diag_end(&diag, status == STATUS_OK);
+    return root;
+}
+
+void fuzz_dump(const uint8_t *data, size_t size)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    const struct value *root = read_root(data, size, &arena);
+    if (root && flight_is_dump(root)) {
+        try_plan(root, 1, &arena);
+        try_plan(root, 2, &arena);
+    }
+    arena_fini(&arena);
+}
