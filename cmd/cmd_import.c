@@ -14,7 +14,8 @@
 #include "trace/store.h"
 
 struct import_request {
-    int form; /* enum import_form */
+    int form;       /* enum import_form */
+    int64_t detail; /* of a pipeline, in percent of a step */
     struct import_options options;
     const char *steps, *ranks, *path;
     const char *db; /* the store for the measured run; NULL: none */
@@ -164,13 +165,15 @@ static enum status import(struct app *app, const struct import_request *request,
 
 enum status cmd_import(struct app *app, int argc, char **argv)
 {
-    struct import_request request = {.options = {.form = {.launch_queue = 1024}}};
+    struct import_request request = {.options = {.form = {.launch_queue = 1024}}, .detail = 2};
     const struct option_spec options[] = {
         {"output", 'o', "PLAN", "the plan's file (default: standard output)", OPTION_TEXT,
          .value = &request.path},
         {"form", 0, "host|pipeline",
          "host programs (the default), or a pipeline whose tasks are the annotations of a step",
          OPTION_CHOICE, .value = &request.form},
+        {"detail", 0, "N", "pipelines: parts above N% of a step are tasks of their own (default 2)",
+         OPTION_INTEGER, .value = &request.detail, .max = 100},
         {"steps", 0, "A..B", "only these steps of the profiler (default: the whole trace)",
          OPTION_TEXT, .value = &request.steps},
         {"ranks", 0, "LIST", "only these ranks, as in 0..3,7 (default: all)", OPTION_TEXT,
@@ -235,5 +238,6 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         request.path = "-";
     request.options.flight.name = request.options.pipeline.name = request.options.form.name;
     request.options.kind = (enum import_form)request.form;
+    request.options.pipeline.detail = (int)request.detail * 10000;
     return request.options.form.name ? import(app, &request, &files) : diag_no_memory(&app->diag);
 }

@@ -23,6 +23,8 @@ struct search {
     int *work_at; /* per slot and step; -1 */
     int *before;  /* per work: the one before it on its stream; -1 */
     bool *cut;    /* per slot: a piece begins */
+    bool *
+        beside; /* per slot: the piece that ends in front of it is one whose launches went on beside it */
     int slots;
     int *piece_of; /* per slot */
     struct wait_slot *waits;
@@ -96,7 +98,8 @@ static bool fill_slots(struct search *search)
         return false;
     search->work_at = filled(search->arena, (size_t)search->slots * (size_t)search->steps, -1);
     search->cut = ARENA_ARRAY(search->arena, (size_t)search->slots + 1, bool);
-    if (!search->work_at || !search->cut)
+    search->beside = ARENA_ARRAY(search->arena, (size_t)search->slots + 1, bool);
+    if (!search->work_at || !search->cut || !search->beside)
         return false;
     for (int s = 0; s < search->streams; s++) {
         int here = -1, next = 0;
@@ -323,7 +326,7 @@ static void cut_launched(struct search *search, int first, int end)
         last = idle > NOTABLE_NS ? slot : last;
     }
     if (last > 0 && sum > search->long_ns)
-        search->cut[last] = true;
+        search->cut[last] = search->beside[last] = true;
 }
 
 static void find_cuts(struct search *search)
@@ -351,7 +354,8 @@ static struct piece *add_piece(struct search *search, enum piece_kind kind, int 
         return NULL;
     struct piece *piece = &out->items[out->count];
     *piece = (struct piece){.kind = kind, .section = section, .stream = -1, .wait = -1};
-    int64_t **tables[] = {&piece->host_ns, &piece->time_ns, &piece->start_ns, &piece->end_ns};
+    int64_t **tables[] = {&piece->host_ns, &piece->after_ns, &piece->time_ns, &piece->start_ns,
+                          &piece->end_ns};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (!(*tables[i] = ARENA_ARRAY(search->arena, (size_t)search->steps, int64_t)))
             return NULL;
@@ -423,6 +427,7 @@ static bool add_work_piece(struct search *search, int section, int stream, int f
     piece->stream = stream;
     piece->first_slot = first;
     piece->slot_count = end - first;
+    piece->beside = search->beside[end];
     for (int step = 0; step < search->steps && end - first == 1; step++) {
         const int work = work_at(search, first, step);
         if (work < 0)
@@ -473,7 +478,7 @@ static void walk_work(struct search *search, struct piece *piece, int step, int6
 {
     int64_t end = INT64_MIN, busy = 0;
     const int first = first_work(search, piece, step);
-    piece->host_ns[step] = piece->time_ns[step] = 0;
+    piece->host_ns[step] = piece->after_ns[step] = piece->time_ns[step] = 0;
     if (first < 0)
         return;
     const int64_t pushed = push_time(search, first);
@@ -487,7 +492,8 @@ static void walk_work(struct search *search, struct piece *piece, int step, int6
             continue;
         const struct job_work *w = &search->rank->works[work];
         const enum idle cause = search->evidence->reasons[work].cause;
-        if (end != INT64_MIN && w->start_ns > end && cause != IDLE_LAUNCH && cause != IDLE_NOTHING)
+        const bool own = cause != IDLE_NOTHING && !(cause == IDLE_LAUNCH && piece->beside);
+        if (end != INT64_MIN && w->start_ns > end && own)
             busy += w->start_ns - end;
         const int64_t from = later(w->start_ns, end);
         busy += w->end_ns > from ? w->end_ns - from : 0;
@@ -498,14 +504,19 @@ static void walk_work(struct search *search, struct piece *piece, int step, int6
     piece->time_ns[step] = busy;
 }
 
-/* A thread that waits goes on when the work has ended. */
-static void walk_wait(struct search *search, struct piece *piece, int step, int64_t *clock)
+/* A thread that waits goes on when the work has ended. CPU time before it belongs to the piece in front. */
+static void walk_wait(struct search *search, size_t at, int step, int64_t *clock)
 {
-    const int at = search->waits[piece->wait].calls[step];
-    if (at < 0)
+    struct piece *piece = &search->out->items[at], *front = at > 0 ? piece - 1 : NULL;
+    const int wait = search->waits[piece->wait].calls[step];
+    piece->host_ns[step] = 0;
+    if (wait < 0)
         return;
-    const struct job_call *call = &search->rank->calls[at];
-    *clock = later(*clock, call->start_ns + blocked_ns(search, at));
+    const struct job_call *call = &search->rank->calls[wait];
+    if (front && call->start_ns > *clock)
+        (front->kind == PIECE_WORK ? front->after_ns : front->host_ns)[step] +=
+            call->start_ns - *clock;
+    *clock = later(*clock, call->start_ns + blocked_ns(search, wait));
 }
 
 static void walk(struct search *search)
@@ -517,7 +528,7 @@ static void walk(struct search *search)
             struct piece *piece = &search->out->items[i];
             switch (piece->kind) {
             case PIECE_WORK: walk_work(search, piece, step, &clock); break;
-            case PIECE_WAIT: walk_wait(search, piece, step, &clock); break;
+            case PIECE_WAIT: walk_wait(search, i, step, &clock); break;
             case PIECE_HOST:
                 piece->host_ns[step] = later(0, s->begin_ns[piece->section + 1] - clock);
                 clock = later(clock, s->begin_ns[piece->section + 1]);
@@ -714,6 +725,77 @@ static void add_own_gaps(struct search *search)
             add_own_gap(search, at, step);
 }
 
+/* The only dependence of a piece, on the one in front of it in its section. */
+static bool waits_for_front(const struct search *search, size_t at)
+{
+    const struct pieces *out = search->out;
+    size_t deps = 0;
+    bool front = false;
+    for (size_t i = 0; i < out->dep_count; i++) {
+        if (out->deps[i].task != (int)at)
+            continue;
+        deps++;
+        front |= out->deps[i].on == (int)at - 1 && out->deps[i].distance == 0;
+    }
+    return front && deps == 1;
+}
+
+/* Does a piece become part of the one in front of it: the rest of its section, or a wait for that one? */
+static bool joins_front(const struct search *search, size_t at)
+{
+    const struct piece *piece = &search->out->items[at];
+    if (at == 0 || piece->kind == PIECE_WORK || piece[-1].kind != PIECE_WORK ||
+        piece[-1].section != piece->section)
+        return false;
+    return piece->kind == PIECE_HOST || waits_for_front(search, at);
+}
+
+static void join_front(struct search *search, struct piece *front, const struct piece *piece)
+{
+    front->sync_after |= piece->kind == PIECE_WAIT;
+    for (int step = 0; step < search->steps && piece->kind == PIECE_HOST; step++)
+        front->after_ns[step] += piece->host_ns[step];
+}
+
+/* CPU time behind the wait is in front of the next push. */
+static void pass_on(struct search *search, struct piece *next, const struct piece *wait)
+{
+    for (int step = 0; step < search->steps; step++)
+        next->host_ns[step] += wait->host_ns[step];
+}
+
+/* Rests and waits become part of the work in front of them, so there are fewer tasks. */
+static bool join_pieces(struct search *search)
+{
+    struct pieces *out = search->out;
+    int *number = filled(search->arena, out->count, -1);
+    if (!number)
+        return false;
+    int kept = 0;
+    for (size_t i = 0; i < out->count; i++) {
+        const bool joined = joins_front(search, i);
+        number[i] = joined ? number[i - 1] : kept++;
+        if (joined)
+            join_front(search, &out->items[i - 1], &out->items[i]);
+        if (joined && out->items[i].kind == PIECE_WAIT && i + 1 < out->count)
+            pass_on(search, &out->items[i + 1], &out->items[i]);
+    }
+    for (size_t i = 0; i < out->count; i++)
+        if (i == 0 || number[i] != number[i - 1])
+            out->items[number[i]] = out->items[i];
+    out->count = (size_t)kept;
+    size_t deps = 0;
+    for (size_t i = 0; i < out->dep_count; i++) {
+        struct piece_dep dep = out->deps[i];
+        dep.task = number[dep.task];
+        dep.on = number[dep.on];
+        if (dep.task != dep.on || dep.distance > 0)
+            out->deps[deps++] = dep;
+    }
+    out->dep_count = deps;
+    return true;
+}
+
 static bool map_slots(struct search *search)
 {
     search->piece_of = filled(search->arena, (size_t)search->slots, -1);
@@ -724,7 +806,8 @@ static bool map_slots(struct search *search)
 }
 
 bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
-                 const struct sections *sections, struct arena *arena, struct pieces *out)
+                 const struct sections *sections, int detail, struct arena *arena,
+                 struct pieces *out)
 {
     struct search search = {.rank = rank,
                             .evidence = evidence,
@@ -733,7 +816,7 @@ bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
                             .out = out,
                             .steps = (int)sections->step_count,
                             .streams = (int)rank->stream_count,
-                            .long_ns = sections->period_ns / SECTION_LONG};
+                            .long_ns = (int64_t)((double)sections->period_ns * detail / 1e6)};
     *out = (struct pieces){0};
     if (!fill_slots(&search) || !fill_waits(&search))
         return false;
@@ -746,5 +829,5 @@ bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
     if (!map_slots(&search) || !find_deps(&search))
         return false;
     add_own_gaps(&search);
-    return true;
+    return join_pieces(&search);
 }

@@ -10,7 +10,7 @@
  *     - at the last work that its launch delays, if launches make a run wait for long: what is in front of it
  *       went on beside the thread, what is behind it ends later than the thread came there.
  *
- * "Long" is more than 1% of a step. Works correspond over the steps by their place on the stream within the section.
+ * "Long" is more than a share of a step that the caller gives; what is shorter stays in the times. Works correspond over the steps by their place on the stream within the section.
  * The times of a piece are per step, so that they have a distribution.
  */
 #ifndef SWSIM_PIECES_H
@@ -29,7 +29,11 @@ struct piece {
     int wait;                   /* WAIT: its number */
     bool is_collective;         /* WORK: of one collective */
     enum collective_kind collective;
-    int64_t *host_ns, *time_ns; /* per step: CPU time in front of it, or all of HOST; device time */
+    bool sync_after; /* WORK: the thread waits for its end */
+    bool beside;     /* WORK: its launches went on beside it, so their delays are not its time */
+    int64_t *host_ns,
+        *after_ns; /* per step: CPU time in front of its push, or behind its wait, and behind the push */
+    int64_t *time_ns;           /* per step: device time */
     int64_t *start_ns, *end_ns; /* per step: of WORK on the device; 0 where it did nothing */
 };
 
@@ -46,8 +50,9 @@ struct pieces {
     size_t dep_count;
 };
 
-/* All memory is in `arena`; false without it. */
+/* `detail`: the share of a step that is long, in millionths. All memory is in `arena`; false without it. */
 bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
-                 const struct sections *sections, struct arena *arena, struct pieces *out);
+                 const struct sections *sections, int detail, struct arena *arena,
+                 struct pieces *out);
 
 #endif

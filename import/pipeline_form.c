@@ -16,7 +16,8 @@ struct writer {
     const struct pieces *pieces;
     struct plan *plan;
     size_t dep_cap;
-    int *stage; /* per section */
+    int busiest; /* rank->streams: CPU work is beside this one */
+    int *stage;  /* per section */
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -95,30 +96,61 @@ static bool put_factors(struct arena *arena, const int64_t *values, size_t count
     return true;
 }
 
-/* Their mean and, where they differ by more than 1%, their distribution. */
-static bool put_times(struct writer *writer, const int64_t *values, int64_t *out, struct dist *dist)
+static int64_t mean(const struct writer *writer, const int64_t *values)
 {
     const size_t count = writer->sections->step_count;
-    int64_t sum = 0, least = INT64_MAX, most = 0;
-    for (size_t i = 0; i < count; i++) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
         sum += values[i];
+    return sum / (int64_t)count;
+}
+
+/* The distribution of times that differ by more than 1%. */
+static bool put_jitter(struct writer *writer, const int64_t *values, struct dist *out)
+{
+    const size_t count = writer->sections->step_count;
+    int64_t least = INT64_MAX, most = 0;
+    for (size_t i = 0; i < count; i++) {
         least = values[i] < least ? values[i] : least;
         most = values[i] > most ? values[i] : most;
     }
-    *out = sum / (int64_t)count;
-    if (*out == 0 || (most - least) <= *out / 100)
-        return true;
-    return put_factors(&writer->plan->arena, values, count, *out, dist);
+    const int64_t middle = mean(writer, values);
+    return middle == 0 || most - least <= middle / 100 ||
+           put_factors(&writer->plan->arena, values, count, middle, out);
+}
+
+/* Both CPU parts have one draw. */
+static bool put_host_times(struct writer *writer, const struct piece *piece, struct task *task)
+{
+    const size_t count = writer->sections->step_count;
+    int64_t *sums = ARENA_ARRAY(&writer->plan->arena, count, int64_t);
+    if (!sums)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        sums[i] = piece->host_ns[i] + piece->after_ns[i];
+    task->host_time_ns = mean(writer, piece->host_ns);
+    task->host_after_ns = mean(writer, piece->after_ns);
+    return put_jitter(writer, sums, &task->host_jitter);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
+static int busiest_stream(const struct job_rank *rank, const struct evidence *evidence)
+{
+    int best = 0;
+    for (int s = 1; s < (int)rank->stream_count; s++)
+        if (evidence->streams[s].busy_ns > evidence->streams[best].busy_ns)
+            best = s;
+    return best;
+}
+
 static int plan_stream(struct writer *writer, const struct piece *piece)
 {
-    const char *name = piece->kind == PIECE_WAIT ? WAIT_STREAM : PLAN_IMPLICIT_STREAM;
     struct arena *arena = &writer->plan->arena;
-    if (piece->kind == PIECE_WORK)
-        name = arena_printf(arena, "s%lld", (long long)writer->rank->streams[piece->stream].number);
+    const int stream = piece->kind == PIECE_WORK ? piece->stream : writer->busiest;
+    const char *name = WAIT_STREAM;
+    if (piece->kind != PIECE_WAIT)
+        name = arena_printf(arena, "s%lld", (long long)writer->rank->streams[stream].number);
     return name ? names_intern(&writer->plan->streams, arena, name) : -1;
 }
 
@@ -134,9 +166,11 @@ static bool add_task(struct writer *writer, size_t at)
         task.work.kind = WORK_HOST;
     if (piece->kind == PIECE_WAIT)
         task.host_sync = HOST_SYNC_STREAM;
+    if (piece->sync_after)
+        task.sync_after = HOST_SYNC_STREAM;
+    task.time_ns = mean(writer, piece->time_ns);
     if (!task.name || task.stream < 0 || task.group < 0 ||
-        !put_times(writer, piece->time_ns, &task.time_ns, &task.jitter) ||
-        !put_times(writer, piece->host_ns, &task.host_time_ns, &task.host_jitter))
+        !put_jitter(writer, piece->time_ns, &task.jitter) || !put_host_times(writer, piece, &task))
         return false;
     pipeline->tasks[pipeline->task_count++] = task;
     return true;
@@ -247,9 +281,15 @@ static void drop_contradicted_stages(struct writer *writer)
 
 /* ---- dependences ----------------------------------------------------------------------------- */
 
+/* Once each; a negative distance is none. */
 static bool add_dep(struct writer *writer, int task, int on, int distance)
 {
     struct pipeline *pipeline = &writer->plan->pipeline;
+    for (size_t i = 0; i < pipeline->dep_count; i++)
+        if (pipeline->deps[i].task == task && pipeline->deps[i].on == on)
+            return true;
+    if (distance < 0 || distance > PLAN_MAX_DISTANCE)
+        return true;
     if (!arena_grow(&writer->plan->arena, (void **)&pipeline->deps, pipeline->dep_count,
                     &writer->dep_cap, sizeof *pipeline->deps))
         return false;
@@ -258,17 +298,107 @@ static bool add_dep(struct writer *writer, int task, int on, int distance)
     return true;
 }
 
-/* Those within an iteration come first. */
-static bool add_deps(struct writer *writer, bool intra)
+static int stage_of(const struct writer *writer, size_t at)
+{
+    return writer->stage[writer->pieces->items[at].section];
+}
+
+/* Did `task` always begin after `on` of the step before had ended? */
+static bool follows(const struct writer *writer, size_t task, size_t on)
+{
+    const struct section_step *steps = writer->sections->steps;
+    const struct piece *a = &writer->pieces->items[task], *b = &writer->pieces->items[on];
+    for (size_t s = 1; s < writer->sections->step_count; s++)
+        if (steps[s].place == steps[s - 1].place + 1 && a->start_ns[s] > 0 &&
+            b->end_ns[s - 1] > a->start_ns[s])
+            return false;
+    return true;
+}
+
+/* Is it the last work of its stream and stage? */
+static bool ends_stage(const struct writer *writer, size_t at)
+{
+    const struct pieces *pieces = writer->pieces;
+    if (pieces->items[at].kind != PIECE_WORK)
+        return false;
+    for (size_t i = at + 1; i < pieces->count; i++)
+        if (pieces->items[i].stream == pieces->items[at].stream &&
+            stage_of(writer, i) == stage_of(writer, at))
+            return false;
+    return true;
+}
+
+/* The first work of a batch in a stage begins after the last ones of the stage before: what they copied and sent is there. */
+static bool add_stage_deps(struct writer *writer)
+{
+    const struct pieces *pieces = writer->pieces;
+    for (int stage = 1; stage < writer->plan->pipeline.depth; stage++) {
+        size_t first = 0;
+        while (first < pieces->count &&
+               (pieces->items[first].kind != PIECE_WORK || stage_of(writer, first) != stage))
+            first++;
+        for (size_t i = 0; first < pieces->count && i < pieces->count; i++)
+            if (stage_of(writer, i) == stage - 1 && ends_stage(writer, i) &&
+                follows(writer, first, i) && !add_dep(writer, (int)first, (int)i, 0))
+                return false;
+    }
+    return true;
+}
+
+/* Those that the trace shows. */
+static bool add_shown(struct writer *writer, bool intra)
 {
     for (size_t i = 0; i < writer->pieces->dep_count; i++) {
         const struct piece_dep *dep = &writer->pieces->deps[i];
         const int distance = iteration_distance(writer, dep);
-        if (distance >= 0 && (distance == 0) == intra &&
-            !add_dep(writer, dep->task, dep->on, distance))
+        if ((distance == 0) == intra && !add_dep(writer, dep->task, dep->on, distance))
             return false;
     }
     return true;
+}
+
+/* The piece behind this one on its stream, maybe of the next step (`*distance` 1); -1: none but itself. */
+static int next_on_stream(const struct writer *writer, int at, int *distance)
+{
+    const struct pieces *pieces = writer->pieces;
+    const int count = (int)pieces->count;
+    for (int k = 1; k < count; k++) {
+        const int next = (at + k) % count;
+        *distance = at + k >= count;
+        if (pieces->items[next].kind == PIECE_WORK &&
+            pieces->items[next].stream == pieces->items[at].stream)
+            return next;
+    }
+    return -1;
+}
+
+/* What a stream or a thread that waited had in order stays so, also when a task gets another stream or thread. */
+static bool add_orders(struct writer *writer, bool intra)
+{
+    const struct pieces *pieces = writer->pieces;
+    for (int i = 0; i < (int)pieces->count; i++) {
+        const struct piece *piece = &pieces->items[i];
+        struct piece_dep dep = {.on = i};
+        dep.task = piece->kind == PIECE_WORK ? next_on_stream(writer, i, &dep.distance) : -1;
+        const int along = dep.task >= 0 ? iteration_distance(writer, &dep) : -1;
+        if (dep.task >= 0 && (along == 0) == intra && !add_dep(writer, dep.task, i, along))
+            return false;
+        const bool waited = piece->sync_after || piece->kind == PIECE_WAIT;
+        dep = (struct piece_dep){.task = i + 1, .on = i};
+        if (!waited || i + 1 == (int)pieces->count)
+            continue;
+        const int behind = iteration_distance(writer, &dep);
+        if ((behind == 0) == intra && !add_dep(writer, dep.task, i, behind))
+            return false;
+    }
+    return true;
+}
+
+/* Those within an iteration come first. */
+static bool add_deps(struct writer *writer)
+{
+    return add_shown(writer, true) && add_stage_deps(writer) && add_orders(writer, true) &&
+           add_shown(writer, false) && add_orders(writer, false);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -295,12 +425,13 @@ static bool write_plan(struct writer *writer, const struct evidence *evidence,
     writer->stage = ARENA_ARRAY(&plan->arena, writer->sections->count, int);
     if (!plan->name || !plan->about || !writer->stage)
         return false;
+    writer->busiest = busiest_stream(writer->rank, evidence);
     find_stages(writer);
     drop_contradicted_stages(writer);
     for (size_t i = 0; i < writer->sections->count; i++)
         pipeline->depth =
             writer->stage[i] >= pipeline->depth ? writer->stage[i] + 1 : pipeline->depth;
-    return add_tasks(writer) && add_deps(writer, true) && add_deps(writer, false);
+    return add_tasks(writer) && add_deps(writer);
 }
 
 static enum status find_and_write(struct writer *writer, const struct evidence *evidence,
@@ -312,7 +443,7 @@ static enum status find_and_write(struct writer *writer, const struct evidence *
     enum status status = sections_find(writer->job, writer->rank, arena, &sections, diag);
     if (status != STATUS_OK)
         return status;
-    if (!pieces_find(writer->rank, evidence, &sections, arena, &pieces))
+    if (!pieces_find(writer->rank, evidence, &sections, options->detail, arena, &pieces))
         return diag_no_memory(diag);
     if (pieces.count > PLAN_MAX_TASKS)
         return diag_error(diag, STATUS_INPUT,

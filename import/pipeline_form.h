@@ -4,11 +4,11 @@
  * The pieces of the sections (pieces.h) are the tasks, in the order in which the stepping thread came to them; kernels
  * that other threads launch belong to the section that is open there. A task has the name of its section; more
  * pieces of one have that name and what they are: a collective, `wait` where the thread waits, `host` for
- * CPU time behind the last push, else a number. Times are the means over the steps, jitter their factors.
+ * CPU time alone, else a number. Times are the means over the steps, jitter their factors.
  *
  * A task's stage is told by the number that ends its annotation ("forward 12" beside "copy 14"), else by the names of
- * TorchRec's pipeline, else it is 0. A stage that the times contradict is not taken. Dependences are those
- * that the trace shows, and TorchRec's.
+ * TorchRec's pipeline, else it is 0; stages that the trace contradicts are not taken. Dependences are those that the
+ * trace shows, and that a stage begins after the one before.
  */
 #ifndef SWSIM_PIPELINE_FORM_H
 #define SWSIM_PIPELINE_FORM_H
@@ -18,6 +18,7 @@
 
 struct pipeline_form_options {
     const char *name; /* of the plan */
+    int detail; /* the share of a step above which parts are tasks of their own, in millionths */
 };
 
 /* Of a job of one rank. The caller ends *out with plan_fini; set on success only. STATUS_INPUT for several ranks,

@@ -86,13 +86,31 @@ task()
         { cat "$dir/plan.yaml"; return 1; }
 }
 
+# saves LEAST MOST FILE...: microseconds of a step, where all-to-alls take half their time.
+saves()
+{
+    least=$1 most=$2
+    shift 2
+    imports "$@" || return
+    for task in $(grep -o '^  [a-z_.]*all_to_all[.0-9]*' "$dir/plan.yaml"); do set -- "$@" "--what-if=$task=0.5x"; done
+    shift
+    "$SWSIM" predict --json "$@" "$dir/plan.yaml" | tail -n 1 >"$dir/predicted"
+    cat "$dir/predicted"
+    saved=$(field difference_ns <"$dir/predicted")
+    saved=${saved#-}
+    [ $((${saved%%.*} / 1000)) -ge "$least" ] && [ $((${saved%%.*} / 1000)) -le "$most" ]
+}
+
 check "a trace is proved, and its period is that of the steps" takes 1000000 20000 "$dir/torchrec.json"
 check "annotations are tasks" task forward time 0.3ms "$dir/torchrec.json"
 check "work of another thread is that of the open annotation" task backward time 0.6ms "$dir/torchrec.json"
 check "TorchRec's names have stages" task load_batch stage 0 "$dir/torchrec.json"
 check "... the exchange of ids, too" task sparse_data_dist stage 1 "$dir/torchrec.json"
 check "... and the training" task optimizer stage 2 "$dir/torchrec.json"
-check "a wait of the thread is a task" has 'host_sync: stream' "$dir/torchrec.json"
+check "a thread that waits does so behind its push" task optimizer sync_after stream "$dir/torchrec.json"
+check "... after the CPU time before the wait" task optimizer host_after 5us "$dir/torchrec.json"
+check "a batch is there before its next stage begins" has '\[forward, sparse_data_dist\]' "$dir/torchrec.json"
+check "work of a stream stays in order" has '\[optimizer, backward\]' "$dir/torchrec.json"
 check "the plan says how much the annotations cover" has 'about: 5 annotations .* 4 steps of 1\.000 ms' "$dir/torchrec.json"
 check "the plan is canonical" \
     sh -c "'$SWSIM' import --form=pipeline '$dir/torchrec.json' >'$dir/a' && '$SWSIM' export '$dir/a' | cmp - '$dir/a'"
@@ -133,7 +151,12 @@ if [ -d "$traces" ]; then
     check "... its ten annotations cover a step" has 'about: 10 annotations .*cover 9[89]' "$job"
     check "... in three stages" task load_batch stage 0 "$job"
     check "... the forward in the last" task forward stage 2 "$job"
+    check "... and there are more tasks with more detail, fewer with less" sh -c "
+        for n in 1 100; do '$SWSIM' import --form=pipeline --detail=\$n '$job' 2>/dev/null | grep -c stage: ; done |
+        { read -r many; read -r few; echo \$many \$few; [ \$few -lt 20 ] && [ \$many -gt \$few ]; }"
+    check "... without detail it takes as long" takes 77900000 3895000 --detail=100 "$job"
     check "... and tune finds no fault in it" exits 0 "$SWSIM" tune --budget=60 "$dir/plan.yaml"
+    check "... and all-to-alls at half their time save 3 ms" saves 2500 4000 "$job"
     check "a job without a cause for its idle time is refused" sh -c "
         '$SWSIM' import --form=pipeline -o '$dir/refused.yaml' '$SWSIM_SHARED/data/kineto/torchrec_rank0_of_16_trace.json.gz' &&
         '$SWSIM' predict '$dir/refused.yaml'; [ \$? -eq 4 ]"
