@@ -98,11 +98,11 @@ plan()
 
 # ---- growth --------------------------------------------------------------------------------------
 
-# "SHAPE N COMMAND": N against 2 N. Predictions of many tasks or ranks whose host runs ahead grow faster:
-# doc/measurements.md says how fast.
+# "SHAPE N COMMAND": N against 2 N.
 growth='deep 300 verify -q --driver=clock
 deep 300 verify -q --driver=dataflow
 deep_device 1000 predict -q --driver=clock -n 20
+deep 1000 predict -q --driver=clock -n 20
 deep 300 predict -q --driver=dataflow -n 20 --engine=event
 wide 300 verify -q --driver=clock
 wide 100 predict -q --driver=clock -n 10 --engine=event
@@ -113,6 +113,7 @@ host 500 predict -q
 job 50 predict -q
 ranks 64 verify -q
 ranks 128 predict -q --driver=clock -n 20
+ranks 256 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
 ranks 64 predict -q --driver=dataflow -n 20'
 
 # grows_at_most SHAPE N COMMAND...: the cost of starting the program is left out.

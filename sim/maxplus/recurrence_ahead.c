@@ -18,13 +18,9 @@
    than the true one is a tie that the machine decides. */
 static int find_passed(struct recurrence *r, int rank)
 {
-    const struct event_ref driver = {r->graph.drivers[rank], 0, false};
-    int height = 0;
-    while (height <= r->reach &&
-           !recurrence_is_bounded(
-               r, rank, (struct event_ref){r->graph.finishes[rank], height, false}, &driver, 1))
-        height++;
-    return height <= r->reach ? height : INT32_MAX;
+    int periods =
+        recurrence_periods_behind(r, rank, r->graph.finishes[rank], r->graph.drivers[rank]);
+    return periods <= r->reach ? periods : INT32_MAX;
 }
 
 bool recurrence_make_ahead(struct recurrence *r)

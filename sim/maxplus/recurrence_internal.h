@@ -255,6 +255,9 @@ struct place recurrence_place(struct recurrence *r, struct event_ref ref);
    by its own events and collectives; NONE: by those of all ranks. */
 bool recurrence_is_bounded(struct recurrence *r, int rank, struct event_ref early,
                            const struct event_ref *late, int count);
+/* So many periods before `late` all causes of the event `early`, which takes no time, are never later than it;
+   more than r->reach: never. A search as above; the answer may be longer than the true one. */
+int recurrence_periods_behind(struct recurrence *r, int rank, int early, int late);
 
 /* ---- recurrence_steps.c ---------------------------------------------------------------------- */
 

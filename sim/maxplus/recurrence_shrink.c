@@ -186,6 +186,8 @@ struct shrink {
     int rank;         /* the search keeps to events of this rank and collectives; NONE: to all */
     int *height;      /* per event: the least found on a way */
     int64_t *plus_ns; /* on that way */
+    int *end_height;  /* the same of ways from its end, which varies */
+    int64_t *end_plus_ns;
     int *queue, head, tail; /* a ring */
     bool *queued;
     int *reached, reached_count; /* events with a height */
@@ -200,11 +202,13 @@ static bool shrink_init(struct recurrence *r)
     r->gone = ARENA_ARRAY(&r->arena, (size_t)r->graph.edge_count + 1, bool);
     s->height = ARENA_ARRAY(&r->arena, events, int);
     s->plus_ns = ARENA_ARRAY(&r->arena, events, int64_t);
+    s->end_height = ARENA_ARRAY(&r->arena, events, int);
+    s->end_plus_ns = ARENA_ARRAY(&r->arena, events, int64_t);
     s->queue = ARENA_ARRAY(&r->arena, events + 1, int);
     s->queued = ARENA_ARRAY(&r->arena, events, bool);
     s->reached = ARENA_ARRAY(&r->arena, events, int);
     for (size_t v = 0; !r->arena.failed && v < events; v++)
-        s->height[v] = INT32_MAX;
+        s->height[v] = s->end_height[v] = INT32_MAX;
     r->shrink = s;
     return !r->arena.failed;
 }
@@ -216,7 +220,7 @@ static void start_search(struct recurrence *r, int rank)
     s->head = s->tail = 0;
     while (s->reached_count > 0) {
         int v = s->reached[--s->reached_count];
-        s->height[v] = INT32_MAX;
+        s->height[v] = s->end_height[v] = INT32_MAX;
         s->queued[v] = false;
     }
 }
@@ -241,6 +245,10 @@ static bool reach(struct recurrence *r, struct event_ref ref, int64_t plus_ns,
     if (v == wanted->ref.event && (there.ref.end || !wanted->ref.end) &&
         there.plus_ns >= wanted->plus_ns)
         return true;
+    if (there.ref.end && there.ref.height < s->end_height[v]) {
+        s->end_height[v] = there.ref.height;
+        s->end_plus_ns[v] = there.plus_ns;
+    }
     if (there.ref.height >= s->height[v] || is_foreign(r, v))
         return false;
     if (s->height[v] == INT32_MAX)
@@ -298,6 +306,33 @@ bool recurrence_is_bounded(struct recurrence *r, int rank, struct event_ref earl
         if (reach(r, late[i], 0, &wanted))
             return true;
     return search_on(r, NONE, &wanted);
+}
+
+/* The least number of periods before `early`, a cause of what is wanted, so that the search found it bounded;
+   INT32_MAX: none. */
+static int periods_before(const struct recurrence *r, struct event_ref early)
+{
+    const struct shrink *s = r->shrink;
+    const struct origin wanted = recurrence_resolve(r, early);
+    int v = wanted.ref.event, height = wanted.ref.end ? s->end_height[v] : s->height[v];
+    int64_t plus_ns = wanted.ref.end ? s->end_plus_ns[v] : s->plus_ns[v];
+    if (height == INT32_MAX || plus_ns < wanted.plus_ns)
+        return INT32_MAX;
+    return height > wanted.ref.height ? height - wanted.ref.height : 0;
+}
+
+int recurrence_periods_behind(struct recurrence *r, int rank, int early, int late)
+{
+    const struct origin nothing = {{NONE, 2 * r->reach, false}, 0};
+    int most = 0;
+    start_search(r, rank);
+    reach(r, (struct event_ref){late, 0, false}, 0, &nothing);
+    search_on(r, NONE, &nothing);
+    for (int k = r->in_first[early]; k < r->in_first[early + 1]; k++) {
+        int e = r->in_edges[k], periods = r->gone[e] ? 0 : periods_before(r, tail_of(r, e));
+        most = periods > most ? periods : most;
+    }
+    return most;
 }
 
 /* How long an event takes: always the same, or a duration of its own. */
