@@ -364,6 +364,8 @@ static void propose_others(struct proposer *proposer, int t)
 
 void propose_host(struct proposer *proposer)
 {
+    if (plan_repeats(proposer->plan)) /* an edit would be of one iteration */
+        return;
     int count = (int)proposer->plan->thread_count;
     for (int t = 0; t < count; t++) {
         propose_moves(proposer, t);

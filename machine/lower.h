@@ -23,8 +23,9 @@ struct lowering {
                            stream there are none */
     bool *freed;        /* per buffer of the plan; NULL: not asked yet */
     const struct host_thread
-        *driver; /* of devices of several ranks, which is lowered; NULL: none */
-    bool failed; /* memory was exhausted */
+        *driver;   /* of devices of several ranks, which is lowered; NULL: none */
+    int iteration; /* 1 + that of the operation of a host program that is lowered; 0: none */
+    bool failed;   /* memory was exhausted */
 };
 
 /* Every function below returns STATUS_SYSTEM when memory is exhausted, STATUS_INPUT when the plan

@@ -184,11 +184,15 @@ static enum status lower_thread_body(struct lowering *lowering, int index)
     lowering->driver = lower_drives_others(thread) ? thread : NULL;
     for (size_t i = 0; status == STATUS_OK && i < thread->op_count; i++) {
         const struct host_op *op = &thread->ops[i];
+        lowering->iteration = op->iteration;
+        if (op->iteration > lowering->program->repeats)
+            lowering->program->repeats = op->iteration;
         if (op->kind == OP_BARRIER)
             emit_barrier(lowering, index, op, uses[op->object]++);
         else
             status = lower_host_op(lowering, thread->rank, op);
     }
+    lowering->iteration = 0;
     free(uses);
     lower_body_end(lowering, body);
     lower_thread(lowering, (struct thread_desc){.kind = THREAD_HOST,
@@ -232,11 +236,13 @@ static enum status lower_callbacks(struct lowering *lowering)
             while (program->ops[at].kind != OP_CALLBACK)
                 at++;
             int body = lower_body_begin(lowering);
+            lowering->iteration = thread->ops[i].iteration;
             for (size_t k = 0; k < thread->ops[i].body_count; k++) {
                 enum status status = lower_host_op(lowering, thread->rank, &thread->ops[i].body[k]);
                 if (status != STATUS_OK)
                     return status;
             }
+            lowering->iteration = 0;
             lower_body_end(lowering, body);
             if (lowering->failed)
                 return diag_no_memory(lowering->diag);

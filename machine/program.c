@@ -55,6 +55,7 @@ struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark 
                       .object = -1,
                       .comm = -1,
                       .device = -1,
+                      .iteration = lowering->iteration - 1,
                       .ticket = -1,
                       .callback = -1,
                       .jitter = &constant,
@@ -1094,6 +1095,10 @@ const char *program_op_subject(const struct program *program, const struct op *o
         snprintf(buf, cap, "%s", program->names.items[op->name]);
     else
         snprintf(buf, cap, "%s", op_key(op->kind));
+    if (op->iteration >= 0) {
+        const size_t length = strlen(buf);
+        snprintf(buf + length, cap - length, "(%d)", op->iteration);
+    }
     return buf;
 }
 

@@ -57,14 +57,15 @@ struct part {
 
 struct op {
     enum op_kind kind;
-    int name;     /* program->names: kernel, tag or label; -1 */
-    int task;     /* pipeline form: index into plan->pipeline.tasks; else -1 */
-    int stream;   /* program->streams; -1 */
-    int object;   /* event family, flag family, queue, lock, buffer or kernel; -1 */
-    int distance; /* events and flags: the instance of iteration i - distance */
-    int comm;     /* op_uses_comm: program->comms; else -1 */
-    int member;   /* op_uses_comm: this rank's position in the communicator */
-    int device;   /* SYNC: the rank whose device is waited for; -1: that of the thread */
+    int name;      /* program->names: kernel, tag or label; -1 */
+    int task;      /* pipeline form: index into plan->pipeline.tasks; else -1 */
+    int stream;    /* program->streams; -1 */
+    int object;    /* event family, flag family, queue, lock, buffer or kernel; -1 */
+    int distance;  /* events and flags: the instance of iteration i - distance */
+    int iteration; /* host programs: of the thread's repeats; -1: in none */
+    int comm;      /* op_uses_comm: program->comms; else -1 */
+    int member;    /* op_uses_comm: this rank's position in the communicator */
+    int device;    /* SYNC: the rank whose device is waited for; -1: that of the thread */
     const int
         *roots; /* COLLECTIVE: positions of the members whose data all get; none: of every one */
     int root_count;
@@ -276,9 +277,10 @@ struct program {
     int *driver_thread;        /* driver_thread[rank]; the rank's workers follow it */
     struct edge_list *depends; /* per task: its dependences */
     struct edge_list *fires;   /* per task: the tasks its end of submission may fire, intra first */
-    int last_task;             /* last in topological order */
-    int *serial_place;         /* per task: its place in an iteration of a serial run */
-    int64_t *ends;             /* per rank: iterations it has data for; -1: open */
+    int repeats;       /* host programs: most iterations of a thread's repeats; 0: there are none */
+    int last_task;     /* last in topological order */
+    int *serial_place; /* per task: its place in an iteration of a serial run */
+    int64_t *ends;     /* per rank: iterations it has data for; -1: open */
     int *ticket_position; /* ticket_position[rank * tasks + task]: position among those globally
                              ordered on this rank, in the enqueue order of rank 0; -1: not ordered */
     int *ordered_tasks;   /* per rank */

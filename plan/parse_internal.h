@@ -90,6 +90,8 @@ struct parser {
     const char *thread;          /* whose operations are being read: a thread's or a graph's */
     int home;                    /* its rank */
     int64_t ticket;              /* the thread's last one so far, -1: none */
+    int iteration;               /* of the thread, 1 + its number; 0: in no repeat */
+    struct names repeated;       /* flags used in a repeat */
     size_t comm_cap, buffer_cap; /* of the plan's arrays */
     size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
 };
@@ -243,6 +245,14 @@ bool field_own(struct parser *parser, const struct node *value, void *member,
                const struct field *field);
 bool parse_settle_devices(struct parser *parser, struct host_thread *thread);
 bool parse_check_graph_device(struct parser *parser, const struct host_op *op);
+/* One operation of a thread, a graph or a body; `around`: the operation whose body this is in, or NULL. */
+bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
+              struct host_op *op);
+/* All operations of a thread, those of its repeats once for each iteration (parse_repeat.c). */
+bool parse_thread_ops(struct parser *parser, const struct node *list, struct host_thread *thread);
+/* A flag; in a repeat that of the iteration. */
+bool field_flag(struct parser *parser, const struct node *value, void *member,
+                const struct field *field);
 bool parse_graph_ops(struct parser *parser, const struct node *list, struct graph *graph);
 void parse_p2p(struct parser *parser, const struct node *value);
 void parse_fsdp(struct parser *parser, const struct node *value);

@@ -110,8 +110,8 @@ static const struct field SYNC_fields[] = {
     OP_STREAM,
     OP_EVENT("event"),
 };
-static const struct field SIGNAL_fields[] = {OP_NAMED("signal", TABLE_FLAGS)};
-static const struct field AWAIT_fields[] = {OP_NAMED("await", TABLE_FLAGS)};
+static const struct field SIGNAL_fields[] = {OP_FIELD("signal", object, field_flag)};
+static const struct field AWAIT_fields[] = {OP_FIELD("await", object, field_flag)};
 static const struct field PUT_fields[] = {OP_NAMED("put", TABLE_QUEUES)};
 static const struct field GET_fields[] = {OP_NAMED("get", TABLE_QUEUES)};
 static const struct field LOCK_fields[] = {OP_NAMED("lock", TABLE_LOCKS)};
@@ -194,6 +194,11 @@ static bool parse_kind(struct parser *parser, const struct node *item, enum op_k
                                "found \"%s\" first, expected \"%s\": the first key names the "
                                "operation",
                                first->text, key->text);
+    if (strcmp(first->text, "repeat") == 0)
+        return parse_error(
+            parser, first->mark,
+            "found \"repeat\" in a body or a graph, expected it among the operations "
+            "of a thread");
     struct nearest nearest = {.found = first->text};
     for (kind = 0; kind < HOST_OP_COUNT; kind++)
         nearest_try(&nearest, op_key((enum op_kind)kind));
@@ -449,10 +454,11 @@ static bool check_place(struct parser *parser, const struct node *item,
                                                  : "operations that touch no device");
 }
 
-static bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
-                     struct host_op *op)
+bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
+              struct host_op *op)
 {
     *op = (struct host_op){.mark = item->mark, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    op->iteration = parser->iteration;
     op->collective = COLLECTIVE_ALL_REDUCE;
     op->work = (struct work){.comm = -1, .peer = -1, .root = -1};
     if (!parse_kind(parser, item, &op->kind))
@@ -583,7 +589,7 @@ static void parse_thread(struct parser *parser, const struct node *key, const st
         return;
     parser->home = thread->rank;
     parser->ticket = -1;
-    if (parse_ops(parser, value, NULL, &thread->ops, &thread->op_count))
+    if (parse_thread_ops(parser, value, thread))
         parse_settle_devices(parser, thread);
 }
 

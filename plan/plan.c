@@ -53,6 +53,14 @@ void plan_set_host_time(struct task *task, int64_t time_ns)
     task->host_time_ns = time_ns - task->host_after_ns;
 }
 
+bool plan_repeats(const struct plan *plan)
+{
+    for (size_t t = 0; t < plan->thread_count; t++)
+        if (plan->threads[t].repeat_count > 0)
+            return true;
+    return false;
+}
+
 const struct order_spec *plan_order(const struct plan *plan, int rank)
 {
     const struct rank_override *override = find_override(plan, rank);

@@ -425,6 +425,7 @@ struct host_op {
     int object;       /* index into the plan's table of its operand (op_operand), -1 */
     int object_rank;  /* WAIT, SYNC: 1 + the rank whose event it is; 0: that of the operation */
     int device;       /* 1 + the rank on whose device it is done; 0: that of the thread */
+    int iteration;    /* 1 + the iteration of its thread, in a repeat; 0: in none */
     int comm;         /* op_uses_comm: plan->comms, else -1 */
     uint32_t listed;  /* index + 1 into plan->listed; 0: none */
     enum collective_kind collective; /* COLLECTIVE: `op: all_reduce`; default all_reduce */
@@ -467,12 +468,22 @@ struct graph {
     int begin;   /* plan->events: a launch begins */
 };
 
+/* A piece of a thread's program that is executed `times` times: ops[first] and the `length` - 1 behind it, and so
+   on, once for each iteration. */
+struct repeat {
+    size_t first, length;
+    int times;
+};
+
+/* Its operations with those of every iteration of its repeats. */
 struct host_thread {
     int rank;
     const char *name; /* without the "r0." */
     struct mark mark;
     struct host_op *ops;
     size_t op_count;
+    struct repeat *repeats; /* in the order of `first` */
+    size_t repeat_count;
 };
 
 /* ---- the machine's knobs --------------------------------------------------------------------- */
@@ -627,6 +638,8 @@ static inline int p2p_part_rank(const struct host_op *group, const struct p2p_pa
 {
     return part->device > 0 ? part->device - 1 : host_op_rank(group, home);
 }
+/* Has a host program a repeat? */
+bool plan_repeats(const struct plan *plan);
 /* Does the operation concern a stream: push to it, wait for it, or mark memory as used there? */
 bool host_op_has_stream(const struct host_op *op);
 

@@ -1,5 +1,6 @@
 /* print_threads.c - host programs in canonical text: one operation a line. */
 #include <assert.h>
+#include <string.h>
 
 #include "keywords.h"
 #include "print_internal.h"
@@ -38,10 +39,19 @@ static void put_parts(struct printer *printer, const struct host_op *op)
     close_list(printer);
 }
 
+/* The flag ready(0) of an iteration is printed as `ready`: the body of a repeat is printed once. */
+static const char *flag_name(struct printer *printer, const char *name)
+{
+    const char *number = strrchr(name, '(');
+    return number ? arena_strndup(&printer->scratch, name, (size_t)(number - name)) : name;
+}
+
 /* With the rank of another one's: r1.copied. */
 static const char *object_name(struct printer *printer, const struct host_op *op)
 {
     const char *name = plan_object_name(printer->plan, op);
+    if (op->iteration > 0 && op_operand(op->kind) == OPERAND_FLAG)
+        return flag_name(printer, name);
     return op->object_rank > 0
                ? arena_printf(&printer->scratch, "r%d.%s", op->object_rank - 1, name)
                : name;
@@ -165,6 +175,35 @@ static void print_graphs(struct printer *printer)
     close_map(printer);
 }
 
+static void put_repeat(struct printer *printer, const struct host_thread *thread,
+                       const struct repeat *repeat)
+{
+    open_map(printer, BLOCK);
+    put_pair_number(printer, "repeat", repeat->times, 0);
+    put_word(printer, "body");
+    open_list(printer, BLOCK);
+    for (size_t k = 0; k < repeat->length; k++)
+        put_op(printer, &thread->ops[repeat->first + k], false);
+    close_list(printer);
+    close_map(printer);
+}
+
+static void put_thread(struct printer *printer, const struct host_thread *thread)
+{
+    const struct repeat *repeat = thread->repeats, *end = repeat + thread->repeat_count;
+    open_list(printer, BLOCK);
+    for (size_t k = 0; k < thread->op_count; k++) {
+        if (repeat == end || k < repeat->first) {
+            put_op(printer, &thread->ops[k], false);
+            continue;
+        }
+        put_repeat(printer, thread, repeat);
+        k += repeat->length * (size_t)repeat->times - 1;
+        repeat++;
+    }
+    close_list(printer);
+}
+
 void print_threads(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
@@ -180,10 +219,7 @@ void print_threads(struct printer *printer)
     for (size_t i = 0; i < plan->thread_count; i++) {
         const struct host_thread *thread = &plan->threads[i];
         put_text(printer, arena_printf(&printer->scratch, "r%d.%s", thread->rank, thread->name));
-        open_list(printer, BLOCK);
-        for (size_t k = 0; k < thread->op_count; k++)
-            put_op(printer, &thread->ops[k], false);
-        close_list(printer);
+        put_thread(printer, thread);
     }
     close_map(printer);
     print_inputs(printer);

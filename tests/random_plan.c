@@ -7,6 +7,7 @@
 #include "tests/random_plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/random_draw.h"
 
@@ -592,6 +593,44 @@ static void write_programs(struct random *random)
     }
 }
 
+/* Does the plan do what is done once only, or wait on what another thread sets once? */
+static bool happens_once(const char *text)
+{
+    static const char *const once[] = {"{alloc:", "{ticket:", "{serve:"};
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+        if (strstr(text, once[i]))
+            return true;
+    return false;
+}
+
+char *random_repeat(char *text, uint64_t seed)
+{
+    struct random random = {hash_mix(seed ^ UINT64_C(0x4e7ea7)), 0, NULL};
+    const char *threads = text ? strstr(text, "\nthreads:\n") : NULL;
+    if (!threads || !rarely(&random, 3) || happens_once(text))
+        return text;
+    char *out = NULL;
+    size_t length = 0;
+    int times = 2 + rarely(&random, 3);
+    random.out = open_memstream(&out, &length);
+    if (!random.out)
+        return text;
+    for (const char *line = text, *next; *line; line = next) {
+        next = strchr(line, '\n');
+        next = next ? next + 1 : line + strlen(line);
+        const bool operation = line > threads && strncmp(line, "    - ", 6) == 0;
+        fprintf(random.out, "%s%.*s", operation ? "  " : "", (int)(next - line), line);
+        if (line > threads && !operation && strncmp(line, "  r", 3) == 0 && *next == ' ')
+            fprintf(random.out, "    - repeat: %d\n      body:\n", rarely(&random, 8) ? 1 : times);
+    }
+    if (fclose(random.out) != 0) {
+        free(out);
+        return text;
+    }
+    free(text);
+    return out;
+}
+
 char *random_plan(uint64_t seed, enum random_form form)
 {
     char *text = NULL;
@@ -609,6 +648,8 @@ char *random_plan(uint64_t seed, enum random_form form)
         free(text);
         return NULL;
     }
+    if (form == RANDOM_THREADS)
+        return random_repeat(text, seed);
     return text;
 }
 

@@ -24,6 +24,10 @@ char *random_pipeline(uint64_t seed);
 char *random_threads(uint64_t seed);
 char *random_programs(uint64_t seed);
 
+/* Now and then the same host programs with what each thread does in a repeat. Takes `text`, and gives a text that the
+   caller frees. */
+char *random_repeat(char *text, uint64_t seed);
+
 /* The same from every key that can change a verdict (random_wide.c): one to three ranks, up to four
    tasks or threads, every operation, knob and kind of work, in any mixture. Many of these are too
    big to be searched without reduction. */

@@ -764,5 +764,7 @@ char *random_wide_plan(uint64_t seed, enum random_form form)
         free(text);
         return NULL;
     }
+    if (form == RANDOM_THREADS)
+        return random_repeat(text, ~seed);
     return text;
 }

@@ -375,6 +375,8 @@ op LAUNCH.graph lower '{launch: g}' '{launch: g, graph: true}'
 row COPY.copy predict 'threads: {r0.main: [{copy: h2d, time: 1ms}, {copy: @, time: 1ms, stream: s}]}
 machine: {copy_engines: 2}' h2d d2h
 op COPY.name lower '{copy: h2d}' '{copy: h2d, name: n}'
+row repeat.repeat predict 'threads: {r0.m: [{repeat: @, body: [{host: 1ms}]}]}' 2 3
+row repeat.body predict 'threads: {r0.m: [{repeat: 2, body: [{host: 1ms}@]}]}' '' ', {host: 1ms}'
 row COPY.bytes moved 'threads: {r0.main: [{copy: h2d, bytes: @}]}' 4B 16MiB
 op COPY.pageable lower '{copy: h2d}' '{copy: h2d, pageable: true}'
 pushes COPY 'copy: h2d' 'copy: h2d'

@@ -546,6 +546,35 @@ static void test_host_program(void)
     plan_fini(&plan);
 }
 
+/* The first iteration waits for the loader, later ones for the device; rank 1 has work in fewer. */
+static void test_repeat(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "ranks: 2\n"
+                               "threads:\n"
+                               "  r0.loader:\n"
+                               "    - {host: 4ms}\n"
+                               "    - {repeat: 5, body: [{host: 1ms}, {signal: loaded}]}\n"
+                               "  r0.main:\n"
+                               "    - repeat: 5\n"
+                               "      body: [{await: loaded}, {launch: k, stream: s, time: 3ms}]\n"
+                               "  r1.main:\n"
+                               "    - {repeat: 1, body: [{launch: k, stream: s, time: 1ms}]}\n"
+                               "    - {launch: k, stream: s, time: 9ms}\n";
+    struct plan plan;
+    struct prediction prediction;
+    if (!plan_of_text(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
+        tap_is_int((long long)prediction.makespan_ns, 20000000, "a repeat: 20 ms in all");
+        tap_is_int((long long)prediction.fill_ns, 8000000, "8 ms for the first iteration");
+        tap_is_int(prediction.iteration.count, 4, "four more");
+        tap_ok(near(prediction.iteration.mean, 3e6), "3 ms each");
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
 /* A callback lasts as long as its body and at least its own time; what is behind it waits. */
 static void test_callback(void)
 {
@@ -889,6 +918,7 @@ int main(void)
     test_schedules();
     test_pytorch_schedules();
     test_host_program();
+    test_repeat();
     test_callback();
     test_deadlock();
     test_left_behind();

@@ -65,6 +65,25 @@ static void test_shares(void)
           "        shares: {}\n"
           "      B:\n"
           "        shares: {sm: 1}\n");
+    check("repeats",
+          "swplan: 1\n"
+          "threads: {r0.m: [{repeat: 2, body: [{signal: f}, {callback: c, body: [{await: f}]}]}, "
+          "{host: 1ms}, {repeat: 1, body: [{signal: f}]}, {repeat: 3, body: [{signal: g}]}]}\n",
+          "swplan: 1\n"
+          "name: plan\n"
+          "threads:\n"
+          "  r0.m:\n"
+          "  - repeat: 2\n"
+          "    body:\n"
+          "    - {signal: f}\n"
+          "    - {callback: c, body: [{await: f}]}\n"
+          "  - {host: 1ms}\n"
+          "  - repeat: 1\n"
+          "    body:\n"
+          "    - {signal: f}\n"
+          "  - repeat: 3\n"
+          "    body:\n"
+          "    - {signal: g}\n");
     check("shares of operations",
           "swplan: 1\n"
           "threads: {r0.m: [{launch: k, shares: {sm: 0.000001}}, {copy: d2h, shares: {link: "

@@ -98,10 +98,11 @@ static const char *const keys[] = {
     "1SEND_B0", "0RECV_B0",
     /* host programs */
     "- {host:", "- {compute:", "- {launch:", "- {copy:", "- {collective:", "- {group:",
-    "- {record:", "- {wait:", "- {sync: stream", "- {sync: event", "- {sync: device", "- {signal:",
-    "- {await:", "- {put:", "- {get:", "- {lock:", "- {unlock:", "- {barrier:", "- {ticket:",
-    "- {serve:", "- {callback:", "- {alloc:", "- {free:", "- {record_stream:", "op: broadcast",
-    "root: 0", "root: 1", "group: [{collective:", "comm: B, stream: u",
+    "- repeat: 2", "- repeat: 3", "- {record:", "- {wait:", "- {sync: stream", "- {sync: event",
+    "- {sync: device", "- {signal:", "- {await:", "- {put:", "- {get:", "- {lock:", "- {unlock:",
+    "- {barrier:", "- {ticket:", "- {serve:", "- {callback:", "- {alloc:", "- {free:",
+    "- {record_stream:", "op: broadcast", "root: 0", "root: 1",
+    "group: [{collective:", "comm: B, stream: u",
     "sm: 1, body: [{signal:", "sm: 1, body: [{await:", "graph: true",
     "async: true, work:", "async: false", "device: 1", "wait: r", "[r1.b]",
     "{collective: c0, device:"};

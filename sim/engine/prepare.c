@@ -396,6 +396,29 @@ static void fill_pushers(struct simulation *sim)
             host->stream_pushers[s + 1] = host->stream_pushers[s];
 }
 
+/* Of a host program with repeats: the work of each iteration. */
+static bool prepare_repeats(struct simulation *sim)
+{
+    struct host_notes *host = &sim->host;
+    const struct program *p = sim->program;
+    host->repeats = TABLE(sim, p->ranks, int64_t);
+    host->left = TABLE(sim, (size_t)p->ranks * (size_t)p->repeats, int);
+    sim->pipeline.finished = TABLE(sim, p->ranks, int64_t);
+    if (sim->arena.failed)
+        return false;
+    for (size_t i = 0; i < p->op_count; i++) {
+        const struct op *op = &p->ops[i];
+        const int rank = sim->timing->ops[i].rank;
+        if (op->iteration < 0 || !op_is_work(op->kind))
+            continue;
+        host->left[rank * p->repeats + op->iteration]++;
+        if (op->iteration >= host->repeats[rank])
+            host->repeats[rank] = op->iteration + 1;
+    }
+    return iterations_init(&sim->pipeline.iterations, host->repeats, p->ranks, 0,
+                           sim->options->seed);
+}
+
 static bool prepare_host_programs(struct simulation *sim)
 {
     const struct program *p = sim->program;
@@ -407,7 +430,7 @@ static bool prepare_host_programs(struct simulation *sim)
             return false;
     if (sim->host.pusher_count)
         fill_pushers(sim);
-    return true;
+    return p->repeats == 0 || prepare_repeats(sim);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -217,12 +217,27 @@ static bool takes_time(const struct simulation *sim, int op)
     return sim->timing->ops[op].mean_ns > 0 || sim->timing->ops[op].dist;
 }
 
+/* A piece of work of a host program's repeat has ended. */
+static void note_repeated(struct simulation *sim, int op)
+{
+    const struct program *p = sim->program;
+    const int rank = sim->timing->ops[op].rank;
+    int *left = &sim->host.left[rank * p->repeats];
+    int64_t *over = &sim->pipeline.finished[rank];
+    left[p->ops[op].iteration]--;
+    for (; *over < sim->host.repeats[rank] && left[*over] == 0; ++*over)
+        if (!iterations_finished(&sim->pipeline.iterations, rank, *over, sim->now_ns))
+            simulation_fail(sim, diag_no_memory(sim->diag));
+}
+
 /* Report a piece of work that has ended to the observer. */
 static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int agent, int op,
                       int64_t iteration)
 {
     const struct simulate_observer *observer = sim->options->observer;
     sim->result.tasks += sim->program->tasks == 0;
+    if (sim->program->ops[op].iteration >= 0)
+        note_repeated(sim, op);
     if (!observer || !observer->span || sim->status != STATUS_OK)
         return;
     const struct simulate_span span = {
@@ -782,6 +797,14 @@ static void take_slowdowns(struct simulation *sim)
     result->slowdowns = sharing_take(sim->clocks.sharing);
 }
 
+static bool all_repeated(const struct simulation *sim)
+{
+    for (int rank = 0; rank < sim->program->ranks; rank++)
+        if (sim->pipeline.finished[rank] != sim->host.repeats[rank])
+            return false;
+    return true;
+}
+
 static void sum_up(struct simulation *sim)
 {
     struct simulation_result *result = &sim->result;
@@ -792,6 +815,10 @@ static void sum_up(struct simulation *sim)
         iterations_figures(&sim->pipeline.iterations, &result->iteration);
         result->fill_ns = sim->pipeline.iterations.first_over_ns;
         result->drain_ns = sim->now_ns - sim->pipeline.last_admission_ns;
+    } else if (sim->program->repeats) {
+        iterations_figures(&sim->pipeline.iterations, &result->iteration);
+        result->fill_ns = sim->pipeline.iterations.first_over_ns;
+        assert(!machine_done(sim->program, sim->state) || all_repeated(sim));
     }
     if (!machine_done(sim->program, sim->state)) {
         result->violated |= 1u << PROPERTY_DEADLOCK;

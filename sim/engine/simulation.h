@@ -169,6 +169,8 @@ struct host_notes {
     int *pushes;         /* operations that push work */
     int *next_push;      /* per operation: the first push of work at or after it in its body, -1 */
     int64_t *allocated;  /* per rank: bytes between alloc and free */
+    int64_t *repeats;    /* per rank: iterations of its repeats that have work */
+    int *left;           /* per rank and iteration: work that is not finished */
 };
 
 /* ---- all of it ------------------------------------------------------------------------------- */

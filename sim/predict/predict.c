@@ -185,7 +185,8 @@ static bool sum_iterations(struct prediction *sum, const struct job *jobs)
     int count = sum->replications;
     struct iteration_figures *figures = &sum->iteration;
     *figures = jobs[0].result.iteration;
-    if (sum->program->tasks == 0)
+    const bool iterates = sum->program->tasks || sum->program->repeats;
+    if (!iterates)
         *figures = (struct iteration_figures){.mean = NAN,
                                               .p50 = NAN,
                                               .p95 = NAN,
@@ -194,7 +195,7 @@ static bool sum_iterations(struct prediction *sum, const struct job *jobs)
                                               .p50_in = {NAN, NAN},
                                               .p95_in = {NAN, NAN},
                                               .p99_in = {NAN, NAN}};
-    if (sum->program->tasks == 0 || count == 1)
+    if (!iterates || count == 1)
         return true;
     double *scratch = malloc((size_t)count * sizeof *scratch);
     sum->means_ns = malloc((size_t)count * sizeof *sum->means_ns);
@@ -531,7 +532,7 @@ static bool wants_exposed(const struct prediction *prediction,
                           const struct predict_options *options)
 {
     const struct program *p = prediction->program;
-    if (isnan(prediction->iteration.mean) || options->exposed == EXPOSED_NEVER)
+    if (p->tasks == 0 || isnan(prediction->iteration.mean) || options->exposed == EXPOSED_NEVER)
         return false;
     return options->exposed == EXPOSED_ALWAYS ||
            (p->tasks <= PREDICT_EXPOSED_TASKS && p->ranks <= PREDICT_EXPOSED_RANKS);

@@ -53,6 +53,8 @@ static void print_head(const struct prediction *prediction, FILE *out)
             most = p->ends[rank] > most ? p->ends[rank] : most;
         fprintf(out, ", %" PRId64 " iteration%s", most, most == 1 ? "" : "s");
     }
+    if (p->repeats)
+        fprintf(out, ", %d iteration%s", p->repeats, p->repeats == 1 ? "" : "s");
     if (prediction->replications > 1)
         fprintf(out, ", mean of %d replications", prediction->replications);
     if (prediction->timing.varies)
@@ -141,6 +143,8 @@ static void print_totals(const struct prediction *prediction, FILE *out)
     if (p->tasks)
         fprintf(out, "   fill %s   drain %s", report_show(prediction->fill_ns, fill),
                 report_show(prediction->drain_ns, drain));
+    else if (p->repeats)
+        fprintf(out, "   fill %s", report_show(prediction->fill_ns, fill));
     int compute = prediction_compute_stream(prediction, 0);
     if (prediction->total_ns == 0)
         fprintf(out, ": the plan says of nothing how long it takes");

@@ -298,7 +298,7 @@ static void write_body(const struct prediction *prediction, const struct report_
                        int row_count, struct json *json)
 {
     const struct program *p = prediction->program;
-    int64_t most = p->tasks ? 0 : 1;
+    int64_t most = p->tasks ? 0 : p->repeats ? p->repeats : 1;
     for (int rank = 0; p->tasks && rank < p->ranks; rank++)
         most = p->ends[rank] > most ? p->ends[rank] : most;
     json_put_string(json, "plan", p->plan->name);

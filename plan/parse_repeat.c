@@ -1,0 +1,165 @@
+/*
+ * parse_repeat.c - host programs: a piece of a thread's program that is executed again and again.
+ *
+ *     repeat := {repeat: times, body: [operation, ...]}
+ *
+ * The operations of the body are read once for each iteration, so that what follows sees a program without repeats.
+ * The iterations of a thread are counted from 0, over all its repeats. A flag is set for good, so each iteration has
+ * its own: `ready` is ready(0), ready(1) and so on, those of the iteration of the thread that names it.
+ */
+#include <string.h>
+
+#include "parse_internal.h"
+
+struct piece {
+    int times;
+    const struct node *body;
+};
+
+static bool field_node(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    *(const struct node **)member = value;
+    return parse_want_list(parser, value, "a list of operations");
+}
+
+static const struct field repeat_fields[] = {
+    FIELD("repeat", struct piece, times, field_int, .required = true, .min = 1,
+          .max = PLAN_MAX_OPS),
+    FIELD("body", struct piece, body, field_node, .required = true),
+};
+
+static bool is_repeat(const struct node *item)
+{
+    return item->kind == NODE_MAP && item->length > 0 && strcmp(item->first->text, "repeat") == 0;
+}
+
+/* A lone operation is a piece that is executed once. */
+static bool read_piece(struct parser *parser, const struct node *item, struct piece *out)
+{
+    *out = (struct piece){.times = 1};
+    if (!is_repeat(item))
+        return true;
+    if (!fields_parse(parser, item, repeat_fields, FIELD_COUNT(repeat_fields), out, "a repeat"))
+        return false;
+    return out->body->length > 0 ||
+           parse_error(parser, out->body->mark, "found no operation to repeat, expected one");
+}
+
+static bool count_ops(struct parser *parser, const struct node *list, size_t *out_ops,
+                      size_t *out_repeats)
+{
+    bool ok = true;
+    *out_ops = *out_repeats = 0;
+    READ_LIST (parser, list, item) {
+        struct piece piece;
+        if (!read_piece(parser, item, &piece)) {
+            ok = false;
+            continue;
+        }
+        const size_t times = (size_t)piece.times, length = piece.body ? piece.body->length : 1;
+        if (length > (PLAN_MAX_OPS - parser->op_count) / times)
+            return parse_error(parser, item->mark, "found more than %d operations, expected fewer",
+                               PLAN_MAX_OPS);
+        parser->op_count += times * length;
+        *out_ops += times * length;
+        *out_repeats += piece.body != NULL;
+    }
+    return ok;
+}
+
+/* What an iteration cannot do once more. */
+static bool check_repeated(struct parser *parser, const struct host_op *op)
+{
+    for (size_t i = 0; i < op->body_count; i++)
+        if (!check_repeated(parser, &op->body[i]))
+            return false;
+    const bool turn = op->kind == OP_TICKET || op->kind == OP_SERVE;
+    if (op->kind != OP_ALLOC && !turn)
+        return true;
+    return parse_error(parser, op->mark, "found \"%s\" in a repeat, expected it outside: %s",
+                       op_key(op->kind),
+                       turn ? "each number has one turn" : "memory of one name is allocated once");
+}
+
+static bool read_iteration(struct parser *parser, const struct node *body,
+                           struct host_thread *thread)
+{
+    bool ok = true;
+    READ_LIST (parser, body, item) {
+        struct host_op *op = &thread->ops[thread->op_count++];
+        ok &= parse_op(parser, item, NULL, op) && check_repeated(parser, op);
+    }
+    return ok;
+}
+
+static bool read_repeat(struct parser *parser, const struct piece *piece, int *iterations,
+                        struct host_thread *thread)
+{
+    bool ok = true;
+    thread->repeats[thread->repeat_count++] =
+        (struct repeat){thread->op_count, piece->body->length, piece->times};
+    for (int i = 0; ok && i < piece->times; i++) {
+        parser->iteration = ++*iterations;
+        ok = read_iteration(parser, piece->body, thread);
+    }
+    parser->iteration = 0;
+    return ok;
+}
+
+bool parse_thread_ops(struct parser *parser, const struct node *list, struct host_thread *thread)
+{
+    size_t ops, repeats;
+    if (!parse_want_list(parser, list, "a list of operations") ||
+        !count_ops(parser, list, &ops, &repeats))
+        return false;
+    thread->ops = ARENA_ARRAY(&parser->plan->arena, ops, struct host_op);
+    thread->repeats = ARENA_ARRAY(&parser->plan->arena, repeats, struct repeat);
+    if (!thread->ops || !thread->repeats)
+        return parse_no_memory(parser);
+    bool ok = true;
+    int iterations = 0;
+    READ_LIST (parser, list, item) {
+        struct piece piece;
+        if (!read_piece(parser, item, &piece))
+            return false;
+        if (piece.body)
+            ok &= read_repeat(parser, &piece, &iterations, thread);
+        else
+            ok &= parse_op(parser, item, NULL, &thread->ops[thread->op_count++]);
+    }
+    return ok;
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+static bool belongs_elsewhere(struct parser *parser, const struct node *value)
+{
+    return parse_error(parser, value->mark,
+                       "found flag \"%s\" in a repeat and outside of one, expected two names: each "
+                       "iteration has a flag of its own",
+                       value->text);
+}
+
+bool field_flag(struct parser *parser, const struct node *value, void *member,
+                const struct field *field)
+{
+    (void)field;
+    struct node own = *value;
+    if (!parse_name(parser, value, "a flag's name"))
+        return false;
+    if (parser->iteration == 0) {
+        if (names_find(&parser->repeated, value->text) >= 0)
+            return belongs_elsewhere(parser, value);
+    } else {
+        if (names_find(&parser->plan->flags, value->text) >= 0)
+            return belongs_elsewhere(parser, value);
+        own.text = arena_printf(&parser->scratch, "%s(%d)", value->text, parser->iteration - 1);
+        if (!own.text || names_intern(&parser->repeated, &parser->scratch, value->text) < 0)
+            return parse_no_memory(parser);
+        own.length = strlen(own.text);
+    }
+    *(int *)member = symbol_resolve(parser, TABLE_FLAGS, &own);
+    return *(int *)member >= 0;
+}
