@@ -52,8 +52,7 @@ void arena_fini(struct arena *arena)
 static struct arena_block *add_block(struct arena *arena, size_t bytes)
 {
     size_t cap = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-    bool over_cap = arena->cap_bytes && arena->used_bytes + bytes > arena->cap_bytes;
-    struct arena_block *block = over_cap ? NULL : malloc(sizeof *block + cap);
+    struct arena_block *block = malloc(sizeof *block + cap);
     if (!block) {
         arena->failed = true;
         return NULL;
@@ -74,6 +73,10 @@ void *arena_alloc(struct arena *arena, size_t bytes)
         return NULL;
     }
     size_t taken = (bytes + align - 1) / align * align + GAP_BYTES;
+    if (arena->cap_bytes && taken > arena->cap_bytes - arena->used_bytes) {
+        arena->failed = true;
+        return NULL;
+    }
     struct arena_block *block = arena->head;
     if (!block || block->cap - block->used < taken)
         block = add_block(arena, taken);
