@@ -222,6 +222,13 @@ static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
                : diag_no_memory(nsys->diag);
 }
 
+static int thread_of(const struct nsys *nsys, struct job_rank *rank, int64_t tid)
+{
+    char thread[32];
+    snprintf(thread, sizeof thread, "%lld", (long long)(tid & 0xffffff));
+    return names_intern(&rank->threads, &nsys->job->arena, thread);
+}
+
 /* start, end, thread, correlation, name */
 static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
 {
@@ -237,11 +244,30 @@ static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
         return STATUS_OK;
     if (!job_times_are_sane(call.start_ns, call.end_ns))
         return refuse_times(nsys, text);
-    char thread[32];
-    snprintf(thread, sizeof thread, "%lld", (long long)(tid & 0xffffff));
     call.name = names_intern(&nsys->job->names, &nsys->job->arena, text);
-    call.thread = names_intern(&rank->threads, &nsys->job->arena, thread);
+    call.thread = thread_of(nsys, rank, tid);
     return call.name >= 0 && call.thread >= 0 && job_add_call(rank, &call)
+               ? STATUS_OK
+               : diag_no_memory(nsys->diag);
+}
+
+/* start, end, thread, name: a range of NVTX. Operators of PyTorch and calls of NCCL are no annotations of a program. */
+static enum status take_range(struct nsys *nsys, sqlite3_stmt *row)
+{
+    enum { START, END, TID, NAME };
+    const char *text = (const char *)sqlite3_column_text(row, NAME);
+    const int64_t tid = sqlite3_column_int64(row, TID);
+    struct job_rank *rank = find_rank(nsys, process_of(tid));
+    struct job_range range = {.start_ns = sqlite3_column_int64(row, START),
+                              .end_ns = sqlite3_column_int64(row, END)};
+    if (!rank || !text || strncmp(text, "nccl", 4) == 0 || strstr(text, ", op_id = ") ||
+        strstr(text, ", seq = "))
+        return STATUS_OK;
+    if (!job_times_are_sane(range.start_ns, range.end_ns))
+        return refuse_times(nsys, text);
+    range.name = names_intern(&nsys->job->names, &nsys->job->arena, text);
+    range.thread = thread_of(nsys, rank, tid);
+    return range.name >= 0 && range.thread >= 0 && job_add_range(rank, &range)
                ? STATUS_OK
                : diag_no_memory(nsys->diag);
 }
@@ -310,6 +336,26 @@ static enum status read_calls(struct nsys *nsys)
     return status;
 }
 
+/* Ranges that a thread pushed and popped. The text stands in the row, or it is one of StringIds. */
+static enum status read_ranges(struct nsys *nsys)
+{
+    enum { PUSH_POP = 59 };
+    static const char table[] = "NVTX_EVENTS";
+    char name[200];
+    if (!has(nsys, table, "eventType") || !has(nsys, table, "end"))
+        return STATUS_OK;
+    char *query = sqlite3_mprintf(
+        "SELECT start, \"end\", %s, coalesce(%s, %s) FROM %s t "
+        "WHERE eventType = %d AND \"end\" IS NOT NULL ORDER BY start",
+        column(nsys, table, "globalTid"), has(nsys, table, "text") ? "text" : "NULL",
+        has(nsys, table, "textId") ? name_column(nsys, table, "textId", "", name, sizeof name)
+                                   : "NULL",
+        table, (int)PUSH_POP);
+    enum status status = each(nsys, query, take_range);
+    sqlite3_free(query);
+    return status;
+}
+
 static enum status read_syncs(struct nsys *nsys)
 {
     static const char table[] = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
@@ -337,6 +383,8 @@ static enum status read_tables(struct nsys *nsys)
         status = read_calls(nsys);
     if (status == STATUS_OK)
         status = read_syncs(nsys);
+    if (status == STATUS_OK)
+        status = read_ranges(nsys);
     if (status == STATUS_OK && nsys->job->rank_count == nsys->first_rank)
         status = diag_error(nsys->diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it",
                             nsys->path);

@@ -22,6 +22,7 @@ struct search {
     int *slot_of; /* per work; -1: in no step */
     int *work_at; /* per slot and step; -1 */
     int *before;  /* per work: the one before it on its stream; -1 */
+    int64_t *sum; /* per work: the time of all works of its stream up to its end */
     bool *cut;    /* per slot: a piece begins */
     bool *
         beside; /* per slot: the piece that ends in front of it is one whose launches went on beside it */
@@ -30,6 +31,11 @@ struct search {
     struct wait_slot *waits;
     size_t wait_count, wait_cap, piece_cap;
 };
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* ---- where works are --------------------------------------------------------------------------- */
 
@@ -90,7 +96,8 @@ static bool fill_slots(struct search *search)
     int *place = filled(search->arena, rank->work_count, -1);
     search->slot_of = filled(search->arena, rank->work_count, -1);
     search->before = filled(search->arena, rank->work_count, -1);
-    if (!place || !search->slot_of || !search->before)
+    search->sum = ARENA_ARRAY(search->arena, rank->work_count + 1, int64_t);
+    if (!place || !search->slot_of || !search->before || !search->sum)
         return false;
     for (int s = 0; s < search->streams; s++)
         place_stream(search, s, place);
@@ -106,6 +113,8 @@ static bool fill_slots(struct search *search)
         const int *works = &rank->by_stream[rank->streams[s].first];
         for (int i = 0; i < rank->streams[s].count; i++) {
             search->before[works[i]] = i > 0 ? works[i - 1] : -1;
+            search->sum[works[i]] = rank->works[works[i]].end_ns - rank->works[works[i]].start_ns +
+                                    (i > 0 ? search->sum[works[i - 1]] : 0);
             next = place[works[i]] == here ? next + 1 : 0;
             here = place[works[i]];
             if (here < 0)
@@ -194,11 +203,6 @@ static int64_t push_time(const struct search *search, int work)
     return usual < w->start_ns ? usual : w->start_ns;
 }
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The idle time in front of a work, after the one before it and, for an event, after its push. */
 static int64_t idle_before(const struct search *search, int work)
 {
@@ -263,17 +267,47 @@ static void cut_slot(struct search *search, int slot)
     }
 }
 
+/* The work that the call of a wait waits for in a step; -1. */
+static int waited_work(const struct search *search, const struct wait_slot *wait, int step)
+{
+    const int call = step >= 0 ? wait->calls[step] : -1;
+    return call >= 0 ? search->evidence->waits[call].work : -1;
+}
+
+/* The work of its stream that a wait is for, since the wait that was kept before it, or since its own one of the step
+   before: how long the thread may have to wait if the rest of the step becomes shorter. */
+static int64_t waited_for(const struct search *search, const struct wait_slot *wait, int step)
+{
+    const struct job_work *works = search->rank->works;
+    const int work = waited_work(search, wait, step);
+    if (work < 0)
+        return 0;
+    const int earlier = waited_work(search, wait, step - 1);
+    int64_t since =
+        earlier >= 0 && works[earlier].stream == works[work].stream ? search->sum[earlier] : 0;
+    for (const struct wait_slot *other = search->waits; other < search->waits + search->wait_count;
+         other++) {
+        const int kept = other->kept ? waited_work(search, other, step) : -1;
+        if (kept >= 0 && works[kept].stream == works[work].stream &&
+            search->sum[kept] <= search->sum[work])
+            since = later(since, search->sum[kept]);
+    }
+    return search->sum[work] - since;
+}
+
 /* After a long wait all streams begin anew, in the first step that has it; the work that it is for is the last one of
    its piece. */
 static void cut_wait(struct search *search, struct wait_slot *wait)
 {
-    int64_t sum = 0;
+    int64_t blocked = 0, behind = 0;
     int step = -1;
     for (int s = 0; s < search->steps; s++) {
-        sum += wait->calls[s] >= 0 ? blocked_ns(search, wait->calls[s]) : 0;
+        blocked += wait->calls[s] >= 0 ? blocked_ns(search, wait->calls[s]) : 0;
+        behind += waited_for(search, wait, s);
         step = step < 0 && wait->calls[s] >= 0 ? s : step;
     }
-    wait->kept = sum > search->long_ns * search->steps;
+    wait->kept =
+        blocked > search->long_ns * search->steps || behind > search->long_ns * search->steps;
     if (!wait->kept)
         return;
     const int64_t begin = search->rank->calls[wait->calls[step]].start_ns;

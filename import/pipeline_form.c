@@ -53,6 +53,14 @@ static size_t head_of(const struct writer *writer, int section)
     return best;
 }
 
+static int find_section(const struct writer *writer, const char *name)
+{
+    for (size_t i = 0; i < writer->sections->count; i++)
+        if (strcmp(writer->sections->items[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
 static const char *task_name(const struct writer *writer, size_t at)
 {
     const struct piece *piece = &writer->pieces->items[at];
@@ -62,10 +70,11 @@ static const char *task_name(const struct writer *writer, size_t at)
     if (at == head_of(writer, piece->section))
         return arena_strdup(arena, section);
     const char *base = word ? arena_printf(arena, "%s.%s", section, word) : section;
-    const char *name = word ? base : NULL;
-    for (int number = 2; base && (!name || plan_find_task(writer->plan, name) >= 0); number++)
-        if (!(name = arena_printf(arena, "%s.%d", base, number)))
-            return NULL;
+    const char *name = base;
+    for (int number = 2;
+         name && (find_section(writer, name) >= 0 || plan_find_task(writer->plan, name) >= 0);
+         number++)
+        name = arena_printf(arena, "%s.%d", base, number);
     return name;
 }
 
@@ -213,14 +222,6 @@ static int ahead_by_name(const char *name)
         if (strcmp(name, torchrec_sections[i].name) == 0)
             return torchrec_sections[i].ahead;
     return 0;
-}
-
-static int find_section(const struct writer *writer, const char *name)
-{
-    for (size_t i = 0; i < writer->sections->count; i++)
-        if (strcmp(writer->sections->items[i].name, name) == 0)
-            return (int)i;
-    return -1;
 }
 
 /* The least number that an annotation has, and the most; false: fewer than two have one. */
@@ -412,12 +413,10 @@ static bool write_plan(struct writer *writer, const struct evidence *evidence,
     plan->ranks = 1;
     plan->on_failure = ON_FAILURE_ABORT;
     plan->name = arena_strdup(&plan->arena, options->name);
-    plan->about =
-        arena_printf(&plan->arena,
-                     "%zu annotations of a step, which cover %.1f%% of it; %zu steps of "
-                     "%.3f ms in the mean",
-                     writer->sections->count, writer->sections->annotated / 1e4,
-                     writer->sections->step_count, (double)writer->sections->period_ns / 1e6);
+    plan->about = arena_printf(
+        &plan->arena, "%zu annotations cover %.1f%% of a step of %.3f ms (mean of %zu)",
+        writer->sections->annotation_count, writer->sections->annotated / 1e4,
+        (double)writer->sections->period_ns / 1e6, writer->sections->step_count);
     plan->unexplained.millionths = ledger_unexplained(&evidence->total);
     plan->unexplained.given = plan->unexplained.millionths > 0;
     pipeline->driver = PLAN_DRIVER_CLOCK;

@@ -384,18 +384,21 @@ static int64_t gap_before(const struct search *search, size_t k, size_t kept)
     return sum / (int64_t)kept;
 }
 
-static const char *unique_name(const struct sections *out, const char *name, struct arena *arena)
+static bool is_section(const struct sections *out, const char *name)
 {
-    int times = 1;
-    const size_t length = name ? strlen(name) : 0;
-    for (size_t i = 0; name && i < out->count; i++) {
-        const char *other = out->items[i].name;
-        const bool same = strncmp(other, name, length) == 0 &&
-                          (other[length] == 0 ||
-                           (other[length] == '.' && isdigit((unsigned char)other[length + 1])));
-        times += same;
-    }
-    return !name || times == 1 ? name : arena_printf(arena, "%s.%d", name, times);
+    for (size_t i = 0; i < out->count; i++)
+        if (strcmp(out->items[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The second "forward" of a step is forward-2. */
+static const char *unique_name(const struct sections *out, const char *base, struct arena *arena)
+{
+    const char *name = base;
+    for (int number = 2; name && is_section(out, name); number++)
+        name = arena_printf(arena, "%s-%d", base, number);
+    return name;
 }
 
 /* A section that begins with the annotation k of each step, or at its end (`behind`). */
@@ -469,6 +472,7 @@ static bool build(struct search *search, struct sections *out)
             return false;
     }
     out->left_out = search->step_count - out->step_count;
+    out->annotation_count = pattern->count;
     measure(search, out);
     if (!add_sections(search, pattern, out))
         return false;

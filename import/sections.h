@@ -25,9 +25,10 @@ struct section_step {
 struct sections {
     struct section *items;
     struct section_step *steps;
-    size_t count, step_count, left_out;
-    int64_t period_ns; /* mean over the steps */
-    int annotated;     /* share of the time of the steps, in millionths */
+    size_t count, annotation_count; /* all; without those called `unannotated` */
+    size_t step_count, left_out;    /* the steps, and those that are not like most */
+    int64_t period_ns;              /* mean over the steps */
+    int annotated;                  /* share of the time of the steps, in millionths */
 };
 
 /* A time is long for a step if it is more than this share of it: 1%. */
