@@ -18,6 +18,8 @@ struct recorder {
     int *span;   /* per call; -1: none */
     int *device; /* per work */
     struct innermost innermost;
+    struct trace_iteration *steps; /* of the profiler, in order of time */
+    size_t step_count;
 };
 
 enum { WORDS = 320 };
@@ -42,6 +44,46 @@ static bool add_info(const struct imported *imported, struct trace *trace, struc
     return trace_set_info(trace, &info);
 }
 
+static int compare_steps(const void *left, const void *right)
+{
+    const struct trace_iteration *a = left, *b = right;
+    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static bool find_steps(struct recorder *recorder)
+{
+    const struct job_rank *rank = recorder->rank;
+    recorder->steps = malloc((rank->range_count + 1) * sizeof *recorder->steps);
+    for (size_t i = 0; recorder->steps && i < rank->range_count; i++) {
+        const struct job_range *range = &rank->ranges[i];
+        struct trace_iteration step = {
+            .rank = recorder->number, .start_ns = range->start_ns, .retire_ns = range->end_ns};
+        if (!range_is_step(recorder->imported->job.names.items[range->name], &step.number) ||
+            range->end_ns <= 0 || range->start_ns >= rank->end_ns)
+            continue;
+        step.start_ns = step.start_ns > 0 ? step.start_ns : 0;
+        recorder->steps[recorder->step_count++] = step;
+    }
+    if (recorder->step_count)
+        qsort(recorder->steps, recorder->step_count, sizeof *recorder->steps, compare_steps);
+    return recorder->steps != NULL;
+}
+
+/* The step of a time; -1: none. */
+static int64_t step_of(const struct recorder *recorder, int64_t time_ns)
+{
+    size_t low = 0, high = recorder->step_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (recorder->steps[middle].start_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct trace_iteration *step = low > 0 ? &recorder->steps[low - 1] : NULL;
+    return step && time_ns < step->retire_ns ? step->number : -1;
+}
+
 /* The span of a call, on the agent of its thread; true also for one without a span. */
 static bool add_call(struct recorder *recorder, int agent, int at)
 {
@@ -53,7 +95,7 @@ static bool add_call(struct recorder *recorder, int agent, int at)
     const struct trace_span span = {.agent = agent,
                                     .kind = waits ? SPAN_WAIT : SPAN_HOST,
                                     .task = recorder->imported->job.names.items[call->name],
-                                    .iteration = -1,
+                                    .iteration = step_of(recorder, call->start_ns),
                                     .start_ns = call->start_ns,
                                     .end_ns = call->end_ns,
                                     .cause = waits ? "device" : NULL};
@@ -162,10 +204,12 @@ static bool add_idle(struct recorder *recorder, int agent, int at)
 static bool add_work(struct recorder *recorder, int agent, int at)
 {
     const struct job_work *work = &recorder->rank->works[at];
+    const int64_t launched_ns =
+        work->call >= 0 ? recorder->rank->calls[work->call].start_ns : work->start_ns;
     const struct trace_span span = {.agent = agent,
                                     .kind = SPAN_DEVICE,
                                     .task = recorder->imported->job.names.items[work->name],
-                                    .iteration = -1,
+                                    .iteration = step_of(recorder, launched_ns),
                                     .start_ns = work->start_ns,
                                     .end_ns = work->end_ns};
     const int number = trace_add_span(recorder->trace, &span);
@@ -208,18 +252,9 @@ static bool add_edges(struct recorder *recorder)
 
 static bool add_steps(struct recorder *recorder)
 {
-    const struct job_rank *rank = recorder->rank;
-    for (size_t i = 0; i < rank->range_count; i++) {
-        const struct job_range *range = &rank->ranges[i];
-        struct trace_iteration step = {
-            .rank = recorder->number, .start_ns = range->start_ns, .retire_ns = range->end_ns};
-        if (!range_is_step(recorder->imported->job.names.items[range->name], &step.number) ||
-            range->end_ns <= 0 || range->start_ns >= rank->end_ns)
-            continue;
-        step.start_ns = step.start_ns > 0 ? step.start_ns : 0;
-        if (trace_add_iteration(recorder->trace, &step) < 0)
+    for (size_t i = 0; i < recorder->step_count; i++)
+        if (trace_add_iteration(recorder->trace, &recorder->steps[i]) < 0)
             return false;
-    }
     return true;
 }
 
@@ -243,13 +278,15 @@ static bool add_rank(const struct imported *imported, size_t r, struct trace *tr
         .imported = imported, .rank = &imported->job.ranks[r], .trace = trace, .number = (int)r};
     recorder.span = malloc((recorder.rank->call_count + 1) * sizeof *recorder.span);
     recorder.device = malloc((recorder.rank->work_count + 1) * sizeof *recorder.device);
-    bool ok = innermost_find(&imported->job, recorder.rank, &recorder.innermost) && recorder.span &&
+    bool ok = find_steps(&recorder) &&
+              innermost_find(&imported->job, recorder.rank, &recorder.innermost) && recorder.span &&
               recorder.device;
     for (size_t i = 0; ok && i < recorder.rank->call_count; i++)
         recorder.span[i] = -1;
     ok = ok && add_threads(&recorder) && add_streams(&recorder) && add_edges(&recorder) &&
          add_steps(&recorder);
     free(recorder.span);
+    free(recorder.steps);
     free(recorder.device);
     innermost_fini(&recorder.innermost);
     return ok;

@@ -28,6 +28,7 @@
 #include "plan/units.h"
 #include "draw.h"
 #include "lanes.h"
+#include "ledger.h"
 #include "storyboard.h"
 
 /* Sizes in points. */
@@ -43,19 +44,39 @@ enum {
     LEGEND_GAP = 16,
     LEGEND_ROW = 17,
     LEGEND_FONT = 9,
-    SWATCH = 10
+    SWATCH = 10,
+    MANY_TASKS = 24, /* then the legend leaves out those whose boxes are narrower than this: */
+    LEAST_SEEN = 2
 };
 
 static const char text_dark[] = "#222222", text_grey[] = "#777777", grid_color[] = "#e4e4e4",
-                  stall_fill[] = "#fbdcd8", block_fill[] = "#fdefed", wait_text[] = "#a8453b",
-                  tight_color[] = "#333333cc", loose_color[] = "#33333344";
+                  wait_text[] = "#a8453b", tight_color[] = "#333333cc", loose_color[] = "#33333344";
+
+/* A cause of the ledger, and the look of idle time of that cause; then of any other cause, and of a thread. */
+static const struct wait_look {
+    const char *cause, *fill, *words;
+} wait_looks[] = {
+    {"dependence", "#fde8c0", "waiting for other work"},
+    {"host", "#fbdcd8", "waiting for the host"},
+    {"peer", "#e3d9f0", "waiting for other ranks"},
+    {"resource", "#d8ecdd", "waiting for a resource"},
+    {"unexplained", "#f0a8a0", "idle without a known cause"},
+    {"", "#e6e9f4", "waiting"},
+    {"", "#fdefed", "a thread waits"},
+};
+enum {
+    WAIT_LOOKS = sizeof wait_looks / sizeof *wait_looks,
+    OTHER_WAIT = WAIT_LOOKS - 2,
+    THREAD_WAIT
+};
 
 /* A task in the order of first start, which is also its colour. */
 struct task_entry {
     const char *name;       /* interned by the trace: compared by pointer */
     const char *short_name; /* NULL: none */
     int64_t start_ns;
-    bool short_used; /* on a box: the legend explains it */
+    bool short_used;  /* on a box: the legend explains it */
+    double widest_pt; /* of its boxes in the window */
 };
 
 struct view {
@@ -67,7 +88,8 @@ struct view {
     struct lanes lanes;
     struct task_entry *tasks;
     size_t task_count, task_cap;
-    bool any_wait, arrows_left_out;
+    bool waits[WAIT_LOOKS]; /* in the window */
+    bool arrows_left_out;
     int64_t first_iteration, last_iteration; /* wanted; last -1: all */
     double width_pt, height_pt;
     double left_pt, right_pt; /* of the lanes */
@@ -230,7 +252,7 @@ static bool collect_tasks(struct view *view)
             return false;
         view->tasks = tasks;
         view->tasks[view->task_count++] = (struct task_entry){
-            span->task, shorten(&view->arena, span->task), span->start_ns, false};
+            span->task, shorten(&view->arena, span->task), span->start_ns, false, 0};
     }
     if (view->task_count)
         qsort(view->tasks, view->task_count, sizeof *view->tasks, compare_tasks);
@@ -253,6 +275,18 @@ static const struct lanes_style style = {
     .least_gutter_pt = 56,
 };
 
+/* The look of a wait: an index of wait_looks. */
+static int look_of(const struct view *view, const struct trace_span *span)
+{
+    const struct trace_idle *line = trace_find_idle(view->trace, span->agent, span->cause);
+    int look = 0;
+    if (view->trace->agents[span->agent].kind != TRACE_STREAM)
+        return THREAD_WAIT;
+    while (look < OTHER_WAIT && (!line || strcmp(line->cause, wait_looks[look].cause) != 0))
+        look++;
+    return look;
+}
+
 static bool choose_lanes(struct view *view)
 {
     const struct trace *trace = view->trace;
@@ -265,8 +299,6 @@ static bool choose_lanes(struct view *view)
         if (shown && (!view->options->one_rank || agent->rank == view->options->rank))
             lanes_add(&view->lanes, (int)i);
     }
-    for (size_t i = 0; i < trace->span_count; i++)
-        view->any_wait |= trace->spans[i].kind == SPAN_WAIT && in_window(view, &trace->spans[i]);
     return true;
 }
 
@@ -486,8 +518,7 @@ static void draw_work(struct view *view, const struct trace_span *span, struct d
 
 static void draw_wait(struct view *view, const struct trace_span *span, struct draw_box *box)
 {
-    bool stall = view->trace->agents[span->agent].kind == TRACE_STREAM;
-    box->fill = stall ? stall_fill : block_fill;
+    box->fill = wait_looks[look_of(view, span)].fill;
     box->text_color = wait_text;
     if (fit(span->cause, box->width_pt, 7, 6, &box->font_pt))
         box->label = span->cause;
@@ -584,47 +615,77 @@ static void draw_arrows(struct view *view)
 
 /* ---- legend ---------------------------------------------------------------------------------- */
 
+/* An entry of the legend: a swatch and its words; a new row where it does not fit. */
+struct legend {
+    struct view *view;
+    double x_pt, y_pt;
+};
+
+static void lay_entry(struct legend *legend, const char *text, const char *fill, const char *border)
+{
+    struct view *view = legend->view;
+    const double width = SWATCH + 5 + draw_text_width(text ? text : "", LEGEND_FONT) + 14;
+    if (legend->x_pt + width > view->right_pt && legend->x_pt > view->left_pt) {
+        legend->x_pt = view->left_pt;
+        legend->y_pt += LEGEND_ROW;
+    }
+    if (view->drawing) {
+        draw_box(view->drawing,
+                 &(struct draw_box){.x_pt = legend->x_pt,
+                                    .y_pt = legend->y_pt + (LEGEND_ROW - SWATCH) / 2.0,
+                                    .width_pt = SWATCH,
+                                    .height_pt = SWATCH,
+                                    .fill = fill,
+                                    .border = border});
+        draw_line(view->drawing, legend->x_pt + SWATCH + 5, legend->y_pt + LEGEND_ROW / 2.0, text,
+                  text_dark, LEGEND_FONT);
+    }
+    legend->x_pt += width;
+}
+
 /* Walks over the entries of the legend, drawing them when there is a drawing. Returns the height.
  */
 static double lay_legend(struct view *view, double y)
 {
-    double x = view->left_pt, top = y;
-    for (size_t i = 0; i < view->task_count + view->any_wait; i++) {
-        const struct task_entry *task = i < view->task_count ? &view->tasks[i] : NULL;
-        const char *text = task ? task->name : "waiting";
-        if (task && task->short_used)
+    struct legend legend = {view, view->left_pt, y};
+    size_t unseen = 0;
+    for (int i = 0; i < WAIT_LOOKS; i++)
+        if (view->waits[i])
+            lay_entry(&legend, wait_looks[i].words, wait_looks[i].fill, NULL);
+    for (size_t i = 0; i < view->task_count; i++) {
+        const struct task_entry *task = &view->tasks[i];
+        const char *text = task->name;
+        if (view->task_count > MANY_TASKS && task->widest_pt < LEAST_SEEN) {
+            unseen++;
+            continue;
+        }
+        if (task->short_used)
             text = arena_printf(&view->arena, "%s (%s)", task->name, task->short_name);
-        double width = SWATCH + 5 + draw_text_width(text ? text : "", LEGEND_FONT) + 14;
-        if (x + width > view->right_pt && x > view->left_pt) {
-            x = view->left_pt;
-            y += LEGEND_ROW;
-        }
-        if (view->drawing) {
-            draw_box(view->drawing,
-                     &(struct draw_box){.x_pt = x,
-                                        .y_pt = y + (LEGEND_ROW - SWATCH) / 2.0,
-                                        .width_pt = SWATCH,
-                                        .height_pt = SWATCH,
-                                        .fill = task ? draw_fill((int)i) : stall_fill,
-                                        .border = task ? draw_border((int)i) : NULL});
-            draw_line(view->drawing, x + SWATCH + 5, y + LEGEND_ROW / 2.0, text, text_dark,
-                      LEGEND_FONT);
-        }
-        x += width;
+        lay_entry(&legend, text, draw_fill((int)i), draw_border((int)i));
     }
-    return y + LEGEND_ROW - top;
+    if (unseen)
+        lay_entry(&legend, arena_printf(&view->arena, "and %zu more, too short to be seen", unseen),
+                  "#ffffff", NULL);
+    return legend.y_pt + LEGEND_ROW - y;
 }
 
-/* Find out which short names will stand on boxes, before the legend is measured. */
-static void note_short_names(struct view *view)
+/* Find the entries of the legend: waits, short names on boxes and their widths; before the legend is measured. */
+static void note_legend(struct view *view)
 {
     for (size_t i = 0; i < view->trace->span_count; i++) {
         const struct trace_span *span = &view->trace->spans[i];
         int index = view->lanes.of_agent[span->agent];
         double font_pt;
-        if (index < 0 || span->kind == SPAN_WAIT || !in_window(view, span))
+        if (index < 0 || !in_window(view, span))
             continue;
+        if (span->kind == SPAN_WAIT) {
+            view->waits[look_of(view, span)] = true;
+            continue;
+        }
         double width_pt = x_of(view, span->end_ns) - x_of(view, span->start_ns);
+        int task = span->task ? find_task(view, span->task) : -1;
+        if (task >= 0)
+            view->tasks[task].widest_pt = fmax(view->tasks[task].widest_pt, width_pt);
         (void)work_label(view, span, width_pt, view->lanes.items[index].height_pt, &font_pt);
     }
 }
@@ -646,7 +707,7 @@ static enum status measure(struct view *view, struct diag *diag)
     if (view->lanes.count == 0)
         return diag_error(diag, STATUS_INPUT, "nothing to draw: no rank or stream is left");
     count_arrows(view);
-    note_short_names(view);
+    note_legend(view);
     view->height_pt = view->lanes.bottom_pt + LEGEND_GAP + lay_legend(view, 0) + MARGIN;
     return STATUS_OK;
 }

@@ -2,8 +2,8 @@
  * timeline.h - the picture of a run: a lane for every stream and thread, time to the right.
  *
  * Boxes are the work of streams and, thinner, of threads, one colour a task, labelled with the
- * iteration; light red is time spent waiting, with its cause where it fits. Every box has a tooltip
- * with exact times. A witness, which has steps and no times, is drawn as a storyboard
+ * iteration; pale boxes are time spent waiting, coloured by cause (ledger.h), with the cause where it
+ * fits. Every box has a tooltip with exact times. A witness, which has steps and no times, is drawn as a storyboard
  * (trace/storyboard.h), always as a whole. The output format follows the extension: .svg, .png or .dot.
  */
 #ifndef SWSIM_TIMELINE_H
