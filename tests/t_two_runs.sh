@@ -114,7 +114,7 @@ done
 for plan in plan slow; do
     check "a prediction of $plan" exits 0 "$SWSIM" predict -n 12 --driver clock --db "$dir/own.db" "$dir/$plan.yaml"
 done
-check "two runs" prints 0 'Work takes [0-9.]* us longer' $compare --diff "$dir/own.db:1" "$dir/own.db:2"
+check "two runs" prints 0 'Work takes [0-9.]* [mun]*s \(longer\|less\)' $compare --diff "$dir/own.db:1" "$dir/own.db:2"
 check "... add up" adds_up "$dir/own.db:1" "$dir/own.db:2"
 check "a run and a stored prediction" prints 0 '^second  run 3 of .*two_tasks, simulated, 11 steps' $compare "$dir/own.db:1" "$dir/own.db:3"
 check "... add up" adds_up "$dir/own.db:1" "$dir/own.db:3"
