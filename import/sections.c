@@ -242,49 +242,44 @@ static bool list_between(const struct search *search, int64_t begin_ns, int64_t 
 
 /* ---- steps without the profiler's ---------------------------------------------------------------- */
 
-/* How often the name of ranges[at] comes; its time. */
-static size_t count_name(const struct search *search, const struct job_range **ranges, size_t count,
-                         size_t at, int64_t *sum_ns)
+/* How often each name comes, and its time. */
+struct tally {
+    size_t times;
+    int64_t sum_ns;
+};
+
+static struct tally *tally_names(const struct search *search, const struct job_range **ranges,
+                                 size_t count)
 {
-    size_t times = 0;
-    *sum_ns = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!same_name(search, ranges[i]->name, ranges[at]->name))
-            continue;
-        times++;
-        *sum_ns += ranges[i]->end_ns - ranges[i]->start_ns;
+    struct tally *tallies = ARENA_ARRAY(search->arena, search->job->names.count + 1, struct tally);
+    for (size_t i = 0; tallies && i < count; i++) {
+        struct tally *tally = &tallies[search->stem[ranges[i]->name]];
+        tally->times++;
+        tally->sum_ns += ranges[i]->end_ns - ranges[i]->start_ns;
     }
-    return times;
+    return tallies;
 }
 
 /* The number of steps: how often the name with the most time comes. */
-static size_t count_steps(const struct search *search, const struct job_range **ranges,
-                          size_t count)
+static size_t count_steps(const struct search *search, const struct tally *tallies)
 {
-    enum { LOOK = 512 }; /* names later than these are not the longest */
-    int64_t most = -1;
-    size_t steps = 0;
-    for (size_t i = 0; i < count && i < LOOK; i++) {
-        int64_t sum;
-        const size_t times = count_name(search, ranges, count, i, &sum);
-        if (sum > most) {
-            most = sum;
-            steps = times;
-        }
-    }
-    return steps;
+    const struct tally *most = &tallies[0];
+    for (size_t i = 1; i < search->job->names.count; i++)
+        if (tallies[i].sum_ns > most->sum_ns)
+            most = &tallies[i];
+    return most->times;
 }
 
 /* A step begins with the first name that comes as often as there are steps. */
 static bool take_repeated(struct search *search, const struct job_range **ranges, size_t count)
 {
-    const size_t steps = count_steps(search, ranges, count);
-    size_t first = 0;
-    int64_t sum;
-    while (first < count && count_name(search, ranges, count, first, &sum) != steps)
-        first++;
-    if (!room_for_steps(search, count))
+    const struct tally *tallies = tally_names(search, ranges, count);
+    if (!tallies || !room_for_steps(search, count))
         return false;
+    const size_t steps = count_steps(search, tallies);
+    size_t first = 0;
+    while (first + 1 < count && tallies[search->stem[ranges[first]->name]].times != steps)
+        first++;
     for (size_t i = first; i < count; i++)
         if (same_name(search, ranges[i]->name, ranges[first]->name))
             search->steps[search->step_count++].begin_ns = ranges[i]->start_ns;
@@ -294,6 +289,20 @@ static bool take_repeated(struct search *search, const struct job_range **ranges
         add_step(search, search->steps[i].begin_ns,
                  i + 1 < all ? search->steps[i + 1].begin_ns : ranges[count - 1]->end_ns);
     return true;
+}
+
+/* Where one annotation holds the whole run, the steps are in it. */
+static bool take_inner(struct search *search)
+{
+    const struct found_step whole = search->steps[0];
+    const struct job_range **ranges;
+    size_t count;
+    if (!list_between(search, whole.begin_ns, whole.end_ns, &ranges, &count))
+        return false;
+    const struct tally *tallies = tally_names(search, ranges, count);
+    if (!tallies)
+        return false;
+    return count == 0 || count_steps(search, tallies) < 2 || take_repeated(search, ranges, count);
 }
 
 /* The thread whose outermost annotations take the most time; -1: there are none. */
@@ -333,7 +342,8 @@ static bool find_steps(struct search *search)
     return list_thread(search, thread, &search->thread) &&
            list_between(search, search->thread.items[0]->start_ns, INT64_MAX / 2, &ranges,
                         &count) &&
-           (count == 0 || take_repeated(search, ranges, count));
+           (count == 0 || take_repeated(search, ranges, count)) &&
+           (count != 1 || search->step_count != 1 || take_inner(search));
 }
 
 /* ---- the sequence of most steps ------------------------------------------------------------------ */

@@ -135,6 +135,12 @@ check "annotations with numbers have stages" task train stage 1 "$dir/numbers.js
 check "... without steps of the profiler" takes 1000000 20000 "$dir/numbers.json"
 
 {
+    range everything 1 990 3020
+    sed -n '/^,/p' "$dir/numbers.json"
+} | trace >"$dir/inner.json"
+check "... within one that holds them all" takes 1000000 20000 "$dir/inner.json"
+
+{
     call cudaLaunchKernel 1 1000 5 1
     work kernel a 7 1010 50 1
 } | trace >"$dir/bare.json"
