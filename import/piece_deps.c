@@ -1,0 +1,163 @@
+/* piece_deps.c - what pieces wait for, as most steps show it and none contradicts. */
+#include "pieces_internal.h"
+
+/* The number of the step that is so many places earlier; -1: it is not there. */
+int pieces_step_before(const struct piece_search *search, int step, int distance)
+{
+    const struct section_step *steps = search->sections->steps;
+    const int place = steps[step].place - distance;
+    while (step >= 0 && steps[step].place > place)
+        step--;
+    return step >= 0 && steps[step].place == place ? step : -1;
+}
+
+enum { FARTHEST = 2 }; /* steps between a work and what it waits for */
+
+/* How often a dependence was seen. */
+struct seen {
+    int times, told;
+};
+
+static size_t dep_index(const struct piece_search *search, int task, int on, int distance)
+{
+    const size_t count = search->out->count;
+    return ((size_t)task * count + (size_t)on) * FARTHEST + (size_t)distance;
+}
+
+/* The step that a work is in; it is in one. */
+static int step_of(const struct piece_search *search, int work)
+{
+    const int *at = &search->work_at[(size_t)search->slot_of[work] * (size_t)search->steps];
+    int step = 0;
+    while (at[step] != work)
+        step++;
+    return step;
+}
+
+/* `told`: an event's id or the wait of a thread says so; else it is inferred. */
+static void count_dep(const struct piece_search *search, struct seen *counts, int task,
+                      int task_step, int source, bool told)
+{
+    if (source < 0 || search->slot_of[source] < 0)
+        return;
+    const struct section_step *steps = search->sections->steps;
+    const int on = search->piece_of[search->slot_of[source]];
+    const int distance = steps[task_step].place - steps[step_of(search, source)].place;
+    if (distance < 0 || distance >= FARTHEST || (distance == 0 && on >= task) ||
+        search->out->items[on].stream == search->out->items[task].stream)
+        return;
+    counts[dep_index(search, task, on, distance)].times++;
+    counts[dep_index(search, task, on, distance)].told += told;
+}
+
+static void count_deps(const struct piece_search *search, struct seen *counts)
+{
+    const struct evidence *evidence = search->evidence;
+    for (size_t i = 0; i < evidence->edge_count; i++) {
+        const struct edge_found *edge = &evidence->edges[i];
+        if (search->slot_of[edge->work] >= 0)
+            count_dep(search, counts, search->piece_of[search->slot_of[edge->work]],
+                      step_of(search, edge->work), edge->source, edge->word == IDLE_EVENT_ID);
+    }
+    for (size_t p = 0; p < search->out->count; p++) {
+        const struct piece *piece = &search->out->items[p];
+        for (int step = 0; piece->kind == PIECE_WAIT && step < search->steps; step++) {
+            const int call = search->waits[piece->wait].calls[step];
+            if (call >= 0)
+                count_dep(search, counts, (int)p, step, evidence->waits[call].work, true);
+        }
+    }
+}
+
+/* Does every step agree that `task` began after `on` had ended, but for the last blocks of work that leaves room? */
+static bool agrees(const struct piece_search *search, int task, int on, int distance)
+{
+    enum { TAIL_NS = 100 * 1000 };
+    const struct piece *a = &search->out->items[task], *b = &search->out->items[on];
+    for (int step = 0; step < search->steps; step++) {
+        const int before = pieces_step_before(search, step, distance);
+        if (before >= 0 && a->kind == PIECE_WORK && a->start_ns[step] > 0 &&
+            b->end_ns[before] > a->start_ns[step] + TAIL_NS)
+            return false;
+    }
+    return true;
+}
+
+/* One that waits for the same stream, and more of it: so it waits for this one, too. */
+static bool is_implied(const struct piece_search *search, const struct seen *counts, int task,
+                       int on, int distance)
+{
+    const struct piece *items = search->out->items;
+    for (int d = 0; d <= distance; d++)
+        for (int other = 0; other < (int)search->out->count; other++)
+            if (items[other].kind == PIECE_WORK && items[other].stream == items[on].stream &&
+                (d < distance || other > on) && counts[dep_index(search, task, other, d)].times > 0)
+                return true;
+    return false;
+}
+
+static bool add_dep(struct piece_search *search, const struct seen *counts, int task, int on,
+                    int distance, size_t *cap)
+{
+    struct pieces *out = search->out;
+    const struct seen *seen = &counts[dep_index(search, task, on, distance)];
+    if (seen->times == 0 || is_implied(search, counts, task, on, distance))
+        return true;
+    if (!arena_grow(search->arena, (void **)&out->deps, out->dep_count, cap, sizeof *out->deps))
+        return false;
+    out->deps[out->dep_count++] =
+        (struct piece_dep){task, on, distance, seen->told * 2 > seen->times};
+    return true;
+}
+
+bool pieces_find_deps(struct piece_search *search)
+{
+    const int count = (int)search->out->count;
+    size_t cap = 0;
+    struct seen *counts = ARENA_ARRAY(search->arena, dep_index(search, count, 0, 0), struct seen);
+    if (!counts)
+        return false;
+    count_deps(search, counts);
+    for (int task = 0; task < count; task++)
+        for (int on = 0; on < count; on++)
+            for (int d = 0; d < FARTHEST; d++) {
+                struct seen *seen = &counts[dep_index(search, task, on, d)];
+                if (seen->times * 2 < search->steps - d || !agrees(search, task, on, d))
+                    seen->times = 0;
+            }
+    for (int task = 0; task < count; task++)
+        for (int on = 0; on < count; on++)
+            for (int d = 0; d < FARTHEST; d++)
+                if (!add_dep(search, counts, task, on, d, &cap))
+                    return false;
+    return true;
+}
+
+/* What a piece waits for besides its dependences, its push and its stream is time of its own. */
+static void add_own_gap(struct piece_search *search, int at, int step)
+{
+    struct piece *piece = &search->out->items[at];
+    const int first = pieces_first_work(search, piece, step);
+    if (piece->kind != PIECE_WORK || first < 0 ||
+        search->evidence->reasons[first].cause == IDLE_NOTHING)
+        return;
+    const int before = search->before[first];
+    int64_t ready = pieces_push_time(search, first);
+    if (before >= 0)
+        ready = later_of(ready, search->rank->works[before].end_ns);
+    for (size_t i = 0; i < search->out->dep_count; i++) {
+        const struct piece_dep *dep = &search->out->deps[i];
+        const int earlier = dep->task == at ? pieces_step_before(search, step, dep->distance) : -1;
+        if (earlier >= 0)
+            ready = later_of(ready, search->out->items[dep->on].end_ns[earlier]);
+    }
+    if (ready != INT64_MIN && piece->start_ns[step] > ready)
+        piece->time_ns[step] += piece->start_ns[step] - ready;
+}
+
+void pieces_add_own_gaps(struct piece_search *search)
+{
+    for (int at = 0; at < (int)search->out->count; at++)
+        for (int step = 0; step < search->steps; step++)
+            add_own_gap(search, at, step);
+}
