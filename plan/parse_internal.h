@@ -91,6 +91,7 @@ struct parser {
     int home;                    /* its rank */
     int64_t ticket;              /* the thread's last one so far, -1: none */
     int iteration;               /* of the thread, 1 + its number; 0: in no repeat */
+    int round;                   /* of its repeat: the iterations of that before it */
     struct names repeated;       /* flags used in a repeat */
     size_t comm_cap, buffer_cap; /* of the plan's arrays */
     size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
@@ -250,6 +251,11 @@ bool parse_op(struct parser *parser, const struct node *item, const struct host_
               struct host_op *op);
 /* All operations of a thread, those of its repeats once for each iteration (parse_repeat.c). */
 bool parse_thread_ops(struct parser *parser, const struct node *list, struct host_thread *thread);
+/* `time` and `host_time` of an operation, `member`: one, or in a repeat a list. */
+bool field_op_time(struct parser *parser, const struct node *value, void *member,
+                   const struct field *field);
+bool field_op_host_time(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field);
 /* A flag; in a repeat that of the iteration. */
 bool field_flag(struct parser *parser, const struct node *value, void *member,
                 const struct field *field);

@@ -102,6 +102,7 @@ static bool read_repeat(struct parser *parser, const struct piece *piece, int *i
         (struct repeat){thread->op_count, piece->body->length, piece->times};
     for (int i = 0; ok && i < piece->times; i++) {
         parser->iteration = ++*iterations;
+        parser->round = i;
         ok = read_iteration(parser, piece->body, thread);
     }
     parser->iteration = 0;
@@ -130,6 +131,47 @@ bool parse_thread_ops(struct parser *parser, const struct node *list, struct hos
             ok &= parse_op(parser, item, NULL, &thread->ops[thread->op_count++]);
     }
     return ok;
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static bool read_time(struct parser *parser, const struct node *value, const struct field *field,
+                      int64_t *out_ns, struct time_list **out_list)
+{
+    if (value->kind != NODE_LIST)
+        return field_time(parser, value, out_ns, field);
+    if (parser->iteration == 0)
+        return parse_error(parser, value->mark,
+                           "found several times outside of a repeat, expected one");
+    if (value->length == 0)
+        return parse_error(parser, value->mark, "found no time, expected one or more");
+    struct time_list *list = ARENA_ARRAY(&parser->plan->arena, 1, struct time_list);
+    if (list)
+        list->items = ARENA_ARRAY(&parser->plan->arena, value->length, int64_t);
+    if (!list || !list->items)
+        return parse_no_memory(parser);
+    bool ok = true;
+    READ_LIST (parser, value, item)
+        ok &= field_time(parser, item, &list->items[list->count++], field);
+    if (!ok)
+        return false;
+    *out_ns = list->items[(size_t)parser->round % list->count];
+    *out_list = list;
+    return true;
+}
+
+bool field_op_time(struct parser *parser, const struct node *value, void *member,
+                   const struct field *field)
+{
+    struct host_op *op = member;
+    return read_time(parser, value, field, &op->time_ns, &op->times);
+}
+
+bool field_op_host_time(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    struct host_op *op = member;
+    return read_time(parser, value, field, &op->host_time_ns, &op->host_times);
 }
 
 /* ---- flags ----------------------------------------------------------------------------------- */

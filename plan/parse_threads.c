@@ -58,21 +58,25 @@ static bool field_work_event(struct parser *parser, const struct node *value, vo
         .key = "work", .parse = field_work_event                                                   \
     }
 /* Keys of every push, and of every push of device work. */
-#define OP_PUSH OP_STREAM, OP_FIELD("host_time", host_time_ns, field_time)
+#define OP_PUSH                                                                                    \
+    OP_STREAM,                                                                                     \
+    {                                                                                              \
+        .key = "host_time", .parse = field_op_host_time                                            \
+    }
 #define OP_WORK                                                                                    \
-    OP_PUSH, OP_FIELD("time", time_ns, field_time), OP_FIELD("jitter", jitter, field_dist),        \
+    OP_PUSH, {.key = "time", .parse = field_op_time}, OP_FIELD("jitter", jitter, field_dist),      \
         OP_FIELD("sm", sm, field_slots, .max = MAX_SM), OP_FIELD("shares", shares, field_shares),  \
         OP_ACCESSES
 
 static const struct field HOST_fields[] = {
-    OP_FIELD("host", time_ns, field_time),
+    {.key = "host", .parse = field_op_time},
     OP_FIELD("name", name, field_name),
     OP_FIELD("jitter", jitter, field_dist),
     OP_ACCESSES,
 };
 static const struct field COMPUTE_fields[] = {
     OP_FIELD("compute", name, field_name),
-    OP_FIELD("time", time_ns, field_time),
+    {.key = "time", .parse = field_op_time},
     OP_FIELD("jitter", jitter, field_dist),
     OP_ACCESSES,
 };
@@ -127,7 +131,7 @@ static const struct field CALLBACK_fields[] = {
     OP_FIELD("callback", name, field_name),
     {.key = "body", .parse = field_body, .required = true},
     OP_PUSH,
-    OP_FIELD("time", time_ns, field_time),
+    {.key = "time", .parse = field_op_time},
     OP_FIELD("jitter", jitter, field_dist),
 };
 static const struct field ALLOC_fields[] = {OP_OWN("alloc", TABLE_BUFFERS), OP_PUSH};
@@ -433,7 +437,7 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
         return false;
     fill_work(op);
     if (!parse_check_jitter(parser, item, "jitter", op->kind == OP_HOST ? "host" : "time",
-                            op->time_ns))
+                            op->times ? 1 : op->time_ns))
         return false;
     return finish_turn(parser, op) &&
            parse_check_root(parser, item, op->collective, op->work.root) &&

@@ -413,6 +413,12 @@ enum sync_kind {
 #undef X
 };
 
+/* Times of one operation by position: those of the iterations of its repeat, in order and from the first again. */
+struct time_list {
+    int64_t *items;
+    size_t count;
+};
+
 /* One operation of a host thread; which members mean something follows from `kind` (ops.h). Objects
    (events, flags, queues, locks, barriers) are indices into the plan's tables. */
 struct host_op {
@@ -434,8 +440,9 @@ struct host_op {
     bool pageable;
     int64_t ticket; /* TICKET */
     int64_t bytes;
-    int64_t time_ns;      /* CPU work: CPU time; else device time */
-    int64_t host_time_ns; /* operations that push: CPU time of the call */
+    int64_t time_ns;                      /* CPU work: CPU time; else device time */
+    int64_t host_time_ns;                 /* operations that push: CPU time of the call */
+    struct time_list *times, *host_times; /* that the two are from; NULL: given as one time */
     struct dist jitter;
     int sm;
     struct shares shares;

@@ -57,11 +57,33 @@ static const char *object_name(struct printer *printer, const struct host_op *op
                : name;
 }
 
+/* One time, or those of the iterations. */
+static void put_times(struct printer *printer, int64_t time_ns, const struct time_list *list)
+{
+    if (!list) {
+        put_time(printer, time_ns);
+        return;
+    }
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < list->count; i++)
+        put_time(printer, list->items[i]);
+    close_list(printer);
+}
+
+static void put_pair_times(struct printer *printer, const char *key, int64_t time_ns,
+                           const struct time_list *list)
+{
+    if (!list && time_ns == 0)
+        return;
+    put_word(printer, key);
+    put_times(printer, time_ns, list);
+}
+
 /* The value of the key that names the operation. */
 static void put_head(struct printer *printer, const struct host_op *op)
 {
     switch (op->kind) {
-    case OP_HOST: put_time(printer, op->time_ns); break;
+    case OP_HOST: put_times(printer, op->time_ns, op->times); break;
     case OP_COMPUTE:
     case OP_LAUNCH:
     case OP_COLLECTIVE:
@@ -123,8 +145,9 @@ static void put_op(struct printer *printer, const struct host_op *op, bool in_bo
     put_pair_bytes(printer, "bytes", op->bytes, 0);
     put_pair_bool(printer, "graph", op->is_graph, false);
     put_pair_bool(printer, "pageable", op->pageable, false);
-    put_pair_time(printer, "time", op->kind == OP_HOST ? 0 : op->time_ns, 0);
-    put_pair_time(printer, "host_time", op->host_time_ns, 0);
+    if (op->kind != OP_HOST)
+        put_pair_times(printer, "time", op->time_ns, op->times);
+    put_pair_times(printer, "host_time", op->host_time_ns, op->host_times);
     put_pair_dist(printer, "jitter", &op->jitter, &constant);
     put_pair_number(printer, "sm", op->sm, 0);
     put_pair_shares(printer, "shares", &op->shares, &nothing);

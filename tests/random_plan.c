@@ -603,6 +603,20 @@ static bool happens_once(const char *text)
     return false;
 }
 
+/* An operation of a body; what takes 1us may take another time in the second iteration. */
+static void write_repeated(struct random *random, const char *line, const char *end)
+{
+    static const char time[] = ", time: 1us";
+    const char *at = strstr(line, time);
+    if (!at || at >= end || below(random, 2)) {
+        fprintf(random->out, "  %.*s", (int)(end - line), line);
+        return;
+    }
+    fprintf(random->out, "  %.*s, time: [1us, 2us]", (int)(at - line), line);
+    at += sizeof time - 1;
+    fprintf(random->out, "%.*s", (int)(end - at), at);
+}
+
 char *random_repeat(char *text, uint64_t seed)
 {
     struct random random = {hash_mix(seed ^ UINT64_C(0x4e7ea7)), 0, NULL};
@@ -619,7 +633,10 @@ char *random_repeat(char *text, uint64_t seed)
         next = strchr(line, '\n');
         next = next ? next + 1 : line + strlen(line);
         const bool operation = line > threads && strncmp(line, "    - ", 6) == 0;
-        fprintf(random.out, "%s%.*s", operation ? "  " : "", (int)(next - line), line);
+        if (operation)
+            write_repeated(&random, line, next);
+        else
+            fprintf(random.out, "%.*s", (int)(next - line), line);
         if (line > threads && !operation && strncmp(line, "  r", 3) == 0 && *next == ' ')
             fprintf(random.out, "    - repeat: %d\n      body:\n", rarely(&random, 8) ? 1 : times);
     }

@@ -546,7 +546,8 @@ static void test_host_program(void)
     plan_fini(&plan);
 }
 
-/* The first iteration waits for the loader, later ones for the device; rank 1 has work in fewer. */
+/* The first iteration waits for the loader, later ones for the device and take their own times: 3, 2, 4, 3, 2 ms;
+   rank 1 has work in fewer. */
 static void test_repeat(void)
 {
     static const char text[] = "swplan: 1\n"
@@ -557,7 +558,8 @@ static void test_repeat(void)
                                "    - {repeat: 5, body: [{host: 1ms}, {signal: loaded}]}\n"
                                "  r0.main:\n"
                                "    - repeat: 5\n"
-                               "      body: [{await: loaded}, {launch: k, stream: s, time: 3ms}]\n"
+                               "      body: [{await: loaded}, {launch: k, stream: s, time: [3ms, "
+                               "2ms, 4ms]}]\n"
                                "  r1.main:\n"
                                "    - {repeat: 1, body: [{launch: k, stream: s, time: 1ms}]}\n"
                                "    - {launch: k, stream: s, time: 9ms}\n";
@@ -566,10 +568,10 @@ static void test_repeat(void)
     if (!plan_of_text(text, &plan))
         return;
     if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
-        tap_is_int((long long)prediction.makespan_ns, 20000000, "a repeat: 20 ms in all");
+        tap_is_int((long long)prediction.makespan_ns, 19000000, "a repeat: 19 ms in all");
         tap_is_int((long long)prediction.fill_ns, 8000000, "8 ms for the first iteration");
         tap_is_int(prediction.iteration.count, 4, "four more");
-        tap_ok(near(prediction.iteration.mean, 3e6), "3 ms each");
+        tap_ok(near(prediction.iteration.mean, 2.75e6), "2.75 ms each, by their positions");
         prediction_fini(&prediction);
     }
     plan_fini(&plan);

@@ -68,7 +68,9 @@ static void test_shares(void)
     check("repeats",
           "swplan: 1\n"
           "threads: {r0.m: [{repeat: 2, body: [{signal: f}, {callback: c, body: [{await: f}]}]}, "
-          "{host: 1ms}, {repeat: 1, body: [{signal: f}]}, {repeat: 3, body: [{signal: g}]}]}\n",
+          "{host: 1ms}, {repeat: 1, body: [{signal: f}]}, {repeat: 3, body: [{host: [2000us, "
+          "1ms]}, {launch: k, "
+          "time: [1ms], host_time: [1us, 2us]}]}]}\n",
           "swplan: 1\n"
           "name: plan\n"
           "threads:\n"
@@ -83,7 +85,8 @@ static void test_shares(void)
           "    - {signal: f}\n"
           "  - repeat: 3\n"
           "    body:\n"
-          "    - {signal: g}\n");
+          "    - {host: [2ms, 1ms]}\n"
+          "    - {launch: k, time: [1ms], host_time: [1us, 2us]}\n");
     check("shares of operations",
           "swplan: 1\n"
           "threads: {r0.m: [{launch: k, shares: {sm: 0.000001}}, {copy: d2h, shares: {link: "
