@@ -634,8 +634,8 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
          .value = &line->werror},
         {"opaque", 0, NULL, "also an imported plan with more than 10% of unexplained idle time",
          OPTION_FLAG, .value = &request->opaque},
-        {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
-         .value = &line->profile, .excludes = "jitter",
+        {"profile", 0, "FILE[:RUN]", "measured times: a serial run or an import in a trace store",
+         OPTION_TEXT, .value = &line->profile, .excludes = "jitter",
          .because = "the measured times have their own jitter"},
     };
     const struct command command = {

@@ -37,7 +37,7 @@ static bool add_info(const struct imported *imported, struct trace *trace, struc
                             .ranks = imported->plan.ranks,
                             .created_unix_s = (int64_t)time(NULL),
                             .finished = RUN_FINISHED,
-                            .note = "imported"};
+                            .note = RUN_NOTE_IMPORTED};
     for (size_t r = 0; r < imported->job.rank_count; r++)
         if (imported->job.ranks[r].end_ns > info.duration_ns)
             info.duration_ns = imported->job.ranks[r].end_ns;

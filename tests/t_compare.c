@@ -322,6 +322,8 @@ static void test_refused(void)
     static const char other[] = "{swplan: 1, name: other, schedule: {A: {stage: 0, time: 1ms}}}";
     static const char renamed[] = "{swplan: 1, name: known, schedule: {A: {stage: 0, time: 1ms}}}";
     static const char threads[] = "{swplan: 1, name: known, threads: {r0.m: [{host: 1ms}]}}";
+    static const char programs[] = "{swplan: 1, name: known, generate: {schedule: gpipe, ranks: 2, "
+                                   "microbatches: 2}}";
     struct store *store;
     if (!store_run(RUN_MEASURED, NULL, ITERATIONS, &store)) {
         tap_ok(0, "a pipelined run");
@@ -330,7 +332,8 @@ static void test_refused(void)
     refused("a pipelined run", store, 1, plan_text, STATUS_INPUT, "not serial");
     refused("a store of pipelined runs", store, STORE_LATEST, plan_text, STATUS_INPUT, "overlap");
     refused("a run that is not there", store, 7, plan_text, STATUS_INPUT, "no run 7");
-    refused("a plan that is no pipeline", store, 1, threads, STATUS_USAGE, "pipeline form");
+    refused("host programs and a serial run", store, 1, threads, STATUS_INPUT, "not imported");
+    refused("rank programs", store, 1, programs, STATUS_USAGE, "rank programs have neither");
     close_store(store);
     if (!store_run(RUN_SIMULATED, NULL, ITERATIONS, &store))
         return;

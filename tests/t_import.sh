@@ -480,6 +480,38 @@ check "... by the beginning of the name, as JSON" prints 0 '"difference_ns":-173
     "$SWSIM" predict --json --what-if='ncclDevKernel_Send*=0x' "$dir/plan.yaml"
 check "no such name" complains 2 "expected the name of a task" "$SWSIM" predict --what-if='rccl*=0x' "$dir/plan.yaml"
 
+# ---- profiles -------------------------------------------------------------------------------------
+
+# Three steps of a kernel, twice a step: the first time it always takes 20 us, then 40, 50 and 60. A step is as long as it is late.
+k=0
+while [ "$k" -lt 3 ]; do
+    step "$k" $((k * 1000 + 1000)) 900
+    call cudaLaunchKernel 1 $((k * 1000 + 1000)) 5 $((k * 2 + 1))
+    work kernel gemm 7 $((k * 1000 + 1010)) 20 $((k * 2 + 1))
+    call cudaLaunchKernel 1 $((k * 1000 + 1200)) 5 $((k * 2 + 2))
+    work kernel gemm 7 $((k * 1000 + 1210)) $((40 + k * 10)) $((k * 2 + 2))
+    k=$((k + 1))
+done | trace 0 >"$dir/three.json"
+# profiled LEAST MOST [OPTION...]: a prediction of step 2, of 270 us, is so long on average with the times of all steps.
+profiled()
+{
+    least=$1 most=$2
+    shift 2
+    rm -f "$dir/three.db"
+    imports --db="$dir/three.db" "$dir/three.json" && imports --steps=2 --name=three "$dir/three.json" &&
+        exits 0 "$SWSIM" predict --json --profile="$dir/three.db" "$@" "$dir/plan.yaml" || return
+    got=$(field makespan_ns <"$dir/out")
+    echo "predicted $got ns"
+    awk -v got="$got" -v least="$least" -v most="$most" 'BEGIN { exit !(got >= least && got <= most) }'
+}
+check "operations have the times of all steps" profiled 258000 262000 --replications=500
+check "... as a note says" found "imported: 2 of 2 operations have those of 3 steps" "$dir/err"
+check "... one of them at a time" profiled 250000 270000
+imports "$dir/two.json" && cp "$dir/plan.yaml" "$dir/two.plan"
+check "a profile of another plan" complains 3 "no imported run of two" "$SWSIM" predict --profile="$dir/three.db" "$dir/two.plan"
+imports --db="$dir/two.db" "$dir/two.json"
+check "a profile without steps" complains 3 "has fewer than two steps" "$SWSIM" predict --profile="$dir/two.db" "$dir/two.plan"
+
 # ---- traces of real jobs --------------------------------------------------------------------------
 
 # replays FILE...: proved, and within 1% of what was measured (of half a millisecond or more).

@@ -66,6 +66,8 @@ enum run_finished { RUN_OPEN, RUN_FINISHED, RUN_INTERRUPTED };
 
 /* The note of a measured run that did one task after another; profiles come from such runs. */
 #define RUN_NOTE_SERIAL "serial"
+/* That of a run which was recorded by a profiler. */
+#define RUN_NOTE_IMPORTED "imported"
 
 /* The figure with the most iterations in flight on a rank of a measured pipeline. */
 #define RUN_STAT_DEPTH "depth"

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profile_steps.h"
+
 #include "plan/ops.h"
 
 struct sample {
@@ -436,9 +438,8 @@ static const struct profile_part *find_part(const struct profile *profile, enum 
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-/* The measured factors of the mean, each equally likely; of very many those at even distances. */
-static bool make_dist(struct arena *arena, const struct profile_part *part, int64_t mean_ns,
-                      struct dist *out)
+bool profile_make_dist(struct arena *arena, const struct profile_part *part, int64_t mean_ns,
+                       struct dist *out)
 {
     size_t count = part->count < DIST_MAX_FACTORS ? part->count : DIST_MAX_FACTORS;
     *out = (struct dist){.kind = DIST_CONSTANT};
@@ -494,7 +495,7 @@ static bool set_part(struct profile *profile, enum profile_kind kind, int task, 
         plan_set_host_time(out, mean_ns);
     else
         out->time_ns = mean_ns;
-    return make_dist(&profile->arena, part, mean_ns, jitter);
+    return profile_make_dist(&profile->arena, part, mean_ns, jitter);
 }
 
 /* All tasks as one rank has them, with the measured times. */
@@ -559,10 +560,12 @@ enum status profile_read(struct store *store, int64_t run, const struct plan *pl
     struct profile profile = {.plan = *plan};
     struct arena arena; /* of the trace */
     struct trace trace;
+    if (plan->form == FORM_THREADS)
+        return profile_read_steps(store, run, plan, out, diag);
     if (plan->form != FORM_PIPELINE)
         return diag_error(
             diag, STATUS_USAGE,
-            "%s: found a profile, but only plans of the pipeline form have serial runs",
+            "%s: found a profile, but rank programs have neither serial runs nor imported ones",
             plan->file);
     enum status status = run < 0 ? find_run(store, plan, &run, diag) : STATUS_OK;
     if (status != STATUS_OK)
@@ -590,6 +593,13 @@ void profile_fini(struct profile *profile)
 
 void profile_note(const struct profile *profile, const char *path, struct diag *diag)
 {
+    if (profile->operations > 0) {
+        diag_note(diag,
+                  "times from run %" PRId64
+                  " of %s, imported: %zu of %zu operations have those of %" PRId64 " steps",
+                  profile->run, path, profile->drawn, profile->operations, profile->iterations);
+        return;
+    }
     diag_note(diag,
               "times from run %" PRId64 " of %s, serial, on %s: %" PRId64
               " iterations, after %" PRId64 " that warmed up",

@@ -58,17 +58,25 @@ struct profile {
     size_t part_count;
     struct profile_part *missing; /* parts the plan has and the run has not; count 0 */
     size_t missing_count;
+    /* Of an imported job (profile_steps.h), which has no parts: the operations that have a distribution, of all that
+       work on a device. */
+    size_t drawn, operations;
 };
 
 /*
  * Read the serial run `run` (STORE_LATEST: the newest of a plan with this one's name) for `plan` on
- * `ranks` ranks (0: the plan's). STATUS_USAGE for a plan that is no pipeline, STATUS_INPUT when the run
+ * `ranks` ranks (0: the plan's). STATUS_USAGE for rank programs, STATUS_INPUT when the run
  * is not there, is not measured, not serial, not finished, too short, or has none of the plan's tasks.
+ * Of host programs it is the profile of an imported run, see profile_steps.h.
  * *out is set on success only and ended with profile_fini.
  */
 enum status profile_read(struct store *store, int64_t run, const struct plan *plan, int ranks,
                          struct profile *out, struct diag *diag);
 void profile_fini(struct profile *profile);
+
+/* The measured factors of the mean, each equally likely; of very many those at even distances. False without memory. */
+bool profile_make_dist(struct arena *arena, const struct profile_part *part, int64_t mean_ns,
+                       struct dist *out);
 
 /* Say in notes where the times come from and which are the plan's own. */
 void profile_note(const struct profile *profile, const char *path, struct diag *diag);
