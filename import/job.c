@@ -216,7 +216,8 @@ static bool join_works(struct job_rank *rank)
 
 static void join_syncs(struct job_rank *rank)
 {
-    qsort(rank->syncs, rank->sync_count, sizeof *rank->syncs, compare_syncs);
+    if (rank->sync_count > 0)
+        qsort(rank->syncs, rank->sync_count, sizeof *rank->syncs, compare_syncs);
     for (size_t i = 0; i < rank->call_count; i++) {
         const struct job_sync key = {.correlation = rank->calls[i].correlation};
         const struct job_sync *found =

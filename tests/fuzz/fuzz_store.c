@@ -1,10 +1,7 @@
 /*
  * fuzz_store.c - a trace store from somebody else: a good one with some rows or bytes changed, read by all readers.
  *
- *     UPDATE span SET end_ns = 9223372036854775807    a line is a statement of SQL; what SQLite refuses is left out
- *     @1234 255                                       then a byte of the file is changed
- *
- * The good store holds a serial run, a pipelined run and a witness of one small plan. An input that begins as SQLite's
+ * The changes are those of sql.h. The good store holds a serial run, a pipelined run and a witness of one small plan. An input that begins as SQLite's
  * files do is the file itself.
  */
 #include <fcntl.h>
@@ -16,11 +13,12 @@
 #include "plan/parse.h"
 #include "sim/predict/compare.h"
 #include "sim/predict/record.h"
+#include "tests/fuzz/sql.h"
 #include "tests/fuzz/targets.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
 
-enum { MOST_RUNS = 4, ITERATIONS = 4, MOST_CELL = 4096, MOST_OPCODES = 200000 };
+enum { MOST_RUNS = 4, ITERATIONS = 4 };
 
 static const char plan_of_runs[] = "swplan: 1\n"
                                    "name: p\n"
@@ -145,77 +143,6 @@ static const void *good_store(size_t *bytes)
     }
     *bytes = image_bytes;
     return image;
-}
-
-/* ---- changes ----------------------------------------------------------------------------------- */
-
-/* Statements touch only this database, and cost little. */
-static int authorize(void *context, int action, const char *a, const char *b, const char *c,
-                     const char *d)
-{
-    (void)context;
-    (void)a;
-    (void)c;
-    (void)d;
-    if (action == SQLITE_FUNCTION && b && strstr(b, "blob"))
-        return SQLITE_DENY;
-    return action == SQLITE_ATTACH || action == SQLITE_PRAGMA || action == SQLITE_RECURSIVE
-               ? SQLITE_DENY
-               : SQLITE_OK;
-}
-
-static int too_long(void *context)
-{
-    (void)context;
-    return 1;
-}
-
-/* Run the statements among the lines. */
-static void change_rows(sqlite3 *db, char *text)
-{
-    char *rest = NULL;
-    sqlite3_set_authorizer(db, authorize, NULL);
-    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MOST_CELL);
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        sqlite3_progress_handler(db, MOST_OPCODES, too_long, NULL);
-        if (*line != '@')
-            (void)sqlite3_exec(db, line, NULL, NULL, NULL);
-    }
-    if (!sqlite3_get_autocommit(db))
-        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-}
-
-static void change_bytes(const char *text, uint8_t *data, size_t bytes)
-{
-    for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@')) {
-        unsigned long place;
-        unsigned value;
-        if (sscanf(at + 1, "%lu %u", &place, &value) == 2 && place < bytes)
-            data[place] = (uint8_t)value;
-    }
-}
-
-/* The good store with the changes of the text; the caller frees it with sqlite3_free. */
-static uint8_t *changed_store(const char *text, size_t *bytes)
-{
-    const void *good = good_store(bytes);
-    sqlite3 *db;
-    sqlite3_int64 size = (sqlite3_int64)*bytes;
-    void *copy = sqlite3_malloc64(*bytes);
-    char *lines = strdup(text);
-    FUZZ_EXPECT(copy && lines && sqlite3_open(":memory:", &db) == SQLITE_OK);
-    memcpy(copy, good, *bytes);
-    FUZZ_EXPECT(sqlite3_deserialize(db, "main", copy, size, size,
-                                    SQLITE_DESERIALIZE_FREEONCLOSE |
-                                        SQLITE_DESERIALIZE_RESIZEABLE) == SQLITE_OK);
-    change_rows(db, lines);
-    free(lines);
-    uint8_t *data = sqlite3_serialize(db, "main", &size, 0);
-    sqlite3_close(db);
-    FUZZ_EXPECT(data);
-    change_bytes(text, data, (size_t)size);
-    *bytes = (size_t)size;
-    return data;
 }
 
 static void write_store(const void *data, size_t bytes)
@@ -358,7 +285,8 @@ void fuzz_store(const uint8_t *data, size_t size)
         write_store(data, size);
     } else {
         char *text = fuzz_text(data, size);
-        uint8_t *changed = changed_store(text, &bytes);
+        const void *good = good_store(&bytes);
+        uint8_t *changed = sql_changed(good, text, &bytes);
         write_store(changed, bytes);
         sqlite3_free(changed);
         free(text);

@@ -27,7 +27,9 @@
     X(records, 2048, false, "what ranks send of their runs and predictions")                       \
     X(mail, 1024, false, "mail between ranks and their broker")                                    \
     X(json, 4096, true, "JSON of traces, compressed or not")                                       \
-    X(dump, 4096, false, "a dump of the flight recorder as pickle, made a plan")
+    X(dump, 4096, false, "a dump of the flight recorder as pickle, made a plan")                   \
+    X(kineto, 4096, true, "traces of PyTorch's profiler, as ranks: a plan")                        \
+    X(nsys, 4096, true, "an export of Nsight Systems with changed rows: a plan")
 
 /* The most bytes of a target's input; longer ones are cut off. */
 enum {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# words.sh SRCDIR: the words of the parser's tables as C strings: keys, values, properties, actions, SQL's names.
+# words.sh SRCDIR: the words of the parser's tables as C strings: keys, values, properties, actions, SQL's names, traces' keys.
 # A word is a text of these files without a space, which is what keys and values look like there.
 cd "${1:-.}" || exit 1
 {
@@ -8,4 +8,6 @@ cd "${1:-.}" || exit 1
         grep -v '#include' | grep -oE '"[a-zA-Z0-9_-]+"'
     sed -n 's/^ *" *\([a-z_]*\) [A-Z].*/"\1"/p; s/.*CREATE TABLE \([a-z]*\).*/"\1"/p' trace/schema.h
     grep -oE '"[a-z]+"' trace/trace.h
+    grep -v '#include' import/kineto.c import/nsys.c import/call_names.c |
+        grep -oE '"[a-zA-Z0-9_#-]+"'
 } | sort -u | sed 's/$/,/'
