@@ -2,8 +2,11 @@
 #include "job.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "call_names.h"
+
+#include "plan/printable.h"
 
 void job_init(struct job *job)
 {
@@ -60,6 +63,26 @@ void job_drop_rank(struct job *job, size_t rank)
     job->rank_count--;
     for (size_t i = rank; i < job->rank_count; i++)
         job->ranks[i] = job->ranks[i + 1];
+}
+
+int job_intern(struct job *job, const char *name)
+{
+    char text[PLAN_MAX_NAME + 1];
+    size_t length = 0;
+    while (*name) {
+        unsigned code;
+        const size_t bytes = printable_decode(name, &code), kept = printable_acts(code) ? 1 : bytes;
+        if (length + kept > PLAN_MAX_NAME)
+            break;
+        if (printable_acts(code))
+            text[length] = '?';
+        else
+            memcpy(text + length, name, bytes);
+        length += kept;
+        name += bytes;
+    }
+    text[length] = 0;
+    return names_intern(&job->names, &job->arena, length > 0 ? text : "unnamed");
 }
 
 #define ADD(rank, what, item)                                                                      \

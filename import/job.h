@@ -112,6 +112,10 @@ struct job_rank *job_add_rank(struct job *job, const char *file);
 /* Ends a rank; those behind it move up. */
 void job_drop_rank(struct job *job, size_t rank);
 
+/* The number of a name in job->names, as a plan can have it: what would act instead of being seen is '?', what is longer
+   than PLAN_MAX_NAME is cut off, and nothing is "unnamed". -1 without memory. */
+int job_intern(struct job *job, const char *name);
+
 /* Add one item. False without memory. */
 bool job_add_call(struct job_rank *rank, const struct job_call *call);
 bool job_add_work(struct job_rank *rank, const struct job_work *work);

@@ -168,7 +168,7 @@ static bool read_member(struct kineto *kineto, struct event *event)
 
 static int intern(struct kineto *kineto, const char *name)
 {
-    return names_intern(&kineto->job->names, &kineto->job->arena, name);
+    return job_intern(kineto->job, name);
 }
 
 static int thread_of(struct kineto *kineto, const struct event *event)

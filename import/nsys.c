@@ -215,8 +215,7 @@ static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
         work.is_collective = kernel_is_collective(text, &work.collective);
     work.stream =
         job_stream(rank, sqlite3_column_int64(row, DEVICE), sqlite3_column_int64(row, STREAM));
-    work.name = names_intern(&nsys->job->names, &nsys->job->arena,
-                             kernel_short_name(text, name, sizeof name));
+    work.name = job_intern(nsys->job, kernel_short_name(text, name, sizeof name));
     return work.stream >= 0 && work.name >= 0 && job_add_work(rank, &work)
                ? STATUS_OK
                : diag_no_memory(nsys->diag);
@@ -244,7 +243,7 @@ static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
         return STATUS_OK;
     if (!job_times_are_sane(call.start_ns, call.end_ns))
         return refuse_times(nsys, text);
-    call.name = names_intern(&nsys->job->names, &nsys->job->arena, text);
+    call.name = job_intern(nsys->job, text);
     call.thread = thread_of(nsys, rank, tid);
     return call.name >= 0 && call.thread >= 0 && job_add_call(rank, &call)
                ? STATUS_OK
@@ -265,7 +264,7 @@ static enum status take_range(struct nsys *nsys, sqlite3_stmt *row)
         return STATUS_OK;
     if (!job_times_are_sane(range.start_ns, range.end_ns))
         return refuse_times(nsys, text);
-    range.name = names_intern(&nsys->job->names, &nsys->job->arena, text);
+    range.name = job_intern(nsys->job, text);
     range.thread = thread_of(nsys, rank, tid);
     return range.name >= 0 && range.thread >= 0 && job_add_range(rank, &range)
                ? STATUS_OK
