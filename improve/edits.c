@@ -27,6 +27,7 @@ static const struct price {
     [EDIT_SIGNAL] = {50, 20},       [EDIT_RECORD_STREAM] = {60, 15},
     [EDIT_SYNC_BEFORE] = {80, 18},  [EDIT_QUEUE_CAPACITY] = {60, 80},
     [EDIT_LOCK] = {70, 60},         [EDIT_OP_COMM] = {75, 90},
+    [EDIT_SAME_CALL] = {150, 240},  [EDIT_ADD_CALL] = {155, 240},
     [EDIT_REMOVE_OP] = {160, 220},
 
     [EDIT_ACTION_MOVE] = {20, 20},  [EDIT_P2P_BATCH] = {40, 90},

@@ -71,6 +71,8 @@
     X(OP_COMM)        /* collectives with the tag of thread a's operation b: own communicator */   \
     X(SYNC_BEFORE)    /* thread a: sync stream `to` before operation b */                          \
     X(RECORD_STREAM)  /* thread a: record_stream of buffer c on stream `to` before b */            \
+    X(SAME_CALL)      /* thread a, operation b becomes a copy of thread c's operation `to` */      \
+    X(ADD_CALL)       /* thread a: what thread c's operation `to` waits for, before operation b */ \
     X(QUEUE_CAPACITY) /* queue a: to */                                                            \
     X(REMOVE_OP)      /* thread a, operation b */                                                  \
     X(ACTION_MOVE)    /* programs: rank a, action b to position `to` */                            \

@@ -379,4 +379,6 @@ void propose_host(struct proposer *proposer)
             propose_locks(proposer, t, u);
         }
     }
+    if (proposer->hang)
+        propose_calls(proposer);
 }

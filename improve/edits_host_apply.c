@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static struct host_op *insert_op(struct plan *plan, int t, size_t at, enum op_kind kind)
+struct host_op *edits_insert_op(struct plan *plan, int t, size_t at, enum op_kind kind)
 {
     struct host_thread *thread = &plan->threads[t];
     struct host_op *ops = ARENA_ARRAY(&plan->arena, thread->op_count + 1, struct host_op);
@@ -42,12 +42,12 @@ static const char *stem_of(const struct plan *plan, const struct host_op *op)
 static bool insert_event(struct plan *plan, int t, size_t first, size_t second, int event)
 {
     int from = plan->threads[t].ops[first].stream, to = plan->threads[t].ops[second].stream;
-    struct host_op *wait = insert_op(plan, t, second, OP_WAIT);
+    struct host_op *wait = edits_insert_op(plan, t, second, OP_WAIT);
     if (!wait)
         return false;
     wait->object = event;
     wait->stream = to;
-    struct host_op *record = insert_op(plan, t, first + 1, OP_RECORD);
+    struct host_op *record = edits_insert_op(plan, t, first + 1, OP_RECORD);
     if (!record)
         return false;
     record->object = event;
@@ -85,11 +85,11 @@ static bool apply_signal(struct plan *plan, int t, int u, const struct edit *edi
                                       stem_of(plan, &thread->ops[edit->b]));
     const char *name = wanted ? fresh_name(plan, &plan->flags, wanted) : NULL;
     int flag = name ? names_intern(&plan->flags, &plan->arena, name) : -1;
-    struct host_op *await = flag >= 0 ? insert_op(plan, u, (size_t)edit->c, OP_AWAIT) : NULL;
+    struct host_op *await = flag >= 0 ? edits_insert_op(plan, u, (size_t)edit->c, OP_AWAIT) : NULL;
     if (!await)
         return false;
     await->object = flag;
-    struct host_op *signal = insert_op(plan, t, (size_t)edit->b + 1, OP_SIGNAL);
+    struct host_op *signal = edits_insert_op(plan, t, (size_t)edit->b + 1, OP_SIGNAL);
     if (!signal)
         return false;
     signal->object = flag;
@@ -106,11 +106,11 @@ static bool wrap(struct plan *plan, int t, int stream, int lock)
             first = first == thread->op_count ? i : first;
             last = i;
         }
-    struct host_op *unlock = insert_op(plan, t, last + 1, OP_UNLOCK);
+    struct host_op *unlock = edits_insert_op(plan, t, last + 1, OP_UNLOCK);
     if (!unlock)
         return false;
     unlock->object = lock;
-    struct host_op *take = insert_op(plan, t, first, OP_LOCK);
+    struct host_op *take = edits_insert_op(plan, t, first, OP_LOCK);
     if (!take)
         return false;
     take->object = lock;
@@ -190,7 +190,8 @@ static bool apply_op_stream(struct plan *plan, int t, const struct edit *edit, i
 static bool apply_before_free(struct plan *plan, int t, const struct edit *edit)
 {
     bool sync = edit->kind == EDIT_SYNC_BEFORE;
-    struct host_op *op = insert_op(plan, t, (size_t)edit->b, sync ? OP_SYNC : OP_RECORD_STREAM);
+    struct host_op *op =
+        edits_insert_op(plan, t, (size_t)edit->b, sync ? OP_SYNC : OP_RECORD_STREAM);
     if (!op)
         return false;
     op->stream = edit->to;
@@ -210,6 +211,8 @@ static bool apply_here(struct plan *plan, int t, const struct edit *edit, int to
     case EDIT_SIGNAL: return apply_signal(plan, t, to, edit);
     case EDIT_JOIN: return apply_join(plan, t, edit);
     case EDIT_OP_STREAM: return apply_op_stream(plan, t, edit, to);
+    case EDIT_SAME_CALL:
+    case EDIT_ADD_CALL: return apply_call(plan, edit);
     case EDIT_SYNC_BEFORE:
     case EDIT_RECORD_STREAM: return apply_before_free(plan, t, edit);
     default: remove_op(&plan->threads[t], (size_t)edit->b); return true;
@@ -255,8 +258,7 @@ bool apply_host(struct plan *plan, const struct edit *edit)
 
 /* ---- in words -------------------------------------------------------------------------------- */
 
-/* "collective grads", "send x0 + recv x1", "record e". */
-static const char *label(const struct plan *plan, int t, int i, struct arena *arena)
+static const char *plain_label(const struct plan *plan, int t, int i, struct arena *arena)
 {
     const struct host_op *op = &plan->threads[t].ops[i];
     if (op->kind == OP_SYNC)
@@ -278,6 +280,31 @@ static const char *label(const struct plan *plan, int t, int i, struct arena *ar
     return text;
 }
 
+/* Of operations with one label: their communicators if these tell them apart, else their place. */
+const char *edits_label(const struct plan *plan, int t, int i, struct arena *arena)
+{
+    const struct host_thread *thread = &plan->threads[t];
+    const struct host_op *op = &thread->ops[i];
+    const char *text = plain_label(plan, t, i, arena);
+    int alike = 0, of_comm = 0;
+    if (op->kind != OP_COLLECTIVE && op->kind != OP_GROUP)
+        return text;
+    for (size_t k = 0; text && k < thread->op_count; k++) {
+        if (thread->ops[k].kind != op->kind)
+            continue;
+        const char *other = plain_label(plan, t, (int)k, arena);
+        if (!other || strcmp(other, text) != 0)
+            continue;
+        alike++;
+        of_comm += thread->ops[k].comm == op->comm;
+    }
+    if (!text || alike < 2)
+        return text;
+    const char *comm = op->comm >= 0 ? plan->comms[op->comm].name : "world";
+    return of_comm < 2 ? arena_printf(arena, "%s of %s", text, comm)
+                       : arena_printf(arena, "%s of %s (operation %d)", text, comm, i + 1);
+}
+
 /* "rank 1 thread train", "every rank, thread train". */
 static const char *where(const struct plan *plan, const struct edit *edit, struct arena *arena)
 {
@@ -293,8 +320,8 @@ static const char *describe_signal(const struct plan *plan, const struct edit *e
                                    struct arena *arena)
 {
     const struct host_thread *from = &plan->threads[edit->a], *to = &plan->threads[edit->to];
-    const char *first = label(plan, edit->a, edit->b, arena);
-    const char *second = label(plan, edit->to, edit->c, arena);
+    const char *first = edits_label(plan, edit->a, edit->b, arena);
+    const char *second = edits_label(plan, edit->to, edit->c, arena);
     const char *ranks = edit->everywhere   ? "on every rank, "
                         : plan->ranks == 1 ? ""
                                            : arena_printf(arena, "rank %d, ", from->rank);
@@ -309,8 +336,8 @@ static const char *describe_signal(const struct plan *plan, const struct edit *e
 static const char *describe_move(const struct plan *plan, const struct edit *edit,
                                  const char *place, struct arena *arena)
 {
-    const char *what = label(plan, edit->a, edit->b, arena);
-    const char *other = label(plan, edit->a, edit->to, arena);
+    const char *what = edits_label(plan, edit->a, edit->b, arena);
+    const char *other = edits_label(plan, edit->a, edit->to, arena);
     return what && other ? arena_printf(arena, "%s: %s %s %s", place, what,
                                         edit->to < edit->b ? "before" : "after", other)
                          : NULL;
@@ -329,7 +356,7 @@ static const char *describe_stream(const struct plan *plan, const struct edit *e
 static const char *describe_two(const struct plan *plan, const struct edit *edit, const char *place,
                                 const char *first, struct arena *arena)
 {
-    const char *second = label(plan, edit->a, edit->c, arena);
+    const char *second = edits_label(plan, edit->a, edit->c, arena);
     if (!second)
         return NULL;
     if (edit->kind == EDIT_JOIN)
@@ -352,8 +379,11 @@ const char *describe_host(const struct plan *plan, const struct edit *edit, stru
                             "rank %d: threads %s and %s hold a lock while they push to stream %s",
                             plan->threads[edit->a].rank, plan->threads[edit->a].name,
                             plan->threads[edit->to].name, plan->streams.items[edit->b]);
-    const char *place = where(plan, edit, arena), *what = label(plan, edit->a, edit->b, arena);
-    if (!place || !what)
+    const char *place = where(plan, edit, arena);
+    if (place && (edit->kind == EDIT_SAME_CALL || edit->kind == EDIT_ADD_CALL))
+        return describe_call(plan, edit, place, arena);
+    const char *what = place ? edits_label(plan, edit->a, edit->b, arena) : NULL;
+    if (!what)
         return NULL;
     switch (edit->kind) {
     case EDIT_MOVE: return describe_move(plan, edit, place, arena);

@@ -5,6 +5,7 @@
  *     edits_pipeline.c  tasks, stages, dependences, orders, knobs of the drivers: proposals;
  *                       edits_pipeline_apply.c makes and describes them
  *     edits_host.c      operations of host threads: proposals; edits_host_apply.c
+ *     edits_calls.c     calls that differ between ranks, or that a rank leaves out
  *     edits_common.c    the machine's knobs, and rank programs
  */
 #ifndef SWSIM_EDITS_INTERNAL_H
@@ -31,6 +32,7 @@ void propose(struct proposer *proposer, struct edit edit, int distance, int extr
 
 void propose_pipeline(struct proposer *proposer);
 void propose_host(struct proposer *proposer);
+void propose_calls(struct proposer *proposer);
 void propose_programs(struct proposer *proposer);
 void propose_machine(struct proposer *proposer);
 
@@ -59,6 +61,15 @@ static inline bool edits_communicates(const struct task *task)
     return task->work.kind == WORK_COLLECTIVE || task->work.kind == WORK_SEND ||
            task->work.kind == WORK_RECV;
 }
+
+/* Room for one operation at `at`, which is empty; NULL without memory. */
+struct host_op *edits_insert_op(struct plan *plan, int t, size_t at, enum op_kind kind);
+bool apply_call(struct plan *plan, const struct edit *edit);
+
+/* "collective grads", "send x0 + recv x1", "record e"; of several alike in the thread, which. NULL: no memory. */
+const char *edits_label(const struct plan *plan, int t, int i, struct arena *arena);
+const char *describe_call(const struct plan *plan, const struct edit *edit, const char *place,
+                          struct arena *arena);
 
 /* The first host thread of `rank` that does the same as thread `t` in the same order; -1: none. */
 int edits_like_on_rank(const struct plan *plan, int t, int rank);

@@ -198,7 +198,7 @@ static const char host_text[] =
     "    - {sync: stream, stream: s}\n"
     "    - {unlock: l1}\n"
     "  r1.a:\n"
-    "    - {collective: c, comm: x, stream: s}\n"
+    "    - {collective: c, comm: x, stream: s, bytes: 4KiB}\n"
     "    - {group: [{send: v, peer: 0}], comm: x, stream: s}\n"
     "    - {group: [{recv: u, peer: 0}], comm: x, stream: s}\n";
 

@@ -52,8 +52,46 @@ fixed bugs/pytorch_aliased_streams_broken "launch make_activation on a stream of
 fixed bugs/sglang_wait_before_record_broken 'thread consumer waits before its .wait ready. until'
 fixed bugs/torchrec_eager_cliff_broken "on every rank, thread trainer: one group of send"
 
-check "removing something is said to be a loss" says "This gives up something the plan had" \
-    "$SWSIM" verify "$plans/bugs/torchrec_out_of_data_broken.yaml"
+check "an order that is given up is said to be a loss" says "This gives up something the plan had" \
+    "$SWSIM" verify "$plans/bugs/megatron_barrier_before_recv_broken.yaml"
+
+# Calls that differ between ranks: the one rank follows the two.
+three()
+{
+    echo 'swplan: 1'
+    echo 'comms: {g: [0, 1, 2], h: [0, 1, 2]}'
+    echo 'threads:'
+    for rank in 0 1 2; do
+        echo "  r$rank.main:"
+        echo '    - {collective: a, comm: g, stream: g, bytes: 4KiB}'
+        test $rank -eq "$1" && echo "$2" || echo '    - {collective: b, comm: g, stream: g, bytes: 8KiB}'
+        echo '    - {collective: c, comm: h, stream: h, bytes: 4KiB}'
+        echo '    - {collective: d, comm: g, stream: g, bytes: 4KiB}'
+    done
+}
+three 1 '' >"$dir/left_out.yaml"
+check "a call that one rank leaves out is added there" \
+    says "Fix (proved): rank 1 thread main: add collective b of g (8192 bytes) before collective" "$SWSIM" verify "$dir/left_out.yaml"
+three 2 '    - {collective: b, comm: g, stream: g, bytes: 2KiB}' >"$dir/size.yaml"
+check "one of another size becomes as the others" \
+    says "rank 2 thread main: collective b of g (8192 bytes), as rank 0 has it, instead of collective b of g (2048 bytes)" \
+    "$SWSIM" verify "$dir/size.yaml"
+three 0 '    - {collective: b, comm: h, stream: h, bytes: 8KiB}' >"$dir/comm.yaml"
+check "one on another communicator, too" \
+    says "rank 0 thread main: collective b of g (8192 bytes), as rank 1 has it, instead of collective b of h" "$SWSIM" verify "$dir/comm.yaml"
+three 1 '    - {collective: b, comm: g, stream: g, bytes: 8KiB, op: all_gather}' >"$dir/kind.yaml"
+check "one of another kind, too" says "rank 1 thread main: collective b of g" "$SWSIM" verify "$dir/kind.yaml"
+cat >"$dir/receive.yaml" <<'PLAN'
+swplan: 1
+comms: {g: [0, 1]}
+threads:
+  r0.main:
+    - {group: [{send: p2p, peer: 1, bytes: 4KiB}], comm: g, stream: s}
+    - {collective: a, comm: g, stream: s}
+  r1.main:
+    - {collective: a, comm: g, stream: s}
+PLAN
+check "a receive that is left out is added" says "rank 1 thread main: add recv p2p of g (4096 bytes)" "$SWSIM" verify "$dir/receive.yaml"
 
 # A receive that is missing: messages on credit would only hide it.
 "$SWSIM" generate 1f1b -p 2 -m 4 --comms | sed '0,/ 0RECV_B2/s///' >"$dir/forgotten.yaml"
