@@ -33,13 +33,14 @@ check "verify: searched, a story and its repair" clean 1 "$SWSIM" verify --drive
 check "verify: a race, as JSON" clean 1 "$SWSIM" verify --json "$plans/bugs/torchrec_lookup_without_wait_broken.yaml"
 check "verify: a witness in a store" clean 1 "$SWSIM" verify --witness="$dir/w.db" "$plans/bugs/nccl_send_send_broken.yaml"
 check "render: the witness" clean 0 "$SWSIM" render "$dir/w.db" -o "$dir/w.dot"
-cat >"$dir/bounded.yaml" <<'END'
-swplan: 1
-machine: {memory: 1MiB}
-buffers: {a: {bytes: 4KiB}, b: {bytes: 4KiB}, c: {bytes: 4KiB}, d: {bytes: 4KiB}, e: {bytes: 4KiB}, f: {bytes: 4KiB}}
-threads:
-  r0.t: [{launch: one, time: 1us, stream: s}, {sync: stream, stream: s}]
-END
+{
+    printf '%s\n' 'swplan: 1' 'machine: {memory: 1MiB}' 'buffers:'
+    for letter in a b c d e f g h; do
+        printf '  %s: {bytes: 4KiB}\n' "${letter}0" "${letter}1" "${letter}2" "${letter}3"
+    done
+    echo 'threads:'
+    echo '  r0.t: [{launch: one, time: 1us, stream: s, writes: [a0, h3]}, {sync: stream, stream: s}]'
+} >"$dir/bounded.yaml"
 check "verify: a bound of memory, and no operation that allocates" clean 0 "$SWSIM" verify "$dir/bounded.yaml"
 check "predict: into a store" clean 0 "$SWSIM" predict -n 20 --db="$dir/p.db" "$plans/examples/two_ranks.yaml"
 check "predict: the event engine" clean 0 "$SWSIM" predict -n 20 --engine=event "$plans/torchrec/base.yaml"
