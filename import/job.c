@@ -287,7 +287,8 @@ static bool finish_rank(struct job_rank *rank)
 {
     if (rank->call_count > 0)
         qsort(rank->calls, rank->call_count, sizeof *rank->calls, compare_calls);
-    qsort(rank->works, rank->work_count, sizeof *rank->works, compare_works);
+    if (rank->work_count > 0)
+        qsort(rank->works, rank->work_count, sizeof *rank->works, compare_works);
     if (!join_works(rank) || !list_streams(rank) || !list_threads(rank))
         return false;
     join_syncs(rank);

@@ -77,7 +77,9 @@ static struct window window_of(const struct trace_iteration *items, size_t count
 static void find_steps(struct builder *builder)
 {
     const struct trace *trace = builder->trace;
-    qsort(trace->iterations, trace->iteration_count, sizeof *trace->iterations, by_rank_and_number);
+    if (trace->iteration_count > 0)
+        qsort(trace->iterations, trace->iteration_count, sizeof *trace->iterations,
+              by_rank_and_number);
     for (size_t i = 0, next; i < trace->iteration_count; i = next) {
         for (next = i; next < trace->iteration_count &&
                        trace->iterations[next].rank == trace->iterations[i].rank;)

@@ -87,7 +87,8 @@ static enum status measure_iterations(const struct program *program, const struc
         free(next);
         return diag_no_memory(diag);
     }
-    qsort(trace->iterations, trace->iteration_count, sizeof *trace->iterations, by_number);
+    if (trace->iteration_count > 0)
+        qsort(trace->iterations, trace->iteration_count, sizeof *trace->iterations, by_number);
     for (size_t i = 0; status == STATUS_OK && i < trace->iteration_count; i++) {
         const struct trace_iteration *one = &trace->iterations[i];
         bool known = one->rank >= 0 && one->rank < program->ranks &&

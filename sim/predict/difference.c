@@ -198,7 +198,8 @@ static bool find_rows(struct builder *builder, struct difference_stream *stream)
             row->itself_ns =
                 task_ns(builder->after, row->waits_for) - task_ns(builder->before, row->waits_for);
     }
-    qsort(stream->rows, stream->row_count, sizeof *stream->rows, greatest_first);
+    if (stream->row_count > 0)
+        qsort(stream->rows, stream->row_count, sizeof *stream->rows, greatest_first);
     return true;
 }
 
