@@ -151,11 +151,11 @@ static enum status import(struct app *app, const struct import_request *request,
     warn_unexplained(app, &imported.plan);
     if (imported.plan.about)
         diag_note(&app->diag, "%s", imported.plan.about);
-    if (request->path)
-        status = write_plan(app, request, &imported.plan);
-    if (status == STATUS_OK && request->db && imported.job.rank_count == 0)
+    if (request->db && imported.job.rank_count == 0)
         status = diag_error(&app->diag, STATUS_USAGE, "--db: a dump has no measured run");
-    else if (status == STATUS_OK && request->db)
+    if (status == STATUS_OK && request->path)
+        status = write_plan(app, request, &imported.plan);
+    if (status == STATUS_OK && request->db)
         status = write_run(app, request->db, &imported);
     if (status == STATUS_OK && request->report)
         status = report(app, &imported);

@@ -28,6 +28,23 @@ static int by_number(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
+/* All that say of how many ranks their job is say the same. */
+static enum status check_worlds(const struct job *job, struct diag *diag)
+{
+    const struct job_rank *first = NULL;
+    for (size_t i = 0; i < job->rank_count; i++) {
+        const struct job_rank *rank = &job->ranks[i];
+        if (first && rank->world >= 0 && rank->world != first->world)
+            return diag_error(
+                diag, STATUS_INPUT,
+                "%s and %s do not belong together: one is of a job of %lld ranks, the "
+                "other of %lld",
+                first->file, rank->file, (long long)first->world, (long long)rank->world);
+        first = !first && rank->world >= 0 ? rank : first;
+    }
+    return STATUS_OK;
+}
+
 /* Files that all name a rank of their own stand in its order. */
 static enum status order_ranks(struct job *job, struct diag *diag)
 {
@@ -95,6 +112,8 @@ static enum status read_files(const struct import_files *files,
                               struct diag *diag)
 {
     enum status status = read_ranks(files, options, job, diag);
+    if (status == STATUS_OK)
+        status = check_worlds(job, diag);
     if (status == STATUS_OK)
         status = order_ranks(job, diag);
     if (status == STATUS_OK && options->steps_given)

@@ -53,7 +53,8 @@ struct job_rank *job_add_rank(struct job *job, const char *file)
     if (!grow((void **)&job->ranks, job->rank_count, &job->rank_cap, sizeof *job->ranks))
         return NULL;
     struct job_rank *rank = &job->ranks[job->rank_count++];
-    *rank = (struct job_rank){.file = file, .path = file, .number = -1, .first_device = -1};
+    *rank = (struct job_rank){
+        .file = file, .path = file, .number = -1, .world = -1, .first_device = -1};
     return rank;
 }
 

@@ -334,6 +334,8 @@ static enum status read_distributed(struct kineto *kineto)
     for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
         if (json_text_is(reader, "rank"))
             read_number(kineto, 0, &kineto->rank->number, &found);
+        else if (json_text_is(reader, "world_size"))
+            read_number(kineto, 0, &kineto->rank->world, &found);
         else
             json_skip(reader);
     return reader->status;

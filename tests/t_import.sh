@@ -183,6 +183,9 @@ check "... with clocks aligned" takes 620000 2000 "$dir/r0.json" "$dir/r1.json"
 sed 's/AllReduce/AllGather/' "$dir/r1.json" >"$dir/other.json"
 check "collectives of another kind do not belong to them" complains 3 \
     "r0.json and .*other.json do not belong together: .*kind" "$SWSIM" import "$dir/r0.json" "$dir/other.json"
+sed 's/"world_size": 2/"world_size": 4/' "$dir/r1.json" >"$dir/larger.json"
+check "ranks of jobs of two sizes" complains 3 "one is of a job of 2 ranks, the other of 4" \
+    "$SWSIM" import "$dir/r0.json" "$dir/larger.json"
 check "the same rank twice does not either" complains 3 "both say that they are rank 0" \
     "$SWSIM" import "$dir/r0.json" "$dir/two.json"
 
@@ -418,6 +421,11 @@ check "two dumps of one rank" complains 3 "both are of rank 0" "$SWSIM" import "
 check "a trace and a dump" complains 3 "do not belong together" "$SWSIM" import "$dir/late.0" "$dir/two.json"
 echo '{"entries": []}' >"$dir/none.0"
 check "a dump without entries" complains 3 "no entries" "$SWSIM" import "$dir/none.0"
+
+rm -f "$dir/none.yaml"
+check "a dump has no run to store" complains 2 "a dump has no measured run" \
+    "$SWSIM" import --db="$dir/none.db" -o "$dir/none.yaml" "$dir/late.0"
+check "... and nothing is written" sh -c "[ ! -e '$dir/none.yaml' ] && [ ! -e '$dir/none.db' ]"
 
 # Pickle: protocol 2, {"entries": [{"profiling_name": "nccl:all_reduce", "collective_seq_id": 1}]}; the name by the memo.
 text()
