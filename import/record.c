@@ -6,12 +6,14 @@
 
 #include "call_names.h"
 #include "innermost.h"
+#include "meetings.h"
 
 #include "plan/print.h"
 #include "trace/ledger.h"
 
 struct recorder {
     const struct imported *imported;
+    const struct meetings *meetings;
     const struct job_rank *rank;
     struct trace *trace;
     int number;  /* of the rank */
@@ -201,8 +203,40 @@ static bool add_idle(struct recorder *recorder, int agent, int at)
     return true;
 }
 
+/* A rank waits in its collective for those that come later: all but the least time over the ranks. */
+static int64_t peer_wait(const struct recorder *recorder, int at)
+{
+    const struct meeting *meeting = meetings_of(recorder->meetings, recorder->number, at);
+    const struct job_work *work = &recorder->rank->works[at];
+    const int64_t took_ns = work->end_ns - work->start_ns;
+    return meeting && meeting->time_ns < took_ns ? took_ns - meeting->time_ns : 0;
+}
+
+static bool add_peer_wait(struct recorder *recorder, int agent, int at, int64_t wait_ns)
+{
+    const struct job_work *work = &recorder->rank->works[at];
+    const char *name = recorder->imported->job.names.items[work->name];
+    char text[WORDS];
+    snprintf(text, sizeof text, "other ranks in %s (by the least time over the ranks)", name);
+    const struct trace_idle line = {.agent = agent,
+                                    .cause = "peer",
+                                    .word = "ranks",
+                                    .waits_for = name,
+                                    .words = text,
+                                    .idle_ns = wait_ns};
+    const struct trace_span span = {.agent = agent,
+                                    .kind = SPAN_WAIT,
+                                    .iteration = -1,
+                                    .start_ns = work->start_ns,
+                                    .end_ns = work->start_ns + wait_ns,
+                                    .cause = text};
+    return wait_ns == 0 ||
+           (trace_add_idle(recorder->trace, &line) && trace_add_span(recorder->trace, &span) >= 0);
+}
+
 static bool add_work(struct recorder *recorder, int agent, int at)
 {
+    const int64_t wait_ns = peer_wait(recorder, at);
     const struct job_work *work = &recorder->rank->works[at];
     const int64_t launched_ns =
         work->call >= 0 ? recorder->rank->calls[work->call].start_ns : work->start_ns;
@@ -210,14 +244,14 @@ static bool add_work(struct recorder *recorder, int agent, int at)
                                     .kind = SPAN_DEVICE,
                                     .task = recorder->imported->job.names.items[work->name],
                                     .iteration = step_of(recorder, launched_ns),
-                                    .start_ns = work->start_ns,
+                                    .start_ns = work->start_ns + wait_ns,
                                     .end_ns = work->end_ns};
     const int number = trace_add_span(recorder->trace, &span);
     const int launch = work->call >= 0 ? recorder->span[work->call] : -1;
     recorder->device[at] = number;
     return number >= 0 &&
            (launch < 0 || trace_add_edge(recorder->trace, launch, number, EDGE_LAUNCH) >= 0) &&
-           add_idle(recorder, agent, at);
+           add_idle(recorder, agent, at) && add_peer_wait(recorder, agent, at, wait_ns);
 }
 
 static bool add_streams(struct recorder *recorder)
@@ -272,10 +306,14 @@ static bool add_stats(const struct imported *imported, struct trace *trace)
     return true;
 }
 
-static bool add_rank(const struct imported *imported, size_t r, struct trace *trace)
+static bool add_rank(const struct imported *imported, const struct meetings *meetings, size_t r,
+                     struct trace *trace)
 {
-    struct recorder recorder = {
-        .imported = imported, .rank = &imported->job.ranks[r], .trace = trace, .number = (int)r};
+    struct recorder recorder = {.imported = imported,
+                                .meetings = meetings,
+                                .rank = &imported->job.ranks[r],
+                                .trace = trace,
+                                .number = (int)r};
     recorder.span = malloc((recorder.rank->call_count + 1) * sizeof *recorder.span);
     recorder.device = malloc((recorder.rank->work_count + 1) * sizeof *recorder.device);
     bool ok = find_steps(&recorder) &&
@@ -295,9 +333,15 @@ static bool add_rank(const struct imported *imported, size_t r, struct trace *tr
 enum status import_record(const struct imported *imported, struct trace *trace, struct diag *diag)
 {
     const size_t before = diag->errors;
-    bool ok = add_info(imported, trace, diag) && add_stats(imported, trace);
+    struct meetings meetings;
+    struct plan comms; /* its communicators are not needed */
+    plan_init(&comms);
+    bool ok = meetings_find(&imported->job, &comms, &meetings, diag) == STATUS_OK &&
+              add_info(imported, trace, diag) && add_stats(imported, trace);
     for (size_t r = 0; ok && r < imported->job.rank_count; r++)
-        ok = add_rank(imported, r, trace);
+        ok = add_rank(imported, &meetings, r, trace);
+    meetings_fini(&meetings);
+    plan_fini(&comms);
     if (ok && trace_sort(trace))
         return STATUS_OK;
     return diag->errors > before ? STATUS_SYSTEM : diag_no_memory(diag);

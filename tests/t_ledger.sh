@@ -53,6 +53,23 @@ check "no such run" complains 3 'has no run 9' $runs --run 9 "$dir/runs.db"
 check "a serial run" exits 0 "$SWRUN" --quiet -n 3 --serial --db "$dir/runs.db" "$dir/plan.yaml"
 check "has no ledger" complains 3 'run 4 has no ledger' $runs --run 4 "$dir/runs.db"
 
+# Two ranks of one all-reduce, which they end together: rank 0 waits 400 us for rank 1.
+rank()
+{
+    echo "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": $1, \"world_size\": 2}, \"traceEvents\": [{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":7,\"args\":{\"name\":\"python\"}}"
+    call cudaLaunchKernel 1 $((1500 - $2 - 10)) 5 1
+    work "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)" 24 $((1500 - $2)) $2 1
+    call cudaLaunchKernel 1 1502 5 2
+    work compute 24 1510 100 2
+    echo ']}'
+}
+rank 0 500 >"$dir/r0.json"
+rank 1 100 >"$dir/r1.json"
+check "two ranks are imported" exits 0 "$SWSIM" import --db "$dir/ranks.db" -o "$dir/ranks.yaml" "$dir/r0.json" "$dir/r1.json"
+check "a rank that waits for the other one says so" prints 0 '400 us  peer  *by ranks  *other ranks in ncclDevKernel_AllReduce' \
+    $runs --run 1 "$dir/ranks.db"
+check "and the work is what is left" prints 0 '^rank 0 stream s24: busy 200 us' $runs --run 1 "$dir/ranks.db"
+
 if command -v python3 >/dev/null; then
     # sums: of each stream, busy and idle make the time until its last work ended; age: the store as it was before.
     python3 - "$dir" >"$dir/sums" 2>&1 <<'PYTHON'
