@@ -133,6 +133,29 @@ bool pieces_find_deps(struct piece_search *search)
     return true;
 }
 
+static bool has_dep(const struct pieces *pieces, int task)
+{
+    for (size_t i = 0; i < pieces->dep_count; i++)
+        if (pieces->deps[i].task == task)
+            return true;
+    return false;
+}
+
+/* A wait for other work in each step waits for none of the plan: it is CPU time, as long as measured. */
+void pieces_settle_waits(struct piece_search *search)
+{
+    for (int at = 0; at < (int)search->out->count; at++) {
+        struct piece *piece = &search->out->items[at];
+        if (piece->kind != PIECE_WAIT || has_dep(search->out, at))
+            continue;
+        piece->kind = PIECE_HOST;
+        for (int step = 0; step < search->steps; step++) {
+            const int call = search->waits[piece->wait].calls[step];
+            piece->host_ns[step] += call >= 0 ? pieces_blocked_ns(search, call) : 0;
+        }
+    }
+}
+
 /* What a piece waits for besides its dependences, its push and its stream is time of its own. */
 static void add_own_gap(struct piece_search *search, int at, int step)
 {

@@ -227,6 +227,7 @@ bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
     pieces_walk(&search);
     if (!map_slots(&search) || !pieces_find_deps(&search))
         return false;
+    pieces_settle_waits(&search);
     pieces_add_own_gaps(&search);
     return join_pieces(&search);
 }

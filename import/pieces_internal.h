@@ -59,6 +59,7 @@ void pieces_find_cuts(struct piece_search *search);
 void pieces_walk(struct piece_search *search);
 void pieces_drop_short_rests(struct piece_search *search);
 bool pieces_find_deps(struct piece_search *search);
+void pieces_settle_waits(struct piece_search *search);
 void pieces_add_own_gaps(struct piece_search *search);
 
 /* How long a call waits for the device. */
