@@ -238,6 +238,7 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         request.path = "-";
     request.options.flight.name = request.options.pipeline.name = request.options.form.name;
     request.options.kind = (enum import_form)request.form;
+    request.options.pipeline.opaque = request.options.form.opaque;
     request.options.pipeline.detail = (int)request.detail * 10000;
     return request.options.form.name ? import(app, &request, &files) : diag_no_memory(&app->diag);
 }

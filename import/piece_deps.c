@@ -162,7 +162,7 @@ static void add_own_gap(struct piece_search *search, int at, int step)
     struct piece *piece = &search->out->items[at];
     const int first = pieces_first_work(search, piece, step);
     if (piece->kind != PIECE_WORK || first < 0 ||
-        search->evidence->reasons[first].cause == IDLE_NOTHING)
+        (search->evidence->reasons[first].cause == IDLE_NOTHING && !search->opaque))
         return;
     const int before = search->before[first];
     int64_t ready = pieces_push_time(search, first);

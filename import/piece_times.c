@@ -30,7 +30,8 @@ static void walk_work(struct piece_search *search, struct piece *piece, int step
             continue;
         const struct job_work *w = &search->rank->works[work];
         const enum idle cause = search->evidence->reasons[work].cause;
-        const bool own = cause != IDLE_NOTHING && !(cause == IDLE_LAUNCH && piece->beside);
+        const bool own =
+            (cause != IDLE_NOTHING || search->opaque) && !(cause == IDLE_LAUNCH && piece->beside);
         if (end != INT64_MIN && w->start_ns > end && own)
             busy += w->start_ns - end;
         const int64_t from = later_of(w->start_ns, end);

@@ -205,7 +205,7 @@ static bool map_slots(struct piece_search *search)
 }
 
 bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
-                 const struct sections *sections, int detail, struct arena *arena,
+                 const struct sections *sections, int detail, bool opaque, struct arena *arena,
                  struct pieces *out)
 {
     struct piece_search search = {.rank = rank,
@@ -213,6 +213,7 @@ bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
                                   .sections = sections,
                                   .arena = arena,
                                   .out = out,
+                                  .opaque = opaque,
                                   .steps = (int)sections->step_count,
                                   .streams = (int)rank->stream_count,
                                   .long_ns = (int64_t)((double)sections->period_ns * detail / 1e6)};

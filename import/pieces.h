@@ -50,9 +50,10 @@ struct pieces {
     size_t dep_count;
 };
 
-/* `detail`: the share of a step that is long, in millionths. All memory is in `arena`; false without it. */
+/* `detail`: the share of a step that is long, in millionths; `opaque`: idle time without a cause is time of the work behind
+   it, else of none. All memory is in `arena`; false without it. */
 bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
-                 const struct sections *sections, int detail, struct arena *arena,
+                 const struct sections *sections, int detail, bool opaque, struct arena *arena,
                  struct pieces *out);
 
 #endif

@@ -24,6 +24,7 @@ struct piece_search {
     struct pieces *out;
     int steps, streams;
     int64_t long_ns;
+    bool opaque;
     int *base;    /* per section and stream: its first slot; one more at the end */
     int *slot_of; /* per work; -1: in no step */
     int *work_at; /* per slot and step; -1 */

@@ -417,7 +417,7 @@ static bool write_plan(struct writer *writer, const struct evidence *evidence,
         &plan->arena, "%zu annotations cover %.1f%% of a step of %.3f ms (mean of %zu)",
         writer->sections->annotation_count, writer->sections->annotated / 1e4,
         (double)writer->sections->period_ns / 1e6, writer->sections->step_count);
-    plan->unexplained.millionths = ledger_unexplained(&evidence->total);
+    plan->unexplained.millionths = options->opaque ? 0 : ledger_unexplained(&evidence->total);
     plan->unexplained.given = plan->unexplained.millionths > 0;
     pipeline->driver = PLAN_DRIVER_CLOCK;
     pipeline->driver_given = true;
@@ -442,7 +442,8 @@ static enum status find_and_write(struct writer *writer, const struct evidence *
     enum status status = sections_find(writer->job, writer->rank, arena, &sections, diag);
     if (status != STATUS_OK)
         return status;
-    if (!pieces_find(writer->rank, evidence, &sections, options->detail, arena, &pieces))
+    if (!pieces_find(writer->rank, evidence, &sections, options->detail, options->opaque, arena,
+                     &pieces))
         return diag_no_memory(diag);
     if (pieces.count > PLAN_MAX_TASKS)
         return diag_error(diag, STATUS_INPUT,

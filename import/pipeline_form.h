@@ -18,7 +18,8 @@
 
 struct pipeline_form_options {
     const char *name; /* of the plan */
-    int detail; /* the share of a step above which parts are tasks of their own, in millionths */
+    int detail;  /* the share of a step above which parts are tasks of their own, in millionths */
+    bool opaque; /* idle time without a cause is part of the work behind it */
 };
 
 /* Of a job of one rank. The caller ends *out with plan_fini; set on success only. STATUS_INPUT for several ranks,

@@ -209,6 +209,8 @@ if [ -d "$traces" ]; then
     check "a job without a cause for its idle time is refused" sh -c "
         '$SWSIM' import --form=pipeline -o '$dir/refused.yaml' '$SWSIM_SHARED/data/kineto/torchrec_rank0_of_16_trace.json.gz' &&
         '$SWSIM' predict '$dir/refused.yaml'; [ \$? -eq 4 ]"
+    check "... with --opaque it has the measured time" takes 215200000 32000000 --opaque \
+        "$SWSIM_SHARED/data/kineto/torchrec_rank0_of_16_trace.json.gz"
 else
     skip "traces of real jobs" "no $traces"
 fi
