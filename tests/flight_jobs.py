@@ -98,11 +98,13 @@ def mutate(rng, job):
     """What one rank does otherwise; its rank and a word for it."""
     rank = rng.randrange(job.world)
     program = job.programs[rank]
+    job.changed_group = None
     word = rng.choice(["nothing", "drop", "drop", "twice", "swap", "swap", "size", "kind", "group", "apart", "cut"])
     if len(program) < 2 or word == "nothing":
         return rank, "nothing"
     at = rng.randrange(len(program) - 1)
     call = program[at] = program[at].copy()
+    job.changed_group = None if call.is_message() else call.group
     if word == "drop":
         del program[at]
     elif word == "twice":
@@ -318,7 +320,7 @@ def write_entries(job, rank, calls, state, minor, is_json, open_end):
         last_open = open_end and index == len(calls) - 1
         if not call.is_message() and call.batch and minor < 7:
             inputs = [[numel] for _, numel in call.parts]
-            add(call, "reduce_scatter_tensor_coalesced", inputs, inputs, word)
+            add(call, call.parts[0][0] + "_coalesced", inputs, inputs, word)
             continue
         for part in call.parts:
             if call.is_message():
@@ -494,6 +496,21 @@ def names_rank(verdict, rank):
     return any("rank %d " % rank in agent["agent"] + " waits: " + agent["waits_for"] for agent in verdict["blocked"])
 
 
+def is_odd(case):
+    """Has one rank of three or more another collective than the others, or none? Then there is one repair."""
+    return case.job.mutation in ("drop", "size", "kind") and len(case.ranks) == case.job.world and not case.lost and \
+        not case.waits and case.open_rank is None and case.job.changed_group is not None and \
+        len(case.job.changed_group.ranks) > 2
+
+
+def repaired_rank(swsim, folder):
+    """The rank that the proved repair changes; None: there is none, or one of the machine."""
+    done = subprocess.run([swsim, "verify", "--json", os.path.join(folder, "plan.yaml")], capture_output=True, text=True)
+    fix = json.loads(done.stdout)["fix"]
+    words = fix["change"].split() if fix and fix["proved"] else []
+    return int(words[1]) if words[:1] == ["rank"] and fix["edits"] == 1 else None
+
+
 def try_case(swsim, seed, folder, counts):
     os.makedirs(folder, exist_ok=True)
     for name in os.listdir(folder):
@@ -525,6 +542,13 @@ def try_case(swsim, seed, folder, counts):
             counts["culprits"] += 1
             named = names_rank(verdict, case.job.culprit)
             counts["named"] += named
+            if name == "async" and is_odd(case):
+                counts["odd"] += 1
+                repaired = repaired_rank(swsim, folder)
+                counts["repaired"] += repaired == case.job.culprit
+                if repaired != case.job.culprit:
+                    print("seed %d: %s of rank %d is repaired at %s" % (
+                        seed, case.job.mutation, case.job.culprit, repaired))
             if not named:
                 print("seed %d, %s: %s of rank %d is not named" % (seed, name, case.job.mutation, case.job.culprit))
     return True
@@ -532,12 +556,12 @@ def try_case(swsim, seed, folder, counts):
 
 def main():
     swsim, folder, seed, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    counts = {"asked": 0, "culprits": 0, "named": 0}
+    counts = {"asked": 0, "culprits": 0, "named": 0, "odd": 0, "repaired": 0}
     failures = 0
     for k in range(count):
         failures += not try_case(swsim, seed + k, folder, counts)
     print("seeds %d to %d: %s" % (seed, seed + count - 1, ", ".join("%s %d" % item for item in counts.items())))
-    sys.exit(failures > 0 or counts["named"] < 0.95 * counts["culprits"])
+    sys.exit(failures > 0 or counts["named"] < 0.95 * counts["culprits"] or counts["repaired"] < 0.5 * counts["odd"])
 
 
 if __name__ == "__main__":

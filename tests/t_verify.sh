@@ -5,6 +5,7 @@
 plans=$srcdir/plans
 
 for folder in "$plans"/*/; do
+    ls "$folder"*.yaml >/dev/null 2>&1 || continue # traces
     check "plans/$(basename "$folder"): all verdicts as expected" \
         exits 0 "$SWSIM" verify --expect "$folder"*.yaml
 done
