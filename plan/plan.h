@@ -23,7 +23,7 @@
 /* Limits of sizes that an input determines; the message that refuses more names the limit. */
 enum {
     PLAN_MAX_FILE_BYTES = 64 * 1024 * 1024,
-    PLAN_MAX_RANKS = 1024,
+    PLAN_MAX_RANKS = 4096,
     PLAN_MAX_TASKS = 4096,
     PLAN_MAX_STAGE = 255,
     PLAN_MAX_DEPTH = 255,

@@ -19,8 +19,8 @@ srun()
 {
     SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_JOB_ID=1 SLURM_STEP_NUM_TASKS=$1 "$SWRUN" -n 2 "$hello"
 }
-check "a job of 2147483647 tasks" complains 2 'found 2147483647 processes .*at most 1024 ranks' srun 2147483647
-check "a job of 1025 tasks" complains 2 'found 1025 processes' srun 1025
+check "a job of 2147483647 tasks" complains 2 'found 2147483647 processes .*at most 4096 ranks' srun 2147483647
+check "a job of 4097 tasks" complains 2 'found 4097 processes' srun 4097
 
 # ---- many errors -----------------------------------------------------------------------------------
 

@@ -113,7 +113,7 @@ host 500 predict -q
 job 50 predict -q
 ranks 64 verify -q
 ranks 128 predict -q --driver=clock -n 20
-ranks 256 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
+ranks 512 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
 ranks 64 predict -q --driver=dataflow -n 20'
 
 # grows_at_most SHAPE N COMMAND...: the cost of starting the program is left out.

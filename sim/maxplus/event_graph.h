@@ -100,7 +100,7 @@ struct event_graph {
 /* STATUS_OK also when the plan has no event graph: see `why`. STATUS_SYSTEM when memory runs out,
    *out is then untouched. Works and idles are listed with `reasons` only, and then refused where they
    are more than EVENT_MOST_IDLES. */
-enum { EVENT_MOST_IDLES = 1 << 17 };
+enum { EVENT_MOST_IDLES = 1 << 19 };
 enum status event_graph_build(const struct program *program, const struct timing *timing,
                               bool reasons, struct event_graph *out, struct diag *diag);
 void event_graph_fini(struct event_graph *graph);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 /* Larger plans are left to the event-driven engine. */
-enum { MOST_EVENTS = 100000 };
-static const size_t MOST_BYTES = (size_t)256 << 20;
+enum { MOST_EVENTS = 1000000 };
+static const size_t MOST_BYTES = (size_t)2 << 30;
 
 /* ---- making it ------------------------------------------------------------------------------- */
 

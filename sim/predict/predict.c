@@ -549,7 +549,9 @@ static enum status rehearsal_open(struct rehearsal *out, const struct plan *plan
                                   const struct program_options *how, struct diag *diag)
 {
     struct rehearsal made;
-    enum status status = program_build(plan, how, &made.program, diag);
+    struct program_options timed = *how;
+    timed.no_knowledge = true;
+    enum status status = program_build(plan, &timed, &made.program, diag);
     if (status != STATUS_OK)
         return status;
     status = timing_init(&made.timing, made.program, options->jitter, options->jitter_count, diag);
@@ -668,10 +670,19 @@ static void give_up_steady(struct prediction *prediction)
     snprintf(steady->why, sizeof steady->why, "the run ends in a deadlock");
 }
 
+/* Times need no knowledge of what happened before. */
+static enum status build_program(struct prediction *prediction, const struct plan *plan,
+                                 const struct program_options *options, struct diag *diag)
+{
+    struct program_options timed = *options;
+    timed.no_knowledge = true;
+    return program_build(plan, &timed, &prediction->program, diag);
+}
+
 static enum status predict_into(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)
 {
-    enum status status = program_build(plan, &options->program, &prediction->program, diag);
+    enum status status = build_program(prediction, plan, &options->program, diag);
     if (status == STATUS_OK)
         status = timing_init(&prediction->timing, prediction->program, options->jitter,
                              options->jitter_count, diag);
