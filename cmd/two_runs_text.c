@@ -250,7 +250,7 @@ static void explain_rest(const struct difference *difference, FILE *out)
                 show_change(difference->uncaused_ns, left));
 }
 
-/* What else changed, on the other streams. */
+/* Changes of the other streams. */
 static void explain_beside(const struct difference *difference, bool modelled, FILE *out)
 {
     const double whole_ns = difference->after_ns - difference->before_ns;

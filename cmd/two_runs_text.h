@@ -14,12 +14,12 @@ struct compared_run {
     struct run_account account;
 };
 
-/* What the two runs are, and how long a step of each takes. */
+/* The names of the two runs, and the time of a step of each. */
 void two_runs_print_head(const struct compared_run *first, const struct compared_run *second,
                          const struct difference *difference, FILE *out);
 /* Every stream's work by task and idle time by cause; `quiet`: without tasks and causes. */
 void two_runs_print(const struct difference *difference, bool quiet, FILE *out);
-/* What got slower and why, the greatest part first. */
+/* The causes of the difference in sentences, the greatest first. */
 void two_runs_explain(const struct compared_run *first, const struct compared_run *second,
                       const struct difference *difference, FILE *out);
 enum status two_runs_write(const struct compared_run *first, const struct compared_run *second,

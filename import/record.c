@@ -124,7 +124,7 @@ static bool add_threads(struct recorder *recorder)
     return true;
 }
 
-/* What a stream waited for, as a tooltip of a picture goes on after "waits for". */
+/* The thing that a stream waited for, as a tooltip of a picture goes on after "waits for". */
 static const char *idle_text(const struct recorder *recorder, int at, enum idle cause,
                              const char *waits_for, char text[WORDS])
 {
@@ -273,7 +273,7 @@ static bool add_streams(struct recorder *recorder)
     return true;
 }
 
-/* What streams waited for: arrows of a picture. */
+/* Arrows of a picture, from the work that a stream waited for. */
 static bool add_edges(struct recorder *recorder)
 {
     const struct evidence *evidence = &recorder->imported->evidence[recorder->number];

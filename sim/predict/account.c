@@ -11,7 +11,7 @@
 #define AFTER   "no more work"
 #define UNKNOWN "a cause that is not recorded"
 
-/* What of a rank is looked at. */
+/* The part of a rank's time that is looked at. */
 struct window {
     int64_t start_ns, end_ns;
     double steps;

@@ -50,7 +50,7 @@ static inline double difference_change(const struct difference_row *row)
     return row->after_ns - row->before_ns;
 }
 
-/* What a stream waits for, in words that fit any run: "the host's launches". */
+/* The thing that a stream waits for, in words that fit any run: "room on the device". */
 const char *difference_cause_words(const char *cause);
 
 #endif

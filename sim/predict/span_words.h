@@ -6,7 +6,7 @@
 
 #include "sim/engine/simulate.h"
 
-/* What the operation of a span is called: its task, else what it works on; in `buf` or the plan. NULL for a stall. */
+/* The name of a span's operation: its task, else its subject; in `buf` or the plan. NULL for a stall. */
 static inline const char *span_task(const struct program *p, const struct simulate_span *span,
                                     char *buf, size_t cap)
 {
