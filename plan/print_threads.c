@@ -213,16 +213,16 @@ static void put_repeat(struct printer *printer, const struct host_thread *thread
 
 static void put_thread(struct printer *printer, const struct host_thread *thread)
 {
-    const struct repeat *repeat = thread->repeats, *end = repeat + thread->repeat_count;
+    size_t next = 0;
     open_list(printer, BLOCK);
     for (size_t k = 0; k < thread->op_count; k++) {
-        if (repeat == end || k < repeat->first) {
+        if (next == thread->repeat_count || k < thread->repeats[next].first) {
             put_op(printer, &thread->ops[k], false);
             continue;
         }
+        const struct repeat *repeat = &thread->repeats[next++];
         put_repeat(printer, thread, repeat);
         k += repeat->length * (size_t)repeat->times - 1;
-        repeat++;
     }
     close_list(printer);
 }
