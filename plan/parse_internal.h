@@ -93,6 +93,7 @@ struct parser {
     int iteration;               /* of the thread, 1 + its number; 0: in no repeat */
     int round;                   /* of its repeat: the iterations of that before it */
     struct names repeated;       /* flags used in a repeat */
+    struct names single;         /* those used outside of one */
     size_t comm_cap, buffer_cap; /* of the plan's arrays */
     size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
 };

@@ -11,6 +11,8 @@
 
 #include "parse_internal.h"
 
+enum { MOST_READ = 16 * 1024 * 1024 }; /* nodes, over the iterations of a repeat */
+
 struct piece {
     int times;
     const struct node *body;
@@ -47,6 +49,26 @@ static bool read_piece(struct parser *parser, const struct node *item, struct pi
            parse_error(parser, out->body->mark, "found no operation to repeat, expected one");
 }
 
+/* What reading the node once costs: keys, values and items in it. */
+static size_t node_count(const struct node *node)
+{
+    size_t count = 1;
+    if (node->kind != NODE_SCALAR)
+        for (const struct node *item = node->first; item; item = item->next)
+            count += node_count(item);
+    return count;
+}
+
+/* A short text must not become a program that fills the memory. */
+static bool fits(struct parser *parser, const struct node *item, const struct piece *piece)
+{
+    return !piece->body || node_count(piece->body) <= MOST_READ / (size_t)piece->times ||
+           parse_error(
+               parser, item->mark,
+               "found more than %d keys, values and items in all iterations, expected fewer",
+               MOST_READ);
+}
+
 static bool count_ops(struct parser *parser, const struct node *list, size_t *out_ops,
                       size_t *out_repeats)
 {
@@ -54,7 +76,7 @@ static bool count_ops(struct parser *parser, const struct node *list, size_t *ou
     *out_ops = *out_repeats = 0;
     READ_LIST (parser, list, item) {
         struct piece piece;
-        if (!read_piece(parser, item, &piece)) {
+        if (!read_piece(parser, item, &piece) || !fits(parser, item, &piece)) {
             ok = false;
             continue;
         }
@@ -135,6 +157,21 @@ bool parse_thread_ops(struct parser *parser, const struct node *list, struct hos
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
+static bool read_list(struct parser *parser, const struct node *value, const struct field *field,
+                      struct time_list **out)
+{
+    struct time_list *list = ARENA_ARRAY(&parser->plan->arena, 1, struct time_list);
+    if (list)
+        list->items = ARENA_ARRAY(&parser->plan->arena, value->length, int64_t);
+    if (!list || !list->items)
+        return parse_no_memory(parser);
+    bool ok = true;
+    READ_LIST (parser, value, item)
+        ok &= field_time(parser, item, &list->items[list->count++], field);
+    *out = list;
+    return ok;
+}
+
 static bool read_time(struct parser *parser, const struct node *value, const struct field *field,
                       int64_t *out_ns, struct time_list **out_list)
 {
@@ -145,18 +182,9 @@ static bool read_time(struct parser *parser, const struct node *value, const str
                            "found several times outside of a repeat, expected one");
     if (value->length == 0)
         return parse_error(parser, value->mark, "found no time, expected one or more");
-    struct time_list *list = ARENA_ARRAY(&parser->plan->arena, 1, struct time_list);
-    if (list)
-        list->items = ARENA_ARRAY(&parser->plan->arena, value->length, int64_t);
-    if (!list || !list->items)
-        return parse_no_memory(parser);
-    bool ok = true;
-    READ_LIST (parser, value, item)
-        ok &= field_time(parser, item, &list->items[list->count++], field);
-    if (!ok)
+    if (!read_list(parser, value, field, out_list))
         return false;
-    *out_ns = list->items[(size_t)parser->round % list->count];
-    *out_list = list;
+    *out_ns = (*out_list)->items[(size_t)parser->round % (*out_list)->count];
     return true;
 }
 
@@ -194,8 +222,10 @@ bool field_flag(struct parser *parser, const struct node *value, void *member,
     if (parser->iteration == 0) {
         if (names_find(&parser->repeated, value->text) >= 0)
             return belongs_elsewhere(parser, value);
+        if (names_intern(&parser->single, &parser->scratch, value->text) < 0)
+            return parse_no_memory(parser);
     } else {
-        if (names_find(&parser->plan->flags, value->text) >= 0)
+        if (names_find(&parser->single, value->text) >= 0)
             return belongs_elsewhere(parser, value);
         own.text = arena_printf(&parser->scratch, "%s(%d)", value->text, parser->iteration - 1);
         if (!own.text || names_intern(&parser->repeated, &parser->scratch, value->text) < 0)

@@ -306,11 +306,17 @@ static void warn_of_events(struct book *book)
     }
 }
 
+/* The flags of a repeat's iterations stand at one place; the first of them is enough. */
 static void warn_of_flags(struct book *book)
 {
+    struct mark last = {0};
     for (size_t i = 0; i < book->counts[FLAGS]; i++) {
         const struct usage *usage = &book->tables[FLAGS][i];
-        if (usage->takes && !usage->gives)
+        bool again = usage->mark.line == last.line && usage->mark.col == last.col && last.line;
+        if (!usage->takes || usage->gives)
+            continue;
+        last = usage->mark;
+        if (!again)
             WARN(book, WARNING_NEVER_SET, usage, "flag \"%s\" is awaited and never set%s",
                  usage->name, hint(book, FLAGS, usage, gives));
     }
