@@ -1329,6 +1329,13 @@ int64_t machine_admitted(const struct program *p, const struct state *state, int
     return rank_cells(p, state->cells, rank)[RANK_ADMITTED];
 }
 
+bool machine_admits_next(const struct program *p, const struct state *state, int rank)
+{
+    const int32_t *rank_state = rank_cells(p, state->cells, rank);
+    int64_t next = driver_next(p, rank_state), end = rank_state[RANK_END];
+    return next >= rank_state[RANK_ADMITTED] && (end < 0 || next < end);
+}
+
 int64_t machine_end(const struct program *p, const struct state *state, int rank)
 {
     return rank_cells(p, state->cells, rank)[RANK_END];

@@ -131,6 +131,8 @@ int machine_stream_queued(const struct program *program, const struct state *sta
 int64_t machine_oldest(const struct program *program, const struct state *state, int rank);
 int64_t machine_finished(const struct program *program, const struct state *state, int rank);
 int64_t machine_admitted(const struct program *program, const struct state *state, int rank);
+/* Does the next period of the rank's driver admit an iteration, as far as its data is known to go? */
+bool machine_admits_next(const struct program *program, const struct state *state, int rank);
 /* Iterations a rank has data for; -1: not known yet. */
 int64_t machine_end(const struct program *program, const struct state *state, int rank);
 

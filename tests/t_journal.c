@@ -213,6 +213,37 @@ static void test_full_disk_in_the_library(void)
     unlink(path);
 }
 
+static int six_batches(void *arg, int rank, void **batch)
+{
+    int *given = arg;
+    (void)rank;
+    *batch = NULL;
+    return (*given)++ < 6;
+}
+
+/* The replay follows 250 ms behind: it meets periods after the end of the data before the run is over. */
+static void test_slow_iterations(void)
+{
+    static const char slow[] = "swplan: 1\n"
+                               "schedule:\n"
+                               "  Copy: {stage: 0, stream: copies, time: 100ms}\n"
+                               "  Train: {stage: 1, time: 300ms}\n"
+                               "  Log: {stage: 1, time: 1ms}\n"
+                               "intra_iter_deps: [[Train, Copy]]\n";
+    const struct swpipe_config config = {.plan_text = slow, .plan_file = "slow.yaml"};
+    int given = 0;
+    const struct swpipe_source source = {six_batches, &given};
+    struct swpipe *pipe;
+    struct swpipe_recorded recorded = {0};
+    tap_ok(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, path) == SWPIPE_OK &&
+               swpipe_run(pipe, &source, NULL) == SWPIPE_OK,
+           "iterations of 300 ms are recorded: %s", swpipe_error(pipe));
+    tap_ok(swpipe_recorded(pipe, &recorded) == SWPIPE_OK && recorded.legal == 1, "and legal: %s",
+           recorded.why);
+    swpipe_close(pipe);
+    unlink(path);
+}
+
 int main(void)
 {
     path = path_temp("journal.db");
@@ -220,5 +251,6 @@ int main(void)
     test_slow_disk();
     test_full_disk();
     test_full_disk_in_the_library();
+    test_slow_iterations();
     return tap_done();
 }

@@ -89,8 +89,11 @@ static void log_thread(struct walk *walk, int agent)
     const struct agent *desc = &p->agents[agent];
     struct replay_step step = {.agent = agent, .op = -1, .task = -1, .number = -1};
     if (p->threads[desc->index].kind == THREAD_DRIVER) {
-        step.kind = machine_retires(p, walk->state, agent) ? REPLAY_RETIRE : REPLAY_ENQUEUE;
-        step.iteration = machine_oldest(p, walk->state, desc->rank);
+        bool retires = machine_retires(p, walk->state, agent);
+        step.kind = retires ? REPLAY_RETIRE : REPLAY_ENQUEUE;
+        step.iteration = retires ? machine_oldest(p, walk->state, desc->rank)
+                                 : machine_admitted(p, walk->state, desc->rank) +
+                                       machine_admits_next(p, walk->state, desc->rank);
         log_step(walk, step);
         return;
     }

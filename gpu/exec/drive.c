@@ -135,7 +135,8 @@ static bool enqueue(struct run_thread *self)
     policy_enqueue(run->policy, self->rank);
     for (int64_t i = before; i < policy_admitted(run->policy, self->rank); i++)
         admit(run, self->rank, i, now_ns);
-    bool noted = run_note(self, LOG_ENQUEUE, -1, before, now_ns, now_ns);
+    bool noted =
+        run_note(self, LOG_ENQUEUE, -1, policy_admitted(run->policy, self->rank), now_ns, now_ns);
     run_end_step(self);
     return noted && (!as_graph || graph_submit(self, before + run->program->min_stage));
 }

@@ -46,7 +46,7 @@ enum {
 enum log_kind {
     LOG_OP,      /* an operation of program->ops */
     LOG_TAKE,    /* a worker took an instance of task `op` */
-    LOG_ENQUEUE, /* a driver enqueued a period or admitted an iteration */
+    LOG_ENQUEUE, /* a driver enqueued a period; `iteration` counts the iterations admitted by then */
     LOG_RETIRE,  /* a driver retired an iteration, admitted at stamp.start_ns */
     LOG_CALL     /* a function of the user, in place of operation `op`, which is device work */
 };

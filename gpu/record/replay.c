@@ -259,6 +259,16 @@ static void do_step(struct replay *replay, const struct replay_step *step, int a
         replay->observer(replay->arg, step, text);
 }
 
+/* A period without a new iteration is the first sign that the data has ended, or that the run is to end. */
+static void notice_end_of_data(struct replay *replay, const struct replay_step *step)
+{
+    const struct program *p = replay->program;
+    int rank = p->agents[step->agent].rank;
+    if (step->kind == REPLAY_ENQUEUE && machine_admits_next(p, replay->state, rank) &&
+        machine_admitted(p, replay->state, rank) == step->iteration)
+        machine_end_data(p, replay->state, rank, step->iteration);
+}
+
 static bool try_step(struct replay *replay, const struct replay_step *step)
 {
     const struct program *p = replay->program;
@@ -271,6 +281,7 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     }
     if (finish && p->ops[step->op].kind == OP_COLLECTIVE)
         agent = program_comm_agent(p, p->ops[step->op].comm);
+    notice_end_of_data(replay, step);
     if (!agrees(replay, step) || machine_agent_enabled(p, replay->state, agent) == 0)
         return false;
     do_step(replay, step, agent);

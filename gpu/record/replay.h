@@ -20,12 +20,12 @@
 struct replay;
 
 enum replay_kind {
-    REPLAY_OP,      /* a thread executes `op` */
-    REPLAY_TAKE,    /* a worker takes (task, iteration) */
-    REPLAY_ENQUEUE, /* a driver enqueues a period or admits an iteration */
-    REPLAY_RETIRE,  /* a driver retires `iteration` */
-    REPLAY_START,   /* a stream starts `op` */
-    REPLAY_FINISH   /* a stream finishes `op` */
+    REPLAY_OP,   /* a thread executes `op` */
+    REPLAY_TAKE, /* a worker takes (task, iteration) */
+    REPLAY_ENQUEUE, /* a driver enqueues a period; `iteration` counts the iterations admitted by then */
+    REPLAY_RETIRE, /* a driver retires `iteration` */
+    REPLAY_START,  /* a stream starts `op` */
+    REPLAY_FINISH  /* a stream finishes `op` */
 };
 
 struct replay_step {
