@@ -165,11 +165,18 @@ static void shift_items(const struct program *p, int32_t *c, int by)
     }
 }
 
+/* The first iteration that a rule may still ask about. With `retire: last-task` work of retired ones is left. */
+static int32_t first_left(const int32_t *rank_state)
+{
+    int32_t oldest = rank_state[RANK_OLDEST], finished = rank_state[RANK_FINISHED];
+    return oldest < finished ? oldest : finished;
+}
+
 static void shift(const struct program *p, int32_t *c)
 {
     int oldest = INT32_MAX;
     for (int rank = 0; rank < p->ranks; rank++) {
-        int32_t first = rank_cells(p, c, rank)[RANK_OLDEST];
+        int32_t first = first_left(rank_cells(p, c, rank));
         oldest = first < oldest && p->ends[rank] != 0 ? first : oldest;
     }
     int by = oldest < INT32_MAX ? oldest - p->history : 0;

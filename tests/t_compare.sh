@@ -124,7 +124,7 @@ check "an edited plan is another" complains 3 'with this plan' $compare "$dir/ru
 check "no profile of another plan" complains 3 'no finished serial run of another' \
     $predict --profile "$dir/runs.db" "$dir/another.yaml"
 check "no profile in a run that is not there" complains 3 'no run 77' $predict --profile "$dir/runs.db:77" "$dir/plan.yaml"
-check "no profile for a plan without tasks" complains 2 'only plans of the pipeline form' \
+check "no profile for a plan without tasks" complains 3 'was not imported from a trace' \
     $predict --profile "$dir/runs.db:2" "$dir/threads.yaml"
 check "a simulated run is not measured" exits 0 $predict -n 20 --driver clock --db "$dir/simulated.db" "$dir/plan.yaml"
 check "so there is nothing to compare" complains 3 'found no finished, measured run' $compare "$dir/simulated.db"
