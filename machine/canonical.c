@@ -165,21 +165,22 @@ static void shift_items(const struct program *p, int32_t *c, int by)
     }
 }
 
-/* The first iteration that a rule may still ask about. With `retire: last-task` work of retired ones is left. */
-static int32_t first_left(const int32_t *rank_state)
+/* No rule asks about an earlier iteration. With `retire: last-task` other work of a retired one may be left. */
+static int32_t first_left(const struct program *p, const int32_t *rank_state)
 {
     int32_t oldest = rank_state[RANK_OLDEST], finished = rank_state[RANK_FINISHED];
-    return oldest < finished ? oldest : finished;
+    bool lags = p->plan->pipeline.retire == RETIRE_LAST_TASK && finished < oldest;
+    return (lags ? finished : oldest) - p->history;
 }
 
 static void shift(const struct program *p, int32_t *c)
 {
     int oldest = INT32_MAX;
     for (int rank = 0; rank < p->ranks; rank++) {
-        int32_t first = first_left(rank_cells(p, c, rank));
+        int32_t first = first_left(p, rank_cells(p, c, rank));
         oldest = first < oldest && p->ends[rank] != 0 ? first : oldest;
     }
-    int by = oldest < INT32_MAX ? oldest - p->history : 0;
+    int by = oldest < INT32_MAX ? oldest : 0;
     if (by <= 0)
         return;
     c[0] = c[0] - by > 0 ? c[0] - by : 0;
