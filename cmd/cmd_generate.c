@@ -89,8 +89,10 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
          .min = 1, .max = PLAN_MAX_MICROBATCHES},
         {"chunks", 'v', "N", "stages per rank (default: 1, or as many as the schedule needs)",
          OPTION_INTEGER, .value = &chunks, .min = 1, .max = PLAN_MAX_STAGE + 1},
-        {"group", 0, "N", "interleaved_1f1b: microbatches in a row (default: ranks)",
-         OPTION_INTEGER, .value = &group, .min = 1, .max = PLAN_MAX_MICROBATCHES},
+        {"group", 0, "N", "interleaved_1f1b, forward_only: microbatches in a row", OPTION_INTEGER,
+         .value = &group, .min = 1, .max = PLAN_MAX_MICROBATCHES},
+        {"moe-overlap", 0, NULL, "interleaved_1f1b: the passes of a pair together", OPTION_FLAG,
+         .value = &request.spec.moe_overlap},
         {"comms", 0, NULL, "add the sends and receives", OPTION_FLAG, .value = &request.comms},
         {"brief", 0, NULL, "print the parameters, not the actions", OPTION_FLAG,
          .value = &request.brief, .excludes = "comms group"},
@@ -113,13 +115,12 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
         return unknown_schedule(app, arguments.items[0]);
     if (!ranks || !microbatches)
         return diag_error(&app->diag, STATUS_USAGE, "a schedule needs --ranks and --microbatches");
-    request.spec = (struct generate_spec){
-        .given = true,
-        .schedule = arguments.items[0],
-        .ranks = (int)ranks,
-        .chunks = (int)chunks,
-        .microbatches = (int)microbatches,
-        .group = (int)group,
-    };
+    struct generate_spec *spec = &request.spec;
+    spec->given = true;
+    spec->schedule = arguments.items[0];
+    spec->ranks = (int)ranks;
+    spec->chunks = (int)chunks;
+    spec->microbatches = (int)microbatches;
+    spec->group = (int)group;
     return generate(app, &request);
 }

@@ -839,7 +839,8 @@ static const struct listed_action *find_reader(const struct program *p, const st
         if (part->send && reads-- == 0)
             listed = part->listed;
     }
-    return listed ? &p->plan->listed[listed - 1] : NULL;
+    const struct tensor *tensor = &p->plan->buffers[p->buffers[buffer].plan_buffer].holds;
+    return listed ? listed_reader(p->plan, listed - 1, tensor) : NULL;
 }
 
 static bool is_written(const struct program *p, int buffer)

@@ -24,6 +24,7 @@ struct list_builder {
     struct arena *arena;
     int p, v, m, rank; /* ranks, chunks a rank, microbatches, the rank of this list */
     int group;
+    bool moe_overlap;
     struct action *actions;
     size_t count, cap;
     struct mark mark;
@@ -47,9 +48,33 @@ static void push(struct list_builder *b, struct action action)
     b->actions[b->count++] = action;
 }
 
+/* PyTorch cuts the microbatches into equal rounds: of at least p, or one of all. */
+static int equal_round(int ranks, int microbatches)
+{
+    return microbatches / max_int(1, microbatches / ranks);
+}
+
 static void push_compute(struct list_builder *b, enum action_kind kind, int stage, int microbatch)
 {
     push(b, (struct action){.kind = kind, .stage = stage, .microbatch = microbatch});
+}
+
+/* A forward and a full backward, executed together. */
+static void push_overlap(struct list_builder *b, struct action forward, struct action backward)
+{
+    struct action *parts = ARENA_ARRAY(b->arena, 2, struct action);
+    if (!parts) {
+        b->failed = true;
+        return;
+    }
+    parts[0] = forward;
+    parts[1] = backward;
+    parts[0].mark = parts[1].mark = b->mark;
+    push(b, (struct action){.kind = ACTION_OVERLAP_F_B,
+                            .stage = forward.stage,
+                            .microbatch = -1,
+                            .parts = parts,
+                            .part_count = 2});
 }
 
 /* ---- warm-up, steady pairs, cool-down -------------------------------------------------------- */
@@ -59,6 +84,7 @@ struct pattern {
     int group;  /* microbatches that go through one chunk before the next chunk's turn */
     bool split; /* the backward is I, with W following `lag` backwards later; else B */
     int lag;
+    bool overlap; /* the two of a pair are executed together */
 };
 
 struct visit {
@@ -75,11 +101,17 @@ static struct visit visit_at(const struct list_builder *b, int group, int k)
     return (struct visit){.chunk = within / size, .microbatch = first + within % size};
 }
 
-static void push_visit(struct list_builder *b, enum action_kind kind, int group, int k)
+static struct action pass_at(const struct list_builder *b, enum action_kind kind, int group, int k)
 {
     struct visit visit = visit_at(b, group, k);
     int chunk = kind == ACTION_F ? visit.chunk : b->v - 1 - visit.chunk;
-    push_compute(b, kind, chunk * b->p + b->rank, visit.microbatch);
+    return (struct action){
+        .kind = kind, .stage = chunk * b->p + b->rank, .microbatch = visit.microbatch};
+}
+
+static void push_visit(struct list_builder *b, enum action_kind kind, int group, int k)
+{
+    push(b, pass_at(b, kind, group, k));
 }
 
 static void push_backward(struct list_builder *b, const struct pattern *pattern, int k)
@@ -96,7 +128,13 @@ static void build_pattern(struct list_builder *b, struct pattern pattern)
     for (int k = 0; k < warm; k++)
         push_visit(b, ACTION_F, pattern.group, k);
     for (int k = 0; k < total; k++) {
-        if (warm + k < total)
+        bool pair = warm + k < total;
+        if (pair && pattern.overlap) {
+            push_overlap(b, pass_at(b, ACTION_F, pattern.group, warm + k),
+                         pass_at(b, ACTION_B, pattern.group, k));
+            continue;
+        }
+        if (pair)
             push_visit(b, ACTION_F, pattern.group, warm + k);
         push_backward(b, &pattern, k);
     }
@@ -116,21 +154,21 @@ static void build_1f1b(struct list_builder *b)
     build_pattern(b, (struct pattern){.warm = b->p - b->rank - 1, .group = b->m});
 }
 
-static void build_interleaved(struct list_builder *b)
+static void build_forward_only(struct list_builder *b)
 {
-    int warm = 2 * (b->p - b->rank - 1) + (b->v - 1) * b->group;
-    build_pattern(b, (struct pattern){.warm = warm, .group = b->group});
+    for (int k = 0; k < b->v * b->m; k++)
+        push_visit(b, ACTION_F, b->group, k);
 }
 
-/* PyTorch cuts the microbatches into equal rounds of at least p. */
-static int zero_bubble_round(int ranks, int microbatches)
+static void build_interleaved(struct list_builder *b)
 {
-    return microbatches / max_int(1, microbatches / ranks);
+    int warm = 2 * (b->p - b->rank - 1) + (b->v - 1) * b->group + b->moe_overlap;
+    build_pattern(b, (struct pattern){.warm = warm, .group = b->group, .overlap = b->moe_overlap});
 }
 
 static void build_interleaved_zero_bubble(struct list_builder *b)
 {
-    int group = zero_bubble_round(b->p, b->m);
+    int group = equal_round(b->p, b->m);
     int warm = (b->p - b->rank - 1) + (b->v - 1) * group;
     build_pattern(b, (struct pattern){.warm = warm, .group = group, .split = true, .lag = b->rank});
 }
@@ -230,29 +268,17 @@ static void build_zbv(struct list_builder *b)
             vee_push(&vee, ACTION_W, chunk);
 }
 
-/* A forward of one chunk and a full backward of the other, executed together. */
+/* A forward of one chunk and a full backward of the other. */
 static void vee_push_overlap(struct vee *vee, int forward_chunk)
 {
-    struct list_builder *b = vee->b;
     int backward_chunk = 1 - forward_chunk;
-    struct action *parts = ARENA_ARRAY(b->arena, 2, struct action);
-    if (!parts) {
-        b->failed = true;
-        return;
-    }
-    parts[0] = (struct action){.kind = ACTION_F,
-                               .stage = vee->stage[forward_chunk],
-                               .microbatch = vee->forward[forward_chunk]++,
-                               .mark = b->mark};
-    parts[1] = (struct action){.kind = ACTION_B,
-                               .stage = vee->stage[backward_chunk],
-                               .microbatch = vee->backward[backward_chunk]++,
-                               .mark = b->mark};
-    push(b, (struct action){.kind = ACTION_OVERLAP_F_B,
-                            .stage = parts[0].stage,
-                            .microbatch = -1,
-                            .parts = parts,
-                            .part_count = 2});
+    push_overlap(vee->b,
+                 (struct action){.kind = ACTION_F,
+                                 .stage = vee->stage[forward_chunk],
+                                 .microbatch = vee->forward[forward_chunk]++},
+                 (struct action){.kind = ACTION_B,
+                                 .stage = vee->stage[backward_chunk],
+                                 .microbatch = vee->backward[backward_chunk]++});
 }
 
 /* Weight passes owed, oldest first. It is a queue over both chunks, unlike the counters of a vee.
@@ -347,29 +373,18 @@ static void build_dualpipe_v(struct list_builder *b)
 
 /* ---- the schedules and their conditions ------------------------------------------------------ */
 
+enum { GROUP = 1, MOE_OVERLAP = 2 };
+
 enum chunk_rule { ONE_CHUNK, ANY_CHUNKS, TWO_CHUNKS };
 
 /* The group a schedule without one given uses. */
 static int group_of(const struct generate_spec *spec)
 {
-    return spec->group ? spec->group : spec->ranks;
+    return spec->group ? spec->group : equal_round(spec->ranks, spec->microbatches);
 }
 
 /* The condition of a schedule on the number of microbatches, in words; NULL: it holds. */
 typedef const char *microbatch_rule(const struct generate_spec *spec);
-
-static const char *rule_interleaved(const struct generate_spec *spec)
-{
-    int group = group_of(spec), left = spec->microbatches % group;
-    if (group < spec->ranks)
-        return "a group of at least `ranks` microbatches";
-    if (group > spec->microbatches)
-        return "at least one full group of microbatches (group: `ranks` unless given)";
-    if (left != 0 && left < spec->ranks)
-        return "microbatches divisible by the group (`ranks` unless given), or at least `ranks` of "
-               "them left over";
-    return NULL;
-}
 
 static const char *rule_rounds(const struct generate_spec *spec)
 {
@@ -377,6 +392,20 @@ static const char *rule_rounds(const struct generate_spec *spec)
     return spec->microbatches % rounds
                ? "microbatches divisible by microbatches / ranks rounded down"
                : NULL;
+}
+
+static const char *rule_interleaved(const struct generate_spec *spec)
+{
+    int group = group_of(spec), left = spec->microbatches % group;
+    if (!spec->group)
+        return rule_rounds(spec);
+    if (group > spec->microbatches)
+        return "at least one full group of microbatches";
+    if (group < min_int(spec->ranks, spec->microbatches))
+        return "a group of at least `ranks` microbatches, or of all";
+    if (left != 0 && left < spec->ranks)
+        return "microbatches divisible by the group, or at least `ranks` of them left over";
+    return NULL;
 }
 
 static const char *rule_dualpipe_v(const struct generate_spec *spec)
@@ -387,26 +416,28 @@ static const char *rule_dualpipe_v(const struct generate_spec *spec)
 static const struct generator {
     const char *name, *about;
     enum chunk_rule chunks;
-    bool grouped; /* takes `group` */
+    unsigned takes; /* which of the parameters that are not for all */
     microbatch_rule *rule;
     void (*build)(struct list_builder *b);
 } generators[] = {
-    {"gpipe", "all forwards, then all backwards in the same order", ONE_CHUNK, false, NULL,
+    {"gpipe", "all forwards, then all backwards in the same order", ONE_CHUNK, 0, NULL,
      build_gpipe},
-    {"gpipe_reverse", "all forwards, then all backwards, last microbatch first", ONE_CHUNK, false,
-     NULL, build_gpipe_reverse},
-    {"1f1b", "one forward, one backward (PipeDream-Flush)", ONE_CHUNK, false, NULL, build_1f1b},
-    {"interleaved_1f1b", "1F1B over several chunks a rank (Megatron-LM)", ANY_CHUNKS, true,
-     rule_interleaved, build_interleaved},
-    {"looped_bfs", "chunk by chunk, each with all microbatches", ANY_CHUNKS, false, NULL,
+    {"gpipe_reverse", "all forwards, then all backwards, last microbatch first", ONE_CHUNK, 0, NULL,
+     build_gpipe_reverse},
+    {"1f1b", "one forward, one backward (PipeDream-Flush)", ONE_CHUNK, 0, NULL, build_1f1b},
+    {"interleaved_1f1b", "1F1B over several chunks a rank (Megatron-LM)", ANY_CHUNKS,
+     GROUP | MOE_OVERLAP, rule_interleaved, build_interleaved},
+    {"looped_bfs", "chunk by chunk, each with all microbatches", ANY_CHUNKS, 0, NULL,
      build_looped_bfs},
     {"interleaved_zero_bubble", "interleaved with the weight gradients delayed (PyTorch's ZB1P)",
-     ANY_CHUNKS, false, rule_rounds, build_interleaved_zero_bubble},
-    {"zb_h1", "zero bubble with the memory of 1F1B", ONE_CHUNK, false, NULL, build_zb_h1},
-    {"zb_h2", "zero bubble with twice the memory of 1F1B", ONE_CHUNK, false, NULL, build_zb_h2},
-    {"zbv", "zero bubble on two chunks a rank in V shape", TWO_CHUNKS, false, NULL, build_zbv},
-    {"dualpipe_v", "overlapped forward and backward on two chunks a rank in V shape", TWO_CHUNKS,
-     false, rule_dualpipe_v, build_dualpipe_v},
+     ANY_CHUNKS, 0, rule_rounds, build_interleaved_zero_bubble},
+    {"forward_only", "forwards alone, as for evaluation; over several chunks in groups", ANY_CHUNKS,
+     GROUP, rule_interleaved, build_forward_only},
+    {"zb_h1", "zero bubble with the memory of 1F1B", ONE_CHUNK, 0, NULL, build_zb_h1},
+    {"zb_h2", "zero bubble with twice the memory of 1F1B", ONE_CHUNK, 0, NULL, build_zb_h2},
+    {"zbv", "zero bubble on two chunks a rank in V shape", TWO_CHUNKS, 0, NULL, build_zbv},
+    {"dualpipe_v", "overlapped forward and backward on two chunks a rank in V shape", TWO_CHUNKS, 0,
+     rule_dualpipe_v, build_dualpipe_v},
 };
 
 enum { GENERATORS = sizeof generators / sizeof generators[0] };
@@ -459,6 +490,22 @@ static enum status check_chunks(const struct generate_spec *spec, enum chunk_rul
     return check_range(spec, "chunks", spec->chunks, low[rule], high[rule], diag);
 }
 
+/* Parameters that not all schedules have. */
+static enum status check_taken(const struct generate_spec *spec, const struct generator *generator,
+                               struct diag *diag)
+{
+    bool grouped = generator->takes & GROUP;
+    if (spec->group < 0 || (spec->group && !grouped))
+        return diag_error_at(diag, NULL, NULL, spec->mark, "%s: found a group of %d, expected %s",
+                             spec->schedule, spec->group,
+                             grouped ? "a positive number" : "none: it has no groups");
+    if (spec->moe_overlap && !(generator->takes & MOE_OVERLAP))
+        return diag_error_at(diag, NULL, NULL, spec->mark,
+                             "%s: found moe_overlap, expected it for interleaved_1f1b only",
+                             spec->schedule);
+    return STATUS_OK;
+}
+
 /* Does `spec` (chunks filled in) meet the conditions of its schedule? */
 static enum status check_spec(const struct generate_spec *spec, const struct generator *generator,
                               struct diag *diag)
@@ -476,10 +523,8 @@ static enum status check_spec(const struct generate_spec *spec, const struct gen
         status =
             check_range(spec, "passes (stages x microbatches)",
                         spec->ranks * spec->chunks * spec->microbatches, 1, PLAN_MAX_OPS / 3, diag);
-    if (status == STATUS_OK && (spec->group < 0 || (spec->group && !generator->grouped)))
-        status = diag_error_at(diag, NULL, NULL, spec->mark, "%s: found a group of %d, expected %s",
-                               spec->schedule, spec->group,
-                               generator->grouped ? "a positive number" : "none: it has no groups");
+    if (status == STATUS_OK)
+        status = check_taken(spec, generator, diag);
     const char *rule = status == STATUS_OK && generator->rule ? generator->rule(spec) : NULL;
     if (rule)
         status = diag_error_at(diag, NULL, NULL, spec->mark,
@@ -497,6 +542,7 @@ static bool build_rank(const struct generate_spec *spec, const struct generator 
                              .m = spec->microbatches,
                              .rank = rank,
                              .group = group_of(spec),
+                             .moe_overlap = spec->moe_overlap,
                              .cap = 3 * (size_t)spec->chunks * (size_t)spec->microbatches,
                              .mark = spec->mark};
     b.actions = ARENA_ARRAY(arena, b.cap, struct action);

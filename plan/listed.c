@@ -32,6 +32,31 @@ const char *listed_partner(const struct listed_action *listed, char *buf, size_t
     return comms_action_name(&action, buf, cap);
 }
 
+static bool reads(const struct listed_action *listed, const struct tensor *tensor)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    struct action action = action_of(listed);
+    int count = action_uses(&action, tensor->stage + 2, uses);
+    for (int i = 0; i < count; i++)
+        if (!uses[i].write && uses[i].tensor.kind == tensor->kind &&
+            uses[i].tensor.stage == tensor->stage &&
+            uses[i].tensor.microbatch == tensor->microbatch)
+            return true;
+    return false;
+}
+
+const struct listed_action *listed_reader(const struct plan *lowered, size_t first,
+                                          const struct tensor *tensor)
+{
+    const struct listed_action *listed = &lowered->listed[first];
+    for (size_t i = first; i < lowered->listed_count && lowered->listed[i].row == listed->row &&
+                           lowered->listed[i].column == listed->column;
+         i++)
+        if (reads(&lowered->listed[i], tensor))
+            return &lowered->listed[i];
+    return listed;
+}
+
 static bool provides(const struct action *action, const struct tensor *tensor)
 {
     struct tensor_use uses[ACTION_MOST_USES];

@@ -14,6 +14,11 @@ const char *listed_name(const struct listed_action *listed, char *buf, size_t ca
 /* The other end of a send or receive: "0RECV_B2" of 1SEND_B2. Returns buf. */
 const char *listed_partner(const struct listed_action *listed, char *buf, size_t cap);
 
+/* Of the action listed at index `first`, or the parts of a composite that begins there: the one that reads the
+   tensor; the first where none does. */
+const struct listed_action *listed_reader(const struct plan *lowered, size_t first,
+                                          const struct tensor *tensor);
+
 /* The action that would bring a tensor to the rank of this row, as the lists of the plan make it. Returns buf. */
 const char *listed_provider(const struct plan *lowered, const struct tensor *tensor, int row,
                             char *buf, size_t cap);

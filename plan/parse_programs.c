@@ -146,6 +146,7 @@ static const struct field generate_fields[] = {
     FIELD("microbatches", struct generate_spec, microbatches, field_int, .required = true, .min = 1,
           .max = PLAN_MAX_MICROBATCHES),
     FIELD("group", struct generate_spec, group, field_int, .min = 1, .max = PLAN_MAX_MICROBATCHES),
+    FIELD("moe_overlap", struct generate_spec, moe_overlap, field_bool),
 };
 
 void parse_generate(struct parser *parser, const struct node *value)

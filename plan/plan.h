@@ -351,7 +351,8 @@ struct generate_spec {
     bool given;
     const char *schedule; /* gpipe, 1f1b, interleaved_1f1b, ... */
     int ranks, chunks, microbatches;
-    int group; /* interleaved_1f1b: microbatches that go through a chunk in a row; 0: `ranks` */
+    int group;        /* microbatches that go through a chunk in a row; 0: as PyTorch */
+    bool moe_overlap; /* the two passes of a steady pair are one piece of work */
     struct mark mark;
 };
 

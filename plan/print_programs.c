@@ -71,6 +71,7 @@ static void print_generate(struct printer *printer)
     put_pair_number(printer, "chunks", generate->chunks, 0);
     put_pair_number(printer, "microbatches", generate->microbatches, 0);
     put_pair_number(printer, "group", generate->group, 0);
+    put_pair_bool(printer, "moe_overlap", generate->moe_overlap, false);
     close_map(printer);
 }
 

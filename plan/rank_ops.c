@@ -56,15 +56,18 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
 {
     if (!lowering->tracked || step->kind == STEP_HOST)
         return true;
-    size_t most = step->message_count > ACTION_MOST_USES ? step->message_count : ACTION_MOST_USES;
+    const struct action *parts;
+    size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
+    size_t most = count ? count * ACTION_MOST_USES : step->message_count;
     op->reads.items = ARENA_ARRAY(&lowering->out->arena, most, int);
     op->writes.items = ARENA_ARRAY(&lowering->out->arena, most, int);
     if (!op->reads.items || !op->writes.items)
         return false;
-    if (step->kind != STEP_GROUP)
-        return tensors_access(lowering, op, step->action);
+    for (size_t k = 0; k < count; k++)
+        if (!tensors_access(lowering, op, &parts[k]))
+            return false;
     const struct message *messages = lowering->now.messages;
-    for (size_t i = step->first_message + 1; i; i = messages[i - 1].next)
+    for (size_t i = count ? 0 : step->first_message + 1; i; i = messages[i - 1].next)
         if (!tensors_access(lowering, op, messages[i - 1].action))
             return false;
     return true;

@@ -7,7 +7,7 @@
  *     F I B W        kernel "0F3" on stream compute; waits for the message it needs
  *     SEND, RECV     point-to-point group on the stream and communicator that `p2p: {fifo}` names;
  *                    a send waits for the pass whose result it carries, a receive for nothing
- *     OVERLAP_F_B    its parts, one after the other
+ *     OVERLAP_F_B    one kernel: it waits for what both parts need, both have results at its end
  *     UNSHARD        all-gather on stream fsdp; the next pass of the stage waits for it
  *     REDUCE_GRAD    reduce-scatter on stream fsdp; waits for the last backward pass of the stage
  *     RESHARD        host work; frees what UNSHARD gathered

@@ -143,35 +143,31 @@ static struct rank_step *add_step(struct rank_steps *now, struct rank_step step)
     return &now->steps[now->step_count++];
 }
 
-/* The parts of a composite share the time given for it in proportion to their own. */
-static int64_t part_time(const struct lowering *lowering, const struct action *action,
-                         const struct action *part)
+/* A composite takes the time given for it, else that of its parts together. */
+static int64_t action_time(const struct lowering *lowering, const struct action *action)
 {
-    int64_t own = lowering->times[part->kind];
-    if (part == action || !lowering->plan->programs.times[action->kind].given)
-        return own;
-    double all = 0;
+    if (action->part_count == 0 || lowering->plan->programs.times[action->kind].given)
+        return lowering->times[action->kind];
+    int64_t all = 0;
     for (size_t i = 0; i < action->part_count; i++)
-        all += (double)lowering->times[action->parts[i].kind];
-    double share = all > 0 ? (double)own / all : 1.0 / (double)action->part_count;
-    return (int64_t)((double)lowering->times[action->kind] * share + 0.5);
+        all += lowering->times[action->parts[i].kind];
+    return all;
 }
 
-static bool step_part(struct lowering *lowering, const struct action *action,
-                      const struct action *part, uint32_t listed)
+static bool step_pass(struct lowering *lowering, const struct action *action, uint32_t listed)
 {
-    struct rank_step step = {.action = part,
+    struct rank_step step = {.action = action,
                              .listed = listed,
                              .stream = lowering->compute,
                              .comm = -1,
-                             .time_ns = part_time(lowering, action, part)};
-    if (part->kind == ACTION_RESHARD) {
+                             .time_ns = action_time(lowering, action)};
+    if (action->kind == ACTION_RESHARD) {
         step.kind = STEP_HOST;
         step.stream = -1;
-    } else if (part->kind == ACTION_UNSHARD || part->kind == ACTION_REDUCE_GRAD) {
+    } else if (action->kind == ACTION_UNSHARD || action->kind == ACTION_REDUCE_GRAD) {
         step.kind = STEP_COLLECTIVE;
         step.stream = fsdp_stream(lowering);
-        step.comm = fsdp_comm(lowering, part->stage);
+        step.comm = fsdp_comm(lowering, action->stage);
         if (step.stream < 0 || step.comm < 0)
             return false;
     }
@@ -244,8 +240,10 @@ static void link_step(struct lowering *lowering, size_t at)
     struct rank_steps *now = &lowering->now;
     struct rank_step *step = &now->steps[at];
     step->first_wait = now->wait_count;
-    if (step->kind != STEP_GROUP)
-        tensors_link(lowering, at, step->action);
+    const struct action *parts;
+    size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
+    for (size_t k = 0; k < count; k++)
+        tensors_link(lowering, at, &parts[k]);
     for (size_t m = step->kind == STEP_GROUP ? step->first_message + 1 : 0; m;
          m = now->messages[m - 1].next)
         tensors_link(lowering, at, now->messages[m - 1].action);
@@ -267,18 +265,28 @@ uint32_t steps_list(struct lowering *lowering, const struct action *action, size
     return (uint32_t)out->listed_count;
 }
 
-static bool step_action(struct lowering *lowering, const struct action *action, size_t column)
+/* The parts of a composite are listed one behind the other. */
+static uint32_t list_parts(struct lowering *lowering, const struct action *action, size_t column)
 {
     const struct action *parts;
     size_t count = comms_parts(action, &parts);
+    uint32_t first = 0;
     for (size_t k = 0; k < count; k++) {
         uint32_t listed = steps_list(lowering, &parts[k], column);
-        if (!listed ||
-            !(comms_is_message(&parts[k]) ? step_message(lowering, &parts[k], listed)
-                                          : step_part(lowering, action, &parts[k], listed)))
-            return false;
+        if (!listed)
+            return 0;
+        first = first ? first : listed;
     }
-    return true;
+    return first;
+}
+
+static bool step_action(struct lowering *lowering, const struct action *action, size_t column)
+{
+    if (action->kind == ACTION_IDLE)
+        return true;
+    uint32_t listed = list_parts(lowering, action, column);
+    return listed && (comms_is_message(action) ? step_message(lowering, action, listed)
+                                               : step_pass(lowering, action, listed));
 }
 
 bool steps_make(struct lowering *lowering, const struct rank_program *list)

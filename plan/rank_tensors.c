@@ -132,9 +132,13 @@ static bool use(struct lowering *lowering, struct index_list *list, const struct
     int *cell = &table_of(lowering, tensor)->buffers[tensor_cell(lowering, tensor)];
     int buffer = tensor->kind == TENSOR_PARAMETERS ? fsdp_parameters(lowering, tensor->stage)
                                                    : tensors_buffer(lowering, cell, tensor, number);
-    list->items[list->count] = buffer;
-    list->count += buffer >= 0;
-    return buffer >= 0;
+    if (buffer < 0)
+        return false;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == buffer)
+            return true; /* both parts of a composite use it */
+    list->items[list->count++] = buffer;
+    return true;
 }
 
 bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action)

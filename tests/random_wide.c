@@ -693,11 +693,13 @@ static void write_lists(struct program_writer *writer)
 
 static void write_generate(struct random *random)
 {
-    static const char *const names[] = {"gpipe", "1f1b", "interleaved_1f1b"};
+    static const char *const names[] = {"gpipe", "1f1b", "interleaved_1f1b", "forward_only"};
     const char *name = ONE_OF(random, names);
     bool interleaved = strcmp(name, "interleaved_1f1b") == 0;
-    fprintf(random->out, "generate: {schedule: %s, ranks: 2, %smicrobatches: %d}\n", name,
-            interleaved ? "chunks: 2, " : "", interleaved ? 2 : 1 + below(random, 3));
+    fprintf(random->out, "generate: {schedule: %s, ranks: 2, %s%smicrobatches: %d}\n", name,
+            interleaved ? "chunks: 2, " : "",
+            interleaved && below(random, 2) ? "moe_overlap: true, " : "",
+            interleaved ? 1 + below(random, 2) : 1 + below(random, 3));
 }
 
 static void write_p2p(struct random *random)

@@ -292,6 +292,7 @@ row generate.ranks lower 'generate: {schedule: gpipe, ranks: @, microbatches: 2}
 row generate.microbatches lower 'generate: {schedule: gpipe, ranks: 2, microbatches: @}' 2 3
 row generate.chunks lower "$generate" 'chunks: 2' 'chunks: 3'
 row generate.group lower "$generate" 'chunks: 2' 'chunks: 2, group: 4'
+row generate.moe_overlap lower "$generate" 'chunks: 2' 'chunks: 2, moe_overlap: true'
 lists='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
 times: {F: 1ms, B: 2ms}
 @'

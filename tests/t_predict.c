@@ -475,6 +475,33 @@ static void check_schedule(const char *schedule, const char *fifo, double want_m
     plan_fini(&plan);
 }
 
+/* DualPipe's formula: (p/2 - 1)(F&B + B - 3W) for p stages. On half as many ranks, F = I = W = 1. */
+static void check_overlap(const char *both, double want_ms)
+{
+    char text[256];
+    struct plan plan;
+    struct prediction prediction;
+    snprintf(text, sizeof text,
+             "swplan: 1\n"
+             "generate: {schedule: dualpipe_v, ranks: 4, microbatches: 10}\n"
+             "p2p: {fifo: edge}\n"
+             "times: {F: 1ms, I: 1ms, W: 1ms, B: 2ms, OVERLAP_F_B: %s}\n",
+             both);
+    if (!plan_of_text(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
+        double most = 0;
+        for (int rank = 0; rank < 4; rank++) {
+            int stream = prediction_compute_stream(&prediction, rank);
+            most = fmax(most, prediction.makespan_ns - (double)prediction.streams[stream].busy_ns);
+        }
+        tap_ok(most == want_ms * 1e6, "dualpipe_v, F&B %s: %g ms idle, got %g", both, want_ms,
+               most / 1e6);
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
 /* (m + p - 1)(F + B) without chunks. With them receives that come early hold up sends in a single
    FIFO; these makespans were computed with another model of the same rules. */
 static void test_schedules(void)
@@ -488,6 +515,9 @@ static void test_schedules(void)
     check_schedule("interleaved_1f1b, ranks: 8, chunks: 2, microbatches: 16", "pair", 117);
     check_schedule("interleaved_1f1b, ranks: 8, chunks: 4, microbatches: 32", "rank", 552);
     check_schedule("interleaved_1f1b, ranks: 8, chunks: 4, microbatches: 32", "pair", 405);
+    check_overlap("2ms", 3);
+    check_overlap("2500us", 4.5);
+    check_overlap("3ms", 6);
 }
 
 /* PyTorch's own zero-bubble schedule, with and without its messages, in both dialects. */
