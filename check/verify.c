@@ -392,7 +392,7 @@ static void add_part(struct verify_report *whole, const struct verify_report *pa
     whole->peak_bytes = part->peak_bytes > whole->peak_bytes ? part->peak_bytes : whole->peak_bytes;
 }
 
-/* What every run of a part violates a run of the whole may avoid, if another part mismatches first: that
+/* A violation of every run of a part may be avoided by a run of the whole, if another part mismatches first: that
    ends it. `mismatching` parts do; `there`: what every run of the only one violates. */
 static void weaken_always(struct verify_report *whole, int mismatching, unsigned there)
 {

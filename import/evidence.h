@@ -48,7 +48,7 @@ struct edge_found {
     enum idle word; /* EVENT_ID, EVENT_CALL, EVENT_TIME or RESIDENCY */
 };
 
-/* What is known about the beginning of a work. */
+/* The known causes of a work's start. */
 struct reason {
     enum idle cause;
     int source;             /* the work waited for; -1: none is known */
@@ -64,7 +64,7 @@ struct idle_piece {
 };
 enum { IDLE_PIECES = 3 };
 
-/* What a call that waits waits for: the last of it to end. */
+/* The work whose end releases a waiting call: the last of it to end. */
 struct host_wait {
     int stream; /* of a stream's sync; -1: no stream, or none can be told */
     int work;   /* -1: nothing was left to wait for */

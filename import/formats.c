@@ -5,7 +5,7 @@
 
 #include "json_reader.h"
 
-/* What the key of an object says about the file; FORMAT_JSON: nothing. */
+/* The format that a key of the outermost object belongs to; FORMAT_JSON: any. */
 static enum format format_of_key(const struct json_reader *reader)
 {
     if (json_text_is(reader, "traceEvents"))

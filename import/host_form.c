@@ -216,7 +216,7 @@ static int64_t settled_time(const struct writer *writer, int call)
     return settled;
 }
 
-/* What other threads must have done before this call. The list is by call, as a thread's calls are. */
+/* The work of other threads that this call waits for. The list is sorted by call, as a thread's calls are. */
 static void add_awaits(struct writer *writer, int call)
 {
     const struct handoffs *handoffs = &writer->handoffs;
@@ -290,7 +290,7 @@ static int first_launcher(const struct job_rank *rank, int stream)
     return -1;
 }
 
-/* What a stream did before the first launch that is recorded: it was pushed before the trace begins. */
+/* Work of a stream ahead of its first recorded launch: pushed before the trace begins. */
 static void add_leftovers(struct writer *writer, int stream)
 {
     const struct job_rank *rank = writer->rank;

@@ -1,7 +1,7 @@
 /*
  * import.h - files of profilers as one job, and the job as a plan: the public face of the room.
  *
- * What a file is, its content says: a trace, or a dump of a hang. Several files, those of a folder, and several processes in
+ * The content of a file says what it is: a trace, or a dump of a hang. Several files, those of a folder, and several processes in
  * one file are ranks of one job, in the order of the ranks that they name, else of the arguments.
  */
 #ifndef SWSIM_IMPORT_H
@@ -23,7 +23,7 @@ struct rank_range {
     int64_t first, last;
 };
 
-/* What kind of plan a trace becomes. */
+/* The kind of plan made from a trace. */
 enum import_form { IMPORT_HOST, IMPORT_PIPELINE };
 
 struct import_options {

@@ -18,7 +18,7 @@
 
 #include "plan/plan.h"
 
-/* What a call of the runtime does, as far as a plan can say it. */
+/* The effect of a runtime call, as far as a plan can say it. */
 enum call_kind {
     CALL_OTHER,  /* it may push work: its correlation id tells */
     CALL_RECORD, /* records an event */

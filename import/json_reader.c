@@ -11,7 +11,7 @@
 
 enum { FIRST_WINDOW = 256 * 1024, PADDING = 8 };
 
-/* What the grammar allows next. */
+/* The token that the grammar allows next. */
 enum {
     WANT_VALUE,
     WANT_FIRST_VALUE, /* or the end of the array */

@@ -145,7 +145,7 @@ static enum status each(struct nsys *nsys, const char *query, row_use *use)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* What globalPid and globalTid have in common. */
+/* The process bits that globalPid and globalTid share. */
 static int64_t process_of(int64_t global)
 {
     return global & ~INT64_C(0xffffff);

@@ -254,7 +254,7 @@ static bool pop(struct machine *machine)
     return true;
 }
 
-/* What imports, looks up or calls something, or makes an object. */
+/* Opcodes that import, look up or call something, or make an object. */
 static const char *code_name(unsigned char instruction)
 {
     switch (instruction) {

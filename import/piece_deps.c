@@ -156,7 +156,7 @@ void pieces_settle_waits(struct piece_search *search)
     }
 }
 
-/* What a piece waits for besides its dependences, its push and its stream is time of its own. */
+/* A wait that no dependence, push or stream explains becomes time of the piece itself. */
 static void add_own_gap(struct piece_search *search, int at, int step)
 {
     struct piece *piece = &search->out->items[at];

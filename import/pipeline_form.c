@@ -373,7 +373,7 @@ static int next_on_stream(const struct writer *writer, int at, int *distance)
     return -1;
 }
 
-/* What a stream or a thread that waited had in order stays so, also when a task gets another stream or thread. */
+/* Keeps the order of a stream or thread that waited, also when a task gets another stream or thread. */
 static bool add_orders(struct writer *writer, bool intra)
 {
     const struct pieces *pieces = writer->pieces;

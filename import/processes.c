@@ -161,7 +161,7 @@ static bool copy_host(struct splitter *splitter, int pid, struct job_rank *rank)
     return true;
 }
 
-/* Whose a sync is, its row or else its call says; it has no place. */
+/* The process of a sync: its row's, or else its call's; a sync has no place of its own. */
 static int sync_owner(const struct splitter *splitter, const struct job_sync *sync)
 {
     const int winner = splitter->winner[sync->row];

@@ -49,7 +49,7 @@ const char *steps_clean_name(const char *name, int64_t *number, struct arena *ar
     return clean;
 }
 
-/* What each name of the job is when it is clean, as a number. */
+/* Numbers the cleaned form of each name of the job. */
 static bool number_stems(struct step_search *search)
 {
     const struct names *names = &search->job->names;

@@ -12,7 +12,7 @@ struct mark_list {
     size_t count;
 };
 
-/* What a step has: annotations in order. */
+/* The annotations of a step, in order. */
 struct found_step {
     int64_t begin_ns, end_ns;
     const struct job_range **ranges;

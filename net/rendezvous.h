@@ -92,7 +92,7 @@ void rendezvous_leave(struct rendezvous *rendezvous);
 
 int rendezvous_rank(const struct rendezvous *rendezvous);
 int rendezvous_size(const struct rendezvous *rendezvous);
-/* What to add to nanoseconds since base_ns, now_ns being CLOCK_MONOTONIC, for the broker's time (net/far_clock.h);
+/* The addition that turns nanoseconds since base_ns, at CLOCK_MONOTONIC now_ns, into the broker's time (net/far_clock.h);
    near: 0. The sum never runs backwards. */
 int64_t rendezvous_correction_ns(const struct rendezvous *rendezvous, int64_t now_ns);
 struct board *rendezvous_board(const struct rendezvous *rendezvous);

@@ -49,7 +49,7 @@ static bool read_piece(struct parser *parser, const struct node *item, struct pi
            parse_error(parser, out->body->mark, "found no operation to repeat, expected one");
 }
 
-/* What reading the node once costs: keys, values and items in it. */
+/* The cost of reading the node once: the keys, values and items in it. */
 static size_t node_count(const struct node *node)
 {
     size_t count = 1;
@@ -91,7 +91,7 @@ static bool count_ops(struct parser *parser, const struct node *list, size_t *ou
     return ok;
 }
 
-/* What an iteration cannot do once more. */
+/* Refuses operations that an iteration cannot do twice. */
 static bool check_repeated(struct parser *parser, const struct host_op *op)
 {
     for (size_t i = 0; i < op->body_count; i++)

@@ -39,7 +39,7 @@ enum { ACTION_MOST_USES = 8 };
 
 struct action;
 
-/* What an action uses in a model of `stages` stages, reads first; returns how many. The first stage reads no
+/* The tensors an action uses in a model of `stages` stages, reads first; returns how many. The first stage reads no
    activation and the last one no gradient: these come from outside. Composites, by their parts, and idle ones: 0. */
 int action_uses(const struct action *action, int stages, struct tensor_use uses[ACTION_MOST_USES]);
 

@@ -340,7 +340,7 @@ enum status device_wait(struct device_stream *stream, struct device_event *event
                        diag);
 }
 
-/* What is captured has not begun, so there is nothing to look at. */
+/* A captured operation has not begun: there is nothing to look at. */
 static enum status refuse_captured(const struct device *device, struct diag *diag)
 {
     return diag_error(diag, STATUS_INPUT, "rank %d: a stream is being captured", device->rank);

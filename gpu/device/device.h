@@ -299,7 +299,7 @@ struct device_op {
     };
 };
 
-/* What became of one operation. `number` counts the pushes of a device from 0 and is set by the
+/* The fate of one operation. `number` counts the pushes of a device from 0 and is set by the
    push; the rest by the time of a device_collect after the operation has finished, or never. An
    operation starts when it heads its stream, its communicator's previous operation on this rank has
    finished and its slots are free; a wait ends when its event does; a collective or group ends with

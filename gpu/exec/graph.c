@@ -125,7 +125,7 @@ static void tell_stuck(const struct program *p, int rank, const bool *done,
              "the tasks of a period wait for each other in the order they are handed out in");
 }
 
-/* What the plan as a whole asks for that a period given at once cannot have; NULL: nothing. */
+/* The demand of the plan that a period launched at once cannot meet; NULL: none. */
 static const char *obstacle_of_plan(const struct run *run)
 {
     const struct program *p = run->program;
@@ -484,7 +484,7 @@ void graph_count(struct run *run, int rank, struct stamp *stamp)
     graphs->stamps[graphs->stamp_count++] = stamp;
 }
 
-/* What the workers would do, done by the driver. */
+/* The driver does the work of the workers. */
 static bool submit(struct run *run, struct rank_graphs *graphs)
 {
     bool done = true;

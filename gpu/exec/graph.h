@@ -42,7 +42,7 @@ enum { GRAPH_MAX_PHASES = 64 };
 enum status graph_open(struct run *run, struct diag *diag);
 /* Before communicators, events and streams are closed. */
 void graph_close(struct run *run);
-/* What came of it: the figures of `result`, and notes of what was given up. */
+/* The outcome: the figures of `result`, and notes of what was given up. */
 void graph_report(const struct run *run, struct runtime_result *result, struct diag *diag);
 
 /* Periods that were launched as one so far, on all ranks that are here. */

@@ -294,7 +294,7 @@ int collector_ends(const struct collector *collector, bool *good)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-/* What all ranks together did. */
+/* The sums over all ranks. */
 struct summary {
     enum status status;
     bool all; /* every rank reported an end with a result */

@@ -297,7 +297,7 @@ static enum status check_witness(const struct plan *plan, const struct runtime_o
     return STATUS_OK;
 }
 
-/* What the witness's data loader decides while it goes on, the run has to know from the start. Where
+/* The witness's data loader decides the end as it goes on; the run has to know it from the start. Where
    the data does not end there is one iteration more than was asked for. */
 static int64_t witness_iterations(const struct runtime_options *options)
 {

@@ -111,7 +111,7 @@ static bool may_proceed(const struct run_thread *self, const struct op *op)
     return op->kind != OP_TICKET || run->ranks[self->rank].served == ticket_of(self, op);
 }
 
-/* What a thread waits for, and what changes when the operation takes effect. */
+/* The word a thread waits on, and the word that changes when the operation takes effect. */
 static const void *object_of(const struct run_thread *self, const struct op *op)
 {
     const struct run *run = self->run;

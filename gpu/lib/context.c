@@ -94,7 +94,7 @@ void iteration_fini(struct iteration *iteration)
     pthread_mutex_destroy(&iteration->lock);
 }
 
-/* What a value holds is no more; the value itself stays. */
+/* The content of a value is gone; the value itself stays. */
 static void drop(struct iteration *iteration, struct value *value, struct device_stream *stream)
 {
     if (value->memory)

@@ -29,7 +29,7 @@ static bool skips(void *arg, int rank, int task)
     return shortcut->on && shortcut->saved;
 }
 
-/* What a short-cut restores is the host's doing, and what is recorded is called between marks. */
+/* The host restores the results of a short-cut, and calls recorded functions between marks. */
 static bool is_device_only(void *arg, int task)
 {
     const struct engine *engine = arg;

@@ -40,7 +40,7 @@ struct engine {
     struct feed *feeds;           /* [rank] */
 };
 
-/* What a task function is given: the context as seen by one call. */
+/* The argument of a task function: the context as seen by one call. */
 struct swpipe_context {
     struct engine *engine;
     struct run_thread *self;

@@ -29,14 +29,14 @@ struct recording {
     bool complete;
 };
 
-/* What came of the last one. */
+/* The outcome of the last one. */
 struct recorded {
     bool is; /* there was one */
     struct runtime_result result;
     char why[512]; /* it was not legal; "" */
 };
 
-/* What does a task's work: the plan, a function of which nothing is known, a copy of kept results. */
+/* The worker of a task: the plan, a function of which nothing is known, a copy of kept results. */
 enum done_by { BY_PLAN, BY_FUNCTION, BY_COPY };
 
 /* `plan` with the tasks that are functions ([task]) described as such; shares its memory and `arena`'s. False:

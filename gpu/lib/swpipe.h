@@ -69,7 +69,7 @@ enum swpipe_device { SWPIPE_HOST, SWPIPE_CUDA };
 /* The function of a task: 0, or anything else when it failed; swpipe_fail gives the reason. */
 typedef int swpipe_function(struct swpipe_context *context, void *arg);
 
-/* What a task reads and writes outside its context, so that it can be short-cut: `capture` is called
+/* The state outside its context that a task reads and writes, so that it can be short-cut: `capture` is called
    after the function and returns a copy, NULL when memory is exhausted; `restore` puts it back, 0 or the
    task failed; `release` frees it. */
 struct swpipe_io {
@@ -128,7 +128,7 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
 void swpipe_close(struct swpipe *pipe);
 /* Periods that were given to the device by one launch since the pipeline was opened, on all ranks. */
 int64_t swpipe_graph_launches(const struct swpipe *pipe);
-/* What was wrong, never NULL; valid until the next call. */
+/* The description of the last failure, never NULL; valid until the next call. */
 const char *swpipe_error(const struct swpipe *pipe);
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -177,7 +177,7 @@ enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batch
    iterations is complete, and its failure told, with swpipe_drain. swpipe_profile is not recorded. */
 enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file);
 
-/* What came of a recorded run. */
+/* The outcome of a recorded run. */
 struct swpipe_recorded {
     int64_t run; /* in the store; -1: in none */
     int64_t iterations, steps;

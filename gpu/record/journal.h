@@ -61,7 +61,7 @@ struct log_entry {
                                         `stamp` is the end of (functions of the user); number -1: none */
 };
 
-/* What it pushed is over, and when it started is known. */
+/* The pushed operation is over, and its start is known. */
 static inline bool log_is_over(const struct log_entry *entry)
 {
     return entry->stamp.valid && (entry->since.number < 0 || entry->since.valid);
@@ -97,9 +97,9 @@ enum status journal_open_collecting(const struct program *program,
                                     const struct runtime_options *options, const char *device,
                                     int64_t start_ns, int64_t apart_ns, struct journal **out,
                                     struct diag *diag);
-/* What a journal elsewhere sent. Records of one process in the order it sent them. */
+/* Takes the records of a journal elsewhere; those of one process in the order it sent them. */
 void journal_take(struct journal *journal, const void *records, size_t bytes);
-/* What was taken becomes durable. */
+/* Makes the records taken so far durable. */
 void journal_pass(struct journal *journal, int64_t now_ns);
 
 /* The log of a program thread. */

@@ -36,7 +36,7 @@ void op_stats_close(struct op_stats *op_stats);
 void op_stats_host(struct op_stats *op_stats, int op, int64_t ns);
 void op_stats_device(struct op_stats *op_stats, int op, int64_t ns);
 
-/* What was done at all, by name, goes to result->stats. False: memory. */
+/* Lists the operations that were done, by name, in result->stats. False: out of memory. */
 bool op_stats_list(const struct op_stats *op_stats, struct runtime_result *result);
 
 void op_stats_print(const struct runtime_stat *stats, size_t count, FILE *out);

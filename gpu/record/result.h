@@ -15,7 +15,7 @@
 enum { RUNTIME_HOST_BUFFER_BYTES = 16 * 1024 * 1024 };
 #define RUNTIME_TIMEOUT_NS INT64_C(30000000000)
 
-/* What a signal handler may write to `*options->stop`. */
+/* The values a signal handler may write to `*options->stop`. */
 enum {
     RUNTIME_GO,    /* the initial value */
     RUNTIME_DRAIN, /* admit nothing more; abort what has not finished within a second */

@@ -328,7 +328,7 @@ static void store_iteration(struct trace_writer *trace, int rank, int64_t iterat
         fail(trace, store_add_iteration(trace->store, trace->run, &row, &trace->diag));
 }
 
-/* What other threads logged before the retirement was read in the next pass at the latest. */
+/* Entries that other threads logged before the retirement were read in the next pass at the latest. */
 static bool is_over(const struct trace_writer *trace, const struct open_iteration *open)
 {
     return open->retired && open->retired <= trace->passes && open->unfinished <= 0;
@@ -487,7 +487,7 @@ static void forget_spans(struct trace_writer *trace)
     trace->known_count = kept;
 }
 
-/* What is stored on all ranks is told. */
+/* Announces the iterations that are stored on all ranks. */
 static void tell_retired(struct trace_writer *trace)
 {
     const struct runtime_options *options = trace->options;

@@ -66,7 +66,7 @@ enum status trace_writer_end(struct trace_writer *trace, enum run_finished finis
                              int64_t iterations, int64_t duration_ns, struct diag *diag);
 void trace_writer_close(struct trace_writer *trace);
 
-/* What a thread did; returns the span of the push that edges begin at, -1: none. */
+/* The span of a thread's operation; returns the span of the push that edges begin at, -1: none. */
 int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct log_entry *entry);
 /* The stream's execution of an entry's operation; `from` is the span that trace_writer_host returned. */
 void trace_writer_device(struct trace_writer *trace, const struct log_entry *entry, int64_t from);

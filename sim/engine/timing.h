@@ -56,7 +56,7 @@ void timing_fini(struct timing *timing);
 enum status timing_without(struct timing *out, const struct timing *timing, int task,
                            struct diag *diag);
 
-/* What if the device part of a task (its CPU part where it has no other) took another time? */
+/* Another time for the device part of a task, or for its CPU part where it has no other. */
 struct time_rule {
     const char *task;
     double factor;  /* times as long, or, where it is negative, */

@@ -177,7 +177,7 @@ static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct 
     return status;
 }
 
-/* What can fail on one rank alone comes before all of them are called together. */
+/* Steps that can fail on one rank alone come before the call that all ranks make together. */
 static enum status connect(struct cuda_comm *comm, struct diag *diag)
 {
     ncclUniqueId id;

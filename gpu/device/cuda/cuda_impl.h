@@ -142,7 +142,7 @@ void cuda_stream_fail(struct cuda_stream *stream, enum status status, const char
 enum status cuda_stream_check(struct cuda_stream *stream, struct diag *diag);
 /* Put an operation into a stream, as it is. */
 cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op);
-/* What is pushed from now on comes after the launch this stream was part of. */
+/* Later pushes come after the launch this stream was part of. */
 cudaError_t cuda_stream_follow(struct cuda_stream *stream);
 void cuda_stream_put_behind(struct cuda_stream *stream, struct marker *launch);
 /* The event means this marker, which is held for it; means work that never finishes. */

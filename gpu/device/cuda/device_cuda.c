@@ -48,7 +48,7 @@ static int find_gone(const struct device_comm *comm)
     return -1;
 }
 
-/* What keeps a stream busy, into `out`; "" if nothing does. */
+/* The work that keeps a stream busy, into `out`; "" if none. */
 static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT])
 {
     char text[OP_TEXT];
@@ -75,7 +75,7 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
         snprintf(out + length, STUCK_TEXT - length, ", whose member rank %d is gone", gone);
 }
 
-/* What an abort ends; the lock is held. */
+/* Describes the work that an abort ends; the lock is held. */
 static void note_work(struct cuda_world *world)
 {
     for (struct cuda_stream *at = world->device ? world->device->streams : NULL; at; at = at->next)
@@ -224,7 +224,7 @@ static void world_close(struct device_world *base)
     free(world);
 }
 
-/* What is to be done here; false if it has been. */
+/* Ends the work of this process; false if that has been done. */
 static bool end_world(struct cuda_world *world, const char *why)
 {
     pthread_mutex_lock(&world->lock); /* keeps the device open meanwhile */

@@ -35,7 +35,7 @@ static const struct {
 
 enum { WHY_TEXT = 512 };
 
-/* What is being looked for, and why the last one that was looked at will not do. */
+/* The library wanted, and why the last candidate will not do. */
 struct quest {
     struct nccl found; /* its library NULL: not yet */
     char why[WHY_TEXT];
@@ -138,7 +138,7 @@ static bool try_place(struct quest *quest, const char *variable, const char *pat
     return try_pattern(quest, value, strlen(value), pattern);
 }
 
-/* What SWSIM_NCCL names: the library, or the folder it is in. */
+/* SWSIM_NCCL names the library, or the folder it is in. */
 static void try_named(struct quest *quest, const char *name)
 {
     char path[PATH_MAX];

@@ -16,7 +16,7 @@
 
 #include "plan/diag.h"
 
-/* What we call, each as a member of `struct nccl` named without the prefix. */
+/* The functions called, each a member of `struct nccl` named without the prefix. */
 #define NCCL_FUNCTION_LIST(X)                                                                      \
     X(GetVersion)                                                                                  \
     X(GetUniqueId)                                                                                 \

@@ -379,7 +379,7 @@ static enum status sync_event(struct device_event *base, int64_t deadline_ns, st
     return status;
 }
 
-/* What each stream has been given at the time of the call; later pushes do not count. */
+/* The pushes of each stream at the time of the call; later ones do not count. */
 static enum status sync_device(struct device *base, int64_t deadline_ns, struct diag *diag)
 {
     struct host_device *device = (struct host_device *)base;

@@ -103,7 +103,7 @@ struct host_comm {
     pthread_cond_t changed;
 };
 
-/* What an entry is doing, for device_world_explain. */
+/* The state of an entry, for device_world_explain. */
 enum phase { PHASE_QUEUED, PHASE_TURN, PHASE_SLOTS, PHASE_EVENT, PHASE_PEERS, PHASE_RUNNING };
 
 /* One send or receive of a group that has started. */
@@ -123,7 +123,7 @@ struct presence {
     int rank;
 };
 
-/* What a rank of another process brought to a communicator: its arrival at a meeting, or a send. It
+/* The contribution of another process's rank to a communicator: its arrival at a meeting, or a send. It
    looks like one of ours, with buffers that are mapped here; or, of a process that shares no memory with
    this one, with buffers that are fetched when the data moves. */
 struct guest {
@@ -198,7 +198,7 @@ static inline bool stream_failed(const struct host_stream *stream)
 /* An operation has visibly started: its turn to start is over. */
 void entry_started(struct entry *entry);
 
-/* What the stream is doing or waiting for, in words; false when it has nothing to do. */
+/* The work or wait of the stream, in words; false when it is idle. */
 bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT]);
 
 /* ---- host_graph.c: without the lock ---------------------------------------------------------- */

@@ -124,7 +124,7 @@ enum status host_graph_end(struct device *device, struct device_graph **out, str
     return STATUS_OK;
 }
 
-/* What is under way has copies of its own. */
+/* Operations under way have copies of their own. */
 void host_graph_close(struct device_graph *base)
 {
     struct host_graph *graph = (struct host_graph *)base;

@@ -375,7 +375,7 @@ static void append(struct entry *entry)
     pthread_cond_signal(&stream->work);
 }
 
-/* What the host decides at the time of the call: turns, snapshots, what an event means. */
+/* Decisions of the host at the time of the call: turns, snapshots, the meaning of an event. */
 static enum status issue(struct entry *entry, struct diag *diag)
 {
     struct host_stream *stream = entry->stream;
