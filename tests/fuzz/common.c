@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "plan/diag.h"
+#include "plan/parse.h"
+#include "plan/print.h"
 
 _Noreturn void fuzz_contradiction(const char *condition, const char *file, int line)
 {
@@ -42,4 +44,19 @@ void fuzz_diag_end(struct diag *diag, bool success)
     FUZZ_EXPECT(!success || diag->errors == 0);
     diag_print(diag, "fuzz", true, fuzz_sink());
     diag_fini(diag);
+}
+
+void fuzz_print_again(const struct plan *plan)
+{
+    struct diag diag;
+    struct plan again;
+    char *first = NULL, *second = NULL;
+    fuzz_diag_begin(&diag);
+    FUZZ_EXPECT(plan_text(plan, &first, &diag) == STATUS_OK);
+    FUZZ_EXPECT(plan_parse("again.yaml", first, strlen(first), &again, &diag) == STATUS_OK);
+    FUZZ_EXPECT(plan_text(&again, &second, &diag) == STATUS_OK && strcmp(first, second) == 0);
+    plan_fini(&again);
+    free(first);
+    free(second);
+    fuzz_diag_end(&diag, true);
 }

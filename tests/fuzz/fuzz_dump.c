@@ -6,24 +6,7 @@
 #include <string.h>
 
 #include "import/flight.h"
-#include "plan/parse.h"
-#include "plan/print.h"
 #include "tests/fuzz/targets.h"
-
-static void print_again(const struct plan *plan)
-{
-    struct diag diag;
-    struct plan again;
-    char *first = NULL, *second = NULL;
-    fuzz_diag_begin(&diag);
-    FUZZ_EXPECT(plan_text(plan, &first, &diag) == STATUS_OK);
-    FUZZ_EXPECT(plan_parse("again.yaml", first, strlen(first), &again, &diag) == STATUS_OK);
-    FUZZ_EXPECT(plan_text(&again, &second, &diag) == STATUS_OK && strcmp(first, second) == 0);
-    plan_fini(&again);
-    free(first);
-    free(second);
-    fuzz_diag_end(&diag, true);
-}
 
 static enum status make_plan(const struct value *root, size_t count, struct arena *arena,
                              struct diag *diag)
@@ -38,7 +21,7 @@ static enum status make_plan(const struct value *root, size_t count, struct aren
     if (status == STATUS_OK)
         status = flight_plan(&job, &options, &plan, diag);
     if (status == STATUS_OK) {
-        print_again(&plan);
+        fuzz_print_again(&plan);
         plan_fini(&plan);
     }
     return status;

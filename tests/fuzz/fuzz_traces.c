@@ -16,27 +16,10 @@
 #include "import/meetings.h"
 #include "import/nsys.h"
 #include "import/record.h"
-#include "plan/parse.h"
-#include "plan/print.h"
 #include "tests/fuzz/sql.h"
 #include "tests/fuzz/targets.h"
 
 /* ---- from a job on ----------------------------------------------------------------------------- */
-
-static void print_again(const struct plan *plan)
-{
-    struct diag diag;
-    struct plan again;
-    char *first = NULL, *second = NULL;
-    fuzz_diag_begin(&diag);
-    FUZZ_EXPECT(plan_text(plan, &first, &diag) == STATUS_OK);
-    FUZZ_EXPECT(plan_parse("again.yaml", first, strlen(first), &again, &diag) == STATUS_OK);
-    FUZZ_EXPECT(plan_text(&again, &second, &diag) == STATUS_OK && strcmp(first, second) == 0);
-    plan_fini(&again);
-    free(first);
-    free(second);
-    fuzz_diag_end(&diag, true);
-}
 
 static void record(const struct imported *imported)
 {
@@ -77,7 +60,7 @@ static enum status make_plan(struct imported *imported, size_t variant, struct d
         status = host_form(&imported->job, imported->evidence, &form, &imported->plan, diag);
     if (status != STATUS_OK)
         return status;
-    print_again(&imported->plan);
+    fuzz_print_again(&imported->plan);
     record(imported);
     import_report(imported, fuzz_sink());
     return STATUS_OK;

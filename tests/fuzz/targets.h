@@ -60,6 +60,10 @@ struct diag;
 void fuzz_diag_begin(struct diag *diag);
 void fuzz_diag_end(struct diag *diag, bool success);
 
+/* A plan prints as a text that reads back as itself. */
+struct plan;
+void fuzz_print_again(const struct plan *plan);
+
 #define FUZZ_EXPECT(condition)                                                                     \
     ((condition) ? (void)0 : fuzz_contradiction(#condition, __FILE__, __LINE__))
 _Noreturn void fuzz_contradiction(const char *condition, const char *file, int line);
