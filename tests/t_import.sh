@@ -2,31 +2,10 @@
 # `swsim import`: traces become plans that are proved and that take as long as the job did. The traces here are
 # written by this test; those of real jobs are in ../shared/data and are skipped where they are not.
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/traces.sh"
 : "${SWSIM_SHARED:=$srcdir/../shared}"
 
 # ---- traces ---------------------------------------------------------------------------------------
-
-# call NAME TID TS DUR ID, work CATEGORY NAME STREAM TS DUR ID [ARGS]: events of a trace, in microseconds.
-call()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"correlation\":$5}}"
-}
-work()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"$1\",\"name\":\"$2\",\"pid\":0,\"tid\":$3,\"ts\":$4,\"dur\":$5,\"args\":{\"stream\":$3,\"device\":0,\"correlation\":$6${7:-}}}"
-}
-step()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#$1\",\"pid\":7,\"tid\":1,\"ts\":$2,\"dur\":$3,\"args\":{}}"
-}
-# trace RANK: the events of standard input as a file of the profiler.
-trace()
-{
-    echo "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": $1, \"world_size\": 2}, \"traceEvents\": ["
-    echo '{"ph":"M","name":"process_name","pid":7,"tid":0,"args":{"name":"python"}}'
-    cat
-    echo ']}'
-}
 
 # Two streams with an event between them, whose record nobody names; then the host waits. 1000 us in all.
 two_streams()
@@ -60,10 +39,6 @@ rank 1 1450.000 1460.000 100.000 1470.000 92.000 1564.000 1570.000 | trace 1 >"$
 
 # ---- what an import says --------------------------------------------------------------------------
 
-imports()
-{
-    "$SWSIM" import -o "$dir/plan.yaml" "$@" 2>"$dir/err" || { cat "$dir/err"; return 1; }
-}
 # takes NS TOLERANCE FILE...: the plan of these files is proved, and its prediction is that long.
 takes()
 {
@@ -73,13 +48,6 @@ takes()
     got=$("$SWSIM" predict --json "$dir/plan.yaml" | field makespan_ns)
     echo "predicted $got ns, measured $ns ns"
     [ "$got" -ge $((ns - tolerance)) ] && [ "$got" -le $((ns + tolerance)) ]
-}
-# has PATTERN FILE...: the plan of these files has such a line.
-has()
-{
-    pattern=$1
-    shift
-    imports "$@" && grep -E -- "$pattern" "$dir/plan.yaml" || { cat "$dir/plan.yaml"; return 1; }
 }
 reports()
 {

@@ -3,29 +3,11 @@
 # the measured one. The traces here are written by this test; those of real jobs are in ../shared/data and are skipped
 # where they are not.
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/traces.sh"
 : "${SWSIM_SHARED:=$srcdir/../shared}"
+form=pipeline
 
 # ---- traces ---------------------------------------------------------------------------------------
-
-# call NAME TID TS DUR ID, work CATEGORY NAME STREAM TS DUR ID, range NAME TID TS DUR: events of a trace, in microseconds.
-call()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"correlation\":$5}}"
-}
-work()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"$1\",\"name\":\"$2\",\"pid\":0,\"tid\":$3,\"ts\":$4,\"dur\":$5,\"args\":{\"stream\":$3,\"device\":0,\"correlation\":$6}}"
-}
-range()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{}}"
-}
-trace()
-{
-    echo '{"traceEvents": [{"ph":"M","name":"process_name","pid":7,"tid":0,"args":{"name":"python"}}'
-    cat
-    echo ']}'
-}
 
 # A step of 1000 us from $1 on, of TorchRec's names: batch $2 is copied on stream 20, the ids of the one before are
 # exchanged on 21, and the one before that is trained on 7, half of it by another thread; then the host waits.
@@ -56,10 +38,6 @@ torchrec_step()
 
 # ---- what an import says --------------------------------------------------------------------------
 
-imports()
-{
-    "$SWSIM" import --form=pipeline -o "$dir/plan.yaml" "$@" 2>"$dir/err" || { cat "$dir/err"; return 1; }
-}
 # takes NS TOLERANCE FILE...: the plan of these files is proved, and its period is that long.
 takes()
 {
@@ -69,13 +47,6 @@ takes()
     got=$("$SWSIM" predict --json "$dir/plan.yaml" | sed 's/.*"iteration_ns":{"mean":\([0-9]*\).*/\1/')
     echo "predicted $got ns, measured $ns ns"
     [ "$got" -ge $((ns - tolerance)) ] && [ "$got" -le $((ns + tolerance)) ]
-}
-# has PATTERN FILE...: the plan of these files has such a line.
-has()
-{
-    pattern=$1
-    shift
-    imports "$@" && grep -E -- "$pattern" "$dir/plan.yaml" || { cat "$dir/plan.yaml"; return 1; }
 }
 # task NAME KEY VALUE FILE...
 task()

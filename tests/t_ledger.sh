@@ -1,36 +1,21 @@
 #!/bin/sh
 # The ledger in the store: why streams were idle, of imports, predictions and pipelined runs.
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/traces.sh"
 
-call()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"correlation\":$5}}"
-}
-work()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"$1\",\"pid\":0,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"stream\":$2,\"device\":0,\"correlation\":$5}}"
-}
 # Stream 7 is idle for 5 us until its launch, 10 us until its work begins; then for `first`, and without a cause.
 {
     echo '{"schemaVersion": 1, "traceEvents": [{"ph":"M","name":"process_name","pid":7,"args":{"name":"python"}}'
     call cudaLaunchKernel 1 1000 5 1
-    work first 20 1010 200 1
+    work kernel first 20 1010 200 1
     call cudaStreamWaitEvent 1 1006 1 2
     call cudaLaunchKernel 1 1008 5 3
-    work second 7 1212 100 3
+    work kernel second 7 1212 100 3
     call cudaLaunchKernel 1 1014 5 4
-    work third 7 1400 100 4
+    work kernel third 7 1400 100 4
     echo ']}'
 } >"$dir/trace.json"
-cat >"$dir/plan.yaml" <<'PLAN'
-swplan: 1
-name: two_tasks
-schedule:
-  Copy: {stage: 0, stream: memcpy, time: 400us, host_time: 50us, writes: [batch]}
-  Work: {stage: 1, time: 800us, host_time: 50us, reads: [batch]}
-intra_iter_deps: [[Work, Copy]]
-buffers: {batch: {scope: iteration, bytes: 4KiB}}
-PLAN
+two_tasks >"$dir/plan.yaml"
 
 runs="$SWSIM runs"
 check "an import is stored" exits 0 "$SWSIM" import --db "$dir/runs.db" -o "$dir/imported.yaml" "$dir/trace.json"
@@ -58,9 +43,9 @@ rank()
 {
     echo "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": $1, \"world_size\": 2}, \"traceEvents\": [{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":7,\"args\":{\"name\":\"python\"}}"
     call cudaLaunchKernel 1 $((1500 - $2 - 10)) 5 1
-    work "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)" 24 $((1500 - $2)) $2 1
+    work kernel "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)" 24 $((1500 - $2)) $2 1
     call cudaLaunchKernel 1 1502 5 2
-    work compute 24 1510 100 2
+    work kernel compute 24 1510 100 2
     echo ']}'
 }
 rank 0 500 >"$dir/r0.json"

@@ -1,15 +1,8 @@
 #!/bin/sh
 # `swsim compare DB:RUN`: runs held against runs and predictions, and what got slower and why.
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/traces.sh"
 
-call()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"$1\",\"pid\":7,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"correlation\":$5}}"
-}
-work()
-{
-    echo ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"$1\",\"pid\":0,\"tid\":$2,\"ts\":$3,\"dur\":$4,\"args\":{\"stream\":$2,\"device\":0,\"correlation\":$5}}"
-}
 # trace STREAM EXCHANGE LATE: two steps; `compute` on stream 7 waits for `exchange` on another stream, which takes
 # EXCHANGE us; the launch of `update` is LATE us later than it could be: the
 # thread is in `load`.
@@ -21,13 +14,13 @@ trace()
         id=$((step * 10)) end=$((at + 12 + $2)) update=$((at + 12 + $2 + 304 + $3))
         echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#$step\",\"pid\":7,\"tid\":1,\"ts\":$at,\"dur\":$((update + 106 - at)),\"args\":{}}"
         call cudaLaunchKernel 1 $((at + 2)) 5 $((id + 1))
-        work exchange $1 $((at + 12)) $2 $((id + 1))
+        work kernel exchange $1 $((at + 12)) $2 $((id + 1))
         call cudaStreamWaitEvent 1 $((at + 8)) 1 $((id + 2))
         call cudaLaunchKernel 1 $((at + 10)) 5 $((id + 3))
-        work compute 7 $((end + 2)) 300 $((id + 3))
+        work kernel compute 7 $((end + 2)) 300 $((id + 3))
         [ $3 = 0 ] || echo ",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"load\",\"pid\":7,\"tid\":1,\"ts\":$((update - 2 - $3)),\"dur\":$3,\"args\":{}}"
         call cudaLaunchKernel 1 $((update - 2)) 2 $((id + 4))
-        work update 7 $((update + 4)) 100 $((id + 4))
+        work kernel update 7 $((update + 4)) 100 $((id + 4))
         at=$((update + 106))
     done
     echo ']}'
@@ -36,15 +29,7 @@ trace 20 200 0 >"$dir/before.json"
 trace 24 350 50 >"$dir/after.json"
 trace 20 200 0 | sed 's/compute/a/; s/update/b/; s/exchange/c/' >"$dir/unrelated.json"
 
-cat >"$dir/plan.yaml" <<'PLAN'
-swplan: 1
-name: two_tasks
-schedule:
-  Copy: {stage: 0, stream: memcpy, time: 400us, host_time: 50us, writes: [batch]}
-  Work: {stage: 1, time: 800us, host_time: 50us, reads: [batch]}
-intra_iter_deps: [[Work, Copy]]
-buffers: {batch: {scope: iteration, bytes: 4KiB}}
-PLAN
+two_tasks >"$dir/plan.yaml"
 sed 's/800us/1100us/' "$dir/plan.yaml" >"$dir/slow.yaml"
 
 compare="$SWSIM compare"
