@@ -1,8 +1,68 @@
-# The pipeline-parallel schedules of PyTorch beside ours.
-from tap import check, done, needs
+# The schedules of torch.distributed.pipelining beside ours, over a grid of ranks, chunks and microbatches: the order
+# of passes of every class, then the same order with its messages, byte for byte. Where PyTorch is known to differ, the
+# difference is the case (doc/partners.md).
+import itertools, os
+
+from tap import check, comment, done, folder, needs, swsim
 
 needs("torch.distributed.pipelining")
 import torch
+from pipelining import CLASSES, compact, compute_only, text
 
-check("PyTorch's pipelining is there", torch.__version__)
+LONG = "SWSIM_LONG" in os.environ
+RANKS = (1, 2, 3, 4, 5, 6, 8) if LONG else (1, 2, 3, 4, 6)
+MICROBATCHES = (*range(1, 17), 20, 24) if LONG else (1, 2, 3, 4, 5, 7, 8, 10, 12)
+
+
+def grid(chunks):
+    return itertools.product(RANKS, chunks or (1,), MICROBATCHES)
+
+
+# What `swsim generate` makes, as a file of PyTorch; None: it refuses.
+def generated(name, ranks, chunks, microbatches, *how):
+    made = swsim("generate", name, f"-p{ranks}", f"-m{microbatches}", f"-v{chunks}")
+    if made.returncode:
+        return None
+    written = swsim("export", "--format=csv", *how, "-", stdin=made.stdout)
+    assert written.returncode == 0, written.stderr
+    return written.stdout
+
+
+# PyTorch's table of 1F1B counts the forwards of the last rank from 1 where it has more than one rank or chunk.
+def last_rank_from_zero(rows):
+    last = [word.replace(f"F{n}", f"F{n - 1}") if "F" in word else word
+            for word in rows[-1] for n in [int(word.split("F")[-1]) if "F" in word else 0]]
+    return rows[:-1] + [last]
+
+
+def theirs(name, cls, ranks, chunks, microbatches):
+    try:
+        return compact(compute_only(cls, ranks, chunks, microbatches))
+    except ValueError:
+        return None
+
+
+def compare_orders(name, cls, chunks):
+    equal = refused = 0
+    only_ours, only_theirs, differ = [], [], []
+    for case in grid(chunks):
+        rows, ours = theirs(name, cls, *case), generated(name, *case)
+        if rows and name == "1f1b":
+            rows = last_rank_from_zero(rows)
+        if rows is None or ours is None:
+            refused += rows is None and ours is None
+            only_ours += [case] if rows is None and ours else []
+            only_theirs += [case] if rows and ours is None else []
+        elif ours == text(rows):
+            equal += 1
+        else:
+            differ.append((case, text(rows), ours))
+    check(f"{name}: the order of passes equals PyTorch's {torch.__version__} in {equal} cases", equal and not differ,
+          differ and "p %d, v %d, m %d\ntheirs\n%sours\n%s" % (*differ[0][0], *differ[0][1:]))
+    check(f"{name}: what PyTorch accepts is accepted", not only_theirs, only_theirs)
+    comment(f"refused by both {refused}, by PyTorch alone {len(only_ours)}: {only_ours[:6]}")
+
+
+for name, (cls, chunks) in CLASSES.items():
+    compare_orders(name, cls, chunks)
 done()
