@@ -287,6 +287,32 @@ bool field_bytes(struct parser *parser, const struct node *value, void *member,
     return parse_with_unit(parser, value, member, units_parse_bytes, "a size such as 64MiB");
 }
 
+bool field_given_time(struct parser *parser, const struct node *value, void *member,
+                      const struct field *field)
+{
+    struct amount *amount = member;
+    return amount->given = field_time(parser, value, &amount->value, field);
+}
+
+bool field_given_bytes(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    struct amount *amount = member;
+    return amount->given = field_bytes(parser, value, &amount->value, field);
+}
+
+bool field_given_rate(struct parser *parser, const struct node *value, void *member,
+                      const struct field *field)
+{
+    (void)field;
+    struct amount *amount = member;
+    if (!parse_with_unit(parser, value, &amount->value, units_parse_rate, "a rate such as 25GB/s"))
+        return false;
+    if (amount->value == 0)
+        return parse_mismatch(parser, value, "a rate above 0");
+    return amount->given = true;
+}
+
 bool field_share(struct parser *parser, const struct node *value, void *member,
                  const struct field *field)
 {

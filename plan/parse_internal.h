@@ -7,6 +7,7 @@
  *     parse_pipeline.c  schedule, dependences, overrides
  *     parse_threads.c   host programs
  *     parse_programs.c  rank programs, also the rules a CSV must obey
+ *     parse_costs.c     what their messages, passes and stages cost
  *
  * Nodes live in the parser's scratch arena and end with it; texts that the plan keeps are copied into the
  * plan's arena. Every function that returns bool returns false after it has reported an error.
@@ -166,6 +167,12 @@ bool field_time(struct parser *parser, const struct node *value, void *member,
                 const struct field *field); /* int64_t */
 bool field_bytes(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int64_t */
+bool field_given_time(struct parser *parser, const struct node *value, void *member,
+                      const struct field *field); /* struct amount */
+bool field_given_bytes(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field); /* struct amount */
+bool field_given_rate(struct parser *parser, const struct node *value, void *member,
+                      const struct field *field); /* struct amount: bytes a second, not 0 */
 bool field_slots(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int; has a message of its own for a share */
 bool field_share(struct parser *parser, const struct node *value, void *member,
@@ -264,6 +271,13 @@ bool parse_graph_ops(struct parser *parser, const struct node *list, struct grap
 void parse_p2p(struct parser *parser, const struct node *value);
 void parse_fsdp(struct parser *parser, const struct node *value);
 void parse_times(struct parser *parser, const struct node *value);
+
+/* ---- parse_costs.c --------------------------------------------------------------------------- */
+
+bool field_link(struct parser *parser, const struct node *value, void *member,
+                const struct field *field); /* struct link */
+bool field_edges(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field); /* struct links: its edges */
 
 /* Find out the ranks before the operations are read: parse_threads needs them. */
 bool thread_name_rank(const char *name, int *rank, const char **thread_name);

@@ -167,12 +167,29 @@ void parse_generate(struct parser *parser, const struct node *value)
     plan->ranks = generate->ranks;
 }
 
+/* A communicator for all was "rank" in earlier plans. */
+static bool field_fifo(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    if (value->kind != NODE_SCALAR || strcmp(value->text, "rank") != 0)
+        return field_word(parser, value, member, field);
+    *(enum fifo_rule *)member = FIFO_RANK;
+    return true;
+}
+
 static const struct field p2p_fields[] = {
-    FIELD("fifo", struct programs, fifo, field_word, .words = keywords_fifo),
+    FIELD("fifo", struct programs, fifo, field_fifo, .words = keywords_fifo),
     FIELD("batch", struct programs, batch, field_bool),
     FIELD("bytes", struct programs, p2p_bytes, field_bytes),
     FIELD("eager_messages", struct programs, eager_messages, field_int, .max = 65536),
     FIELD("eager_bytes", struct programs, eager_bytes, field_bytes),
+    FIELD("latency", struct programs, links.all.latency, field_given_time),
+    FIELD("bandwidth", struct programs, links.all.bandwidth, field_given_rate),
+    FIELD("forward", struct programs, links.forward, field_link),
+    FIELD("backward", struct programs, links.backward, field_link),
+    FIELD("node", struct programs, links.node, field_int, .min = 1, .max = PLAN_MAX_RANKS),
+    FIELD("between", struct programs, links.between, field_link),
+    FIELD("edges", struct programs, links, field_edges),
 };
 
 void parse_p2p(struct parser *parser, const struct node *value)

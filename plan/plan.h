@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "costs.h"
 #include "diag.h"
 #include "dist.h"
 #include "ops.h"
@@ -339,7 +340,8 @@ struct rank_program {
     size_t count;
 };
 
-#define FIFO_LIST(X) X(RANK, "rank") X(PAIR, "pair") X(DIRECTION, "direction") X(EDGE, "edge")
+/* The messages that share a communicator and its stream. GROUP is what PyTorch does with NCCL: see doc/semantics.md. */
+#define FIFO_LIST(X) X(RANK, "group") X(PAIR, "pair") X(DIRECTION, "direction") X(EDGE, "edge")
 enum fifo_rule {
 #define X(name, key) FIFO_##name,
     FIFO_LIST(X)
@@ -369,7 +371,8 @@ struct programs {
     struct generate_spec generate;
     enum fifo_rule fifo; /* p2p: {fifo: rank|pair|direction|edge} */
     bool batch;          /* p2p: {batch: true}: neighbouring sends and receives form a group */
-    int64_t p2p_bytes;   /* p2p: {bytes: 4MiB}, per message */
+    int64_t p2p_bytes;   /* p2p: {bytes: 4MiB}, per message, where its links say nothing else */
+    struct links links;  /* p2p: {latency, bandwidth, ...} */
     int eager_messages;  /* p2p: {eager_messages: 1}, per communicator; 0: rendezvous */
     int64_t eager_bytes; /* p2p: {eager_bytes: 1MiB}; 0: rendezvous */
     int fsdp_replicas;   /* fsdp: {replicas: 2}, of the whole pipeline; 0 or 1: one */

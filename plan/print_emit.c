@@ -150,6 +150,13 @@ void put_pair_bytes(struct printer *printer, const char *key, int64_t bytes, int
     put_bytes(printer, bytes);
 }
 
+void put_pair_rate(struct printer *printer, const char *key, int64_t bytes_per_s)
+{
+    char text[UNITS_TEXT];
+    units_print_rate(bytes_per_s, text);
+    put_pair_word(printer, key, text);
+}
+
 void put_pair_keyword(struct printer *printer, const char *key, const char *const *words,
                       unsigned value, unsigned otherwise)
 {

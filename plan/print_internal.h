@@ -57,6 +57,7 @@ void put_pair_number(struct printer *printer, const char *key, int64_t number, i
 void put_pair_bool(struct printer *printer, const char *key, bool value, bool otherwise);
 void put_pair_time(struct printer *printer, const char *key, int64_t ns, int64_t otherwise);
 void put_pair_bytes(struct printer *printer, const char *key, int64_t bytes, int64_t otherwise);
+void put_pair_rate(struct printer *printer, const char *key, int64_t bytes_per_s);
 void put_pair_keyword(struct printer *printer, const char *key, const char *const *words,
                       unsigned value, unsigned otherwise);
 void put_pair_name(struct printer *printer, const char *key, const struct names *names, int index,
@@ -89,5 +90,9 @@ void put_work(struct printer *printer, const struct work *work);
 void print_pipeline(struct printer *printer);
 void print_programs(struct printer *printer);
 void print_threads(struct printer *printer);
+
+/* print_costs.c: the pairs of `p2p:` about links; are there any? */
+bool has_links(const struct links *links);
+void put_links(struct printer *printer, const struct links *links);
 
 #endif

@@ -79,7 +79,7 @@ static void print_p2p(struct printer *printer)
 {
     const struct programs *programs = &printer->plan->programs;
     if (programs->fifo == FIFO_RANK && !programs->batch && !programs->p2p_bytes &&
-        !programs->eager_messages && !programs->eager_bytes)
+        !programs->eager_messages && !programs->eager_bytes && !has_links(&programs->links))
         return;
     put_word(printer, "p2p");
     open_map(printer, FLOW);
@@ -88,6 +88,7 @@ static void print_p2p(struct printer *printer)
     put_pair_bytes(printer, "bytes", programs->p2p_bytes, 0);
     put_pair_number(printer, "eager_messages", programs->eager_messages, 0);
     put_pair_bytes(printer, "eager_bytes", programs->eager_bytes, 0);
+    put_links(printer, &programs->links);
     close_map(printer);
 }
 

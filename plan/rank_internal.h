@@ -32,6 +32,8 @@ struct rank_step {
 struct message {
     const struct action *action;
     uint32_t listed;
+    int from, to; /* ranks */
+    struct message_cost cost;
     size_t next; /* index + 1: in the same group */
 };
 

@@ -131,7 +131,7 @@ static bool write_part(struct lowering *lowering, struct p2p_part *part, const s
                               .comm = -1,
                               .stream = -1,
                               .listed = of->listed,
-                              .bytes = lowering->plan->programs.p2p_bytes,
+                              .bytes = of->cost.bytes,
                               .mark = message->mark};
     return part->tag != NULL;
 }

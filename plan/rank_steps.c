@@ -197,7 +197,12 @@ static bool step_message(struct lowering *lowering, const struct action *action,
     if (!route)
         return false;
     size_t message = now->message_count++;
-    now->messages[message] = (struct message){.action = action, .listed = listed};
+    now->messages[message] = (struct message){
+        .action = action,
+        .listed = listed,
+        .from = from,
+        .to = to,
+        .cost = costs_message(lowering->plan, from, to, message_is_forward(action))};
     struct rank_step *group = find_group(lowering, route);
     if (group) {
         now->messages[group->last_message].next = message + 1;
@@ -209,8 +214,6 @@ static bool step_message(struct lowering *lowering, const struct action *action,
                                                  .comm = route->comm,
                                                  .first_message = message});
     }
-    int64_t time_ns = lowering->times[action->kind]; /* the messages of a group move together */
-    group->time_ns = group->time_ns < time_ns ? time_ns : group->time_ns;
     group->last_message = message;
     group->message_count++;
     return true;
@@ -235,6 +238,32 @@ void steps_wait(struct rank_steps *now, size_t at, uint32_t producer)
     step->wait_count++;
 }
 
+/* The messages from one rank to another share a link, those of other pairs move beside them. */
+static int64_t edge_time(const struct rank_steps *now, const struct rank_step *group,
+                         const struct message *edge)
+{
+    int64_t latency = 0, transfer = 0;
+    for (size_t i = group->first_message + 1; i; i = now->messages[i - 1].next) {
+        const struct message *message = &now->messages[i - 1];
+        if (message->from != edge->from || message->to != edge->to)
+            continue;
+        latency = message->cost.latency_ns > latency ? message->cost.latency_ns : latency;
+        transfer += message->cost.transfer_ns;
+    }
+    return latency + transfer;
+}
+
+/* As long as the last of its edges. */
+static int64_t group_time(const struct rank_steps *now, const struct rank_step *group)
+{
+    int64_t most = 0;
+    for (size_t i = group->first_message + 1; i; i = now->messages[i - 1].next) {
+        int64_t time = edge_time(now, group, &now->messages[i - 1]);
+        most = time > most ? time : most;
+    }
+    return most;
+}
+
 static void link_step(struct lowering *lowering, size_t at)
 {
     struct rank_steps *now = &lowering->now;
@@ -244,6 +273,8 @@ static void link_step(struct lowering *lowering, size_t at)
     size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
     for (size_t k = 0; k < count; k++)
         tensors_link(lowering, at, &parts[k]);
+    if (step->kind == STEP_GROUP)
+        step->time_ns = group_time(now, step);
     for (size_t m = step->kind == STEP_GROUP ? step->first_message + 1 : 0; m;
          m = now->messages[m - 1].next)
         tensors_link(lowering, at, now->messages[m - 1].action);

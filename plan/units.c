@@ -33,6 +33,12 @@ static const struct unit byte_units[] = {
     {"B", INT64_C(1)},         {NULL, 0},
 };
 
+static const struct unit rate_units[] = {
+    {"TB/s", INT64_C(1000000000000)}, {"GiB/s", INT64_C(1) << 30}, {"GB/s", INT64_C(1000000000)},
+    {"Gbit/s", INT64_C(125000000)},   {"MiB/s", INT64_C(1) << 20}, {"MB/s", INT64_C(1000000)},
+    {"kB/s", INT64_C(1000)},          {"B/s", INT64_C(1)},         {NULL, 0},
+};
+
 static const struct unit *find_unit(const struct unit *units, const char *name)
 {
     for (; units->name; units++)
@@ -114,6 +120,13 @@ bool units_parse_bytes(const char *text, int64_t *out_bytes, const char **what)
                  out_bytes, what);
 }
 
+bool units_parse_rate(const char *text, int64_t *out_bytes_per_s, const char **what)
+{
+    return parse(text, rate_units,
+                 "expected a unit: B/s, kB/s, MB/s, MiB/s, GB/s, GiB/s, Gbit/s or TB/s",
+                 out_bytes_per_s, what);
+}
+
 /* `value` in `unit` as a finite decimal. False when it needs more than MAX_DECIMALS places. */
 static bool print_in_unit(uint64_t value, const struct unit *unit, char out[UNITS_TEXT])
 {
@@ -152,6 +165,11 @@ void units_print_time(int64_t ns, char out[UNITS_TEXT])
 void units_print_bytes(int64_t bytes, char out[UNITS_TEXT])
 {
     print(bytes, byte_units, out);
+}
+
+void units_print_rate(int64_t bytes_per_s, char out[UNITS_TEXT])
+{
+    print(bytes_per_s, rate_units, out);
 }
 
 /* Three significant digits in the largest unit that keeps the rounded number at 1 or more. `step`

@@ -579,6 +579,11 @@ static void write_programs(struct random *random)
         fputs(", batch: true", random->out);
     if (rarely(random, 3))
         fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
+    if (rarely(random, 3))
+        fputs(", latency: 10us, bandwidth: 1GB/s, forward: {bytes: 1MB}", random->out);
+    if (rarely(random, 3))
+        fputs(", node: 1, between: {latency: 20us}, edges: [{from: 1, to: 0, bytes: 2MB}]",
+              random->out);
     fputs("}\n", random->out);
     if (rarely(random, 6))
         drop(random, &ranks[below(random, 2)]);
