@@ -305,6 +305,24 @@ crossed='programs: [0F0 0F1 0SEND_F0 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1, 1RECV_F
 @'
 row p2p.eager_messages verdict "$crossed" '' 'p2p: {eager_messages: 1}'
 row p2p.eager_bytes verdict "$crossed" 'p2p: {bytes: 1KiB}' 'p2p: {bytes: 1KiB, eager_bytes: 1MiB}'
+sent='p2p: {bytes: 1MiB, @}
+generate: {schedule: 1f1b, ranks: 4, microbatches: 4}
+times: {F: 1ms, B: 2ms}'
+row p2p.latency predict "$sent" '' 'latency: 1ms'
+row p2p.bandwidth predict "$sent" '' 'bandwidth: 1GB/s'
+row p2p.forward predict "$sent" '' 'forward: {latency: 1ms}'
+row p2p.backward predict "$sent" '' 'backward: {latency: 1ms}'
+row p2p.node predict "$sent" 'between: {latency: 1ms}' 'between: {latency: 1ms}, node: 2'
+row p2p.between predict "$sent" 'node: 2' 'node: 2, between: {latency: 1ms}'
+row p2p.edges predict "$sent" '' 'edges: [{from: 0, to: 1, latency: 1ms}]'
+row link.latency predict "$sent" 'forward: {}' 'forward: {latency: 1ms}'
+row link.bandwidth predict "$sent" 'forward: {}' 'forward: {bandwidth: 1GB/s}'
+row link.bytes predict "$sent" 'bandwidth: 1GB/s' 'bandwidth: 1GB/s, forward: {bytes: 2MiB}'
+row edge.from predict "$sent" 'edges: [{from: 0, to: 1, latency: 1ms}]' 'edges: [{from: 2, to: 1, latency: 1ms}]'
+row edge.to predict "$sent" 'edges: [{from: 0, to: 1, latency: 1ms}]' 'edges: [{from: 0, to: 2, latency: 1ms}]'
+row edge.latency predict "$sent" 'edges: [{from: 0, to: 1}]' 'edges: [{from: 0, to: 1, latency: 1ms}]'
+row edge.bandwidth predict "$sent" 'edges: [{from: 0, to: 1}]' 'edges: [{from: 0, to: 1, bandwidth: 1GB/s}]'
+row edge.bytes predict "$sent" 'bandwidth: 1GB/s' 'bandwidth: 1GB/s, edges: [{from: 0, to: 1, bytes: 2MiB}]'
 row sections.times predict 'programs: [0F0]
 @' '' 'times: {F: 1ms}'
 sharded='programs: [0UNSHARD 0F0 0RESHARD 0UNSHARD 0B0 0RESHARD 0REDUCE_GRAD]
