@@ -88,7 +88,7 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
         {"microbatches", 'm', "N", "microbatches in a step", OPTION_INTEGER, .value = &microbatches,
          .min = 1, .max = PLAN_MAX_MICROBATCHES},
         {"chunks", 'v', "N", "stages per rank (default: 1, or as many as the schedule needs)",
-         OPTION_INTEGER, .value = &chunks, .min = 1, .max = PLAN_MAX_STAGE + 1},
+         OPTION_INTEGER, .value = &chunks, .min = 1, .max = PLAN_MAX_MODEL_STAGES},
         {"group", 0, "N", "interleaved_1f1b, forward_only: microbatches in a row", OPTION_INTEGER,
          .value = &group, .min = 1, .max = PLAN_MAX_MICROBATCHES},
         {"moe-overlap", 0, NULL, "interleaved_1f1b: the passes of a pair together", OPTION_FLAG,

@@ -14,6 +14,7 @@
 #include "plan/rank_programs.h"
 #include "plan/units.h"
 
+/* Of a short text: rank programs are as long as their lists, which have a limit of their own. */
 enum { MAX_PROGRAM_BYTES = 1 << 30 };
 
 const char *driver_key(enum driver driver)
@@ -41,7 +42,7 @@ struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark 
     static const struct work no_work = {.comm = -1};
     static const struct dist constant = {0};
     struct program *program = lowering->program;
-    if (program->op_count >= PLAN_MAX_OPS ||
+    if (program->op_count >= PLAN_MAX_LOWERED ||
         !arena_grow(&program->arena, (void **)&program->ops, program->op_count, &program->op_cap,
                     sizeof *program->ops)) {
         lowering->failed = true;
@@ -1009,7 +1010,7 @@ enum status program_build(const struct plan *plan, const struct program_options 
     struct program *program = calloc(1, sizeof *program);
     if (!program)
         return diag_no_memory(diag);
-    arena_init(&program->arena, MAX_PROGRAM_BYTES);
+    arena_init(&program->arena, plan->form == FORM_PROGRAMS ? 0 : MAX_PROGRAM_BYTES);
     struct lowering lowering = {.program = program, .diag = diag};
     enum status status = as_threads(plan, options, program, &lowering.plan, diag);
     if (status == STATUS_OK)

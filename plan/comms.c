@@ -105,41 +105,67 @@ static enum status check_parts(const struct action *action, struct diag *diag)
     return STATUS_OK;
 }
 
+static enum status refuse_stage(const struct action *part, struct diag *diag)
+{
+    char name[ACTION_NAME];
+    return diag_error_at(diag, NULL, NULL, part->mark, "%s: found stage %d, expected 0 to %d",
+                         comms_action_name(part, name, sizeof name), part->stage,
+                         PLAN_MAX_MODEL_STAGES - 1);
+}
+
+static enum status check_microbatch(const struct action *part, struct diag *diag)
+{
+    int highest = action_has_microbatch(part->kind) ? PLAN_MAX_MICROBATCHES - 1 : -1;
+    int lowest = action_has_microbatch(part->kind) ? 0 : -1;
+    char name[ACTION_NAME];
+    if (part->microbatch >= lowest && part->microbatch <= highest)
+        return STATUS_OK;
+    return diag_error_at(diag, NULL, NULL, part->mark, "%s: found microbatch %d, expected %d to %d",
+                         comms_action_name(part, name, sizeof name), part->microbatch, lowest,
+                         highest);
+}
+
+static enum status refuse_holder(const struct action *part, int rank, int holder, struct diag *diag)
+{
+    char name[ACTION_NAME];
+    return diag_error_at(diag, NULL, NULL, part->mark,
+                         "found %s on rank %d, but stage %d is also on rank %d, expected every "
+                         "stage on one rank",
+                         comms_action_name(part, name, sizeof name), rank, part->stage, holder);
+}
+
 static enum status claim_stage(struct stage_map *map, int rank, const struct action *part,
                                struct diag *diag)
 {
-    char name[ACTION_NAME];
-    comms_action_name(part, name, sizeof name);
-    if (part->stage < 0 || part->stage > PLAN_MAX_STAGE)
-        return diag_error_at(diag, NULL, NULL, part->mark, "%s: found stage %d, expected 0 to %d",
-                             name, part->stage, PLAN_MAX_STAGE);
-    int highest = action_has_microbatch(part->kind) ? PLAN_MAX_MICROBATCHES - 1 : -1;
-    int lowest = action_has_microbatch(part->kind) ? 0 : -1;
-    if (part->microbatch < lowest || part->microbatch > highest)
-        return diag_error_at(diag, NULL, NULL, part->mark,
-                             "%s: found microbatch %d, expected %d to %d", name, part->microbatch,
-                             lowest, highest);
+    if (part->stage < 0 || part->stage >= PLAN_MAX_MODEL_STAGES)
+        return refuse_stage(part, diag);
+    enum status status = check_microbatch(part, diag);
     int holder = map->rank_of[part->stage];
-    if (holder >= 0 && holder != rank)
-        return diag_error_at(diag, NULL, NULL, part->mark,
-                             "found %s on rank %d, but stage %d is also on rank %d, expected every "
-                             "stage on one rank",
-                             name, rank, part->stage, holder);
+    if (status == STATUS_OK && holder >= 0 && holder != rank)
+        status = refuse_holder(part, rank, holder, diag);
+    if (status != STATUS_OK)
+        return status;
     map->rank_of[part->stage] = rank;
     if (part->stage >= map->stages)
         map->stages = part->stage + 1;
     if (part->microbatch >= map->microbatches)
         map->microbatches = part->microbatch + 1;
+    if (map->microbatches > PLAN_MAX_PASSES / map->stages)
+        return diag_error_at(
+            diag, NULL, NULL, part->mark,
+            "found %d stages and %d microbatches so far, expected at most %d pairs "
+            "of them",
+            map->stages, map->microbatches, PLAN_MAX_PASSES);
     return STATUS_OK;
 }
 
 enum status comms_map_stages(struct arena *arena, const struct rank_program *ranks, int rank_count,
                              struct stage_map *out, struct diag *diag)
 {
-    struct stage_map map = {.rank_of = ARENA_ARRAY(arena, PLAN_MAX_STAGE + 1, int)};
+    struct stage_map map = {.rank_of = ARENA_ARRAY(arena, PLAN_MAX_MODEL_STAGES, int)};
     if (!map.rank_of)
         return diag_no_memory(diag);
-    for (int stage = 0; stage <= PLAN_MAX_STAGE; stage++)
+    for (int stage = 0; stage < PLAN_MAX_MODEL_STAGES; stage++)
         map.rank_of[stage] = -1;
     for (int rank = 0; rank < rank_count; rank++)
         for (size_t i = 0; i < ranks[rank].count; i++) {

@@ -91,9 +91,9 @@ static bool parse_row(struct parser *parser, struct span row, uint32_t line, boo
                       struct rank_program *out)
 {
     size_t cells = count_cells(row);
-    if (cells > PLAN_MAX_OPS - parser->op_count)
+    if (cells > PLAN_MAX_ACTIONS - parser->op_count)
         return parse_error(parser, ((struct mark){line, 1}),
-                           "found more than %d cells, expected fewer", PLAN_MAX_OPS);
+                           "found more than %d cells, expected fewer", PLAN_MAX_ACTIONS);
     parser->op_count += cells;
     out->actions = ARENA_ARRAY(&parser->plan->arena, cells, struct action);
     if (!out->actions)

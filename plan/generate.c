@@ -17,6 +17,7 @@
 #include "generate.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 /* One rank's list in the making. */
@@ -474,19 +475,20 @@ static enum status find_generator(const struct generate_spec *spec, const struct
     return refuse_unknown(spec, diag);
 }
 
-static enum status check_range(const struct generate_spec *spec, const char *what, int found,
+static enum status check_range(const struct generate_spec *spec, const char *what, int64_t found,
                                int low, int high, struct diag *diag)
 {
     if (found >= low && found <= high)
         return STATUS_OK;
-    return diag_error_at(diag, NULL, NULL, spec->mark, "%s: found %d %s, expected %d to %d",
-                         spec->schedule, found, what, low, high);
+    return diag_error_at(diag, NULL, NULL, spec->mark,
+                         "%s: found %" PRId64 " %s, expected %d to %d", spec->schedule, found, what,
+                         low, high);
 }
 
 static enum status check_chunks(const struct generate_spec *spec, enum chunk_rule rule,
                                 struct diag *diag)
 {
-    static const int low[] = {1, 1, 2}, high[] = {1, PLAN_MAX_STAGE + 1, 2};
+    static const int low[] = {1, 1, 2}, high[] = {1, PLAN_MAX_MODEL_STAGES, 2};
     return check_range(spec, "chunks", spec->chunks, low[rule], high[rule], diag);
 }
 
@@ -517,12 +519,12 @@ static enum status check_spec(const struct generate_spec *spec, const struct gen
     if (status == STATUS_OK)
         status = check_chunks(spec, generator->chunks, diag);
     if (status == STATUS_OK)
-        status = check_range(spec, "stages (ranks x chunks)", spec->ranks * spec->chunks, 1,
-                             PLAN_MAX_STAGE + 1, diag);
+        status = check_range(spec, "stages (ranks x chunks)", (int64_t)spec->ranks * spec->chunks,
+                             1, PLAN_MAX_MODEL_STAGES, diag);
     if (status == STATUS_OK)
-        status =
-            check_range(spec, "passes (stages x microbatches)",
-                        spec->ranks * spec->chunks * spec->microbatches, 1, PLAN_MAX_OPS / 3, diag);
+        status = check_range(spec, "passes (stages x microbatches)",
+                             (int64_t)spec->ranks * spec->chunks * spec->microbatches, 1,
+                             PLAN_MAX_PASSES, diag);
     if (status == STATUS_OK)
         status = check_taken(spec, generator, diag);
     const char *rule = status == STATUS_OK && generator->rule ? generator->rule(spec) : NULL;

@@ -33,9 +33,9 @@ static bool parse_action(struct parser *parser, const struct node *node, bool on
 static bool alloc_actions(struct parser *parser, const struct node *node, size_t count,
                           struct rank_program *out)
 {
-    if (count > PLAN_MAX_OPS - parser->op_count)
+    if (count > PLAN_MAX_ACTIONS - parser->op_count)
         return parse_error(parser, node->mark, "found more than %d actions, expected fewer",
-                           PLAN_MAX_OPS);
+                           PLAN_MAX_ACTIONS);
     parser->op_count += count;
     out->count = 0;
     out->actions = ARENA_ARRAY(&parser->plan->arena, count, struct action);

@@ -23,14 +23,17 @@
 
 /* Limits of sizes that an input determines; the message that refuses more names the limit. */
 enum {
-    PLAN_MAX_FILE_BYTES = 64 * 1024 * 1024,
+    PLAN_MAX_FILE_BYTES = 512 * 1024 * 1024,
     PLAN_MAX_RANKS = 4096,
     PLAN_MAX_TASKS = 4096,
     PLAN_MAX_STAGE = 255,
     PLAN_MAX_DEPTH = 255,
     PLAN_MAX_IN_FLIGHT = 1 << 20,
     PLAN_MAX_DISTANCE = 64,
-    PLAN_MAX_OPS = 4 * 1024 * 1024,
+    PLAN_MAX_OPS = 4 * 1024 * 1024,       /* operations of host programs */
+    PLAN_MAX_LOWERED = 128 * 1024 * 1024, /* operations of the machine */
+    PLAN_MAX_ACTIONS = 64 * 1024 * 1024,  /* in all lists of rank programs */
+    PLAN_MAX_PASSES = 16 * 1024 * 1024,   /* stages times microbatches of rank programs */
     PLAN_MAX_MICROBATCHES = 65536,
     PLAN_MAX_MODEL_STAGES = 65536, /* stages of a model split over ranks: actions */
     PLAN_MAX_EAGER = 65536,        /* messages sent on credit and not received */

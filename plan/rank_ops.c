@@ -261,11 +261,11 @@ enum status ops_write(struct lowering *lowering, struct host_thread *thread)
     struct rank_steps *now = &lowering->now;
     size_t count = count_ops(now) + 2; /* and the end */
     lowering->op_count += count;
-    if (lowering->op_count > PLAN_MAX_OPS)
+    if (lowering->op_count > PLAN_MAX_LOWERED)
         return diag_error(lowering->diag, STATUS_INPUT,
                           "%s: the rank programs need more than %d machine operations, expected a "
                           "smaller schedule",
-                          lowering->plan->file, PLAN_MAX_OPS);
+                          lowering->plan->file, PLAN_MAX_LOWERED);
     thread->ops = ARENA_ARRAY(&lowering->out->arena, count, struct host_op);
     if (!thread->ops)
         return diag_no_memory(lowering->diag);

@@ -262,7 +262,7 @@ static void test_size_limit(void)
     }
     diag_init(&diag);
     tap_is_int(plan_read(path, &plan, &diag), STATUS_INPUT, "a file above the size limit");
-    tap_ok(diag.count && strstr(diag.messages[0].text, "bigger than 64 MiB"), "names the limit");
+    tap_ok(diag.count && strstr(diag.messages[0].text, "bigger than 512 MiB"), "names the limit");
     diag_fini(&diag);
     close(fd);
 }

@@ -232,7 +232,7 @@ static void test_refusals(void)
     check_refusal(spec_of("1f1b", 2, 1, 0), "found 0 microbatches");
     check_refusal(spec_of("1f1b", 2, 1, 65537), "expected 1 to 65536");
     check_refusal(spec_of("looped_bfs", 1000, 256, 1), "256000 stages");
-    check_refusal(spec_of("looped_bfs", 16, 16, 65536), "16777216 passes");
+    check_refusal(spec_of("looped_bfs", 16, 17, 65536), "17825792 passes");
     check_refusal(spec_of("interleaved_1f1b", 4, 2, 9), "microbatches divisible by");
     struct generate_spec grouped = spec_of("interleaved_1f1b", 4, 2, 9);
     grouped.group = 4;
@@ -546,8 +546,10 @@ static void test_malformed(void)
                     (const char *const[]){"waits for 1B0 of rank 1, which it never does", NULL});
     check_malformed("0F0", "2F0", (const char *const[]){"none of the ranks names stage 1", NULL});
     check_malformed("0F0", "0B0", (const char *const[]){"stage 0 is also on rank 0", NULL});
-    check_malformed("0F0", "256F0",
-                    (const char *const[]){"found stage 256, expected 0 to 255", NULL});
+    check_malformed("0F0", "65536F0",
+                    (const char *const[]){"found stage 65536, expected 0 to 65535", NULL});
+    check_malformed("0F65535", "65535F0",
+                    (const char *const[]){"expected at most 16777216 pairs", NULL});
 }
 
 /* ---- lowering -------------------------------------------------------------------------------- */
