@@ -1,10 +1,13 @@
 /* cmd_render.c - `swsim render`: a run of a trace store as a timeline, a plan as a graph. */
+#include <string.h>
+
 #include "app.h"
 #include "options.h"
 #include "run_spec.h"
 
 #include "sim/predict/stalls.h"
 #include "trace/plangraph.h"
+#include "trace/profiler_json.h"
 #include "trace/timeline.h"
 
 enum { MAX_STEPS = 400000 /* that a picture takes through the machine */ };
@@ -12,9 +15,16 @@ enum { MAX_STEPS = 400000 /* that a picture takes through the machine */ };
 struct render_options {
     const char *output, *title;
     int64_t run, from, to;
-    int arrows; /* enum timeline_arrows */
+    int arrows;   /* enum timeline_arrows */
+    int64_t rank; /* -1: all */
     bool all, no_threads;
 };
+
+static bool wants_json(const char *path)
+{
+    const size_t length = strlen(path), suffix = strlen(".json");
+    return length > suffix && strcmp(path + length - suffix, ".json") == 0;
+}
 
 /* The steps explain why streams were idle; a later part of a long run would need too many of them. */
 static enum status add_stalls(struct app *app, struct store *store, struct trace *trace)
@@ -34,6 +44,39 @@ static enum status add_stalls(struct app *app, struct store *store, struct trace
     return stalls_add(trace, &app->diag);
 }
 
+/* Load the iterations and why streams were idle. */
+static enum status load(struct app *app, struct store *store, int64_t run, int64_t from, int64_t to,
+                        struct trace *trace)
+{
+    enum status status = store_load(store, run, from, to, &app->arena, trace, &app->diag);
+    if (status == STATUS_OK && trace->info.kind == RUN_WITNESS)
+        return store_load_steps(store, trace, &app->diag);
+    if (status == STATUS_OK && stalls_known(&trace->info))
+        return add_stalls(app, store, trace);
+    return status;
+}
+
+/* The whole run unless a part is asked for: what reads the file can show a part by itself. */
+static enum status write_json(struct app *app, struct store *store,
+                              const struct render_options *options)
+{
+    const struct profiler_json_options json = {
+        .no_dependences = options->arrows == TIMELINE_ARROWS_NONE,
+        .hide_threads = options->no_threads,
+        .one_rank = options->rank >= 0,
+        .rank = (int)options->rank,
+    };
+    struct app_output output;
+    struct trace trace;
+    enum status status = load(app, store, options->run, options->from, options->to, &trace);
+    if (status == STATUS_OK)
+        status = app_create(app, options->output, &output);
+    if (status != STATUS_OK)
+        return status;
+    return app_close_file(app, &output,
+                          profiler_json_write(&trace, &json, output.file, &app->diag));
+}
+
 static enum status render_run(struct app *app, struct store *store, void *context)
 {
     const struct render_options *options = context;
@@ -47,16 +90,15 @@ static enum status render_run(struct app *app, struct store *store, void *contex
         .arrows = (enum timeline_arrows)options->arrows,
         .title = options->title,
         .hide_threads = options->no_threads,
+        .one_rank = options->rank >= 0,
+        .rank = (int)options->rank,
     };
     struct trace trace;
     bool first = timeline.range == TIMELINE_FIRST;
-    enum status status = store_load(store, options->run, first ? STORE_FIRST : options->from,
-                                    first ? TIMELINE_FIRST_ITERATIONS : options->to, &app->arena,
-                                    &trace, &app->diag);
-    if (status == STATUS_OK && trace.info.kind == RUN_WITNESS)
-        status = store_load_steps(store, &trace, &app->diag);
-    else if (status == STATUS_OK && stalls_known(&trace.info))
-        status = add_stalls(app, store, &trace);
+    if (wants_json(options->output))
+        return write_json(app, store, options);
+    enum status status = load(app, store, options->run, first ? STORE_FIRST : options->from,
+                              first ? TIMELINE_FIRST_ITERATIONS : options->to, &trace);
     if (status != STATUS_OK)
         return status;
     return timeline_render(&trace, &timeline, options->output, &app->diag);
@@ -65,21 +107,29 @@ static enum status render_run(struct app *app, struct store *store, void *contex
 static enum status render_plan(struct app *app, struct plan *plan, void *context)
 {
     const struct render_options *options = context;
+    if (wants_json(options->output))
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "a plan has no times: 'swsim predict --db=FILE' makes a run of it, which "
+                          "can be written as .json");
     return plangraph_render(plan, options->output, &app->diag);
 }
 
 enum status cmd_render(struct app *app, int argc, char **argv)
 {
-    struct render_options render = {.run = STORE_LATEST, .from = STORE_ALL, .to = STORE_ALL};
+    struct render_options render = {
+        .run = STORE_LATEST, .rank = -1, .from = STORE_ALL, .to = STORE_ALL};
     const struct option_spec options[] = {
-        {"output", 'o', "FILE", "output file: .svg, .png or .dot", OPTION_TEXT,
+        {"output", 'o', "FILE",
+         "output file: .svg, .png, .dot; a run also as .json, for Perfetto and HTA", OPTION_TEXT,
          .value = &render.output},
         {"run", 0, "N", "which run of the store (default: the latest)", OPTION_INTEGER,
          .value = &render.run, .max = INT64_MAX},
+        {"rank", 0, "N", "only this rank (default: all)", OPTION_INTEGER, .value = &render.rank,
+         .max = PLAN_MAX_RANKS - 1},
         {"from", 0, "N", "first iteration to draw (default: the first)", OPTION_INTEGER,
          .value = &render.from, .max = INT64_MAX},
-        {"to", 0, "N", "last iteration to draw (default: the first few)", OPTION_INTEGER,
-         .value = &render.to, .max = INT64_MAX},
+        {"to", 0, "N", "last iteration to draw (default: the first few; .json: the last)",
+         OPTION_INTEGER, .value = &render.to, .max = INT64_MAX},
         {"all", 0, NULL, "draw all iterations", OPTION_FLAG, .value = &render.all},
         {"arrows", 0, "auto|none|dependences|all", "arrows (default auto: dependences if few)",
          OPTION_CHOICE, .value = &render.arrows},
@@ -94,6 +144,7 @@ enum status cmd_render(struct app *app, int argc, char **argv)
                  "storyboard, or a\n"
                  "plan of the pipeline form as a graph of its tasks and their dependences.",
         .examples = "  swsim render runs.db --from=10 --to=14 -o run.svg\n"
+                    "  swsim render runs.db --rank=0 -o trace.json\n"
                     "  swsim render plans/torchrec/sparse_dist.yaml -o plan.svg",
         COMMAND_OPTIONS(options),
     };

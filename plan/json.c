@@ -224,6 +224,19 @@ void json_put_double(struct json *json, const char *key, double value)
     json_double(json, value);
 }
 
+void json_put_thousandths(struct json *json, const char *key, int64_t value)
+{
+    char text[JSON_DOUBLE_TEXT];
+    const int64_t whole = value / 1000, rest = value % 1000;
+    if (rest == 0)
+        snprintf(text, sizeof text, "%" PRId64, whole);
+    else
+        snprintf(text, sizeof text, "%s%" PRId64 ".%03d", value < 0 ? "-" : "",
+                 whole < 0 ? -whole : whole, (int)(rest < 0 ? -rest : rest));
+    json_key(json, key);
+    write_word(json, text);
+}
+
 void json_put_bool(struct json *json, const char *key, bool value)
 {
     json_key(json, key);

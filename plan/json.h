@@ -50,6 +50,8 @@ void json_null(struct json *json);
 void json_put_string(struct json *json, const char *key, const char *text);
 void json_put_int(struct json *json, const char *key, int64_t value);
 void json_put_double(struct json *json, const char *key, double value);
+/* value / 1000, exactly. */
+void json_put_thousandths(struct json *json, const char *key, int64_t value);
 void json_put_bool(struct json *json, const char *key, bool value);
 
 /* The shortest text that strtod reads back as `value`, "null" when it is not finite. */

@@ -55,13 +55,17 @@ static void test_nesting(void)
     json_put_bool(json, "yes", true);
     json_put_int(json, "least", INT64_MIN);
     json_put_string(json, "none", NULL);
+    json_put_thousandths(json, "us", -1005);
+    json_put_thousandths(json, "whole", 2000);
+    json_put_thousandths(json, "part", -5);
     json_end_object(json);
     json_begin_array(json);
     json_end_array(json);
     json_int(json, 7);
     sink_is(&sink,
             "{\"plan\":\"a.yaml\",\"list\":[1,[],{},null,false],\"yes\":true,"
-            "\"least\":-9223372036854775808,\"none\":null}\n[]\n7\n",
+            "\"least\":-9223372036854775808,\"none\":null,\"us\":-1.005,\"whole\":2,\"part\":-0."
+            "005}\n[]\n7\n",
             "objects, arrays and one line for each value at the top");
 }
 
