@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { MAX_WORD = 16, PART_COUNT = 2 };
+enum { MAX_WORD = 20, PART_COUNT = 2 };
 
 struct scanner {
     const char *start, *at, *end;
@@ -91,7 +91,8 @@ static bool parse_kind(struct scanner *scanner, enum action_kind *out)
                fail_at(scanner, start, "F, B, W, BW or another operation of the old dialect");
     return find_kind(word, out) ||
            fail_at(scanner, start,
-                   "F, I, W, B, UNSHARD, RESHARD, REDUCE_GRAD, SEND_F, RECV_F, SEND_B or RECV_B");
+                   "F, I, W, B, UNSHARD, RESHARD, REDUCE_GRAD, SEND_F, RECV_F, SEND_B, RECV_B, "
+                   "WAIT_SEND_F, WAIT_SEND_B or WAIT_REDUCE_GRAD");
 }
 
 /* stage operation [ microbatch ] */

@@ -17,7 +17,7 @@ bool csv_looks_like(const char *text, size_t length)
     return at < length && (isdigit((unsigned char)text[at]) || text[at] == '(' || text[at] == ',');
 }
 
-/* The old dialect has BW, or W without I. Only after a stage are these letters an operation. */
+/* The old dialect has BW, or W without I. Only between a stage and a microbatch are these letters an operation. */
 static bool is_old_dialect(const char *text)
 {
     bool has_w = false, has_i = false;
@@ -26,8 +26,10 @@ static bool is_old_dialect(const char *text)
             continue;
         if (text[1] == 'B' && text[2] == 'W')
             return true;
-        has_w |= text[1] == 'W';
-        has_i |= text[1] == 'I';
+        if (text[1] && isdigit((unsigned char)text[2])) {
+            has_w |= text[1] == 'W';
+            has_i |= text[1] == 'I';
+        }
     }
     return has_w && !has_i;
 }

@@ -314,6 +314,9 @@ struct pipeline {
     X(RECV_F, "RECV_F", 1)                                                                         \
     X(SEND_B, "SEND_B", 1)                                                                         \
     X(RECV_B, "RECV_B", 1)                                                                         \
+    X(WAIT_SEND_F, "WAIT_SEND_F", 1)                                                               \
+    X(WAIT_SEND_B, "WAIT_SEND_B", 1)                                                               \
+    X(WAIT_REDUCE_GRAD, "WAIT_REDUCE_GRAD", 0)                                                     \
     X(OVERLAP_F_B, "OVERLAP_F_B", 0) /* composite: parts */                                        \
     X(IDLE, "", 0)                   /* an empty cell of a compute_only schedule */
 enum action_kind {

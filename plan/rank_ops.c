@@ -197,6 +197,13 @@ static void fill_collective(const struct lowering *lowering, struct host_op *op,
                              .root = -1};
 }
 
+/* It holds up the stream of the passes, and occupies nothing. */
+static bool is_stream_wait(enum action_kind kind)
+{
+    return kind == ACTION_WAIT_SEND_F || kind == ACTION_WAIT_SEND_B ||
+           kind == ACTION_WAIT_REDUCE_GRAD;
+}
+
 static bool write_step(struct lowering *lowering, struct host_thread *thread,
                        struct rank_step *step)
 {
@@ -210,7 +217,7 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
     op->stream = step->stream;
     op->listed = step->listed;
     op->time_ns = step->time_ns;
-    op->sm = step->kind == STEP_HOST ? 0 : 1;
+    op->sm = step->kind == STEP_HOST || is_stream_wait(step->action->kind) ? 0 : 1;
     if (step->kind == STEP_GROUP) {
         if (!write_group(lowering, op, step))
             return false;

@@ -26,10 +26,31 @@ static bool is_accessed(const struct lowering *lowering, const struct tensor *te
     case TENSOR_LEFT: return lowering->kinds & 1u << ACTION_W;
     case TENSOR_PARAMETERS: return lowering->fsdp.stages[tensor->stage].gathered;
     case TENSOR_WEIGHT_GRADIENT: return lowering->fsdp.stages[tensor->stage].reduced;
+    case TENSOR_SENT_F: return lowering->kinds & 1u << ACTION_WAIT_SEND_F;
+    case TENSOR_SENT_B: return lowering->kinds & 1u << ACTION_WAIT_SEND_B;
+    case TENSOR_REDUCED: return lowering->kinds & 1u << ACTION_WAIT_REDUCE_GRAD;
     case TENSOR_WEIGHT:
     case TENSOR_COUNT: break;
     }
     return false;
+}
+
+/* Do steps on one stream wait for it on another? */
+static bool is_awaited(const struct lowering *lowering, enum tensor_kind kind)
+{
+    switch (kind) {
+    case TENSOR_LEFT:
+    case TENSOR_WEIGHT:
+    case TENSOR_COUNT: return false;
+    case TENSOR_SENT_F:
+    case TENSOR_SENT_B:
+    case TENSOR_REDUCED: return is_accessed(lowering, &(struct tensor){.kind = kind});
+    case TENSOR_ACTIVATION:
+    case TENSOR_GRADIENT:
+    case TENSOR_PARAMETERS:
+    case TENSOR_WEIGHT_GRADIENT: break;
+    }
+    return true;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -64,8 +85,7 @@ static bool begin_table(struct lowering *lowering, struct tensor_table *table,
     struct arena *scratch = &lowering->scratch;
     int microbatches = tensor_has_microbatch(kind) ? lowering->map.microbatches : 1;
     size_t cells = (size_t)lowering->map.stages * (size_t)microbatches + 1;
-    bool moves = kind != TENSOR_LEFT && kind != TENSOR_WEIGHT;
-    if (moves && !(table->latest = ARENA_ARRAY(scratch, cells, uint32_t)))
+    if (is_awaited(lowering, kind) && !(table->latest = ARENA_ARRAY(scratch, cells, uint32_t)))
         return false;
     if (!lowering->tracked)
         return true;
@@ -98,6 +118,9 @@ static int64_t tensor_bytes(const struct lowering *lowering, enum tensor_kind ki
     case TENSOR_WEIGHT_GRADIENT: return programs->fsdp_bytes;
     case TENSOR_LEFT:
     case TENSOR_WEIGHT:
+    case TENSOR_SENT_F:
+    case TENSOR_SENT_B:
+    case TENSOR_REDUCED:
     case TENSOR_COUNT: break;
     }
     return 0;
@@ -181,8 +204,11 @@ static bool is_wanted(const struct lowering *lowering, enum tensor_kind kind)
     case TENSOR_GRADIENT: return lowering->kinds & (1u << ACTION_B | 1u << ACTION_I);
     case TENSOR_WEIGHT: return lowering->kinds & split;
     case TENSOR_LEFT:
+    case TENSOR_SENT_F:
+    case TENSOR_SENT_B:
     case TENSOR_PARAMETERS:
     case TENSOR_WEIGHT_GRADIENT:
+    case TENSOR_REDUCED:
     case TENSOR_COUNT: break;
     }
     return false;

@@ -37,11 +37,14 @@ static const struct row table[ACTION_IDLE + 1] = {
                    READ(ACTIVATION, 0), WRITE(WEIGHT_GRADIENT, 0), WRITE(GRADIENT, 0),
                    WRITE(LEFT, 0), WRITE(WEIGHT, 0)}},
     [ACTION_UNSHARD] = {1, {WRITE(PARAMETERS, 0)}},
-    [ACTION_REDUCE_GRAD] = {1, {READ(WEIGHT_GRADIENT, 0)}},
-    [ACTION_SEND_F] = {1, {READ(ACTIVATION, 0)}},
+    [ACTION_REDUCE_GRAD] = {2, {READ(WEIGHT_GRADIENT, 0), WRITE(REDUCED, 0)}},
+    [ACTION_SEND_F] = {2, {READ(ACTIVATION, 0), WRITE(SENT_F, 0)}},
     [ACTION_RECV_F] = {1, {WRITE(ACTIVATION, -1)}},
-    [ACTION_SEND_B] = {1, {READ(GRADIENT, 0)}},
+    [ACTION_SEND_B] = {2, {READ(GRADIENT, 0), WRITE(SENT_B, 0)}},
     [ACTION_RECV_B] = {1, {WRITE(GRADIENT, 1)}},
+    [ACTION_WAIT_SEND_F] = {1, {READ(SENT_F, 0)}},
+    [ACTION_WAIT_SEND_B] = {1, {READ(SENT_B, 0)}},
+    [ACTION_WAIT_REDUCE_GRAD] = {1, {READ(REDUCED, 0)}},
 };
 
 bool tensor_has_microbatch(enum tensor_kind kind)

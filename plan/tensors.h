@@ -11,12 +11,15 @@
 
 /* Those with a 1 exist for each stage and microbatch, the others for each stage. */
 #define TENSOR_LIST(X)                                                                             \
-    X(ACTIVATION, "act", 1)                  /* the output of a stage */                           \
-    X(GRADIENT, "grad", 1)                   /* of the input of a stage */                         \
-    X(LEFT, "left", 1)                       /* by I, for W */                                     \
-    X(WEIGHT, "weight", 1)                   /* what a microbatch adds to the weight gradient */   \
+    X(ACTIVATION, "act", 1) /* the output of a stage */                                            \
+    X(GRADIENT, "grad", 1)  /* of the input of a stage */                                          \
+    X(LEFT, "left", 1)      /* by I, for W */                                                      \
+    X(WEIGHT, "weight", 1)  /* what a microbatch adds to the weight gradient */                    \
+    X(SENT_F, "sent_f", 1)  /* for WAIT_SEND_F: the message has gone */                            \
+    X(SENT_B, "sent_b", 1)                                                                         \
     X(PARAMETERS, "parameters", 0)           /* unsharded */                                       \
-    X(WEIGHT_GRADIENT, "weight_gradient", 0) /* to be reduced */
+    X(WEIGHT_GRADIENT, "weight_gradient", 0) /* to be reduced */                                   \
+    X(REDUCED, "reduced", 0)                 /* for WAIT_REDUCE_GRAD */
 enum tensor_kind {
 #define X(name, text, microbatch) TENSOR_##name,
     TENSOR_LIST(X)

@@ -599,13 +599,16 @@ static void add_pass(struct program_writer *writer, int stage, bool forward, int
 {
     int from = forward ? stage - 1 : stage + 1, to = forward ? stage + 1 : stage - 1;
     const char *way = forward ? "F" : "B";
-    char kind[16];
+    char kind[20];
     snprintf(kind, sizeof kind, "RECV_%s", way);
     if (writer->messages && from >= 0 && from < writer->stages)
         add(writer, stage, kind, microbatch);
     add(writer, stage, forward ? "F" : writer->split ? "I" : "B", microbatch);
     snprintf(kind, sizeof kind, "SEND_%s", way);
     if (writer->messages && to >= 0 && to < writer->stages)
+        add(writer, stage, kind, microbatch);
+    snprintf(kind, sizeof kind, "WAIT_SEND_%s", way);
+    if (writer->messages && to >= 0 && to < writer->stages && rarely(writer->random, 8))
         add(writer, stage, kind, microbatch);
     if (!forward && writer->split)
         add(writer, stage, "W", microbatch);
@@ -638,6 +641,8 @@ static void fill_lists(struct program_writer *writer)
     for (int stage = 0; sharded && stage < writer->stages; stage++) {
         add(writer, stage, "RESHARD", -1);
         add(writer, stage, "REDUCE_GRAD", -1);
+        if (rarely(random, 2))
+            add(writer, stage, "WAIT_REDUCE_GRAD", -1);
     }
 }
 

@@ -88,8 +88,19 @@ static void test_marks(void)
 static void test_action_text(void)
 {
     static const char *const texts[] = {
-        "0F0",      "12I3",     "0W65535",  "65535B0",      "0UNSHARD",
-        "3RESHARD", "1SEND_F2", "1RECV_B2", "0REDUCE_GRAD", "(0F7;7B3)OVERLAP_F_B",
+        "0F0",
+        "12I3",
+        "0W65535",
+        "65535B0",
+        "0UNSHARD",
+        "3RESHARD",
+        "1SEND_F2",
+        "1RECV_B2",
+        "0REDUCE_GRAD",
+        "(0F7;7B3)OVERLAP_F_B",
+        "1WAIT_SEND_F2",
+        "1WAIT_SEND_B0",
+        "0WAIT_REDUCE_GRAD",
     };
     struct arena arena;
     arena_init(&arena, 0);

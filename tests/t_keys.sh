@@ -325,7 +325,7 @@ row edge.bandwidth predict "$sent" 'edges: [{from: 0, to: 1}]' 'edges: [{from: 0
 row edge.bytes predict "$sent" 'bandwidth: 1GB/s' 'bandwidth: 1GB/s, edges: [{from: 0, to: 1, bytes: 2MiB}]'
 row sections.times predict 'programs: [0F0]
 @' '' 'times: {F: 1ms}'
-sharded='programs: [0UNSHARD 0F0 0RESHARD 0UNSHARD 0B0 0RESHARD 0REDUCE_GRAD]
+sharded='programs: [0UNSHARD 0F0 0RESHARD 0UNSHARD 0B0 0RESHARD 0REDUCE_GRAD 0WAIT_REDUCE_GRAD]
 @'
 row sections.fsdp lower "$sharded" '' 'fsdp: {replicas: 2}'
 row fsdp.replicas lower "$sharded" '' 'fsdp: {replicas: 2}'
@@ -333,15 +333,15 @@ row fsdp.bytes verdict "$sharded
 machine: {memory: 1KiB}" '' 'fsdp: {bytes: 1MiB}'
 row sections.fragment verdict 'programs: [0B0]
 @' '' 'fragment: true'
-for action in UNSHARD RESHARD REDUCE_GRAD; do
+for action in UNSHARD RESHARD REDUCE_GRAD WAIT_REDUCE_GRAD; do
     row "time.$action" predict "$sharded" '' "times: {$action: 1ms}"
 done
 for action in F I W; do
     row "time.$action" predict 'programs: [0F0 0I0 0W0]
 @' '' "times: {$action: 1ms}"
 done
-for action in B SEND_F RECV_F SEND_B RECV_B; do
-    row "time.$action" predict 'programs: [0F0 0SEND_F0 0RECV_B0 0B0, 1RECV_F0 1F0 1B0 1SEND_B0]
+for action in B SEND_F RECV_F SEND_B RECV_B WAIT_SEND_F WAIT_SEND_B; do
+    row "time.$action" predict 'programs: [0F0 0SEND_F0 0RECV_B0 0B0 0WAIT_SEND_F0, 1RECV_F0 1F0 1B0 1SEND_B0 1WAIT_SEND_B0]
 @' '' "times: {$action: 1ms}"
 done
 row time.OVERLAP_F_B predict 'programs: [0F0 (0F1;0B0)OVERLAP_F_B 0B1]
