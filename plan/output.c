@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,22 @@ static bool replace(struct target *target, const char *data, size_t bytes)
     return false;
 }
 
+/* Signals that end the process wait until the file beside is renamed or removed. */
+static bool replace_undisturbed(struct target *target, const char *data, size_t bytes)
+{
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ends, &before); /* cannot fail with these arguments */
+    bool replaced = replace(target, data, bytes);
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return replaced;
+}
+
 /* A file that its owner protected is not replaced, though its folder would allow it. */
 static bool write_to(struct target *target, const char *data, size_t bytes)
 {
@@ -139,7 +156,7 @@ static bool write_to(struct target *target, const char *data, size_t bytes)
         return false;
     return target->exists && !S_ISREG(target->old.st_mode)
                ? write_directly(target->path, data, bytes)
-               : replace(target, data, bytes);
+               : replace_undisturbed(target, data, bytes);
 }
 
 enum status output_write(const char *path, const char *data, size_t bytes, struct diag *diag)
