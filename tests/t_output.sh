@@ -124,4 +124,33 @@ swrun -n 3 --profile $plan
 swrun -n 3 --processes $srcdir/tests/faults/ranks.yaml
 swrun --replay=$dir/w.db
 ROWS
+# ---- a file system without room ---------------------------------------------------------------------
+# A memory disk, mounted in name spaces of the test's own.
+
+# on_disk SIZE SCRIPT: run it in a folder of a disk of that size, with the names $swsim, $swrun and $plan.
+on_disk()
+{
+    mkdir -p "$dir/disk"
+    swsim=$(realpath "$SWSIM") swrun=$(realpath "$SWRUN") plan=$(realpath "$plan") unshare -rm sh -c '
+        mount -t tmpfs -o size="$1" none "$2" && cd "$2" && eval "$3"' - "$1" "$dir/disk" "$2"
+}
+# keeps_old COMMAND: exit code 2 and a sentence; `out.svg` and the rest of the folder are as before.
+keeps_old()
+{
+    on_disk 64k "echo old >out.svg; head -c 56k /dev/zero >taken; $1 >/dev/null 2>'$dir/err'; code=\$?
+        cat '$dir/err'; ls -lA; [ \$code -eq 2 ] && [ \"\$(cat out.svg)\" = old ] && [ \"\$(ls -A | xargs)\" = 'out.svg taken' ]" &&
+        grep -q 'No space left' "$dir/err"
+}
+if unshare -rm true 2>"$dir/err"; then
+    big='"$swsim" generate 1f1b -p16 -m128'
+    check "a full disk: export" keeps_old "$big | \"\$swsim\" export -o out.svg -"
+    check "a full disk: a certificate" keeps_old "$big | \"\$swsim\" verify --certificate=out.svg -"
+    check "a run to draw" exits 0 "$SWSIM" predict -n 200 --db "$dir/pictured.db" "$plan"
+    check "a full disk: a picture" keeps_old "\"\$swsim\" render --output=out.svg '$dir/pictured.db'"
+    check "a full disk: a run" on_disk 1m '"$swrun" --quiet -n 100000 --db run.db "$plan" 2>&1 | grep full'
+    check "a full disk: its exit code, and what is there" on_disk 1m '"$swrun" --quiet -n 100000 --db run.db "$plan"
+        [ $? -eq 2 ] && "$swsim" runs run.db | grep open'
+else
+    skip "no name spaces: $(cat "$dir/err")"
+fi
 done_testing
