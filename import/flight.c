@@ -1,6 +1,8 @@
 /* flight.c - see flight.h. Process groups become communicators first; then every rank becomes a thread. */
 #include "flight.h"
 
+#include "flight_members.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +215,13 @@ static const char *list_ranks(struct arena *arena, const int64_t *ranks, size_t 
                                  : text;
 }
 
+/* "rank 3", "ranks 3 and 5"; NULL without memory. */
+static const char *name_ranks(struct arena *arena, const int64_t *ranks, size_t count)
+{
+    const char *list = list_ranks(arena, ranks, count);
+    return list ? arena_printf(arena, count == 1 ? "rank %s" : "ranks %s", list) : NULL;
+}
+
 static const char *say_missing(struct flight *flight, struct diag *diag)
 {
     struct arena *arena = &flight->plan->arena;
@@ -222,15 +231,40 @@ static const char *say_missing(struct flight *flight, struct diag *diag)
         return NULL;
     if (count == 0)
         return "";
-    const char *list = list_ranks(arena, ranks, count);
-    if (!list)
+    const char *names = name_ranks(arena, ranks, count);
+    if (!names)
         return NULL;
     diag_warn(diag,
-              "no dump of %s %s: if a rank hangs for its own reasons, or calls other things than "
+              "no dump of %s: if a rank hangs for its own reasons, or calls other things than "
               "the others, that cannot be seen",
-              count == 1 ? "rank" : "ranks", list);
-    return arena_printf(arena, "; %s %s without a dump %s called what the others called",
-                        count == 1 ? "rank" : "ranks", list, count == 1 ? "has" : "have");
+              names);
+    return arena_printf(arena, "; %s without a dump %s called what the others called", names,
+                        count == 1 ? "has" : "have");
+}
+
+/* Sends and receives that a backend does not record. */
+static const char *say_unrecorded(const struct flight_job *job, struct diag *diag)
+{
+    size_t r = 0;
+    while (r < job->rank_count && !flight_lacks_messages(&job->ranks[r]))
+        r++;
+    if (r == job->rank_count)
+        return "";
+    diag_warn(diag, "gloo records no sends and receives: a hang in one of them cannot be seen");
+    return "; sends and receives, which gloo does not record, end";
+}
+
+/* Groups whose members no dump tells. */
+static const char *say_guessed(struct flight *flight)
+{
+    const struct flight_job *job = flight->job;
+    const char *text = "";
+    for (size_t g = 0; text && g < job->group_count; g++)
+        if (job->groups[g].is_guessed)
+            text = arena_printf(&flight->plan->arena, "%s%s%s", text,
+                                *text ? ", " : "; all ranks are members of ",
+                                flight->plan->comms[g].name);
+    return text;
 }
 
 /* A call that is not over, and that another rank has passed so long ago that its ring has lost its own. */
@@ -256,18 +290,19 @@ static void warn_of_lost(const struct flight_job *job, struct diag *diag)
 static const char *hypotheses(struct flight *flight, struct diag *diag)
 {
     const struct flight_options *options = flight->options;
-    const char *missing = say_missing(flight, diag);
-    if (!missing)
+    const char *missing = say_missing(flight, diag), *guessed = say_guessed(flight);
+    const char *unrecorded = say_unrecorded(flight->job, diag);
+    if (!missing || !guessed || !unrecorded)
         return NULL;
     return arena_printf(
         &flight->plan->arena,
         "a dump of the flight recorder; hypotheses: the host waits for %s operation; each process "
         "group has a stream of its own, which its sends and receives share; %s operations of a "
-        "rank run at once; %s%s",
+        "rank run at once; %s%s%s%s",
         options->host_waits ? "each" : "no",
         options->sm_slots ? "a limited number of" : "any number of",
         options->launch_order ? "in the order of their launches" : "in any order of groups",
-        missing);
+        missing, guessed, unrecorded);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -297,12 +332,13 @@ static bool write_plan(struct flight *flight, struct diag *diag)
     plan->machine.sm_slots = (int)options->sm_slots;
     plan->machine.launch_order_implicit = options->launch_order;
     plan->machine.launch_blocking = options->host_waits;
-    plan->about = hypotheses(flight, diag);
     plan->threads = ARENA_ARRAY(&plan->arena, job->rank_count, struct host_thread);
     plan->comms = ARENA_ARRAY(&plan->arena, job->group_count, struct comm);
-    bool ok = plan->name && plan->about && plan->threads && plan->comms;
+    bool ok = plan->name && plan->threads && plan->comms;
     for (size_t g = 0; ok && g < job->group_count; g++)
         ok = add_comm(flight, g);
+    plan->about = ok ? hypotheses(flight, diag) : NULL;
+    ok = plan->about != NULL;
     for (size_t r = 0; ok && r < job->rank_count; r++)
         ok = add_thread(flight, r);
     return ok;

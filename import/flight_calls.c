@@ -1,6 +1,8 @@
 /* flight_calls.c - see flight_calls.h: entries one by one, their groups, their batches; then what rings have lost. */
 #include "flight_calls.h"
 
+#include "flight_members.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,47 +36,6 @@ int flight_find_rank(const struct flight_job *job, int64_t rank)
 }
 
 /* ---- process groups -------------------------------------------------------------------------- */
-
-static bool has_member(const struct flight_group *group, int64_t rank)
-{
-    for (size_t i = 0; i < group->rank_count; i++)
-        if (group->ranks[i] == rank)
-            return true;
-    return false;
-}
-
-/* Each rank once; most lists are ascending. */
-static void add_member(struct flight_group *group, int64_t rank)
-{
-    enum { MOST = 1 << 14 };
-    const size_t count = group->rank_count;
-    const bool is_last = count == 0 || rank > group->ranks[count - 1];
-    if (rank >= 0 && count < MOST && (is_last || !has_member(group, rank)))
-        group->ranks[group->rank_count++] = rank;
-}
-
-/* "[0, 1]", or a list; all dumps where nothing says which. */
-static bool read_ranks(const struct flight_job *job, const struct value *ranks,
-                       struct flight_group *group)
-{
-    const char *text = value_text(ranks);
-    const size_t most = (text ? strlen(text) : value_count(ranks)) + job->rank_count;
-    group->ranks = ARENA_ARRAY(job->arena, most + 1, int64_t);
-    if (!group->ranks)
-        return false;
-    for (size_t i = 0; i < value_count(ranks); i++)
-        add_member(group, value_int(ranks->items[i], -1));
-    while (text && *text) {
-        char *end = NULL;
-        if (isdigit((unsigned char)*text))
-            add_member(group, strtoll(text, &end, 10));
-        text = end ? end : text + 1;
-    }
-    for (size_t i = 0; group->rank_count == 0 && i < job->rank_count; i++)
-        group->ranks[i] = job->ranks[i].rank;
-    group->rank_count = group->rank_count ? group->rank_count : job->rank_count;
-    return true;
-}
 
 static bool is_same_group(const struct flight_group *a, const struct flight_group *b)
 {
@@ -139,9 +100,9 @@ static int group_of(struct flight_job *job, struct flight_rank *rank, const stru
         return found;
     group.description = value_count(named) > 1 ? value_text(named->items[1]) : NULL;
     const struct value *config = value_get(value_get(root, "pg_config"), group.name);
-    if (!read_ranks(job, value_get(config, "ranks"), &group))
+    if (!flight_read_members(job, value_get(config, "ranks"), &group))
         return -1;
-    if (!has_member(&group, rank->rank))
+    if (!flight_is_member(&group, rank->rank))
         return refuse_stranger(job, rank, &group);
     found = intern_group(job, &group);
     return found >= 0 && know_group(job, rank, found) ? found : -1;
@@ -279,12 +240,6 @@ static bool add_part(struct flight_job *job, struct flight_call *call, const str
     return true;
 }
 
-static bool is_completed(const struct value *entry)
-{
-    const char *state = value_text(value_get(entry, "state"));
-    return state && strcmp(state, "completed") == 0;
-}
-
 /* The last call of its group, where that has its number: they are one batch. */
 static struct flight_call *batch_of(const struct flight_rank *rank, const struct flight_call *call)
 {
@@ -305,7 +260,7 @@ static bool add_to_batch(struct flight_job *job, struct flight_call *batch,
         return add_part(job, batch, entry);
     }
     batch->left_out = false;
-    batch->completed = is_completed(entry);
+    batch->completed = flight_is_completed(entry);
     return true;
 }
 
@@ -331,7 +286,7 @@ static bool add_entry(struct flight_job *job, struct flight_rank *rank, const st
     call.is_message = value_int(value_get(entry, "is_p2p"), is_message(entry)) != 0;
     call.number =
         value_int(value_get(entry, call.is_message ? "p2p_seq_id" : "collective_seq_id"), -1);
-    call.completed = is_completed(entry);
+    call.completed = flight_is_completed(entry);
     /* the end of a batch whose messages the ring has lost */
     call.left_out = call.is_message && !is_message(entry);
     if (call.group < 0)
@@ -444,7 +399,8 @@ enum status flight_read(const struct flight_dump *dumps, size_t count, struct ar
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++)
-        job.ranks[i] = (struct flight_rank){.file = sorted[i].file, .rank = sorted[i].rank};
+        job.ranks[i] = (struct flight_rank){
+            .file = sorted[i].file, .root = sorted[i].root, .rank = sorted[i].rank};
     for (size_t i = 0; i < count; i++)
         if (!read_rank(&job, &sorted[i], &job.ranks[i]))
             return job.status != STATUS_OK ? job.status : diag_no_memory(diag);

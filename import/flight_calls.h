@@ -42,6 +42,7 @@ struct flight_call {
 
 struct flight_rank {
     const char *file;
+    const struct value *root; /* of its dump */
     int64_t rank;
     struct flight_call *calls;
     size_t call_count, call_cap;
@@ -56,6 +57,7 @@ struct flight_group {
     size_t rank_count;
     int64_t first_number; /* of its collectives: those that no member's ring has lost */
     bool is_forgotten;    /* the ring of a member has no collective of it */
+    bool is_guessed;      /* no dump says who belongs to it: all do */
 };
 
 struct flight_job {

@@ -60,4 +60,15 @@ dump 1 "[0, 1]" "$(entry 4 started 3)" "$(entry 5 scheduled 4)"
 imports "$dir"/nccl_trace_rank_? >/dev/null
 check "a ring that has lost what another rank is still in" found \
     "rank 0 has not completed all_reduce, number 2 of process group 0, and the ring of another rank has lost it" "$dir/err"
+
+# ---- dumps of gloo, as PyTorch 2.9.1 wrote them (tests/partners/hangs.py) ------------------------------------------
+
+# They do not name the members of a group, `retired` tells the end of a call, and sends and receives have no entries.
+imports "$srcdir"/tests/dumps/gloo_halves/nccl_trace_rank_? >/dev/null
+check "gloo: the members of a group are the ranks that called it" \
+    found "pg0: [[]0, 1, 2, 3[]], pg1: [[]0, 1[]], pg2: [[]2, 3[]]" "$dir/plan.yaml"
+check "... and verify names the rank that did not come" says "pg2, waits for rank 3" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+imports "$srcdir"/tests/dumps/gloo_sends/rank_?.json >/dev/null
+check "gloo: that messages have no entry is said" found "gloo records no sends and receives" "$dir/err"
+check "... in the hypotheses, too" found "sends and receives, which gloo does not record, end" "$dir/plan.yaml"
 done_testing
