@@ -52,7 +52,7 @@ void arena_fini(struct arena *arena)
 static struct arena_block *add_block(struct arena *arena, size_t bytes)
 {
     size_t cap = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-    struct arena_block *block = malloc(sizeof *block + cap);
+    struct arena_block *block = calloc(1, sizeof *block + cap);
     if (!block) {
         arena->failed = true;
         return NULL;
@@ -86,7 +86,7 @@ void *arena_alloc(struct arena *arena, size_t bytes)
     block->used += taken;
     arena->used_bytes += taken;
     ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
-    return memset(memory, 0, bytes);
+    return memory;
 }
 
 void *arena_array(struct arena *arena, size_t count, size_t size)

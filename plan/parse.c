@@ -36,7 +36,7 @@ bool parser_start(struct parser *parser, struct plan *plan, const char *file_nam
                   size_t length, struct diag *diag)
 {
     plan_init(plan);
-    *parser = (struct parser){.plan = plan, .diag = diag};
+    *parser = (struct parser){.plan = plan, .diag = diag, .source_length = length};
     arena_init(&parser->scratch, 0);
     plan->file = arena_strdup(&plan->arena, file_name);
     plan->name = default_name(plan, file_name);
@@ -624,7 +624,7 @@ static enum status parse_yaml_plan(const char *file_name, const char *text, size
 {
     struct parser parser;
     if (parser_start(&parser, out, file_name, text, length, diag)) {
-        parser.root = parse_yaml(&parser, length);
+        parser.root = parse_yaml(&parser, true);
         if (parser.root)
             parse_root(&parser);
     }

@@ -116,11 +116,17 @@ static bool missing_key(struct parser *parser, const struct node *map, const str
     return parse_error(parser, map->mark, "found %s without \"%s\", expected it", what, field->key);
 }
 
-static const struct field *find_field(const struct field *fields, size_t count, const char *key)
+/* Keys mostly stand in the order of the table: the one behind `*last` is tried first. */
+static const struct field *find_field(const struct field *fields, size_t count, const char *key,
+                                      size_t *last)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(fields[i].key, key) == 0)
-            return &fields[i];
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = (*last + 1 + i) % count;
+        if (fields[at].key[0] == key[0] && strcmp(fields[at].key, key) == 0) {
+            *last = at;
+            return &fields[at];
+        }
+    }
     return NULL;
 }
 
@@ -128,8 +134,9 @@ bool fields_parse(struct parser *parser, const struct node *map, const struct fi
                   size_t count, void *base, const char *what)
 {
     bool ok = true;
+    size_t last = count - 1;
     READ_MAP (parser, map, key, value) {
-        const struct field *field = find_field(fields, count, key->text);
+        const struct field *field = find_field(fields, count, key->text, &last);
         ok &= field ? field->parse(parser, value, (char *)base + field->offset, field)
                     : unknown_key(parser, key, fields, count, what);
     }
@@ -395,12 +402,6 @@ bool field_text(struct parser *parser, const struct node *value, void *member,
     return *(const char **)member != NULL;
 }
 
-bool field_name(struct parser *parser, const struct node *value, void *member,
-                const struct field *field)
-{
-    return parse_name(parser, value, "a name") && field_text(parser, value, member, field);
-}
-
 bool field_dist(struct parser *parser, const struct node *value, void *member,
                 const struct field *field)
 {
@@ -469,6 +470,22 @@ bool symbol_add(struct parser *parser, enum symbol_table table, const char *name
     return true;
 }
 
+/* Many operations have the same name: it is kept once. */
+bool field_name(struct parser *parser, const struct node *value, void *member,
+                const struct field *field)
+{
+    (void)field;
+    if (!parse_name(parser, value, "a name"))
+        return false;
+    const struct symbols *texts = &parser->symbols[TABLE_TEXTS];
+    const struct symbol *slot = texts->cap ? find_slot(texts, value->text) : NULL;
+    const char *kept = slot && slot->name ? slot->name : parse_keep(parser, value->text);
+    if (!kept || (!(slot && slot->name) && !symbol_add(parser, TABLE_TEXTS, kept, 0)))
+        return false;
+    *(const char **)member = kept;
+    return true;
+}
+
 struct comm *parse_add_comm(struct parser *parser, const char *name, struct mark mark)
 {
     struct plan *plan = parser->plan;
@@ -523,6 +540,7 @@ static const struct table_info {
     [TABLE_COMMS] = {"a communicator of this plan", false, 0},
     [TABLE_QUEUES] = {"a queue named under \"queues\"", false, 0},
     [TABLE_TASKS] = {"a task of \"schedule\"", false, 0},
+    [TABLE_TEXTS] = {"a text", false, 0},
 };
 
 static int add_name(struct parser *parser, enum symbol_table table, const struct node *node)

@@ -23,15 +23,16 @@
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
-enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
+enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP, NODE_LINES };
 
-/* The children of a map alternate: key, value, key, value. Keys are scalars, no two alike. */
+/* The children of a map alternate: key, value, key, value. Keys are scalars, no two alike. LINES are several items of a
+   thread's operations, still as text (flow_lines.h): a tree of all of them would fill the memory. */
 struct node {
     enum node_kind kind;
     bool plain; /* SCALAR: written without quotes */
     struct mark mark;
-    const char *text; /* SCALAR */
-    size_t length;    /* SCALAR: bytes; LIST: items; MAP: pairs */
+    const char *text; /* SCALAR; LINES: in the source */
+    size_t length; /* SCALAR: bytes; LIST: items, each of LINES counts; MAP: pairs; LINES: items */
     struct node *first, *next;
 };
 
@@ -66,6 +67,7 @@ enum symbol_table {
     TABLE_COMMS,
     TABLE_QUEUES,
     TABLE_TASKS,
+    TABLE_TEXTS, /* of many operations */
     TABLE_COUNT
 };
 
@@ -82,6 +84,7 @@ struct parser {
     struct plan *plan;
     struct diag *diag;
     const char *source; /* the whole text, NUL-terminated */
+    size_t source_length;
     struct arena scratch;
     enum status status; /* the worst so far */
     size_t errors;
@@ -119,8 +122,8 @@ bool parse_want_list(struct parser *parser, const struct node *node, const char 
 
 /* ---- parse_yaml.c ---------------------------------------------------------------------------- */
 
-/* The tree of parser->source; NULL after an error. */
-struct node *parse_yaml(struct parser *parser, size_t length);
+/* The tree of parser->source; NULL after an error. Lines of operations are read by flow_lines.h where `lines` allows. */
+struct node *parse_yaml(struct parser *parser, bool lines);
 
 /* ---- parse_streams.c ------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "flow_lines.h"
 #include "parse_internal.h"
 
 enum { MOST_READ = 16 * 1024 * 1024 }; /* nodes, over the iterations of a repeat */
@@ -69,6 +70,14 @@ static bool fits(struct parser *parser, const struct node *item, const struct pi
                MOST_READ);
 }
 
+/* The operations of an iteration. */
+static size_t piece_length(const struct node *item, const struct piece *piece)
+{
+    if (item->kind == NODE_LINES)
+        return item->length;
+    return piece->body ? piece->body->length : 1;
+}
+
 static bool count_ops(struct parser *parser, const struct node *list, size_t *out_ops,
                       size_t *out_repeats)
 {
@@ -80,7 +89,7 @@ static bool count_ops(struct parser *parser, const struct node *list, size_t *ou
             ok = false;
             continue;
         }
-        const size_t times = (size_t)piece.times, length = piece.body ? piece.body->length : 1;
+        const size_t times = (size_t)piece.times, length = piece_length(item, &piece);
         if (length > (PLAN_MAX_OPS - parser->op_count) / times)
             return parse_error(parser, item->mark, "found more than %d operations, expected fewer",
                                PLAN_MAX_OPS);
@@ -131,6 +140,18 @@ static bool read_repeat(struct parser *parser, const struct piece *piece, int *i
     return ok;
 }
 
+static bool read_lines(struct parser *parser, const struct node *lines, struct host_thread *thread)
+{
+    bool ok = true;
+    const char *at = lines->text, *end = parser->source + parser->source_length;
+    struct flow_line line;
+    for (uint32_t i = 0; i < lines->length && !parse_gave_up(parser); i++, at += line.bytes) {
+        flow_line_read(at, end, lines->mark.line + i, &line);
+        ok &= parse_op(parser, line.nodes, NULL, &thread->ops[thread->op_count++]);
+    }
+    return ok;
+}
+
 bool parse_thread_ops(struct parser *parser, const struct node *list, struct host_thread *thread)
 {
     size_t ops, repeats;
@@ -147,7 +168,9 @@ bool parse_thread_ops(struct parser *parser, const struct node *list, struct hos
         struct piece piece;
         if (!read_piece(parser, item, &piece))
             return false;
-        if (piece.body)
+        if (item->kind == NODE_LINES)
+            ok &= read_lines(parser, item, thread);
+        else if (piece.body)
             ok &= read_repeat(parser, &piece, &iterations, thread);
         else
             ok &= parse_op(parser, item, NULL, &thread->ops[thread->op_count++]);

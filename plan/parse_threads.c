@@ -141,12 +141,13 @@ static const struct field RECORD_STREAM_fields[] = {
     OP_STREAM,
 };
 
-/* The keys an operation takes. */
+/* The keys an operation takes, and what messages call it. */
 static const struct {
     const struct field *fields;
     size_t count;
+    const char *what;
 } op_syntax[] = {
-#define X(name, ...) {name##_fields, FIELD_COUNT(name##_fields)},
+#define X(name, key, ...) {name##_fields, FIELD_COUNT(name##_fields), "operation \"" key "\""},
     HOST_OP_LIST(X)
 #undef X
 };
@@ -175,9 +176,11 @@ static bool fits_in_callback(enum op_kind kind)
 
 static int find_op(const char *key)
 {
-    for (int kind = 0; kind < HOST_OP_COUNT; kind++)
-        if (strcmp(key, op_key((enum op_kind)kind)) == 0)
+    for (int kind = 0; kind < HOST_OP_COUNT; kind++) {
+        const char *other = op_key((enum op_kind)kind);
+        if (*key == *other && strcmp(key, other) == 0)
             return kind;
+    }
     return -1;
 }
 
@@ -469,10 +472,8 @@ bool parse_op(struct parser *parser, const struct node *item, const struct host_
         return false;
     if (!check_place(parser, item, around, op->kind))
         return false;
-    char what[64];
-    snprintf(what, sizeof what, "operation \"%s\"", op_key(op->kind));
     return fields_parse(parser, item, op_syntax[op->kind].fields, op_syntax[op->kind].count, op,
-                        what) &&
+                        op_syntax[op->kind].what) &&
            finish_op(parser, item, op);
 }
 

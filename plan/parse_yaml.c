@@ -4,12 +4,16 @@
  * Composing here rather than in libyaml keeps the quoting of scalars and allows the parser to refuse early what
  * a plan never needs and an attacker might like: anchors and aliases, tags, several documents, deep
  * nesting. Duplicate keys are found here too, once for all mappings.
+ *
+ * Runs of lines of operations (flow_lines.h) are left out of what libyaml reads. Where it does not find what stands for
+ * them, or finds any mistake, everything is read again by libyaml alone, so that messages are the same.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
+#include "flow_lines.h"
 #include "parse_internal.h"
 
 enum { MAX_NESTING = 64, FEW_KEYS = 16, MANY_KEYS = 1024 };
@@ -18,6 +22,7 @@ enum { MAX_NESTING = 64, FEW_KEYS = 16, MANY_KEYS = 1024 };
 struct level {
     struct node *node;
     struct node **tail;
+    const char *key; /* MAP: the last one */
     bool want_value; /* MAP: the last child was a key */
 };
 
@@ -28,11 +33,14 @@ struct tree_builder {
     int depth;
     int documents;
     struct node *root;
+    const struct flow_runs *runs;
+    size_t next_run;
+    uint32_t left_out; /* lines of the runs so far */
 };
 
-static struct mark to_mark(yaml_mark_t mark)
+static struct mark to_mark(const struct tree_builder *builder, yaml_mark_t mark)
 {
-    return (struct mark){(uint32_t)mark.line + 1, (uint32_t)mark.column + 1};
+    return (struct mark){(uint32_t)mark.line + 1 + builder->left_out, (uint32_t)mark.column + 1};
 }
 
 /* Line and column, in characters, of a byte offset. */
@@ -58,8 +66,9 @@ static bool report_yaml_error(struct tree_builder *builder)
         return parse_error(builder->parser,
                            mark_of_offset(builder->parser->source, yaml->problem_offset),
                            "found a bad byte (%s), expected YAML in UTF-8", problem);
-    return parse_error(builder->parser, to_mark(yaml->problem_mark), "found bad YAML: %s%s%s",
-                       yaml->context ? yaml->context : "", yaml->context ? ", " : "", problem);
+    return parse_error(builder->parser, to_mark(builder, yaml->problem_mark),
+                       "found bad YAML: %s%s%s", yaml->context ? yaml->context : "",
+                       yaml->context ? ", " : "", problem);
 }
 
 /* The keys of a map, in the order of the file; `earlier` is the first key with the same text, or NULL. */
@@ -175,7 +184,8 @@ static bool link_node(struct tree_builder *builder, struct node *node)
     *level->tail = node;
     level->tail = &node->next;
     level->want_value = is_key;
-    level->node->length += !is_key;
+    level->key = is_key ? node->text : level->key;
+    level->node->length += node->kind == NODE_LINES ? node->length : !is_key;
     return true;
 }
 
@@ -206,7 +216,7 @@ static struct node *new_node(struct tree_builder *builder, enum node_kind kind, 
         return NULL;
     }
     node->kind = kind;
-    node->mark = to_mark(mark);
+    node->mark = to_mark(builder, mark);
     return node;
 }
 
@@ -214,24 +224,106 @@ static bool refuse_decoration(struct tree_builder *builder, const yaml_char_t *a
                               const yaml_char_t *tag, yaml_mark_t mark)
 {
     if (anchor)
-        return parse_error(builder->parser, to_mark(mark),
+        return parse_error(builder->parser, to_mark(builder, mark),
                            "found the anchor \"&%s\", expected a plan without anchors and aliases",
                            (const char *)anchor);
     if (tag)
-        return parse_error(builder->parser, to_mark(mark),
+        return parse_error(builder->parser, to_mark(builder, mark),
                            "found the tag \"%s\", expected a plan without tags", (const char *)tag);
     return true;
 }
 
+/* ---- runs of lines --------------------------------------------------------------------------- */
+
+static const struct flow_run *run_at(const struct tree_builder *builder, yaml_mark_t mark)
+{
+    const struct flow_runs *runs = builder->runs;
+    if (!runs || builder->next_run == runs->count)
+        return NULL;
+    const struct flow_run *run = &runs->items[builder->next_run];
+    return mark.line == run->rest_line && mark.column == run->indent + 2 ? run : NULL;
+}
+
+/* Operations of a thread, which are read one by one (parse_repeat.c). */
+static bool in_thread(const struct tree_builder *builder)
+{
+    const char *key = builder->levels[0].key;
+    return builder->depth == 3 && key && strcmp(key, "threads") == 0;
+}
+
+static struct node *copy_line(struct arena *scratch, const struct flow_line *line)
+{
+    char *text = arena_alloc(scratch, line->bytes);
+    struct node *nodes = ARENA_ARRAY(scratch, line->count, struct node);
+    if (!text || !nodes)
+        return NULL;
+    memcpy(text, line->text, line->bytes);
+    memcpy(nodes, line->nodes, line->count * sizeof *nodes);
+    for (size_t i = 0; i < line->count; i++) {
+        struct node *node = &nodes[i];
+        node->text = node->text ? text + (node->text - line->text) : NULL;
+        node->first = node->first ? nodes + (node->first - line->nodes) : NULL;
+        node->next = node->next ? nodes + (node->next - line->nodes) : NULL;
+    }
+    return nodes;
+}
+
+static bool link_each_line(struct tree_builder *builder, const struct flow_run *run)
+{
+    struct parser *parser = builder->parser;
+    const char *at = parser->source + run->start, *end = parser->source + run->end;
+    struct flow_line line;
+    for (uint32_t number = run->line; at < end; number++, at += line.bytes) {
+        flow_line_read(at, end, number, &line);
+        struct node *map = copy_line(&parser->scratch, &line);
+        if (!map)
+            return parse_no_memory(parser);
+        if (!link_node(builder, map))
+            return false;
+    }
+    return true;
+}
+
+static bool link_lines(struct tree_builder *builder, const struct flow_run *run, yaml_mark_t mark)
+{
+    struct node *node = new_node(builder, NODE_LINES, mark);
+    if (!node)
+        return false;
+    node->text = builder->parser->source + run->start;
+    node->length = run->lines;
+    return link_node(builder, node);
+}
+
+/* The scalar that stands for a run; it is none where YAML took more than the placeholder for it. */
+static bool on_run(struct tree_builder *builder, const struct flow_run *run,
+                   const yaml_event_t *event)
+{
+    const bool in_list =
+        builder->depth > 0 && builder->levels[builder->depth - 1].node->kind == NODE_LIST;
+    if (!in_list || strcmp((const char *)event->data.scalar.value, FLOW_PLACEHOLDER) != 0)
+        return false;
+    if (in_thread(builder) ? !link_lines(builder, run, event->start_mark)
+                           : !link_each_line(builder, run))
+        return false;
+    builder->next_run++;
+    builder->left_out += (uint32_t)run->lines - 1;
+    return true;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
 static bool on_scalar(struct tree_builder *builder, const yaml_event_t *event)
 {
+    const struct flow_run *run = run_at(builder, event->start_mark);
+    if (run)
+        return on_run(builder, run, event);
     if (!refuse_decoration(builder, event->data.scalar.anchor, event->data.scalar.tag,
                            event->start_mark))
         return false;
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
     if (memchr(text, '\0', length))
-        return parse_error(builder->parser, to_mark(event->start_mark),
+        return parse_error(builder->parser, to_mark(builder, event->start_mark),
                            "found a NUL character in a string, expected text");
     struct node *node = new_node(builder, NODE_SCALAR, event->start_mark);
     if (!node)
@@ -251,7 +343,7 @@ static bool on_open(struct tree_builder *builder, enum node_kind kind, const yam
             event->start_mark))
         return false;
     if (builder->depth == MAX_NESTING)
-        return parse_error(builder->parser, to_mark(event->start_mark),
+        return parse_error(builder->parser, to_mark(builder, event->start_mark),
                            "found more than %d levels of nesting, expected fewer", MAX_NESTING);
     struct node *node = new_node(builder, kind, event->start_mark);
     if (!node || !link_node(builder, node))
@@ -274,10 +366,10 @@ static bool on_event(struct tree_builder *builder, const yaml_event_t *event)
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         return builder->documents++ == 0 ||
-               parse_error(builder->parser, to_mark(event->start_mark),
+               parse_error(builder->parser, to_mark(builder, event->start_mark),
                            "found a second document, expected one plan a file");
     case YAML_ALIAS_EVENT:
-        return parse_error(builder->parser, to_mark(event->start_mark),
+        return parse_error(builder->parser, to_mark(builder, event->start_mark),
                            "found the alias \"*%s\", expected a plan without anchors and aliases",
                            (const char *)event->data.alias.anchor);
     case YAML_SCALAR_EVENT: return on_scalar(builder, event);
@@ -305,19 +397,61 @@ static bool build(struct tree_builder *builder)
     return true;
 }
 
-struct node *parse_yaml(struct parser *parser, size_t length)
+static struct node *read_tree(struct parser *parser, const char *text, size_t length,
+                              const struct flow_runs *runs)
 {
-    struct tree_builder builder = {.parser = parser};
+    struct tree_builder builder = {.parser = parser, .runs = runs};
     if (!yaml_parser_initialize(&builder.yaml)) {
         parse_no_memory(parser);
         return NULL;
     }
     yaml_parser_set_encoding(&builder.yaml, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&builder.yaml, (const unsigned char *)parser->source, length);
+    yaml_parser_set_input_string(&builder.yaml, (const unsigned char *)text, length);
     bool ok = build(&builder);
     yaml_parser_delete(&builder.yaml);
     if (ok && !builder.root)
         ok = parse_error(parser, ((struct mark){1, 1}),
                          "found an empty file, expected a plan: a mapping with \"swplan: 1\"");
-    return ok ? builder.root : NULL;
+    return ok && (!runs || builder.next_run == runs->count) ? builder.root : NULL;
+}
+
+static void forget_errors(struct parser *parser)
+{
+    parser->status = STATUS_OK;
+    parser->errors = 0;
+    parser->gave_up = false;
+}
+
+/* The tree with runs of lines left out; NULL: there are none, or the file has a mistake. */
+static struct node *read_without_lines(struct parser *parser)
+{
+    struct flow_runs runs;
+    if (!flow_runs_find(parser->source, parser->source_length, &parser->scratch, &runs)) {
+        parse_no_memory(parser);
+        return NULL;
+    }
+    if (runs.count == 0)
+        return NULL;
+    struct diag aside;
+    diag_init(&aside);
+    struct diag *diag = parser->diag;
+    parser->diag = &aside;
+    struct node *root = read_tree(parser, runs.rest, runs.rest_length, &runs);
+    parser->diag = diag;
+    if (parser->errors)
+        root = NULL;
+    if (parser->status == STATUS_SYSTEM)
+        diag_take(diag, &aside);
+    else
+        forget_errors(parser);
+    diag_fini(&aside);
+    return root;
+}
+
+struct node *parse_yaml(struct parser *parser, bool lines)
+{
+    struct node *root = lines ? read_without_lines(parser) : NULL;
+    if (root || parser->status == STATUS_SYSTEM)
+        return root;
+    return read_tree(parser, parser->source, parser->source_length, NULL);
 }

@@ -66,6 +66,9 @@ bool printable_is(const char *text, bool lines)
 {
     unsigned code;
     for (size_t bytes; *text; text += bytes) {
+        bytes = 1;
+        if (*text >= ' ' && *text <= '~') /* most of them */
+            continue;
         bytes = printable_decode(text, &code);
         if (printable_acts(code) && !(lines && (*text == '\n' || *text == '\t')))
             return false;

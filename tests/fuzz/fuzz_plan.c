@@ -1,6 +1,6 @@
 /*
  * fuzz_plan.c - the text of a plan, read and written in every way. The canonical text is a fixed point of reading and
- * printing, as JSON it is the same plan, and editing nothing gives a text of the same plan.
+ * printing, as JSON it is the same plan, and editing nothing gives a text of the same plan. Both readers of YAML agree.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 #include "plan/strip_device_rules.h"
 #include "plan/warnings.h"
 #include "tests/fuzz/targets.h"
+#include "tests/same_tree.h"
 
 /* `text` is a plan, and prints as `canonical`. */
 static void expect_same(const char *name, const char *text, const char *canonical)
@@ -109,6 +110,7 @@ void fuzz_plan(const uint8_t *data, size_t size)
 {
     struct diag diag;
     struct plan plan;
+    FUZZ_EXPECT(same_tree((const char *)data, size, NULL));
     fuzz_diag_begin(&diag);
     enum status status = plan_parse("fuzz.yaml", (const char *)data, size, &plan, &diag);
     if (status == STATUS_OK) {
