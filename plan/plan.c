@@ -1,7 +1,7 @@
 /* plan.c - lifetime, look-up and names of a plan; see plan.h. */
 #include "plan.h"
 
-#include "hash.h"
+#include "keyed_hash.h"
 #include "keywords.h"
 
 #include <assert.h>
@@ -80,7 +80,7 @@ enum { SMALL_NAMES = 32 };
 /* Where `name` is in the hash table, or the empty place where it would be. */
 static size_t names_place(const struct names *names, const char *name)
 {
-    size_t at = (size_t)hash_bytes(name, strlen(name)) & (names->table_size - 1);
+    size_t at = (size_t)keyed_hash(name, strlen(name)) & (names->table_size - 1);
     while (names->table[at] && strcmp(names->items[names->table[at] - 1], name) != 0)
         at = (at + 1) & (names->table_size - 1);
     return at;
