@@ -28,7 +28,7 @@ struct ncclComm {
     int running;        /* running operations; emulation.lock */
     atomic_bool abort;
     _Atomic ncclResult_t state;
-    struct ncclComm *next; /* in the list of those that a group aborts */
+    struct ncclComm *next; /* in the list of those that a group aborts, or that have ended */
 };
 
 /* A collective, or the messages of a group: the work of one kernel. */
@@ -336,6 +336,10 @@ static bool pairs_up(const struct call *call)
     return balance == 0;
 }
 
+/* Work captured in a graph may still be queued, and looks whether its communicator has ended: that is told as long as
+   the process lives. */
+static struct ncclComm *ended_comms; /* emulation.lock */
+
 static void end_comm(struct ncclComm *comm)
 {
     emulation_lock();
@@ -344,9 +348,12 @@ static void end_comm(struct ncclComm *comm)
            (comm->last && !comm->last->capture && !comm->last->done && *error == cudaSuccess))
         pthread_cond_wait(&emulation.changed, &emulation.lock);
     point_release(comm->last);
+    comm->last = NULL;
+    atomic_store(&comm->abort, true);
+    comm->next = ended_comms;
+    ended_comms = comm;
     emulation_unlock();
     link_close(&comm->link);
-    free(comm);
 }
 
 ncclResult_t ncclGroupStart(void)
