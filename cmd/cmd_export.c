@@ -3,6 +3,9 @@
 #include "options.h"
 #include "plan_out.h"
 
+#include "plan/comms.h"
+#include "plan/generate.h"
+#include "plan/pytorch.h"
 #include "machine/program.h"
 #include "check/spin/export_promela.h"
 
@@ -12,7 +15,96 @@ struct export_request {
     struct program_request program;
     int format; /* as above; -1: the default */
     const char *path;
+    int receives, version; /* -1: not given */
+    bool merge;
 };
+
+/* ---- rank programs: what is added to the passes ---------------------------------------------- */
+
+static bool is_completed(const struct export_request *request)
+{
+    return request->receives >= 0 || request->version >= 0;
+}
+
+/* How long the passes take where the plan does not say. */
+static void fill_times(const struct programs *programs, int64_t times[ACTION_IDLE])
+{
+    static const int64_t usual[ACTION_IDLE] = {
+        [ACTION_F] = 1, [ACTION_I] = 1, [ACTION_W] = 1, [ACTION_B] = 2};
+    bool any = false;
+    for (int kind = 0; kind < ACTION_IDLE; kind++)
+        any |= programs->times[kind].given;
+    for (int kind = 0; kind < ACTION_IDLE; kind++)
+        times[kind] = any ? programs->times[kind].time_ns : usual[kind];
+    if (!programs->times[ACTION_B].given)
+        times[ACTION_B] = times[ACTION_I] + times[ACTION_W];
+}
+
+static enum status list_passes(struct app *app, struct plan *plan)
+{
+    struct programs *programs = &plan->programs;
+    if (plan->form != FORM_PROGRAMS)
+        return diag_error(
+            &app->diag, STATUS_INPUT,
+            "%s: --comms, --pytorch and --merge complete rank programs, and this plan is "
+            "of another form",
+            plan->name);
+    if (programs->generate.given) {
+        enum status status = generate_program(&programs->generate, &plan->arena, &programs->ranks,
+                                              &plan->ranks, &app->diag);
+        if (status != STATUS_OK)
+            return status;
+        programs->generate = (struct generate_spec){0};
+    }
+    return STATUS_OK;
+}
+
+/* Only passes can be completed: what else is there may stand at another place than it would be given. */
+static enum status check_passes(struct app *app, const struct plan *plan)
+{
+    for (int rank = 0; rank < plan->ranks; rank++)
+        for (size_t i = 0; i < plan->programs.ranks[rank].count; i++) {
+            const struct action *action = &plan->programs.ranks[rank].actions[i];
+            char name[ACTION_NAME];
+            if (action->kind == ACTION_IDLE || action->kind == ACTION_OVERLAP_F_B ||
+                comms_is_pass(action))
+                continue;
+            return diag_error_at(&app->diag, plan->file, NULL, action->mark,
+                                 "found %s, expected passes alone for --comms and --pytorch",
+                                 comms_action_name(action, name, sizeof name));
+        }
+    return STATUS_OK;
+}
+
+static enum status complete(struct app *app, struct plan *plan,
+                            const struct export_request *request)
+{
+    struct programs *programs = &plan->programs;
+    int64_t times[ACTION_IDLE];
+    fill_times(programs, times);
+    const struct pytorch_options options = {
+        .version = (enum pytorch_version)(request->version + 1),
+        .receives = request->receives >= 0 ? (enum receives)request->receives : RECEIVES_EARLY,
+        .times = times};
+    enum status status = check_passes(app, plan);
+    if (status == STATUS_OK)
+        status = pytorch_complete(&plan->arena, programs->ranks, plan->ranks, &options, &app->diag);
+    if (status == STATUS_OK)
+        programs->has_comms = true;
+    return status;
+}
+
+static enum status prepare(struct app *app, struct plan *plan, const struct export_request *request)
+{
+    if (!is_completed(request) && !request->merge)
+        return STATUS_OK;
+    enum status status = list_passes(app, plan);
+    if (status == STATUS_OK && request->merge)
+        status = comms_merge_bw(&plan->arena, plan->programs.ranks, plan->ranks, &app->diag);
+    return status == STATUS_OK && is_completed(request) ? complete(app, plan, request) : status;
+}
+
+/* ---- formats --------------------------------------------------------------------------------- */
 
 static enum status write_promela(struct app *app, const struct plan *plan,
                                  const struct export_request *request, FILE *out)
@@ -32,7 +124,9 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
     const struct export_request *request = context;
     int format = request->format >= 0 ? request->format : app->json ? PLAN_JSON : PLAN_YAML;
     struct app_output output;
-    enum status status = app_create(app, request->path, &output);
+    enum status status = prepare(app, plan, request);
+    if (status == STATUS_OK)
+        status = app_create(app, request->path, &output);
     if (status != STATUS_OK)
         return status;
     status = format == PROMELA ? write_promela(app, plan, request, output.file)
@@ -42,8 +136,11 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
 
 enum status cmd_export(struct app *app, int argc, char **argv)
 {
-    struct export_request request = {
-        .program = {.driver = DRIVER_NOT_GIVEN, .iterations = 3}, .format = -1, .path = "-"};
+    struct export_request request = {.program = {.driver = DRIVER_NOT_GIVEN, .iterations = 3},
+                                     .format = -1,
+                                     .path = "-",
+                                     .receives = -1,
+                                     .version = -1};
     const struct option_spec options[] = {
         {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
          .value = &request.format},
@@ -51,6 +148,14 @@ enum status cmd_export(struct app *app, int argc, char **argv)
          .value = &request.format},
         {"output", 'o', "FILE", "output file (default: standard output)", OPTION_TEXT,
          .value = &request.path},
+        {"comms", 0, "early|deferred|timed",
+         "rank programs: add messages, received as PyTorch does, late, or in order of time",
+         OPTION_CHOICE, .value = &request.receives},
+        {"pytorch", 0, "2.9|2.15",
+         "rank programs: add what this version of PyTorch adds, messages too", OPTION_CHOICE,
+         .value = &request.version},
+        {"merge", 0, NULL, "rank programs: first join each I with the W behind it to B",
+         OPTION_FLAG, .value = &request.merge},
         {"driver", 0, "clock|dataflow",
          "promela, pipeline form: which driver (default: the plan's, else clock)", OPTION_CHOICE,
          .value = &request.program.driver},
@@ -71,6 +176,7 @@ enum status cmd_export(struct app *app, int argc, char **argv)
         .examples =
             "  swsim export --format=yaml schedule.csv\n"
             "  swsim generate 1f1b -p4 -m8 | swsim export --format=csv -\n"
+            "  swsim export --format=csv --pytorch=2.15 passes.csv\n"
             "  swsim export --format=promela -o model.pml plans/bugs/nccl_send_send_broken.yaml",
         COMMAND_OPTIONS(options),
     };

@@ -37,6 +37,32 @@ static void write_rows(const struct rank_program *ranks, int rank_count, FILE *o
     }
 }
 
+/* The keys of the plan that a schedule cannot hold, in a warning. */
+static enum status warn_left_out(struct app *app, const struct plan *plan)
+{
+    static const char *const kept[] = {"swplan", "name", "programs", "generate", "about", "source"};
+    const char *text, *left = NULL;
+    enum status status = plan_text_in(plan, &app->arena, &text, &app->diag);
+    for (const char *line = text; status == STATUS_OK && line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        int length = (int)strspn(line, "abcdefghijklmnopqrstuvwxyz_0123456789");
+        bool known = length == 0 || line[length] != ':';
+        for (size_t i = 0; !known && i < sizeof kept / sizeof *kept; i++)
+            known =
+                strlen(kept[i]) == (size_t)length && strncmp(kept[i], line, (size_t)length) == 0;
+        if (known)
+            continue;
+        left =
+            arena_printf(&app->arena, "%s%s%.*s", left ? left : "", left ? ", " : "", length, line);
+        if (!left)
+            return diag_no_memory(&app->diag);
+    }
+    if (left)
+        diag_warn(&app->diag, "%s: a schedule holds the actions alone: left out: %s", plan->name,
+                  left);
+    return status;
+}
+
 static enum status write_csv(struct app *app, const struct plan *plan, FILE *out)
 {
     struct rank_program *ranks = plan->programs.ranks;
@@ -52,7 +78,7 @@ static enum status write_csv(struct app *app, const struct plan *plan, FILE *out
             return status;
     }
     write_rows(ranks, rank_count, out);
-    return STATUS_OK;
+    return warn_left_out(app, plan);
 }
 
 enum status plan_write(struct app *app, const struct plan *plan, enum plan_format format, FILE *out)

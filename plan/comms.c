@@ -9,6 +9,10 @@
  * is a rendezvous and a rank has a single queue for all of them. The price is that receives come
  * early and may hold up the sends behind them. This is how PyTorch lowers its compute-only
  * schedules.
+ *
+ * comms_add_timed places passes in the order in which they end when each takes its time and messages none. That is a
+ * linear order too, so it is free of deadlock likewise; and as no message stands in front of one whose content is
+ * there earlier, a single queue a rank holds up none.
  */
 #include "comms.h"
 
@@ -89,7 +93,7 @@ int comms_rank_of(const struct stage_map *map, int stage)
     return stage >= 0 && stage < map->stages ? map->rank_of[stage] : -1;
 }
 
-static bool is_pass(const struct action *action)
+bool comms_is_pass(const struct action *action)
 {
     return action->kind == ACTION_F || action->kind == ACTION_I || action->kind == ACTION_W ||
            action->kind == ACTION_B;
@@ -98,7 +102,7 @@ static bool is_pass(const struct action *action)
 static enum status check_parts(const struct action *action, struct diag *diag)
 {
     for (size_t i = 0; i < action->part_count; i++)
-        if (!is_pass(&action->parts[i]))
+        if (!comms_is_pass(&action->parts[i]))
             return diag_error_at(diag, NULL, NULL, action->mark,
                                  "found %s in %s, expected only F, I, W or B",
                                  action_text(action->parts[i].kind), action_text(action->kind));
@@ -192,7 +196,8 @@ struct adding {
     size_t *next; /* per rank: the action of `in` to place next */
     int rank_count;
     struct stage_map map;
-    uint8_t *placed; /* [stage * microbatches + microbatch] */
+    uint8_t *placed;       /* [stage * microbatches + microbatch] */
+    struct clocks *clocks; /* COMMS_TIMED */
 };
 
 /* The messages of a pass with the neighbouring stages. */
@@ -402,11 +407,137 @@ static enum status place_all(struct adding *adding, struct diag *diag)
     }
 }
 
-enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count,
-                      struct diag *diag)
+/* ---- by time --------------------------------------------------------------------------------- */
+
+/* The ranks whose next action can be placed, by the time at which it ends: a heap. */
+struct clocks {
+    const int64_t *times;        /* per kind of action */
+    int64_t *forward, *backward; /* the end of a pass: [stage * microbatches + microbatch] */
+    int64_t *free_at, *end;      /* per rank: its last action; its next one */
+    bool *waits;                 /* per rank: it is in the heap */
+    int *heap;
+    int count;
+};
+
+static bool ends_before(const struct clocks *clocks, int a, int b)
+{
+    return clocks->end[a] != clocks->end[b] ? clocks->end[a] < clocks->end[b] : a < b;
+}
+
+static void heap_push(struct clocks *clocks, int rank)
+{
+    int at = clocks->count++;
+    for (; at > 0 && ends_before(clocks, rank, clocks->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        clocks->heap[at] = clocks->heap[(at - 1) / 2];
+    clocks->heap[at] = rank;
+}
+
+static int heap_pop(struct clocks *clocks)
+{
+    int first = clocks->heap[0], last = clocks->heap[--clocks->count], at = 0;
+    for (int child; (child = 2 * at + 1) < clocks->count; at = child) {
+        if (child + 1 < clocks->count &&
+            ends_before(clocks, clocks->heap[child + 1], clocks->heap[child]))
+            child++;
+        if (!ends_before(clocks, clocks->heap[child], last))
+            break;
+        clocks->heap[at] = clocks->heap[child];
+    }
+    clocks->heap[at] = last;
+    return first;
+}
+
+static int64_t *end_of(const struct adding *adding, const struct action *part, int stage)
+{
+    int64_t *ends = part->kind == ACTION_F ? adding->clocks->forward : adding->clocks->backward;
+    return &ends[(size_t)stage * (size_t)adding->map.microbatches + (size_t)part->microbatch];
+}
+
+static int64_t duration_of(const struct clocks *clocks, const struct action *action)
+{
+    int64_t all = clocks->times[action->kind];
+    for (size_t i = 0; i < action->part_count && !clocks->times[action->kind]; i++)
+        all += clocks->times[action->parts[i].kind];
+    return all;
+}
+
+/* A rank whose next action has its inputs joins the heap. */
+static void consider(struct adding *adding, int rank)
+{
+    struct clocks *clocks = adding->clocks;
+    const struct action *head = head_of(adding, rank), *parts;
+    if (!head || clocks->waits[rank] || blocking_part(adding, rank, head))
+        return;
+    int64_t start = clocks->free_at[rank];
+    size_t count = comms_parts(head, &parts);
+    for (size_t i = 0; i < count; i++) {
+        int from = flow_of(&adding->map, &parts[i]).input_stage;
+        if (from >= 0 && *end_of(adding, &parts[i], from) > start)
+            start = *end_of(adding, &parts[i], from);
+    }
+    clocks->end[rank] = start + duration_of(clocks, head);
+    clocks->waits[rank] = true;
+    heap_push(clocks, rank);
+}
+
+static void place_earliest(struct adding *adding)
+{
+    struct clocks *clocks = adding->clocks;
+    int rank = heap_pop(clocks);
+    const struct action *head = head_of(adding, rank), *parts;
+    size_t count = comms_parts(head, &parts);
+    clocks->waits[rank] = false;
+    clocks->free_at[rank] = clocks->end[rank];
+    for (size_t i = 0; i < count; i++)
+        if (flow_of(&adding->map, &parts[i]).computed)
+            *end_of(adding, &parts[i], parts[i].stage) = clocks->end[rank];
+    place_head(adding, rank);
+    consider(adding, rank);
+    for (size_t i = 0; i < count; i++)
+        if (receiver_of(&adding->map, &parts[i]) >= 0)
+            consider(adding, receiver_of(&adding->map, &parts[i]));
+}
+
+static enum status place_by_time(struct adding *adding, struct diag *diag)
+{
+    for (int rank = 0; rank < adding->rank_count; rank++)
+        consider(adding, rank);
+    while (adding->clocks->count > 0)
+        place_earliest(adding);
+    for (int rank = 0; rank < adding->rank_count; rank++)
+        if (head_of(adding, rank))
+            return refuse_malformed(adding, diag);
+    return STATUS_OK;
+}
+
+static bool start_clocks(struct clocks *clocks, size_t cells, int rank_count)
+{
+    clocks->forward = calloc(2 * cells + 1, sizeof *clocks->forward);
+    clocks->free_at = calloc(2 * (size_t)rank_count, sizeof *clocks->free_at);
+    clocks->waits = calloc((size_t)rank_count, sizeof *clocks->waits);
+    clocks->heap = calloc((size_t)rank_count, sizeof *clocks->heap);
+    if (!clocks->forward || !clocks->free_at || !clocks->waits || !clocks->heap)
+        return false;
+    clocks->backward = clocks->forward + cells;
+    clocks->end = clocks->free_at + rank_count;
+    return true;
+}
+
+static void stop_clocks(struct clocks *clocks)
+{
+    free(clocks->forward);
+    free(clocks->free_at);
+    free(clocks->waits);
+    free(clocks->heap);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static enum status add_messages(struct arena *arena, struct rank_program *ranks, int rank_count,
+                                struct clocks *clocks, struct diag *diag)
 {
     assert(!comms_present(ranks, rank_count));
-    struct adding adding = {.in = ranks, .rank_count = rank_count};
+    struct adding adding = {.in = ranks, .rank_count = rank_count, .clocks = clocks};
     enum status status = comms_map_stages(arena, ranks, rank_count, &adding.map, diag);
     if (status == STATUS_OK)
         status = check_stages(&adding.map, diag);
@@ -416,8 +547,10 @@ enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_
     adding.placed = calloc(cells + 1, sizeof *adding.placed);
     adding.next = calloc((size_t)rank_count, sizeof *adding.next);
     adding.out = calloc((size_t)rank_count, sizeof *adding.out);
-    if (adding.placed && adding.next && adding.out && make_room(&adding, arena))
-        status = place_all(&adding, diag);
+    bool ok = adding.placed && adding.next && adding.out && make_room(&adding, arena) &&
+              (!clocks || start_clocks(clocks, cells, rank_count));
+    if (ok)
+        status = clocks ? place_by_time(&adding, diag) : place_all(&adding, diag);
     else
         status = diag_no_memory(diag);
     if (status == STATUS_OK)
@@ -425,6 +558,21 @@ enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_
     free(adding.placed);
     free(adding.next);
     free(adding.out);
+    return status;
+}
+
+enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count,
+                      struct diag *diag)
+{
+    return add_messages(arena, ranks, rank_count, NULL, diag);
+}
+
+enum status comms_add_timed(struct arena *arena, struct rank_program *ranks, int rank_count,
+                            const int64_t *times, struct diag *diag)
+{
+    struct clocks clocks = {.times = times};
+    enum status status = add_messages(arena, ranks, rank_count, &clocks, diag);
+    stop_clocks(&clocks);
     return status;
 }
 

@@ -19,6 +19,9 @@ const char *comms_action_name(const struct action *action, char *buf, size_t cap
 /* The passes an action consists of: the parts of a composite, else the action itself. */
 size_t comms_parts(const struct action *action, const struct action **parts);
 
+/* Is it F, I, W or B? */
+bool comms_is_pass(const struct action *action);
+
 /* Is it a SEND or RECV? Do any of the lists hold one? */
 bool comms_is_message(const struct action *action);
 bool comms_present(const struct rank_program *ranks, int rank_count);
@@ -43,6 +46,10 @@ int comms_rank_of(const struct stage_map *map, int stage);
    all ranks wait for each other is an error; notes give the position of each of them. */
 enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count,
                       struct diag *diag);
+
+/* The same in the order in which the passes end, if a pass of each kind takes `times` and a message no time. */
+enum status comms_add_timed(struct arena *arena, struct rank_program *ranks, int rank_count,
+                            const int64_t *times, struct diag *diag);
 
 /* Join each I directly followed by the W of the same stage and microbatch to a B; idle cells are
    left out. Delays the message of the I until the W is done. */

@@ -133,4 +133,54 @@ check "no such dependence, no such line" sh -c "! '$SWSIM' stages '$dir/own.yaml
 sed '1a driver: dataflow' "$dir/own.yaml" >"$dir/dataflow.yaml"
 check "data-flow has no periods" sh -c "'$SWSIM' schedule '$dir/dataflow.yaml' | grep -q 'data-flow driver has none'"
 check "and under the clock nothing is said" sh -c "! '$SWSIM' schedule '$dir/own.yaml' | grep -q 'data-flow'"
+
+# ---- completing a schedule of passes ---------------------------------------------------------------
+
+# made GENERATE... -- EXPORT...: the schedule, completed, in $dir/made.csv.
+made()
+{
+    generate=
+    while test "$1" != --; do
+        generate="$generate $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086
+    "$SWSIM" generate $generate | "$SWSIM" export --format=csv "$@" - >"$dir/made.csv"
+}
+row()
+{
+    sed -n "$1p" "$dir/made.csv" | grep -qxF -- "$2" || { cat "$dir/made.csv"; false; }
+}
+made 1f1b -p2 -m2 -- --comms=early
+check "messages, received at once" row 2 "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1"
+made 1f1b -p2 -m2 -- --pytorch=2.15
+check "what PyTorch 2.15 adds" row 1 \
+    "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0WAIT_SEND_F0,0RECV_B1,0B1,0WAIT_SEND_F1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD"
+check "... is proved" says proved "$SWSIM" verify "$dir/made.csv"
+check "... and completed no second time" complains 3 "found 0UNSHARD, expected passes alone" \
+    "$SWSIM" export --comms=early "$dir/made.csv"
+printf '0F0,0I0,0W0\n' >"$dir/split.csv"
+check "I and W are joined" prints 0 '^0F0,0B0$' "$SWSIM" export -f csv --merge "$dir/split.csv"
+check "a file whose only W is in WAIT_SEND is not of the old dialect" sh -c "
+    printf '0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0\n' | '$SWSIM' export - | grep -q 0B0"
+for schedule in "interleaved_1f1b -p4 -v2 -m8" "zbv -p4 -m8" "dualpipe_v -p4 -m9" "interleaved_zero_bubble -p3 -v2 -m6"; do
+    # shellcheck disable=SC2086
+    made $schedule -- --comms=timed
+    check "timed messages of $schedule need no buffers" prints 0 proved "$SWSIM" verify "$dir/made.csv"
+done
+# With free messages, a queue for each rank costs what a queue for each edge does.
+makespan()
+{
+    printf 'times: {F: 1us, B: 2us}\np2p: {fifo: %s}\n' "$2" | cat "$1" - | "$SWSIM" predict - |
+        sed -n 's/^  total *//p'
+}
+"$SWSIM" generate interleaved_1f1b -p4 -v2 -m8 | "$SWSIM" export --comms=timed - >"$dir/timed.yaml"
+check "... and hold up none: 57, not 67" test "$(makespan "$dir/timed.yaml" group) $(makespan "$dir/timed.yaml" edge)" = "57.0 us 57.0 us"
+"$SWSIM" generate zbv -p4 -m8 | "$SWSIM" export --comms=deferred - >"$dir/deferred.yaml"
+printf 'p2p: {fifo: edge}\n' >>"$dir/deferred.yaml"
+check "deferred receives of a V: forward and backward messages of one link change places" \
+    says "mismatch.*differ in tag" "$SWSIM" verify --no-fix "$dir/deferred.yaml"
+check "a schedule says what it leaves out" complains 0 "left out: p2p" "$SWSIM" export -f csv "$dir/deferred.yaml"
+check "a pipeline has no passes" complains 3 "of another form" "$SWSIM" export --comms=early "$dir/own.yaml"
 done_testing

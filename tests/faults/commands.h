@@ -65,6 +65,9 @@ static const struct command commands[] = {
     {"swsim export -o new.yaml $F/small.yaml", "old:new.yaml", 0},
     {"swsim export --format=json -o new.json $F/small.yaml", "", 0},
     {"swsim export --format=csv -o new.csv $P/examples/one_f_one_b.yaml", "old:new.csv", 0},
+    {"swsim export --format=csv --pytorch=2.15 --comms=timed --merge -o new.csv "
+     "$P/examples/one_f_one_b.yaml",
+     "old:new.csv", 0},
     {"swsim export --format=promela -o new.pml $F/small.yaml", "old:new.pml", 0},
     {"swsim export --format=json $F/small.yaml", "", 0},
     {"swsim compare runs.db", "runs:runs.db", 0},

@@ -1,6 +1,6 @@
 # pipelining.py - the schedules of torch.distributed.pipelining as lists of words, made without processes or models:
 # a stage is only asked for its number and its rank, and what the schedule never looks at is left out.
-import csv, types
+import csv, re, types
 
 import torch.nn
 from torch.distributed.pipelining import schedules
@@ -40,6 +40,13 @@ def text(rows):
     return "".join(",".join(row) + "\n" for row in rows)
 
 
+PASS = re.compile(r"\d+[FIWB]\d+$|\(.*\)OVERLAP_F_B$")
+
+
+def passes(rows):
+    return [[word for word in row if PASS.match(word)] for row in rows]
+
+
 # Their order of passes. Raises ValueError where the class does not take these numbers.
 def compute_only(cls, ranks, chunks, microbatches):
     if issubclass(cls, schedules.PipelineScheduleSingle):
@@ -48,8 +55,8 @@ def compute_only(cls, ranks, chunks, microbatches):
 
 
 # Their runtime with a schedule read from a file, in either of its formats.
-def load(path, ranks, chunks, microbatches, format="compute_only"):
-    runtime = schedules._PipelineScheduleRuntime(stages_of(ranks, chunks), microbatches)
+def load(path, ranks, chunks, microbatches, format="compute_only", **how):
+    runtime = schedules._PipelineScheduleRuntime(stages_of(ranks, chunks), microbatches, **how)
     runtime._load_csv(str(path), format)
     return runtime
 

@@ -7,7 +7,7 @@ from tap import check, comment, done, folder, needs, swsim
 
 needs("torch.distributed.pipelining")
 import torch
-from pipelining import CLASSES, compact, compute_only, text
+from pipelining import CLASSES, compute_only, load, passes, read_rows, text
 
 LONG = "SWSIM_LONG" in os.environ
 RANKS = (1, 2, 3, 4, 5, 6, 8) if LONG else (1, 2, 3, 4, 6)
@@ -37,7 +37,7 @@ def last_rank_from_zero(rows):
 
 def theirs(name, cls, ranks, chunks, microbatches):
     try:
-        return compact(compute_only(cls, ranks, chunks, microbatches))
+        return passes(compute_only(cls, ranks, chunks, microbatches))
     except ValueError:
         return None
 
@@ -63,6 +63,40 @@ def compare_orders(name, cls, chunks):
     comment(f"refused by both {refused}, by PyTorch alone {len(only_ours)}: {only_ours[:6]}")
 
 
+# The version whose additions ours are; None: of this one none is known.
+VERSION = next((known for known in ("2.9", "2.15") if torch.__version__.startswith(known + ".")), None)
+# Ways to complete a schedule: a name, options of `swsim export`, arguments of their runtime.
+WAYS = [("as it comes", [f"--pytorch={VERSION}"], {})]
+if VERSION == "2.15":
+    WAYS.append(("with defer_pp_recv", ["--pytorch=2.15", "--comms=deferred"], {"defer_pp_recv": True}))
+
+
+# Our passes, completed by their runtime and written by it.
+def completed(passes, ranks, chunks, microbatches, how):
+    path = folder / "passes.csv"
+    path.write_text(passes)
+    runtime = load(path, ranks, chunks, microbatches, **how)
+    runtime._dump_csv(str(folder / "complete.csv"), "compute_comms")
+    return text(read_rows(folder / "complete.csv"))
+
+
+def compare_messages(name, chunks, way, options, how):
+    equal, differ = 0, []
+    for case in grid(chunks):
+        ours = generated(name, *case)
+        if ours is None:
+            continue
+        want, made = completed(ours, *case, how), generated(name, *case, *options)
+        if made == want:
+            equal += 1
+        else:
+            differ.append("p %d, v %d, m %d\n%s\n%s" % (*case, want, made))
+    check(f"{name}: completed {way} it equals PyTorch's {torch.__version__} in {equal} cases", equal and not differ,
+          "\n".join(differ[:1]))
+
+
 for name, (cls, chunks) in CLASSES.items():
     compare_orders(name, cls, chunks)
+    for way, options, how in WAYS if VERSION else ():
+        compare_messages(name, chunks, way, options, how)
 done()
