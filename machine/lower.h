@@ -8,6 +8,8 @@
 
 #include "program.h"
 
+enum { LOWER_KEPT = 8 };
+
 struct lowering {
     struct program *program;
     const struct plan *plan;
@@ -23,9 +25,13 @@ struct lowering {
                            stream there are none */
     bool *freed;        /* per buffer of the plan; NULL: not asked yet */
     const struct host_thread
-        *driver;   /* of devices of several ranks, which is lowered; NULL: none */
+        *driver; /* of devices of several ranks, which is lowered; NULL: none */
+    struct rank_programs
+        *ranks;    /* where the operations of threads come from; NULL: the plan has them */
     int iteration; /* 1 + that of the operation of a host program that is lowered; 0: none */
-    bool failed;   /* memory was exhausted */
+    const struct work *kept_work[LOWER_KEPT]; /* of actions: the last different ones */
+    unsigned kept_next;
+    bool failed; /* memory was exhausted */
 };
 
 /* Every function below returns STATUS_SYSTEM when memory is exhausted, STATUS_INPUT when the plan
@@ -57,6 +63,8 @@ int lower_stream(struct lowering *lowering, int rank, int plan_stream);
 enum status lower_comms(struct lowering *lowering);
 int lower_channel(struct lowering *lowering, int comm, int from, int to);
 int lower_name(struct lowering *lowering, const char *name);
+/* What an operation of a host program is given, as the program may keep it. */
+void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from);
 int lower_flag(struct lowering *lowering, const char *name);
 void lower_accesses(struct lowering *lowering, struct op *op, int rank,
                     const struct index_list *reads, const struct index_list *writes);

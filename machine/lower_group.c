@@ -56,10 +56,8 @@ static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int
     op->member = lower_member(lowering, comm, rank);
     op->bytes = from->bytes;
     op->time_ns = from->time_ns;
-    op->jitter = &from->jitter;
     op->sm = from->sm;
-    op->shares = &from->shares;
-    op->work = &from->work;
+    lower_given(lowering, op, from);
     lower_accesses(lowering, op, rank, &from->reads, &from->writes);
     return op;
 }
@@ -269,9 +267,7 @@ static enum status emit_portion(struct lowering *lowering, const struct portion 
     lower_legacy_begin(lowering, rank, stream_of(&like), false, group->mark);
     struct op *op = emit_comm_op(lowering, portion->collectives ? OP_COLLECTIVE : OP_GROUP, rank,
                                  portion->comm, &like);
-    op->jitter = &group->jitter;
-    op->shares = &group->shares;
-    op->work = &group->work;
+    lower_given(lowering, op, group);
     op->time_ns = *first ? group->time_ns : 0;
     *first = false;
     for (size_t i = 0; i < group->part_count; i++)

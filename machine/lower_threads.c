@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lower.h"
+#include "plan/rank_programs.h"
 
 static void emit_host_time(struct lowering *lowering, const struct host_op *from)
 {
@@ -123,10 +124,8 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
     op->ticket = from->ticket;
     op->bytes = from->bytes;
     op->time_ns = from->time_ns;
-    op->jitter = &from->jitter;
     op->sm = from->sm;
-    op->shares = &from->shares;
-    op->work = &from->work;
+    lower_given(lowering, op, from);
     op->object =
         from->object < 0 ? -1 : first_object(lowering->plan, from, home, rank) + from->object;
     lower_accesses(lowering, op, rank, &from->reads, &from->writes);
@@ -173,27 +172,53 @@ enum status lower_host_op(struct lowering *lowering, int home, const struct host
     return STATUS_OK;
 }
 
+/* The thread whose operations are lowered. */
+struct walk {
+    struct lowering *lowering;
+    int index;
+    int *barrier_uses; /* so far */
+};
+
+static enum status lower_next(struct walk *walk, int rank, const struct host_op *op)
+{
+    struct lowering *lowering = walk->lowering;
+    lowering->iteration = op->iteration;
+    if (op->iteration > lowering->program->repeats)
+        lowering->program->repeats = op->iteration;
+    if (op->kind != OP_BARRIER)
+        return lower_host_op(lowering, rank, op);
+    emit_barrier(lowering, walk->index, op, walk->barrier_uses[op->object]++);
+    return STATUS_OK;
+}
+
+static enum status take_next(void *arg, struct host_thread *thread, const struct host_op *op)
+{
+    return lower_next(arg, thread->rank, op);
+}
+
+static enum status lower_listed(struct walk *walk, const struct host_thread *thread)
+{
+    struct lowering *lowering = walk->lowering;
+    lowering->driver = NULL;
+    if (lowering->ranks)
+        return rank_programs_thread(lowering->ranks, walk->index, take_next, walk);
+    enum status status = STATUS_OK;
+    lowering->driver = lower_drives_others(thread) ? thread : NULL;
+    for (size_t i = 0; status == STATUS_OK && i < thread->op_count; i++)
+        status = lower_next(walk, thread->rank, &thread->ops[i]);
+    return status;
+}
+
 static enum status lower_thread_body(struct lowering *lowering, int index)
 {
     const struct host_thread *thread = &lowering->plan->threads[index];
     int body = lower_body_begin(lowering);
-    int *uses = calloc(lowering->plan->barriers.count + 1, sizeof *uses);
-    if (!uses)
+    struct walk walk = {lowering, index, calloc(lowering->plan->barriers.count + 1, sizeof(int))};
+    if (!walk.barrier_uses)
         return diag_no_memory(lowering->diag);
-    enum status status = STATUS_OK;
-    lowering->driver = lower_drives_others(thread) ? thread : NULL;
-    for (size_t i = 0; status == STATUS_OK && i < thread->op_count; i++) {
-        const struct host_op *op = &thread->ops[i];
-        lowering->iteration = op->iteration;
-        if (op->iteration > lowering->program->repeats)
-            lowering->program->repeats = op->iteration;
-        if (op->kind == OP_BARRIER)
-            emit_barrier(lowering, index, op, uses[op->object]++);
-        else
-            status = lower_host_op(lowering, thread->rank, op);
-    }
+    enum status status = lower_listed(&walk, thread);
     lowering->iteration = 0;
-    free(uses);
+    free(walk.barrier_uses);
     lower_body_end(lowering, body);
     lower_thread(lowering, (struct thread_desc){.kind = THREAD_HOST,
                                                 .rank = thread->rank,
@@ -335,9 +360,11 @@ static void reserve(struct lowering *lowering)
     size_t ops = 1, parts = 1;
     for (size_t t = 0; t < plan->thread_count; t++) {
         ops += plan->threads[t].op_count;
-        for (size_t i = 0; i < plan->threads[t].op_count; i++)
+        for (size_t i = 0; !lowering->ranks && i < plan->threads[t].op_count; i++)
             parts += plan->threads[t].ops[i].part_count;
     }
+    if (lowering->ranks)
+        parts += rank_programs_parts(lowering->ranks);
     lower_reserve(lowering, ops, parts);
 }
 
@@ -351,7 +378,7 @@ enum status lower_threads(struct lowering *lowering)
         status = lower_thread_body(lowering, t);
     if (status == STATUS_OK && lowering->failed)
         return diag_no_memory(lowering->diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !lowering->ranks) /* actions have none */
         status = lower_callbacks(lowering);
     if (status == STATUS_OK && lowering->failed)
         return diag_no_memory(lowering->diag);

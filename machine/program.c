@@ -212,6 +212,35 @@ int lower_name(struct lowering *lowering, const char *name)
     return intern(lowering, &lowering->program->names, name);
 }
 
+/* Work that is alike is kept once. */
+static const struct work *keep_work(struct lowering *lowering, const struct work *work)
+{
+    for (int i = 0; i < LOWER_KEPT && lowering->kept_work[i]; i++)
+        if (memcmp(lowering->kept_work[i], work, sizeof *work) == 0)
+            return lowering->kept_work[i];
+    struct work *kept = ARENA_NEW(&lowering->program->arena, struct work);
+    if (!kept) {
+        lowering->failed = true;
+        return work;
+    }
+    memcpy(kept, work, sizeof *kept);
+    lowering->kept_work[lowering->kept_next++ % LOWER_KEPT] = kept;
+    return kept;
+}
+
+void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from)
+{
+    static const struct shares none = {0};
+    if (!lowering->ranks) {
+        op->jitter = &from->jitter;
+        op->shares = &from->shares;
+        op->work = &from->work;
+        return;
+    }
+    op->shares = &none; /* actions have neither jitter nor shares of their own */
+    op->work = keep_work(lowering, &from->work);
+}
+
 int lower_flag(struct lowering *lowering, const char *name)
 {
     return intern(lowering, &lowering->flags, name);
@@ -948,6 +977,8 @@ static enum status lower(struct lowering *lowering)
                                                        : lower_threads(lowering);
     if (status == STATUS_OK && lowering->failed)
         status = diag_no_memory(lowering->diag);
+    rank_programs_close(lowering->ranks); /* its lists take much memory */
+    lowering->ranks = NULL;
     if (status == STATUS_OK)
         status = rank_events(lowering);
     if (status == STATUS_OK)
@@ -984,7 +1015,8 @@ static enum status lower(struct lowering *lowering)
 
 /* Rank programs first become host programs; the program then owns that plan. */
 static enum status as_threads(const struct plan *plan, const struct program_options *options,
-                              struct program *program, const struct plan **out, struct diag *diag)
+                              struct program *program, const struct plan **out,
+                              struct rank_programs **ranks, struct diag *diag)
 {
     if (plan->form != FORM_PROGRAMS) {
         *out = plan;
@@ -993,7 +1025,7 @@ static enum status as_threads(const struct plan *plan, const struct program_opti
     struct plan *lowered = calloc(1, sizeof *lowered);
     if (!lowered)
         return diag_no_memory(diag);
-    enum status status = rank_programs_lower(plan, options->clocks, lowered, diag);
+    enum status status = rank_programs_open(plan, options->clocks, lowered, ranks, diag);
     if (status != STATUS_OK) {
         free(lowered);
         return status;
@@ -1012,11 +1044,12 @@ enum status program_build(const struct plan *plan, const struct program_options 
         return diag_no_memory(diag);
     arena_init(&program->arena, plan->form == FORM_PROGRAMS ? 0 : MAX_PROGRAM_BYTES);
     struct lowering lowering = {.program = program, .diag = diag};
-    enum status status = as_threads(plan, options, program, &lowering.plan, diag);
+    enum status status = as_threads(plan, options, program, &lowering.plan, &lowering.ranks, diag);
     if (status == STATUS_OK)
         status = fill_options(program, lowering.plan, options, diag);
     if (status == STATUS_OK)
         status = lower(&lowering);
+    rank_programs_close(lowering.ranks);
     if (status != STATUS_OK) {
         program_close(program);
         return status;

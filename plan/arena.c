@@ -49,6 +49,20 @@ void arena_fini(struct arena *arena)
     *arena = (struct arena){0};
 }
 
+void arena_empty(struct arena *arena)
+{
+    struct arena_block *kept = arena->head;
+    if (!kept)
+        return;
+    arena->head = kept->next;
+    kept->next = NULL;
+    struct arena rest = *arena;
+    arena_fini(&rest);
+    arena->head = kept;
+    arena->used_bytes = kept->used = 0;
+    ASAN_POISON_MEMORY_REGION(kept->data, kept->cap);
+}
+
 static struct arena_block *add_block(struct arena *arena, size_t bytes)
 {
     size_t cap = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;

@@ -17,4 +17,20 @@ static inline int64_t integers_gcd(int64_t a, int64_t b)
     return a;
 }
 
+/* The decimal digits of a number that is not negative, at `out`, without a final 0. Returns their end; there are at most
+   INTEGERS_TEXT. */
+enum { INTEGERS_TEXT = 10 };
+static inline char *integers_print(char *out, int number)
+{
+    char digits[INTEGERS_TEXT];
+    int count = 0;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    while (count > 0)
+        *out++ = digits[--count];
+    return out;
+}
+
 #endif

@@ -32,6 +32,16 @@ bool fsdp_begin(struct lowering *lowering)
     return true;
 }
 
+void fsdp_again(struct lowering *lowering)
+{
+    struct fsdp *fsdp = &lowering->fsdp;
+    fsdp->next = 0;
+    for (int stage = 0; stage < lowering->map.stages; stage++) {
+        struct fsdp_stage *of = &fsdp->stages[stage];
+        *of = (struct fsdp_stage){.gathered = of->gathered, .reduced = of->reduced};
+    }
+}
+
 int fsdp_stream(struct lowering *lowering)
 {
     return names_intern(&lowering->out->streams, &lowering->out->arena, "fsdp");
@@ -63,8 +73,18 @@ int fsdp_comm(struct lowering *lowering, int stage)
 int fsdp_parameters(struct lowering *lowering, int stage)
 {
     struct fsdp_stage *of = &lowering->fsdp.stages[stage];
-    return tensors_buffer(lowering, &of->parameters, &(struct tensor){TENSOR_PARAMETERS, stage, -1},
-                          of->gathers);
+    struct fsdp *fsdp = &lowering->fsdp;
+    if (of->parameters == 0 && lowering->again)
+        of->parameters = fsdp->made[fsdp->next++] + 1;
+    if (of->parameters)
+        return of->parameters - 1;
+    int buffer = tensors_buffer(lowering, &of->parameters,
+                                &(struct tensor){TENSOR_PARAMETERS, stage, -1}, of->gathers);
+    if (buffer < 0 || !arena_grow(&lowering->scratch, (void **)&fsdp->made, fsdp->made_count,
+                                  &fsdp->made_cap, sizeof *fsdp->made))
+        return -1;
+    fsdp->made[fsdp->made_count++] = buffer;
+    return buffer;
 }
 
 int fsdp_gather(struct lowering *lowering, int stage)

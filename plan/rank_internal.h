@@ -12,6 +12,7 @@
 
 #include "comms.h"
 #include "plan.h"
+#include "rank_programs.h"
 
 enum step_kind { STEP_KERNEL, STEP_HOST, STEP_GROUP, STEP_COLLECTIVE };
 
@@ -88,6 +89,21 @@ struct fsdp_stage {
 struct fsdp {
     int *comms; /* per rank; -1: not made yet */
     struct fsdp_stage *stages;
+    int *made; /* the buffers of parameters so far, in their order */
+    size_t made_count, made_cap, next;
+};
+
+/* Takes the operations of a thread one by one. What an operation points to is in `arena`, which may be emptied after
+   each. */
+struct ops_sink {
+    rank_op_take *take;
+    void *arg;
+    struct arena *arena;
+    bool empties;
+    bool names;        /* else operations and messages need no names: they are only counted */
+    struct host_op op; /* being written; `open`: there is one */
+    bool open;
+    enum status status; /* the first that is not STATUS_OK */
 };
 
 struct lowering {
@@ -111,7 +127,10 @@ struct lowering {
     struct fsdp fsdp;
     struct event_pool events[ACTION_IDLE];
     struct rank_steps now;
-    size_t op_count; /* of all ranks so far */
+    size_t op_count, part_count; /* of all ranks so far */
+    struct ops_sink sink;
+    size_t kept_cap; /* room in the operations of the thread that is kept */
+    bool again;      /* the second walk: communicators, events and buffers are there */
 };
 
 /* How often the pipeline is there. */
@@ -146,13 +165,15 @@ bool steps_make(struct lowering *lowering, const struct rank_program *list);
 
 /* A rank takes over the events of the ranks before it, all unused; the first ones go first. */
 void events_reset(struct lowering *lowering);
-/* lowering->now as the operations of a thread. */
+/* lowering->now as the operations of a thread, handed to the sink. */
 enum status ops_write(struct lowering *lowering, struct host_thread *thread);
 
 /* ---- rank_tensors.c -------------------------------------------------------------------------- */
 
 /* All: false is out of memory. */
 bool tensors_begin(struct lowering *lowering, size_t actions);
+/* Before the second walk: no step has brought anything. */
+void tensors_again(struct lowering *lowering);
 /* A buffer of this rank, declared at its first use and kept as index + 1 in *cell; -1: out of memory. */
 int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number);
 /* Append what an action reads and writes to the operation, if there are buffers. */
@@ -166,6 +187,8 @@ bool tensors_missing(struct lowering *lowering, struct index_list *out);
 
 /* All: false or -1 is out of memory. */
 bool fsdp_begin(struct lowering *lowering);
+/* Before the second walk. */
+void fsdp_again(struct lowering *lowering);
 int fsdp_stream(struct lowering *lowering);
 /* The communicator of the ranks that hold a stage. */
 int fsdp_comm(struct lowering *lowering, int stage);

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "integers.h"
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* An event for results of this kind of action that no step waits for any more, or a new one. */
@@ -59,8 +61,8 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
     const struct action *parts;
     size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
     size_t most = count ? count * ACTION_MOST_USES : step->message_count;
-    op->reads.items = ARENA_ARRAY(&lowering->out->arena, most, int);
-    op->writes.items = ARENA_ARRAY(&lowering->out->arena, most, int);
+    op->reads.items = ARENA_ARRAY(lowering->sink.arena, most, int);
+    op->writes.items = ARENA_ARRAY(lowering->sink.arena, most, int);
     if (!op->reads.items || !op->writes.items)
         return false;
     for (size_t k = 0; k < count; k++)
@@ -75,18 +77,33 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
 
 /* ---- steps to host operations ---------------------------------------------------------------- */
 
-static struct host_op *add_op(struct host_thread *thread, enum op_kind kind, struct mark mark)
+/* Hand on the operation that has been written, if there is one. */
+static void hand_on(struct ops_sink *sink, struct host_thread *thread)
 {
-    struct host_op *op = &thread->ops[thread->op_count++];
-    *op = (struct host_op){.kind = kind, .mark = mark, .stream = -1, .object = -1, .comm = -1};
-    op->work.comm = op->work.root = -1;
-    return op;
+    if (sink->open && sink->status == STATUS_OK)
+        sink->status = sink->take(sink->arg, thread, &sink->op);
+    if (sink->open && sink->empties)
+        arena_empty(sink->arena);
+    sink->open = false;
+}
+
+/* The next operation, valid until the one behind it is added. */
+static struct host_op *add_op(struct lowering *lowering, struct host_thread *thread,
+                              enum op_kind kind, struct mark mark)
+{
+    struct ops_sink *sink = &lowering->sink;
+    hand_on(sink, thread);
+    sink->open = true;
+    thread->op_count++;
+    sink->op = (struct host_op){.kind = kind, .mark = mark, .stream = -1, .object = -1, .comm = -1};
+    sink->op.work.comm = sink->op.work.root = -1;
+    return &sink->op;
 }
 
 static void write_event_op(struct lowering *lowering, struct host_thread *thread, enum op_kind kind,
                            const struct rank_step *producer, int stream, struct mark mark)
 {
-    struct host_op *op = add_op(thread, kind, mark);
+    struct host_op *op = add_op(lowering, thread, kind, mark);
     op->object = lowering->events[producer->action->kind].ids[producer->event_slot];
     op->stream = stream;
 }
@@ -116,6 +133,22 @@ static bool write_record(struct lowering *lowering, struct host_thread *thread,
     return true;
 }
 
+/* "F3@2", for the third microbatch arriving at stage 2. */
+static const char *tag_of(struct lowering *lowering, const struct action *message, int arrives_at)
+{
+    if (!lowering->sink.names)
+        return "";
+    char *tag = arena_alloc(lowering->sink.arena, 2 * INTEGERS_TEXT + 2);
+    if (!tag)
+        return NULL;
+    char *end = tag;
+    *end++ = message_is_forward(message) ? 'F' : 'B';
+    end = integers_print(end, message->microbatch);
+    *end++ = '@';
+    *integers_print(end, arrives_at) = '\0';
+    return tag;
+}
+
 static bool write_part(struct lowering *lowering, struct p2p_part *part, const struct message *of)
 {
     const struct action *message = of->action;
@@ -123,9 +156,7 @@ static bool write_part(struct lowering *lowering, struct p2p_part *part, const s
     message_ends(lowering, message, &from, &to);
     int arrives_at = message_is_send(message) ? comms_partner(message) : message->stage;
     *part = (struct p2p_part){.send = message_is_send(message),
-                              .tag = arena_printf(&lowering->out->arena, "%s%d@%d",
-                                                  message_is_forward(message) ? "F" : "B",
-                                                  message->microbatch, arrives_at),
+                              .tag = tag_of(lowering, message, arrives_at),
                               .peer = message_is_send(message) ? to : from,
                               .root = -1,
                               .comm = -1,
@@ -140,19 +171,20 @@ static bool write_group(struct lowering *lowering, struct host_op *op, const str
 {
     const struct message *messages = lowering->now.messages;
     op->comm = step->comm;
-    op->parts = ARENA_ARRAY(&lowering->out->arena, step->message_count, struct p2p_part);
+    op->parts = ARENA_ARRAY(lowering->sink.arena, step->message_count, struct p2p_part);
     if (!op->parts)
         return false;
+    lowering->part_count += step->message_count;
     for (size_t i = step->first_message + 1; i; i = messages[i - 1].next)
         if (!write_part(lowering, &op->parts[op->part_count++], &messages[i - 1]))
             return false;
     return true;
 }
 
-static void write_buffer_op(struct host_thread *thread, enum op_kind kind, int buffer, int stream,
-                            struct mark mark)
+static void write_buffer_op(struct lowering *lowering, struct host_thread *thread,
+                            enum op_kind kind, int buffer, int stream, struct mark mark)
 {
-    struct host_op *op = add_op(thread, kind, mark);
+    struct host_op *op = add_op(lowering, thread, kind, mark);
     op->object = buffer;
     op->stream = stream;
 }
@@ -165,7 +197,7 @@ static bool write_alloc(struct lowering *lowering, struct host_thread *thread,
         return true;
     int buffer = fsdp_gather(lowering, step->action->stage);
     if (buffer >= 0)
-        write_buffer_op(thread, OP_ALLOC, buffer, step->stream, step->action->mark);
+        write_buffer_op(lowering, thread, OP_ALLOC, buffer, step->stream, step->action->mark);
     return buffer >= 0;
 }
 
@@ -178,8 +210,8 @@ static void write_free(struct lowering *lowering, struct host_thread *thread,
                      : -1;
     if (buffer < 0)
         return;
-    write_buffer_op(thread, OP_RECORD_STREAM, buffer, lowering->compute, action->mark);
-    write_buffer_op(thread, OP_FREE, buffer, -1, action->mark);
+    write_buffer_op(lowering, thread, OP_RECORD_STREAM, buffer, lowering->compute, action->mark);
+    write_buffer_op(lowering, thread, OP_FREE, buffer, -1, action->mark);
 }
 
 static void fill_collective(const struct lowering *lowering, struct host_op *op,
@@ -213,7 +245,7 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
                                          [STEP_COLLECTIVE] = OP_COLLECTIVE};
     if (!write_waits(lowering, thread, step) || !write_alloc(lowering, thread, step))
         return false;
-    struct host_op *op = add_op(thread, kinds[step->kind], step->action->mark);
+    struct host_op *op = add_op(lowering, thread, kinds[step->kind], step->action->mark);
     op->stream = step->stream;
     op->listed = step->listed;
     op->time_ns = step->time_ns;
@@ -223,8 +255,10 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
             return false;
     } else {
         char name[ACTION_NAME];
-        op->name =
-            arena_strdup(&lowering->out->arena, comms_action_name(step->action, name, sizeof name));
+        op->name = !lowering->sink.names
+                       ? ""
+                       : arena_strdup(lowering->sink.arena,
+                                      comms_action_name(step->action, name, sizeof name));
         if (!op->name)
             return false;
     }
@@ -240,49 +274,35 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
 static bool write_end(struct lowering *lowering, struct host_thread *thread)
 {
     struct index_list missing = {0};
+    hand_on(&lowering->sink, thread);
     if (!tensors_missing(lowering, &missing))
         return false;
     if (missing.count == 0)
         return true;
-    struct host_op *end = add_op(thread, OP_HOST, (struct mark){0, 0});
+    struct host_op *end = add_op(lowering, thread, OP_HOST, (struct mark){0, 0});
     end->name = "end of the list";
     end->reads = missing;
     end->listed = steps_list(lowering, &(struct action){.kind = ACTION_IDLE, .microbatch = -1}, 0);
     return end->listed > 0;
 }
 
-/* How many operations the steps take at most: each one, its waits, a record if another step waits for it, and
-   what it does to memory. */
-static size_t count_ops(const struct rank_steps *now)
-{
-    size_t count = now->step_count + now->wait_count;
-    for (size_t i = 0; i < now->step_count; i++)
-        count += (now->steps[i].waiters_left > 0) +
-                 (now->steps[i].action->kind == ACTION_UNSHARD ? 1u : 0u) +
-                 (now->steps[i].action->kind == ACTION_RESHARD ? 2u : 0u);
-    return count;
-}
-
 enum status ops_write(struct lowering *lowering, struct host_thread *thread)
 {
     struct rank_steps *now = &lowering->now;
-    size_t count = count_ops(now) + 2; /* and the end */
-    lowering->op_count += count;
+    thread->op_count = 0;
+    for (size_t i = 0; i < now->step_count; i++)
+        if (!write_step(lowering, thread, &now->steps[i]))
+            return diag_no_memory(lowering->diag);
+    struct host_op *end = add_op(lowering, thread, OP_SYNC, (struct mark){0, 0});
+    end->sync = SYNC_DEVICE;
+    if (!write_end(lowering, thread))
+        return diag_no_memory(lowering->diag);
+    hand_on(&lowering->sink, thread);
+    lowering->op_count += thread->op_count;
     if (lowering->op_count > PLAN_MAX_LOWERED)
         return diag_error(lowering->diag, STATUS_INPUT,
                           "%s: the rank programs need more than %d machine operations, expected a "
                           "smaller schedule",
                           lowering->plan->file, PLAN_MAX_LOWERED);
-    thread->ops = ARENA_ARRAY(&lowering->out->arena, count, struct host_op);
-    if (!thread->ops)
-        return diag_no_memory(lowering->diag);
-    for (size_t i = 0; i < now->step_count; i++)
-        if (!write_step(lowering, thread, &now->steps[i]))
-            return diag_no_memory(lowering->diag);
-    struct host_op *end = add_op(thread, OP_SYNC, (struct mark){0, 0});
-    end->sync = SYNC_DEVICE;
-    if (!write_end(lowering, thread))
-        return diag_no_memory(lowering->diag);
-    assert(thread->op_count <= count);
-    return STATUS_OK;
+    return lowering->sink.status;
 }

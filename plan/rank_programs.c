@@ -141,7 +141,8 @@ static void fill_times(struct lowering *lowering)
 static enum status lower_rank(struct lowering *lowering, int rank)
 {
     struct host_thread *thread = &lowering->out->threads[rank];
-    *thread = (struct host_thread){.rank = rank, .name = "main"};
+    thread->rank = rank;
+    thread->name = "main";
     lowering->rank = rank;
     events_reset(lowering);
     if (!steps_make(lowering, &lowering->ranks[rank]))
@@ -248,26 +249,145 @@ static bool copy_head(struct plan *out, const struct plan *plan)
            copy_text(&out->arena, plan->source, &out->source);
 }
 
+/* ---- in one walk: all operations at once ----------------------------------------------------- */
+
+/* Threads grow in place: the operations of one follow each other in the plan's arena. */
+static enum status keep_op(void *arg, struct host_thread *thread, const struct host_op *op)
+{
+    struct lowering *lowering = arg;
+    if (!arena_grow(&lowering->out->arena, (void **)&thread->ops, thread->op_count - 1,
+                    &lowering->kept_cap, sizeof *op))
+        return diag_no_memory(lowering->diag);
+    thread->ops[thread->op_count - 1] = *op;
+    return STATUS_OK;
+}
+
+static enum status keep_rank(struct lowering *lowering, int rank)
+{
+    lowering->kept_cap = 0;
+    return lower_rank(lowering, rank);
+}
+
+static enum status open_lowering(struct lowering *lowering, const struct plan *plan,
+                                 bool all_buffers, struct plan *made, struct diag *diag)
+{
+    assert(plan->form == FORM_PROGRAMS);
+    plan_init(made);
+    *lowering =
+        (struct lowering){.plan = plan, .all_buffers = all_buffers, .out = made, .diag = diag};
+    arena_init(&lowering->scratch, 0);
+    return copy_head(made, plan) ? begin(lowering) : diag_no_memory(diag);
+}
+
+static enum status keep_all(struct lowering *lowering)
+{
+    enum status status = STATUS_OK;
+    lowering->sink = (struct ops_sink){
+        .take = keep_op, .arg = lowering, .arena = &lowering->out->arena, .names = true};
+    for (int rank = 0; status == STATUS_OK && rank < lowering->rank_count; rank++)
+        status = keep_rank(lowering, rank);
+    if (status == STATUS_OK)
+        status = routes_check(lowering);
+    if (status == STATUS_OK && !fsdp_replicate(lowering))
+        status = diag_no_memory(lowering->diag);
+    return status;
+}
+
 enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struct plan *out,
                                 struct diag *diag)
 {
-    assert(plan->form == FORM_PROGRAMS);
     struct plan made;
-    plan_init(&made);
-    struct lowering lowering = {
-        .plan = plan, .all_buffers = all_buffers, .out = &made, .diag = diag};
-    arena_init(&lowering.scratch, 0);
-    enum status status = copy_head(&made, plan) ? begin(&lowering) : diag_no_memory(diag);
-    for (int rank = 0; status == STATUS_OK && rank < lowering.rank_count; rank++)
-        status = lower_rank(&lowering, rank);
+    struct lowering lowering;
+    enum status status = open_lowering(&lowering, plan, all_buffers, &made, diag);
     if (status == STATUS_OK)
-        status = routes_check(&lowering);
-    if (status == STATUS_OK && !fsdp_replicate(&lowering))
-        status = diag_no_memory(diag);
+        status = keep_all(&lowering);
     arena_fini(&lowering.scratch);
     if (status == STATUS_OK)
         *out = made;
     else
         plan_fini(&made);
     return status;
+}
+
+/* ---- in two walks: thread by thread ---------------------------------------------------------- */
+
+struct rank_programs {
+    struct lowering lowering;
+    struct plan *made;
+    struct arena piece; /* what one operation points to */
+    bool kept;          /* threads have their operations: replicas are copies of them */
+};
+
+static enum status drop_op(void *arg, struct host_thread *thread, const struct host_op *op)
+{
+    (void)arg;
+    (void)thread;
+    (void)op;
+    return STATUS_OK;
+}
+
+/* The first walk makes what the operations of all ranks refer to. */
+static enum status walk_first(struct rank_programs *programs)
+{
+    struct lowering *lowering = &programs->lowering;
+    enum status status = STATUS_OK;
+    lowering->sink = (struct ops_sink){.take = drop_op, .arena = &programs->piece, .empties = true};
+    for (int rank = 0; status == STATUS_OK && rank < lowering->rank_count; rank++)
+        status = lower_rank(lowering, rank);
+    lowering->again = true;
+    lowering->op_count = lowering->out->listed_count = 0;
+    tensors_again(lowering);
+    fsdp_again(lowering);
+    return status == STATUS_OK ? routes_check(lowering) : status;
+}
+
+enum status rank_programs_open(const struct plan *plan, bool all_buffers, struct plan *out,
+                               struct rank_programs **programs, struct diag *diag)
+{
+    struct rank_programs *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        return diag_no_memory(diag);
+    opened->made = out;
+    arena_init(&opened->piece, 0);
+    struct lowering *lowering = &opened->lowering;
+    enum status status = open_lowering(lowering, plan, all_buffers, out, diag);
+    opened->kept = status == STATUS_OK && replica_count(lowering) > 1;
+    if (status == STATUS_OK)
+        status = opened->kept ? keep_all(lowering) : walk_first(opened);
+    if (status == STATUS_OK) {
+        *programs = opened;
+        return STATUS_OK;
+    }
+    rank_programs_close(opened);
+    plan_fini(out);
+    return status;
+}
+
+size_t rank_programs_parts(const struct rank_programs *programs)
+{
+    return programs->lowering.part_count * (size_t)replica_count(&programs->lowering);
+}
+
+enum status rank_programs_thread(struct rank_programs *programs, int thread, rank_op_take *take,
+                                 void *arg)
+{
+    struct lowering *lowering = &programs->lowering;
+    struct host_thread *desc = &lowering->out->threads[thread];
+    enum status status = STATUS_OK;
+    lowering->sink = (struct ops_sink){
+        .take = take, .arg = arg, .arena = &programs->piece, .empties = true, .names = true};
+    if (!programs->kept)
+        return lower_rank(lowering, thread);
+    for (size_t i = 0; status == STATUS_OK && i < desc->op_count; i++)
+        status = take(arg, desc, &desc->ops[i]);
+    return status;
+}
+
+void rank_programs_close(struct rank_programs *programs)
+{
+    if (!programs)
+        return;
+    arena_fini(&programs->lowering.scratch);
+    arena_fini(&programs->piece);
+    free(programs);
 }

@@ -37,4 +37,18 @@ enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
 enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struct plan *out,
                                 struct diag *diag);
 
+/* The same, thread by thread, so that the operations of all are never there at once. `out` has everything but them;
+   threads know their number. It ends after rank_programs_close; on failure it is untouched. */
+struct rank_programs;
+enum status rank_programs_open(const struct plan *plan, bool all_buffers, struct plan *out,
+                               struct rank_programs **programs, struct diag *diag);
+/* The messages of all threads. */
+size_t rank_programs_parts(const struct rank_programs *programs);
+/* Hands the operations of a thread on in their order; threads come in order, each once. An operation and what it points
+   to is gone after the call. */
+typedef enum status rank_op_take(void *arg, struct host_thread *thread, const struct host_op *op);
+enum status rank_programs_thread(struct rank_programs *programs, int thread, rank_op_take *take,
+                                 void *arg);
+void rank_programs_close(struct rank_programs *programs);
+
 #endif

@@ -1,5 +1,6 @@
 /* rank_tensors.c - see rank_internal.h: what actions read and write, by the table of tensors.h. */
 #include <assert.h>
+#include <string.h>
 
 #include "rank_internal.h"
 #include "rank_programs.h"
@@ -104,6 +105,19 @@ bool tensors_begin(struct lowering *lowering, size_t actions)
     if (lowering->tracked)
         note_all_provided(lowering);
     return true;
+}
+
+void tensors_again(struct lowering *lowering)
+{
+    for (int place = 0; place < PLACES; place++)
+        for (int kind = 0; kind < TENSOR_COUNT; kind++) {
+            uint32_t *latest = lowering->tensors[place][kind].latest;
+            size_t microbatches = tensor_has_microbatch((enum tensor_kind)kind)
+                                      ? (size_t)lowering->map.microbatches
+                                      : 1;
+            if (latest)
+                memset(latest, 0, (size_t)lowering->map.stages * microbatches * sizeof *latest);
+        }
 }
 
 /* ---- buffers --------------------------------------------------------------------------------- */
@@ -219,7 +233,7 @@ static bool add_missing(struct lowering *lowering, const struct tensor *tensor, 
 {
     if (table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)])
         return true;
-    return arena_grow(&lowering->out->arena, (void **)&out->items, out->count, cap,
+    return arena_grow(lowering->sink.arena, (void **)&out->items, out->count, cap,
                       sizeof *out->items) &&
            use(lowering, out, tensor);
 }
