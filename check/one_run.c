@@ -15,9 +15,9 @@ struct runner {
     struct reducer reducer;
     struct transition *choices;
     struct one_run *out;
-    struct search_path steps;
+    struct search_path steps; /* only where paths are kept */
     size_t steps_cap;
-    bool no_memory;
+    bool keeps_paths, no_memory;
 };
 
 static const unsigned wanted = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
@@ -40,22 +40,28 @@ static bool keep_path(struct runner *runner, unsigned violated)
     return true;
 }
 
+static bool note_step(struct runner *runner, struct transition step)
+{
+    if (runner->keeps_paths && !search_path_push(&runner->steps, &runner->steps_cap, step))
+        runner->no_memory = true;
+    return !runner->no_memory;
+}
+
 /* Take the step; false: the run is over. */
 static bool take(struct runner *runner, struct transition step)
 {
     struct one_run *out = runner->out;
     struct effect effect;
-    if (!search_path_push(&runner->steps, &runner->steps_cap, step)) {
-        runner->no_memory = true;
+    if (!note_step(runner, step))
         return false;
-    }
     machine_step(runner->program, runner->state, step, &effect);
-    if (!keep_path(runner, effect.violated & wanted & ~out->found)) {
+    out->seen |= effect.violated;
+    if (runner->keeps_paths && !keep_path(runner, effect.violated & wanted & ~out->found)) {
         runner->no_memory = true;
         return false;
     }
     out->mismatch = effect.violated & 1u << PROPERTY_MISMATCH;
-    if (runner->steps.count % LOOK_EVERY == 0 && watch_look(runner->watch))
+    if (++out->steps % LOOK_EVERY == 0 && watch_look(runner->watch))
         return false;
     return !out->mismatch;
 }
@@ -72,10 +78,13 @@ static bool follow_free(struct runner *runner)
 
 static void run(struct runner *runner)
 {
-    runner->out->alone = true;
+    *runner->out = (struct one_run){.alone = true};
+    machine_reset(runner->program, runner->state);
     while (follow_free(runner)) {
-        if (machine_enabled(runner->program, runner->state, runner->choices) == 0)
+        if (machine_enabled(runner->program, runner->state, runner->choices) == 0) {
+            runner->out->done = machine_done(runner->program, runner->state);
             return;
+        }
         runner->out->alone = false;
         if (!take(runner, runner->choices[0]))
             break;
@@ -86,13 +95,18 @@ static void run(struct runner *runner)
 enum status one_run_take(const struct program *program, struct search_watch *watch,
                          struct one_run *out, struct diag *diag)
 {
-    *out = (struct one_run){0};
     struct runner runner = {.program = program, .watch = watch, .out = out};
+    *out = (struct one_run){0};
     runner.state = machine_state(program);
     runner.choices = calloc((size_t)program->agent_count + 1, sizeof *runner.choices);
     bool ready = reducer_init(&runner.reducer, program, PACE_ANY) && runner.state && runner.choices;
     if (ready)
         run(&runner);
+    if (ready &&
+        out->seen & wanted) { /* once more, for the paths: they take more than the program */
+        runner.keeps_paths = true;
+        run(&runner);
+    }
     bool good = ready && !runner.no_memory && !machine_lost_knowledge(runner.state);
     reducer_fini(&runner.reducer);
     machine_free(runner.state);

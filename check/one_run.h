@@ -12,9 +12,12 @@
 #include "watch.h"
 
 struct one_run {
-    bool alone;     /* every run is a reordering of this one, which came to its end */
-    bool mismatch;  /* it ended at one */
-    unsigned found; /* PROPERTY_RACE, PROPERTY_LIFETIME, PROPERTY_VALUE: */
+    bool alone;    /* every run is a reordering of this one, which came to its end */
+    bool done;     /* where all is done; else it hangs */
+    unsigned seen; /* all properties violated, without a path */
+    uint64_t steps;
+    bool mismatch;                           /* it ended at one */
+    unsigned found;                          /* PROPERTY_RACE, PROPERTY_LIFETIME, PROPERTY_VALUE: */
     struct search_path path[PROPERTY_COUNT]; /* the steps to the first; freed with one_run_fini */
 };
 

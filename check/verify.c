@@ -16,6 +16,7 @@
 #include "shorten.h"
 #include "stopwatch.h"
 #include "structure.h"
+#include "plan/rank_programs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -717,24 +718,99 @@ static enum status verify_program(const struct plan *plan, const struct program 
     return status;
 }
 
-enum status verify_plan(const struct plan *plan, const struct verify_options *options,
-                        struct verify_report *out, struct diag *diag)
+/* ---- big schedules --------------------------------------------------------------------------- */
+
+/* Rank programs that are too big for knowledge in states are first tried with clocks beside one: where all steps
+   commute and nothing is violated, one run decides everything. */
+static bool tries_one_run(const struct plan *plan, const struct verify_options *options)
+{
+    const struct search_limits *limits = &options->limits;
+    return plan->form == FORM_PROGRAMS && !options->no_reduction && !options->bitstate_bytes &&
+           !limits->states && !limits->steps && rank_programs_are_big(plan);
+}
+
+static void report_one_run(const struct program *program, unsigned asked, const struct one_run *run,
+                           struct verify_report *report)
+{
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        report->outcome[p] = asked & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+    report->verdict = VERDICT_PROVED;
+    report->searched = report->finite = true;
+    report->states = 1;
+    report->transitions = run->steps;
+    report->peak_bytes = program->at.bytes;
+    report->ranks = program->ranks;
+    report->asked = asked;
+    report_in_flight(program, report);
+    leave_out_serial(report, asked);
+}
+
+/* Is the run all there is, and is nothing wrong with it? */
+static bool decides(const struct one_run *run)
+{
+    return run->alone && run->done && run->seen == 0;
+}
+
+static enum status prove_by_one_run(const struct plan *plan, const struct program *program,
+                                    const struct verify_options *options,
+                                    struct verify_report *report, bool *proved, struct diag *diag)
+{
+    struct search_watch watch = {.until_ns = options->limits.until_ns,
+                                 .interrupted = options->interrupted};
+    struct one_run run;
+    int lone = -1;
+    unsigned asked = find_asked(program, options, false);
+    *proved = false;
+    enum status status = messages_find_lone(program, &lone, diag);
+    if (status != STATUS_OK || lone >= 0 || asks_for_faults(program, options) || !asked)
+        return status;
+    status = one_run_take(program, &watch, &run, diag);
+    if (status != STATUS_OK)
+        return status;
+    *proved = decides(&run);
+    if (*proved)
+        report_one_run(program, asked, &run, report);
+    one_run_fini(&run);
+    if (*proved && asked & bit(PROPERTY_BOUND))
+        status = judge_memory(plan, program, options, report, diag);
+    return status;
+}
+
+static enum status build_and_verify(const struct plan *plan, const struct verify_options *options,
+                                    bool at_once, struct verify_report *report, bool *decided,
+                                    struct diag *diag)
 {
     struct program *program;
     struct program_options built = options->program;
     built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
+    built.clocks = at_once && !built.no_knowledge;
     enum status status = program_build(plan, &built, &program, diag);
     if (status != STATUS_OK)
         return status;
+    *decided = true;
+    struct timespec start = stopwatch_start();
+    status = at_once ? prove_by_one_run(plan, program, options, report, decided, diag)
+                     : verify_program(plan, program, options, report, diag);
+    report->seconds += stopwatch_seconds(&start);
+    program_close(program);
+    return status;
+}
+
+enum status verify_plan(const struct plan *plan, const struct verify_options *options,
+                        struct verify_report *out, struct diag *diag)
+{
+    bool decided = false;
+    enum status status = STATUS_OK;
     *out = (struct verify_report){0};
     arena_init(&out->arena, 0);
     out->plan = arena_strdup(&out->arena, plan->name);
     out->file = arena_strdup(&out->arena, plan->file);
-    struct timespec start = stopwatch_start();
-    status = out->plan && out->file ? verify_program(plan, program, options, out, diag)
-                                    : diag_no_memory(diag);
-    out->seconds = stopwatch_seconds(&start);
-    program_close(program);
+    if (!out->plan || !out->file)
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK && tries_one_run(plan, options))
+        status = build_and_verify(plan, options, true, out, &decided, diag);
+    if (status == STATUS_OK && !decided)
+        status = build_and_verify(plan, options, false, out, &decided, diag);
     if (status != STATUS_OK)
         verify_fini(out);
     return status;

@@ -160,6 +160,18 @@ static size_t part_total(const struct rank_program *list)
     return total;
 }
 
+bool rank_programs_are_big(const struct plan *plan)
+{
+    const struct programs *programs = &plan->programs;
+    const struct generate_spec *spec = &programs->generate;
+    size_t count = 0;
+    if (spec->given) /* a forward and a backward pass at least, but where there are none */
+        count = (size_t)spec->ranks * (size_t)spec->microbatches;
+    for (int rank = 0; programs->ranks && rank < plan->ranks; rank++)
+        count += part_total(&programs->ranks[rank]);
+    return count > RANK_PROGRAMS_MAX_TRACKED;
+}
+
 /* The ranks of each replica share devices as those of the first one do. */
 static bool share_devices(struct lowering *lowering)
 {

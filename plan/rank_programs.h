@@ -27,6 +27,9 @@
    too big for a search. */
 enum { RANK_PROGRAMS_MAX_TRACKED = 2048 };
 
+/* Have they, messages not counted? */
+bool rank_programs_are_big(const struct plan *plan);
+
 /* The complete lists of a plan of FORM_PROGRAMS: generated if it has `generate:`, with messages
    added if it has none. In `arena`; the plan is not changed. */
 enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
