@@ -309,7 +309,7 @@ static bool write_thread(struct writer *writer, int thread)
     for (int stream = 0; stream < (int)rank->stream_count; stream++)
         if (first_launcher(rank, stream) == thread)
             add_leftovers(writer, stream);
-    int64_t last_ns = 0;
+    int64_t last_ns = rank->chosen && rank->stepper == thread ? rank->steps_end_ns : 0;
     for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
         add_call(writer, i);
         last_ns = rank->calls[i].end_ns > last_ns ? rank->calls[i].end_ns : last_ns;

@@ -300,7 +300,7 @@ static bool finish_rank(struct job_rank *rank)
 
 static int64_t earliest(const struct job_rank *rank)
 {
-    int64_t first = INT64_MAX;
+    int64_t first = rank->chosen ? rank->steps_begin_ns : INT64_MAX;
     for (size_t i = 0; i < rank->call_count; i++)
         first = rank->calls[i].start_ns < first ? rank->calls[i].start_ns : first;
     for (size_t i = 0; i < rank->work_count; i++)
@@ -319,11 +319,13 @@ void job_shift(struct job_rank *rank, int64_t by_ns)
     SHIFT(rank->calls, rank->call_count, by_ns)
     SHIFT(rank->works, rank->work_count, by_ns)
     SHIFT(rank->ranges, rank->range_count, by_ns)
+    rank->steps_begin_ns -= by_ns;
+    rank->steps_end_ns -= by_ns;
 }
 
 static int64_t latest(const struct job_rank *rank)
 {
-    int64_t last = INT64_MIN;
+    int64_t last = rank->chosen ? rank->steps_end_ns : INT64_MIN;
     for (size_t i = 0; i < rank->call_count; i++)
         last = rank->calls[i].end_ns > last ? rank->calls[i].end_ns : last;
     for (size_t i = 0; i < rank->work_count; i++)
@@ -379,6 +381,7 @@ struct steps {
     int64_t first, last; /* recorded; first > last: none */
     int64_t begin_ns, end_ns;
     bool has_first, has_last; /* of the wanted ones */
+    int thread;
 };
 
 static struct steps find_steps(const struct job *job, const struct job_rank *rank, int64_t first,
@@ -395,6 +398,7 @@ static struct steps find_steps(const struct job *job, const struct job_rank *ran
         steps.last = number > steps.last ? number : steps.last;
         steps.has_first |= number == first;
         steps.has_last |= number == last;
+        steps.thread = range->thread;
         if (number < first || number > last)
             continue;
         steps.begin_ns = range->start_ns < steps.begin_ns ? range->start_ns : steps.begin_ns;
@@ -444,6 +448,10 @@ enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct 
             return refuse_steps(rank, &steps, first, last, diag);
         if (!keep_between(rank, steps.begin_ns, steps.end_ns))
             return diag_no_memory(diag);
+        rank->chosen = true;
+        rank->stepper = steps.thread;
+        rank->steps_begin_ns = steps.begin_ns;
+        rank->steps_end_ns = steps.end_ns;
     }
     return STATUS_OK;
 }

@@ -123,9 +123,9 @@ check "names of HIP and of earlier versions" takes 60000 0 "$dir/hip.json"
     call cudaLaunchKernel 1 1100 5 2
     work kernel b 7 1110 50 2
 } | trace 0 >"$dir/steps.json"
-check "one step alone" takes 60000 0 --steps=6 "$dir/steps.json"
+check "one step alone, to the end of its annotation" takes 100000 0 --steps=6 "$dir/steps.json"
 check "... has its work alone" has 'launch: b' --steps=6..6 "$dir/steps.json"
-check "both" takes 160000 0 --steps=5..6 "$dir/steps.json"
+check "both" takes 200000 0 --steps=5..6 "$dir/steps.json"
 check "a step that is not there" complains 3 "the steps 5 to 6 are recorded in it, not 8 to 9" \
     "$SWSIM" import --steps=8..9 "$dir/steps.json"
 check "... of several" complains 3 "not 6 to 7" "$SWSIM" import --steps=6..7 "$dir/steps.json"
@@ -461,7 +461,7 @@ check "no such name" complains 2 "expected the name of a task" "$SWSIM" predict 
 # Three steps of a kernel, twice a step: the first time it always takes 20 us, then 40, 50 and 60. A step is as long as it is late.
 k=0
 while [ "$k" -lt 3 ]; do
-    step "$k" $((k * 1000 + 1000)) 900
+    step "$k" $((k * 1000 + 1000)) 240
     call cudaLaunchKernel 1 $((k * 1000 + 1000)) 5 $((k * 2 + 1))
     work kernel gemm 7 $((k * 1000 + 1010)) 20 $((k * 2 + 1))
     call cudaLaunchKernel 1 $((k * 1000 + 1200)) 5 $((k * 2 + 2))

@@ -1,0 +1,37 @@
+#!/bin/sh
+# What plans imported from traces of real jobs predict, against what those traces measured beside them: one step,
+# repeated, against the other steps; communication that takes no time against the time that it was alone. The figures of
+# doc/measurements.md; the traces are in ../shared/data.
+. "${srcdir:-.}/tests/tap.sh"
+: "${SWSIM_SHARED:=$srcdir/../shared}"
+data=$SWSIM_SHARED/data/traces
+
+command -v python3 >/dev/null || skip_all "no python3"
+[ -d "$data" ] || skip_all "no traces of real jobs in $data"
+
+# figures NAME: those of a trace, one a line.
+figures()
+{
+    python3 "$srcdir/tests/step_figures.py" "$SWSIM" "$data/$1.json.gz" >"$dir/figures" 2>"$dir/err" || cat "$dir/err"
+    cat "$dir/figures"
+}
+# The mean error of a period, over the steps, and the mean of their sizes: at most 1% and $1%.
+repeats()
+{
+    awk -v most="$1" '$1 == "repeated" { error = $4 / $5 - 1; sum += error; size += error < 0 ? -error : error; steps++ }
+        END { printf "mean error %.2f%%, mean size %.2f%%, %d steps\n", 100 * sum / steps, 100 * size / steps, steps
+              exit !(steps == 6 && sum / steps < 0.01 && sum / steps > -0.01 && size / steps <= most / 100) }' "$dir/figures"
+}
+gains_at_most_the_exposed()
+{
+    awk '$1 == "communication" { steps++; wrong += $4 < 0 || $4 > $5 }
+        END { printf "%d steps, %d outside\n", steps, wrong; exit !(steps == 6 && !wrong) }' "$dir/figures"
+}
+
+for name in torchrec_a100_rank0_of_8 resnet50_workers0_steps5_10; do
+    check "$name: each step is repeated" figures "$name"
+    check "... and lasts as long as the others" repeats 5
+    [ "$name" = resnet50_workers0_steps5_10 ] ||
+        check "... without communication no more is gained than it is exposed" gains_at_most_the_exposed
+done
+done_testing
