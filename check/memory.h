@@ -2,19 +2,21 @@
  * memory.h - the bytes that host and rank programs hold, against `machine: {memory}`.
  *
  * A host program holds the buffers that it uses and never allocates all the time; those that it allocates are counted
- * by the machine, at each alloc. A rank program holds a result or a message from the action that brings it to the last
- * one that uses it, in the order of its list: a caching allocator gives and takes memory when calls are made. So the
- * most it holds follows from the list, in every run.
+ * by the machine, at each alloc. What a rank program holds follows from its list (plan/rank_memory.h).
  */
 #ifndef SWSIM_MEMORY_H
 #define SWSIM_MEMORY_H
 
 #include "machine/program.h"
 #include "plan/diag.h"
+#include "plan/rank_memory.h"
 
-/* The most bytes that a rank holds, and that rank: of a rank program from its list, of a host program without what it
-   allocates. Programs with iterations: 0. */
-enum status memory_most(const struct program *program, int64_t *bytes, int *rank,
-                        struct diag *diag);
+/* The most bytes that a rank holds of what it never allocates, and that rank. Programs with iterations: 0. */
+enum status memory_of_hosts(const struct program *program, int64_t *bytes, int *rank,
+                            struct diag *diag);
+
+/* The most that a rank of rank programs holds, without what it holds over time, and that rank. */
+enum status memory_of_lists(const struct plan *plan, struct rank_memory *most, int *rank,
+                            struct diag *diag);
 
 #endif

@@ -571,8 +571,8 @@ static enum status judge_messages(const struct program *program, struct verify_r
 
 /* ---- memory of programs without iterations --------------------------------------------------- */
 
-static enum status tell_memory(int64_t bytes, int64_t memory, int rank,
-                               struct verify_report *report, struct diag *diag)
+static enum status tell_memory(const char *sentence, struct verify_report *report,
+                               struct diag *diag)
 {
     struct story *story = &report->stories[PROPERTY_BOUND];
     if (report->verdict != VERDICT_VIOLATED || report->first > PROPERTY_BOUND) {
@@ -581,36 +581,51 @@ static enum status tell_memory(int64_t bytes, int64_t memory, int rank,
     }
     report->verdict = VERDICT_VIOLATED;
     report->outcome[PROPERTY_BOUND] = OUTCOME_ALWAYS;
-    *story = (struct story){0};
-    story->sentence = arena_printf(&report->arena,
-                                   "rank %d holds %" PRId64 " bytes of buffers, machine.memory "
-                                   "allows %" PRId64,
-                                   rank, bytes, memory);
-    return story->sentence ? STATUS_OK : diag_no_memory(diag);
+    *story = (struct story){.sentence = sentence};
+    return sentence ? STATUS_OK : diag_no_memory(diag);
 }
 
-/* Rank programs too big for buffers are built once more, with them. */
-static enum status judge_memory(const struct plan *plan, const struct program *program,
-                                const struct verify_options *options, struct verify_report *report,
-                                struct diag *diag)
+static enum status judge_hosts(const struct program *program, struct verify_report *report,
+                               struct diag *diag)
 {
-    struct program_options built = options->program;
-    struct program *with_buffers = NULL;
     int64_t bytes, memory = program->plan->machine.memory_bytes;
     int rank;
-    enum status status = STATUS_OK;
-    if (program->tasks || memory == 0)
+    enum status status = memory_of_hosts(program, &bytes, &rank, diag);
+    if (status != STATUS_OK || bytes <= memory)
+        return status;
+    return tell_memory(arena_printf(&report->arena,
+                                    "rank %d holds %" PRId64 " bytes of buffers, machine.memory "
+                                    "allows %" PRId64,
+                                    rank, bytes, memory),
+                       report, diag);
+}
+
+static enum status judge_lists(const struct plan *plan, struct verify_report *report,
+                               struct diag *diag)
+{
+    struct rank_memory most;
+    int64_t memory = plan->machine.memory_bytes;
+    int rank;
+    enum status status = memory_of_lists(plan, &most, &rank, diag);
+    if (status != STATUS_OK || most.most <= memory)
+        return status;
+    return tell_memory(
+        arena_printf(&report->arena,
+                     "rank %d holds %" PRId64 " bytes at its action %zu (weights and state %" PRId64
+                     ", activations %" PRId64 ", messages %" PRId64 ", parameters %" PRId64
+                     "), machine.memory allows %" PRId64,
+                     rank, most.most, most.column, most.fixed, most.at[MEMORY_ACTIVATIONS],
+                     most.at[MEMORY_MESSAGES], most.at[MEMORY_PARAMETERS], memory),
+        report, diag);
+}
+
+static enum status judge_memory(const struct plan *plan, const struct program *program,
+                                struct verify_report *report, struct diag *diag)
+{
+    if (program->tasks || program->plan->machine.memory_bytes == 0)
         return STATUS_OK;
-    built.clocks = true;
-    if (program->untracked)
-        status = program_build(plan, &built, &with_buffers, diag);
-    if (status == STATUS_OK)
-        status = memory_most(with_buffers ? with_buffers : program, &bytes, &rank, diag);
-    if (status == STATUS_OK && bytes > memory)
-        status = tell_memory(bytes, memory, rank, report, diag);
-    if (with_buffers)
-        program_close(with_buffers);
-    return status;
+    return plan->form == FORM_PROGRAMS ? judge_lists(plan, report, diag)
+                                       : judge_hosts(program, report, diag);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -708,7 +723,7 @@ static enum status verify_program(const struct plan *plan, const struct program 
     report->driver = program->driver;
     report->driver_named = names_driver(plan, program->driver);
     if (status == STATUS_OK && asked & bit(PROPERTY_BOUND))
-        status = judge_memory(plan, program, options, report, diag);
+        status = judge_memory(plan, program, report, diag);
     if (status == STATUS_OK && asked & bit(PROPERTY_MESSAGE))
         status = judge_messages(program, report, diag);
     if (status == STATUS_OK && apart && !(options->quick && report->verdict == VERDICT_VIOLATED))
@@ -772,7 +787,7 @@ static enum status prove_by_one_run(const struct plan *plan, const struct progra
         report_one_run(program, asked, &run, report);
     one_run_fini(&run);
     if (*proved && asked & bit(PROPERTY_BOUND))
-        status = judge_memory(plan, program, options, report, diag);
+        status = judge_memory(plan, program, report, diag);
     return status;
 }
 

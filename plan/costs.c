@@ -1,6 +1,8 @@
 /* costs.c - see costs.h. */
 #include "costs.h"
 
+#include <string.h>
+
 #include "plan.h"
 
 enum { NS_PER_S = 1000 * 1000 * 1000 };
@@ -67,4 +69,212 @@ struct message_cost costs_message(const struct plan *plan, int from, int to, boo
         return (struct message_cost){.bytes = bytes, .latency_ns = given};
     return (struct message_cost){
         .bytes = bytes, .latency_ns = latency, .transfer_ns = transfer_ns(bytes, bandwidth)};
+}
+
+/* ---- layers of stages ------------------------------------------------------------------------ */
+
+const char *cost_key(enum cost cost)
+{
+#define X(name, key, time) key,
+    static const char *const keys[] = {COST_LIST(X)};
+#undef X
+    return keys[cost];
+}
+
+bool cost_is_time(enum cost cost)
+{
+#define X(name, key, time) time,
+    static const bool times[] = {COST_LIST(X)};
+#undef X
+    return times[cost];
+}
+
+static int64_t item(const struct cost_list *list, size_t index)
+{
+    return list->count == 0 ? 0 : list->items[list->count == 1 ? 0 : index];
+}
+
+/* How long a microbatch takes in a layer, in embedding or head. */
+static int64_t item_ns(const struct cost_table *table, size_t index)
+{
+    int64_t backward = table->of[COST_B].count
+                           ? item(&table->of[COST_B], index)
+                           : item(&table->of[COST_I], index) + item(&table->of[COST_W], index);
+    return item(&table->of[COST_F], index) + backward;
+}
+
+/* Layers behind one another on each stage while it takes no longer than `most`; each stage gets one while there
+   are enough. False: layers are left over. */
+static bool fill_stages(const struct layers *layers, int stages, int64_t most, int *out)
+{
+    int next = 0;
+    for (int s = 0; s < stages; s++) {
+        int64_t ns = (s == 0 ? item_ns(&layers->embedding, 0) : 0) +
+                     (s == stages - 1 ? item_ns(&layers->head, 0) : 0);
+        int last = layers->count - (stages - 1 - s); /* one for each stage behind it */
+        out[s] = 0;
+        while (next < layers->count &&
+               ((out[s] == 0 && layers->count >= stages) ||
+                (next < last && ns + item_ns(&layers->each, (size_t)next) <= most))) {
+            ns += item_ns(&layers->each, (size_t)next++);
+            out[s]++;
+        }
+        if (ns > most)
+            return false;
+    }
+    return next == layers->count;
+}
+
+/* The division whose slowest stage is the fastest, by bisection. */
+static void find_balance(const struct layers *layers, int stages, int *out)
+{
+    int64_t low = -1, high = item_ns(&layers->embedding, 0) + item_ns(&layers->head, 0);
+    for (int i = 0; i < layers->count; i++)
+        high += item_ns(&layers->each, (size_t)i);
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (fill_stages(layers, stages, middle, out))
+            high = middle;
+        else
+            low = middle;
+    }
+    fill_stages(layers, stages, high, out);
+}
+
+static void balance_evenly(int layers, int stages, int *out)
+{
+    for (int s = 0; s < stages; s++)
+        out[s] = (int)((int64_t)layers * (s + 1) / stages - (int64_t)layers * s / stages);
+}
+
+static enum status check_balance(const struct plan *plan, int stages, struct diag *diag)
+{
+    const struct stage_spec *spec = &plan->programs.stages;
+    int64_t sum = 0;
+    for (size_t s = 0; s < spec->balanced_count; s++)
+        sum += spec->balanced[s];
+    if (spec->balanced_count != (size_t)stages)
+        return diag_error_at(diag, plan->file, NULL, spec->balance_mark,
+                             "found the layers of %zu stages, expected those of %d",
+                             spec->balanced_count, stages);
+    if (sum != spec->layers.count)
+        return diag_error_at(diag, plan->file, NULL, spec->balance_mark,
+                             "found %lld layers in the stages, expected %d as \"layers\" says",
+                             (long long)sum, spec->layers.count);
+    return STATUS_OK;
+}
+
+static enum status divide_layers(const struct plan *plan, int stages, int *out, struct diag *diag)
+{
+    const struct stage_spec *spec = &plan->programs.stages;
+    enum status status = STATUS_OK;
+    switch (spec->balance) {
+    case BALANCE_EVEN: balance_evenly(spec->layers.count, stages, out); break;
+    case BALANCE_FOUND: find_balance(&spec->layers, stages, out); break;
+    case BALANCE_LISTED:
+        status = check_balance(plan, stages, diag);
+        if (status == STATUS_OK)
+            memcpy(out, spec->balanced, (size_t)stages * sizeof *out);
+    }
+    return status;
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+static void add_item(struct stage_cost *row, const struct cost_table *table, size_t index)
+{
+    for (int c = 0; c < COST_COUNT; c++) {
+        row->of[c] += item(&table->of[c], index);
+        row->given[c] |= table->of[c].count > 0;
+    }
+    int64_t again = item(&table->of[COST_ACTIVATION], index);
+    row->again = again > row->again ? again : row->again;
+}
+
+static enum status add_layers(const struct plan *plan, int stages, struct arena *arena,
+                              struct stage_cost *rows, struct diag *diag)
+{
+    const struct layers *layers = &plan->programs.stages.layers;
+    int *counts = ARENA_ARRAY(arena, (size_t)stages, int), next = 0;
+    if (!counts)
+        return diag_no_memory(diag);
+    enum status status = divide_layers(plan, stages, counts, diag);
+    for (int s = 0; status == STATUS_OK && s < stages; s++) {
+        rows[s].layers = counts[s];
+        for (int i = 0; i < counts[s]; i++)
+            add_item(&rows[s], &layers->each, (size_t)next++);
+    }
+    if (status == STATUS_OK) {
+        add_item(&rows[0], &layers->embedding, 0);
+        add_item(&rows[stages - 1], &layers->head, 0);
+    }
+    return status;
+}
+
+/* What `stages:` says of a stage goes before its layers. */
+static enum status put_stages(const struct plan *plan, int stages, struct stage_cost *rows,
+                              struct diag *diag)
+{
+    const struct cost_table *table = &plan->programs.stages.stages;
+    for (int c = 0; c < COST_COUNT; c++) {
+        const struct cost_list *list = &table->of[c];
+        if (list->count > 1 && list->count != (size_t)stages)
+            return diag_error_at(diag, plan->file, NULL, list->mark,
+                                 "found \"%s\" of %zu stages, expected one for all or %d",
+                                 cost_key((enum cost)c), list->count, stages);
+        for (int s = 0; list->count && s < stages; s++) {
+            rows[s].given[c] = true;
+            rows[s].of[c] = item(list, (size_t)s);
+            if (c == COST_ACTIVATION)
+                rows[s].again = rows[s].of[c];
+        }
+    }
+    return STATUS_OK;
+}
+
+static const enum action_kind cost_actions[] = {
+    [COST_F] = ACTION_F, [COST_I] = ACTION_I, [COST_W] = ACTION_W, [COST_B] = ACTION_B};
+
+static void fill_rest(const struct programs *programs, struct stage_cost *row)
+{
+    bool split = row->given[COST_I] && row->given[COST_W];
+    for (int c = COST_F; c <= COST_B; c++) {
+        const struct action_time *time = &programs->times[cost_actions[c]];
+        if (row->given[c] || !time->given || (c == COST_B && split))
+            continue;
+        row->given[c] = true;
+        row->of[c] = time->time_ns;
+    }
+    if (!row->given[COST_B] && row->given[COST_I] && row->given[COST_W]) {
+        row->given[COST_B] = true;
+        row->of[COST_B] = row->of[COST_I] + row->of[COST_W];
+    }
+    if (!row->given[COST_LEFT])
+        row->of[COST_LEFT] = row->of[COST_ACTIVATION];
+}
+
+enum status costs_resolve(const struct plan *plan, int stages, struct arena *arena,
+                          struct stage_cost **out, struct diag *diag)
+{
+    struct stage_cost *rows = ARENA_ARRAY(arena, (size_t)stages, struct stage_cost);
+    enum status status = rows ? STATUS_OK : diag_no_memory(diag);
+    if (status == STATUS_OK && plan->programs.stages.layers.count)
+        status = add_layers(plan, stages, arena, rows, diag);
+    if (status == STATUS_OK)
+        status = put_stages(plan, stages, rows, diag);
+    for (int s = 0; status == STATUS_OK && s < stages; s++)
+        fill_rest(&plan->programs, &rows[s]);
+    if (status == STATUS_OK)
+        *out = rows;
+    return status;
+}
+
+bool costs_checkpointed(const struct plan *plan, int microbatch, int microbatches)
+{
+    switch (plan->programs.stages.checkpoint) {
+    case CHECKPOINT_NEVER: return false;
+    case CHECKPOINT_EXCEPT_LAST: return microbatch < microbatches - 1;
+    case CHECKPOINT_ALWAYS: return true;
+    }
+    return false;
 }

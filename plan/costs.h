@@ -53,4 +53,98 @@ struct message_cost {
 /* A message from rank to rank (those of one replica), forward or backward. */
 struct message_cost costs_message(const struct plan *plan, int from, int to, bool forward);
 
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+/*    NAME          key            a time, else bytes */
+#define COST_LIST(X)                                                                               \
+    X(F, "F", 1) /* passes of a microbatch */                                                      \
+    X(I, "I", 1)                                                                                   \
+    X(W, "W", 1)                                                                                   \
+    X(B, "B", 1)                   /* without it that of I and W */                                \
+    X(OPTIMIZER, "optimizer", 1)   /* at the end */                                                \
+    X(ACTIVATION, "activation", 0) /* what F keeps of a microbatch for its backward pass */        \
+    X(LEFT, "left", 0)             /* what I keeps of it for W; default: all of it */              \
+    X(INPUT, "input", 0)           /* what F keeps instead where it is computed once more */       \
+    X(WEIGHTS, "weights", 0)       /* all the time: parameters */                                  \
+    X(STATE, "state", 0)           /* gradients, the state of the optimizer */
+enum cost {
+#define X(name, key, time) COST_##name,
+    COST_LIST(X)
+#undef X
+        COST_COUNT
+};
+
+/* One for all, or one each. */
+struct cost_list {
+    int64_t *items;
+    size_t count; /* 0: not given */
+    struct mark mark;
+};
+
+struct cost_table {
+    struct cost_list of[COST_COUNT];
+};
+
+/* How `layers:` are divided into stages. */
+#define BALANCE_LIST(X) X(EVEN, "even") X(FOUND, "found") X(LISTED, NULL)
+enum balance_kind {
+#define X(name, key) BALANCE_##name,
+    BALANCE_LIST(X)
+#undef X
+};
+
+/* Which microbatches keep only the input of their passes, and compute the rest once more. */
+#define CHECKPOINT_LIST(X) X(NEVER, "never") X(EXCEPT_LAST, "except_last") X(ALWAYS, "always")
+enum checkpoint {
+#define X(name, key) CHECKPOINT_##name,
+    CHECKPOINT_LIST(X)
+#undef X
+};
+
+/* Until when the output of a stage is kept. */
+#define RELEASE_LIST(X) X(BACKWARD, "backward") X(SEND, "send")
+enum release {
+#define X(name, key) RELEASE_##name,
+    RELEASE_LIST(X)
+#undef X
+};
+
+/* `layers:` */
+struct layers {
+    int count; /* 0: not given */
+    struct mark mark;
+    struct cost_table each;
+    struct cost_table embedding, head; /* of the first and the last stage, besides */
+};
+
+struct stage_spec {
+    struct cost_table stages; /* goes before what layers cost */
+    struct layers layers;
+    enum balance_kind balance;
+    int *balanced; /* BALANCE_LISTED: layers of each stage */
+    size_t balanced_count;
+    struct mark balance_mark;
+    enum checkpoint checkpoint;
+    enum release release;
+};
+
+/* What a stage costs. */
+struct stage_cost {
+    bool given[COST_COUNT];
+    int64_t of[COST_COUNT];
+    int64_t again; /* bytes that a backward pass computes once more at a time */
+    int layers;
+};
+
+/* A row for each stage: what `stages:` says, else its layers, else `times:`. B without a cost of its own takes I and W
+   together. In `arena`. */
+enum status costs_resolve(const struct plan *plan, int stages, struct arena *arena,
+                          struct stage_cost **out, struct diag *diag);
+
+/* Does a microbatch keep only the input of its passes? */
+bool costs_checkpointed(const struct plan *plan, int microbatch, int microbatches);
+
+const char *cost_key(enum cost cost);
+bool cost_is_time(enum cost cost);
+
 #endif

@@ -63,3 +63,137 @@ bool field_edges(struct parser *parser, const struct node *value, void *member,
     }
     return ok;
 }
+
+/* ---- stages and layers ----------------------------------------------------------------------- */
+
+enum { MOST_LAYERS = PLAN_MAX_MODEL_STAGES };
+
+static bool field_cost(struct parser *parser, const struct node *value, void *member, bool is_time)
+{
+    struct cost_list *list = member;
+    bool single = value->kind != NODE_LIST, ok = true;
+    size_t count = single ? 1 : value->length;
+    list->mark = value->mark;
+    if (value->kind == NODE_MAP || count == 0 || count > MOST_LAYERS)
+        return parse_mismatch(
+            parser, value, is_time ? "a time, or a list of times" : "a size, or a list of sizes");
+    list->items = ARENA_ARRAY(&parser->plan->arena, count, int64_t);
+    if (!list->items)
+        return parse_no_memory(parser);
+    for (const struct node *item = single ? value : value->first; item && ok && list->count < count;
+         item = item->next)
+        ok = is_time ? field_time(parser, item, &list->items[list->count++], NULL)
+                     : field_bytes(parser, item, &list->items[list->count++], NULL);
+    return ok;
+}
+
+static bool field_times(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    (void)field;
+    return field_cost(parser, value, member, true);
+}
+
+static bool field_sizes(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    (void)field;
+    return field_cost(parser, value, member, false);
+}
+
+/* The keys of COST_LIST, in its order. */
+#define COST_FIELDS(type, member)                                                                  \
+    FIELD("F", type, member.of[COST_F], field_times),                                              \
+        FIELD("I", type, member.of[COST_I], field_times),                                          \
+        FIELD("W", type, member.of[COST_W], field_times),                                          \
+        FIELD("B", type, member.of[COST_B], field_times),                                          \
+        FIELD("optimizer", type, member.of[COST_OPTIMIZER], field_times),                          \
+        FIELD("activation", type, member.of[COST_ACTIVATION], field_sizes),                        \
+        FIELD("left", type, member.of[COST_LEFT], field_sizes),                                    \
+        FIELD("input", type, member.of[COST_INPUT], field_sizes),                                  \
+        FIELD("weights", type, member.of[COST_WEIGHTS], field_sizes),                              \
+        FIELD("state", type, member.of[COST_STATE], field_sizes)
+
+static const struct field stage_fields[] = {COST_FIELDS(struct stage_spec, stages)};
+
+void parse_stages(struct parser *parser, const struct node *value)
+{
+    if (value && parse_want_map(parser, value, "costs such as {F: [1ms, 2ms], activation: 1GiB}"))
+        fields_parse(parser, value, stage_fields, FIELD_COUNT(stage_fields),
+                     &parser->plan->programs.stages, "\"stages\"");
+}
+
+struct single {
+    struct cost_table costs;
+};
+
+static const struct field single_fields[] = {COST_FIELDS(struct single, costs)};
+
+/* Embedding and head are one each. */
+static bool field_single(struct parser *parser, const struct node *value, void *member,
+                         const struct field *field)
+{
+    struct single *single = member;
+    bool ok =
+        parse_want_map(parser, value, "costs such as {F: 1ms, weights: 1GiB}") &&
+        fields_parse(parser, value, single_fields, FIELD_COUNT(single_fields), single, field->key);
+    for (int c = 0; ok && c < COST_COUNT; c++)
+        if (single->costs.of[c].count > 1)
+            ok = parse_error(parser, single->costs.of[c].mark, "found a list, expected one value");
+    return ok;
+}
+
+static const struct field layer_fields[] = {
+    FIELD("count", struct layers, count, field_int, .required = true, .min = 1, .max = MOST_LAYERS),
+    COST_FIELDS(struct layers, each),
+    FIELD("embedding", struct layers, embedding, field_single),
+    FIELD("head", struct layers, head, field_single),
+};
+
+void parse_layers(struct parser *parser, const struct node *value)
+{
+    struct layers *layers = &parser->plan->programs.stages.layers;
+    if (!value || !parse_want_map(parser, value, "costs such as {count: 24, F: 1ms}") ||
+        !fields_parse(parser, value, layer_fields, FIELD_COUNT(layer_fields), layers, "\"layers\""))
+        return;
+    layers->mark = value->mark;
+    for (int c = 0; c < COST_COUNT; c++)
+        if (layers->each.of[c].count > 1 && layers->each.of[c].count != (size_t)layers->count)
+            parse_error(parser, layers->each.of[c].mark,
+                        "found \"%s\" of %zu layers, expected one for all or %d",
+                        cost_key((enum cost)c), layers->each.of[c].count, layers->count);
+}
+
+static bool parse_balanced(struct parser *parser, const struct node *value)
+{
+    struct stage_spec *spec = &parser->plan->programs.stages;
+    spec->balance = BALANCE_LISTED;
+    if (value->length > PLAN_MAX_MODEL_STAGES)
+        return parse_mismatch(parser, value, "the layers of each stage");
+    spec->balanced = ARENA_ARRAY(&parser->plan->arena, value->length + 1, int);
+    if (!spec->balanced)
+        return parse_no_memory(parser);
+    READ_LIST (parser, value, count) {
+        int64_t number;
+        if (!parse_number(parser, count, false, 0, MOST_LAYERS, &number))
+            return false;
+        spec->balanced[spec->balanced_count++] = (int)number;
+    }
+    return true;
+}
+
+/* balance := even | found | [layers, ...] */
+void parse_balance(struct parser *parser, const struct node *value)
+{
+    static const struct field field = {.words = keywords_balance};
+    struct stage_spec *spec = &parser->plan->programs.stages;
+    if (!value)
+        return;
+    spec->balance_mark = value->mark;
+    if (spec->layers.count == 0)
+        parse_error(parser, value->mark, "found \"balance\" without \"layers\", expected both");
+    else if (value->kind == NODE_LIST)
+        parse_balanced(parser, value);
+    else
+        field_word(parser, value, &spec->balance, &field);
+}

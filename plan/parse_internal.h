@@ -281,6 +281,9 @@ bool field_link(struct parser *parser, const struct node *value, void *member,
                 const struct field *field); /* struct link */
 bool field_edges(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* struct links: its edges */
+void parse_stages(struct parser *parser, const struct node *value);
+void parse_layers(struct parser *parser, const struct node *value);
+void parse_balance(struct parser *parser, const struct node *value);
 
 /* Find out the ranks before the operations are read: parse_threads needs them. */
 bool thread_name_rank(const char *name, int *rank, const char **thread_name);

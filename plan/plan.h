@@ -379,10 +379,11 @@ struct programs {
     bool batch;          /* p2p: {batch: true}: neighbouring sends and receives form a group */
     int64_t p2p_bytes;   /* p2p: {bytes: 4MiB}, per message, where its links say nothing else */
     struct links links;  /* p2p: {latency, bandwidth, ...} */
-    int eager_messages;  /* p2p: {eager_messages: 1}, per communicator; 0: rendezvous */
-    int64_t eager_bytes; /* p2p: {eager_bytes: 1MiB}; 0: rendezvous */
-    int fsdp_replicas;   /* fsdp: {replicas: 2}, of the whole pipeline; 0 or 1: one */
-    int64_t fsdp_bytes;  /* fsdp: {bytes: 1GiB}, the unsharded parameters of a stage */
+    struct stage_spec stages; /* stages:, layers:, balance:, checkpoint:, release: */
+    int eager_messages;       /* p2p: {eager_messages: 1}, per communicator; 0: rendezvous */
+    int64_t eager_bytes;      /* p2p: {eager_bytes: 1MiB}; 0: rendezvous */
+    int fsdp_replicas;        /* fsdp: {replicas: 2}, of the whole pipeline; 0 or 1: one */
+    int64_t fsdp_bytes;       /* fsdp: {bytes: 1GiB}, the unsharded parameters of a stage */
     struct action_time times[ACTION_IDLE];
 };
 

@@ -60,3 +60,84 @@ void put_links(struct printer *printer, const struct links *links)
     put_link(printer, "between", &links->between);
     put_edges(printer, links);
 }
+
+/* ---- stages and layers ----------------------------------------------------------------------- */
+
+static void put_item(struct printer *printer, bool is_time, int64_t value)
+{
+    if (is_time)
+        put_time(printer, value);
+    else
+        put_bytes(printer, value);
+}
+
+static void put_costs(struct printer *printer, const struct cost_table *table)
+{
+    for (int c = 0; c < COST_COUNT; c++) {
+        const struct cost_list *list = &table->of[c];
+        if (list->count == 0)
+            continue;
+        put_word(printer, cost_key((enum cost)c));
+        if (list->count > 1)
+            open_list(printer, FLOW);
+        for (size_t i = 0; i < list->count; i++)
+            put_item(printer, cost_is_time((enum cost)c), list->items[i]);
+        if (list->count > 1)
+            close_list(printer);
+    }
+}
+
+static bool has_costs(const struct cost_table *table)
+{
+    for (int c = 0; c < COST_COUNT; c++)
+        if (table->of[c].count)
+            return true;
+    return false;
+}
+
+static void put_table(struct printer *printer, const char *key, const struct cost_table *table)
+{
+    if (!has_costs(table))
+        return;
+    put_word(printer, key);
+    open_map(printer, FLOW);
+    put_costs(printer, table);
+    close_map(printer);
+}
+
+static void put_layers(struct printer *printer, const struct layers *layers)
+{
+    if (layers->count == 0)
+        return;
+    put_word(printer, "layers");
+    open_map(printer, FLOW);
+    put_pair_number(printer, "count", layers->count, 0);
+    put_costs(printer, &layers->each);
+    put_table(printer, "embedding", &layers->embedding);
+    put_table(printer, "head", &layers->head);
+    close_map(printer);
+}
+
+static void put_balance(struct printer *printer, const struct stage_spec *spec)
+{
+    if (spec->balance != BALANCE_LISTED) {
+        put_pair_keyword(printer, "balance", keywords_balance, spec->balance, BALANCE_EVEN);
+        return;
+    }
+    put_word(printer, "balance");
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < spec->balanced_count; i++)
+        put_number(printer, spec->balanced[i]);
+    close_list(printer);
+}
+
+void print_stages(struct printer *printer)
+{
+    const struct stage_spec *spec = &printer->plan->programs.stages;
+    put_table(printer, "stages", &spec->stages);
+    put_layers(printer, &spec->layers);
+    put_balance(printer, spec);
+    put_pair_keyword(printer, "checkpoint", keywords_checkpoint, spec->checkpoint,
+                     CHECKPOINT_NEVER);
+    put_pair_keyword(printer, "release", keywords_release, spec->release, RELEASE_BACKWARD);
+}

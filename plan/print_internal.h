@@ -94,5 +94,6 @@ void print_threads(struct printer *printer);
 /* print_costs.c: the pairs of `p2p:` about links; are there any? */
 bool has_links(const struct links *links);
 void put_links(struct printer *printer, const struct links *links);
+void print_stages(struct printer *printer);
 
 #endif

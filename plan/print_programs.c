@@ -129,6 +129,7 @@ void print_programs(struct printer *printer)
     print_p2p(printer);
     print_fsdp(printer);
     print_times(printer);
+    print_stages(printer);
     put_pair_bool(printer, "fragment", printer->plan->programs.fragment, false);
     print_generate(printer);
     print_rank_programs(printer);

@@ -114,9 +114,10 @@ struct lowering {
     struct rank_program *ranks;
     int rank_count;
     struct stage_map map;
-    int64_t times[ACTION_IDLE];
-    int compute;          /* stream */
-    struct route *routes; /* comm -1: not made yet; see route_cell */
+    int64_t times[ACTION_IDLE]; /* of actions that are no passes */
+    struct stage_cost *costs;   /* per stage */
+    int compute;                /* stream */
+    struct route *routes;       /* comm -1: not made yet; see route_cell */
     size_t comm_cap, buffer_cap;
     bool all_buffers; /* whatever the number of actions */
     bool tracked;     /* there are buffers */

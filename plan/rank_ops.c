@@ -286,6 +286,25 @@ static bool write_end(struct lowering *lowering, struct host_thread *thread)
     return end->listed > 0;
 }
 
+/* Once for all stages of the rank, when all its other work is done. */
+static bool write_optimizer(struct lowering *lowering, struct host_thread *thread)
+{
+    int64_t time_ns = 0;
+    for (int s = 0; s < lowering->map.stages; s++)
+        if (comms_rank_of(&lowering->map, s) == lowering->rank)
+            time_ns += lowering->costs[s].of[COST_OPTIMIZER];
+    if (time_ns == 0)
+        return true;
+    const char *name = arena_strdup(&lowering->out->arena, "optimizer");
+    struct host_op *op = add_op(lowering, thread, OP_LAUNCH, (struct mark){0, 0});
+    op->stream = lowering->compute;
+    op->time_ns = time_ns;
+    op->sm = 1;
+    op->name = name;
+    add_op(lowering, thread, OP_SYNC, (struct mark){0, 0})->sync = SYNC_DEVICE;
+    return name != NULL;
+}
+
 enum status ops_write(struct lowering *lowering, struct host_thread *thread)
 {
     struct rank_steps *now = &lowering->now;
@@ -295,7 +314,7 @@ enum status ops_write(struct lowering *lowering, struct host_thread *thread)
             return diag_no_memory(lowering->diag);
     struct host_op *end = add_op(lowering, thread, OP_SYNC, (struct mark){0, 0});
     end->sync = SYNC_DEVICE;
-    if (!write_end(lowering, thread))
+    if (!write_optimizer(lowering, thread) || !write_end(lowering, thread))
         return diag_no_memory(lowering->diag);
     hand_on(&lowering->sink, thread);
     lowering->op_count += thread->op_count;

@@ -114,26 +114,51 @@ static unsigned find_kinds(const struct lowering *lowering)
     return kinds;
 }
 
-/* B costs what I and W cost together unless it is given. A pass forgotten in `times:` is worth a
-   warning: it would make a prediction too good. */
-static void fill_times(struct lowering *lowering)
+static const enum action_kind cost_actions[] = {
+    [COST_F] = ACTION_F, [COST_I] = ACTION_I, [COST_W] = ACTION_W, [COST_B] = ACTION_B};
+
+/* A pass forgotten is worth a warning: it would make a prediction too good. */
+static void warn_of_free_passes(const struct lowering *lowering)
+{
+    for (int c = COST_F; c <= COST_B; c++) {
+        bool any = false, known = true;
+        for (int s = 0; s < lowering->map.stages; s++) {
+            for (int other = COST_F; other <= COST_B; other++)
+                any |= lowering->costs[s].given[other];
+            known &= lowering->costs[s].given[c];
+        }
+        if (any && !known && lowering->kinds & 1u << cost_actions[c])
+            diag_warn(lowering->diag, "%s: times: does not say how long %s takes; it takes no time",
+                      lowering->plan->file, cost_key((enum cost)c));
+    }
+}
+
+static enum status check_edges(const struct lowering *lowering)
+{
+    const struct links *links = &lowering->plan->programs.links;
+    for (size_t i = 0; i < links->edge_count; i++) {
+        const struct edge_link *edge = &links->edges[i];
+        int most = edge->from > edge->to ? edge->from : edge->to;
+        if (most >= lowering->rank_count)
+            return diag_error_at(lowering->diag, lowering->plan->file, NULL, edge->mark,
+                                 "found an edge of rank %d, expected ranks below %d", most,
+                                 lowering->rank_count);
+    }
+    return STATUS_OK;
+}
+
+static enum status find_costs(struct lowering *lowering)
 {
     const struct action_time *given = lowering->plan->programs.times;
-    bool known[ACTION_IDLE], any = false;
-    for (int kind = 0; kind < ACTION_IDLE; kind++) {
-        known[kind] = given[kind].given;
-        any |= known[kind];
+    for (int kind = 0; kind < ACTION_IDLE; kind++)
         lowering->times[kind] = given[kind].given ? given[kind].time_ns : 0;
-    }
-    if (!known[ACTION_B] && known[ACTION_I] && known[ACTION_W]) {
-        lowering->times[ACTION_B] = lowering->times[ACTION_I] + lowering->times[ACTION_W];
-        known[ACTION_B] = true;
-    }
-    static const enum action_kind passes[] = {ACTION_F, ACTION_I, ACTION_W, ACTION_B};
-    for (size_t i = 0; any && i < sizeof passes / sizeof passes[0]; i++)
-        if (!known[passes[i]] && lowering->kinds & 1u << passes[i])
-            diag_warn(lowering->diag, "%s: times: does not say how long %s takes; it takes no time",
-                      lowering->plan->file, action_text(passes[i]));
+    enum status status = check_edges(lowering);
+    if (status == STATUS_OK)
+        status = costs_resolve(lowering->plan, lowering->map.stages, &lowering->scratch,
+                               &lowering->costs, lowering->diag);
+    if (status == STATUS_OK)
+        warn_of_free_passes(lowering);
+    return status;
 }
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
@@ -229,7 +254,9 @@ static enum status begin(struct lowering *lowering)
                           plan->file, replica_count(lowering), lowering->rank_count,
                           PLAN_MAX_RANKS);
     lowering->kinds = find_kinds(lowering);
-    fill_times(lowering);
+    status = find_costs(lowering);
+    if (status != STATUS_OK)
+        return status;
     struct plan *out = lowering->out;
     lowering->compute = names_intern(&out->streams, &out->arena, "compute");
     out->ranks = lowering->rank_count * replica_count(lowering);

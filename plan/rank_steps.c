@@ -143,14 +143,46 @@ static struct rank_step *add_step(struct rank_steps *now, struct rank_step step)
     return &now->steps[now->step_count++];
 }
 
+/* The pass backward computes the pass forward once more where only its input was kept. */
+static int64_t backward_time(const struct lowering *lowering, const struct action *action,
+                             enum cost cost)
+{
+    const struct stage_cost *row = &lowering->costs[action->stage];
+    bool again = costs_checkpointed(lowering->plan, action->microbatch, lowering->map.microbatches);
+    return row->of[cost] + (again ? row->of[COST_F] : 0);
+}
+
+static int64_t pass_time(const struct lowering *lowering, const struct action *action)
+{
+    switch (action->kind) {
+    case ACTION_F: return lowering->costs[action->stage].of[COST_F];
+    case ACTION_I: return backward_time(lowering, action, COST_I);
+    case ACTION_W: return lowering->costs[action->stage].of[COST_W];
+    case ACTION_B: return backward_time(lowering, action, COST_B);
+    case ACTION_UNSHARD:
+    case ACTION_RESHARD:
+    case ACTION_REDUCE_GRAD:
+    case ACTION_SEND_F:
+    case ACTION_RECV_F:
+    case ACTION_SEND_B:
+    case ACTION_RECV_B:
+    case ACTION_WAIT_SEND_F:
+    case ACTION_WAIT_SEND_B:
+    case ACTION_WAIT_REDUCE_GRAD:
+    case ACTION_OVERLAP_F_B:
+    case ACTION_IDLE: break;
+    }
+    return lowering->times[action->kind];
+}
+
 /* A composite takes the time given for it, else that of its parts together. */
 static int64_t action_time(const struct lowering *lowering, const struct action *action)
 {
     if (action->part_count == 0 || lowering->plan->programs.times[action->kind].given)
-        return lowering->times[action->kind];
+        return pass_time(lowering, action);
     int64_t all = 0;
     for (size_t i = 0; i < action->part_count; i++)
-        all += lowering->times[action->parts[i].kind];
+        all += pass_time(lowering, &action->parts[i]);
     return all;
 }
 

@@ -347,6 +347,47 @@ done
 row time.OVERLAP_F_B predict 'programs: [0F0 (0F1;0B0)OVERLAP_F_B 0B1]
 @' '' 'times: {OVERLAP_F_B: 1ms}'
 
+# What the lists cost: a time changes a prediction, bytes break a bound.
+costly='generate: {schedule: zb_h1, ranks: 2, microbatches: 4}
+machine: {memory: 10MiB}
+@'
+row sections.stages predict "$costly" '' 'stages: {F: 1ms}'
+row sections.layers predict "$costly" '' 'layers: {count: 2, F: 1ms}'
+row sections.balance predict "$costly" 'layers: {count: 3, F: 1ms}' 'layers: {count: 3, F: 1ms}
+balance: [3, 0]'
+row sections.checkpoint predict "$costly" 'stages: {F: 1ms}' 'stages: {F: 1ms}
+checkpoint: always'
+row sections.release verdict "$costly" 'p2p: {bytes: 3MiB}' 'p2p: {bytes: 3MiB}
+release: send'
+# costs TABLE BEFORE COMMA: every key of a table of costs, behind BEFORE and COMMA in the plan
+costs()
+{
+    for time in F I W; do
+        row "$1.$time" predict "$costly" "$2}" "$2$3$time: 1ms}"
+    done
+    row "$1.optimizer" predict "$costly" "$2}" "$2$3optimizer: 1ms}"
+    row "$1.B" predict 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+@' "$2}" "$2$3B: 1ms}"
+    row "$1.activation" verdict "$costly" "$2}" "$2$3activation: 20MiB}"
+    row "$1.left" verdict "$costly" "$2}" "$2$3left: 20MiB}"
+    row "$1.input" verdict "checkpoint: always
+$costly" "$2}" "$2$3input: 20MiB}"
+    row "$1.weights" verdict "$costly" "$2}" "$2$3weights: 20MiB}"
+    row "$1.state" verdict "$costly" "$2}" "$2$3state: 20MiB}"
+}
+costs stage 'stages: {' ''
+costs layer 'layers: {count: 2' ', '
+row layer.count predict "$costly" 'layers: {count: 2, F: 1ms}' 'layers: {count: 3, F: 1ms}'
+row layer.embedding predict "$costly" 'layers: {count: 2}' 'layers: {count: 2, embedding: {F: 1ms}}'
+row layer.head predict "$costly" 'layers: {count: 2}' 'layers: {count: 2, head: {F: 1ms}}'
+inner() { row "single.$1" "$2" "$costly" 'layers: {count: 2, head: {}}' "layers: {count: 2, head: {$1: $3}}"; }
+for key in F I W optimizer; do inner "$key" predict 1ms; done
+for key in activation left weights state; do inner "$key" verdict 20MiB; done
+row single.input verdict "checkpoint: always
+$costly" 'layers: {count: 2, head: {}}' 'layers: {count: 2, head: {input: 20MiB}}'
+row single.B predict 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+@' 'layers: {count: 2, head: {}}' 'layers: {count: 2, head: {B: 1ms}}'
+
 # ---- host programs -------------------------------------------------------------------------------
 
 threads='comms: {c: [0, 1], d: [0, 1], own: [0]}

@@ -81,4 +81,133 @@ check "a rate is above 0" wrong 'p2p: {bandwidth: 0GB/s}' 'expected a rate above
 check "an edge has two ends" wrong 'p2p: {edges: [{from: 1, to: 1}]}' 'to itself'
 check "an edge is there once" wrong 'p2p: {edges: [{from: 0, to: 1}, {from: 0, to: 1}]}' 'second time'
 
+# ---- stages and layers -------------------------------------------------------------------------
+
+# value NAME KEY: a number of the prediction's JSON
+value()
+{
+    "$SWSIM" predict --json "$dir/$1.yaml" | field "$2"
+}
+# values NAME KEY: all numbers of that key, one a rank
+values()
+{
+    "$SWSIM" predict --json "$dir/$1.yaml" | grep -o "\"$2\":[0-9]*" | cut -d: -f2 | tr '\n' ' '
+}
+has()
+{
+    found=$(values "$1" "$2")
+    [ "$found" = "$3 " ] || { echo "$1: $2 $found, expected $3"; false; }
+}
+one='generate: {schedule: gpipe, ranks: 2, microbatches: 1}'
+
+echo "stages: {F: [1ms, 2ms], B: 4ms}
+$one" | plan stages
+check "each stage takes its own time" takes stages 11000000
+echo "layers: {count: 5, F: [1ms, 1ms, 1ms, 1ms, 3ms], B: 0ms, embedding: {F: 1ms}, head: {F: 2ms}}
+$one" | plan layers
+check "layers are divided evenly" has layers busy_ns '3000000 7000000'
+{ cat "$dir/layers.yaml"; echo 'balance: [4, 1]'; } > "$dir/listed.yaml"
+check "or as the plan says" has listed busy_ns '5000000 5000000'
+{ cat "$dir/layers.yaml"; echo 'balance: found'; } > "$dir/found.yaml"
+check "or so that the slowest stage is as fast as can be" has found busy_ns '5000000 5000000'
+{ cat "$dir/listed.yaml"; echo 'stages: {F: [1ms, 2ms]}'; } > "$dir/over.yaml"
+check "stages: goes before its layers" has over busy_ns '1000000 2000000'
+echo "stages: {F: 1ms, B: 2ms, optimizer: [3ms, 4ms]}
+$one" | plan optimizer
+check "the optimizer comes behind all else" takes optimizer 9000000
+echo "stages: {F: 1ms, I: 1ms, W: 1ms}
+checkpoint: except_last
+generate: {schedule: zb_h1, ranks: 1, microbatches: 3}" | plan again
+check "what is not kept is computed once more" takes again 11000000
+
+for wrong_one in 'balance: even|without "layers"' \
+    'layers: {count: 3}
+balance: [1, 1]|found 2 layers in the stages, expected 3' \
+    'layers: {count: 3}
+balance: [1, 1, 1]|found the layers of 3 stages, expected those of 2' \
+    'layers: {count: 3, F: [1ms, 2ms]}|found "F" of 2 layers' \
+    'stages: {F: [1ms, 2ms, 3ms]}|found "F" of 3 stages, expected one for all or 2' \
+    'layers: {count: 3, head: {F: [1ms, 2ms]}}|found a list, expected one value' \
+    'p2p: {edges: [{from: 0, to: 7}]}|found an edge of rank 7'; do
+    check "refused: ${wrong_one#*|}" wrong "${wrong_one%|*}" "${wrong_one#*|}"
+done
+
+echo 'stages: {F: [1ms, 2ms], optimizer: 1ms, activation: [1GiB, 2GiB], left: 1MiB, input: 2MiB, weights: 3MiB, state: 4MiB}
+layers: {count: 3, B: 1ms, embedding: {F: 1ms}, head: {W: 2ms, state: 1GiB}}
+balance: [1, 2]
+checkpoint: except_last
+release: send
+generate: {schedule: 1f1b, ranks: 2, microbatches: 4}' | plan costs
+check "costs are printed and read again" prints_again "$dir/costs.yaml" 'head: {W: 2ms, state: 1GiB}'
+
+# ---- what a rank holds -------------------------------------------------------------------------
+
+zb_h1='stages: {F: 1ms, I: 1ms, W: 1ms, activation: 100B, left: 40B, weights: 1000B, state: 500B}
+generate: {schedule: zb_h1, ranks: 4, microbatches: 12}'
+echo "$zb_h1" | plan zb_h1
+check "1F1B holds p - r microbatches" sh -c '
+    sed "s/zb_h1/1f1b/" "$1/zb_h1.yaml" > "$1/1f1b.yaml"
+    "$2" predict --json "$1/1f1b.yaml" | grep -o "most_activations_bytes\":[0-9]*" | cut -d: -f2 | tr "\n" " " | grep -x "400 300 200 100 "' \
+    sh "$dir" "$SWSIM"
+# Qi et al. 2023, table 2, counting the pass itself: (p - i + 1) M_B + (i - 1) M_W on worker i
+check "ZB-H1 holds what the paper says" has zb_h1 most_activations_bytes '400 340 280 220'
+check "weights and state are held all the time" has zb_h1 most_bytes '1900 1840 1780 1720'
+
+fits()
+{
+    { echo "$zb_h1"; echo "machine: {memory: $2}"; } | plan fits
+    prints "$1" "$3" "$SWSIM" verify --no-fix "$dir/fits.yaml"
+}
+check "memory: is a bound that is proved" fits 0 1900B 'proved'
+check "and broken by one byte" fits 1 1899B \
+    'rank 0 holds 1900 bytes at its action .* .weights and state 1500, activations 400, messages 0'
+check "a prediction says so, too" prints 1 'does not fit' "$SWSIM" predict "$dir/fits.yaml"
+
+# Korthikanti et al. 2022: interleaving holds 1 + (p - 1)/(pv) of 1F1B's activations: 175B, t 8, tensor parallel alone
+echo 'layers: {count: 96, activation: 534.75MiB}
+generate: {schedule: interleaved_1f1b, ranks: 8, chunks: 3, microbatches: 64}' | plan gpt
+check "interleaved 175B holds 64.76 GiB on rank 0" sh -c '
+    test "$("$2" predict --json "$1/gpt.yaml" | grep -o "most_activations_bytes\":[0-9]*" | head -1 | cut -d: -f2)" = $((124 * 53475 * 1048576 / 100))' \
+    sh "$dir" "$SWSIM"
+echo 'p2p: {bytes: 10B}
+generate: {schedule: 1f1b, ranks: 2, microbatches: 2}
+stages: {activation: 100B}' | plan kept
+check "an output is kept until its backward pass" has kept messages_bytes '30 20'
+{ cat "$dir/kept.yaml"; echo 'release: send'; } > "$dir/released.yaml"
+check "or until it is sent" has released messages_bytes '10 20'
+echo 'stages: {F: 1ms, B: 1ms, activation: 100B, input: 1B}
+checkpoint: always
+generate: {schedule: gpipe, ranks: 1, microbatches: 4}' | plan checkpointed
+check "where the rest is computed once more, inputs and one microbatch are held" \
+    has checkpointed most_bytes 104
+
+# ---- what a rank waits for ---------------------------------------------------------------------
+
+echo 'times: {F: 1ms, B: 2ms}
+p2p: {fifo: edge, latency: 100us}
+generate: {schedule: 1f1b, ranks: 2, microbatches: 1}' | plan waits
+check "a rank waits for passes and for transfers" has waits pass '3100000 0'
+check "for each by itself" has waits transfer '100000 0'
+check "busy and idle time add up" sh -c '"$2" predict --json "$1" | grep -q "\"span_ns\":6200000,\"busy_ns\":3000000"' \
+    sh "$dir/waits.yaml" "$SWSIM"
+
+targets="${SWSIM_SHARED:-}/data/zero-bubble/targets.csv"
+published()
+{
+    grep -E ',(1F1B|ZB-H1|ZB-H2),' "$targets" | tr -d '\r' |
+        while IFS=, read -r family p m f b w c schedule limit makespan work rate; do
+            [ "$family" = vshape ] && f=$((2 * f)) b=$((2 * b)) w=$((2 * w))
+            case $schedule in 1F1B) name=1f1b ;; ZB-H1) name=zb_h1 ;; ZB-H2) name=zb_h2 ;; esac
+            echo "times: {F: ${f}us, I: ${b}us, W: ${w}us}
+p2p: {fifo: edge, latency: ${c}us}
+generate: {schedule: $name, ranks: $p, microbatches: $m}" | plan published
+            [ "$(value published span_ns)" = "${makespan}000" ] || { echo "$schedule $p $m: not $makespan, $rate"; exit 1; }
+        done
+}
+if [ -r "$targets" ]; then
+    check "spans of 1F1B, ZB-H1 and ZB-H2 are the published ones" published
+else
+    skip "no published spans here (SWSIM_SHARED)"
+fi
+
 done_testing

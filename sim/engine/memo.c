@@ -355,7 +355,7 @@ static void end(struct simulation *sim)
 static bool applies(const struct simulation *sim)
 {
     const struct simulate_observer *observer = sim->options->observer;
-    bool watched = observer && (observer->span || observer->step);
+    bool watched = observer && (observer->span || observer->work || observer->step);
     return sim->program->tasks > 0 && !watched &&
            last_iteration(sim->program) > sim->pipeline.newest;
 }

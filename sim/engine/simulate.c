@@ -238,7 +238,7 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
     sim->result.tasks += sim->program->tasks == 0;
     if (sim->program->ops[op].iteration >= 0)
         note_repeated(sim, op);
-    if (!observer || !observer->span || sim->status != STATUS_OK)
+    if (!observer || !(observer->span || observer->work) || sim->status != STATUS_OK)
         return;
     const struct simulate_span span = {
         .kind = kind,
@@ -252,7 +252,8 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
                          ? sharing_last(sim->clocks.sharing, sim->program->agents[agent].index)
                          : NULL,
     };
-    if (!observer->span(observer->context, &span))
+    if ((observer->span && !observer->span(observer->context, &span)) ||
+        (observer->work && !observer->work(observer->context, &span)))
         simulation_fail(sim, STATUS_SYSTEM);
 }
 

@@ -112,6 +112,8 @@ struct simulate_span {
 struct simulate_observer {
     void *context;
     bool (*span)(void *context, const struct simulate_span *span);
+    /* the spans that are no stalls: costs less, as no stall needs to be known when it ends */
+    bool (*work)(void *context, const struct simulate_span *span);
     bool (*iteration)(void *context, int rank, int64_t number, int64_t admitted_ns,
                       int64_t finished_ns);
     /* now and then: so many iterations are over */

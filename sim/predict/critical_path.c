@@ -312,6 +312,12 @@ static bool watch_span(void *context, const struct simulate_span *span)
     return inner->span(inner->context, span);
 }
 
+static bool watch_work(void *context, const struct simulate_span *span)
+{
+    const struct simulate_observer *inner = ((struct path_watch *)context)->inner;
+    return inner->work(inner->context, span);
+}
+
 static bool watch_iteration(void *context, int rank, int64_t number, int64_t admitted_ns,
                             int64_t finished_ns)
 {
@@ -350,6 +356,7 @@ struct path_watch *path_watch_open(const struct program *program, int64_t iterat
     watch->observer =
         (struct simulate_observer){.context = watch,
                                    .span = inner && inner->span ? watch_span : NULL,
+                                   .work = inner && inner->work ? watch_work : NULL,
                                    .iteration = inner && inner->iteration ? watch_iteration : NULL,
                                    .progress = inner && inner->progress ? watch_progress : NULL,
                                    .step = watch_step};

@@ -485,6 +485,39 @@ static enum status replicate_watched(struct prediction *prediction,
     return status;
 }
 
+/* More bytes than a rank may hold follow from its list. */
+static void judge_bytes(struct prediction *prediction)
+{
+    int64_t limit = prediction->program->plan->machine.memory_bytes;
+    for (int rank = 0; limit && rank < prediction->pipeline->rank_count; rank++)
+        if (prediction->pipeline->ranks[rank].memory.most > limit)
+            prediction->violated |= 1u << PROPERTY_BOUND;
+}
+
+/* The same for rank programs, with an observer that finds what their ranks do and hold. */
+static enum status replicate_ranks(struct prediction *prediction, const struct plan *plan,
+                                   const struct predict_options *options, struct diag *diag)
+{
+    if (plan->form != FORM_PROGRAMS || (options->wire && options->wire->rank > 0))
+        return replicate_watched(prediction, options, diag);
+    struct predict_options watched = *options;
+    struct pipeline_watch *watch =
+        pipeline_watch_open(plan, prediction->program, options->observer, diag);
+    if (!watch)
+        return STATUS_SYSTEM;
+    watched.observer = pipeline_watch_observer(watch);
+    enum status status = replicate_watched(prediction, &watched, diag);
+    if (status == STATUS_OK) {
+        prediction->pipeline = calloc(1, sizeof *prediction->pipeline);
+        status = prediction->pipeline ? pipeline_watch_take(watch, prediction->pipeline, diag)
+                                      : diag_no_memory(diag);
+    }
+    if (status == STATUS_OK)
+        judge_bytes(prediction);
+    pipeline_watch_close(watch);
+    return status;
+}
+
 /* ---- exposed time ---------------------------------------------------------------------------- */
 
 enum { EXPOSED_ITERATIONS = 50, EXPOSED_DEPTHS = 4, EXPOSED_JITTER_ITERATIONS = 1000 };
@@ -696,7 +729,7 @@ static enum status predict_into(struct prediction *prediction, const struct plan
             status = diag_no_memory(diag);
     }
     if (status == STATUS_OK)
-        status = replicate_watched(prediction, options, diag);
+        status = replicate_ranks(prediction, plan, options, diag);
     if (options->wire && options->wire->rank > 0)
         return status;
     if (status == STATUS_OK)
@@ -747,6 +780,9 @@ void prediction_fini(struct prediction *prediction)
     if (prediction->critical_path)
         critical_path_fini(prediction->critical_path);
     free(prediction->critical_path);
+    if (prediction->pipeline)
+        pipeline_figures_fini(prediction->pipeline);
+    free(prediction->pipeline);
     free(prediction->slack_ns);
     free(prediction->serial_exposed_ns);
     free(prediction->means_ns);

@@ -9,6 +9,7 @@
 #define SWSIM_PREDICT_H
 
 #include "critical_path.h"
+#include "pipeline_figures.h"
 #include "sim/maxplus/steady.h"
 #include "simulator.h"
 #include "sim/maxplus/slack.h"
@@ -80,6 +81,7 @@ struct prediction {
     struct in_flight *in_flight;         /* over time, on rank 0; NULL: not wanted */
     double in_flight_mean;               /* iterations of a rank, over time; NAN for other forms */
     struct critical_path *critical_path; /* NULL: not wanted */
+    struct pipeline_figures *pipeline;   /* of rank programs, of the first replication; else NULL */
     int64_t tasks, steps;                /* all replications */
     double seconds;                      /* it took, exposed times included */
     double cpu_seconds;                  /* of all threads of the process, meanwhile */

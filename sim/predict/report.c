@@ -151,6 +151,7 @@ static void print_totals(const struct prediction *prediction, FILE *out)
     if (compute >= 0 && !isnan(prediction->bubble))
         fprintf(out, "\n  bubble      %.1f%% of stream %s", 100 * prediction->bubble,
                 p->streams[compute].name);
+    report_print_span(prediction, out);
     units_show_bytes((double)prediction->in_flight_bytes_max, bytes);
     if (p->tasks)
         fprintf(out, "\n  in flight   %" PRId64 " iteration%s, %s a rank at most",
@@ -239,6 +240,8 @@ enum status report_print(const struct prediction *prediction, bool quiet, FILE *
         print_iteration(prediction, out);
     print_steady(prediction, out);
     print_totals(prediction, out);
+    if (!quiet)
+        report_print_pipeline(prediction, out);
     enum status status = quiet ? STATUS_OK : report_print_streams(prediction, out, diag);
     if (!quiet) {
         report_print_slowdowns(prediction, out);

@@ -33,4 +33,9 @@ int report_rows(const struct prediction *prediction, bool average, struct report
 enum status report_print_streams(const struct prediction *prediction, FILE *out, struct diag *diag);
 void report_print_slowdowns(const struct prediction *prediction, FILE *out);
 
+/* report_pipeline.c: the ranks of rank programs; nothing of other plans. */
+void report_print_span(const struct prediction *prediction, FILE *out);
+void report_print_pipeline(const struct prediction *prediction, FILE *out);
+void report_write_pipeline(const struct prediction *prediction, struct json *json);
+
 #endif

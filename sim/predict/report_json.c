@@ -321,6 +321,7 @@ static void write_body(const struct prediction *prediction, const struct report_
     write_streams(prediction, rows, row_count, json);
     if (p->ranks > 1)
         write_ranks(prediction, json);
+    report_write_pipeline(prediction, json);
     write_slowdowns(prediction, json);
     write_exposed(prediction, "exposed_ns", prediction->exposed_ns, json);
     write_exposed(prediction, "serial_exposed_ns", prediction->serial_exposed_ns, json);

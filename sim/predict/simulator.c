@@ -73,7 +73,7 @@ int simulator_lanes(const struct simulator *simulator)
 static bool wants_steps(const struct simulate_options *options)
 {
     const struct simulate_observer *observer = options->observer;
-    return observer && (observer->span || observer->step || observer->iteration);
+    return observer && (observer->span || observer->work || observer->step || observer->iteration);
 }
 
 static enum status run_lanes(const struct simulator *simulator,

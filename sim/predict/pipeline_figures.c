@@ -1,0 +1,310 @@
+/*
+ * pipeline_figures.c - see pipeline_figures.h.
+ *
+ * The watch keeps when each action of the lists began and ended. Afterwards the passes of a rank are gone through in
+ * their order; in front of each, the time since the one before is cut at the end of the pass that its message comes
+ * from, and at the beginning and the end of that message.
+ */
+#include "pipeline_figures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/comms.h"
+#include "plan/rank_programs.h"
+
+/* Of an action, or of the last of what it stands for. */
+struct when {
+    int64_t start_ns, end_ns;
+    bool done;
+};
+
+struct pipeline_watch {
+    const struct plan *plan;
+    const struct program *program;
+    const struct simulate_observer *inner;
+    struct simulate_observer observer;
+    struct arena arena;
+    struct rank_program *lists;
+    int rank_count;
+    struct stage_map map;
+    struct rank_memory *memory;
+    struct when **when;        /* per rank and action */
+    int64_t *optimizer_end_ns; /* per rank; 0: none */
+    int64_t *optimizer_ns;
+    /* per stage and microbatch: when its passes ended, and when their messages went */
+    struct cell {
+        struct when forward, backward, input, gradient;
+    } * cells;
+};
+
+const char *pipeline_wait_key(enum pipeline_wait wait)
+{
+#define X(name, key) key,
+    static const char *const keys[] = {WAIT_LIST(X)};
+#undef X
+    return keys[wait];
+}
+
+/* ---- while it runs --------------------------------------------------------------------------- */
+
+static void note(struct pipeline_watch *watch, uint32_t listed, int64_t start_ns, int64_t end_ns)
+{
+    const struct listed_action *action = &watch->program->plan->listed[listed - 1];
+    if (action->column > 0)
+        watch->when[action->row - 1][action->column - 1] = (struct when){start_ns, end_ns, true};
+}
+
+/* A group waits for its other end first: it moves for as long as it takes. */
+static void note_group(struct pipeline_watch *watch, const struct op *op,
+                       const struct simulate_span *span)
+{
+    int64_t start_ns = span->end_ns - op->time_ns;
+    for (int i = 0; i < op->part_count; i++)
+        note(watch, watch->program->parts[op->part_first + i].listed, start_ns, span->end_ns);
+}
+
+static bool watch_work(void *context, const struct simulate_span *span)
+{
+    struct pipeline_watch *watch = context;
+    const struct program *p = watch->program;
+    const struct op *op = &p->ops[span->op];
+    const struct simulate_observer *inner = watch->inner;
+    int rank = p->agents[span->agent].rank;
+    if (span->kind == SIMULATE_DEVICE && rank < watch->rank_count) {
+        if (op->kind == OP_GROUP)
+            note_group(watch, op, span);
+        else if (op->listed)
+            note(watch, op->listed, span->start_ns, span->end_ns);
+        else if (op->kind == OP_LAUNCH) {
+            watch->optimizer_end_ns[rank] = span->end_ns;
+            watch->optimizer_ns[rank] = span->end_ns - span->start_ns;
+        }
+    }
+    return !inner || !inner->work || inner->work(inner->context, span);
+}
+
+static bool watch_span(void *context, const struct simulate_span *span)
+{
+    const struct simulate_observer *inner = ((struct pipeline_watch *)context)->inner;
+    return inner->span(inner->context, span);
+}
+
+static bool watch_step(void *context, int64_t time_ns, struct transition transition,
+                       const struct effect *effect)
+{
+    const struct simulate_observer *inner = ((struct pipeline_watch *)context)->inner;
+    return inner->step(inner->context, time_ns, transition, effect);
+}
+
+static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
+{
+    const struct simulate_observer *inner = ((struct pipeline_watch *)context)->inner;
+    return inner->progress(inner->context, iterations, time_ns);
+}
+
+static bool make_tables(struct pipeline_watch *watch)
+{
+    struct arena *arena = &watch->arena;
+    size_t count = (size_t)watch->rank_count;
+    watch->when = ARENA_ARRAY(arena, count, struct when *);
+    watch->optimizer_end_ns = ARENA_ARRAY(arena, count, int64_t);
+    watch->optimizer_ns = ARENA_ARRAY(arena, count, int64_t);
+    watch->cells = ARENA_ARRAY(
+        arena, (size_t)watch->map.stages * (size_t)watch->map.microbatches + 1, struct cell);
+    for (size_t rank = 0; watch->when && rank < count; rank++)
+        watch->when[rank] = ARENA_ARRAY(arena, watch->lists[rank].count + 1, struct when);
+    return !arena->failed;
+}
+
+struct pipeline_watch *pipeline_watch_open(const struct plan *plan, const struct program *program,
+                                           const struct simulate_observer *inner, struct diag *diag)
+{
+    struct pipeline_watch *watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        diag_no_memory(diag);
+        return NULL;
+    }
+    *watch = (struct pipeline_watch){.plan = plan, .program = program, .inner = inner};
+    watch->observer =
+        (struct simulate_observer){.context = watch,
+                                   .work = watch_work,
+                                   .span = inner && inner->span ? watch_span : NULL,
+                                   .progress = inner && inner->progress ? watch_progress : NULL,
+                                   .step = inner && inner->step ? watch_step : NULL};
+    arena_init(&watch->arena, 0);
+    enum status status =
+        rank_programs_complete(plan, &watch->arena, &watch->lists, &watch->rank_count, diag);
+    if (status == STATUS_OK)
+        status =
+            comms_map_stages(&watch->arena, watch->lists, watch->rank_count, &watch->map, diag);
+    if (status == STATUS_OK)
+        status = rank_memory_find(plan, &watch->arena, &watch->memory, &watch->rank_count, diag);
+    if (status == STATUS_OK && !make_tables(watch))
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK)
+        return watch;
+    pipeline_watch_close(watch);
+    return NULL;
+}
+
+const struct simulate_observer *pipeline_watch_observer(const struct pipeline_watch *watch)
+{
+    return &watch->observer;
+}
+
+void pipeline_watch_close(struct pipeline_watch *watch)
+{
+    arena_fini(&watch->arena);
+    free(watch);
+}
+
+/* ---- what each pass waited for --------------------------------------------------------------- */
+
+static bool is_pass(enum action_kind kind)
+{
+    return kind == ACTION_F || kind == ACTION_B || kind == ACTION_I || kind == ACTION_W;
+}
+
+static struct cell *cell_of(const struct pipeline_watch *watch, int stage, int microbatch)
+{
+    return &watch->cells[(size_t)stage * (size_t)watch->map.microbatches + (size_t)microbatch];
+}
+
+static void note_cell(struct pipeline_watch *watch, const struct action *action,
+                      const struct when *when)
+{
+    if (action->microbatch < 0)
+        return;
+    struct cell *cell = cell_of(watch, action->stage, action->microbatch);
+    if (action->kind == ACTION_F)
+        cell->forward = *when;
+    else if (action->kind == ACTION_B || action->kind == ACTION_I)
+        cell->backward = *when;
+    else if (action->kind == ACTION_RECV_F)
+        cell->input = *when;
+    else if (action->kind == ACTION_RECV_B)
+        cell->gradient = *when;
+}
+
+static void note_cells(struct pipeline_watch *watch)
+{
+    for (int rank = 0; rank < watch->rank_count; rank++)
+        for (size_t i = 0; i < watch->lists[rank].count; i++) {
+            const struct action *parts;
+            size_t count = comms_parts(&watch->lists[rank].actions[i], &parts);
+            for (size_t k = 0; k < count; k++)
+                note_cell(watch, &parts[k], &watch->when[rank][i]);
+        }
+}
+
+/* The message that a part of a pass needs, and the pass it comes from; NULL: none. */
+static const struct when *message_of(const struct pipeline_watch *watch, const struct action *part,
+                                     const struct when **from)
+{
+    const struct cell *cell = cell_of(watch, part->stage, part->microbatch);
+    bool forward = part->kind == ACTION_F;
+    int other = part->stage + (forward ? -1 : 1);
+    if (part->kind == ACTION_W || other < 0 || other >= watch->map.stages)
+        return NULL;
+    const struct cell *source = cell_of(watch, other, part->microbatch);
+    *from = forward ? &source->forward : &source->backward;
+    const struct when *message = forward ? &cell->input : &cell->gradient;
+    return message->done ? message : NULL;
+}
+
+/* From `*at` to `until`, but not beyond `end`. */
+static int64_t cut(int64_t *at, int64_t until, int64_t end)
+{
+    int64_t to = until < end ? until : end, length = to > *at ? to - *at : 0;
+    *at += length;
+    return length;
+}
+
+/* Between the end of one pass and the start of the next. */
+static void explain_gap(const struct pipeline_watch *watch, const struct action *action,
+                        int64_t start_ns, int64_t end_ns, struct rank_figures *figures)
+{
+    const struct action *parts;
+    const struct when *last = NULL, *last_from = NULL;
+    size_t count = comms_parts(action, &parts);
+    for (size_t k = 0; k < count; k++) {
+        const struct when *from, *message = message_of(watch, &parts[k], &from);
+        if (message && (!last || message->end_ns > last->end_ns)) {
+            last = message;
+            last_from = from;
+        }
+    }
+    int64_t at = start_ns;
+    if (last) {
+        figures->idle_ns[PIPELINE_WAIT_PASS] += cut(&at, last_from->end_ns, end_ns);
+        figures->idle_ns[PIPELINE_WAIT_CHANNEL] += cut(&at, last->start_ns, end_ns);
+        figures->idle_ns[PIPELINE_WAIT_TRANSFER] += cut(&at, last->end_ns, end_ns);
+    }
+    figures->idle_ns[PIPELINE_WAIT_OTHER] += cut(&at, end_ns, end_ns);
+}
+
+static void note_bytes(struct rank_figures *figures, int64_t time_ns, int64_t bytes)
+{
+    in_flight_change(&figures->held, &(struct in_flight_point){.time_ns = time_ns, .bytes = bytes});
+}
+
+/* Messages between two passes count for the later one. */
+static void explain_rank(const struct pipeline_watch *watch, int rank, struct rank_figures *figures)
+{
+    const struct rank_program *list = &watch->lists[rank];
+    const struct rank_memory *memory = &watch->memory[rank];
+    int64_t end_ns = 0, most = memory->fixed;
+    bool any = false;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct when *when = &watch->when[rank][i];
+        const struct action *parts;
+        comms_parts(&list->actions[i], &parts);
+        most = memory->during[i] > most ? memory->during[i] : most;
+        if (!is_pass(parts->kind) || !when->done)
+            continue;
+        if (any)
+            explain_gap(watch, &list->actions[i], end_ns, when->start_ns, figures);
+        else
+            figures->first_ns = when->start_ns;
+        figures->busy_ns += when->end_ns - when->start_ns;
+        end_ns = when->end_ns;
+        any = true;
+        note_bytes(figures, when->start_ns, most);
+        most = memory->after[i];
+        note_bytes(figures, when->end_ns, most);
+    }
+    if (watch->optimizer_end_ns[rank]) {
+        int64_t ns = watch->optimizer_ns[rank];
+        figures->idle_ns[PIPELINE_WAIT_OTHER] += watch->optimizer_end_ns[rank] - ns - end_ns;
+        figures->busy_ns += ns;
+        end_ns = watch->optimizer_end_ns[rank];
+    }
+    figures->last_ns = end_ns;
+    figures->memory = *memory;
+    figures->memory.during = figures->memory.after = NULL;
+}
+
+enum status pipeline_watch_take(struct pipeline_watch *watch, struct pipeline_figures *out,
+                                struct diag *diag)
+{
+    struct pipeline_figures made = {.rank_count = watch->rank_count};
+    made.ranks = calloc((size_t)watch->rank_count, sizeof *made.ranks);
+    if (!made.ranks)
+        return diag_no_memory(diag);
+    note_cells(watch);
+    for (int rank = 0; rank < watch->rank_count; rank++) {
+        struct rank_figures *figures = &made.ranks[rank], *longest = &made.ranks[made.longest];
+        explain_rank(watch, rank, figures);
+        made.has_bytes |= figures->memory.most > 0;
+        if (figures->last_ns - figures->first_ns > longest->last_ns - longest->first_ns)
+            made.longest = rank;
+    }
+    *out = made;
+    return STATUS_OK;
+}
+
+void pipeline_figures_fini(struct pipeline_figures *figures)
+{
+    free(figures->ranks);
+}

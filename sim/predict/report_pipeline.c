@@ -1,0 +1,167 @@
+/* report_pipeline.c - the ranks of rank programs, for people and as JSON. */
+#include <inttypes.h>
+
+#include "pipeline_figures.h"
+#include "report_internal.h"
+
+enum { MOST_ROWS = 24 };
+
+static int64_t span_of(const struct rank_figures *rank)
+{
+    return rank->last_ns - rank->first_ns;
+}
+
+static double rate_of(const struct rank_figures *rank)
+{
+    return span_of(rank) ? 1 - (double)rank->busy_ns / (double)span_of(rank) : 0;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static void print_bytes(int64_t bytes, FILE *out)
+{
+    char text[UNITS_TEXT];
+    units_show_bytes((double)bytes, text);
+    fprintf(out, "  %10s", text);
+}
+
+static void print_share(int64_t ns, int64_t whole, FILE *out)
+{
+    if (ns)
+        fprintf(out, "  %7.1f%%", 100 * (double)ns / (double)whole);
+    else
+        fprintf(out, "  %8s", "-");
+}
+
+static void print_rank(const struct prediction *prediction, int number, FILE *out)
+{
+    const struct pipeline_figures *figures = prediction->pipeline;
+    const struct rank_figures *rank = &figures->ranks[number];
+    int64_t limit = prediction->program->plan->machine.memory_bytes;
+    char span[UNITS_TEXT];
+    units_show_time((double)span_of(rank), span);
+    fprintf(out, "  %4d  %9s", number, span);
+    print_share(rank->busy_ns, span_of(rank), out);
+    for (int wait = 0; wait < PIPELINE_WAITS; wait++)
+        print_share(rank->idle_ns[wait], span_of(rank), out);
+    if (figures->has_bytes) {
+        print_bytes(rank->memory.fixed, out);
+        print_bytes(rank->memory.most_activations, out);
+        print_bytes(rank->memory.most, out);
+        if (limit && rank->memory.most > limit)
+            fputs("  does not fit", out);
+    }
+    fputc('\n', out);
+}
+
+static void print_head(const struct prediction *prediction, FILE *out)
+{
+    char limit[UNITS_TEXT];
+    int64_t bytes = prediction->program->plan->machine.memory_bytes;
+    fprintf(out, "\n  %4s  %9s  %8s%-40s", "rank", "span", "busy", "  idle for a");
+    if (prediction->pipeline->has_bytes)
+        fprintf(out, "  %10s  %10s  %10s", "weights,", "", "most of");
+    fprintf(out, "\n  %4s  %9s  %8s  %8s  %8s  %8s  %8s", "", "", "", "pass", "channel", "transfer",
+            "other");
+    if (prediction->pipeline->has_bytes) {
+        fprintf(out, "  %10s  %10s  %10s", "state", "activation", "all");
+        units_show_bytes((double)bytes, limit);
+        if (bytes)
+            fprintf(out, "  of %s", limit);
+    }
+    fputc('\n', out);
+}
+
+/* A pipeline longer than the screen: its first and its last ranks. */
+void report_print_pipeline(const struct prediction *prediction, FILE *out)
+{
+    const struct pipeline_figures *figures = prediction->pipeline;
+    if (!figures || prediction->blocked_count)
+        return;
+    print_head(prediction, out);
+    for (int rank = 0; rank < figures->rank_count; rank++) {
+        if (figures->rank_count > MOST_ROWS && rank == MOST_ROWS / 2) {
+            rank = figures->rank_count - MOST_ROWS / 2;
+            fprintf(out, "  ... %d more: --json has them\n", figures->rank_count - MOST_ROWS);
+        }
+        print_rank(prediction, rank, out);
+    }
+}
+
+/* The bubble as the zero-bubble papers have it: of the longest span, from a rank's first pass to its last. */
+void report_print_span(const struct prediction *prediction, FILE *out)
+{
+    const struct pipeline_figures *figures = prediction->pipeline;
+    char span[UNITS_TEXT];
+    if (!figures || prediction->blocked_count)
+        return;
+    const struct rank_figures *longest = &figures->ranks[figures->longest];
+    if (span_of(longest) == 0)
+        return;
+    units_show_time((double)span_of(longest), span);
+    fprintf(out, "\n  span        %s from the first pass to the last of rank %d, %.2f%% of it idle",
+            span, figures->longest, 100 * rate_of(longest));
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void write_memory(const struct rank_figures *rank, struct json *json)
+{
+    const struct rank_memory *memory = &rank->memory;
+    json_key(json, "memory");
+    json_begin_object(json);
+    json_put_int(json, "most_bytes", memory->most);
+    json_put_int(json, "at_action", (int64_t)memory->column);
+    json_put_int(json, "weights_and_state_bytes", memory->fixed);
+    json_put_int(json, "activations_bytes", memory->at[MEMORY_ACTIVATIONS]);
+    json_put_int(json, "messages_bytes", memory->at[MEMORY_MESSAGES]);
+    json_put_int(json, "parameters_bytes", memory->at[MEMORY_PARAMETERS]);
+    json_put_int(json, "most_activations_bytes", memory->most_activations);
+    json_key(json, "over_time");
+    json_begin_array(json);
+    for (int i = 0; i < rank->held.count; i++) {
+        json_begin_object(json);
+        json_put_int(json, "time_ns", rank->held.points[i].time_ns);
+        json_put_int(json, "bytes", rank->held.points[i].bytes);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static void write_rank(const struct rank_figures *rank, int number, bool bytes, struct json *json)
+{
+    json_begin_object(json);
+    json_put_int(json, "rank", number);
+    json_put_int(json, "first_ns", rank->first_ns);
+    json_put_int(json, "last_ns", rank->last_ns);
+    json_put_int(json, "span_ns", span_of(rank));
+    json_put_int(json, "busy_ns", rank->busy_ns);
+    json_key(json, "idle_ns");
+    json_begin_object(json);
+    for (int wait = 0; wait < PIPELINE_WAITS; wait++)
+        json_put_int(json, pipeline_wait_key((enum pipeline_wait)wait), rank->idle_ns[wait]);
+    json_end_object(json);
+    if (bytes)
+        write_memory(rank, json);
+    json_end_object(json);
+}
+
+void report_write_pipeline(const struct prediction *prediction, struct json *json)
+{
+    const struct pipeline_figures *figures = prediction->pipeline;
+    if (!figures)
+        return;
+    const struct rank_figures *longest = &figures->ranks[figures->longest];
+    json_key(json, "pipeline");
+    json_begin_object(json);
+    json_put_int(json, "span_ns", span_of(longest));
+    json_put_int(json, "span_rank", figures->longest);
+    json_put_double(json, "bubble_rate", rate_of(longest));
+    json_key(json, "ranks");
+    json_begin_array(json);
+    for (int rank = 0; rank < figures->rank_count; rank++)
+        write_rank(&figures->ranks[rank], rank, figures->has_bytes, json);
+    json_end_array(json);
+    json_end_object(json);
+}
