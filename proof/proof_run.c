@@ -220,13 +220,13 @@ unsigned proof_run_covers(const struct program *p)
     if (p->tasks > 0)
         return 0;
     unsigned covers = 1u << PROPERTY_MESSAGE | 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH |
-                      1u << PROPERTY_RACE | 1u << PROPERTY_SLOT | 1u << PROPERTY_DRAIN;
+                      1u << PROPERTY_SLOT | 1u << PROPERTY_DRAIN;
+    covers |= p->untracked ? 0 : 1u << PROPERTY_RACE | 1u << PROPERTY_VALUE;
     bool allocates = p->has_lifetimes;
     for (size_t i = 0; i < p->op_count; i++)
         allocates |= p->ops[i].kind == OP_ALLOC;
     covers |= allocates ? 0 : 1u << PROPERTY_LIFETIME;
     covers |= program_asks_bound(p) ? 0 : 1u << PROPERTY_BOUND;
-    covers |= p->owned_plan ? 0 : 1u << PROPERTY_VALUE; /* else a fact about their lists */
     return covers;
 }
 

@@ -104,8 +104,8 @@ unsigned proof_states_covers(const struct program *p)
 {
     unsigned covers = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_SLOT |
                       1u << PROPERTY_DRAIN;
-    covers |= p->untracked ? 0 : 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME;
-    covers |= p->owned_plan ? 0 : 1u << PROPERTY_VALUE; /* else a fact about their lists */
+    if (!p->untracked)
+        covers |= 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
     covers |= p->tasks == 0 && program_asks_bound(p) ? 0 : 1u << PROPERTY_BOUND;
     covers |= p->part_count > 0 ? 0 : 1u << PROPERTY_MESSAGE;
     return covers;
