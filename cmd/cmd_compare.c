@@ -44,7 +44,7 @@ static void print_share(const char *stream, const char *what, bool accounted, do
                         double predicted)
 {
     printf("      %-16s  %-16s", stream, what);
-    if (accounted)
+    if (accounted && !isnan(measured))
         printf("  %8.1f%%", 100 * measured);
     else
         printf("  %9s", "-");
@@ -225,8 +225,8 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     int64_t run = STORE_ALL, seed = 1, replications = 10;
     const char *limit_text = NULL;
     const struct option_spec options[] = {
-        {"run", 0, "N", "only this run (default: all pipelined ones)", OPTION_INTEGER,
-         .value = &run, .max = INT64_MAX},
+        {"run", 0, "N", "only this run (default: all measured ones)", OPTION_INTEGER, .value = &run,
+         .max = INT64_MAX},
         {"limit-error", 0, "SHARE", "exit with 1 if the worst error is above SHARE, such as 5%",
          OPTION_TEXT, .value = &limit_text},
         {"replications", 0, "N", "of each prediction (default 10)", OPTION_INTEGER,
@@ -242,9 +242,13 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
         .name = "swsim compare",
         .arguments = "DB[:RUN] [DB[:RUN]|PLAN]",
         .about =
-            "Predict the pipelined runs in a trace store and say how far off the predictions are.\n"
+            "Predict the measured runs in a trace store and say how far off the predictions are.\n"
             "\n"
-            "Times come from the newest serial run of the same plan, on the same device, with as\n"
+            "An import and a run of host programs are predicted by their own plans, in which "
+            "their\n"
+            "times are: a pipeline by steps, host programs as a whole. Of a pipelined run the "
+            "times "
+            "come from the newest serial run of the same plan, on the same device, with as\n"
             "many ranks: 'swrun --serial --db DB PLAN' makes one. A prediction knows nothing of "
             "its\n"
             "pipelined run but driver, depth and number of iterations. Measured stall accounts "

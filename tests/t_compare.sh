@@ -118,7 +118,7 @@ check "and one without steps" exits 0 "$SWSIM" render --run 6 -o "$dir/run.svg" 
 # ---- what is wrong -------------------------------------------------------------------------------
 
 check "no such run" complains 3 'run 9 is no finished, measured run' $compare --run 9 "$dir/runs.db"
-check "another plan" complains 3 'found no finished, measured run of a pipeline with this plan' \
+check "another plan" complains 3 'found no finished, measured run with this plan' \
     $compare "$dir/runs.db" "$dir/another.yaml"
 check "an edited plan is another" complains 3 'with this plan' $compare "$dir/runs.db" "$dir/edited.yaml"
 check "no profile of another plan" complains 3 'no finished serial run of another' \
@@ -175,5 +175,15 @@ db.commit()' "$dir/damaged.db" "$1"
 else
     skip "python3 damages stores, and is not here"
 fi
+
+# ---- imports --------------------------------------------------------------------------------------
+
+check "an import as host programs" exits 0 "$SWSIM" import -q --db="$dir/imports.db" -o "$dir/host.yaml" \
+    "$srcdir/plans/traces/recommender"
+check "... is compared with its own plan's prediction" prints 0 ' none .* [0-9.]* ms *[0-9.]* ms *[+-]0\.[0-9]%' \
+    $compare --limit-error=1% "$dir/imports.db"
+check "... whose idle causes were not measured so" found 'host launch  *-  ' "$dir/out"
+check "... as JSON" prints 0 '"serial_run":1,.*"driver":"none",.*"stall":{"dependence":null,' $compare --json "$dir/imports.db"
+check "... and by its plan" exits 0 $compare "$dir/imports.db" "$dir/host.yaml"
 
 done_testing

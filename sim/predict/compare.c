@@ -6,8 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account.h"
+#include "explained.h"
+#include "plan/parse.h"
 #include "sim/engine/observe.h"
 #include "measured_program.h"
+
+enum { ITERATIONS = 100 /* of the prediction of a job that was imported as a pipeline */ };
 
 /* ---- which runs ------------------------------------------------------------------------------ */
 
@@ -61,8 +66,7 @@ static const struct compared_entry *find_serial(const struct listing *listing,
 
 static bool is_wanted(const struct compared_entry *entry, const struct compare_options *options)
 {
-    return !entry->serial && entry->info.driver != RUN_DRIVER_NONE &&
-           (options->run < 0 || entry->id == options->run) &&
+    return !entry->serial && (options->run < 0 || entry->id == options->run) &&
            (!options->plan || strcmp(options->plan, entry->info.plan_text) == 0);
 }
 
@@ -210,7 +214,8 @@ static enum status predict_run(const struct plan *plan, const struct compare_opt
         add_account(&find_stream(out, p->streams[s].name)->predicted,
                     weight(p, s, prediction.total_ns), prediction.streams[s].busy_ns,
                     prediction.streams[s].stall_ns);
-    out->predicted_ns = prediction.iteration.mean;
+    out->predicted_ns = out->whole ? (double)prediction.total_ns / prediction.replications
+                                   : prediction.iteration.mean;
     out->error = (out->predicted_ns - out->measured_ns) / out->measured_ns;
     prediction_fini(&prediction);
     return STATUS_OK;
@@ -263,6 +268,99 @@ static enum status compare_run(struct store *store, const struct compare_options
     return status;
 }
 
+/* ---- a run that its own plan predicts ---------------------------------------------------------- */
+
+static void measured_shares(const struct run_account *account, struct comparison *out)
+{
+    for (size_t i = 0; i < out->stream_count; i++)
+        for (int c = 0; c < STALL_COUNT; c++)
+            out->streams[i].measured.stall[c] = NAN; /* its causes are those of the ledger */
+    for (size_t i = 0; i < account->stream_count; i++) {
+        const struct account_stream *measured = &account->streams[i];
+        struct compared_stream *stream = find_stream(out, measured->name);
+        const double all = measured->busy_ns + measured->idle_ns;
+        if (stream && all > 0)
+            stream->measured.busy = measured->busy_ns / all;
+    }
+}
+
+static enum status measure_account(const struct plan *plan, const struct program_options *options,
+                                   struct trace *trace, struct arena *arena, struct comparison *out,
+                                   struct diag *diag)
+{
+    struct run_account account;
+    struct program *program;
+    enum status status = account_make(trace, !out->whole, &account, diag);
+    if (status == STATUS_OK)
+        status = program_build(plan, options, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    out->measured_ns = account.step_ns;
+    out->accounted = true;
+    if (!list_streams(program, arena, out))
+        status = diag_no_memory(diag);
+    else
+        measured_shares(&account, out);
+    program_close(program);
+    return status;
+}
+
+static enum status predict_own(const struct compare_options *options, const struct plan *plan,
+                               struct trace *trace, struct arena *arena, struct comparison *out,
+                               struct diag *diag)
+{
+    const struct program_options own = {
+        .driver = out->driver,
+        .iterations = out->whole ? 0 : ITERATIONS,
+        .ranks = plan->form == FORM_PIPELINE ? trace->info.ranks : 0,
+    };
+    enum status status = measure_account(plan, &own, trace, arena, out, diag);
+    return status == STATUS_OK ? predict_run(plan, options, &own, out, diag) : status;
+}
+
+/* Why its plan says nothing of the run; NULL: it does. */
+static const char *unlike(const struct plan *plan, const struct trace *trace)
+{
+    if (plan->unexplained.millionths > SHARE_WHOLE / 10)
+        return "more than 10% of its idle time has no cause";
+    if (plan->form == FORM_PIPELINE && !account_has_steps(trace))
+        return "no steps are recorded, of which its plan is one";
+    return NULL;
+}
+
+/* An import, and a run of host programs: the times are in its plan. *left_out: why it is not compared. */
+static enum status compare_own(struct store *store, const struct compare_options *options,
+                               const struct compared_entry *run, struct arena *scratch,
+                               struct arena *arena, struct comparison *out, const char **left_out,
+                               struct diag *diag)
+{
+    struct trace trace;
+    struct plan plan;
+    enum status status = explained_load(store, run->id, scratch, &trace, diag);
+    const char *name = arena_printf(scratch, "plan of run %" PRId64, run->id);
+    if (status == STATUS_OK && !name)
+        status = diag_no_memory(diag);
+    const char *text = run->info.plan_text;
+    if (status == STATUS_OK)
+        status = plan_parse(name, text, strlen(text), &plan, diag);
+    if (status != STATUS_OK)
+        return status;
+    const bool pipeline = plan.form == FORM_PIPELINE;
+    *out = (struct comparison){.run = run->id,
+                               .serial_run = run->id,
+                               .plan = run->info.plan_name,
+                               .device = run->info.device,
+                               .driver = pipeline ? DRIVER_CLOCK : DRIVER_NONE,
+                               .whole = !pipeline,
+                               .ranks = run->info.ranks,
+                               .iterations = 1};
+    *left_out = unlike(&plan, &trace);
+    if (!*left_out)
+        status = predict_own(options, &plan, &trace, arena, out, diag);
+    plan_fini(&plan);
+    return status;
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static int compare_doubles(const void *a, const void *b)
@@ -289,24 +387,39 @@ static bool sum_up(struct compared *compared)
     return true;
 }
 
+static void leave_out(const struct compared_entry *run, const char *why, struct compared *out,
+                      struct diag *diag)
+{
+    diag_note(diag, "run %" PRId64 ", %s: left out: %s", run->id, run->info.plan_name, why);
+    out->unmatched++;
+}
+
 static enum status compare_entry(struct store *store, const struct compare_options *options,
                                  const struct listing *listing, const struct compared_entry *run,
                                  struct compared *out, struct diag *diag)
 {
-    const struct compared_entry *serial = find_serial(listing, run);
+    const bool own = run->info.driver == RUN_DRIVER_NONE;
+    const struct compared_entry *serial = own ? NULL : find_serial(listing, run);
+    struct comparison *next = &out->runs[out->run_count];
+    const char *why = NULL;
     struct arena scratch;
-    if (!serial) {
-        diag_note(diag,
-                  "run %" PRId64 ", %s: left out: no serial run of this plan on %s with as many "
-                  "ranks ('swrun --serial --db')",
-                  run->id, run->info.plan_name, run->info.device);
-        out->unmatched++;
-        return STATUS_OK;
-    }
     arena_init(&scratch, 0);
-    enum status status = compare_run(store, options, run, serial, &scratch, &out->arena,
-                                     &out->runs[out->run_count], diag);
-    out->run_count += status == STATUS_OK;
+    enum status status = STATUS_OK;
+    if (own)
+        status = compare_own(store, options, run, &scratch, &out->arena, next, &why, diag);
+    else if (serial)
+        status = compare_run(store, options, run, serial, &scratch, &out->arena, next, diag);
+    else
+        why = arena_printf(&scratch,
+                           "no serial run of this plan on %s with as many ranks ('swrun --serial "
+                           "--db')",
+                           run->info.device);
+    if (status == STATUS_OK && scratch.failed)
+        status = diag_no_memory(diag);
+    else if (status == STATUS_OK && why)
+        leave_out(run, why, out, diag);
+    else if (status == STATUS_OK)
+        out->run_count++;
     arena_fini(&scratch);
     return status;
 }
@@ -320,10 +433,9 @@ static enum status check_found(const struct compared *compared,
         return diag_error(diag, STATUS_INPUT,
                           "nothing to compare with: found no serial run, from which to predict");
     if (options->run >= 0)
-        return diag_error(diag, STATUS_INPUT,
-                          "run %" PRId64 " is no finished, measured run of a pipeline%s",
+        return diag_error(diag, STATUS_INPUT, "run %" PRId64 " is no finished, measured run%s",
                           options->run, options->plan ? " with this plan" : "");
-    diag_error(diag, STATUS_INPUT, "found no finished, measured run of a pipeline%s",
+    diag_error(diag, STATUS_INPUT, "found no finished, measured run%s",
                options->plan ? " with this plan" : "");
     diag_note(diag, "any other run is held against its prediction as DB:RUN");
     return STATUS_INPUT;

@@ -6,6 +6,8 @@
  * serial run of the same plan, on the same device, with as many ranks: same driver, depth and number
  * of iterations. Nothing of the pipelined run itself goes into its prediction. Iteration times of both
  * are reckoned by one rule (iterations.h), stall accounts by one piece of code (idle_cause.c, observe.h).
+ * An import (swsim import --db), and a run of host programs, is predicted by its own plan, in which its times are: a
+ * pipeline step by step, host programs as a whole. Of the measured streams only the busy share is known then.
  * What a device decides by itself (plan/strip_device_rules.h) is left out of the predicted machine too.
  *
  * Errors are relative: (predicted - measured) / measured. Times are nanoseconds; a figure that does
@@ -36,13 +38,14 @@ struct compared_stream {
 };
 
 struct comparison {
-    int64_t run, serial_run;
+    int64_t run, serial_run; /* serial_run: the run itself, where its own plan predicts it */
     const char *plan, *device;
     enum driver driver;
     int depth, ranks;
     int64_t iterations;
     int64_t profiled, warm_up; /* iterations of the serial run that count, and that were left out */
     size_t missing;            /* parts of tasks it did not measure */
+    bool whole;                /* the times are of the whole run */
     double measured_ns, predicted_ns, error; /* mean iteration */
     bool accounted; /* else the run has no steps, and the measured accounts are empty */
     struct compared_stream *streams;
@@ -53,7 +56,7 @@ struct compared {
     struct arena arena; /* of everything below */
     struct comparison *runs;
     size_t run_count;
-    size_t unmatched; /* pipelined runs without a serial one; each has a note in the diag */
+    size_t unmatched;                 /* runs that nothing predicts; each has a note in the diag */
     double median_error, worst_error; /* of the absolute errors */
     bool interrupted;                 /* not all runs were compared */
 };
