@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "channels.h"
 #include "interrupts.h"
 #include "options.h"
 #include "profiled.h"
@@ -29,6 +30,7 @@ enum { MOST_FACTOR = 1000 };
 struct predict_request {
     struct predict_options predict;
     int driver;                      /* enum driver_choice */
+    int p2p;                         /* --p2p: enum fifo_rule, CHANNELS_ALL or CHANNELS_NOT_GIVEN */
     const char *db;                  /* store the trace here; NULL: nowhere */
     const char *swept;               /* "max_depth" or "ranks"; NULL: no sweep */
     int64_t from, to;                /* its values */
@@ -516,7 +518,12 @@ static enum status predict_file(struct app *app, struct predict_request *request
     status = warned_find(app, &plan, &request->warnings);
     if (status == STATUS_OK && line->times)
         status = set_times(app, line->times, &plan);
-    if (status == STATUS_OK && line->profile)
+    if (status == STATUS_OK)
+        status = channels_choose(app, &plan, request->p2p);
+    if (status == STATUS_OK && request->p2p == CHANNELS_ALL)
+        status = channels_compare(
+            app, &plan, &(struct verify_options){.program = {.iterations = -1}}, &request->predict);
+    else if (status == STATUS_OK && line->profile)
         status = predict_profiled(app, request, &plan, line->profile);
     else if (status == STATUS_OK)
         status = predict_plan(app, request, &plan);
@@ -620,6 +627,9 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
          .value = &line->exposed},
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &line->times},
+        {"p2p", 0, CHANNELS_CHOICE,
+         "rank programs: channels of messages (default: the plan's); all: a table", OPTION_CHOICE,
+         .value = &request->p2p, .excludes = "profile what-if"},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &line->ranks,
          .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
@@ -654,7 +664,8 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
 
 enum status cmd_predict(struct app *app, int argc, char **argv)
 {
-    struct predict_request request = {.driver = DRIVER_NOT_GIVEN, .digest = digest_of(argc, argv)};
+    struct predict_request request = {
+        .driver = DRIVER_NOT_GIVEN, .p2p = CHANNELS_NOT_GIVEN, .digest = digest_of(argc, argv)};
     struct starter starter;
     enum status status;
     keep_memory();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "channels.h"
 #include "certificate.h"
 #include "interrupts.h"
 #include "options.h"
@@ -22,6 +23,7 @@ enum { BITSTATE_LEAST = 64 };
 
 struct verify_request {
     struct verify_options verify;
+    int p2p;              /* --p2p: enum fifo_rule, CHANNELS_ALL or CHANNELS_NOT_GIVEN */
     const char *bitstate; /* its size, "" for the default; NULL: an exact search */
     int driver;           /* enum driver_choice */
     bool expect;
@@ -344,8 +346,27 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
     return status;
 }
 
+/* All channels in one table. */
+static enum status verify_channels(struct app *app, const struct plan *plan,
+                                   const struct verify_request *request)
+{
+    const struct predict_options predict = {
+        .program = {.iterations = 1, .ranks = request->verify.program.ranks},
+        .seed = 1,
+        .replications = 1,
+        .threads = 1,
+        .interrupted = request->verify.interrupted};
+    return channels_compare(app, plan, &request->verify, &predict);
+}
+
 static enum status verify_one(struct app *app, struct plan *plan, void *context)
 {
+    const struct verify_request *request = context;
+    enum status chosen = channels_choose(app, plan, request->p2p);
+    if (chosen != STATUS_OK)
+        return chosen;
+    if (request->p2p == CHANNELS_ALL)
+        return verify_channels(app, plan, request);
     struct finding *finding = ARENA_NEW(&app->arena, struct finding);
     if (!finding)
         return diag_no_memory(&app->diag);
@@ -409,7 +430,7 @@ static const char examples[] =
 
 enum status cmd_verify(struct app *app, int argc, char **argv)
 {
-    struct verify_request request = {.driver = DRIVER_NOT_GIVEN};
+    struct verify_request request = {.driver = DRIVER_NOT_GIVEN, .p2p = CHANNELS_NOT_GIVEN};
     const char *iterations = NULL, *limits = NULL, *properties = NULL;
     int64_t ranks = 0, max_depth = 0, threads = 1;
     const struct option_spec options[] = {
@@ -452,6 +473,9 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"werror", 0, NULL,
          "exit with 1 where a proof is not plain: warnings, no accesses declared", OPTION_FLAG,
          .value = &request.werror},
+        {"p2p", 0, CHANNELS_CHOICE,
+         "rank programs: channels of messages (default: the plan's); all: a table", OPTION_CHOICE,
+         .value = &request.p2p},
         {"expect", 0, NULL, "compare the verdicts with the plan's `expect:`", OPTION_FLAG,
          .value = &request.expect},
     };

@@ -191,6 +191,24 @@ check "for each by itself" has waits transfer '100000 0'
 check "busy and idle time add up" sh -c '"$2" predict --json "$1" | grep -q "\"span_ns\":6200000,\"busy_ns\":3000000"' \
     sh "$dir/waits.yaml" "$SWSIM"
 
+# ---- channels ----------------------------------------------------------------------------------
+
+echo 'times: {F: 1ms, B: 1ms}
+programs: [0F0 0F1 0SEND_F0 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1, 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1]' | plan crossed
+table()
+{
+    prints 1 '^[*] group  *deadlock  *hangs' "$SWSIM" "$@" --p2p=all "$dir/crossed.yaml" &&
+        said '^  edge  *proved  *6.00 ms' && said '^  pair  *deadlock  *hangs'
+}
+check "verify --p2p=all says which channel hangs and what each costs" table verify
+check "predict --p2p=all says the same" table predict
+check "one channel can be tried" prints 0 'proved' "$SWSIM" verify --p2p=edge "$dir/crossed.yaml"
+check "in a prediction, too" prints 0 'total  *6.00 ms' "$SWSIM" predict --p2p=edge "$dir/crossed.yaml"
+check "the table as JSON" prints 1 '"fifo":"group","batch":false,"verdict":"violated","violated":"deadlock","hangs":true' \
+    "$SWSIM" verify --json --p2p=all "$dir/crossed.yaml"
+check "channels are those of rank programs" complains 2 'only rank programs have channels' \
+    "$SWSIM" verify --p2p=all "$srcdir/plans/examples/hello.yaml"
+
 targets="${SWSIM_SHARED:-}/data/zero-bubble/targets.csv"
 published()
 {
