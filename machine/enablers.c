@@ -115,14 +115,6 @@ static void add_member_movers(const struct query *q, int comm, int member)
 
 /* ---- streams and communicators that cannot step ---------------------------------------------- */
 
-static int member_of_rank(const struct program *p, int comm, int rank)
-{
-    int member = 0;
-    while (p->comms[comm].members[member] != rank)
-        member++;
-    return member;
-}
-
 /* A group is matched when all its parts are: add the peer of the first part that is not. */
 static void group_enablers(const struct query *q, const struct op *op)
 {
@@ -135,7 +127,7 @@ static void group_enablers(const struct query *q, const struct op *op)
         if (machine_group_matched(q->p, q->c, &alone))
             continue;
         int peer = part->send ? channel->to : channel->from;
-        add_member_movers(q, channel->comm, member_of_rank(q->p, channel->comm, peer));
+        add_member_movers(q, channel->comm, program_member(q->p, channel->comm, peer));
         return;
     }
 }

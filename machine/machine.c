@@ -431,11 +431,8 @@ static int active_stream(const struct program *p, int32_t *c, int comm, int memb
 /* The stream of `rank` where the group of a message runs. */
 static int running_group(const struct program *p, int32_t *c, int comm, int rank)
 {
-    const struct comm_desc *desc = &p->comms[comm];
-    for (int m = 0; m < desc->count; m++)
-        if (desc->members[m] == rank)
-            return active_stream(p, c, comm, m);
-    return -1;
+    int member = program_member(p, comm, rank);
+    return member < 0 ? -1 : active_stream(p, c, comm, member);
 }
 
 /* A message matches: its receiver gets the knowledge that the sender had when its group started, and a

@@ -146,9 +146,9 @@ enum status lower_comms(struct lowering *lowering)
     return STATUS_OK;
 }
 
-int lower_member(const struct lowering *lowering, int comm, int rank)
+int program_member(const struct program *program, int comm, int rank)
 {
-    const struct comm_desc *desc = &lowering->program->comms[comm];
+    const struct comm_desc *desc = &program->comms[comm];
     int low = 0, high = desc->count; /* members are ascending */
     while (low < high) {
         int middle = (low + high) / 2;
@@ -158,6 +158,11 @@ int lower_member(const struct lowering *lowering, int comm, int rank)
             high = middle;
     }
     return low < desc->count && desc->members[low] == rank ? low : -1;
+}
+
+int lower_member(const struct lowering *lowering, int comm, int rank)
+{
+    return program_member(lowering->program, comm, rank);
 }
 
 void lower_root(struct lowering *lowering, struct op *op, enum collective_kind kind, int root)

@@ -302,6 +302,9 @@ int program_thread_agent(const struct program *program, int thread);
 int program_stream_agent(const struct program *program, int stream);
 int program_comm_agent(const struct program *program, int comm);
 
+/* Position of `rank` in a communicator, or -1. */
+int program_member(const struct program *program, int comm, int rank);
+
 /* The name of the event, flag, queue, lock or buffer an operation uses; NULL: none. */
 const char *program_object_name(const struct program *program, const struct op *op);
 

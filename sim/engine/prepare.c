@@ -79,6 +79,52 @@ static void make_marks(struct simulation *sim)
     marks->queued_seen = TABLE(sim, p->stream_count, int);
 }
 
+/* Does a communicator have collectives too? Then whoever starts something concerns all its members. */
+static bool find_mixed(struct simulation *sim, bool **mixed)
+{
+    const struct program *p = sim->program;
+    *mixed = TABLE(sim, p->comm_count + 1, bool);
+    for (size_t i = 0; *mixed && i < p->op_count; i++)
+        if (p->ops[i].kind == OP_COLLECTIVE)
+            (*mixed)[p->ops[i].comm] = true;
+    return *mixed;
+}
+
+/* The two members that a channel connects, in program-wide numbers. */
+static void channel_members(const struct program *p, const struct channel *channel, int members[2])
+{
+    int first = p->comms[channel->comm].first_member;
+    members[0] = first + program_member(p, channel->comm, channel->from);
+    members[1] = first + program_member(p, channel->comm, channel->to);
+    assert(members[0] >= first && members[1] >= first);
+}
+
+/* A counting sort of the channels by both their members. False: memory is exhausted. */
+static bool find_peers(struct simulation *sim)
+{
+    struct marks *marks = &sim->marks;
+    const struct program *p = sim->program;
+    int pair[2];
+    marks->peer_first = TABLE(sim, p->member_count + 2, int);
+    marks->peers = TABLE(sim, 2 * p->channel_count + 1, int);
+    if (!marks->peer_first || !marks->peers || !find_mixed(sim, &marks->mixed))
+        return false;
+    int *next = marks->peer_first + 1; /* [m]: where its next peer goes; at last its end */
+    for (int c = 0; c < p->channel_count; c++) {
+        channel_members(p, &p->channels[c], pair);
+        next[pair[0] + 1]++;
+        next[pair[1] + 1]++;
+    }
+    for (int m = 0; m < p->member_count; m++)
+        next[m + 1] += next[m];
+    for (int c = 0; c < p->channel_count; c++) {
+        channel_members(p, &p->channels[c], pair);
+        marks->peers[next[pair[0]]++] = pair[1];
+        marks->peers[next[pair[1]]++] = pair[0];
+    }
+    return true;
+}
+
 static void make_stalls(struct simulation *sim)
 {
     struct stalls *stalls = &sim->stalls;
@@ -134,7 +180,7 @@ static bool make_tables(struct simulation *sim)
         make_host(sim);
     sim->result.streams =
         calloc((size_t)sim->program->stream_count + 1, sizeof *sim->result.streams);
-    return !sim->arena.failed && sim->result.streams;
+    return find_peers(sim) && !sim->arena.failed && sim->result.streams;
 }
 
 void prepare_free(struct simulation *sim)
@@ -236,11 +282,14 @@ static bool find_watchers(struct simulation *sim)
     struct marks *marks = &sim->marks;
     const struct program *p = sim->program;
     int count = 0;
+    size_t waits = 1;
+    for (size_t i = 0; i < p->op_count; i++)
+        waits += p->ops[i].kind == OP_WAIT;
     int *recorders = TABLE(sim, p->event_families, int);
-    struct pair *pairs = TABLE(sim, p->op_count, struct pair);
+    struct pair *pairs = TABLE(sim, waits, struct pair);
     marks->watcher_first = TABLE(sim, p->stream_count + 2, int);
-    marks->watchers = TABLE(sim, p->op_count, int);
-    marks->cascade = TABLE(sim, (size_t)p->stream_count + p->op_count + 1, int);
+    marks->watchers = TABLE(sim, waits, int);
+    marks->cascade = TABLE(sim, (size_t)p->stream_count + waits + 1, int);
     if (sim->arena.failed)
         return false;
     marks->selective = find_recorders(p, recorders);

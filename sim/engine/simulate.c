@@ -522,6 +522,24 @@ static void mark_members(struct simulation *sim, int comm)
             mark_stream(sim, sim->clocks.member_streams[desc->first_member + m]);
 }
 
+/* The group concerns its own stream, and those of members that exchange messages with it: whether they are matched,
+   or why not. */
+static void mark_peers(struct simulation *sim, const struct op *op)
+{
+    const struct marks *marks = &sim->marks;
+    const int member = sim->program->comms[op->comm].first_member + op->member;
+    if (marks->mixed[op->comm]) {
+        mark_members(sim, op->comm);
+        return;
+    }
+    mark_stream(sim, op->stream);
+    for (int i = marks->peer_first[member]; i < marks->peer_first[member + 1]; i++) {
+        int stream = sim->clocks.member_streams[marks->peers[i]];
+        if (stream >= 0)
+            mark_stream(sim, stream);
+    }
+}
+
 static int *member_stream(struct simulation *sim, const struct op *op)
 {
     return &sim->clocks.member_streams[sim->program->comms[op->comm].first_member + op->member];
@@ -544,7 +562,7 @@ static void stream_starts(struct simulation *sim, int agent)
     if (op->kind == OP_COLLECTIVE)
         simulation_mark(sim, program_comm_agent(p, op->comm));
     else if (op->kind == OP_GROUP)
-        mark_members(sim, op->comm);
+        mark_peers(sim, op);
     else
         start_timer(sim, agent, PRIORITY_STREAM, &(struct timed_op){effect.op, effect.iteration},
                     1);

@@ -78,6 +78,8 @@ struct marks {
     bool selective;        /* only some streams of a touched rank are looked at: */
     bool *touched_streams; /* these */
     int *touched_list, touched_stream_count;
+    int *peer_first, *peers;       /* members that exchange messages with member m */
+    bool *mixed;                   /* communicators with collectives */
     int *watcher_first, *watchers; /* streams with waits for the events stream s records */
     int *queued_seen;              /* per stream: operations in it when last looked at */
     int *cascade;                  /* scratch: streams */

@@ -54,7 +54,6 @@ static void set_time(struct op_time *time, const struct program *program, const 
     time->host = host;
     time->draw = -1;
     time->rank = (uint16_t)rank;
-    time->name = random_name(random_task(program, op));
     time->dist = op->jitter;
     for (size_t i = 0; i < rule_count; i++)
         if (rule_applies(program, &rules[i], op)) {
@@ -63,6 +62,8 @@ static void set_time(struct op_time *time, const struct program *program, const 
         }
     if (!varies(time->dist, time->mean_ns))
         time->dist = NULL;
+    else
+        time->name = random_name(random_task(program, op));
 }
 
 /* Host programs: number the operations of one name on a rank. */
@@ -70,6 +71,8 @@ static enum status number_names(struct timing *timing, struct diag *diag)
 {
     const struct program *program = timing->program;
     size_t per_rank = program->names.count + 1;
+    if (!timing->varies)
+        return STATUS_OK; /* numbers make draws differ */
     uint32_t *seen = calloc(per_rank * (size_t)program->ranks, sizeof *seen);
     if (!seen)
         return diag_no_memory(diag);
