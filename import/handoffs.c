@@ -151,8 +151,9 @@ bool handoffs_find(const struct job_rank *rank, const struct evidence *evidence,
     *out = (struct handoffs){0};
     if (rank->threads.count < 2)
         return true;
+    /* Threads of a job on CPUs work between their calls. */
     if (!add_stream_orders(rank, out) || !add_records(rank, evidence, out) ||
-        !add_idle_ends(rank, out))
+        (!rank->is_host && !add_idle_ends(rank, out)))
         return false;
     if (out->count > 0)
         qsort(out->items, out->count, sizeof *out->items, compare);

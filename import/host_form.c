@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "handoffs.h"
+#include "innermost.h"
 #include "meetings.h"
 
 struct writer {
@@ -24,7 +25,9 @@ struct writer {
     size_t next_handoff;
     int *first_edge; /* per work, and one more: its edges */
     int *follower;   /* per work: the one without a launch behind it on its stream, or -1 */
-    bool failed;     /* no memory */
+    struct innermost innermost; /* of a job on CPUs; else empty */
+    int stretch, last_stretch;  /* of the thread: the next one, and the end */
+    bool failed;                /* no memory */
 };
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -55,8 +58,10 @@ static int named(struct writer *writer, struct names *names, const char *word, i
 static int plan_stream(struct writer *writer, int stream)
 {
     char text[64];
-    snprintf(text, sizeof text, "s%lld", (long long)writer->rank->streams[stream].number);
-    const int index = names_intern(&writer->plan->streams, &writer->plan->arena, text);
+    const struct job_stream *s = &writer->rank->streams[stream];
+    snprintf(text, sizeof text, "s%lld", (long long)s->number);
+    const int index =
+        names_intern(&writer->plan->streams, &writer->plan->arena, s->name ? s->name : text);
     writer->failed |= index < 0;
     return index;
 }
@@ -69,12 +74,31 @@ static int64_t advance(struct writer *writer, int64_t time_ns)
     return passes;
 }
 
-static void add_host(struct writer *writer, int64_t until_ns)
+static void add_time(struct writer *writer, int64_t until_ns, const char *name)
 {
     const int64_t passes = advance(writer, until_ns);
     struct host_op *op = passes > 0 ? add_op(writer, OP_HOST) : NULL;
-    if (op)
-        op->time_ns = passes;
+    if (!op)
+        return;
+    op->time_ns = passes;
+    op->name = name;
+}
+
+/* CPU time; of a job on CPUs by its annotations. */
+static void add_host(struct writer *writer, int64_t until_ns)
+{
+    const struct innermost *innermost = &writer->innermost;
+    for (; writer->stretch < writer->last_stretch; writer->stretch++) {
+        const struct stretch *stretch = &innermost->stretches[writer->stretch];
+        if (stretch->start_ns >= until_ns)
+            break;
+        add_time(writer, stretch->start_ns, NULL);
+        add_time(writer, stretch->end_ns < until_ns ? stretch->end_ns : until_ns,
+                 writer->job->names.items[stretch->name]);
+        if (stretch->end_ns > until_ns)
+            break;
+    }
+    add_time(writer, until_ns, NULL);
 }
 
 /* ---- pushes ---------------------------------------------------------------------------------- */
@@ -132,9 +156,31 @@ static void add_opaque(struct writer *writer, int work, int64_t pushed_ns, int s
 
 static enum op_kind push_kind(const struct job_work *work, bool meets)
 {
+    if (work->is_message && meets)
+        return OP_GROUP;
     if (work->class == CLASS_COPY)
         return OP_COPY;
     return meets ? OP_COLLECTIVE : OP_LAUNCH;
+}
+
+/* One message, whose communicator has two members. */
+static void set_message(struct writer *writer, struct host_op *op, const struct job_work *work,
+                        int comm)
+{
+    const struct comm *channel = &writer->plan->comms[comm];
+    op->parts = ARENA_ARRAY(&writer->plan->arena, 1, struct p2p_part);
+    writer->failed |= !op->parts;
+    if (!op->parts)
+        return;
+    op->part_count = 1;
+    op->parts[0] =
+        (struct p2p_part){.tag = "message",
+                          .send = work->send,
+                          .peer = channel->members[channel->members[0] == writer->number],
+                          .root = -1,
+                          .comm = -1,
+                          .stream = -1};
+    op->name = NULL;
 }
 
 static void add_push(struct writer *writer, int work)
@@ -143,6 +189,8 @@ static void add_push(struct writer *writer, int work)
     const struct meeting *meeting = meetings_of(writer->meetings, writer->number, work);
     const int stream = plan_stream(writer, w->stream);
     const int64_t until = push_time(writer, work);
+    if (writer->rank->is_host)
+        add_host(writer, until);
     const int64_t passes = advance(writer, until);
     add_waits(writer, work, stream);
     add_opaque(writer, work, writer->clock_ns, stream);
@@ -157,6 +205,8 @@ static void add_push(struct writer *writer, int work)
     op->time_ns = w->end_ns - w->start_ns + own_gap(writer, work, writer->clock_ns);
     if (meeting) {
         op->comm = meeting->comm;
+        if (w->is_message)
+            set_message(writer, op, w, meeting->comm);
         op->collective = w->collective;
         op->time_ns = meeting->time_ns;
     }
@@ -270,6 +320,7 @@ static bool begin_thread(struct writer *writer, const char *name)
     *writer->thread = (struct host_thread){.rank = writer->number, .name = name};
     writer->cap = 0;
     writer->clock_ns = 0;
+    writer->stretch = writer->last_stretch = 0;
     return name != NULL;
 }
 
@@ -309,6 +360,10 @@ static bool write_thread(struct writer *writer, int thread)
     for (int stream = 0; stream < (int)rank->stream_count; stream++)
         if (first_launcher(rank, stream) == thread)
             add_leftovers(writer, stream);
+    if (rank->is_host) {
+        writer->stretch = writer->innermost.first[thread];
+        writer->last_stretch = writer->innermost.first[thread + 1];
+    }
     int64_t last_ns = rank->chosen && rank->stepper == thread ? rank->steps_end_ns : 0;
     for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
         add_call(writer, i);
@@ -393,7 +448,8 @@ static bool write_rank(struct writer *writer)
     writer->end_flag = filled(rank->call_count, -1);
     writer->follower = filled(rank->work_count, -1);
     bool ok = writer->event && writer->first_edge && writer->push_flag && writer->end_flag &&
-              writer->follower && handoffs_find(rank, writer->evidence, &writer->handoffs);
+              writer->follower && handoffs_find(rank, writer->evidence, &writer->handoffs) &&
+              (!rank->is_host || innermost_find(writer->job, rank, &writer->innermost));
     if (ok) {
         prepare_followers(writer);
         prepare_events(writer);
@@ -409,6 +465,7 @@ static bool write_rank(struct writer *writer)
     free(writer->push_flag);
     free(writer->end_flag);
     handoffs_fini(&writer->handoffs);
+    innermost_fini(&writer->innermost);
     return ok;
 }
 

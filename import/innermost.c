@@ -2,6 +2,7 @@
 #include "innermost.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "call_names.h"
 
@@ -41,13 +42,14 @@ static void collect(const struct job *job, const struct job_rank *rank, struct f
     int64_t number;
     for (size_t i = 0; i < rank->range_count; i++) {
         const struct job_range *range = &rank->ranges[i];
-        if (!range_is_step(job->names.items[range->name], &number))
+        const bool of_gloo = strncmp(job->names.items[range->name], "gloo:", 5) == 0;
+        if (!range_is_step(job->names.items[range->name], &number) && !(rank->is_host && of_gloo))
             flat->items[flat->count++] =
                 (struct nested){range->thread, range->name, range->start_ns, range->end_ns};
     }
     for (size_t i = 0; i < rank->call_count; i++) {
         const struct job_call *call = &rank->calls[i];
-        if (blocks(call))
+        if (blocks(call) && !rank->is_host)
             flat->items[flat->count++] =
                 (struct nested){call->thread, call->name, call->start_ns, call->end_ns};
     }

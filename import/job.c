@@ -21,6 +21,7 @@ static void free_rank(struct job_rank *rank)
     free(rank->ranges);
     free(rank->syncs);
     free(rank->streams);
+    free(rank->deeds);
     free(rank->pushed);
     free(rank->by_stream);
     free(rank->first_call);
@@ -109,6 +110,11 @@ bool job_add_range(struct job_rank *rank, const struct job_range *range)
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync)
 {
     return ADD(rank, sync, sync);
+}
+
+bool job_add_deed(struct job_rank *rank, const struct job_deed *deed)
+{
+    return ADD(rank, deed, deed);
 }
 
 /* A stream's number is at most so large, and its device: handles of streams are cut off. */
@@ -319,6 +325,7 @@ void job_shift(struct job_rank *rank, int64_t by_ns)
     SHIFT(rank->calls, rank->call_count, by_ns)
     SHIFT(rank->works, rank->work_count, by_ns)
     SHIFT(rank->ranges, rank->range_count, by_ns)
+    SHIFT(rank->deeds, rank->deed_count, by_ns)
     rank->steps_begin_ns -= by_ns;
     rank->steps_end_ns -= by_ns;
 }
@@ -351,7 +358,7 @@ static const int64_t longest_rank_ns = INT64_C(24) * 3600 * 1000 * 1000 * 1000;
 
 static enum status check_rank(const struct job_rank *rank, struct diag *diag)
 {
-    if (rank->work_count == 0)
+    if (rank->work_count == 0 && (!rank->is_host || rank->call_count == 0))
         return diag_error(diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it", rank->file);
     const int64_t begin_ns = earliest(rank), end_ns = latest(rank);
     if (end_ns - begin_ns > longest_rank_ns)

@@ -49,8 +49,9 @@ struct job_work {
     int64_t bytes;
     int64_t correlation;
     int64_t start_ns, end_ns;
-    int call;           /* that pushed it; -1: none is recorded */
-    bool is_collective; /* a kernel of NCCL or RCCL */
+    int call;              /* that pushed it; -1: none is recorded */
+    bool is_collective;    /* a kernel of NCCL or RCCL, or an operation of gloo */
+    bool is_message, send; /* ... of gloo: between two ranks */
     enum collective_kind collective;
     int group; /* job->names: its process group, where the file tells it; else -1 */
     int row;   /* rank->rows */
@@ -58,6 +59,21 @@ struct job_work {
 
 struct job_range {
     int thread, name;
+    int64_t start_ns, end_ns;
+};
+
+/* What a trace without a device tells of operations between ranks (host_work.h). */
+enum deed_kind {
+    DEED_ASKED, /* an operator: c10d::allreduce_ */
+    DEED_DONE,  /* gloo:all_reduce; of a message until a thread has waited for it */
+    DEED_WAIT   /* a thread waits for a Work */
+};
+
+struct job_deed {
+    enum deed_kind kind;
+    int thread, name;
+    bool waits;   /* ASKED: its caller waits for it at once */
+    int64_t peer; /* ASKED, a message: the other rank; -1: not told */
     int64_t start_ns, end_ns;
 };
 
@@ -74,6 +90,7 @@ struct job_sync {
 struct job_stream {
     int64_t number; /* of the device's own number and the device */
     int64_t device, own;
+    const char *name; /* NULL: its number is */
     int first, count; /* its works: rank->by_stream[first ...], in the order of their starts */
 };
 
@@ -87,10 +104,15 @@ struct job_rank {
     struct job_range *ranges;
     struct job_sync *syncs; /* by correlation id */
     struct job_stream *streams;
+    struct job_deed *deeds;
     int *pushed, *by_stream;
-    size_t call_count, work_count, range_count, sync_count, stream_count;
-    size_t call_cap, work_cap, range_cap, sync_cap, stream_cap;
+    size_t call_count, work_count, range_count, sync_count, stream_count, deed_count;
+    size_t call_cap, work_cap, range_cap, sync_cap, stream_cap, deed_cap;
     struct names threads; /* "PID/TID" */
+    struct names
+        groups;     /* process groups of several ranks, in their order, where the file lists them */
+    bool is_host;   /* its work is on threads of the host */
+    bool has_waits; /* ... and the trace has the waits of its threads */
     struct names rows;    /* the names under which the file shows devices */
     int64_t first_device; /* of the works, in the order of the file; -1: none yet */
     int *first_call;      /* per thread, and one more at the end */
@@ -125,6 +147,7 @@ bool job_add_call(struct job_rank *rank, const struct job_call *call);
 bool job_add_work(struct job_rank *rank, const struct job_work *work);
 bool job_add_range(struct job_rank *rank, const struct job_range *range);
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync);
+bool job_add_deed(struct job_rank *rank, const struct job_deed *deed);
 /* The rank's stream that a device has under this number, added if new; -1 without memory. Streams of another device
    than the first one of the rank have other numbers than its own. */
 int job_stream(struct job_rank *rank, int64_t device, int64_t number);

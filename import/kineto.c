@@ -8,6 +8,7 @@
 #include "kineto.h"
 
 #include "call_names.h"
+#include "host_work.h"
 #include "json_reader.h"
 #include "processes.h"
 
@@ -24,7 +25,8 @@ enum { TEXT = 512, THREAD_TEXT = 64, SHORT = PLAN_MAX_NAME };
     X(PRIVATE, "privateuse1_runtime", "privateuse1_driver")                                        \
     X(SYNC, "cuda_sync", "hip_sync")                                                               \
     X(ANNOTATION, "user_annotation", "UserAnnotation")                                             \
-    X(OPERATOR, "cpu_op", "Operator")
+    X(OPERATOR, "cpu_op", "Operator")                                                              \
+    X(PYTHON, "python_function", "python_function")
 
 enum category {
 #define X(name, ...) CATEGORY_##name,
@@ -51,6 +53,8 @@ struct event {
     struct text name, pid, tid, group;
     int64_t start_ns, duration_ns;
     int64_t correlation, stream, device, bytes, source_stream, record; /* of args; -1: not there */
+    int64_t peer;
+    bool waits;
 };
 
 struct kineto {
@@ -100,10 +104,45 @@ static enum category category_of(const struct json_reader *reader)
     return CATEGORY_OTHER;
 }
 
-static bool has_useful_args(enum category category)
+static bool begins(const char *text, const char *word)
 {
-    return category != CATEGORY_OTHER && category != CATEGORY_ANNOTATION &&
-           category != CATEGORY_OPERATOR;
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
+/* An operator of torch.distributed. */
+static bool is_distributed(const struct event *event)
+{
+    return event->category == CATEGORY_OPERATOR && begins(event->name.bytes, "c10d::");
+}
+
+static bool has_useful_args(const struct event *event)
+{
+    const enum category category = event->category;
+    return is_distributed(event) ||
+           (category != CATEGORY_OTHER && category != CATEGORY_ANNOTATION &&
+            category != CATEGORY_OPERATOR && category != CATEGORY_PYTHON);
+}
+
+/* "Concrete Inputs": the third of a message is its other rank; the last but one of a collective says whether it is
+   asynchronous. */
+static bool read_inputs(struct kineto *kineto, struct event *event)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    if (token != JSON_ARRAY)
+        return json_skip_rest(reader, token);
+    bool before = false, last = false; /* "False" */
+    int place = 0;
+    for (token = json_next(reader); token != JSON_ARRAY_END; token = json_next(reader), place++) {
+        if (token == JSON_STRING && place == 2)
+            decimal_scaled(reader->text, reader->length, 0, &event->peer);
+        before = last;
+        last = token == JSON_STRING && json_text_is(reader, "False");
+        if (!json_skip_rest(reader, token))
+            return false;
+    }
+    event->waits = before;
+    return true;
 }
 
 static bool read_args(struct kineto *kineto, struct event *event)
@@ -130,6 +169,8 @@ static bool read_args(struct kineto *kineto, struct event *event)
             i++;
         if (i < sizeof numbers / sizeof *numbers)
             read_number(kineto, 0, numbers[i].value, &found);
+        else if (json_text_is(reader, "Concrete Inputs") && is_distributed(event))
+            read_inputs(kineto, event);
         else if (json_text_is(reader, "Process Group Name"))
             read_text(kineto, &event->group);
         else
@@ -151,7 +192,7 @@ static bool read_member(struct kineto *kineto, struct event *event)
         return read_text(kineto, &event->pid);
     if (json_text_is(reader, "tid"))
         return read_text(kineto, &event->tid);
-    if (json_text_is(reader, "args") && has_useful_args(event->category))
+    if (json_text_is(reader, "args") && has_useful_args(event))
         return read_args(kineto, event);
     const bool cat = json_text_is(reader, "cat");
     if (!cat && !json_text_is(reader, "ph"))
@@ -248,6 +289,25 @@ static bool keep_range(struct kineto *kineto, const struct event *event)
     return range.name >= 0 && range.thread >= 0 && job_add_range(kineto->rank, &range);
 }
 
+static bool keep_deed(struct kineto *kineto, const struct event *event, enum deed_kind kind)
+{
+    const bool message = strstr(event->name.bytes, "send") || strstr(event->name.bytes, "recv");
+    struct job_deed deed = {.kind = kind,
+                            .waits = event->waits && !message,
+                            .peer = message ? event->peer : -1,
+                            .start_ns = event->start_ns,
+                            .end_ns = event->start_ns + event->duration_ns};
+    deed.name = intern(kineto, event->name.bytes);
+    deed.thread = thread_of(kineto, event);
+    return deed.name >= 0 && deed.thread >= 0 && job_add_deed(kineto->rank, &deed);
+}
+
+static bool keep_annotation(struct kineto *kineto, const struct event *event)
+{
+    return (!begins(event->name.bytes, "gloo:") || keep_deed(kineto, event, DEED_DONE)) &&
+           keep_range(kineto, event);
+}
+
 /* Older files have annotations among the operators: PyTorch's own have a # in their names
    (enumerate(DataLoader)#..., Optimizer.step#...), which no operator has. */
 static bool keep_event(struct kineto *kineto, const struct event *event)
@@ -262,8 +322,13 @@ static bool keep_event(struct kineto *kineto, const struct event *event)
     case CATEGORY_HIP_RUNTIME:
     case CATEGORY_PRIVATE: return keep_call(kineto, event);
     case CATEGORY_SYNC: return keep_sync(kineto, event);
-    case CATEGORY_ANNOTATION: return keep_range(kineto, event);
+    case CATEGORY_ANNOTATION: return keep_annotation(kineto, event);
+    case CATEGORY_PYTHON:
+        return !begins(event->name.bytes, "<built-in method wait of ") ||
+               keep_deed(kineto, event, DEED_WAIT);
     case CATEGORY_OPERATOR:
+        if (is_distributed(event))
+            return keep_deed(kineto, event, DEED_ASKED);
         return (!range_is_step(event->name.bytes, &number) && !strchr(event->name.bytes, '#')) ||
                keep_range(kineto, event);
     case CATEGORY_OTHER:
@@ -301,7 +366,8 @@ static void begin_event(struct event *event)
     event->name.bytes[0] = event->pid.bytes[0] = event->tid.bytes[0] = event->group.bytes[0] = 0;
     event->start_ns = event->duration_ns = 0;
     event->correlation = event->stream = event->device = event->bytes = -1;
-    event->source_stream = event->record = -1;
+    event->source_stream = event->record = event->peer = -1;
+    event->waits = false;
 }
 
 static enum status read_events(struct kineto *kineto)
@@ -324,6 +390,40 @@ static enum status read_events(struct kineto *kineto)
     return token == JSON_ARRAY_END ? STATUS_OK : json_refuse(reader, "an event of the trace, '{'");
 }
 
+/* A process group of distributedInfo: its name counts where it has several ranks. */
+static enum status read_group(struct kineto *kineto)
+{
+    struct json_reader *reader = &kineto->reader;
+    struct text name = {{0}};
+    int64_t size = 0;
+    bool found;
+    enum json_token token;
+    for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
+        if (json_text_is(reader, "pg_name"))
+            read_text(kineto, &name);
+        else if (json_text_is(reader, "pg_size"))
+            read_number(kineto, 0, &size, &found);
+        else
+            json_skip(reader);
+    if (size > 1 && names_intern(&kineto->rank->groups, &kineto->job->arena, name.bytes) < 0)
+        return diag_no_memory(kineto->diag);
+    return reader->status;
+}
+
+static enum status read_groups(struct kineto *kineto)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    if (token != JSON_ARRAY)
+        return json_skip_rest(reader, token) ? STATUS_OK : reader->status;
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && (token = json_next(reader)) == JSON_OBJECT)
+        status = read_group(kineto);
+    return status != STATUS_OK || token == JSON_ARRAY_END || json_skip_rest(reader, token)
+               ? status
+               : reader->status;
+}
+
 static enum status read_distributed(struct kineto *kineto)
 {
     struct json_reader *reader = &kineto->reader;
@@ -331,14 +431,18 @@ static enum status read_distributed(struct kineto *kineto)
     bool found;
     if (token != JSON_OBJECT)
         return json_skip_rest(reader, token) ? STATUS_OK : reader->status;
-    for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
+    enum status status = STATUS_OK;
+    for (token = json_next(reader); status == STATUS_OK && token == JSON_KEY;
+         token = json_next(reader))
         if (json_text_is(reader, "rank"))
             read_number(kineto, 0, &kineto->rank->number, &found);
         else if (json_text_is(reader, "world_size"))
             read_number(kineto, 0, &kineto->rank->world, &found);
+        else if (json_text_is(reader, "pg_config"))
+            status = read_groups(kineto);
         else
             json_skip(reader);
-    return reader->status;
+    return status != STATUS_OK ? status : reader->status;
 }
 
 static enum status read_top(struct kineto *kineto)
@@ -395,5 +499,6 @@ enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
         job_shift(kineto.rank, -kineto.base_ns);
     if (status == STATUS_OK)
         status = processes_split(job, job->rank_count - 1, diag);
-    return status;
+    struct job_rank *last = &job->ranks[job->rank_count - 1];
+    return status == STATUS_OK && host_work_is_all(last) ? host_work_make(job, last, diag) : status;
 }

@@ -2,6 +2,7 @@
 #include "meetings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A collective of a rank. `key` tells its communicator: the name of its group, or the place of its stream. */
 struct entry {
@@ -170,6 +171,7 @@ struct members {
     struct slice *slices; /* per rank */
     int *ranks, *by;
     size_t count;
+    int64_t least_ns; /* of all entries */
 };
 
 /* The entry of member `m` that is the `i`-th of the first member; NULL: its trace does not have it. */
@@ -216,15 +218,34 @@ static enum status meet(const struct job *job, const struct members *members, si
         if (!entry)
             return STATUS_OK;
         const struct job_work *work = &job->ranks[members->ranks[m]].works[entry->work];
-        if (work->collective != own->collective)
+        if (work->collective != own->collective ||
+            (m > 0 && own->is_message && work->send == own->send))
             return refuse(job, (size_t)first, (size_t)members->ranks[m],
                           "their collectives differ in kind or order", diag);
         least = duration(work) < least ? duration(work) : least;
     }
+    if (own->is_message && members->least_ns < least)
+        least = members->least_ns;
     for (size_t m = 0; m < members->count; m++)
         out->of[members->ranks[m]][member_entry(members, m, i)->work] =
             (struct meeting){comm, least};
     return STATUS_OK;
+}
+
+/* The end of a message is that of the wait for it, which may come late: its time is the least that one of its channel
+   took. */
+static int64_t least_of_all(const struct job *job, const struct members *members)
+{
+    int64_t least = INT64_MAX;
+    for (size_t m = 0; m < members->count; m++) {
+        const struct slice *slice = &members->slices[members->ranks[m]];
+        for (size_t i = 0; i < slice->count; i++) {
+            const int64_t took =
+                duration(&job->ranks[members->ranks[m]].works[slice->entries[i].work]);
+            least = took < least ? took : least;
+        }
+    }
+    return least;
 }
 
 static bool add_comm(const struct job *job, struct plan *plan, int key, const int *members,
@@ -253,6 +274,7 @@ static enum status meet_all(const struct job *job, struct members *members, int 
     if (!add_comm(job, plan, key, members->ranks, members->count, cap))
         return diag_no_memory(diag);
     const int comm = (int)plan->comm_count - 1;
+    members->least_ns = least_of_all(job, members);
     for (size_t i = 0; status == STATUS_OK && i < members->slices[members->ranks[0]].count; i++)
         status = meet(job, members, i, comm, out, diag);
     return status;
@@ -358,8 +380,15 @@ static size_t count_key(const struct list *list, size_t from)
     return count;
 }
 
+/* Ends of messages are those of waits, and tell nothing of clocks. */
+static bool begins_messages(const struct job *job, int key)
+{
+    return key < STREAM_KEYS && strstr(job->names.items[key], "to") &&
+           strncmp(job->names.items[key], "gloo.", 5) == 0;
+}
+
 /* The communicator with the most collectives that both have; -1: they share none. */
-static int shared_key(const struct list *a, const struct list *b)
+static int shared_key(const struct job *job, const struct list *a, const struct list *b)
 {
     size_t most = 0;
     int key = -1;
@@ -367,7 +396,7 @@ static int shared_key(const struct list *a, const struct list *b)
         const size_t a_count = count_key(a, i), b_count = count_key(b, k);
         const int a_key = a->entries[i].key, b_key = b->entries[k].key;
         const size_t both = a_count < b_count ? a_count : b_count;
-        if (a_key == b_key && both > most) {
+        if (a_key == b_key && both > most && !begins_messages(job, a_key)) {
             most = both;
             key = a_key;
         }
@@ -397,7 +426,8 @@ static bool align_to(struct aligned *aligned, size_t known)
 {
     const struct list *lists = aligned->lists;
     for (size_t r = 0; r < aligned->job->rank_count; r++) {
-        const int key = aligned->is_aligned[r] ? -1 : shared_key(&lists[known], &lists[r]);
+        const int key =
+            aligned->is_aligned[r] ? -1 : shared_key(aligned->job, &lists[known], &lists[r]);
         if (key < 0)
             continue;
         const struct slice a = slice_of(&lists[known], key), b = slice_of(&lists[r], key);
@@ -411,13 +441,14 @@ static bool align_to(struct aligned *aligned, size_t known)
     return true;
 }
 
-/* A rank of a file that has an aligned one has its clock. False: there is none. */
+/* A rank of a file that has an aligned one has its clock, and so has one without a device: those are on one machine, or
+   their clocks are kept together. False: there is none. */
 static bool take_of_same_file(struct aligned *aligned)
 {
     const struct job_rank *ranks = aligned->job->ranks;
     for (size_t r = 0; r < aligned->job->rank_count; r++)
         for (size_t i = 0; !aligned->is_aligned[r] && i < aligned->count; i++)
-            if (ranks[aligned->ranks[i]].path == ranks[r].path) {
+            if (ranks[r].is_host || ranks[aligned->ranks[i]].path == ranks[r].path) {
                 put_aligned(aligned, r);
                 return true;
             }
