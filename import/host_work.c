@@ -9,15 +9,24 @@
 /* A wait that is inferred ends so soon behind its operation. */
 enum { SOON_NS = 500 * 1000, FIRST_ID = 1 };
 
+/* Where an annotation or an operator of a thread begins or ends. */
+struct edge {
+    int thread;
+    int64_t time_ns;
+};
+
 struct maker {
     struct job *job;
     struct job_rank *rank;
     struct diag *diag;
     int *workers; /* the threads of gloo, ascending: rank->threads */
     size_t worker_count;
-    int *asked;       /* per deed that is done: the deed that asked for it; -1: none did */
-    int *stream;      /* ... and its stream */
-    bool *waited;     /* ... a thread has waited for it */
+    int *asked;         /* per deed that is done: the deed that asked for it; -1: none did */
+    int *stream;        /* ... and its stream */
+    bool *waited;       /* ... a thread has waited for it */
+    struct edge *edges; /* by thread and time */
+    size_t edge_count;
+    size_t oldest;    /* deed that a thread may still wait for */
     int64_t *free_ns; /* per stream: its last operation has ended */
 };
 
@@ -236,8 +245,7 @@ static bool add_push(struct maker *maker, const struct job_work *work, int deed)
     const int64_t start_ns = asked->start_ns;
     const int thread = asked->thread, name = asked->name;
     return add_call(maker, thread, name, CALL_OTHER, id_of(deed, PUSH), start_ns, end_ns) &&
-           add_call(maker, thread, name, CALL_RECORD, id_of(deed, RECORD), start_ns + 1,
-                    0);
+           add_call(maker, thread, name, CALL_RECORD, id_of(deed, RECORD), start_ns + 1, 0);
 }
 
 /* An operation begins when the one before it on its stream has ended; a message when it was asked for. */
@@ -291,17 +299,26 @@ static bool add_wait(struct maker *maker, int deed, int thread, int64_t start_ns
                     start_ns, end_ns);
 }
 
+/* Is this an operation that no thread has waited for yet? */
+static bool is_open(const struct maker *maker, size_t deed)
+{
+    return maker->rank->deeds[deed].kind == DEED_DONE && maker->asked[deed] >= 0 &&
+           !maker->waited[deed];
+}
+
 /* What a wait of a thread waits for: of the operations that were asked for before and not waited for yet the one that ends
    last within it, else the oldest one that has ended; -1. */
-static int awaited(const struct maker *maker, const struct job_deed *wait)
+static int awaited(struct maker *maker, const struct job_deed *wait)
 {
     const struct job_rank *rank = maker->rank;
     int within = -1, before = -1;
-    for (size_t i = 0; i < rank->deed_count && rank->deeds[i].start_ns < wait->end_ns; i++) {
+    while (maker->oldest < rank->deed_count && !is_open(maker, maker->oldest))
+        maker->oldest++;
+    for (size_t i = maker->oldest; i < rank->deed_count && rank->deeds[i].start_ns < wait->end_ns;
+         i++) {
         const struct job_deed *done = &rank->deeds[i];
         const int asked = maker->asked[i];
-        if (done->kind != DEED_DONE || asked < 0 || maker->waited[i] ||
-            rank->deeds[asked].start_ns > wait->start_ns ||
+        if (!is_open(maker, i) || rank->deeds[asked].start_ns > wait->start_ns ||
             rank->deeds[asked].thread != wait->thread || done->end_ns > wait->end_ns + SOON_NS)
             continue;
         if (done->end_ns <= wait->start_ns)
@@ -324,26 +341,53 @@ static bool add_told_waits(struct maker *maker)
     return true;
 }
 
-/* The last end or beginning of anything in the thread before this time, and the first one from it on. */
+static int compare_edges(const void *left, const void *right)
+{
+    const struct edge *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+static void add_edge(struct maker *maker, int thread, int64_t start_ns, int64_t end_ns)
+{
+    maker->edges[maker->edge_count++] = (struct edge){thread, start_ns};
+    maker->edges[maker->edge_count++] = (struct edge){thread, end_ns};
+}
+
+/* The beginnings and ends of all annotations and operators. False without memory. */
+static bool list_edges(struct maker *maker)
+{
+    const struct job_rank *rank = maker->rank;
+    maker->edges = malloc((2 * (rank->range_count + rank->deed_count) + 1) * sizeof *maker->edges);
+    if (!maker->edges)
+        return false;
+    for (size_t i = 0; i < rank->range_count; i++)
+        add_edge(maker, rank->ranges[i].thread, rank->ranges[i].start_ns, rank->ranges[i].end_ns);
+    for (size_t i = 0; i < rank->deed_count; i++)
+        if (rank->deeds[i].kind == DEED_ASKED)
+            add_edge(maker, rank->deeds[i].thread, rank->deeds[i].start_ns, rank->deeds[i].end_ns);
+    if (maker->edge_count > 0)
+        qsort(maker->edges, maker->edge_count, sizeof *maker->edges, compare_edges);
+    return true;
+}
+
+/* The last edge of the thread before this time, and the first one from it on. */
 static void edges_around(const struct maker *maker, int thread, int64_t time_ns, int64_t *before,
                          int64_t *after)
 {
-    const struct job_rank *rank = maker->rank;
-    *before = INT64_MIN;
-    *after = INT64_MAX;
-    for (size_t i = 0; i < rank->range_count + rank->deed_count; i++) {
-        const bool range = i < rank->range_count;
-        const struct job_deed *deed = range ? NULL : &rank->deeds[i - rank->range_count];
-        const struct job_range *item = range ? &rank->ranges[i] : NULL;
-        if ((range ? item->thread : deed->thread) != thread || (deed && deed->kind != DEED_ASKED))
-            continue;
-        const int64_t edges[] = {range ? item->start_ns : deed->start_ns,
-                                 range ? item->end_ns : deed->end_ns};
-        for (int k = 0; k < 2; k++) {
-            *before = edges[k] < time_ns && edges[k] > *before ? edges[k] : *before;
-            *after = edges[k] >= time_ns && edges[k] < *after ? edges[k] : *after;
-        }
+    const struct edge key = {thread, time_ns};
+    size_t low = 0, high = maker->edge_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (compare_edges(&maker->edges[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
+    const struct edge *at = &maker->edges[low];
+    *before = low > 0 && at[-1].thread == thread ? at[-1].time_ns : INT64_MIN;
+    *after = low < maker->edge_count && at->thread == thread ? at->time_ns : INT64_MAX;
 }
 
 /* Of a message the end is that of its wait. */
@@ -355,7 +399,7 @@ static bool infer_wait(struct maker *maker, int deed)
     if (asked->waits)
         return add_wait(maker, deed, asked->thread, asked->end_ns, done->end_ns);
     edges_around(maker, asked->thread, done->end_ns, &before, &after);
-    const bool goes_on = after - done->end_ns <= SOON_NS || is_message(maker, deed);
+    const bool goes_on = after <= done->end_ns + SOON_NS || is_message(maker, deed);
     return !goes_on || before < asked->start_ns ||
            add_wait(maker, deed, asked->thread, before, done->end_ns);
 }
@@ -363,7 +407,7 @@ static bool infer_wait(struct maker *maker, int deed)
 static bool add_inferred_waits(struct maker *maker)
 {
     for (size_t i = 0; i < maker->rank->deed_count; i++)
-        if (maker->rank->deeds[i].kind == DEED_DONE && maker->asked[i] >= 0 && !maker->waited[i] &&
+        if (is_open(maker, i) &&
             (!maker->rank->has_waits || maker->rank->deeds[maker->asked[i]].waits) &&
             !infer_wait(maker, (int)i))
             return false;
@@ -430,10 +474,11 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
         find_workers(&maker);
         status = add_works(&maker);
     }
-    if (status == STATUS_OK &&
-        (!add_told_waits(&maker) || !add_inferred_waits(&maker) || !add_ends(&maker)))
+    if (status == STATUS_OK && (!list_edges(&maker) || !add_told_waits(&maker) ||
+                                !add_inferred_waits(&maker) || !add_ends(&maker)))
         status = diag_no_memory(diag);
     free(maker.workers);
+    free(maker.edges);
     free(maker.asked);
     free(maker.stream);
     free(maker.waited);

@@ -1,0 +1,74 @@
+#!/bin/sh
+# `swsim import` of traces without a device: training loops of tests/partners/loops.py over gloo on two processes, as
+# PyTorch 2.9.1 recorded them, without the operators that import has no use for. cpu_data reduces gradients while the
+# layers before go backward (two steps); cpu_pipe is 1F1B with four microbatches (one step).
+. "${srcdir:-.}/tests/tap.sh"
+
+dumps=$srcdir/tests/dumps
+# imports PLAN TRACE...
+imports()
+{
+    plan=$1
+    shift
+    "$SWSIM" import -o "$plan" "$@" >"$dir/out" 2>"$dir/err"
+}
+# takes FROM TO [OPTION...] PLAN: its prediction, in milliseconds, is between the two.
+takes()
+{
+    from=$1 to=$2
+    shift 2
+    "$SWSIM" predict --json "$@" | tail -n 1 | tr ',' '\n' | sed -n 's/^"makespan_ns"://p' |
+        awk -v from="$from" -v to="$to" '{ print; ok = $1 >= from * 1e6 && $1 <= to * 1e6 } END { exit !ok }'
+}
+count()
+{
+    grep -c "$1" "$2"
+}
+# strip SCRIPT NAME: the traces of cpu_NAME, less what a script of sed takes away, in $dir.
+strip()
+{
+    for rank in 0 1; do
+        sed "$1" "$dumps/cpu_$2/rank$rank.json" |
+            awk '/^]/ { sub(/,$/, "", last) } NR > 1 { print last } { last = $0 } END { print last }' >"$dir/rank$rank.json"
+    done
+}
+
+for name in data pipe; do
+    imports "$dir/$name.yaml" "$dumps/cpu_$name"/rank?.json
+    check "$name: the plan is proved" says "proved" "$SWSIM" verify --no-fix "$dir/$name.yaml"
+    cp "$dir/$name.yaml" "$dir/plan.yaml"
+    "$SWSIM" import --json -o "$dir/plan.yaml" "$dumps/cpu_$name"/rank?.json >/dev/null 2>&1
+    check "... and with --json the same" cmp -s "$dir/plan.yaml" "$dir/$name.yaml"
+done
+check "data: the two steps take what they took, 514 ms" takes 509 519 "$dir/data.yaml"
+check "data: collectives are on the stream of their group" found "collective: 'gloo:all_reduce', comm: gloo.0, stream: gloo.0" "$dir/data.yaml"
+check "data: CPU time has the name of its annotation" found "name: backward2" "$dir/data.yaml"
+check "data: a layer that takes twice as long, 48 ms more a step" takes 605 615 --what-if=backward1=2x "$dir/data.yaml"
+check "pipe: the step takes what it took, 613 ms" takes 606 619 "$dir/pipe.yaml"
+check "pipe: messages know their other rank" found "send: message, peer: 1" "$dir/pipe.yaml"
+check "pipe: all of them are received" test "$(count 'send: message' "$dir/pipe.yaml")" = "$(count 'recv: message' "$dir/pipe.yaml")"
+waits=$(count 'sync: event' "$dir/pipe.yaml")
+check "pipe: each operation is waited for, $waits times" test "$waits" = "$(count 'record: e' "$dir/pipe.yaml")"
+
+# Without stacks the waits are inferred; without shapes, too.
+strip '/python_function/d' pipe
+imports "$dir/plan.yaml" "$dir"/rank?.json
+check "without stacks: as many waits" test "$(count 'sync: event' "$dir/plan.yaml")" = "$waits"
+check "... and the same time" takes 606 619 "$dir/plan.yaml"
+strip '/python_function/d; s/, "args": {"Concrete Inputs": [^}]*}//' data
+imports "$dir/plan.yaml" "$dir"/rank?.json
+check "without stacks and shapes: the same time" takes 505 523 "$dir/plan.yaml"
+check "... and overlap is kept: a layer that takes twice as long" takes 600 620 --what-if=backward1=2x "$dir/plan.yaml"
+strip 's/"world_size": 2/"world_size": 3/; s/, "args": {"Concrete Inputs": [^}]*}//' pipe
+imports "$dir/plan.yaml" "$dir"/rank?.json
+check "three ranks, and no shapes: which rank a message is for is asked" found "which rank a message goes to or comes from is not recorded" "$dir/err"
+strip 's/"pg_config": \[/&{"pg_name": "1", "pg_size": 2, "ranks": [0, 1]}, /' data
+imports "$dir/plan.yaml" "$dir"/rank?.json
+check "two process groups, one with threads: which is asked" found "collectives of 2 process groups" "$dir/err"
+printf '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}' >"$dir/none.json"
+imports "$dir/plan.yaml" "$dir/none.json"
+check "operators alone are no plan" found "no work of a GPU is recorded in it" "$dir/err"
+printf '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "a layer", "pid": 1, "tid": 1, "ts": 1, "dur": 1000}]}' >"$dir/one.json"
+imports "$dir/plan.yaml" "$dir/one.json"
+check "a process without others: its annotations" takes 1 1 "$dir/plan.yaml"
+done_testing
