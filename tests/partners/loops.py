@@ -1,5 +1,5 @@
-# loops.py RANK RANKS FOLDER [RUN...] - training loops of PyTorch over gloo on the CPU, with layers that sleep, under its
-# profiler. Each run leaves FOLDER/RUN-RANK.json, the trace, and rank 0 FOLDER/RUN.ms, the measured times of its steps but
+# loops.py RANK RANKS FOLDER [RUN...] - training loops of PyTorch over gloo on the CPU, with layers that sleep and real ones,
+# under its profiler. Each run leaves FOLDER/RUN-RANK.json, the trace, and rank 0 FOLDER/RUN.ms, the measured times of its steps but
 # the first WARM ones.
 import sys, time
 
@@ -21,6 +21,8 @@ runs = {
     "pipe-gpipe": ("pipe", dict(order="gpipe", batches=4, forward=10, backward=20)),
     "pipe-backward": ("pipe", dict(order="1f1b", batches=4, forward=10, backward=30)),
     "pipe-forward": ("pipe", dict(order="1f1b", batches=4, forward=25, backward=20)),
+    "real": ("real", dict(times=1)),
+    "real-thrice": ("real", dict(times=3)),
 }
 
 
@@ -77,6 +79,30 @@ def pipe(order, batches, forward, backward):
         work.wait()
 
 
+def real(times):
+    """Layers that compute; autograd asks for the reduction of each gradient when it has it."""
+    value = torch.ones(2048, 512)
+    works = []
+    for parameter in model.parameters():
+        parameter.grad = None
+    hooks = [parameter.register_post_accumulate_grad_hook(lambda done: works.append(dist.all_reduce(done.grad, async_op=True)))
+             for parameter in model.parameters()]
+    for number, part in enumerate(model):
+        with record_function(f"forward{number}"):
+            for _ in range(times if number == 1 else 1):
+                after = part(value)
+        value = after
+    with record_function("backward"):
+        value.sum().backward()
+    for work in works:
+        work.wait()
+    with record_function("optimizer"), torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 0.001 * parameter.grad
+    for hook in hooks:
+        hook.remove()
+
+
 def train(run):
     loop, arguments = runs[run]
     ends = []
@@ -102,6 +128,7 @@ if __name__ == "__main__":
 
     rank, ranks, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(1)
+    model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(4)])
     dist.init_process_group("gloo", rank=rank, world_size=ranks, store=dist.FileStore(folder + "/store", ranks))
     for run in sys.argv[4:] or runs:
         train(run)
