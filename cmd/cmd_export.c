@@ -6,6 +6,7 @@
 #include "plan/comms.h"
 #include "plan/generate.h"
 #include "plan/pytorch.h"
+#include "plan/rank_programs.h"
 #include "machine/program.h"
 #include "check/spin/export_promela.h"
 
@@ -50,10 +51,11 @@ static enum status list_passes(struct app *app, struct plan *plan)
             "of another form",
             plan->name);
     if (programs->generate.given) {
-        enum status status = generate_program(&programs->generate, &plan->arena, &programs->ranks,
-                                              &plan->ranks, &app->diag);
+        enum status status = generate_program(&programs->generate, plan, &plan->arena,
+                                              &programs->ranks, &plan->ranks, NULL, &app->diag);
         if (status != STATUS_OK)
             return status;
+        programs->copies = generate_copies(&programs->generate);
         programs->generate = (struct generate_spec){0};
     }
     return STATUS_OK;
@@ -85,7 +87,8 @@ static enum status complete(struct app *app, struct plan *plan,
     const struct pytorch_options options = {
         .version = (enum pytorch_version)(request->version + 1),
         .receives = request->receives >= 0 ? (enum receives)request->receives : RECEIVES_EARLY,
-        .times = times};
+        .times = times,
+        .copies = rank_programs_copies(plan)};
     enum status status = check_passes(app, plan);
     if (status == STATUS_OK)
         status = pytorch_complete(&plan->arena, programs->ranks, plan->ranks, &options, &app->diag);

@@ -8,6 +8,7 @@
 #include "plan/comms.h"
 #include "plan/generate.h"
 #include "plan/nearest.h"
+#include "plan/units.h"
 
 /* "NAME  description", a line each, for --help. */
 static char *describe_schedules(struct app *app)
@@ -43,31 +44,91 @@ static enum status unknown_schedule(struct app *app, const char *name)
 struct generate_request {
     struct generate_spec spec;
     bool comms, brief;
+    int64_t memory, latency_ns;
+    const char *left, *times; /* NULL: not given */
 };
 
+/* One of `--times=F=18522us,I=...`. */
+static enum status add_time(struct app *app, const char *item, const char *value, void *context)
+{
+    struct programs *programs = context;
+    const char *what = "expected a pass and its time, such as F=18ms";
+    for (int kind = 0; kind < ACTION_IDLE; kind++) {
+        struct action_time *time = &programs->times[kind];
+        if (!value || strcmp(item, action_text((enum action_kind)kind)) != 0)
+            continue;
+        time->given = units_parse_time(value, &time->time_ns, &what);
+        if (time->given)
+            return STATUS_OK;
+    }
+    return diag_error(&app->diag, STATUS_USAGE, "--times: found '%s%s%s', %s", item,
+                      value ? "=" : "", value ? value : "", what);
+}
+
+static enum status fill_costs(struct app *app, struct generate_request *request, struct plan *plan)
+{
+    struct share *left = &request->spec.left;
+    request->spec.memory = (int)request->memory;
+    if (request->latency_ns)
+        plan->programs.links.all.latency = (struct amount){true, request->latency_ns};
+    left->given = request->left != NULL;
+    if (left->given && !units_parse_share(request->left, &left->millionths))
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--left: found '%s', expected a share from 0 to 1, such as 0.5",
+                          request->left);
+    return request->times ? options_each(app, request->times, add_time, &plan->programs)
+                          : STATUS_OK;
+}
+
+/* What was found, for people; NULL: out of memory. */
+static const char *describe_found(const struct generate_figures *figures, struct arena *arena)
+{
+    char span[UNITS_TEXT], bound[UNITS_TEXT], makespan[UNITS_TEXT];
+    units_print_time(figures->span_ns, span);
+    units_print_time(figures->bound_ns, bound);
+    units_print_time(figures->makespan_ns, makespan);
+    double span_ns = (double)figures->span_ns, bound_ns = (double)figures->bound_ns;
+    double work_ns = (double)figures->work_ns;
+    return arena_printf(arena,
+                        "Found: longest span of a rank %s, bubble %.4f; no order has less than %s, "
+                        "bubble %.4f. Makespan %s.",
+                        span, span_ns > 0 ? 1 - work_ns / span_ns : 0, bound,
+                        bound_ns > 0 ? 1 - work_ns / bound_ns : 0, makespan);
+}
+
 /* Fill an empty plan: only the parameters if `brief`, else every action. */
-static enum status fill_plan(struct app *app, const struct generate_request *request,
-                             struct plan *plan)
+static enum status fill_plan(struct app *app, struct generate_request *request, struct plan *plan)
 {
     const struct generate_spec *spec = &request->spec;
     struct programs *programs = &plan->programs;
+    struct generate_figures figures;
     plan->form = FORM_PROGRAMS;
     plan->ranks = spec->ranks;
     plan->name =
         arena_printf(&plan->arena, "%s-p%d-m%d", spec->schedule, spec->ranks, spec->microbatches);
     if (!plan->name)
         return diag_no_memory(&app->diag);
-    enum status status =
-        generate_program(spec, &plan->arena, &programs->ranks, &plan->ranks, &app->diag);
-    if (status == STATUS_OK && request->comms)
-        status = comms_add(&plan->arena, programs->ranks, plan->ranks, &app->diag);
+    enum status status = fill_costs(app, request, plan);
+    if (status == STATUS_OK)
+        status = generate_program(spec, plan, &plan->arena, &programs->ranks, &plan->ranks,
+                                  &figures, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (figures.found && !(plan->about = describe_found(&figures, &plan->arena)))
+        return diag_no_memory(&app->diag);
+    if (request->comms)
+        status = comms_add(&plan->arena, programs->ranks, plan->ranks, generate_copies(spec),
+                           &app->diag);
     programs->has_comms = request->comms;
-    if (request->brief)
+    programs->copies = generate_copies(spec);
+    if (request->brief) {
         programs->generate = *spec;
+        programs->copies = 0;
+    }
     return status;
 }
 
-static enum status generate(struct app *app, const struct generate_request *request)
+static enum status generate(struct app *app, struct generate_request *request)
 {
     struct plan plan;
     plan_init(&plan);
@@ -93,6 +154,14 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
          .value = &group, .min = 1, .max = PLAN_MAX_MICROBATCHES},
         {"moe-overlap", 0, NULL, "interleaved_1f1b: the passes of a pair together", OPTION_FLAG,
          .value = &request.spec.moe_overlap},
+        {"times", 0, "F=T,I=T,...", "times of passes, for those found from costs (default: 1 each)",
+         OPTION_TEXT, .value = &request.times},
+        {"latency", 0, "T", "time of a message between ranks", OPTION_TIME,
+         .value = &request.latency_ns},
+        {"memory", 0, "N", "activations of a stage that a rank may hold", OPTION_INTEGER,
+         .value = &request.memory, .min = 1, .max = PLAN_MAX_MICROBATCHES},
+        {"left", 0, "SHARE", "of an activation, what I leaves for W (default: 0.5)", OPTION_TEXT,
+         .value = &request.left},
         {"comms", 0, NULL, "add the sends and receives", OPTION_FLAG, .value = &request.comms},
         {"brief", 0, NULL, "print the parameters, not the actions", OPTION_FLAG,
          .value = &request.brief, .excludes = "comms group"},
@@ -102,6 +171,7 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
         .arguments = "NAME",
         .about = describe_schedules(app),
         .examples = "  swsim generate 1f1b --ranks=4 --microbatches=8\n"
+                    "  swsim generate zb_2p -p8 -m24 --times=F=19ms,I=18ms,W=9ms --latency=1ms\n"
                     "  swsim generate zbv --ranks=4 --microbatches=8 --comms | swsim verify -",
         COMMAND_OPTIONS(options),
     };

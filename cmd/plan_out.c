@@ -72,8 +72,8 @@ static enum status write_csv(struct app *app, const struct plan *plan, FILE *out
                           "%s: only rank programs can be written as a PyTorch schedule",
                           plan->name);
     if (plan->programs.generate.given) {
-        enum status status = generate_program(&plan->programs.generate, &app->arena, &ranks,
-                                              &rank_count, &app->diag);
+        enum status status = generate_program(&plan->programs.generate, plan, &app->arena, &ranks,
+                                              &rank_count, NULL, &app->diag);
         if (status != STATUS_OK)
             return status;
     }

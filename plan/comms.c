@@ -93,6 +93,16 @@ int comms_rank_of(const struct stage_map *map, int stage)
     return stage >= 0 && stage < map->stages ? map->rank_of[stage] : -1;
 }
 
+int comms_first_stage(const struct stage_map *map, int stage)
+{
+    return stage - stage % map->length;
+}
+
+int comms_end_stage(const struct stage_map *map, int stage)
+{
+    return comms_first_stage(map, stage) + map->length;
+}
+
 bool comms_is_pass(const struct action *action)
 {
     return action->kind == ACTION_F || action->kind == ACTION_I || action->kind == ACTION_W ||
@@ -164,7 +174,7 @@ static enum status claim_stage(struct stage_map *map, int rank, const struct act
 }
 
 enum status comms_map_stages(struct arena *arena, const struct rank_program *ranks, int rank_count,
-                             struct stage_map *out, struct diag *diag)
+                             int copies, struct stage_map *out, struct diag *diag)
 {
     struct stage_map map = {.rank_of = ARENA_ARRAY(arena, PLAN_MAX_MODEL_STAGES, int)};
     if (!map.rank_of)
@@ -181,6 +191,10 @@ enum status comms_map_stages(struct arena *arena, const struct rank_program *ran
             if (status != STATUS_OK)
                 return status;
         }
+    if (map.stages % copies != 0)
+        return diag_error(diag, STATUS_INPUT, "found %d stages, expected those of %d copies",
+                          map.stages, copies);
+    map.length = map.stages > 0 ? map.stages / copies : 1;
     *out = map;
     return STATUS_OK;
 }
@@ -209,15 +223,14 @@ struct flow {
 
 static struct flow flow_of(const struct stage_map *map, const struct action *part)
 {
-    int above = part->stage + 1 < map->stages ? part->stage + 1 : -1;
+    int above = part->stage + 1 < comms_end_stage(map, part->stage) ? part->stage + 1 : -1;
+    int below = part->stage > comms_first_stage(map, part->stage) ? part->stage - 1 : -1;
     switch (part->kind) {
     case ACTION_F:
-        return (struct flow){part->stage - 1, above,         PLACED_F,
-                             PLACED_RECV_F,   ACTION_SEND_F, ACTION_RECV_F};
+        return (struct flow){below, above, PLACED_F, PLACED_RECV_F, ACTION_SEND_F, ACTION_RECV_F};
     case ACTION_I:
     case ACTION_B:
-        return (struct flow){above,         part->stage - 1, PLACED_B,
-                             PLACED_RECV_B, ACTION_SEND_B,   ACTION_RECV_B};
+        return (struct flow){above, below, PLACED_B, PLACED_RECV_B, ACTION_SEND_B, ACTION_RECV_B};
     default: return (struct flow){.input_stage = -1, .output_stage = -1};
     }
 }
@@ -534,11 +547,11 @@ static void stop_clocks(struct clocks *clocks)
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static enum status add_messages(struct arena *arena, struct rank_program *ranks, int rank_count,
-                                struct clocks *clocks, struct diag *diag)
+                                int copies, struct clocks *clocks, struct diag *diag)
 {
     assert(!comms_present(ranks, rank_count));
     struct adding adding = {.in = ranks, .rank_count = rank_count, .clocks = clocks};
-    enum status status = comms_map_stages(arena, ranks, rank_count, &adding.map, diag);
+    enum status status = comms_map_stages(arena, ranks, rank_count, copies, &adding.map, diag);
     if (status == STATUS_OK)
         status = check_stages(&adding.map, diag);
     if (status != STATUS_OK)
@@ -561,17 +574,17 @@ static enum status add_messages(struct arena *arena, struct rank_program *ranks,
     return status;
 }
 
-enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count,
+enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count, int copies,
                       struct diag *diag)
 {
-    return add_messages(arena, ranks, rank_count, NULL, diag);
+    return add_messages(arena, ranks, rank_count, copies, NULL, diag);
 }
 
 enum status comms_add_timed(struct arena *arena, struct rank_program *ranks, int rank_count,
-                            const int64_t *times, struct diag *diag)
+                            int copies, const int64_t *times, struct diag *diag)
 {
     struct clocks clocks = {.times = times};
-    enum status status = add_messages(arena, ranks, rank_count, &clocks, diag);
+    enum status status = add_messages(arena, ranks, rank_count, copies, &clocks, diag);
     stop_clocks(&clocks);
     return status;
 }

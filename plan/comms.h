@@ -30,12 +30,16 @@ bool comms_present(const struct rank_program *ranks, int rank_count);
 struct stage_map {
     int *rank_of;     /* -1: no rank names this stage */
     int stages;       /* 1 + the highest stage named */
+    int length;       /* stages of a copy of the model: messages and tensors stay within one */
     int microbatches; /* 1 + the highest microbatch named */
 };
 
-/* Infer the map. Stages and microbatches out of range and a stage on two ranks are errors. */
+/* Infer the map of lists for `copies` copies of a model, one behind the other in the numbers of their stages. Stages and microbatches out of range and a stage on two ranks are errors. */
 enum status comms_map_stages(struct arena *arena, const struct rank_program *ranks, int rank_count,
-                             struct stage_map *out, struct diag *diag);
+                             int copies, struct stage_map *out, struct diag *diag);
+/* The first stage of the copy that `stage` belongs to, and the one behind its last. */
+int comms_first_stage(const struct stage_map *map, int stage);
+int comms_end_stage(const struct stage_map *map, int stage);
 
 /* The stage at the other end of a SEND or RECV: may be outside the map. */
 int comms_partner(const struct action *action);
@@ -44,12 +48,12 @@ int comms_rank_of(const struct stage_map *map, int stage);
 
 /* Add the SEND and RECV actions to compute-only lists; idle cells are left out. A schedule in which
    all ranks wait for each other is an error; notes give the position of each of them. */
-enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count,
+enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count, int copies,
                       struct diag *diag);
 
 /* The same in the order in which the passes end, if a pass of each kind takes `times` and a message no time. */
 enum status comms_add_timed(struct arena *arena, struct rank_program *ranks, int rank_count,
-                            const int64_t *times, struct diag *diag);
+                            int copies, const int64_t *times, struct diag *diag);
 
 /* Join each I directly followed by the W of the same stage and microbatch to a B; idle cells are
    left out. Delays the message of the I until the W is done. */

@@ -7,30 +7,18 @@
  *
  *     F x warm, then pairs (F, backward) while forwards are left, then the other backwards
  *
- * GPipe is that pattern with nothing but warm-up. The looped breadth-first and the V-shaped
- * schedules have lists of their own.
+ * GPipe is that pattern with nothing but warm-up. The looped breadth-first has a list of its own; the others are in
+ * files of their own (generate_internal.h).
  *
  * Sources: PipeDream (1F1B); Megatron-LM's interleaved schedule; Lamy-Poirier 2022 (breadth-first);
  * Qi et al. 2023 and 2024 (zero bubble, ZB-V); DeepSeek-AI 2024 (DualPipe); PyTorch's
  * torch.distributed.pipelining for the exact order of ZB1P, ZB-V and DualPipeV.
  */
-#include "generate.h"
+#include "generate_internal.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
-
-/* One rank's list in the making. */
-struct list_builder {
-    struct arena *arena;
-    int p, v, m, rank; /* ranks, chunks a rank, microbatches, the rank of this list */
-    int group;
-    bool moe_overlap;
-    struct action *actions;
-    size_t count, cap;
-    struct mark mark;
-    bool failed; /* memory is exhausted */
-};
 
 static int min_int(int a, int b)
 {
@@ -55,13 +43,13 @@ static int equal_round(int ranks, int microbatches)
     return microbatches / max_int(1, microbatches / ranks);
 }
 
-static void push_compute(struct list_builder *b, enum action_kind kind, int stage, int microbatch)
+void generate_push(struct list_builder *b, enum action_kind kind, int stage, int microbatch)
 {
     push(b, (struct action){.kind = kind, .stage = stage, .microbatch = microbatch});
 }
 
 /* A forward and a full backward, executed together. */
-static void push_overlap(struct list_builder *b, struct action forward, struct action backward)
+void generate_push_overlap(struct list_builder *b, struct action forward, struct action backward)
 {
     struct action *parts = ARENA_ARRAY(b->arena, 2, struct action);
     if (!parts) {
@@ -131,8 +119,8 @@ static void build_pattern(struct list_builder *b, struct pattern pattern)
     for (int k = 0; k < total; k++) {
         bool pair = warm + k < total;
         if (pair && pattern.overlap) {
-            push_overlap(b, pass_at(b, ACTION_F, pattern.group, warm + k),
-                         pass_at(b, ACTION_B, pattern.group, k));
+            generate_push_overlap(b, pass_at(b, ACTION_F, pattern.group, warm + k),
+                                  pass_at(b, ACTION_B, pattern.group, k));
             continue;
         }
         if (pair)
@@ -192,189 +180,25 @@ static void build_zb_h2(struct list_builder *b)
 static void build_gpipe_reverse(struct list_builder *b)
 {
     for (int i = 0; i < b->m; i++)
-        push_compute(b, ACTION_F, b->rank, i);
+        generate_push(b, ACTION_F, b->rank, i);
     for (int i = b->m - 1; i >= 0; i--)
-        push_compute(b, ACTION_B, b->rank, i);
+        generate_push(b, ACTION_B, b->rank, i);
 }
 
 static void build_looped_bfs(struct list_builder *b)
 {
     for (int chunk = 0; chunk < b->v; chunk++)
         for (int i = 0; i < b->m; i++)
-            push_compute(b, ACTION_F, chunk * b->p + b->rank, i);
+            generate_push(b, ACTION_F, chunk * b->p + b->rank, i);
     for (int chunk = b->v - 1; chunk >= 0; chunk--)
         for (int i = b->m - 1; i >= 0; i--)
-            push_compute(b, ACTION_B, chunk * b->p + b->rank, i);
-}
-
-/* Two chunks a rank, going down the ranks and up again; each kind of pass takes the microbatches in
-   order. */
-struct vee {
-    struct list_builder *b;
-    int stage[2];
-    int forward[2], backward[2], weight[2]; /* next microbatch of each pass on each chunk */
-};
-
-static struct vee vee_begin(struct list_builder *b)
-{
-    return (struct vee){.b = b, .stage = {b->rank, 2 * b->p - 1 - b->rank}};
-}
-
-/* Passes beyond the last microbatch stand for idle time and are left out. */
-static void vee_push(struct vee *vee, enum action_kind kind, int chunk)
-{
-    int *next = kind == ACTION_F   ? &vee->forward[chunk]
-                : kind == ACTION_W ? &vee->weight[chunk]
-                                   : &vee->backward[chunk];
-    int microbatch = (*next)++;
-    if (microbatch < vee->b->m)
-        push_compute(vee->b, kind, vee->stage[chunk], microbatch);
-}
-
-static void vee_push_split(struct vee *vee, int chunk)
-{
-    vee_push(vee, ACTION_I, chunk);
-    vee_push(vee, ACTION_W, chunk);
-}
-
-static void build_zbv(struct list_builder *b)
-{
-    struct vee vee = vee_begin(b);
-    int n = max_int(2 * b->p - 1, b->m);
-    for (int i = 0; i < 2 * (b->p - b->rank) - 1; i++)
-        vee_push(&vee, ACTION_F, 0);
-    for (int i = 0; i < b->rank; i++) {
-        vee_push(&vee, ACTION_F, 1);
-        vee_push(&vee, ACTION_F, 0);
-    }
-    for (int i = 0; i < b->p - b->rank; i++) {
-        vee_push(&vee, ACTION_F, 1);
-        vee_push_split(&vee, 1);
-    }
-    while (vee.forward[1] < vee.forward[0] || vee.forward[0] < n) {
-        if (vee.forward[0] < n)
-            vee_push(&vee, ACTION_F, 0);
-        vee_push_split(&vee, 0);
-        vee_push(&vee, ACTION_F, 1);
-        vee_push_split(&vee, 1);
-    }
-    for (int i = 0; i < b->rank; i++) {
-        vee_push(&vee, ACTION_I, 0);
-        vee_push(&vee, ACTION_I, 1);
-    }
-    for (int i = 0; i < b->p - b->rank; i++)
-        vee_push_split(&vee, 0);
-    for (int chunk = 1; chunk >= 0; chunk--)
-        while (vee.weight[chunk] < b->m)
-            vee_push(&vee, ACTION_W, chunk);
-}
-
-/* A forward of one chunk and a full backward of the other. */
-static void vee_push_overlap(struct vee *vee, int forward_chunk)
-{
-    int backward_chunk = 1 - forward_chunk;
-    push_overlap(vee->b,
-                 (struct action){.kind = ACTION_F,
-                                 .stage = vee->stage[forward_chunk],
-                                 .microbatch = vee->forward[forward_chunk]++},
-                 (struct action){.kind = ACTION_B,
-                                 .stage = vee->stage[backward_chunk],
-                                 .microbatch = vee->backward[backward_chunk]++});
-}
-
-/* Weight passes owed, oldest first. It is a queue over both chunks, unlike the counters of a vee.
- */
-struct owed {
-    struct action *items;
-    size_t head, count;
-};
-
-static void owe_input(struct vee *vee, struct owed *owed, int chunk)
-{
-    owed->items[owed->count++] = (struct action){
-        .kind = ACTION_W, .stage = vee->stage[chunk], .microbatch = vee->backward[chunk]};
-    vee_push(vee, ACTION_I, chunk);
-}
-
-static void pay_weight(struct vee *vee, struct owed *owed)
-{
-    assert(owed->head < owed->count);
-    push(vee->b, owed->items[owed->head++]);
-}
-
-static void dualpipe_v_fill(struct vee *vee, struct owed *owed)
-{
-    struct list_builder *b = vee->b;
-    int below = b->p - b->rank - 1;
-    for (int i = 0; i < 2 * below; i++)
-        vee_push(vee, ACTION_F, 0);
-    for (int i = 0; i <= b->rank; i++) {
-        vee_push(vee, ACTION_F, 0);
-        vee_push(vee, ACTION_F, 1);
-    }
-    for (int i = 0; i < below; i++) {
-        owe_input(vee, owed, 1);
-        pay_weight(vee, owed);
-        vee_push(vee, ACTION_F, 1);
-    }
-}
-
-static void dualpipe_v_steady(struct vee *vee)
-{
-    struct list_builder *b = vee->b;
-    for (int i = 0; i < b->m - 2 * b->p + b->rank + 1; i++) {
-        if (i == 0 &&
-            b->rank == b->p - 1) { /* at the tip of the V overlapping would cost a bubble */
-            vee_push(vee, ACTION_F, 0);
-            vee_push(vee, ACTION_B, 1);
-        } else {
-            vee_push_overlap(vee, 0);
-        }
-        vee_push_overlap(vee, 1);
-    }
-    for (int i = 0; i < b->p - b->rank - 1; i++) {
-        vee_push(vee, ACTION_B, 1);
-        vee_push_overlap(vee, 1);
-    }
-}
-
-/* Backwards only; half-way through they are split, so that weight passes fill the gaps that follow. */
-static void dualpipe_v_drain(struct vee *vee, struct owed *owed)
-{
-    struct list_builder *b = vee->b;
-    int half = (b->rank + 1) / 2;
-    for (int i = 0; i <= b->rank; i++)
-        for (int chunk = 1; chunk >= 0; chunk--) {
-            bool split = i > half || (i == half && (b->rank % 2 == 1 || chunk == 0));
-            if (split)
-                owe_input(vee, owed, chunk);
-            else
-                vee_push(vee, ACTION_B, chunk);
-        }
-    for (int i = 0; i < b->p - b->rank - 1; i++) {
-        pay_weight(vee, owed);
-        owe_input(vee, owed, 0);
-    }
-    while (owed->head < owed->count)
-        pay_weight(vee, owed);
-}
-
-static void build_dualpipe_v(struct list_builder *b)
-{
-    struct vee vee = vee_begin(b);
-    struct owed owed = {.items = ARENA_ARRAY(b->arena, 2 * (size_t)b->m, struct action)};
-    if (!owed.items) {
-        b->failed = true;
-        return;
-    }
-    dualpipe_v_fill(&vee, &owed);
-    dualpipe_v_steady(&vee);
-    dualpipe_v_drain(&vee, &owed);
+            generate_push(b, ACTION_B, chunk * b->p + b->rank, i);
 }
 
 /* ---- the schedules and their conditions ------------------------------------------------------ */
 
-enum { GROUP = 1, MOE_OVERLAP = 2 };
+/* Parameters that not all schedules take. */
+enum { GROUP = 1, MOE_OVERLAP = 2, MEMORY = 4 };
 
 enum chunk_rule { ONE_CHUNK, ANY_CHUNKS, TWO_CHUNKS };
 
@@ -414,31 +238,71 @@ static const char *rule_dualpipe_v(const struct generate_spec *spec)
     return spec->microbatches < 2 * spec->ranks ? "at least 2 x ranks microbatches" : NULL;
 }
 
+static const char *rule_dualpipe(const struct generate_spec *spec)
+{
+    bool even = spec->ranks % 2 == 0 && spec->microbatches % 2 == 0;
+    return even ? rule_dualpipe_v(spec) : "an even number of each";
+}
+
+static int memory_once(int ranks)
+{
+    return ranks;
+}
+
+static int memory_twice(int ranks)
+{
+    return 2 * ranks;
+}
+
+/* Both of a rank's chunks hold activations. */
+static int memory_half(int ranks)
+{
+    return 2 * ((ranks + 2) / 2);
+}
+
+static int memory_third(int ranks)
+{
+    return 2 * ((ranks + 4) / 3);
+}
+
 static const struct generator {
     const char *name, *about;
     enum chunk_rule chunks;
     unsigned takes; /* which of the parameters that are not for all */
     microbatch_rule *rule;
-    void (*build)(struct list_builder *b);
+    void (*build)(struct list_builder *b); /* NULL: the schedule is found */
+    int (*memory)(int ranks);              /* found: activations of a stage, unless given */
 } generators[] = {
-    {"gpipe", "all forwards, then all backwards in the same order", ONE_CHUNK, 0, NULL,
-     build_gpipe},
+    {"gpipe", "all forwards, then all backwards in the same order", ONE_CHUNK, 0, NULL, build_gpipe,
+     NULL},
     {"gpipe_reverse", "all forwards, then all backwards, last microbatch first", ONE_CHUNK, 0, NULL,
-     build_gpipe_reverse},
-    {"1f1b", "one forward, one backward (PipeDream-Flush)", ONE_CHUNK, 0, NULL, build_1f1b},
+     build_gpipe_reverse, NULL},
+    {"1f1b", "one forward, one backward (PipeDream-Flush)", ONE_CHUNK, 0, NULL, build_1f1b, NULL},
     {"interleaved_1f1b", "1F1B over several chunks a rank (Megatron-LM)", ANY_CHUNKS,
-     GROUP | MOE_OVERLAP, rule_interleaved, build_interleaved},
+     GROUP | MOE_OVERLAP, rule_interleaved, build_interleaved, NULL},
     {"looped_bfs", "chunk by chunk, each with all microbatches", ANY_CHUNKS, 0, NULL,
-     build_looped_bfs},
+     build_looped_bfs, NULL},
     {"interleaved_zero_bubble", "interleaved with the weight gradients delayed (PyTorch's ZB1P)",
-     ANY_CHUNKS, 0, rule_rounds, build_interleaved_zero_bubble},
+     ANY_CHUNKS, 0, rule_rounds, build_interleaved_zero_bubble, NULL},
     {"forward_only", "forwards alone, as for evaluation; over several chunks in groups", ANY_CHUNKS,
-     GROUP, rule_interleaved, build_forward_only},
-    {"zb_h1", "zero bubble with the memory of 1F1B", ONE_CHUNK, 0, NULL, build_zb_h1},
-    {"zb_h2", "zero bubble with twice the memory of 1F1B", ONE_CHUNK, 0, NULL, build_zb_h2},
-    {"zbv", "zero bubble on two chunks a rank in V shape", TWO_CHUNKS, 0, NULL, build_zbv},
+     GROUP, rule_interleaved, build_forward_only, NULL},
+    {"zb_h1", "zero bubble with the memory of 1F1B", ONE_CHUNK, 0, NULL, build_zb_h1, NULL},
+    {"zb_h2", "zero bubble with twice the memory of 1F1B", ONE_CHUNK, 0, NULL, build_zb_h2, NULL},
+    {"zbv", "zero bubble on two chunks a rank in V shape", TWO_CHUNKS, 0, NULL, generate_zbv, NULL},
     {"dualpipe_v", "overlapped forward and backward on two chunks a rank in V shape", TWO_CHUNKS, 0,
-     rule_dualpipe_v, build_dualpipe_v},
+     rule_dualpipe_v, generate_dualpipe_v, NULL},
+    {"dualpipe", "overlapped forward and backward, two copies of the model in opposite directions",
+     TWO_CHUNKS, 0, rule_dualpipe, generate_dualpipe, NULL},
+    {"zb_1p", "zero bubble found from costs, with the memory of 1F1B", ONE_CHUNK, MEMORY, NULL,
+     NULL, memory_once},
+    {"zb_2p", "zero bubble found from costs, with twice the memory of 1F1B", ONE_CHUNK, MEMORY,
+     NULL, NULL, memory_twice},
+    {"zbv_auto", "zero bubble in V shape found from costs, with the memory of 1F1B", TWO_CHUNKS,
+     MEMORY, NULL, NULL, memory_twice},
+    {"v_half", "zero bubble in V shape found from costs, with half the memory of 1F1B", TWO_CHUNKS,
+     MEMORY, NULL, NULL, memory_half},
+    {"v_min", "zero bubble in V shape found from costs, with a third of the memory of 1F1B",
+     TWO_CHUNKS, MEMORY, NULL, NULL, memory_third},
 };
 
 enum { GENERATORS = sizeof generators / sizeof generators[0] };
@@ -505,6 +369,11 @@ static enum status check_taken(const struct generate_spec *spec, const struct ge
         return diag_error_at(diag, NULL, NULL, spec->mark,
                              "%s: found moe_overlap, expected it for interleaved_1f1b only",
                              spec->schedule);
+    if ((spec->memory || spec->left.given) && !(generator->takes & MEMORY))
+        return diag_error_at(diag, NULL, NULL, spec->mark,
+                             "%s: found %s, expected it for schedules that are found from costs: "
+                             "zb_1p, zb_2p, zbv_auto, v_half, v_min",
+                             spec->schedule, spec->memory ? "memory" : "left");
     return STATUS_OK;
 }
 
@@ -555,26 +424,65 @@ static bool build_rank(const struct generate_spec *spec, const struct generator 
     return !b.failed;
 }
 
-enum status generate_program(const struct generate_spec *spec, struct arena *arena,
-                             struct rank_program **ranks, int *rank_count, struct diag *diag)
+int generate_copies(const struct generate_spec *spec)
+{
+    return spec->schedule && strcmp(spec->schedule, "dualpipe") == 0 ? 2 : 1;
+}
+
+static enum status build_lists(const struct generate_spec *spec, const struct generator *generator,
+                               struct arena *arena, struct rank_program **ranks, struct diag *diag)
+{
+    struct rank_program *made = ARENA_ARRAY(arena, (size_t)spec->ranks, struct rank_program);
+    if (!made)
+        return diag_no_memory(diag);
+    for (int rank = 0; rank < spec->ranks; rank++)
+        if (!build_rank(spec, generator, rank, arena, &made[rank]))
+            return diag_no_memory(diag);
+    *ranks = made;
+    return STATUS_OK;
+}
+
+/* In V shape the search begins with ZB-V. */
+static enum status find_lists(const struct generate_spec *spec, const struct generator *generator,
+                              const struct plan *costs, struct arena *arena,
+                              struct rank_program **ranks, struct generate_figures *figures,
+                              struct diag *diag)
+{
+    static const struct generator zbv = {.build = generate_zbv};
+    struct rank_program *known = NULL;
+    enum status status = STATUS_OK;
+    bool vee = generator->chunks == TWO_CHUNKS;
+    if (vee)
+        status = build_lists(spec, &zbv, arena, &known, diag);
+    if (status != STATUS_OK)
+        return status;
+    return generate_found(spec, vee ? FOUND_VEE : FOUND_LINE, costs, known, arena, ranks, figures,
+                          diag);
+}
+
+enum status generate_program(const struct generate_spec *spec, const struct plan *costs,
+                             struct arena *arena, struct rank_program **ranks, int *rank_count,
+                             struct generate_figures *figures, struct diag *diag)
 {
     const struct generator *generator = NULL;
     enum status status = find_generator(spec, &generator, diag);
     if (status != STATUS_OK)
         return status;
     struct generate_spec filled = *spec;
+    struct generate_figures found = {0};
     if (filled.chunks == 0)
         filled.chunks = generator->chunks == TWO_CHUNKS ? 2 : 1;
     status = check_spec(&filled, generator, diag);
     if (status != STATUS_OK)
         return status;
-    struct rank_program *made = ARENA_ARRAY(arena, (size_t)filled.ranks, struct rank_program);
-    if (!made)
-        return diag_no_memory(diag);
-    for (int rank = 0; rank < filled.ranks; rank++)
-        if (!build_rank(&filled, generator, rank, arena, &made[rank]))
-            return diag_no_memory(diag);
-    *ranks = made;
+    if (generator->memory && !filled.memory)
+        filled.memory = generator->memory(filled.ranks);
+    status = generator->build ? build_lists(&filled, generator, arena, ranks, diag)
+                              : find_lists(&filled, generator, costs, arena, ranks, &found, diag);
+    if (status != STATUS_OK)
+        return status;
     *rank_count = filled.ranks;
+    if (figures)
+        *figures = found;
     return STATUS_OK;
 }

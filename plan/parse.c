@@ -526,6 +526,8 @@ static const struct section {
     {IN_PROGRAMS, NULL,
      FIELD("release", struct plan, programs.stages.release, field_word, .words = keywords_release)},
     {IN_PROGRAMS, NULL, FIELD("fragment", struct plan, programs.fragment, field_bool)},
+    {IN_PROGRAMS, NULL,
+     FIELD("copies", struct plan, programs.copies, field_int, .min = 1, .max = PLAN_MAX_RANKS)},
     {IN_THREADS, parse_graphs, {.key = "graphs"}},
     {IN_THREADS, parse_threads, {.key = "threads"}},
     {IN_PIPELINE | IN_THREADS, parse_inputs, {.key = "inputs"}},

@@ -361,6 +361,8 @@ struct generate_spec {
     int ranks, chunks, microbatches;
     int group;        /* microbatches that go through a chunk in a row; 0: as PyTorch */
     bool moe_overlap; /* the two passes of a steady pair are one piece of work */
+    int memory; /* schedules that are found: activations of a stage a rank holds; 0: by the schedule */
+    struct share left; /* and what I leaves of one for W; not given: half */
     struct mark mark;
 };
 
@@ -373,7 +375,8 @@ struct action_time {
 struct programs {
     struct rank_program *ranks; /* plan->ranks of them */
     bool has_comms;             /* at least one SEND or RECV: compute_comms, else compute_only */
-    bool fragment;              /* `fragment: true`: a piece, whose other passes are elsewhere */
+    int copies;    /* `copies: 2`, of the model, half of the stages each; 0 or 1: one */
+    bool fragment; /* `fragment: true`: a piece, whose other passes are elsewhere */
     struct generate_spec generate;
     enum fifo_rule fifo; /* p2p: {fifo: rank|pair|direction|edge} */
     bool batch;          /* p2p: {batch: true}: neighbouring sends and receives form a group */

@@ -72,6 +72,8 @@ static void print_generate(struct printer *printer)
     put_pair_number(printer, "microbatches", generate->microbatches, 0);
     put_pair_number(printer, "group", generate->group, 0);
     put_pair_bool(printer, "moe_overlap", generate->moe_overlap, false);
+    put_pair_number(printer, "memory", generate->memory, 0);
+    put_pair_share(printer, "left", &generate->left);
     close_map(printer);
 }
 
@@ -131,6 +133,8 @@ void print_programs(struct printer *printer)
     print_times(printer);
     print_stages(printer);
     put_pair_bool(printer, "fragment", printer->plan->programs.fragment, false);
+    if (printer->plan->programs.copies > 1)
+        put_pair_number(printer, "copies", printer->plan->programs.copies, 0);
     print_generate(printer);
     print_rank_programs(printer);
 }

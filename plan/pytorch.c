@@ -340,14 +340,15 @@ enum status pytorch_complete(struct arena *arena, struct rank_program *ranks, in
                              const struct pytorch_options *options, struct diag *diag)
 {
     struct maker maker = {.arena = arena, .options = options};
-    enum status status = comms_map_stages(arena, ranks, rank_count, &maker.map, diag);
+    enum status status =
+        comms_map_stages(arena, ranks, rank_count, options->copies, &maker.map, diag);
     if (status != STATUS_OK)
         return status;
     if (!add_before_messages(&maker, ranks, rank_count))
         return diag_no_memory(diag);
     status = options->receives == RECEIVES_TIMED
-                 ? comms_add_timed(arena, ranks, rank_count, options->times, diag)
-                 : comms_add(arena, ranks, rank_count, diag);
+                 ? comms_add_timed(arena, ranks, rank_count, options->copies, options->times, diag)
+                 : comms_add(arena, ranks, rank_count, options->copies, diag);
     if (status == STATUS_OK && !add_behind_messages(&maker, ranks, rank_count))
         return diag_no_memory(diag);
     return status;

@@ -34,6 +34,7 @@ struct pytorch_options {
     enum pytorch_version version; /* NONE: messages alone */
     enum receives receives;
     const int64_t *times; /* per kind of action, for RECEIVES_TIMED */
+    int copies;           /* of the model */
 };
 
 /* Complete compute-only lists; idle cells are left out. */

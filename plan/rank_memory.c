@@ -168,7 +168,8 @@ static int uses_of(const struct account *account, const struct action *action,
                    struct slot_use out[MOST_SLOTS])
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = 0, used = action_uses(action, account->map.stages, uses);
+    int count = 0, used = action_uses(action, comms_first_stage(&account->map, action->stage),
+                                      comms_end_stage(&account->map, action->stage), uses);
     if (comms_is_message(action) && is_here(account, comms_partner(action)))
         return 0; /* stages of one rank exchange no messages */
     for (int i = 0; i < used; i++)
@@ -326,7 +327,8 @@ enum status rank_memory_find(const struct plan *plan, struct arena *arena,
     int count;
     enum status status = rank_programs_complete(plan, arena, &lists, &count, diag);
     if (status == STATUS_OK)
-        status = comms_map_stages(arena, lists, count, &account.map, diag);
+        status =
+            comms_map_stages(arena, lists, count, rank_programs_copies(plan), &account.map, diag);
     if (status == STATUS_OK)
         status = costs_resolve(plan, account.map.stages, arena, &account.costs, diag);
     if (status != STATUS_OK)

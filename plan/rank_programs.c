@@ -33,13 +33,20 @@ static void name_file(struct diag *diag, size_t first, const char *file)
     }
 }
 
+int rank_programs_copies(const struct plan *plan)
+{
+    const struct programs *programs = &plan->programs;
+    int given = programs->copies > 1 ? programs->copies : 1;
+    return programs->generate.given ? generate_copies(&programs->generate) : given;
+}
+
 static enum status complete(const struct plan *plan, struct arena *arena,
                             struct rank_program **ranks, int *rank_count, struct diag *diag)
 {
     const struct programs *programs = &plan->programs;
     enum status status = STATUS_OK;
     if (programs->generate.given) {
-        status = generate_program(&programs->generate, arena, ranks, rank_count, diag);
+        status = generate_program(&programs->generate, plan, arena, ranks, rank_count, NULL, diag);
     } else {
         *rank_count = plan->ranks;
         *ranks = ARENA_ARRAY(arena, (size_t)plan->ranks, struct rank_program);
@@ -48,7 +55,7 @@ static enum status complete(const struct plan *plan, struct arena *arena,
         memcpy(*ranks, programs->ranks, (size_t)plan->ranks * sizeof **ranks);
     }
     if (status == STATUS_OK && !comms_present(*ranks, *rank_count))
-        status = comms_add(arena, *ranks, *rank_count, diag);
+        status = comms_add(arena, *ranks, *rank_count, rank_programs_copies(plan), diag);
     return status;
 }
 
@@ -75,10 +82,17 @@ static enum status check_partner(const struct lowering *lowering, int rank,
                                  const struct action *action)
 {
     int partner = comms_partner(action);
-    if (comms_rank_of(&lowering->map, partner) >= 0)
+    bool within = partner >= comms_first_stage(&lowering->map, action->stage) &&
+                  partner < comms_end_stage(&lowering->map, action->stage);
+    if (within && comms_rank_of(&lowering->map, partner) >= 0)
         return STATUS_OK;
     char name[ACTION_NAME];
     comms_action_name(action, name, sizeof name);
+    if (partner > 0 && !within && comms_rank_of(&lowering->map, partner) >= 0)
+        return diag_error_at(lowering->diag, lowering->plan->file, NULL, action->mark,
+                             "found %s on rank %d, but stages %d and %d are of different copies of "
+                             "the model",
+                             name, rank, action->stage, partner);
     if (partner < 0)
         return diag_error_at(lowering->diag, lowering->plan->file, NULL, action->mark,
                              "found %s on rank %d, expected no such message: stage 0 is the first",
@@ -240,7 +254,7 @@ static enum status begin(struct lowering *lowering)
                                                 &lowering->rank_count, lowering->diag);
     if (status == STATUS_OK)
         status = comms_map_stages(&lowering->scratch, lowering->ranks, lowering->rank_count,
-                                  &lowering->map, lowering->diag);
+                                  rank_programs_copies(plan), &lowering->map, lowering->diag);
     if (status != STATUS_OK) {
         name_file(lowering->diag, first, plan->file);
         return status;

@@ -30,6 +30,9 @@ enum { RANK_PROGRAMS_MAX_TRACKED = 2048 };
 /* Have they, messages not counted? */
 bool rank_programs_are_big(const struct plan *plan);
 
+/* The copies of the model that the stages of a plan of FORM_PROGRAMS are. */
+int rank_programs_copies(const struct plan *plan);
+
 /* The complete lists of a plan of FORM_PROGRAMS: generated if it has `generate:`, with messages
    added if it has none. In `arena`; the plan is not changed. */
 enum status rank_programs_complete(const struct plan *plan, struct arena *arena,

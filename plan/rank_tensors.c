@@ -18,12 +18,19 @@ static struct tensor_table *table_of(struct lowering *lowering, const struct ten
     return &lowering->tensors[made ? PLACE_MADE : PLACE_NEXT][tensor->kind];
 }
 
+static int uses_of(const struct lowering *lowering, const struct action *action,
+                   struct tensor_use uses[ACTION_MOST_USES])
+{
+    return action_uses(action, comms_first_stage(&lowering->map, action->stage),
+                       comms_end_stage(&lowering->map, action->stage), uses);
+}
+
 /* Do operations access it? Nothing that no action reads; the gradient of the model's input is dropped. */
 static bool is_accessed(const struct lowering *lowering, const struct tensor *tensor)
 {
     switch (tensor->kind) {
     case TENSOR_ACTIVATION: return true;
-    case TENSOR_GRADIENT: return tensor->stage > 0;
+    case TENSOR_GRADIENT: return tensor->stage > comms_first_stage(&lowering->map, tensor->stage);
     case TENSOR_LEFT: return lowering->kinds & 1u << ACTION_W;
     case TENSOR_PARAMETERS: return lowering->fsdp.stages[tensor->stage].gathered;
     case TENSOR_WEIGHT_GRADIENT: return lowering->fsdp.stages[tensor->stage].reduced;
@@ -59,7 +66,7 @@ static bool is_awaited(const struct lowering *lowering, enum tensor_kind kind)
 static void note_provided(struct lowering *lowering, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = action_uses(action, lowering->map.stages, uses);
+    int count = uses_of(lowering, action, uses);
     if (comms_is_message(action) &&
         comms_rank_of(&lowering->map, comms_partner(action)) == lowering->rank)
         return; /* stages of one rank exchange no messages */
@@ -181,7 +188,7 @@ static bool use(struct lowering *lowering, struct index_list *list, const struct
 bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = action_uses(action, lowering->map.stages, uses);
+    int count = uses_of(lowering, action, uses);
     for (int i = 0; i < count; i++)
         if (is_accessed(lowering, &uses[i].tensor) &&
             !use(lowering, uses[i].write ? &op->writes : &op->reads, &uses[i].tensor))
@@ -194,7 +201,7 @@ bool tensors_access(struct lowering *lowering, struct host_op *op, const struct 
 void tensors_link(struct lowering *lowering, size_t at, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = action_uses(action, lowering->map.stages, uses);
+    int count = uses_of(lowering, action, uses);
     for (int i = 0; i < count; i++) {
         uint32_t *latest = table_of(lowering, &uses[i].tensor)->latest;
         if (!latest)

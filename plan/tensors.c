@@ -55,14 +55,15 @@ bool tensor_has_microbatch(enum tensor_kind kind)
     return has[kind];
 }
 
-int action_uses(const struct action *action, int stages, struct tensor_use uses[ACTION_MOST_USES])
+int action_uses(const struct action *action, int first, int end,
+                struct tensor_use uses[ACTION_MOST_USES])
 {
     const struct row *row = &table[action->kind];
     int count = 0;
     for (int i = 0; i < row->count; i++) {
         const struct row_use *use = &row->uses[i];
         int stage = action->stage + use->offset;
-        if (stage >= 0 && stage < stages)
+        if (stage >= first && stage < end)
             uses[count++] = (struct tensor_use){
                 {use->kind, stage, tensor_has_microbatch(use->kind) ? action->microbatch : -1},
                 use->write};

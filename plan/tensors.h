@@ -42,9 +42,11 @@ enum { ACTION_MOST_USES = 8 };
 
 struct action;
 
-/* The tensors an action uses in a model of `stages` stages, reads first; returns how many. The first stage reads no
-   activation and the last one no gradient: these come from outside. Composites, by their parts, and idle ones: 0. */
-int action_uses(const struct action *action, int stages, struct tensor_use uses[ACTION_MOST_USES]);
+/* The tensors an action uses in a model of the stages from `first` to before `end`, reads first; returns how many. The first
+   stage reads no activation and the last one no gradient: these come from outside. Composites, by their parts, and
+   idle ones: 0. */
+int action_uses(const struct action *action, int first, int end,
+                struct tensor_use uses[ACTION_MOST_USES]);
 
 bool tensor_has_microbatch(enum tensor_kind kind);
 const char *tensor_text(enum tensor_kind kind);

@@ -698,7 +698,8 @@ static void write_lists(struct program_writer *writer)
 
 static void write_generate(struct random *random)
 {
-    static const char *const names[] = {"gpipe", "1f1b", "interleaved_1f1b", "forward_only"};
+    static const char *const names[] = {"gpipe", "1f1b",  "interleaved_1f1b", "forward_only",
+                                        "zb_1p", "v_min", "zbv_auto"};
     const char *name = ONE_OF(random, names);
     bool interleaved = strcmp(name, "interleaved_1f1b") == 0;
     fprintf(random->out, "generate: {schedule: %s, ranks: 2, %s%smicrobatches: %d}\n", name,

@@ -292,6 +292,11 @@ row generate.ranks lower 'generate: {schedule: gpipe, ranks: @, microbatches: 2}
 row generate.microbatches lower 'generate: {schedule: gpipe, ranks: 2, microbatches: @}' 2 3
 row generate.chunks lower "$generate" 'chunks: 2' 'chunks: 3'
 row generate.group lower "$generate" 'chunks: 2' 'chunks: 2, group: 4'
+row generate.memory lower 'generate: {schedule: zb_2p, ranks: 3, microbatches: 6, memory: @}' 2 4
+row generate.left lower 'times: {F: 1ms, I: 1ms, W: 1ms}
+generate: {schedule: zb_2p, ranks: 3, microbatches: 8, memory: 4, left: @}' 0 1
+row sections.copies lower 'programs: [0F0 3F0 3B0 0B0, 1F0 2F0 1B0 2B0]
+@' 'copies: 2' 'copies: 4'
 row generate.moe_overlap lower "$generate" 'chunks: 2' 'chunks: 2, moe_overlap: true'
 lists='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
 times: {F: 1ms, B: 2ms}

@@ -136,8 +136,8 @@ struct pipeline_watch *pipeline_watch_open(const struct plan *plan, const struct
     enum status status =
         rank_programs_complete(plan, &watch->arena, &watch->lists, &watch->rank_count, diag);
     if (status == STATUS_OK)
-        status =
-            comms_map_stages(&watch->arena, watch->lists, watch->rank_count, &watch->map, diag);
+        status = comms_map_stages(&watch->arena, watch->lists, watch->rank_count,
+                                  rank_programs_copies(plan), &watch->map, diag);
     if (status == STATUS_OK)
         status = rank_memory_find(plan, &watch->arena, &watch->memory, &watch->rank_count, diag);
     if (status == STATUS_OK && !make_tables(watch))

@@ -1,0 +1,127 @@
+/* generate_found.c - see generate_internal.h: the problem that a search solves, and what it found. */
+#include "bubble_search.h"
+#include "generate_internal.h"
+
+enum { MILLION = 1000 * 1000, LEFT_DEFAULT = 50 };
+
+/* Where a plan gives no times at all, every pass takes one; a backward that is given whole has two equal halves. */
+static struct pass_times times_of(const struct stage_cost *cost)
+{
+    bool split = cost->given[COST_I] || cost->given[COST_W];
+    if (!split && !cost->given[COST_F] && !cost->given[COST_B])
+        return (struct pass_times){1, 1, 1};
+    return (struct pass_times){
+        .f_ns = cost->of[COST_F],
+        .i_ns = split ? cost->of[COST_I] : cost->of[COST_B] / 2,
+        .w_ns = split ? cost->of[COST_W] : cost->of[COST_B] - cost->of[COST_B] / 2,
+    };
+}
+
+static enum status fill_times(const struct plan *costs, int stages, struct arena *arena,
+                              struct pass_times *times, struct diag *diag)
+{
+    struct stage_cost *rows = NULL;
+    enum status status = costs ? costs_resolve(costs, stages, arena, &rows, diag) : STATUS_OK;
+    for (int stage = 0; status == STATUS_OK && stage < stages; stage++)
+        times[stage] = rows ? times_of(&rows[stage]) : (struct pass_times){1, 1, 1};
+    return status;
+}
+
+static int64_t message_time(const struct plan *costs, int from, int to, bool forward)
+{
+    if (!costs || from == to)
+        return 0;
+    struct message_cost cost = costs_message(costs, from, to, forward);
+    return cost.latency_ns + cost.transfer_ns;
+}
+
+static enum status fill_problem(const struct generate_spec *spec, enum found_kind kind,
+                                const struct plan *costs, struct arena *arena,
+                                struct bubble_problem *out, struct diag *diag)
+{
+    int stages = spec->ranks * spec->chunks;
+    int *rank_of = ARENA_ARRAY(arena, (size_t)stages, int);
+    struct pass_times *times = ARENA_ARRAY(arena, (size_t)stages, struct pass_times);
+    int64_t *up_ns = ARENA_ARRAY(arena, (size_t)stages, int64_t);
+    int64_t *down_ns = ARENA_ARRAY(arena, (size_t)stages, int64_t);
+    int64_t *later_ns = ARENA_ARRAY(arena, (size_t)stages, int64_t);
+    if (!rank_of || !times || !up_ns || !down_ns || !later_ns)
+        return diag_no_memory(diag);
+    enum status status = fill_times(costs, stages, arena, times, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (int stage = 0; stage < stages; stage++)
+        rank_of[stage] = kind == FOUND_VEE && stage >= spec->ranks ? stages - 1 - stage : stage;
+    for (int stage = stages - 1; stage >= 0; stage--) {
+        int twin = stages - 1 - stage; /* on the same rank in V shape */
+        later_ns[stage] = times[stage].f_ns + times[stage].i_ns;
+        if (kind == FOUND_VEE && twin > stage)
+            later_ns[stage] += later_ns[twin];
+    }
+    for (int stage = 0; stage + 1 < stages; stage++) {
+        up_ns[stage] = message_time(costs, rank_of[stage], rank_of[stage + 1], true);
+        down_ns[stage] = message_time(costs, rank_of[stage + 1], rank_of[stage], false);
+    }
+    *out = (struct bubble_problem){
+        .ranks = spec->ranks,
+        .stages = stages,
+        .microbatches = spec->microbatches,
+        .rank_of = rank_of,
+        .times = times,
+        .later_ns = later_ns,
+        .up_ns = up_ns,
+        .down_ns = down_ns,
+        .limit = spec->memory,
+        .left_percent = spec->left.given ? spec->left.millionths / (MILLION / 100) : LEFT_DEFAULT,
+    };
+    return STATUS_OK;
+}
+
+static int64_t most_work(const struct bubble_problem *problem)
+{
+    int64_t most_ns = 0;
+    for (int rank = 0; rank < problem->ranks; rank++) {
+        int64_t work_ns = 0;
+        for (int stage = 0; stage < problem->stages; stage++)
+            if (problem->rank_of[stage] == rank)
+                work_ns += problem->times[stage].f_ns + problem->times[stage].i_ns +
+                           problem->times[stage].w_ns;
+        most_ns = work_ns > most_ns ? work_ns : most_ns;
+    }
+    return most_ns * problem->microbatches;
+}
+
+static void set_marks(struct rank_program *ranks, int count, struct mark mark)
+{
+    for (int rank = 0; rank < count; rank++)
+        for (size_t i = 0; i < ranks[rank].count; i++)
+            ranks[rank].actions[i].mark = mark;
+}
+
+enum status generate_found(const struct generate_spec *spec, enum found_kind kind,
+                           const struct plan *costs, const struct rank_program *known,
+                           struct arena *arena, struct rank_program **ranks,
+                           struct generate_figures *figures, struct diag *diag)
+{
+    struct bubble_problem problem;
+    struct bubble_figures found;
+    struct rank_program *made = NULL;
+    enum status status = fill_problem(spec, kind, costs, arena, &problem, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (bubble_search(&problem, known, arena, &made, &found) != STATUS_OK)
+        return diag_no_memory(diag);
+    if (!made)
+        return diag_error_at(diag, NULL, NULL, spec->mark,
+                             "%s: found memory for %d activations, expected more: no order of %d "
+                             "stages a rank that was tried needs as few",
+                             spec->schedule, spec->memory, spec->chunks);
+    set_marks(made, spec->ranks, spec->mark);
+    *ranks = made;
+    *figures = (struct generate_figures){.found = true,
+                                         .span_ns = found.span_ns,
+                                         .makespan_ns = found.makespan_ns,
+                                         .bound_ns = bubble_bound(&problem),
+                                         .work_ns = most_work(&problem)};
+    return STATUS_OK;
+}

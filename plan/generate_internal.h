@@ -1,0 +1,45 @@
+/*
+ * generate_internal.h - shared by the files that make schedules.
+ *
+ *     generate.c         the table of schedules, their conditions, lists with a warm-up and steady pairs
+ *     generate_vee.c     two chunks a rank: ZB-V, DualPipe, DualPipeV
+ *     generate_found.c   schedules that are found from costs and a memory limit
+ */
+#ifndef SWSIM_GENERATE_INTERNAL_H
+#define SWSIM_GENERATE_INTERNAL_H
+
+#include "generate.h"
+
+/* One rank's list in the making. */
+struct list_builder {
+    struct arena *arena;
+    int p, v, m, rank; /* ranks, chunks a rank, microbatches, the rank of this list */
+    int group;
+    bool moe_overlap;
+    struct action *actions;
+    size_t count, cap;
+    struct mark mark;
+    bool failed; /* memory is exhausted */
+};
+
+/* Append a pass; a forward and a full backward that are executed together. */
+void generate_push(struct list_builder *b, enum action_kind kind, int stage, int microbatch);
+void generate_push_overlap(struct list_builder *b, struct action forward, struct action backward);
+
+/* ---- generate_vee.c: the list of a rank ------------------------------------------------------ */
+
+void generate_zbv(struct list_builder *b);
+void generate_dualpipe(struct list_builder *b);
+void generate_dualpipe_v(struct list_builder *b);
+
+/* ---- generate_found.c ------------------------------------------------------------------------ */
+
+enum found_kind { FOUND_LINE, FOUND_VEE };
+
+/* The lists of all ranks; `spec` says the memory. `known`: lists to begin with, or NULL. */
+enum status generate_found(const struct generate_spec *spec, enum found_kind kind,
+                           const struct plan *costs, const struct rank_program *known,
+                           struct arena *arena, struct rank_program **ranks,
+                           struct generate_figures *figures, struct diag *diag);
+
+#endif

@@ -1,0 +1,214 @@
+/*
+ * t_found.c - schedules that are found from costs and a memory limit: their figures, their memory, the bound.
+ *
+ * A walk of its own over the lists gives spans and activations held, with no code of the search. Published figures of
+ * zero-bubble's own search are in a file that may be absent.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/comms.h"
+#include "plan/generate.h"
+#include "tests/harness.h"
+#include "tests/tap.h"
+
+enum { MOST = 1 << 16 };
+
+struct costs {
+    int64_t f, i, w, latency;
+};
+
+struct walked {
+    int64_t span, makespan;
+    double held; /* activations, the most on any rank */
+};
+
+static int rank_of(const struct generate_spec *spec, int stage)
+{
+    return stage < spec->ranks ? stage : 2 * spec->ranks - 1 - stage;
+}
+
+/* When the pass that `action` needs ended, with its message; -1: not yet. */
+static int64_t input_end(const struct generate_spec *spec, const struct costs *costs,
+                         const struct action *action, int stages, int64_t *const ends[3])
+{
+    int m = spec->microbatches, from = action->stage + (action->kind == ACTION_F ? -1 : 1);
+    int64_t own = action->kind == ACTION_F ? 0
+                  : action->kind == ACTION_W
+                      ? ends[ACTION_I][action->stage * m + action->microbatch]
+                      : ends[ACTION_F][action->stage * m + action->microbatch];
+    if (own < 0 || action->kind == ACTION_W || from < 0 || from == stages)
+        return own;
+    int64_t end = ends[action->kind][from * m + action->microbatch];
+    if (end < 0)
+        return -1;
+    end += rank_of(spec, from) == rank_of(spec, action->stage) ? 0 : costs->latency;
+    return end > own ? end : own;
+}
+
+/* Again and again over the ranks, each as far as it can go. False: they wait for each other. */
+static bool walk(const struct generate_spec *spec, const struct costs *costs,
+                 const struct rank_program *ranks, int stages, double left, struct walked *out)
+{
+    size_t cells = (size_t)stages * (size_t)spec->microbatches;
+    int64_t *ends[3], now[64] = {0}, first[64];
+    size_t at[64] = {0};
+    double held[64] = {0};
+    const int64_t times[] = {costs->f, costs->i, costs->w};
+    for (int kind = 0; kind < 3; kind++) {
+        ends[kind] = malloc(cells * sizeof *ends[kind]);
+        memset(ends[kind], 0xff, cells * sizeof *ends[kind]);
+    }
+    *out = (struct walked){0};
+    bool progress = true, done = false;
+    while (progress && !done) {
+        progress = false;
+        done = true;
+        for (int rank = 0; rank < spec->ranks; rank++) {
+            for (; at[rank] < ranks[rank].count; at[rank]++) {
+                const struct action *action = &ranks[rank].actions[at[rank]];
+                int64_t input = input_end(spec, costs, action, stages, ends);
+                if (input < 0)
+                    break;
+                int64_t start = input > now[rank] ? input : now[rank];
+                if (at[rank] == 0)
+                    first[rank] = start;
+                now[rank] = start + times[action->kind];
+                ends[action->kind][action->stage * spec->microbatches + action->microbatch] =
+                    now[rank];
+                held[rank] += action->kind == ACTION_F   ? 1
+                              : action->kind == ACTION_I ? left - 1
+                                                         : -left;
+                out->held = held[rank] > out->held ? held[rank] : out->held;
+                progress = true;
+            }
+            done &= at[rank] == ranks[rank].count;
+        }
+    }
+    for (int rank = 0; done && rank < spec->ranks; rank++) {
+        int64_t span = now[rank] - first[rank];
+        out->span = span > out->span ? span : out->span;
+        out->makespan = now[rank] > out->makespan ? now[rank] : out->makespan;
+    }
+    for (int kind = 0; kind < 3; kind++)
+        free(ends[kind]);
+    return done;
+}
+
+static int chunks_of(const char *schedule)
+{
+    return schedule[0] == 'v' || strcmp(schedule, "zbv_auto") == 0 ? 2 : 1;
+}
+
+/* The figures that the generator says are those of its lists, and keep to the memory and the bound. Returns the span. */
+static int64_t check_found(const struct generate_spec *spec, const struct costs *costs, int memory)
+{
+    struct plan plan;
+    struct arena arena;
+    struct diag diag;
+    struct rank_program *ranks = NULL;
+    struct generate_figures figures = {0};
+    struct walked walked = {0};
+    int count = 0, chunks = chunks_of(spec->schedule);
+    plan_init(&plan);
+    arena_init(&arena, 0);
+    diag_init(&diag);
+    plan.programs.times[ACTION_F] = (struct action_time){true, costs->f};
+    plan.programs.times[ACTION_I] = (struct action_time){true, costs->i};
+    plan.programs.times[ACTION_W] = (struct action_time){true, costs->w};
+    plan.programs.links.all.latency = (struct amount){true, costs->latency};
+    bool ok = generate_program(spec, &plan, &arena, &ranks, &count, &figures, &diag) == STATUS_OK;
+    ok = ok && walk(spec, costs, ranks, spec->ranks * chunks, 0.5, &walked);
+    tap_ok(ok, "%s p%d m%d is found and has no deadlock", spec->schedule, spec->ranks,
+           spec->microbatches);
+    tap_ok(figures.found && figures.span_ns == walked.span &&
+               figures.makespan_ns == walked.makespan,
+           "span %lld and makespan %lld are those of its lists", (long long)figures.span_ns,
+           (long long)figures.makespan_ns);
+    tap_ok(walked.held <= memory, "at most %d activations are held, got %g", memory, walked.held);
+    tap_ok(figures.bound_ns >= figures.work_ns && figures.bound_ns <= figures.span_ns,
+           "no less than the bound");
+    diag_fini(&diag);
+    arena_fini(&arena);
+    plan_fini(&plan);
+    return walked.span;
+}
+
+static struct generate_spec spec_of(const char *schedule, int ranks, int microbatches)
+{
+    return (struct generate_spec){
+        .given = true, .schedule = schedule, .ranks = ranks, .microbatches = microbatches};
+}
+
+/* F = I = W = 1 and free messages: no bubble with 2p, half of 1F1B's with half of its memory, two thirds with a third. */
+static void test_units(void)
+{
+    static const int sizes[][2] = {{2, 8}, {4, 8}, {4, 12}, {8, 16}};
+    static const struct costs units = {1, 1, 1, 0};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        int p = sizes[i][0], m = sizes[i][1];
+        struct generate_spec vee = spec_of("zbv_auto", p, m), half = spec_of("v_half", p, m),
+                             third = spec_of("v_min", p, m), line = spec_of("zb_2p", p, m);
+        tap_is_int(check_found(&vee, &units, 2 * p), 6 * m, "no bubble with 2p");
+        tap_ok(check_found(&half, &units, 2 * ((p + 2) / 2)) <= 6 * m + 3 * (p - 1),
+               "half the bubble with half the memory");
+        tap_ok(check_found(&third, &units, 2 * ((p + 4) / 3)) <= 6 * m + 4 * (p - 1),
+               "two thirds of the bubble with a third of the memory");
+        check_found(&line, &units, 2 * p);
+    }
+}
+
+static void test_memory(void)
+{
+    static const struct costs costs = {100, 90, 50, 10};
+    struct generate_spec spec = spec_of("zb_2p", 4, 8);
+    int64_t before = INT64_MAX;
+    for (int memory = 1; memory <= 8; memory++) {
+        spec.memory = memory;
+        int64_t span = check_found(&spec, &costs, memory);
+        tap_ok(span <= before, "more memory, no longer span");
+        before = span;
+    }
+}
+
+/* "single,8,24,18522,18086,9337,601,ZB-2p,16,1152599,...": never worse than the search of its authors. */
+static void check_row(char *row)
+{
+    char *cells[16] = {NULL};
+    int count = 0;
+    for (char *cell = strtok(row, ","); cell && count < 16; cell = strtok(NULL, ","))
+        cells[count++] = cell;
+    if (count < 12)
+        return;
+    const char *schedule = strcmp(cells[7], "ZB-1p") == 0   ? "zb_1p"
+                           : strcmp(cells[7], "ZB-2p") == 0 ? "zb_2p"
+                           : strcmp(cells[7], "ZB-V") == 0  ? "zbv_auto"
+                                                            : NULL;
+    int p = atoi(cells[1]), m = atoi(cells[2]);
+    if (!schedule || p * m > 1100)
+        return;
+    struct costs costs = {atol(cells[3]), atol(cells[4]), atol(cells[5]), atol(cells[6])};
+    struct generate_spec spec = spec_of(schedule, p, m);
+    int64_t span = check_found(&spec, &costs, atoi(cells[8]));
+    tap_ok(span <= atol(cells[9]), "%s p%d m%d: %lld, published %s", schedule, p, m,
+           (long long)span, cells[9]);
+}
+
+static void test_published(void)
+{
+    const char *path = path_shared("data/zero-bubble/targets.csv");
+    if (!has_shared(path))
+        return;
+    char *text = file_text(path), *rest = text;
+    for (char *row; (row = strsep(&rest, "\n"));)
+        check_row(row);
+    free(text);
+}
+
+int main(void)
+{
+    test_units();
+    test_memory();
+    test_published();
+    return tap_done();
+}
