@@ -15,6 +15,8 @@
 enum {
     FIRST_STREAM = 7, /* PyTorch's own stream; HolisticTraceAnalysis takes 0 for none */
     STEPS_ROW = 0,    /* of a host; its threads follow */
+    /* HolisticTraceAnalysis with pandas 3 keeps places in the file in a column as wide as the largest correlation. */
+    FIRST_CORRELATION = 100000,
     NAME_TEXT = 512
 };
 
@@ -89,6 +91,11 @@ static bool find_calls(struct writer *writer)
         if (writer->calls[i].from >= 0)
             writer->calls[i].count = counts[writer->calls[i].from];
     return true;
+}
+
+static int correlation_of(int span)
+{
+    return FIRST_CORRELATION + span;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -255,7 +262,7 @@ static void put_work_args(struct writer *writer, const struct named_work *work, 
     json_begin_object_at(json, "args");
     json_put_int(json, "device", agent_of(writer, span)->rank);
     json_put_int(json, "stream", writer->rows[row->agent]);
-    json_put_int(json, "correlation", span + 1);
+    json_put_int(json, "correlation", correlation_of(span));
     if (row->task)
         json_put_string(json, "task", row->task);
     if (row->iteration >= 0)
@@ -299,11 +306,12 @@ static void write_call(struct writer *writer, const struct named_work *work, int
     put_span_row(writer, host);
     put_time(writer, start_ns, end_ns);
     json_begin_object_at(&writer->json, "args");
-    json_put_int(&writer->json, "correlation", span + 1);
+    json_put_int(&writer->json, "correlation", correlation_of(span));
     json_end_object(&writer->json);
     end_event(writer);
-    write_flow(writer, "ac2g", span + 1, "s", call->from, start_ns);
-    write_flow(writer, "ac2g", span + 1, "f", span, writer->trace->spans[span].start_ns);
+    write_flow(writer, "ac2g", correlation_of(span), "s", call->from, start_ns);
+    write_flow(writer, "ac2g", correlation_of(span), "f", span,
+               writer->trace->spans[span].start_ns);
 }
 
 static void write_work(struct writer *writer, int span)
