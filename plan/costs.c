@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "model.h"
 #include "plan.h"
 
 enum { NS_PER_S = 1000 * 1000 * 1000 };
@@ -62,6 +63,8 @@ struct message_cost costs_message(const struct plan *plan, int from, int to, boo
     const struct link *links[MOST_LINKS];
     int count = links_of(&programs->links, from, to, forward, links);
     int64_t latency = 0, bandwidth = 0, bytes = programs->p2p_bytes, given;
+    if (bytes == 0 && programs->stages.model.layers)
+        bytes = model_message_bytes(&programs->stages.model);
     FIRST_GIVEN(links, count, latency)
     FIRST_GIVEN(links, count, bandwidth)
     FIRST_GIVEN(links, count, bytes)
@@ -147,7 +150,8 @@ static void balance_evenly(int layers, int stages, int *out)
         out[s] = (int)((int64_t)layers * (s + 1) / stages - (int64_t)layers * s / stages);
 }
 
-static enum status check_balance(const struct plan *plan, int stages, struct diag *diag)
+static enum status check_balance(const struct plan *plan, const struct layers *layers, int stages,
+                                 struct diag *diag)
 {
     const struct stage_spec *spec = &plan->programs.stages;
     int64_t sum = 0;
@@ -157,22 +161,23 @@ static enum status check_balance(const struct plan *plan, int stages, struct dia
         return diag_error_at(diag, plan->file, NULL, spec->balance_mark,
                              "found the layers of %zu stages, expected those of %d",
                              spec->balanced_count, stages);
-    if (sum != spec->layers.count)
+    if (sum != layers->count)
         return diag_error_at(diag, plan->file, NULL, spec->balance_mark,
                              "found %lld layers in the stages, expected %d as \"layers\" says",
-                             (long long)sum, spec->layers.count);
+                             (long long)sum, layers->count);
     return STATUS_OK;
 }
 
-static enum status divide_layers(const struct plan *plan, int stages, int *out, struct diag *diag)
+static enum status divide_layers(const struct plan *plan, const struct layers *layers, int stages,
+                                 int *out, struct diag *diag)
 {
     const struct stage_spec *spec = &plan->programs.stages;
     enum status status = STATUS_OK;
     switch (spec->balance) {
-    case BALANCE_EVEN: balance_evenly(spec->layers.count, stages, out); break;
-    case BALANCE_FOUND: find_balance(&spec->layers, stages, out); break;
+    case BALANCE_EVEN: balance_evenly(layers->count, stages, out); break;
+    case BALANCE_FOUND: find_balance(layers, stages, out); break;
     case BALANCE_LISTED:
-        status = check_balance(plan, stages, diag);
+        status = check_balance(plan, layers, stages, diag);
         if (status == STATUS_OK)
             memcpy(out, spec->balanced, (size_t)stages * sizeof *out);
     }
@@ -191,14 +196,13 @@ static void add_item(struct stage_cost *row, const struct cost_table *table, siz
     row->again = again > row->again ? again : row->again;
 }
 
-static enum status add_layers(const struct plan *plan, int stages, struct arena *arena,
-                              struct stage_cost *rows, struct diag *diag)
+static enum status add_layers(const struct plan *plan, const struct layers *layers, int stages,
+                              struct arena *arena, struct stage_cost *rows, struct diag *diag)
 {
-    const struct layers *layers = &plan->programs.stages.layers;
     int *counts = ARENA_ARRAY(arena, (size_t)stages, int), next = 0;
     if (!counts)
         return diag_no_memory(diag);
-    enum status status = divide_layers(plan, stages, counts, diag);
+    enum status status = divide_layers(plan, layers, stages, counts, diag);
     for (int s = 0; status == STATUS_OK && s < stages; s++) {
         rows[s].layers = counts[s];
         for (int i = 0; i < counts[s]; i++)
@@ -257,9 +261,12 @@ enum status costs_resolve(const struct plan *plan, int stages, struct arena *are
                           struct stage_cost **out, struct diag *diag)
 {
     struct stage_cost *rows = ARENA_ARRAY(arena, (size_t)stages, struct stage_cost);
-    enum status status = rows ? STATUS_OK : diag_no_memory(diag);
-    if (status == STATUS_OK && plan->programs.stages.layers.count)
-        status = add_layers(plan, stages, arena, rows, diag);
+    struct layers layers = plan->programs.stages.layers;
+    const struct model_spec *model = &plan->programs.stages.model;
+    bool filled = !model->layers || model_fill(model, stages, arena, &layers);
+    enum status status = rows && filled ? STATUS_OK : diag_no_memory(diag);
+    if (status == STATUS_OK && layers.count)
+        status = add_layers(plan, &layers, stages, arena, rows, diag);
     if (status == STATUS_OK)
         status = put_stages(plan, stages, rows, diag);
     for (int s = 0; status == STATUS_OK && s < stages; s++)

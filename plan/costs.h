@@ -117,9 +117,25 @@ struct layers {
     struct cost_table embedding, head; /* of the first and the last stage, besides */
 };
 
+/* `model:`, a transformer, which fills in what layers cost (model.h); 0: not given. */
+struct model_spec {
+    int layers, hidden, heads, sequence, microbatch;
+    int ffn;                /* default: 4 hidden */
+    int vocab;              /* 0: no embedding, no head */
+    int tensor, data;       /* parallelism; default: 1 */
+    int experts, top_k;     /* of each layer; default: none, 1 */
+    int expert_parallel;    /* default: 1 */
+    bool sequence_parallel; /* what tensor parallelism leaves whole is divided, too */
+    bool selective;         /* attention is computed once more, not kept */
+    bool tied;              /* on one stage embedding and head share their weights */
+    bool distributed;       /* the optimizer's state is divided by `data` */
+    int64_t rate_flops;     /* floating-point operations a second of a rank; 0: no times */
+};
+
 struct stage_spec {
     struct cost_table stages; /* goes before what layers cost */
-    struct layers layers;
+    struct layers layers;     /* goes before the model */
+    struct model_spec model;
     enum balance_kind balance;
     int *balanced; /* BALANCE_LISTED: layers of each stage */
     size_t balanced_count;

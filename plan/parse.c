@@ -519,6 +519,7 @@ static const struct section {
     {IN_PROGRAMS, parse_times, {.key = "times"}},
     {IN_PROGRAMS, parse_stages, {.key = "stages"}},
     {IN_PROGRAMS, parse_layers, {.key = "layers"}},
+    {IN_PROGRAMS, parse_model, {.key = "model"}},
     {IN_PROGRAMS, parse_balance, {.key = "balance"}},
     {IN_PROGRAMS, NULL,
      FIELD("checkpoint", struct plan, programs.stages.checkpoint, field_word,

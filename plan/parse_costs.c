@@ -3,6 +3,7 @@
 
 #include "keywords.h"
 #include "parse_internal.h"
+#include "units.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -164,6 +165,62 @@ void parse_layers(struct parser *parser, const struct node *value)
                         cost_key((enum cost)c), layers->each.of[c].count, layers->count);
 }
 
+/* ---- a model --------------------------------------------------------------------------------- */
+
+static bool field_rate(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    const char *what;
+    int64_t *flops = member;
+    if (value->kind == NODE_SCALAR && units_parse_flops(value->text, flops, &what) && *flops > 0)
+        return true;
+    return parse_mismatch(parser, value, "operations a second such as 150TFLOPS");
+}
+
+enum { MOST_SIZE = 1 << 24 };
+
+#define SIZE_FIELD(name, needed)                                                                   \
+    FIELD(#name, struct model_spec, name, field_int, .required = (needed), .min = 1,               \
+          .max = MOST_SIZE)
+
+static const struct field model_fields[] = {
+    FIELD("layers", struct model_spec, layers, field_int, .required = true, .min = 1,
+          .max = MOST_LAYERS),
+    SIZE_FIELD(hidden, true),
+    SIZE_FIELD(heads, true),
+    SIZE_FIELD(sequence, true),
+    SIZE_FIELD(microbatch, true),
+    SIZE_FIELD(ffn, false),
+    SIZE_FIELD(vocab, false),
+    SIZE_FIELD(tensor, false),
+    SIZE_FIELD(data, false),
+    SIZE_FIELD(experts, false),
+    SIZE_FIELD(top_k, false),
+    SIZE_FIELD(expert_parallel, false),
+    FIELD("sequence_parallel", struct model_spec, sequence_parallel, field_bool),
+    FIELD("selective", struct model_spec, selective, field_bool),
+    FIELD("tied", struct model_spec, tied, field_bool),
+    FIELD("distributed_optimizer", struct model_spec, distributed, field_bool),
+    FIELD("rate", struct model_spec, rate_flops, field_rate),
+};
+
+void parse_model(struct parser *parser, const struct node *value)
+{
+    struct stage_spec *spec = &parser->plan->programs.stages;
+    if (!value ||
+        !parse_want_map(parser, value, "a transformer such as {layers: 24, hidden: 1024}") ||
+        !fields_parse(parser, value, model_fields, FIELD_COUNT(model_fields), &spec->model,
+                      "\"model\""))
+        return;
+    if (spec->layers.count && spec->layers.count != spec->model.layers)
+        parse_error(parser, value->mark,
+                    "found a model of %d layers, expected %d as \"layers\" says",
+                    spec->model.layers, spec->layers.count);
+}
+
+/* ---- layers of stages ------------------------------------------------------------------------ */
+
 static bool parse_balanced(struct parser *parser, const struct node *value)
 {
     struct stage_spec *spec = &parser->plan->programs.stages;
@@ -190,7 +247,7 @@ void parse_balance(struct parser *parser, const struct node *value)
     if (!value)
         return;
     spec->balance_mark = value->mark;
-    if (spec->layers.count == 0)
+    if (spec->layers.count == 0 && spec->model.layers == 0)
         parse_error(parser, value->mark, "found \"balance\" without \"layers\", expected both");
     else if (value->kind == NODE_LIST)
         parse_balanced(parser, value);

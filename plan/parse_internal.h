@@ -283,6 +283,7 @@ bool field_edges(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* struct links: its edges */
 void parse_stages(struct parser *parser, const struct node *value);
 void parse_layers(struct parser *parser, const struct node *value);
+void parse_model(struct parser *parser, const struct node *value);
 void parse_balance(struct parser *parser, const struct node *value);
 
 /* Find out the ranks before the operations are read: parse_threads needs them. */

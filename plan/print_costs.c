@@ -1,6 +1,7 @@
 /* print_costs.c - what messages, passes and stages of rank programs cost, in canonical text. */
 #include "keywords.h"
 #include "print_internal.h"
+#include "units.h"
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -118,6 +119,35 @@ static void put_layers(struct printer *printer, const struct layers *layers)
     close_map(printer);
 }
 
+static void put_model(struct printer *printer, const struct model_spec *model)
+{
+    char rate[UNITS_TEXT];
+    if (model->layers == 0)
+        return;
+    put_word(printer, "model");
+    open_map(printer, FLOW);
+    put_pair_number(printer, "layers", model->layers, 0);
+    put_pair_number(printer, "hidden", model->hidden, 0);
+    put_pair_number(printer, "heads", model->heads, 0);
+    put_pair_number(printer, "sequence", model->sequence, 0);
+    put_pair_number(printer, "microbatch", model->microbatch, 0);
+    put_pair_number(printer, "ffn", model->ffn, 0);
+    put_pair_number(printer, "vocab", model->vocab, 0);
+    put_pair_number(printer, "tensor", model->tensor, 0);
+    put_pair_number(printer, "data", model->data, 0);
+    put_pair_number(printer, "experts", model->experts, 0);
+    put_pair_number(printer, "top_k", model->top_k, 0);
+    put_pair_number(printer, "expert_parallel", model->expert_parallel, 0);
+    put_pair_bool(printer, "sequence_parallel", model->sequence_parallel, false);
+    put_pair_bool(printer, "selective", model->selective, false);
+    put_pair_bool(printer, "tied", model->tied, false);
+    put_pair_bool(printer, "distributed_optimizer", model->distributed, false);
+    units_print_flops(model->rate_flops, rate);
+    if (model->rate_flops)
+        put_pair_word(printer, "rate", rate);
+    close_map(printer);
+}
+
 static void put_balance(struct printer *printer, const struct stage_spec *spec)
 {
     if (spec->balance != BALANCE_LISTED) {
@@ -136,6 +166,7 @@ void print_stages(struct printer *printer)
     const struct stage_spec *spec = &printer->plan->programs.stages;
     put_table(printer, "stages", &spec->stages);
     put_layers(printer, &spec->layers);
+    put_model(printer, &spec->model);
     put_balance(printer, spec);
     put_pair_keyword(printer, "checkpoint", keywords_checkpoint, spec->checkpoint,
                      CHECKPOINT_NEVER);

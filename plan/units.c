@@ -39,6 +39,15 @@ static const struct unit rate_units[] = {
     {"kB/s", INT64_C(1000)},          {"B/s", INT64_C(1)},         {NULL, 0},
 };
 
+static const struct unit flops_units[] = {
+    {"PFLOPS", INT64_C(1000000000000000)},
+    {"TFLOPS", INT64_C(1000000000000)},
+    {"GFLOPS", INT64_C(1000000000)},
+    {"MFLOPS", INT64_C(1000000)},
+    {"FLOPS", INT64_C(1)},
+    {NULL, 0},
+};
+
 static const struct unit *find_unit(const struct unit *units, const char *name)
 {
     for (; units->name; units++)
@@ -127,6 +136,12 @@ bool units_parse_rate(const char *text, int64_t *out_bytes_per_s, const char **w
                  out_bytes_per_s, what);
 }
 
+bool units_parse_flops(const char *text, int64_t *out_per_s, const char **what)
+{
+    return parse(text, flops_units, "expected a unit: FLOPS, MFLOPS, GFLOPS, TFLOPS or PFLOPS",
+                 out_per_s, what);
+}
+
 /* `value` in `unit` as a finite decimal. False when it needs more than MAX_DECIMALS places. */
 static bool print_in_unit(uint64_t value, const struct unit *unit, char out[UNITS_TEXT])
 {
@@ -170,6 +185,11 @@ void units_print_bytes(int64_t bytes, char out[UNITS_TEXT])
 void units_print_rate(int64_t bytes_per_s, char out[UNITS_TEXT])
 {
     print(bytes_per_s, rate_units, out);
+}
+
+void units_print_flops(int64_t per_s, char out[UNITS_TEXT])
+{
+    print(per_s, flops_units, out);
 }
 
 /* Three significant digits in the largest unit that keeps the rounded number at 1 or more. `step`

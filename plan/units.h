@@ -18,6 +18,8 @@ bool units_parse_time(const char *text, int64_t *out_ns, const char **what);
 bool units_parse_bytes(const char *text, int64_t *out_bytes, const char **what);
 /* Bytes a second. */
 bool units_parse_rate(const char *text, int64_t *out_bytes_per_s, const char **what);
+/* Operations a second: "150TFLOPS". */
+bool units_parse_flops(const char *text, int64_t *out_per_s, const char **what);
 
 /* A part of a whole, from 0 to 1, in millionths. */
 bool units_parse_share(const char *text, int *out_millionths);
@@ -26,6 +28,7 @@ bool units_parse_share(const char *text, int *out_millionths);
 void units_print_time(int64_t ns, char out[UNITS_TEXT]);
 void units_print_bytes(int64_t bytes, char out[UNITS_TEXT]);
 void units_print_rate(int64_t bytes_per_s, char out[UNITS_TEXT]);
+void units_print_flops(int64_t per_s, char out[UNITS_TEXT]);
 
 void units_print_share(int millionths, char out[UNITS_TEXT]);
 

@@ -19,6 +19,7 @@ observe()
     faults) "$SWSIM" verify --json --no-fix --faults "$2" | grep -oE '"properties":\{[^}]*\}' ;;
     expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" && echo as expected || echo otherwise ;;
     predict) "$SWSIM" predict --json -n 20 "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
+    held) "$SWSIM" predict --json "$2" | grep -oE '"most_bytes":[0-9]+' ;;
     moved) # longer than a small copy takes, the shortest of three runs
         for run in 1 2 3; do "$SWRUN" --no-check --stats --json "$2" | grep -oE '"device_ns":[0-9]+'; done |
             tr -dc '0-9\n' | sort -n | awk 'NR == 1 { print ($1 > 200000 ? "long" : "short") }' ;;
@@ -392,6 +393,33 @@ row single.input verdict "checkpoint: always
 $costly" 'layers: {count: 2, head: {}}' 'layers: {count: 2, head: {input: 20MiB}}'
 row single.B predict 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
 @' 'layers: {count: 2, head: {}}' 'layers: {count: 2, head: {B: 1ms}}'
+# A transformer: rank 0 holds 20 GiB of weights and state, 2 GiB of activations.
+modelled='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+model: {layers: 4, hidden: 4096, heads: 32, sequence: 2048, microbatch: 1, @}
+stages: {optimizer: 1ms}'
+holds() { row "model.$1" held "$modelled" "$2" "$3"; }
+row sections.model held 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+stages: {weights: 1MiB}
+@' 'fragment: false' 'model: {layers: 4, hidden: 4096, heads: 32, sequence: 2048, microbatch: 1}'
+for key in layers hidden heads sequence microbatch; do
+    row "model.$key" held "generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+model: {$(for other in layers hidden heads sequence microbatch; do
+        [ "$other" = "$key" ] || printf '%s: 8, ' "$other"
+    done) $key: @}" 8 16
+done
+holds ffn 'vocab: 8' 'vocab: 8, ffn: 4096'
+holds vocab 'tensor: 1' 'tensor: 1, vocab: 32000'
+holds tensor 'vocab: 8' 'vocab: 8, tensor: 2'
+holds data 'distributed_optimizer: true' 'distributed_optimizer: true, data: 4'
+holds distributed_optimizer 'data: 4' 'data: 4, distributed_optimizer: true'
+holds experts 'vocab: 8' 'vocab: 8, experts: 4'
+holds top_k 'experts: 4' 'experts: 4, top_k: 2'
+holds expert_parallel 'experts: 4' 'experts: 4, expert_parallel: 2'
+holds sequence_parallel 'tensor: 2' 'tensor: 2, sequence_parallel: true'
+holds selective 'vocab: 8' 'vocab: 8, selective: true'
+row model.tied held 'generate: {schedule: 1f1b, ranks: 1, microbatches: 4}
+model: {layers: 4, hidden: 8, heads: 8, sequence: 8, microbatch: 1, vocab: 80, @}' 'tensor: 1' 'tensor: 1, tied: true'
+row model.rate predict "$modelled" 'vocab: 8' 'vocab: 8, rate: 1TFLOPS'
 
 # ---- host programs -------------------------------------------------------------------------------
 

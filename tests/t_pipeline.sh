@@ -191,6 +191,45 @@ check "for each by itself" has waits transfer '100000 0'
 check "busy and idle time add up" sh -c '"$2" predict --json "$1" | grep -q "\"span_ns\":6200000,\"busy_ns\":3000000"' \
     sh "$dir/waits.yaml" "$SWSIM"
 
+# ---- models ------------------------------------------------------------------------------------
+
+# gib RANK_0_ACTIVATIONS WEIGHTS_AND_STATE MODEL GENERATE: exactly so many GiB
+gib()
+{
+    printf 'model: {%s}\ngenerate: {%s}\n%s\n' "$3" "$4" "${5:-}" | plan model
+    "$SWSIM" predict --json "$dir/model.yaml" > "$dir/model.json" || return 1
+    awk -v a="$(field most_activations_bytes < "$dir/model.json")" -v w="$(field weights_and_state_bytes < "$dir/model.json")" \
+        -v wa="$1" -v ww="$2" 'BEGIN { g = 2 ^ 30; print a / g, w / g; exit !(a == wa * g && w == ww * g) }'
+}
+# Korthikanti et al. 2022, figure 1
+gpt22='layers: 48, hidden: 6144, heads: 64, sequence: 2048, microbatch: 4, tensor: 8'
+gpt175='layers: 96, hidden: 12288, heads: 96, sequence: 2048, microbatch: 1, tensor: 8'
+alone='schedule: gpipe, ranks: 1, microbatches: 1'
+woven='schedule: interleaved_1f1b, ranks: 8, chunks: 3, microbatches: 64'
+check "22B, tensor parallel" gib 59.25 45.5625 "$gpt22" "$alone"
+check "22B, sequence parallel, selective" gib 9.5625 45.5625 "$gpt22, sequence_parallel: true, selective: true" "$alone"
+check "175B, interleaved" gib 66.84375 45.5625 "$gpt175" "$woven"
+check "175B, sequence parallel, selective" gib 12.3515625 45.5625 "$gpt175, sequence_parallel: true, selective: true" "$woven"
+check "22B, all computed once more: 2sbh a layer, and a layer at a time" gib 5.734375 45.5625 "$gpt22" "$alone" 'checkpoint: always'
+check "a distributed optimizer divides its state: 6 + 12/d bytes" gib 59.25 22.78125 \
+    "$gpt22, data: 4, distributed_optimizer: true" "$alone"
+check "experts are divided by expert parallelism" gib 59.25 75.9375 \
+    "$gpt22, experts: 4, expert_parallel: 2" "$alone" 'layers: {count: 48, weights: 180MiB, state: 1440MiB}'
+
+echo 'model: {layers: 4, hidden: 1000, heads: 10, sequence: 100, microbatch: 1, rate: 1TFLOPS}
+generate: {schedule: gpipe, ranks: 2, microbatches: 1}' | plan rated
+# 24bsh^2 + 4bs^2h: 2.44 GFLOP a layer; three times that with both halves of the backward pass
+check "times by a rate" has rated busy_ns '14640000 14640000'
+check "a message is 2sbh" sh -c '"$2" verify --no-fix - <<EOF | grep -q "messages 400000,"
+$(cat "$1/rated.yaml")
+machine: {memory: 1B}
+EOF' sh "$dir" "$SWSIM"
+echo 'model: {layers: 4, hidden: 1024, heads: 16, sequence: 128, microbatch: 2, ffn: 2048, vocab: 1000, tensor: 2, data: 2, experts: 4, top_k: 2, expert_parallel: 2, sequence_parallel: true, selective: true, tied: true, distributed_optimizer: true, rate: 1.5TFLOPS}
+balance: [3, 1]
+generate: {schedule: 1f1b, ranks: 2, microbatches: 4}' | plan whole
+check "a model is printed and read again" prints_again "$dir/whole.yaml" 'distributed_optimizer: true, rate: 1.5TFLOPS'
+check "a rate has a unit" wrong 'model: {layers: 4, hidden: 8, heads: 1, sequence: 8, microbatch: 1, rate: 5}' '150TFLOPS'
+
 # ---- channels ----------------------------------------------------------------------------------
 
 echo 'times: {F: 1ms, B: 1ms}
