@@ -52,7 +52,7 @@ enum status import_files(const char *const *paths, size_t count,
                          struct diag *diag);
 void import_fini(struct imported *imported);
 
-/* The ledger and the warnings of the validator, for people; as members of an object of JSON. */
+/* The ledger and the warnings of the validator, of dumps their calls: for people; as members of an object of JSON. */
 void import_report(const struct imported *imported, FILE *out);
 struct json;
 void import_report_json(const struct imported *imported, struct json *json);

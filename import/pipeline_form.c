@@ -404,6 +404,19 @@ static bool add_deps(struct writer *writer)
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
+static const char *about(const struct sections *sections, struct arena *arena)
+{
+    const char *kept =
+        arena_printf(arena, "%zu annotations cover %.1f%% of a step of %.3f ms (mean of %zu)",
+                     sections->annotation_count, sections->annotated / 1e4,
+                     (double)sections->period_ns / 1e6, sections->step_count);
+    if (!kept || sections->left_out == 0)
+        return kept;
+    return arena_printf(arena, "%s; %zu step%s with other annotations than most %s left out", kept,
+                        sections->left_out, sections->left_out == 1 ? "" : "s",
+                        sections->left_out == 1 ? "is" : "are");
+}
+
 static bool write_plan(struct writer *writer, const struct evidence *evidence,
                        const struct pipeline_form_options *options)
 {
@@ -413,10 +426,7 @@ static bool write_plan(struct writer *writer, const struct evidence *evidence,
     plan->ranks = 1;
     plan->on_failure = ON_FAILURE_ABORT;
     plan->name = arena_strdup(&plan->arena, options->name);
-    plan->about = arena_printf(
-        &plan->arena, "%zu annotations cover %.1f%% of a step of %.3f ms (mean of %zu)",
-        writer->sections->annotation_count, writer->sections->annotated / 1e4,
-        (double)writer->sections->period_ns / 1e6, writer->sections->step_count);
+    plan->about = about(writer->sections, &plan->arena);
     plan->unexplained.millionths = options->opaque ? 0 : ledger_unexplained(&evidence->total);
     plan->unexplained.given = plan->unexplained.millionths > 0;
     pipeline->driver = PLAN_DRIVER_CLOCK;

@@ -5,6 +5,7 @@
 
 #include "plan/json.h"
 #include "plan/units.h"
+#include "report_dumps.h"
 
 /* The warnings of the validator; COUNT is a member of struct evidence. */
 #define TRACE_WARNING_LIST(X)                                                                      \
@@ -63,6 +64,10 @@ static void print_rank(const struct imported *imported, size_t r, FILE *out)
 
 void import_report(const struct imported *imported, FILE *out)
 {
+    if (imported->dumps.rank_count > 0) {
+        report_dumps(&imported->dumps, out);
+        return;
+    }
     for (size_t r = 0; r < imported->job.rank_count; r++)
         print_rank(imported, r, out);
     fprintf(out, "idle time by cause:\n");
@@ -98,6 +103,10 @@ static void put_streams(struct json *json, const struct job_rank *rank,
 
 void import_report_json(const struct imported *imported, struct json *json)
 {
+    if (imported->dumps.rank_count > 0) {
+        report_dumps_json(&imported->dumps, json);
+        return;
+    }
     json_begin_array_at(json, "ranks");
     for (size_t r = 0; r < imported->job.rank_count; r++) {
         const struct job_rank *rank = &imported->job.ranks[r];

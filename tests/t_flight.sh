@@ -46,6 +46,11 @@ imports()
 dump 0 "[0, 1, 2, 3]" "$(entry 1 completed 0)" "$(entry 2 started 1)"
 dump 3 "[0, 1, 2, 3]" "$(entry 1 completed 0)" "$(entry 2 scheduled 1)"
 imports "$dir"/nccl_trace_rank_? >/dev/null
+check "the report tells the calls of a rank" prints 0 "^rank 0, .*: 2 calls, 1 over; not over: all_reduce, number 2" \
+    "$SWSIM" import --report "$dir"/nccl_trace_rank_0 "$dir"/nccl_trace_rank_3
+check "... and of its groups" found "^  group 0  *4 ranks: 2 calls, 1 over" "$dir/out"
+check "... as JSON" prints 0 '"rank":3,"lost_entries":false,"calls":2,"over":1,.*"groups":\[{"group":"0","ranks":\[0,1,2,3\]' \
+    "$SWSIM" import --report --json "$dir"/nccl_trace_rank_0 "$dir"/nccl_trace_rank_3
 check "ranks without a dump are named" found "no dump of ranks 1 and 2" "$dir/err"
 check "... in the hypotheses, too" found "ranks 1 and 2 without a dump have called what the others called" "$dir/plan.yaml"
 check "the plan numbers ranks as the job does" found "r3.main:" "$dir/plan.yaml"
