@@ -66,7 +66,8 @@ struct job_range {
 enum deed_kind {
     DEED_ASKED, /* an operator: c10d::allreduce_ */
     DEED_DONE,  /* gloo:all_reduce; of a message until a thread has waited for it */
-    DEED_WAIT   /* a thread waits for a Work */
+    DEED_WAIT,  /* a thread waits for a Work */
+    DEED_WORKED /* operators of other kinds, one behind the other */
 };
 
 struct job_deed {

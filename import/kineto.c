@@ -65,6 +65,8 @@ struct kineto {
     int64_t base_ns; /* baseTimeNanoseconds */
     uint32_t place;  /* of the event */
     bool has_events;
+    struct text worked_tid; /* of the operator that was kept last, and its end */
+    int64_t worked_end_ns;
 };
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -302,6 +304,18 @@ static bool keep_deed(struct kineto *kineto, const struct event *event, enum dee
     return deed.name >= 0 && deed.thread >= 0 && job_add_deed(kineto->rank, &deed);
 }
 
+/* Where operators of a thread begin and end: of nested ones the outer one. A trace with work of a device needs none. */
+static bool keep_operator(struct kineto *kineto, const struct event *event)
+{
+    const bool same = strcmp(kineto->worked_tid.bytes, event->tid.bytes) == 0;
+    if (kineto->rank->call_count > 0 || kineto->rank->work_count > 0 ||
+        (same && event->start_ns < kineto->worked_end_ns))
+        return true;
+    kineto->worked_tid = event->tid;
+    kineto->worked_end_ns = event->start_ns + event->duration_ns;
+    return keep_deed(kineto, event, DEED_WORKED);
+}
+
 static bool keep_annotation(struct kineto *kineto, const struct event *event)
 {
     return (!begins(event->name.bytes, "gloo:") || keep_deed(kineto, event, DEED_DONE)) &&
@@ -329,8 +343,9 @@ static bool keep_event(struct kineto *kineto, const struct event *event)
     case CATEGORY_OPERATOR:
         if (is_distributed(event))
             return keep_deed(kineto, event, DEED_ASKED);
-        return (!range_is_step(event->name.bytes, &number) && !strchr(event->name.bytes, '#')) ||
-               keep_range(kineto, event);
+        return range_is_step(event->name.bytes, &number) || strchr(event->name.bytes, '#')
+                   ? keep_range(kineto, event)
+                   : keep_operator(kineto, event);
     case CATEGORY_OTHER:
     case CATEGORY_UNKNOWN: return true;
     }

@@ -71,4 +71,8 @@ check "operators alone are no plan" found "no work of a GPU is recorded in it" "
 printf '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "a layer", "pid": 1, "tid": 1, "ts": 1, "dur": 1000}]}' >"$dir/one.json"
 imports "$dir/plan.yaml" "$dir/one.json"
 check "a process without others: its annotations" takes 1 1 "$dir/plan.yaml"
+check "... and that there is nothing else is said" found "neither work of a GPU nor operations of gloo" "$dir/err"
+strip '/"c10d::allreduce_"/d' data
+imports "$dir/plan.yaml" "$dir"/rank?.json
+check "operations that nothing asks for are counted" found "8 operations of gloo that no operator of the trace asks for" "$dir/err"
 done_testing
