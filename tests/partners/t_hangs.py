@@ -1,7 +1,7 @@
 # Real hangs over gloo, read from the dumps of PyTorch's flight recorder: hangs.py makes each, `swsim import` reads the dumps
 # of its ranks, as pickle and as JSON, and `swsim verify` says what is wrong. Where PyTorch has its analyzer
 # (torch.distributed.flight_recorder, from 2.10 on), what becomes of the same dumps there is a comment.
-import subprocess, sys
+import importlib.util, subprocess, sys
 
 from tap import check, comment, done, folder, here, needs, swsim
 
@@ -39,11 +39,12 @@ def hang(case, ranks):
 
 
 def analyze(place):
+    if not importlib.util.find_spec("torch.distributed.flight_recorder"):
+        return
     job = subprocess.run([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", "-p", "nccl_trace_rank_", place],
                          capture_output=True, text=True)
     lines = (job.stdout + job.stderr).splitlines()
-    if lines and "No module named" not in lines[-1]:
-        comment(f"PyTorch's analyzer: {lines[-1]}")
+    comment(f"PyTorch's analyzer: {lines[-1] if lines else 'nothing'}")
 
 
 for case, ranks, code, words in cases:
