@@ -364,7 +364,7 @@ static bool write_thread(struct writer *writer, int thread)
         writer->stretch = writer->innermost.first[thread];
         writer->last_stretch = writer->innermost.first[thread + 1];
     }
-    int64_t last_ns = rank->chosen && rank->stepper == thread ? rank->steps_end_ns : 0;
+    int64_t last_ns = rank->stepped && rank->stepper == thread ? rank->steps_end_ns : 0;
     for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
         add_call(writer, i);
         last_ns = rank->calls[i].end_ns > last_ns ? rank->calls[i].end_ns : last_ns;

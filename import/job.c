@@ -306,7 +306,7 @@ static bool finish_rank(struct job_rank *rank)
 
 static int64_t earliest(const struct job_rank *rank)
 {
-    int64_t first = rank->chosen ? rank->steps_begin_ns : INT64_MAX;
+    int64_t first = rank->stepped ? rank->steps_begin_ns : INT64_MAX;
     for (size_t i = 0; i < rank->call_count; i++)
         first = rank->calls[i].start_ns < first ? rank->calls[i].start_ns : first;
     for (size_t i = 0; i < rank->work_count; i++)
@@ -332,7 +332,7 @@ void job_shift(struct job_rank *rank, int64_t by_ns)
 
 static int64_t latest(const struct job_rank *rank)
 {
-    int64_t last = rank->chosen ? rank->steps_end_ns : INT64_MIN;
+    int64_t last = rank->stepped ? rank->steps_end_ns : INT64_MIN;
     for (size_t i = 0; i < rank->call_count; i++)
         last = rank->calls[i].end_ns > last ? rank->calls[i].end_ns : last;
     for (size_t i = 0; i < rank->work_count; i++)
@@ -351,34 +351,6 @@ void job_begin_at_zero(struct job *job)
         job_shift(&job->ranks[i], first);
         job->ranks[i].end_ns = latest(&job->ranks[i]);
     }
-}
-
-/* Longer ones have a time that is none; and sums of so many times would not be within an int64_t. */
-static const int64_t longest_rank_ns = INT64_C(24) * 3600 * 1000 * 1000 * 1000;
-
-static enum status check_rank(const struct job_rank *rank, struct diag *diag)
-{
-    if (rank->work_count == 0 && (!rank->is_host || rank->call_count == 0))
-        return diag_error(diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it", rank->file);
-    const int64_t begin_ns = earliest(rank), end_ns = latest(rank);
-    if (end_ns - begin_ns > longest_rank_ns)
-        return diag_error(diag, STATUS_INPUT,
-                          "%s: its first and last time are %.3g hours apart: not of one clock",
-                          rank->file, (double)(end_ns - begin_ns) / 3.6e12);
-    return STATUS_OK;
-}
-
-enum status job_finish(struct job *job, struct diag *diag)
-{
-    for (size_t i = 0; i < job->rank_count; i++) {
-        enum status status = check_rank(&job->ranks[i], diag);
-        if (status != STATUS_OK)
-            return status;
-        if (!finish_rank(&job->ranks[i]))
-            return diag_no_memory(diag);
-    }
-    job_begin_at_zero(job);
-    return STATUS_OK;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -413,6 +385,55 @@ static struct steps find_steps(const struct job *job, const struct job_rank *ran
     }
     return steps;
 }
+
+static void keep_times(struct job_rank *rank, const struct steps *steps)
+{
+    rank->stepped = true;
+    rank->stepper = steps->thread;
+    rank->steps_begin_ns = steps->begin_ns;
+    rank->steps_end_ns = steps->end_ns;
+}
+
+/* Host work before the first call, and behind the last, is there where a step tells of it. */
+static void find_times(const struct job *job, struct job_rank *rank)
+{
+    const struct steps steps = find_steps(job, rank, INT64_MIN, INT64_MAX);
+    if (!rank->stepped && steps.first <= steps.last)
+        keep_times(rank, &steps);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+/* Longer ones have a time that is none; and sums of so many times would not be within an int64_t. */
+static const int64_t longest_rank_ns = INT64_C(24) * 3600 * 1000 * 1000 * 1000;
+
+static enum status check_rank(const struct job_rank *rank, struct diag *diag)
+{
+    if (rank->work_count == 0 && (!rank->is_host || rank->call_count == 0))
+        return diag_error(diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it", rank->file);
+    const int64_t begin_ns = earliest(rank), end_ns = latest(rank);
+    if (end_ns - begin_ns > longest_rank_ns)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: its first and last time are %.3g hours apart: not of one clock",
+                          rank->file, (double)(end_ns - begin_ns) / 3.6e12);
+    return STATUS_OK;
+}
+
+enum status job_finish(struct job *job, struct diag *diag)
+{
+    for (size_t i = 0; i < job->rank_count; i++) {
+        find_times(job, &job->ranks[i]);
+        enum status status = check_rank(&job->ranks[i], diag);
+        if (status != STATUS_OK)
+            return status;
+        if (!finish_rank(&job->ranks[i]))
+            return diag_no_memory(diag);
+    }
+    job_begin_at_zero(job);
+    return STATUS_OK;
+}
+
+/* ---- chosen steps ------------------------------------------------------------------------------ */
 
 static enum status refuse_steps(const struct job_rank *rank, const struct steps *steps,
                                 int64_t first, int64_t last, struct diag *diag)
@@ -455,10 +476,7 @@ enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct 
             return refuse_steps(rank, &steps, first, last, diag);
         if (!keep_between(rank, steps.begin_ns, steps.end_ns))
             return diag_no_memory(diag);
-        rank->chosen = true;
-        rank->stepper = steps.thread;
-        rank->steps_begin_ns = steps.begin_ns;
-        rank->steps_end_ns = steps.end_ns;
+        keep_times(rank, &steps);
     }
     return STATUS_OK;
 }

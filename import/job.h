@@ -117,9 +117,9 @@ struct job_rank {
     struct names rows;    /* the names under which the file shows devices */
     int64_t first_device; /* of the works, in the order of the file; -1: none yet */
     int *first_call;      /* per thread, and one more at the end */
-    int64_t end_ns;       /* of all calls and works, and of the chosen steps */
-    bool chosen;          /* some of its steps, which were those of `stepper` and took this time: */
-    int stepper;          /* rank->threads */
+    int64_t end_ns;       /* of all calls and works, and of the steps */
+    bool stepped; /* it has steps of the profiler, those of `stepper`, which took this time: */
+    int stepper;  /* rank->threads */
     int64_t steps_begin_ns, steps_end_ns;
 };
 

@@ -64,7 +64,7 @@ adds_up()
 for name in before after unrelated; do
     check "import of $name" exits 0 "$SWSIM" import --db "$db" -o "$dir/$name.plan" "$dir/$name.json"
 done
-check "steps" prints 0 '^a step takes 621 us in the first, 821 us in the second (+32.2%)$' $compare "$db:1" "$db:2"
+check "steps" prints 0 '^a step takes 622 us in the first, 822 us in the second (+32.2%)$' $compare "$db:1" "$db:2"
 check "a stream under another name" prints 0 'stream s20 / s24, busy$' $compare "$db:1" "$db:2"
 check "a task" prints 0 '200 us  *350 us  *+150 us  *exchange$' $compare "$db:1" "$db:2"
 check "a cause" prints 0 'us  *+150 us  *idle: exchange on s20' $compare "$db:1" "$db:2"
