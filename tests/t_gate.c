@@ -235,10 +235,58 @@ static void test_refusals(void)
     diag_fini(&diag);
 }
 
+/* ---- the order that is stored ---------------------------------------------------------------- */
+
+/* While `slow` runs, longer than the replay stays behind, the thread goes on. */
+static const char LONG_WORK[] = "swplan: 1\nname: long\nthreads:\n  r0.main:\n"
+                                "    - {launch: slow, stream: s, time: 1200ms}\n"
+                                "    - {host: 20ms}\n    - {host: 600ms}\n    - {host: 1ms}\n";
+
+static int64_t place_of(const struct trace *trace, const char *agent, const char *op)
+{
+    for (size_t i = 0; i < trace->step_count; i++)
+        if (strcmp(trace->steps[i].agent, agent) == 0 &&
+            strncmp(trace->steps[i].op, op, strlen(op)) == 0)
+            return (int64_t)i;
+    return -1;
+}
+
+static void test_long_work(void)
+{
+    const char *path = path_temp("long.db");
+    const struct runtime_options options = {.replay = true, .db = path, .timeout_ns = PATIENT_NS};
+    struct plan plan;
+    struct runtime_result result;
+    struct trace trace = {0};
+    struct store *store = NULL;
+    struct arena arena;
+    struct diag diag;
+    diag_init(&diag);
+    arena_init(&arena, 0);
+    bool stored =
+        plan_of_text(LONG_WORK, &plan) &&
+        runtime_run(&plan, &options, &result, &diag) == STATUS_OK &&
+        store_open(path, false, &store, &diag) == STATUS_OK &&
+        store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &trace, &diag) == STATUS_OK &&
+        store_load_steps(store, &trace, &diag) == STATUS_OK;
+    tap_ok(stored, "a run with a long operation is stored");
+    int64_t start = place_of(&trace, "stream s", "start");
+    int64_t host = place_of(&trace, "thread main", "host");
+    int64_t finish = place_of(&trace, "stream s", "finish");
+    tap_ok(start >= 0 && start < host && host < finish,
+           "its start before what its thread did meanwhile, its end behind");
+    store_close(store, &diag);
+    runtime_result_fini(&result);
+    plan_fini(&plan);
+    arena_fini(&arena);
+    diag_fini(&diag);
+    unlink(path);
+}
+
 int main(void)
 {
     if (!env_number("SWSIM_SEED", 0)) /* else one random plan is repeated */
-        test_refusals();
+        test_refusals(), test_long_work();
     test_random();
     return tap_done();
 }

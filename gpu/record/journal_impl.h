@@ -42,6 +42,7 @@ struct open_entry {
     int64_t span;
     int thread;
     int64_t sequence; /* among the entries of the thread that have a stamp */
+    bool start_added; /* to the replay */
 };
 
 /* A process sends these records of its log to another: an entry, or the stamp of an earlier entry. */
@@ -128,7 +129,9 @@ void journal_ship_started(struct journal *journal);
 /* ---- journal_replay.c ---------------------------------------------------------------------------- */
 
 void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry);
-void journal_replay_device(struct journal *journal, const struct log_entry *entry);
+/* The start of an operation that is not over, once the device has told it. */
+void journal_replay_start(struct journal *journal, struct open_entry *open);
+void journal_replay_device(struct journal *journal, const struct open_entry *open);
 /* Take steps that are old enough: until the time until_ns of device_clock_ns, or a thread waits for a pass; and
    for a while in any case where many are pending. It is now_ns in the run. */
 void journal_replay_along(struct journal *journal, int64_t now_ns, int64_t until_ns);

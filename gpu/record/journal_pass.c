@@ -60,7 +60,7 @@ void journal_enter_end(struct journal *journal, const struct open_entry *open)
 {
     trace_writer_device(&journal->trace, open->entry, open->span);
     if (journal->replay)
-        journal_replay_device(journal, open->entry);
+        journal_replay_device(journal, open);
 }
 
 static void read_entry(struct journal *journal, struct log *log, struct chunk *chunk)
@@ -118,6 +118,8 @@ static void close_entries(struct journal *journal)
     for (size_t i = 0; i < journal->open_count; i++) {
         struct open_entry *open = &journal->open[i];
         if (!log_is_over(open->entry)) {
+            if (journal->replay)
+                journal_replay_start(journal, open);
             journal->open[left++] = *open;
             continue;
         }

@@ -58,54 +58,74 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
                       });
 }
 
-/* Records, waits and allocations are no steps of a stream in the machine. The start of an operation may be
-   taken later than it was, as long as it runs: no other agent can see the difference. */
-void journal_replay_device(struct journal *journal, const struct log_entry *entry)
+static struct replay_step start_of(const struct journal *journal, const struct log_entry *entry)
 {
     const struct program *p = journal->config.program;
-    const struct op *op = &p->ops[entry->op];
-    struct replay_step step = {.kind = REPLAY_START,
-                               .agent = program_stream_agent(p, op->stream),
-                               .op = entry->op,
-                               .task = -1,
-                               .iteration = entry->iteration,
-                               .lo_ns = log_started_ns(entry),
-                               .hi_ns = entry->stamp.end_ns,
-                               .key_ns = log_started_ns(entry),
-                               .number = entry->stamp.number};
-    if (op_is_mark(op->kind))
+    return (struct replay_step){.kind = REPLAY_START,
+                                .agent = program_stream_agent(p, p->ops[entry->op].stream),
+                                .op = entry->op,
+                                .task = -1,
+                                .iteration = entry->iteration,
+                                .lo_ns = log_started_ns(entry),
+                                .hi_ns = INT64_MAX,
+                                .key_ns = log_started_ns(entry),
+                                .number = entry->stamp.number};
+}
+
+/* Records, waits and allocations are no steps of a stream in the machine. */
+static bool is_stream_step(const struct journal *journal, const struct log_entry *entry)
+{
+    return !op_is_mark(journal->config.program->ops[entry->op].kind);
+}
+
+static bool has_started(const struct log_entry *entry)
+{
+    return entry->since.number >= 0 ? entry->since.valid : entry->stamp.started;
+}
+
+void journal_replay_start(struct journal *journal, struct open_entry *open)
+{
+    if (open->start_added || !is_stream_step(journal, open->entry) || !has_started(open->entry))
         return;
+    struct replay_step step = start_of(journal, open->entry);
     add_step(journal, &step);
+    open->start_added = true;
+}
+
+/* The start of an operation may be taken later than it was, as long as it runs: no other agent can see the
+   difference. */
+void journal_replay_device(struct journal *journal, const struct open_entry *open)
+{
+    struct replay_step step = start_of(journal, open->entry);
+    if (!is_stream_step(journal, open->entry))
+        return;
+    step.hi_ns = open->entry->stamp.end_ns;
+    if (!open->start_added)
+        add_step(journal, &step);
     step.kind = REPLAY_FINISH;
     step.lo_ns = step.key_ns = step.hi_ns;
     add_step(journal, &step);
 }
 
-/* An unfinished device operation may have started, and that start may have let others finish. Some devices
-   report the start; then it is a step like any other. */
+/* An unfinished device operation may have started, and that start may have let others finish. The host device
+   reports each start. */
 static void replay_unfinished(struct journal *journal)
 {
-    const struct program *p = journal->config.program;
     for (size_t i = 0; i < journal->open_count; i++) {
-        const struct log_entry *entry = journal->open[i].entry;
-        const struct op *op = &p->ops[entry->op];
-        if (op_is_mark(op->kind))
+        struct open_entry *open = &journal->open[i];
+        if (!is_stream_step(journal, open->entry) || open->start_added)
             continue;
-        bool marked = entry->since.number >= 0;
-        bool started = marked ? entry->since.valid : entry->stamp.started;
-        if (!started && journal->config.options->device == DEVICE_KIND_HOST)
+        if (has_started(open->entry)) {
+            journal_replay_start(journal, open);
+            continue;
+        }
+        if (journal->config.options->device == DEVICE_KIND_HOST)
             continue; /* this device would have said so */
-        add_step(journal,
-                 &(struct replay_step){.kind = REPLAY_START,
-                                       .agent = program_stream_agent(p, op->stream),
-                                       .op = entry->op,
-                                       .task = -1,
-                                       .iteration = entry->iteration,
-                                       .lo_ns = started ? log_started_ns(entry) : entry->begin_ns,
-                                       .hi_ns = INT64_MAX,
-                                       .key_ns = started ? log_started_ns(entry) : INT64_MAX,
-                                       .number = entry->stamp.number,
-                                       .optional = !started});
+        struct replay_step step = start_of(journal, open->entry);
+        step.lo_ns = open->entry->begin_ns;
+        step.key_ns = INT64_MAX;
+        step.optional = true;
+        add_step(journal, &step);
     }
 }
 
