@@ -149,10 +149,15 @@ static void print_gap(const struct story *story, const struct telling *lines, si
                 dots, lines[last].first - lines[from].first);
 }
 
+static bool is_cut(size_t count, bool whole)
+{
+    return !whole && count > STEPS_HEAD + STEPS_TAIL + 1;
+}
+
 static void print_steps(const struct story *story, const struct telling *lines, size_t count,
                         bool whole, const struct columns *columns, FILE *out)
 {
-    bool cut = !whole && count > STEPS_HEAD + STEPS_TAIL + 1;
+    bool cut = is_cut(count, whole);
     size_t tail = cut ? count - STEPS_TAIL : 0;
     for (size_t i = 0; i < count; i++) {
         if (cut && i == STEPS_HEAD) {
@@ -175,6 +180,19 @@ static void print_blocked(const struct story *story, const struct columns *colum
         print_cycle(story, out);
 }
 
+/* The agents of the cycle alone, in its order. */
+static void print_ring(const struct story *story, const struct columns *columns, FILE *out)
+{
+    if (story->cycle_count == 0)
+        return;
+    for (size_t i = 0; i < story->cycle_count; i++) {
+        const struct story_blocked *blocked = &story->blocked[story->cycle[i]];
+        fprintf(out, "  %*c  %-*s  %s\n", columns->number, '*', columns->agent, blocked->agent,
+                blocked->waits_for);
+    }
+    print_cycle(story, out);
+}
+
 static enum status print_story(struct app *app, const struct story *story, bool whole, FILE *out)
 {
     struct telling *lines = ARENA_ARRAY(&app->arena, story->step_count + 1, struct telling);
@@ -187,6 +205,8 @@ static enum status print_story(struct app *app, const struct story *story, bool 
         int width = telling_range(&lines[i], range);
         columns.number = width > columns.number ? width : columns.number;
     }
+    if (is_cut(count, whole)) /* a long story tells its end first */
+        print_ring(story, &columns, out);
     print_steps(story, lines, count, whole, &columns, out);
     print_blocked(story, &columns, out);
     return STATUS_OK;

@@ -336,9 +336,36 @@ static bool is_input_to_come(const struct adding *adding, const struct action *p
     return false;
 }
 
+/* Is the head a backward pass whose forward pass comes behind it? Then it is told by that. */
+static bool note_order(struct adding *adding, int rank, const struct action *head,
+                       struct diag *diag)
+{
+    const struct rank_program *list = &adding->in[rank];
+    const struct action *parts, *others;
+    size_t count = comms_parts(head, &parts);
+    for (size_t i = adding->next[rank] + 1; i < list->count; i++)
+        for (size_t k = 0, all = comms_parts(&list->actions[i], &others); k < all; k++)
+            for (size_t h = 0; h < count; h++)
+                if (parts[h].kind != ACTION_F && others[k].kind == ACTION_F &&
+                    others[k].stage == parts[h].stage &&
+                    others[k].microbatch == parts[h].microbatch) {
+                    char before[ACTION_NAME], behind[ACTION_NAME];
+                    diag_note(diag,
+                              "rank %d (row %d) has %s at column %zu before %s at column %zu: a "
+                              "backward pass comes behind the forward pass of its stage",
+                              rank, rank + 1, comms_action_name(&parts[h], before, sizeof before),
+                              adding->next[rank] + 1,
+                              comms_action_name(&others[k], behind, sizeof behind), i + 1);
+                    return true;
+                }
+    return false;
+}
+
 static void note_head(struct adding *adding, int rank, const struct action *head, struct diag *diag)
 {
     char name[ACTION_NAME];
+    if (note_order(adding, rank, head, diag))
+        return;
     comms_action_name(head, name, sizeof name);
     const struct action *part = blocking_part(adding, rank, head);
     int stage = flow_of(&adding->map, part).input_stage;

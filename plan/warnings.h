@@ -19,7 +19,8 @@
     X(NEVER_USED, "never_used")         /* a buffer or stream, declared */                         \
     X(UNDECLARED, "undeclared")         /* a communicator, where others are declared */            \
     X(SIMILAR_NAME, "similar_name")     /* used once, and one edit from another name */            \
-    X(DEFAULT_STREAM, "default_stream") /* a stream of that name, which is like the others */
+    X(DEFAULT_STREAM, "default_stream") /* a stream of that name, which is like the others */      \
+    X(LATE_BACKWARD, "late_backward")   /* of 1F1B's last rank: one forward too many before it */
 
 enum warning_kind {
 #define X(name, key) WARNING_##name,

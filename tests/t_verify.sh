@@ -188,4 +188,12 @@ if [ -n "${SWSIM_SHARED-}" ] && [ -d "$SWSIM_SHARED/zoo" ]; then
 else
     skip "no shared data beside the checkout: bug zoo and PyTorch schedules"
 fi
+# A backward pass before its forward pass is told by that; a long story of a ring begins with the ring.
+printf '0B0,0F0,0F1,0B1\n1F0,1B0,1F1,1B1\n' >"$dir/backwards.csv"
+check "a backward pass before its forward pass" sh -c "'$SWSIM' verify '$dir/backwards.csv' 2>&1 |
+    grep -qF 'rank 0 (row 1) has 0B0 at column 1 before 0F0 at column 2'"
+"$SWSIM" generate 1f1b -p 4 -m 16 --comms |
+    sed 's/^\(  2: \)2RECV_F0 2F0/\12RECV_B0 2RECV_F0 2F0/' >"$dir/ring.yaml"
+check "a long story begins with its ring" sh -c "'$SWSIM' verify --no-shorten '$dir/ring.yaml' |
+    sed -n 3,12p | grep -q '^  cycle: '"
 done_testing

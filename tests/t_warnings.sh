@@ -222,4 +222,10 @@ check "an option that is none" prints 2 '^{"errors":\[{"file":null,"line":null,"
 check "of several plans the bad one" prints 3 '^{"errors":' "$SWSIM" verify --json "$dir/part.yaml" "$dir/bad.yaml" "$dir/none.yaml"
 check "the others are judged" test "$(grep -c '"verdict":"proved"' "$dir/out")" -eq 4
 
+# PyTorch's table of 1F1B is off by one on the last rank.
+printf '0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3\n1F0,1F1,1B0,1F2,1B1,1F3,1B2,1B3\n' >"$dir/off.csv"
+check "1F1B off by one on the last rank" sh -c "'$SWSIM' verify '$dir/off.csv' 2>&1 |
+    grep -qF 'off.csv:2:5: warning: the last rank (row 2) does 1F1 before its first backward'"
+printf '0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n' >"$dir/right.csv"
+check "1F1B as it should be" sh -c "! '$SWSIM' verify '$dir/right.csv' 2>&1 | grep -q warning"
 done_testing
