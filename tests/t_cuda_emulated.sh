@@ -99,6 +99,8 @@ without()
         grep -q 'results  *the same' "$dir/out"
 }
 check "a capture that cannot begin" without cudaStreamBeginCapture=1 'a graph cannot be captured'
+old_nccl() { complains 0 "no graphs from a period on: $1" env SWSIM_EMULATED_NCCL=2804 "$SWRUN" --device cuda -n 30 --graph "$dir/quick.yaml"; }
+check "an NCCL that is too old for graphs" old_nccl 'a graph cannot be captured: NCCL 2.8.4 is too old, 2.9 or newer'
 check "a push that cannot be captured" without cudaEventRecordWithFlags=7 'cannot be captured: out of memory'
 check "a graph that cannot be made" without cudaGraphInstantiate=2 'cannot be made of what was captured'
 check "or uploaded" without cudaGraphUpload=1 'cannot be made of what was captured'

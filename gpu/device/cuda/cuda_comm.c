@@ -65,6 +65,17 @@ void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
     diag_fini(&why);
 }
 
+enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *diag)
+{
+    char version[32];
+    if (!device->comms || device->nccl->version >= NCCL_WITH_GRAPHS)
+        return STATUS_OK;
+    nccl_show_version(device->nccl->version, version, sizeof version);
+    return diag_error(diag, STATUS_SYSTEM,
+                      "a graph cannot be captured: NCCL %s is too old, 2.9 or newer is needed",
+                      version);
+}
+
 void cuda_nccl_close(struct cuda_device *device)
 {
     if (device->nccl)
@@ -78,8 +89,10 @@ void cuda_nccl_close(struct cuda_device *device)
 static enum status refused(struct cuda_comm *comm, const char *what, ncclResult_t result,
                            struct diag *diag)
 {
-    return diag_error(diag, STATUS_SYSTEM, "communicator %s: %s: %s", comm->base.name, what,
-                      comm->nccl->GetErrorString(result));
+    char version[32];
+    nccl_show_version(comm->nccl->version, version, sizeof version);
+    return diag_error(diag, STATUS_SYSTEM, "communicator %s: %s: %s (NCCL %s)", comm->base.name,
+                      what, comm->nccl->GetErrorString(result), version);
 }
 
 /* The key of this communicator in the rendezvous, the same in every process: its world, its name and members,
@@ -561,6 +574,12 @@ void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
 {
     (void)device;
     snprintf(description, size, "built without NCCL");
+}
+
+enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *diag)
+{
+    (void)device, (void)diag;
+    return STATUS_OK;
 }
 
 void cuda_nccl_close(struct cuda_device *device)

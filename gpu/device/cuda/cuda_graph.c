@@ -196,6 +196,8 @@ enum status cuda_graph_begin(struct device *device, struct device_stream *const 
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && !status; i++)
         status = cuda_stream_check((struct cuda_stream *)streams[i], diag);
+    if (!status)
+        status = cuda_nccl_captures((const struct cuda_device *)device, diag);
     if (status)
         return status;
     struct cuda_graph *graph = graph_new(device, streams, count);

@@ -204,6 +204,8 @@ void cuda_comm_settle(struct cuda_device *device);
 /* Look for NCCL, and name it ("NCCL 2.28.9", or why there is none) at the end of a description. */
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size);
 void cuda_nccl_close(struct cuda_device *device);
+/* Can graphs hold what is pushed to the device's communicators? STATUS_SYSTEM: NCCL is too old. */
+enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *diag);
 void cuda_comm_forget(struct cuda_world *world); /* at the end of the world */
 
 #endif

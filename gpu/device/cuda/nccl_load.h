@@ -5,7 +5,7 @@
  * then nowhere else), the loader's own path, where it was at build time (NCCL_LIBRARY_DIR),
  * CUDA_HOME and /usr/local/cuda, and the nvidia-nccl packages of Python installations (VIRTUAL_ENV,
  * CONDA_PREFIX, HOME/.local, those of the python3 in PATH, /usr/local, /usr). One that is too old, 2.7 is
- * needed, is passed over. Nothing here exists in a build without NCCL's header.
+ * needed, is passed over; graphs need 2.9. Nothing here exists in a build without NCCL's header.
  */
 #ifndef SWSIM_NCCL_LOAD_H
 #define SWSIM_NCCL_LOAD_H
@@ -33,6 +33,9 @@
     X(Recv)                                                                                        \
     X(GroupStart)                                                                                  \
     X(GroupEnd)
+
+/* The first version whose operations can be captured into graphs. */
+enum { NCCL_WITH_GRAPHS = 20900 };
 
 struct nccl {
     void *library; /* NULL: not loaded */
