@@ -8,6 +8,7 @@
 #include "options.h"
 #include "profiled.h"
 #include "progress.h"
+#include "tune_frontier.h"
 #include "improve/tune.h"
 
 #include "improve/diff.h"
@@ -285,11 +286,12 @@ static enum status parse_memory(struct app *app, const char *text, int64_t *byte
 }
 
 static const char about[] =
-    "Search stages, streams, thread groups, enqueue order and depth of PLAN for a shorter\n"
-    "iteration. Only plans that the checker proves are kept; the period is the exact one where\n"
-    "there is one, else that of a short simulation. Among equally fast plans the one with the\n"
-    "fewest stages wins, then streams, thread groups and changes count. PLAN must be of the\n"
-    "pipeline form.\n"
+    "Search a better plan. Only candidates that the checker proves are kept.\n"
+    "\n"
+    "Pipeline form: stages, streams, thread groups, enqueue order and depth, for a shorter\n"
+    "iteration. The period is the exact one where there is one, else that of a short simulation.\n"
+    "Among equally fast plans the one with the fewest stages wins, then streams, thread groups\n"
+    "and changes count.\n"
     "\n"
     "Dependences, buffers and work stay as they are, and so do the results: every read of a\n"
     "shared buffer sees the same write as before, and writes keep their order. --allow-stale\n"
@@ -299,66 +301,148 @@ static const char about[] =
     "the machine cannot do that. --memory limits the bytes of a rank: its shared buffers and\n"
     "those of every iteration in flight. With --profile every task takes its mean time of a\n"
     "serial run, on the slowest rank, and the written plan has these times. SIGINT ends the\n"
-    "search early.";
+    "search early.\n"
+    "\n"
+    "Rank programs: every schedule of 'swsim generate' on the plan's ranks, with the values\n"
+    "of the options from --schedule on, each LIST separated by commas ('all': every word).\n"
+    "The frontier of time against memory is printed. A microbatch keeps its size, the model its\n"
+    "layers: with more chunks a rank, stages are smaller.";
+
+/* ---- which options are for which form -------------------------------------------------------- */
+
+struct tune_line {
+    int driver;
+    int64_t budget, depth, seed; /* seed -1: not given */
+    bool allow_stale;
+    const char *keep, *memory, *profile, *path;
+    const char *axes[AXES];
+};
+
+static enum status refuse(struct app *app, const struct plan *plan, const char *option,
+                          const char *form)
+{
+    return diag_error(&app->diag, STATUS_USAGE, "%s: found --%s, but it is for %s only", plan->file,
+                      option, form);
+}
+
+static enum status tune_pipeline(struct app *app, const struct tune_line *line, struct plan *plan,
+                                 struct tune_options *wanted)
+{
+    enum status status = STATUS_OK;
+    for (int a = 0; a < AXES; a++)
+        if (line->axes[a])
+            return refuse(app, plan, axis_key((enum axis)a), "rank programs");
+    wanted->candidates = (uint64_t)line->budget;
+    wanted->depth = (int)line->depth;
+    wanted->seed = line->seed < 0 ? 1 : (uint64_t)line->seed;
+    wanted->allow_stale = line->allow_stale;
+    if (line->keep)
+        status = options_each(app, line->keep, parse_kept, &wanted->kept);
+    if (status != STATUS_OK)
+        return status;
+    int driver = app_driver(app, plan, line->driver, CLOCK_ONLY);
+    wanted->driver = driver == CLOCK_ONLY ? DRIVER_CLOCK : DRIVER_DATAFLOW;
+    if (line->profile)
+        status = profiled_set_times(app, line->profile, plan);
+    return status == STATUS_OK ? tune_plan(app, wanted, plan, line->path) : status;
+}
+
+static enum status tune_programs(struct app *app, const struct tune_line *line,
+                                 const struct plan *plan, const struct tune_options *wanted)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = {{"driver", line->driver != DRIVER_NOT_GIVEN},
+                  {"max-depth", line->depth},
+                  {"keep", line->keep},
+                  {"allow-stale", line->allow_stale},
+                  {"budget", line->budget},
+                  {"seed", line->seed >= 0},
+                  {"profile", line->profile}};
+    struct frontier_request request = {
+        .options = {.memory_bytes = wanted->memory_bytes, .interrupted = wanted->interrupted},
+        .plan_path = line->path};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].given)
+            return refuse(app, plan, others[i].name, "the pipeline form");
+    for (int a = 0; status == STATUS_OK && a < AXES; a++)
+        if (line->axes[a])
+            status =
+                frontier_parse_axis(app, (enum axis)a, line->axes[a], &request.options.axes[a]);
+    return status == STATUS_OK ? frontier_tune(app, &request, plan) : status;
+}
+
+static enum status tune_file(struct app *app, const struct tune_line *line, const char *path)
+{
+    struct tune_options wanted = {.memory_bytes = -1};
+    struct plan plan;
+    enum status status = STATUS_OK;
+    if (line->memory)
+        status = parse_memory(app, line->memory, &wanted.memory_bytes);
+    if (status == STATUS_OK)
+        status = plan_read(path, &plan, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    wanted.interrupted = interrupts_catch();
+    if (plan.form == FORM_PROGRAMS)
+        status = tune_programs(app, line, &plan, &wanted);
+    else
+        status = tune_pipeline(app, line, &plan, &wanted);
+    plan_fini(&plan);
+    return status;
+}
 
 enum status cmd_tune(struct app *app, int argc, char **argv)
 {
-    int driver = DRIVER_NOT_GIVEN;
-    int64_t budget = 0, depth = 0, seed = 1;
-    bool allow_stale = false;
-    const char *keep = NULL, *memory = NULL, *profile = NULL, *path = NULL;
+    struct tune_line line = {.driver = DRIVER_NOT_GIVEN, .seed = -1};
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow", "which driver (default: the plan's, else clock)",
-         OPTION_CHOICE, .value = &driver},
-        {"memory", 0, "SIZE", "most bytes of buffers a rank may hold (default: any)", OPTION_TEXT,
-         .value = &memory},
+         OPTION_CHOICE, .value = &line.driver},
+        {"memory", 0, "SIZE", "most bytes a rank may hold (default: any)", OPTION_TEXT,
+         .value = &line.memory},
         {"max-depth", 0, "N", "most iterations in flight (default 4, or the plan's if more)",
-         OPTION_INTEGER, .value = &depth, .min = 1, .max = PLAN_MAX_DEPTH},
+         OPTION_INTEGER, .value = &line.depth, .min = 1, .max = PLAN_MAX_DEPTH},
         {"keep", 0, "LIST", "leave these as they are: stage,stream,group,order,depth", OPTION_TEXT,
-         .value = &keep},
+         .value = &line.keep},
         {"allow-stale", 0, NULL, "reads of shared buffers may see older or newer writes",
-         OPTION_FLAG, .value = &allow_stale},
+         OPTION_FLAG, .value = &line.allow_stale},
         {"budget", 0, "N", "candidates to try (default 10000; 1000 if they are simulated)",
-         OPTION_INTEGER, .value = &budget, .min = 1, .max = TUNE_MOST_CANDIDATES},
+         OPTION_INTEGER, .value = &line.budget, .min = 1, .max = TUNE_MOST_CANDIDATES},
         {"seed", 0, "S", "of the search and of all random numbers (default 1)", OPTION_INTEGER,
-         .value = &seed, .max = INT64_MAX},
+         .value = &line.seed, .max = INT64_MAX},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
-         .value = &profile},
-        {"output", 'o', "FILE", "write the better plan, or the given one if none is better",
-         OPTION_TEXT, .value = &path},
+         .value = &line.profile},
+        {"schedule", 0, "LIST", "rank programs: schedules to try (default: all)", OPTION_TEXT,
+         .value = &line.axes[AXIS_SCHEDULE]},
+        {"microbatches", 0, "LIST", "microbatches in a step (default: the plan's)", OPTION_TEXT,
+         .value = &line.axes[AXIS_MICROBATCHES]},
+        {"chunks", 0, "LIST", "stages a rank (default: the plan's, 1 and 2)", OPTION_TEXT,
+         .value = &line.axes[AXIS_CHUNKS]},
+        {"group", 0, "LIST", "microbatches in a row, besides the schedule's own", OPTION_TEXT,
+         .value = &line.axes[AXIS_GROUP]},
+        {"balance", 0, "LIST", "of layers: even, found (default: both, and the plan's)",
+         OPTION_TEXT, .value = &line.axes[AXIS_BALANCE]},
+        {"checkpoint", 0, "LIST", "never, except_last, always (default: all, if inputs have bytes)",
+         OPTION_TEXT, .value = &line.axes[AXIS_CHECKPOINT]},
+        {"p2p", 0, "LIST", "channels: group, pair, direction, edge (default: the plan's)",
+         OPTION_TEXT, .value = &line.axes[AXIS_CHANNEL]},
+        {"output", 'o', "FILE", "write the best plan, or the given one if none is better",
+         OPTION_TEXT, .value = &line.path},
     };
     const struct command command = {
         .name = "swsim tune",
         .arguments = "PLAN",
         .about = about,
         .examples = "  swsim tune plans/torchrec/sparse_dist.yaml\n"
-                    "  swsim tune --memory=80MiB --keep=stream,group -o better.yaml plan.yaml",
+                    "  swsim tune --memory=80MiB --keep=stream,group -o better.yaml plan.yaml\n"
+                    "  swsim tune --microbatches=8,16 pipeline.yaml",
         COMMAND_OPTIONS(options),
     };
-    struct tune_options wanted = {.memory_bytes = -1};
     struct arguments arguments;
     enum status status;
     if (!options_parse(app, &command, argc, argv, &arguments, &status))
         return status;
-    wanted.candidates = (uint64_t)budget;
-    wanted.depth = (int)depth;
-    wanted.seed = (uint64_t)seed;
-    wanted.allow_stale = allow_stale;
-    status = keep ? options_each(app, keep, parse_kept, &wanted.kept) : STATUS_OK;
-    if (status == STATUS_OK && memory)
-        status = parse_memory(app, memory, &wanted.memory_bytes);
-    struct plan plan;
-    if (status == STATUS_OK)
-        status = plan_read(arguments.items[0], &plan, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    driver = app_driver(app, &plan, driver, CLOCK_ONLY);
-    wanted.driver = driver == CLOCK_ONLY ? DRIVER_CLOCK : DRIVER_DATAFLOW;
-    if (profile)
-        status = profiled_set_times(app, profile, &plan);
-    wanted.interrupted = interrupts_catch();
-    if (status == STATUS_OK)
-        status = tune_plan(app, &wanted, &plan, path);
-    plan_fini(&plan);
-    return status;
+    return tune_file(app, &line, arguments.items[0]);
 }

@@ -186,12 +186,27 @@ static enum status divide_layers(const struct plan *plan, const struct layers *l
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
+/* Of layers, embedding and head some may give B, others I and W: a sum of one has the others, too. */
+static void add_backward(struct stage_cost *row, const struct cost_table *table, size_t index)
+{
+    int64_t whole = item(&table->of[COST_B], index);
+    bool split = table->of[COST_I].count || table->of[COST_W].count;
+    if (table->of[COST_B].count && !split) {
+        row->of[COST_I] += whole - whole / 2;
+        row->of[COST_W] += whole / 2;
+    } else if (table->of[COST_I].count && table->of[COST_W].count && !table->of[COST_B].count) {
+        row->of[COST_B] += item(&table->of[COST_I], index) + item(&table->of[COST_W], index);
+        row->given[COST_B] = true;
+    }
+}
+
 static void add_item(struct stage_cost *row, const struct cost_table *table, size_t index)
 {
     for (int c = 0; c < COST_COUNT; c++) {
         row->of[c] += item(&table->of[c], index);
         row->given[c] |= table->of[c].count > 0;
     }
+    add_backward(row, table, index);
     int64_t again = item(&table->of[COST_ACTIVATION], index);
     row->again = again > row->again ? again : row->again;
 }

@@ -153,7 +153,7 @@ struct stage_cost {
 };
 
 /* A row for each stage: what `stages:` says, else its layers, else `times:`. B without a cost of its own takes I and W
-   together. In `arena`. */
+   together, and I and W of a layer that has B alone half of it each. In `arena`. */
 enum status costs_resolve(const struct plan *plan, int stages, struct arena *arena,
                           struct stage_cost **out, struct diag *diag);
 

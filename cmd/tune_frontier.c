@@ -1,0 +1,298 @@
+/* tune_frontier.c - see tune_frontier.h. */
+#include "tune_frontier.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "options.h"
+#include "plan_out.h"
+#include "progress.h"
+
+#include "plan/json.h"
+#include "plan/nearest.h"
+#include "plan/units.h"
+
+/* ---- values of an axis ----------------------------------------------------------------------- */
+
+struct axis_line {
+    enum axis axis;
+    struct axis_values *values;
+};
+
+static enum status add_value(struct app *app, const struct axis_line *line, int value)
+{
+    if (line->values->count == AXIS_MOST)
+        return diag_error(&app->diag, STATUS_USAGE, "--%s: found more than %d values",
+                          axis_key(line->axis), AXIS_MOST);
+    line->values->items[line->values->count++] = value;
+    return STATUS_OK;
+}
+
+/* Layers of each stage are no word. */
+static const char *word_of(enum axis axis, int value)
+{
+    return axis == AXIS_BALANCE && value == BALANCE_LISTED ? NULL : axis_word(axis, value);
+}
+
+static enum status add_word(struct app *app, const struct axis_line *line, const char *word)
+{
+    struct nearest nearest = {.found = word};
+    enum status status = STATUS_OK;
+    bool all = strcmp(word, "all") == 0, known = all;
+    for (int value = 0; status == STATUS_OK && word_of(line->axis, value); value++) {
+        const char *name = word_of(line->axis, value);
+        nearest_try(&nearest, name);
+        if (!all && strcmp(name, word) != 0)
+            continue;
+        known = true;
+        status = add_value(app, line, value);
+    }
+    if (known)
+        return status;
+    return diag_error(&app->diag, STATUS_USAGE, "--%s: found '%s'%s", axis_key(line->axis), word,
+                      nearest_hint(&nearest, '\'', &app->arena));
+}
+
+static enum status parse_item(struct app *app, const char *item, const char *value, void *context)
+{
+    const struct axis_line *line = context;
+    char what[32];
+    int64_t number;
+    snprintf(what, sizeof what, "--%s", axis_key(line->axis));
+    if (value)
+        return diag_error(&app->diag, STATUS_USAGE, "%s: found '%s=', expected values alone", what,
+                          item);
+    if (axis_has_words(line->axis))
+        return add_word(app, line, item);
+    enum status status = options_integer(app, what, item, 1, PLAN_MAX_MICROBATCHES, &number);
+    return status == STATUS_OK ? add_value(app, line, (int)number) : status;
+}
+
+enum status frontier_parse_axis(struct app *app, enum axis axis, const char *text,
+                                struct axis_values *out)
+{
+    struct axis_line line = {axis, out};
+    out->count = 0;
+    return options_each(app, text, parse_item, &line);
+}
+
+/* ---- as text --------------------------------------------------------------------------------- */
+
+/* Do the candidates differ there? */
+static bool varies(const struct frontier *f, enum axis axis)
+{
+    for (size_t i = 1; i < f->count; i++)
+        if (f->candidates[i].fate != FATE_IMPOSSIBLE &&
+            f->candidates[i].at[axis] != f->candidates[0].at[axis])
+            return true;
+    return false;
+}
+
+static void print_choice(const struct frontier *f, const struct candidate *candidate)
+{
+    for (int a = 0; a < AXES; a++) {
+        const char *word = axis_word((enum axis)a, candidate->at[a]);
+        int width = a == AXIS_SCHEDULE ? 23 : 12;
+        if (a != AXIS_SCHEDULE && !varies(f, (enum axis)a))
+            continue;
+        if (word)
+            printf("  %-*s", width, word);
+        else
+            printf("  %*d", width, candidate->at[a]);
+    }
+}
+
+static void print_head(const struct frontier *f)
+{
+    for (int a = 0; a < AXES; a++)
+        if (a == AXIS_SCHEDULE || varies(f, (enum axis)a))
+            printf(axis_has_words((enum axis)a) ? "  %-*s" : "  %*s", a == AXIS_SCHEDULE ? 23 : 12,
+                   axis_key((enum axis)a));
+    printf("  %9s  %9s  %7s  %s\n", "step", "a microb.", "bubble",
+           f->has_bytes ? "memory" : "activations");
+}
+
+static void show_memory(const struct frontier *f, int64_t bytes, char out[UNITS_TEXT])
+{
+    if (f->has_bytes)
+        units_show_bytes((double)bytes, out);
+    else
+        snprintf(out, UNITS_TEXT, "%.4g", (double)bytes / FRONTIER_ACTIVATION);
+}
+
+static void print_candidate(const struct frontier *f, const struct candidate *candidate)
+{
+    char step[UNITS_TEXT], each[UNITS_TEXT], memory[UNITS_TEXT];
+    print_choice(f, candidate);
+    show_memory(f, candidate->bytes, memory);
+    if (candidate->fate == FATE_PROVED) {
+        units_show_time(candidate->step_ns, step);
+        units_show_time(candidate->microbatch_ns, each);
+        printf("  %9s  %9s  %6.2f%%  %s\n", step, each, 100 * candidate->bubble, memory);
+        return;
+    }
+    printf("  %9s  %9s  %7s  %s  %s%s%s\n", "-", "-", "-", memory, fate_key(candidate->fate),
+           candidate->fate == FATE_VIOLATED ? ": " : "",
+           candidate->fate == FATE_VIOLATED ? property_key(candidate->violated) : "");
+}
+
+/* The candidates stand in order: the first of a schedule is its best. */
+static void print_schedules(const struct frontier *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        const struct candidate *candidate = &f->candidates[i];
+        bool first = candidate->fate > FATE_IMPOSSIBLE && !candidate->frontier;
+        for (size_t j = 0; first && j < i; j++)
+            first = f->candidates[j].at[AXIS_SCHEDULE] != candidate->at[AXIS_SCHEDULE];
+        if (first)
+            print_candidate(f, candidate);
+    }
+}
+
+static void print_counts(const struct frontier *f)
+{
+    size_t tried = f->count - f->fates[FATE_IMPOSSIBLE] - f->fates[FATE_UNTRIED];
+    printf("\ntried %zu candidates: %zu proved", tried, f->fates[FATE_PROVED]);
+    for (int fate = FATE_PROVED - 1; fate > FATE_IMPOSSIBLE; fate--)
+        if (f->fates[fate])
+            printf(", %zu %s", f->fates[fate], fate_key((enum fate)fate));
+    printf("\n");
+}
+
+static void print_frontier(const struct app *app, const struct frontier *f)
+{
+    printf("%s, %d ranks, %d stages, %d microbatches\n", f->plan->name, f->ranks, f->stages,
+           f->microbatches);
+    if (f->fates[FATE_PROVED]) {
+        printf("\nthe frontier: nothing is as fast with less memory\n");
+        print_head(f);
+        for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++)
+            print_candidate(f, &f->candidates[i]);
+    }
+    if (!app->quiet) {
+        printf("\nother schedules, the best of each\n");
+        print_schedules(f);
+    }
+    print_counts(f);
+    if (!f->fates[FATE_PROVED])
+        printf("no candidate is proved and within the limits\n");
+}
+
+/* ---- as JSON --------------------------------------------------------------------------------- */
+
+static void write_candidate(const struct candidate *candidate, struct json *json)
+{
+    json_begin_object(json);
+    for (int a = 0; a < AXES; a++) {
+        const char *word = axis_word((enum axis)a, candidate->at[a]);
+        if (word)
+            json_put_string(json, axis_key((enum axis)a), word);
+        else
+            json_put_int(json, axis_key((enum axis)a), candidate->at[a]);
+    }
+    json_put_string(json, "verdict", fate_key(candidate->fate));
+    if (candidate->fate == FATE_VIOLATED)
+        json_put_string(json, "violated", property_key(candidate->violated));
+    json_put_bool(json, "frontier", candidate->frontier);
+    json_put_double(json, "step_ns", candidate->step_ns);
+    json_put_double(json, "microbatch_ns", candidate->microbatch_ns);
+    json_put_double(json, "bubble_rate", candidate->bubble);
+}
+
+static enum status write_frontier(struct app *app, const struct frontier *f)
+{
+    struct json json;
+    json_open(&json, stdout);
+    json_begin_object(&json);
+    json_put_string(&json, "plan", f->plan->name);
+    json_put_int(&json, "ranks", f->ranks);
+    json_put_bool(&json, "assumed_times", !f->has_times);
+    json_begin_array_at(&json, "candidates");
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->candidates[i].fate <= FATE_IMPOSSIBLE)
+            continue;
+        write_candidate(&f->candidates[i], &json);
+        if (f->has_bytes)
+            json_put_int(&json, "bytes", f->candidates[i].bytes);
+        else
+            json_put_double(&json, "activations",
+                            (double)f->candidates[i].bytes / FRONTIER_ACTIVATION);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    json_end_object(&json);
+    return json_close(&json, &app->diag);
+}
+
+/* ---- the work -------------------------------------------------------------------------------- */
+
+static void show_progress(void *arg, size_t done, size_t count)
+{
+    progress_show(arg, "%zu of %zu candidates", done, count);
+}
+
+/* The fastest of all: the last of the frontier. */
+static const struct candidate *find_fastest(const struct frontier *f)
+{
+    const struct candidate *fastest = NULL;
+    for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++)
+        fastest = &f->candidates[i];
+    return fastest;
+}
+
+static enum status write_plan(struct app *app, const struct frontier *f, const char *path)
+{
+    const struct candidate *fastest = find_fastest(f);
+    struct app_output output;
+    struct plan plan;
+    if (!path || !fastest)
+        return STATUS_OK;
+    enum status status = frontier_plan(f, fastest, f->arena, &plan, &app->diag);
+    if (status == STATUS_OK)
+        status = app_create(app, path, &output);
+    if (status != STATUS_OK)
+        return status;
+    status = plan_write(app, &plan, PLAN_YAML, output.file);
+    return app_close_file(app, &output, status);
+}
+
+static enum status report(struct app *app, const struct frontier_request *request,
+                          const struct frontier *f)
+{
+    enum status status = STATUS_OK;
+    bool only_plan = request->plan_path && strcmp(request->plan_path, "-") == 0;
+    if (!f->has_times)
+        diag_warn(&app->diag, "%s gives no times: F, I and W are taken to last 1 ms each",
+                  f->plan->name);
+    if (app->json && !only_plan)
+        status = write_frontier(app, f);
+    else if (!only_plan)
+        print_frontier(app, f);
+    if (status == STATUS_OK)
+        status = write_plan(app, f, request->plan_path);
+    return status == STATUS_OK && !f->fates[FATE_PROVED] ? STATUS_VIOLATED : status;
+}
+
+enum status frontier_tune(struct app *app, struct frontier_request *request,
+                          const struct plan *plan)
+{
+    struct frontier frontier;
+    struct progress progress;
+    request->options.progress = show_progress;
+    request->options.progress_arg = &progress;
+    if (request->options.memory_bytes < 0 && plan->machine.memory_bytes > 0)
+        request->options.memory_bytes = plan->machine.memory_bytes;
+    progress_init(&progress, app);
+    enum status status = frontier_open(plan, &request->options, &app->arena, &frontier, &app->diag);
+    if (status == STATUS_OK)
+        status = frontier_try(&frontier, 0, 1, &app->diag);
+    progress_clear(&progress);
+    if (status != STATUS_OK)
+        return status;
+    frontier_sort(&frontier);
+    if (frontier.fates[FATE_UNTRIED])
+        diag_warn(&app->diag, "%s: interrupted: %zu candidates were not tried", plan->name,
+                  frontier.fates[FATE_UNTRIED]);
+    return report(app, request, &frontier);
+}

@@ -1,0 +1,24 @@
+/*
+ * tune_frontier.h - `swsim tune` of rank programs: the frontier of time against memory (improve/frontier.h).
+ */
+#ifndef SWSIM_TUNE_FRONTIER_H
+#define SWSIM_TUNE_FRONTIER_H
+
+#include "app.h"
+
+#include "improve/frontier.h"
+
+struct frontier_request {
+    struct frontier_options options;
+    const char *plan_path; /* a file to write; NULL: none */
+};
+
+/* "gpipe,1f1b", "2,4", "all": the values of an axis, as those of option --KEY. */
+enum status frontier_parse_axis(struct app *app, enum axis axis, const char *text,
+                                struct axis_values *out);
+
+/* Search, print, write. STATUS_VIOLATED where no candidate is proved and within the limits. */
+enum status frontier_tune(struct app *app, struct frontier_request *request,
+                          const struct plan *plan);
+
+#endif

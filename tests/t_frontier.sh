@@ -1,0 +1,123 @@
+#!/bin/sh
+# `swsim tune` of rank programs: every candidate is proved and costs what predict says of its plan; the frontier is
+# what nothing beats.
+. "${srcdir:-.}/tests/tap.sh"
+command -v python3 >/dev/null || skip_all "no python3"
+
+cat >"$dir/stack.yaml" <<'END'
+swplan: 1
+name: stack
+layers: {count: 16, F: 1ms, I: 1ms, W: 1ms, activation: 64MiB, input: 8MiB, weights: 100MiB, state: 200MiB,
+    embedding: {F: 1ms, B: 1ms, weights: 500MiB}, head: {F: 2ms, B: 4ms, weights: 500MiB}}
+p2p: {bytes: 8MiB, bandwidth: 25GB/s, latency: 10us}
+generate: {schedule: 1f1b, ranks: 4, microbatches: 8}
+END
+
+# tuned OPTION...: the JSON goes to $dir/out.json
+tuned()
+{
+    "$SWSIM" tune --json "$@" >"$dir/out.json" 2>"$dir/err" || { cat "$dir/err"; false; }
+}
+
+# holds EXPRESSION: of `all`, the candidates, `front`, the frontier, and dir
+holds()
+{
+    python3 - "$dir" "$1" <<'END'
+import json, sys
+dir = sys.argv[1]
+said = json.load(open(dir + "/out.json"))
+all = said["candidates"]
+front = [c for c in all if c["frontier"]]
+if not eval("(" + sys.argv[2] + ")"):
+    sys.exit("%s\nfrontier: %s" % (sys.argv[2], front))
+END
+}
+
+check "a stack of layers is tuned" tuned "$dir/stack.yaml"
+check "every schedule that trains is tried" holds \
+    '{"gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zbv", "dualpipe_v"} <= {c["schedule"] for c in all}'
+check "one without backward passes is not" holds '"forward_only" not in {c["schedule"] for c in all}'
+check "nothing beats the frontier" holds \
+    'not any(a["microbatch_ns"] <= f["microbatch_ns"] and a["bytes"] < f["bytes"] or
+             a["microbatch_ns"] < f["microbatch_ns"] and a["bytes"] <= f["bytes"]
+             for a in all if a["verdict"] == "proved" for f in front)'
+check "something on the frontier is as good as every other" holds \
+    'not [a for a in all if a["verdict"] == "proved" and not
+        [f for f in front if f["microbatch_ns"] <= a["microbatch_ns"] and f["bytes"] <= a["bytes"]]]'
+check "it goes from little memory to short times" holds \
+    'front == sorted(front, key=lambda c: (c["bytes"], -c["step_ns"])) and
+     all[:len(front)] == front and len(front) >= 3'
+
+# The fastest within a limit, read again: what verify and predict say of it.
+limited()
+{
+    "$SWSIM" tune --memory=2GiB -o "$dir/best.yaml" "$dir/stack.yaml" >"$dir/text" &&
+        tuned --memory=2GiB "$dir/stack.yaml" &&
+        "$SWSIM" verify --no-fix "$dir/best.yaml" >"$dir/verdict" &&
+        "$SWSIM" predict --json "$dir/best.yaml" >"$dir/predicted.json"
+}
+check "within memory: the plan that is written is proved" limited
+check "it takes the time that was said" holds \
+    'json.load(open(dir + "/predicted.json"))["makespan_ns"] == front[-1]["step_ns"]'
+check "and no more than the limit" holds \
+    'all and max(c["bytes"] for c in all if c["verdict"] == "proved") <= 2 << 30 and
+     [c for c in all if c["verdict"] == "beyond memory"]'
+check "the table says so" found 'tried [0-9]* candidates: [0-9]* proved, [0-9]* beyond memory' "$dir/text"
+check "too little memory is a failure" exits 1 "$SWSIM" tune --memory=1MiB "$dir/stack.yaml"
+check "with the reason" found 'no candidate is proved' "$dir/out"
+
+# Each candidate beside a plan made by hand.
+by_hand()
+{
+    sed "s/^generate:.*/generate: {schedule: $1, ranks: 4, microbatches: $3, chunks: $2}/" \
+        "$dir/stack.yaml" >"$dir/hand.yaml" &&
+        printf 'balance: %s\ncheckpoint: %s\n' "$4" "$5" >>"$dir/hand.yaml" &&
+        "$SWSIM" predict --json "$dir/hand.yaml" >"$dir/predicted.json" &&
+        tuned --schedule="$1" --chunks="$2" --microbatches="$3" --balance="$4" --checkpoint="$5" \
+            "$dir/stack.yaml" &&
+        holds 'json.load(open(dir + "/predicted.json"))["makespan_ns"] in [c["step_ns"] for c in all]'
+}
+for choice in "gpipe 1 8 even never" "interleaved_1f1b 2 16 found always" "zbv 2 12 even except_last"; do
+    # shellcheck disable=SC2086
+    check "$choice takes what its plan takes" by_hand $choice
+done
+
+# Stages without layers are divided: the same work in all.
+cat >"$dir/stages.yaml" <<'END'
+swplan: 1
+name: stages
+stages: {F: [4ms, 2ms], B: [8ms, 4ms], activation: [40MB, 20MB]}
+generate: {schedule: 1f1b, ranks: 2, microbatches: 1}
+END
+check "stages are divided" tuned --schedule=gpipe,looped_bfs,interleaved_1f1b --chunks=1,2 \
+    "$dir/stages.yaml"
+check "one microbatch takes as long in any number of them" holds 'all and {c["step_ns"] for c in all} == {18000000}'
+
+# A list of actions without times and bytes.
+"$SWSIM" generate 1f1b --ranks=4 --microbatches=8 >"$dir/list.yaml"
+check "a list of actions is a candidate" tuned --schedule=gpipe,zb_h2 --chunks=1 "$dir/list.yaml"
+check "beside those that were asked for" holds \
+    '{c["schedule"] for c in all} == {"as given", "gpipe", "zb_h2"} and said["assumed_times"]'
+check "memory is counted in activations" holds \
+    '{c["schedule"]: c["activations"] for c in all} == {"as given": 4, "gpipe": 8, "zb_h2": 7}'
+check "times are warned of" found 'gives no times' "$dir/err"
+
+# What hangs is no candidate: the first rank sends to a rank that sends to it.
+cat >"$dir/hangs.yaml" <<'END'
+swplan: 1
+name: hangs
+times: {F: 1ms, B: 2ms}
+programs: ["0F0 0SEND_F0 0F1 0RECV_B0 0SEND_F1 0B0 0RECV_B1 0B1", "1RECV_F0 1F0 1B0 1RECV_F1 1F1 1SEND_B0 1B1 1SEND_B1"]
+END
+check "a plan that hangs is tuned" tuned --schedule=1f1b "$dir/hangs.yaml"
+check "it is violated, and another is proved" holds \
+    '{c["schedule"]: c["verdict"] for c in all} == {"as given": "violated", "1f1b": "proved"}'
+
+# The command line.
+check "an unknown schedule is refused" complains 2 "found '1f1'.*1f1b" "$SWSIM" tune --schedule=1f1 "$dir/stack.yaml"
+check "options of the pipeline form are refused" complains 2 'found --keep, but' \
+    "$SWSIM" tune --keep=stage "$dir/stack.yaml"
+check "and those of rank programs" complains 2 'found --chunks, but' \
+    "$SWSIM" tune --chunks=2 "$srcdir/plans/examples/hello.yaml"
+
+done_testing
