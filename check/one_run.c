@@ -100,10 +100,12 @@ enum status one_run_take(const struct program *program, struct search_watch *wat
     runner.state = machine_state(program);
     runner.choices = calloc((size_t)program->agent_count + 1, sizeof *runner.choices);
     bool ready = reducer_init(&runner.reducer, program, PACE_ANY) && runner.state && runner.choices;
-    if (ready)
+    if (ready) {
+        machine_limit_knowledge(runner.state, true);
         run(&runner);
-    if (ready &&
-        out->seen & wanted) { /* once more, for the paths: they take more than the program */
+    }
+    if (ready && out->seen & wanted) { /* once more, with all knowledge and paths: both take much */
+        machine_limit_knowledge(runner.state, false);
         runner.keeps_paths = true;
         run(&runner);
     }

@@ -6,6 +6,7 @@
 
 struct clock {
     int holders;
+    int rank;         /* where only a rank's own accesses are known: that rank */
     uint32_t ticks[]; /* per column */
 };
 
@@ -18,12 +19,14 @@ struct expected {
 struct clocks {
     const struct program *program;
     int columns, *column; /* per agent: its column, -1: it makes no access */
+    int *taken;           /* per rank: columns so far, while they are numbered */
     int row_count, expected_count;
     struct clock **rows; /* NULL: nothing is known */
     uint32_t *last;      /* per record: the tick of its last access, 0: none */
-    uint32_t *now;       /* per column: the ticks so far */
+    uint32_t *now;       /* per agent: its ticks so far */
     int *first_expected; /* per stream, in `expected`: a place for each of its pushes */
     struct expected *expected;
+    bool own_rank; /* see clocks_limit */
     bool failed;
 };
 
@@ -49,8 +52,8 @@ static size_t tick_bytes(const struct clocks *clocks)
     return (size_t)clocks->columns * sizeof(uint32_t);
 }
 
-/* The clock at `place`, which nobody else holds; NULL: memory is exhausted. */
-static struct clock *own(struct clocks *clocks, struct clock **place)
+/* The clock at `place`, which nobody else holds, for accesses of `rank`; NULL: memory is exhausted. */
+static struct clock *own(struct clocks *clocks, struct clock **place, int rank)
 {
     struct clock *old = *place;
     if (old && old->holders == 1)
@@ -61,6 +64,7 @@ static struct clock *own(struct clocks *clocks, struct clock **place)
         return NULL;
     }
     clock->holders = 1;
+    clock->rank = rank;
     if (old)
         memcpy(clock->ticks, old->ticks, tick_bytes(clocks));
     else
@@ -79,6 +83,28 @@ static bool knows_all(const struct clocks *clocks, const struct clock *clock,
     return true;
 }
 
+/* The rank whose thread or stream has the row; -1: neither has it. */
+static int rank_of_row(const struct clocks *clocks, int row)
+{
+    const struct program *p = clocks->program;
+    if (row >= p->at.row_threads && row < p->at.row_threads + p->thread_count)
+        return p->threads[row - p->at.row_threads].rank;
+    if (row >= p->at.row_streams && row < p->at.row_streams + p->stream_count)
+        return p->streams[row - p->at.row_streams].rank;
+    return -1;
+}
+
+/* Is the clock of no use in this row: does it know of accesses of another rank than the row's? */
+static bool is_foreign(const struct clocks *clocks, int row, const struct clock *clock)
+{
+    if (!clocks->own_rank || !clock)
+        return false;
+    int rank = rank_of_row(clocks, row);
+    if (rank < 0 && clocks->rows[row])
+        rank = clocks->rows[row]->rank;
+    return rank >= 0 && clock->rank != rank;
+}
+
 static void learn(struct clocks *clocks, struct clock **place, struct clock *from)
 {
     if (!from || *place == from || (*place && knows_all(clocks, *place, from)))
@@ -87,7 +113,7 @@ static void learn(struct clocks *clocks, struct clock **place, struct clock *fro
         share(place, from);
         return;
     }
-    struct clock *clock = own(clocks, place);
+    struct clock *clock = own(clocks, place, from->rank);
     for (int i = 0; clock && i < clocks->columns; i++)
         if (clock->ticks[i] < from->ticks[i])
             clock->ticks[i] = from->ticks[i];
@@ -95,12 +121,15 @@ static void learn(struct clocks *clocks, struct clock **place, struct clock *fro
 
 void clocks_join(struct clocks *clocks, int to, int from)
 {
-    learn(clocks, &clocks->rows[to], clocks->rows[from]);
+    if (!is_foreign(clocks, to, clocks->rows[from]))
+        learn(clocks, &clocks->rows[to], clocks->rows[from]);
 }
 
 void clocks_copy(struct clocks *clocks, int to, int from)
 {
-    if (to != from)
+    bool apart = clocks->own_rank && rank_of_row(clocks, to) >= 0 &&
+                 rank_of_row(clocks, from) != rank_of_row(clocks, to);
+    if (to != from && !apart)
         share(&clocks->rows[to], clocks->rows[from]);
 }
 
@@ -124,11 +153,11 @@ void clocks_shift(struct clocks *clocks, int first, int count)
 /* Number `record` happens once more. */
 static void tick(struct clocks *clocks, int record, int self)
 {
-    struct clock *clock = own(clocks, &clocks->rows[self]);
-    int column = clocks->column[clocks->program->records[record].agent];
-    clocks->last[record] = ++clocks->now[column];
+    int agent = clocks->program->records[record].agent, column = clocks->column[agent];
+    struct clock *clock = own(clocks, &clocks->rows[self], clocks->program->agents[agent].rank);
+    clocks->last[record] = ++clocks->now[agent];
     if (clock)
-        clock->ticks[column] = clocks->now[column];
+        clock->ticks[column] = clocks->now[agent];
 }
 
 int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int record, int self)
@@ -191,7 +220,8 @@ int clocks_unknown(const struct clocks *clocks, const struct buffer_desc *buffer
 void clocks_mark(struct clocks *clocks, int row, int agent)
 {
     int column = clocks->column[agent];
-    struct clock *clock = column >= 0 ? own(clocks, &clocks->rows[row]) : NULL;
+    struct clock *clock =
+        column >= 0 ? own(clocks, &clocks->rows[row], clocks->program->agents[agent].rank) : NULL;
     if (clock)
         clock->ticks[column] = UINT32_MAX;
 }
@@ -230,14 +260,30 @@ void clocks_receive(struct clocks *clocks, int stream, int position, int self)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* The agents of all ranks, or of each one, from 0. */
 static void number_columns(struct clocks *clocks)
 {
     const struct program *p = clocks->program;
+    clocks->columns = 0;
+    memset(clocks->taken, 0, (size_t)p->ranks * sizeof *clocks->taken);
     for (int agent = 0; agent < p->agent_count; agent++)
         clocks->column[agent] = -1;
-    for (int i = 0; i < p->record_count; i++)
-        if (clocks->column[p->records[i].agent] < 0)
-            clocks->column[p->records[i].agent] = clocks->columns++;
+    for (int i = 0; i < p->record_count; i++) {
+        int agent = p->records[i].agent;
+        int *taken = &clocks->taken[clocks->own_rank ? p->agents[agent].rank : 0];
+        if (clocks->column[agent] >= 0)
+            continue;
+        clocks->column[agent] = (*taken)++;
+        if (*taken > clocks->columns)
+            clocks->columns = *taken;
+    }
+}
+
+void clocks_limit(struct clocks *clocks, bool own_rank)
+{
+    clocks_reset(clocks);
+    clocks->own_rank = own_rank && !clocks->program->is_crossed;
+    number_columns(clocks);
 }
 
 /* Every operation is executed once at most. */
@@ -261,12 +307,13 @@ struct clocks *clocks_open(const struct program *program)
     clocks->program = program;
     clocks->row_count = program->at.rows;
     clocks->column = calloc((size_t)program->agent_count, sizeof *clocks->column);
+    clocks->taken = calloc((size_t)program->ranks + 1, sizeof *clocks->taken);
     clocks->rows = calloc((size_t)program->at.rows + 1, sizeof(struct clock *));
     clocks->last = calloc((size_t)program->record_count + 1, sizeof *clocks->last);
     clocks->now = calloc((size_t)program->agent_count, sizeof *clocks->now);
     clocks->first_expected =
         calloc((size_t)program->stream_count + 1, sizeof *clocks->first_expected);
-    if (clocks->column && clocks->first_expected) {
+    if (clocks->column && clocks->taken && clocks->first_expected) {
         number_columns(clocks);
         count_pushes(clocks);
         clocks->expected = calloc((size_t)clocks->expected_count + 1, sizeof *clocks->expected);
@@ -286,7 +333,7 @@ void clocks_reset(struct clocks *clocks)
         clocks->expected[i].waits = 0;
     }
     memset(clocks->last, 0, (size_t)clocks->program->record_count * sizeof *clocks->last);
-    memset(clocks->now, 0, (size_t)clocks->columns * sizeof *clocks->now);
+    memset(clocks->now, 0, (size_t)clocks->program->agent_count * sizeof *clocks->now);
 }
 
 void clocks_close(struct clocks *clocks)
@@ -296,6 +343,7 @@ void clocks_close(struct clocks *clocks)
     if (clocks->expected && clocks->rows && clocks->last && clocks->now)
         clocks_reset(clocks);
     free(clocks->column);
+    free(clocks->taken);
     free(clocks->rows);
     free(clocks->last);
     free(clocks->now);

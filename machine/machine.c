@@ -50,6 +50,12 @@ void machine_copy(const struct program *p, struct state *to, const struct state 
     memcpy(to->cells, from->cells, p->at.bytes);
 }
 
+void machine_limit_knowledge(const struct state *state, bool own_rank)
+{
+    if (state->clocks)
+        clocks_limit(state->clocks, own_rank);
+}
+
 bool machine_lost_knowledge(const struct state *state)
 {
     return state->clocks && clocks_failed(state->clocks);

@@ -83,6 +83,9 @@ void machine_step(const struct program *program, struct state *state, struct tra
    that other agents can take before it? The argument is in conflicts.c and doc/checker.md. */
 bool machine_step_free(const struct program *program, const struct state *state, int agent);
 
+/* Programs built with `clocks`: knowledge that has passed through another rank is left out, or no longer; at the initial
+   state. Left out, races may show that are none, but all that are show. */
+void machine_limit_knowledge(const struct state *state, bool own_rank);
 /* Programs built with `clocks`: was memory for knowledge refused? Then races may have been missed. */
 bool machine_lost_knowledge(const struct state *state);
 
