@@ -896,10 +896,15 @@ static enum status note_allocations(struct lowering *lowering, size_t *cap)
 static enum status list_records(struct lowering *lowering)
 {
     struct program *program = lowering->program;
-    size_t cap = 0;
+    size_t cap = program->access_count;
     for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].kind == OP_ALLOC)
+        if (program->ops[i].kind == OP_ALLOC) {
             program->buffers[program->ops[i].object].allocated = true;
+            cap++;
+        }
+    program->records = ARENA_ARRAY(&program->arena, cap, struct record);
+    if (!program->records)
+        return diag_no_memory(lowering->diag);
     enum status status = note_accesses(lowering, &cap);
     if (status == STATUS_OK && program->record_count > 0)
         status = note_allocations(lowering, &cap);

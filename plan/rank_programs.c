@@ -238,12 +238,15 @@ static bool begin_tables(struct lowering *lowering)
         most = count > most ? count : most;
         total += count;
     }
+    lowering->listed_cap = total + (size_t)lowering->rank_count; /* and the ends of the lists */
+    lowering->out->listed =
+        ARENA_ARRAY(&lowering->out->arena, lowering->listed_cap, struct listed_action);
     now->steps = ARENA_ARRAY(scratch, most, struct rank_step);
     now->messages = ARENA_ARRAY(scratch, most, struct message);
     now->waits =
         ARENA_ARRAY(scratch, 3 * most, struct wait_for); /* a pass waits for three at most */
     return tensors_begin(lowering, total) && routes_begin(lowering) && fsdp_begin(lowering) &&
-           !scratch->failed;
+           lowering->out->listed && !scratch->failed;
 }
 
 static enum status begin(struct lowering *lowering)
