@@ -99,7 +99,8 @@ same()
     test ! -s "$dir/difference"
 }
 
-for doc in README.md doc/architecture.md doc/tutorial.md doc/predict.md doc/tuning.md doc/repairs.md; do
+for doc in README.md doc/architecture.md doc/tutorial.md doc/predict.md doc/tuning.md doc/repairs.md \
+    doc/pipeline-parallel.md; do
     : >"$dir/before" >"$dir/command" >"$dir/want" >"$dir/new"
     while IFS= read -r line; do
         raw=${line:1}
@@ -125,13 +126,13 @@ done
 documented()
 {
     awk -v tag="$1" -v section="$3" '/^\.S[hs] /{ inside = ($0 == section) } inside && index($0, tag) == 1' \
-        "doc/$2" | grep -oE ' -[a-z][a-z-]+' | sed 's/^ /-/'
+        "doc/$2" | grep -oE ' -[a-z][a-z0-9-]+' | sed 's/^ /-/'
 }
 
 # offered COMMAND...: those that its --help lists.
 offered()
 {
-    "$@" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
+    "$@" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+'
 }
 
 # swsim.1 and swrun.1 describe the options that the commands have, and no others.
