@@ -4,7 +4,7 @@
 # The long options in a --help, one a line, with `=` where a value follows.
 _swsim_options()
 {
-    "$@" --help 2>/dev/null | sed -nE 's/^ +(-., )?(--[a-z-]+=?).*/\2/p' | sort -u
+    "$@" --help 2>/dev/null | sed -nE 's/^ +(-., )?(--[a-z0-9-]+=?).*/\2/p' | sort -u
 }
 
 # The choices of option $1 in the --help of the other words: `--color=auto|always|never`.
