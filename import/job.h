@@ -67,7 +67,7 @@ enum deed_kind {
     DEED_ASKED, /* an operator: c10d::allreduce_ */
     DEED_DONE,  /* gloo:all_reduce; of a message until a thread has waited for it */
     DEED_WAIT,  /* a thread waits for a Work */
-    DEED_WORKED /* operators of other kinds, one behind the other */
+    DEED_WORKED /* an operator of another kind, whose name is not kept */
 };
 
 struct job_deed {

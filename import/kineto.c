@@ -67,6 +67,7 @@ struct kineto {
     bool has_events;
     struct text worked_tid; /* of the operator that was kept last, and its end */
     int64_t worked_end_ns;
+    int worked_thread;
 };
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -311,9 +312,17 @@ static bool keep_operator(struct kineto *kineto, const struct event *event)
     if (kineto->rank->call_count > 0 || kineto->rank->work_count > 0 ||
         (same && event->start_ns < kineto->worked_end_ns))
         return true;
-    kineto->worked_tid = event->tid;
+    if (!same) {
+        kineto->worked_tid = event->tid;
+        kineto->worked_thread = thread_of(kineto, event);
+    }
     kineto->worked_end_ns = event->start_ns + event->duration_ns;
-    return keep_deed(kineto, event, DEED_WORKED);
+    const struct job_deed deed = {.kind = DEED_WORKED,
+                                  .thread = kineto->worked_thread,
+                                  .peer = -1,
+                                  .start_ns = event->start_ns,
+                                  .end_ns = kineto->worked_end_ns};
+    return kineto->worked_thread >= 0 && job_add_deed(kineto->rank, &deed);
 }
 
 static bool keep_annotation(struct kineto *kineto, const struct event *event)
