@@ -1,13 +1,15 @@
 # The schedules of torch.distributed.pipelining beside ours, over a grid of ranks, chunks and microbatches: the order
 # of passes of every class, then the same order with its messages, byte for byte. Where PyTorch is known to differ, the
 # difference is the case (doc/partners.md).
-import itertools, os
+import contextlib, io, itertools, os, re
 
 from tap import check, comment, done, folder, needs, swsim
 
 needs("torch.distributed.pipelining")
 import torch
-from pipelining import CLASSES, compute_only, load, passes, read_rows, text
+from pipelining import CLASSES, compute_only, load, passes, read_rows, schedules, text
+
+SIMULATED = re.compile(r"\d+(F|I|W|B|SEND_F|RECV_F|SEND_B|RECV_B)\d+$")
 
 LONG = "SWSIM_LONG" in os.environ
 RANKS = (1, 2, 3, 4, 5, 6, 8) if LONG else (1, 2, 3, 4, 6)
@@ -95,7 +97,34 @@ def compare_messages(name, chunks, way, options, how):
           "\n".join(differ[:1]))
 
 
+# PyTorch's validation and its simulator on schedules that we complete. The simulator knows passes and messages only.
+def simulated(rows, microbatches):
+    order = {rank: [schedules._Action.from_str(word) for word in row if SIMULATED.match(word)]
+             for rank, row in enumerate(rows)}
+    count = 1 + max(action.stage_index for actions in order.values() for action in actions)
+    ranks = schedules._validate_schedule(order, len(rows), count, microbatches)
+    with contextlib.redirect_stdout(io.StringIO()):
+        schedules._simulate_comms_compute(order, ranks.__getitem__, count)
+
+
+def compare_simulator(name, chunks, order):
+    ran, refused = 0, []
+    for case in grid(chunks):
+        made = generated(name, *case, "--pytorch=2.9", f"--comms={order}")
+        if made is None:
+            continue
+        try:
+            simulated([line.split(",") for line in made.splitlines()], case[2])
+            ran += 1
+        except (AssertionError, ValueError) as error:
+            refused.append(f"{case}: {error}")
+    check(f"{name}: {order} messages pass its validation and its simulator in {ran} cases", ran and not refused,
+          "\n".join(refused[:1]))
+
+
 for name, (cls, chunks) in CLASSES.items():
+    for order in ("early", "deferred", "timed"):
+        compare_simulator(name, chunks, order)
     compare_orders(name, cls, chunks)
     for way, options, how in WAYS if VERSION else ():
         compare_messages(name, chunks, way, options, how)
