@@ -20,6 +20,12 @@ _swsim_verbs()
     "$1" --help 2>/dev/null | sed -n '/^Verbs:/,/^$/ { s/^  \([a-z]*\) .*/\1/p }'
 }
 
+# The names of the schedules in the --help of `swsim generate`.
+_swsim_schedules()
+{
+    "$1" generate --help 2>/dev/null | sed -n '/NAME is one of/,/^Options/ { s/^  \([a-z0-9_][a-z0-9_]*\) .*/\1/p }'
+}
+
 _swsim()
 {
     local program=$1 current=$2 word
@@ -42,6 +48,8 @@ _swsim()
         [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
     elif [[ ${program##*/} == swsim && ${#command[@]} -eq 1 ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_swsim_verbs "$program")" -- "$current")
+    elif [[ ${command[1]-} == generate ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_swsim_schedules "$program")" -- "$current")
     else
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")

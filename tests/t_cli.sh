@@ -282,6 +282,7 @@ if command -v bash >/dev/null; then
         'completes --what-if= "$SWSIM" predict --what && [ "$(wc -l <"$dir/out")" -eq 1 ]'
     check "a common option" completes --json "$SWSIM" schedule --j
     check "a choice" completes dataflow "$SWSIM" verify --driver = data
+    check "a schedule" completes zbv_auto "$SWSIM" generate zbv_
     check "a file" completes "$good" "$SWSIM" verify "$dir/goo"
 else
     skip "no bash here"
