@@ -314,7 +314,7 @@ struct tune_line {
     int driver;
     int64_t budget, depth, seed; /* seed -1: not given */
     bool allow_stale;
-    const char *keep, *memory, *profile, *path;
+    const char *keep, *memory, *profile, *path, *picture;
     const char *axes[AXES];
 };
 
@@ -332,6 +332,8 @@ static enum status tune_pipeline(struct app *app, const struct tune_line *line, 
     for (int a = 0; a < AXES; a++)
         if (line->axes[a])
             return refuse(app, plan, axis_key((enum axis)a), "rank programs");
+    if (line->picture)
+        return refuse(app, plan, "picture", "rank programs");
     wanted->candidates = (uint64_t)line->budget;
     wanted->depth = (int)line->depth;
     wanted->seed = line->seed < 0 ? 1 : (uint64_t)line->seed;
@@ -362,7 +364,8 @@ static enum status tune_programs(struct app *app, const struct tune_line *line,
                   {"profile", line->profile}};
     struct frontier_request request = {
         .options = {.memory_bytes = wanted->memory_bytes, .interrupted = wanted->interrupted},
-        .plan_path = line->path};
+        .plan_path = line->path,
+        .picture_path = line->picture};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].given)
@@ -428,6 +431,8 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          OPTION_TEXT, .value = &line.axes[AXIS_CHECKPOINT]},
         {"p2p", 0, "LIST", "channels: group, pair, direction, edge (default: the plan's)",
          OPTION_TEXT, .value = &line.axes[AXIS_CHANNEL]},
+        {"picture", 0, "FILE", "rank programs: draw time against memory (.svg, .png, .dot)",
+         OPTION_TEXT, .value = &line.picture},
         {"output", 'o', "FILE", "write the best plan, or the given one if none is better",
          OPTION_TEXT, .value = &line.path},
     };
@@ -437,7 +442,7 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
         .about = about,
         .examples = "  swsim tune plans/torchrec/sparse_dist.yaml\n"
                     "  swsim tune --memory=80MiB --keep=stream,group -o better.yaml plan.yaml\n"
-                    "  swsim tune --microbatches=8,16 pipeline.yaml",
+                    "  swsim tune --microbatches=8,16 --picture=frontier.svg pipeline.yaml",
         COMMAND_OPTIONS(options),
     };
     struct arguments arguments;

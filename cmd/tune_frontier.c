@@ -5,9 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "frontier_picture.h"
 #include "options.h"
 #include "plan_out.h"
 #include "progress.h"
+
+#include "trace/draw.h"
 
 #include "plan/json.h"
 #include "plan/nearest.h"
@@ -271,6 +274,8 @@ static enum status report(struct app *app, const struct frontier_request *reques
         print_frontier(app, f);
     if (status == STATUS_OK)
         status = write_plan(app, f, request->plan_path);
+    if (status == STATUS_OK && request->picture_path)
+        status = frontier_draw(f, request->picture_path, &app->diag);
     return status == STATUS_OK && !f->fates[FATE_PROVED] ? STATUS_VIOLATED : status;
 }
 
@@ -279,12 +284,18 @@ enum status frontier_tune(struct app *app, struct frontier_request *request,
 {
     struct frontier frontier;
     struct progress progress;
+    enum draw_format format;
+    enum status status = STATUS_OK;
+    if (request->picture_path)
+        status = draw_format_of(request->picture_path, &format, &app->diag);
+    if (status != STATUS_OK)
+        return status;
     request->options.progress = show_progress;
     request->options.progress_arg = &progress;
     if (request->options.memory_bytes < 0 && plan->machine.memory_bytes > 0)
         request->options.memory_bytes = plan->machine.memory_bytes;
     progress_init(&progress, app);
-    enum status status = frontier_open(plan, &request->options, &app->arena, &frontier, &app->diag);
+    status = frontier_open(plan, &request->options, &app->arena, &frontier, &app->diag);
     if (status == STATUS_OK)
         status = frontier_try(&frontier, 0, 1, &app->diag);
     progress_clear(&progress);

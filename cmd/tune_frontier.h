@@ -10,7 +10,7 @@
 
 struct frontier_request {
     struct frontier_options options;
-    const char *plan_path; /* a file to write; NULL: none */
+    const char *plan_path, *picture_path; /* files to write; NULL: none */
 };
 
 /* "gpipe,1f1b", "2,4", "all": the values of an axis, as those of option --KEY. */

@@ -66,6 +66,20 @@ check "the table says so" found 'tried [0-9]* candidates: [0-9]* proved, [0-9]* 
 check "too little memory is a failure" exits 1 "$SWSIM" tune --memory=1MiB "$dir/stack.yaml"
 check "with the reason" found 'no candidate is proved' "$dir/out"
 
+drawn()
+{
+    exits 0 "$SWSIM" tune --quiet --checkpoint=never --picture="$dir/frontier.svg" "$dir/stack.yaml" &&
+        python3 - "$dir/frontier.svg" <<'END'
+import sys, xml.dom.minidom
+text = xml.dom.minidom.parse(sys.argv[1]).toxml()
+for word in "zbv", "most bytes of a rank", "chunks 2, group 0":
+    assert word in text, word
+END
+}
+check "a picture has every schedule" drawn
+check "its format is that of the extension" complains 2 'frontier.jpeg' \
+    "$SWSIM" tune --picture="$dir/frontier.jpeg" "$dir/stack.yaml"
+
 # Each candidate beside a plan made by hand.
 by_hand()
 {
