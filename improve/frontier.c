@@ -102,7 +102,7 @@ static void put_given(const struct frontier *f, struct candidate *out)
     const struct generate_spec *spec = &programs->generate;
     out->at[AXIS_SCHEDULE] = spec->given ? find_schedule(spec->schedule) : FRONTIER_AS_GIVEN;
     out->at[AXIS_MICROBATCHES] = f->microbatches;
-    out->at[AXIS_CHUNKS] = f->stages / f->ranks;
+    out->at[AXIS_CHUNKS] = f->chunks;
     out->at[AXIS_GROUP] = spec->given ? spec->group : 0;
     out->at[AXIS_BALANCE] = (int)programs->stages.balance;
     out->at[AXIS_CHECKPOINT] = (int)programs->stages.checkpoint;
@@ -141,7 +141,7 @@ static void fill_axis(const struct frontier *f, enum axis axis, int given,
         add_value(values, 1);
         add_value(values, 2);
     }
-    if (axis == AXIS_BALANCE && stages->layers.count)
+    if (axis == AXIS_BALANCE && (stages->layers.count || stages->model.layers))
         add_words(values, axis);
     if (axis == AXIS_CHECKPOINT && frontier_has_cost(stages, COST_INPUT))
         add_words(values, axis);
@@ -206,7 +206,8 @@ enum status frontier_open(const struct plan *plan, const struct frontier_options
         return diag_error(diag, STATUS_INPUT,
                           "%s: found %d stages on %d ranks, expected one a rank at least",
                           plan->name, shape.stages, made.ranks);
-    made.stages = shape.stages;
+    made.chunks = shape.stages / made.ranks;
+    made.stages = shape.stages / rank_programs_copies(plan);
     made.microbatches = shape.microbatches;
     made.trains = shape.backward;
     made.has_times =
@@ -251,7 +252,7 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
         programs->has_comms = programs->fragment = false;
         made.expect = made.expect_dataflow = (struct expectation){0};
     }
-    int stages = f->ranks * candidate->at[AXIS_CHUNKS];
+    int stages = f->ranks * candidate->at[AXIS_CHUNKS] / rank_programs_copies(&made);
     if (!frontier_fill_costs(programs, !f->has_times, f->has_bytes ? 0 : FRONTIER_ACTIVATION,
                              arena) ||
         !frontier_divide_costs(programs, f->stages, stages, arena))
@@ -271,16 +272,24 @@ static enum status or_impossible(enum status status, struct candidate *candidate
     return STATUS_OK;
 }
 
-static enum status check_possible(const struct frontier *f, const struct plan *plan,
-                                  struct arena *arena, struct candidate *candidate,
-                                  struct diag *diag)
+/* Complete the lists once: some schedules take long to find. */
+static enum status check_possible(const struct frontier *f, struct plan *plan, struct arena *arena,
+                                  struct candidate *candidate, struct diag *diag)
 {
+    struct programs *programs = &plan->programs;
     struct rank_program *lists;
     int count;
     enum status status = rank_programs_complete(plan, arena, &lists, &count, diag);
-    if (status == STATUS_OK && shape_of(lists, count).backward != f->trains)
+    if (status != STATUS_OK)
+        return or_impossible(status, candidate);
+    if (shape_of(lists, count).backward != f->trains)
         candidate->fate = FATE_IMPOSSIBLE;
-    return or_impossible(status, candidate);
+    programs->copies = rank_programs_copies(plan);
+    programs->generate.given = false;
+    programs->ranks = lists;
+    programs->has_comms = true;
+    plan->ranks = count;
+    return STATUS_OK;
 }
 
 static enum status weigh(const struct frontier *f, const struct plan *plan, struct arena *arena,

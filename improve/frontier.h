@@ -93,7 +93,8 @@ struct frontier {
     const struct plan *plan;
     const struct frontier_options *options;
     struct arena *arena;
-    int ranks, stages, microbatches; /* of the given plan */
+    int ranks, chunks, microbatches; /* of the given plan */
+    int stages;                      /* of one copy of its model */
     bool trains;                     /* it has passes backward */
     bool has_times;                  /* else F, I and W are taken to last 1 ms each */
     bool has_bytes;                  /* else `bytes` are FRONTIER_ACTIVATION for an activation */

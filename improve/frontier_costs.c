@@ -5,6 +5,9 @@ enum { ASSUMED_NS = 1000000 };
 
 bool frontier_has_cost(const struct stage_spec *spec, enum cost cost)
 {
+    const struct model_spec *model = &spec->model;
+    if (model->layers && (!cost_is_time(cost) || model->rate_flops))
+        return true;
     return spec->stages.of[cost].count || spec->layers.each.of[cost].count ||
            spec->layers.embedding.of[cost].count || spec->layers.head.of[cost].count;
 }

@@ -5,6 +5,7 @@
 
 #include "model.h"
 #include "plan.h"
+#include "rank_programs.h"
 
 enum { NS_PER_S = 1000 * 1000 * 1000 };
 
@@ -230,20 +231,21 @@ static enum status add_layers(const struct plan *plan, const struct layers *laye
     return status;
 }
 
-/* What `stages:` says of a stage goes before its layers. */
-static enum status put_stages(const struct plan *plan, int stages, struct stage_cost *rows,
-                              struct diag *diag)
+/* What `stages:` says of a stage goes before its layers. A list is of all stages, or of those of one copy of the
+   model. */
+static enum status put_stages(const struct plan *plan, int stages, int length,
+                              struct stage_cost *rows, struct diag *diag)
 {
     const struct cost_table *table = &plan->programs.stages.stages;
     for (int c = 0; c < COST_COUNT; c++) {
         const struct cost_list *list = &table->of[c];
-        if (list->count > 1 && list->count != (size_t)stages)
+        if (list->count > 1 && list->count != (size_t)stages && list->count != (size_t)length)
             return diag_error_at(diag, plan->file, NULL, list->mark,
                                  "found \"%s\" of %zu stages, expected one for all or %d",
                                  cost_key((enum cost)c), list->count, stages);
         for (int s = 0; list->count && s < stages; s++) {
             rows[s].given[c] = true;
-            rows[s].of[c] = item(list, (size_t)s);
+            rows[s].of[c] = item(list, (size_t)s % list->count);
             if (c == COST_ACTIVATION)
                 rows[s].again = rows[s].of[c];
         }
@@ -278,12 +280,16 @@ enum status costs_resolve(const struct plan *plan, int stages, struct arena *are
     struct stage_cost *rows = ARENA_ARRAY(arena, (size_t)stages, struct stage_cost);
     struct layers layers = plan->programs.stages.layers;
     const struct model_spec *model = &plan->programs.stages.model;
-    bool filled = !model->layers || model_fill(model, stages, arena, &layers);
+    int copies = rank_programs_copies(plan);
+    int length = stages % copies == 0 ? stages / copies : stages; /* of a copy of the model */
+    bool filled = !model->layers || model_fill(model, length, arena, &layers);
     enum status status = rows && filled ? STATUS_OK : diag_no_memory(diag);
     if (status == STATUS_OK && layers.count)
-        status = add_layers(plan, &layers, stages, arena, rows, diag);
+        status = add_layers(plan, &layers, length, arena, rows, diag);
+    for (int s = length; status == STATUS_OK && s < stages; s++)
+        rows[s] = rows[s % length];
     if (status == STATUS_OK)
-        status = put_stages(plan, stages, rows, diag);
+        status = put_stages(plan, stages, length, rows, diag);
     for (int s = 0; status == STATUS_OK && s < stages; s++)
         fill_rest(&plan->programs, &rows[s]);
     if (status == STATUS_OK)

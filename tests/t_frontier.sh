@@ -91,7 +91,8 @@ by_hand()
             "$dir/stack.yaml" &&
         holds 'json.load(open(dir + "/predicted.json"))["makespan_ns"] in [c["step_ns"] for c in all]'
 }
-for choice in "gpipe 1 8 even never" "interleaved_1f1b 2 16 found always" "zbv 2 12 even except_last"; do
+for choice in "gpipe 1 8 even never" "interleaved_1f1b 2 16 found always" "zbv 2 12 even except_last" \
+    "dualpipe 2 12 found never"; do
     # shellcheck disable=SC2086
     check "$choice takes what its plan takes" by_hand $choice
 done
@@ -126,6 +127,26 @@ END
 check "a plan that hangs is tuned" tuned --schedule=1f1b "$dir/hangs.yaml"
 check "it is violated, and another is proved" holds \
     '{c["schedule"]: c["verdict"] for c in all} == {"as given": "violated", "1f1b": "proved"}'
+
+# The two copies of DualPipe are the whole model each: its passes are as long as those of 1F1B.
+busy()
+{
+    sed "s/^generate:.*/generate: {schedule: $1, ranks: 4, microbatches: 8}/" "$dir/stack.yaml" >"$dir/hand.yaml" &&
+        "$SWSIM" predict --json "$dir/hand.yaml" | grep -o '"busy_ns":[0-9]*' | cut -d: -f2 | awk '{ n += $1 } END { print n }'
+}
+check "a bidirectional schedule does the same work" test "$(busy 1f1b)" = "$(busy dualpipe)"
+
+# A model by its numbers.
+cat >"$dir/model.yaml" <<'END'
+swplan: 1
+name: model
+model: {layers: 8, hidden: 1024, heads: 16, sequence: 1024, microbatch: 1, vocab: 32000, rate: 100TFLOPS}
+generate: {schedule: 1f1b, ranks: 4, microbatches: 8}
+END
+check "a model is tuned" tuned --schedule=1f1b,gpipe --chunks=1 "$dir/model.yaml"
+check "with bytes and times, by balance and recomputation" holds \
+    'not said["assumed_times"] and {c["checkpoint"] for c in all} == {"never", "except_last", "always"} and
+     {c["balance"] for c in all} == {"even", "found"} and min(c["bytes"] for c in all) > 0'
 
 # The command line.
 check "an unknown schedule is refused" complains 2 "found '1f1'.*1f1b" "$SWSIM" tune --schedule=1f1 "$dir/stack.yaml"
