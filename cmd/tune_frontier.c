@@ -6,14 +6,19 @@
 #include <string.h>
 
 #include "frontier_picture.h"
+#include "frontier_shared.h"
+#include "mpi_workers.h"
 #include "options.h"
 #include "plan_out.h"
 #include "progress.h"
+#include "starter.h"
 
 #include "trace/draw.h"
 
+#include "plan/hash.h"
 #include "plan/json.h"
 #include "plan/nearest.h"
+#include "plan/print.h"
 #include "plan/units.h"
 
 /* ---- values of an axis ----------------------------------------------------------------------- */
@@ -279,31 +284,58 @@ static enum status report(struct app *app, const struct frontier_request *reques
     return status == STATUS_OK && !f->fates[FATE_PROVED] ? STATUS_VIOLATED : status;
 }
 
-enum status frontier_tune(struct app *app, struct frontier_request *request,
-                          const struct plan *plan)
+static enum status search(struct app *app, struct frontier_request *request,
+                          const struct plan *plan, const struct result_wire *wire)
 {
     struct frontier frontier;
     struct progress progress;
-    enum draw_format format;
-    enum status status = STATUS_OK;
-    if (request->picture_path)
-        status = draw_format_of(request->picture_path, &format, &app->diag);
-    if (status != STATUS_OK)
-        return status;
     request->options.progress = show_progress;
     request->options.progress_arg = &progress;
-    if (request->options.memory_bytes < 0 && plan->machine.memory_bytes > 0)
-        request->options.memory_bytes = plan->machine.memory_bytes;
     progress_init(&progress, app);
-    status = frontier_open(plan, &request->options, &app->arena, &frontier, &app->diag);
+    enum status status = frontier_open(plan, &request->options, &app->arena, &frontier, &app->diag);
     if (status == STATUS_OK)
-        status = frontier_try(&frontier, 0, 1, &app->diag);
+        status = frontier_try_all(&frontier, wire, &app->diag);
     progress_clear(&progress);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK || app->silent)
         return status;
     frontier_sort(&frontier);
     if (frontier.fates[FATE_UNTRIED])
         diag_warn(&app->diag, "%s: interrupted: %zu candidates were not tried", plan->name,
                   frontier.fates[FATE_UNTRIED]);
     return report(app, request, &frontier);
+}
+
+/* Plan and choices are the same on all processes. */
+static enum status agree(struct app *app, const struct frontier_options *options,
+                         const struct plan *plan, struct mpi_workers *workers)
+{
+    const char *text;
+    enum status status = plan_text_in(plan, &app->arena, &text, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t digest = hash_bytes(text, strlen(text));
+    digest = hash_mix(digest ^ hash_bytes(options->axes, sizeof options->axes));
+    mpi_workers_agree(workers, hash_mix(digest ^ (uint64_t)options->memory_bytes));
+    return STATUS_OK;
+}
+
+enum status frontier_tune(struct app *app, struct frontier_request *request,
+                          const struct plan *plan)
+{
+    struct starter starter;
+    struct mpi_workers *workers;
+    enum draw_format format;
+    starter_find(&starter);
+    enum status status = starter.rank > 0 ? app_silence(app) : STATUS_OK;
+    if (status != STATUS_OK || !mpi_workers_open(app, &starter, &workers))
+        return status;
+    if (request->picture_path)
+        status = draw_format_of(request->picture_path, &format, &app->diag);
+    if (request->options.memory_bytes < 0 && plan->machine.memory_bytes > 0)
+        request->options.memory_bytes = plan->machine.memory_bytes;
+    if (status == STATUS_OK && workers)
+        status = agree(app, &request->options, plan, workers);
+    if (status == STATUS_OK)
+        status = search(app, request, plan, workers ? mpi_workers_wire(workers) : NULL);
+    return mpi_workers_close(workers, app, status);
 }

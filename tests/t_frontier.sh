@@ -148,6 +148,25 @@ check "with bytes and times, by balance and recomputation" holds \
     'not said["assumed_times"] and {c["checkpoint"] for c in all} == {"never", "except_last", "always"} and
      {c["balance"] for c in all} == {"even", "found"} and min(c["bytes"] for c in all) > 0'
 
+# Several processes, with more of them than there are candidates, too.
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe PRTE_MCA_rmaps_default_mapping_policy
+# What parts of MPI leave behind has no name any more when they are unloaded.
+ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS-}"
+export ASAN_OPTIONS
+shared()
+{
+    "$SWSIM" tune --schedule=1f1b,gpipe,zbv "$@" >"$dir/one" &&
+        mpirun -n 3 "$SWSIM" tune --schedule=1f1b,gpipe,zbv "$@" >"$dir/three" && diff "$dir/one" "$dir/three"
+}
+if mpirun -n 2 true >/dev/null 2>&1 &&
+    ! mpirun -n 2 "$SWSIM" tune --schedule=1f1b "$dir/stages.yaml" 2>&1 >/dev/null | grep -q 'works alone'; then
+    check "three processes find what one does" shared "$dir/stack.yaml"
+    check "with nothing left for one of them" shared --chunks=1 --schedule=1f1b --json "$dir/stages.yaml"
+else
+    skip "no mpirun that works"
+fi
+
 # The command line.
 check "an unknown schedule is refused" complains 2 "found '1f1'.*1f1b" "$SWSIM" tune --schedule=1f1 "$dir/stack.yaml"
 check "options of the pipeline form are refused" complains 2 'found --keep, but' \
