@@ -45,7 +45,7 @@ struct generate_request {
     struct generate_spec spec;
     bool comms, brief;
     int64_t memory, latency_ns;
-    const char *left, *times; /* NULL: not given */
+    const char *times; /* NULL: not given */
 };
 
 /* One of `--times=F=18522us,I=...`. */
@@ -67,15 +67,9 @@ static enum status add_time(struct app *app, const char *item, const char *value
 
 static enum status fill_costs(struct app *app, struct generate_request *request, struct plan *plan)
 {
-    struct share *left = &request->spec.left;
     request->spec.memory = (int)request->memory;
     if (request->latency_ns)
         plan->programs.links.all.latency = (struct amount){true, request->latency_ns};
-    left->given = request->left != NULL;
-    if (left->given && !units_parse_share(request->left, &left->millionths))
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "--left: found '%s', expected a share from 0 to 1, such as 0.5",
-                          request->left);
     return request->times ? options_each(app, request->times, add_time, &plan->programs)
                           : STATUS_OK;
 }
@@ -160,8 +154,6 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
          .value = &request.latency_ns},
         {"memory", 0, "N", "activations of a stage that a rank may hold", OPTION_INTEGER,
          .value = &request.memory, .min = 1, .max = PLAN_MAX_MICROBATCHES},
-        {"left", 0, "SHARE", "of an activation, what I leaves for W (default: 0.5)", OPTION_TEXT,
-         .value = &request.left},
         {"comms", 0, NULL, "add the sends and receives", OPTION_FLAG, .value = &request.comms},
         {"brief", 0, NULL, "print the parameters, not the actions", OPTION_FLAG,
          .value = &request.brief, .excludes = "comms group"},

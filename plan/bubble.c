@@ -92,7 +92,7 @@ static void do_weight(struct walk *walk, int rank)
     int stage = state->owed[state->owed_first].stage;
     list_pass(walk, rank, ACTION_W, stage, state->owed_microbatch[state->owed_first]);
     state->now_ns += walk->problem->times[stage].w_ns;
-    state->held_percent -= walk->problem->left_percent;
+    state->held_percent -= walk->problem->left_percent[stage];
     state->owed_first++;
 }
 
@@ -140,7 +140,7 @@ static void do_pass(struct walk *walk, int rank, struct pass_code pass, int micr
     if (pass.backward) {
         state->owed_microbatch[state->owed_end] = microbatch;
         state->owed[state->owed_end++] = pass;
-        state->held_percent -= 100 - problem->left_percent;
+        state->held_percent -= 100 - problem->left_percent[stage];
     } else {
         state->held_percent += 100;
     }

@@ -20,8 +20,8 @@ struct bubble_problem {
     const struct pass_times *times; /* per stage */
     const int64_t *later_ns; /* per stage: F and I of it and of the stages of its rank behind it */
     const int64_t *up_ns, *down_ns; /* per stage: of a message to the next one, and back from it */
+    const int *left_percent;        /* per stage, of an activation: what I leaves for W */
     int limit;                      /* activations of a stage that a rank may hold */
-    int left_percent;               /* of an activation: what I leaves for W */
 };
 
 /* F and I of a stage on this rank; the microbatches of each go up. */

@@ -2,7 +2,7 @@
 #include "bubble_search.h"
 #include "generate_internal.h"
 
-enum { MILLION = 1000 * 1000, LEFT_DEFAULT = 50 };
+enum { WHOLE = 100, HALF = 50 };
 
 /* Where a plan gives no times at all, every pass takes one; a backward that is given whole has two equal halves. */
 static struct pass_times times_of(const struct stage_cost *cost)
@@ -17,13 +17,25 @@ static struct pass_times times_of(const struct stage_cost *cost)
     };
 }
 
-static enum status fill_times(const struct plan *costs, int stages, struct arena *arena,
-                              struct pass_times *times, struct diag *diag)
+/* Where a plan says nothing of activations, I leaves half of one for W. */
+static int left_of(const struct stage_cost *cost)
+{
+    int64_t whole = cost->of[COST_ACTIVATION], left = cost->of[COST_LEFT];
+    if (whole <= 0)
+        return HALF;
+    double percent = WHOLE * (double)left / (double)whole;
+    return left < whole ? (int)percent + (percent > (int)percent) : WHOLE;
+}
+
+static enum status fill_stages(const struct plan *costs, int stages, struct arena *arena,
+                               struct pass_times *times, int *left_percent, struct diag *diag)
 {
     struct stage_cost *rows = NULL;
     enum status status = costs ? costs_resolve(costs, stages, arena, &rows, diag) : STATUS_OK;
-    for (int stage = 0; status == STATUS_OK && stage < stages; stage++)
+    for (int stage = 0; status == STATUS_OK && stage < stages; stage++) {
         times[stage] = rows ? times_of(&rows[stage]) : (struct pass_times){1, 1, 1};
+        left_percent[stage] = rows ? left_of(&rows[stage]) : HALF;
+    }
     return status;
 }
 
@@ -42,12 +54,13 @@ static enum status fill_problem(const struct generate_spec *spec, enum found_kin
     int stages = spec->ranks * spec->chunks;
     int *rank_of = ARENA_ARRAY(arena, (size_t)stages, int);
     struct pass_times *times = ARENA_ARRAY(arena, (size_t)stages, struct pass_times);
+    int *left_percent = ARENA_ARRAY(arena, (size_t)stages, int);
     int64_t *up_ns = ARENA_ARRAY(arena, (size_t)stages, int64_t);
     int64_t *down_ns = ARENA_ARRAY(arena, (size_t)stages, int64_t);
     int64_t *later_ns = ARENA_ARRAY(arena, (size_t)stages, int64_t);
-    if (!rank_of || !times || !up_ns || !down_ns || !later_ns)
+    if (!rank_of || !times || !left_percent || !up_ns || !down_ns || !later_ns)
         return diag_no_memory(diag);
-    enum status status = fill_times(costs, stages, arena, times, diag);
+    enum status status = fill_stages(costs, stages, arena, times, left_percent, diag);
     if (status != STATUS_OK)
         return status;
     for (int stage = 0; stage < stages; stage++)
@@ -71,8 +84,8 @@ static enum status fill_problem(const struct generate_spec *spec, enum found_kin
         .later_ns = later_ns,
         .up_ns = up_ns,
         .down_ns = down_ns,
+        .left_percent = left_percent,
         .limit = spec->memory,
-        .left_percent = spec->left.given ? spec->left.millionths / (MILLION / 100) : LEFT_DEFAULT,
     };
     return STATUS_OK;
 }

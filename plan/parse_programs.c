@@ -149,7 +149,6 @@ static const struct field generate_fields[] = {
     FIELD("moe_overlap", struct generate_spec, moe_overlap, field_bool),
     FIELD("memory", struct generate_spec, memory, field_int, .min = 1,
           .max = PLAN_MAX_MICROBATCHES),
-    FIELD("left", struct generate_spec, left, field_share),
 };
 
 void parse_generate(struct parser *parser, const struct node *value)

@@ -362,7 +362,6 @@ struct generate_spec {
     int group;        /* microbatches that go through a chunk in a row; 0: as PyTorch */
     bool moe_overlap; /* the two passes of a steady pair are one piece of work */
     int memory; /* schedules that are found: activations of a stage a rank holds; 0: by the schedule */
-    struct share left; /* and what I leaves of one for W; not given: half */
     struct mark mark;
 };
 

@@ -73,7 +73,6 @@ static void print_generate(struct printer *printer)
     put_pair_number(printer, "group", generate->group, 0);
     put_pair_bool(printer, "moe_overlap", generate->moe_overlap, false);
     put_pair_number(printer, "memory", generate->memory, 0);
-    put_pair_share(printer, "left", &generate->left);
     close_map(printer);
 }
 

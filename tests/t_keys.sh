@@ -294,8 +294,10 @@ row generate.microbatches lower 'generate: {schedule: gpipe, ranks: 2, microbatc
 row generate.chunks lower "$generate" 'chunks: 2' 'chunks: 3'
 row generate.group lower "$generate" 'chunks: 2' 'chunks: 2, group: 4'
 row generate.memory lower 'generate: {schedule: zb_2p, ranks: 3, microbatches: 6, memory: @}' 2 4
-row generate.left lower 'times: {F: 1ms, I: 1ms, W: 1ms}
-generate: {schedule: zb_2p, ranks: 3, microbatches: 8, memory: 4, left: @}' 0 1
+what=lower base='times: {F: 1ms, I: 1ms, W: 1ms}
+stages: {activation: 100B, left: @}
+generate: {schedule: zb_2p, ranks: 3, microbatches: 8, memory: 4}'
+check "what is found: stage.left" differ "$what" "$base" 1B 100B
 row sections.copies lower 'programs: [0F0 3F0 3B0 0B0, 1F0 2F0 1B0 2B0]
 @' 'copies: 2' 'copies: 4'
 row generate.moe_overlap lower "$generate" 'chunks: 2' 'chunks: 2, moe_overlap: true'
