@@ -261,6 +261,8 @@ static enum status write_plan(struct app *app, const struct frontier *f, const c
         status = app_create(app, path, &output);
     if (status != STATUS_OK)
         return status;
+    if (!f->has_bytes) /* what they were counted with is not the plan's */
+        plan.programs.stages.stages.of[COST_ACTIVATION] = (struct cost_list){0};
     status = plan_write(app, &plan, PLAN_YAML, output.file);
     return app_close_file(app, &output, status);
 }

@@ -115,6 +115,8 @@ check "beside those that were asked for" holds \
     '{c["schedule"] for c in all} == {"as given", "gpipe", "zb_h2"} and said["assumed_times"]'
 check "memory is counted in activations" holds \
     '{c["schedule"]: c["activations"] for c in all} == {"as given": 4, "gpipe": 8, "zb_h2": 7}'
+check "which the plan that is written does not have" sh -c \
+    "'$SWSIM' tune -o - '$dir/list.yaml' 2>/dev/null | { ! grep activation; }"
 check "times are warned of" found 'gives no times' "$dir/err"
 
 # What hangs is no candidate: the first rank sends to a rank that sends to it.
