@@ -185,7 +185,7 @@ static void check_row(char *row)
                            : strcmp(cells[7], "ZB-V") == 0  ? "zbv_auto"
                                                             : NULL;
     int p = atoi(cells[1]), m = atoi(cells[2]);
-    if (!schedule || p * m > 1100)
+    if (!schedule || p * m > 4700)
         return;
     struct costs costs = {atol(cells[3]), atol(cells[4]), atol(cells[5]), atol(cells[6])};
     struct generate_spec spec = spec_of(schedule, p, m);

@@ -248,23 +248,4 @@ check "the table as JSON" prints 1 '"fifo":"group","batch":false,"verdict":"viol
 check "channels are those of rank programs" complains 2 'only rank programs have channels' \
     "$SWSIM" verify --p2p=all "$srcdir/plans/examples/hello.yaml"
 
-targets="${SWSIM_SHARED:-}/data/zero-bubble/targets.csv"
-published()
-{
-    grep -E ',(1F1B|ZB-H1|ZB-H2),' "$targets" | tr -d '\r' |
-        while IFS=, read -r family p m f b w c schedule limit makespan work rate; do
-            [ "$family" = vshape ] && f=$((2 * f)) b=$((2 * b)) w=$((2 * w))
-            case $schedule in 1F1B) name=1f1b ;; ZB-H1) name=zb_h1 ;; ZB-H2) name=zb_h2 ;; esac
-            echo "times: {F: ${f}us, I: ${b}us, W: ${w}us}
-p2p: {fifo: edge, latency: ${c}us}
-generate: {schedule: $name, ranks: $p, microbatches: $m}" | plan published
-            [ "$(value published span_ns)" = "${makespan}000" ] || { echo "$schedule $p $m: not $makespan, $rate"; exit 1; }
-        done
-}
-if [ -r "$targets" ]; then
-    check "spans of 1F1B, ZB-H1 and ZB-H2 are the published ones" published
-else
-    skip "no published spans here (SWSIM_SHARED)"
-fi
-
 done_testing
