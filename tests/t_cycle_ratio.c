@@ -553,7 +553,7 @@ static bool slack_holds(const struct program *program, struct timing *timing, in
         if (timing_without(&changed, timing, -1, &diag) != STATUS_OK) /* a copy */
             return false;
         for (size_t i = 0; i < program->op_count; i++)
-            if (program->ops[i].task == task && changed.ops[i].name && !changed.ops[i].host)
+            if (program->ops[i].task == task && changed.ops[i].timed && !changed.ops[i].host)
                 changed.ops[i].mean_ns += slack_ns + 2 * more;
         with[more] = period_of(program, &changed);
         timing_fini(&changed);

@@ -223,7 +223,7 @@ static bool is_longer(const struct program *program, const struct timing *timing
     if (timing_without(&changed, timing, -1, &diag) != STATUS_OK) /* a copy */
         return false;
     for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].task == task && changed.ops[i].name && !changed.ops[i].host)
+        if (program->ops[i].task == task && changed.ops[i].timed && !changed.ops[i].host)
             changed.ops[i].mean_ns += more_ns;
     if (steady_recurrent(program, &changed, &steady, &diag) == STATUS_OK)
         *known = steady.kind == STEADY_EXACT;

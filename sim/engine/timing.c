@@ -52,6 +52,7 @@ static void set_time(struct op_time *time, const struct program *program, const 
     if (op->time_ns == 0 && (op->work->kind == WORK_SPIN || op->work->kind == WORK_HOST))
         time->mean_ns = op->work->time_ns;
     time->host = host;
+    time->timed = true;
     time->draw = -1;
     time->rank = (uint16_t)rank;
     time->dist = op->jitter;

@@ -32,9 +32,10 @@ struct op_time {
     const struct dist *dist; /* NULL: always the mean */
     const struct quantile *quantile;
     int draw;            /* the number of this operation among those that vary; -1 */
-    uint64_t name;       /* random_name of the task */
+    uint64_t name;       /* random_name of the task, where the time varies */
     uint32_t occurrence; /* host programs; pipeline form: 0 */
     bool host;
+    bool timed; /* it takes time, be it 0 */
     uint16_t rank;
 };
 

@@ -32,7 +32,7 @@ static const struct op_time *task_time(const struct prediction *prediction, int 
     const struct program *p = prediction->program;
     const struct body *body = &p->bodies[task];
     for (int i = body->first; i < body->first + body->count; i++)
-        if (p->ops[i].stream >= 0 && op_is_work(p->ops[i].kind))
+        if (p->ops[i].stream >= 0 && prediction->timing.ops[i].timed)
             return &prediction->timing.ops[i];
     return NULL;
 }
