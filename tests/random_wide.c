@@ -696,16 +696,35 @@ static void write_lists(struct program_writer *writer)
     }
 }
 
+/* What the search of a schedule goes by: what passes leave, and how much a rank may hold. */
+static void write_found(struct random *random, bool vee)
+{
+    if (below(random, 2))
+        fprintf(random->out, "stages: {activation: 4KiB, left: %dKiB}\n", 1 + below(random, 4));
+    fprintf(random->out, "generate: {memory: %d, ", (vee ? 2 : 1) * (1 + below(random, 3)));
+}
+
+/* Every schedule, of as few microbatches as it can have. */
 static void write_generate(struct random *random)
 {
-    static const char *const names[] = {"gpipe", "1f1b",  "interleaved_1f1b", "forward_only",
-                                        "zb_1p", "v_min", "zbv_auto"};
-    const char *name = ONE_OF(random, names);
+    int count = 0;
+    while (generate_name((size_t)count))
+        count++;
+    const char *name = generate_name((size_t)below(random, count));
+    bool vee = name[0] == 'v' || strcmp(name, "zbv_auto") == 0;
+    bool line = strcmp(name, "zb_1p") == 0 || strcmp(name, "zb_2p") == 0;
+    bool dual = strncmp(name, "dualpipe", 8) == 0;
     bool interleaved = strcmp(name, "interleaved_1f1b") == 0;
-    fprintf(random->out, "generate: {schedule: %s, ranks: 2, %s%smicrobatches: %d}\n", name,
-            interleaved ? "chunks: 2, " : "",
-            interleaved && below(random, 2) ? "moe_overlap: true, " : "",
-            interleaved ? 1 + below(random, 2) : 1 + below(random, 3));
+    if ((vee || line) && below(random, 2))
+        write_found(random, vee);
+    else
+        fputs("generate: {", random->out);
+    if (interleaved && below(random, 2))
+        fputs("moe_overlap: true, ", random->out);
+    if (interleaved || (strcmp(name, "forward_only") == 0 && below(random, 2)))
+        fputs("chunks: 2, ", random->out);
+    fprintf(random->out, "schedule: %s, ranks: 2, microbatches: %d}\n", name,
+            dual ? 4 : 1 + below(random, interleaved || vee ? 2 : 3));
 }
 
 static void write_p2p(struct random *random)

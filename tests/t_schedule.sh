@@ -183,4 +183,47 @@ check "deferred receives of a V: forward and backward messages of one link chang
     says "mismatch.*differ in tag" "$SWSIM" verify --no-fix "$dir/deferred.yaml"
 check "a schedule says what it leaves out" complains 0 "left out: p2p" "$SWSIM" export -f csv "$dir/deferred.yaml"
 check "a pipeline has no passes" complains 3 "of another form" "$SWSIM" export --comms=early "$dir/own.yaml"
+
+# ---- every schedule, of random sizes and costs ------------------------------------------------------------------
+
+seed=${SWSIM_SEED:-$(date +%s)}
+# sizes: lines "schedule ranks microbatches chunks F I W latency memory"
+sizes()
+{
+    "$SWSIM" generate --help | sed -nE 's/^  ([a-z][a-z0-9_]+)  +[a-z].*/\1/p' | awk -v seed="$seed" '
+        function below(n) { return int(rand() * n) }
+        BEGIN { srand(seed) }
+        { for (i = 0; i < 2; i++)
+              print $1, 1 + below(6), 1 + below(12), below(4), 1 + below(9), 1 + below(9), 1 + below(9), below(4), below(9) }'
+}
+# one_size SCHEDULE ...: refused for a reason, or decided under every channel, and right where each edge has a channel
+one_size()
+{
+    name=$1 memory=$9
+    set -- -p"$2" -m"$3" --times="F=$5us,I=$6us,W=$7us" --chunks="$4" --latency="$8us"
+    [ "$memory" -gt 0 ] && case $name in zb_?p | zbv_auto | v_*) set -- "$@" --memory="$memory" ;; esac
+    [ "$name" = interleaved_1f1b ] && [ "$memory" -gt 4 ] && set -- "$@" --moe-overlap
+    # shellcheck disable=SC2046
+    set -- $(printf '%s\n' "$@" | grep -v -e '--chunks=0' -e '--latency=0us')
+    "$SWSIM" generate "$name" "$@" >"$dir/grid.yaml" 2>"$dir/grid.err"
+    code=$?
+    [ $code = 0 ] || grep -q 'found .* expected' "$dir/grid.err" || { echo "generate $name $*: $code"; return 1; }
+    [ $code = 0 ] || return 0
+    made=$((made + 1))
+    "$SWSIM" verify --p2p=all "$dir/grid.yaml" >"$dir/grid.out" 2>&1
+    code=$?
+    [ $code -le 1 ] && grep -qE '^. *edge  *proved' "$dir/grid.out" || { echo "$name $*: $code"; return 1; }
+}
+grid()
+{
+    made=0
+    sizes >"$dir/sizes"
+    while read -r size; do
+        # shellcheck disable=SC2086
+        one_size $size </dev/null || { echo "SWSIM_SEED=$seed"; return 1; }
+    done <"$dir/sizes"
+    [ "$made" -ge 10 ] || { echo "SWSIM_SEED=$seed: $made plans"; return 1; }
+}
+check "all schedules of random sizes are refused with a reason or right with a channel for each edge" grid
+
 done_testing
