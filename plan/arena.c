@@ -59,6 +59,8 @@ void arena_empty(struct arena *arena)
     struct arena rest = *arena;
     arena_fini(&rest);
     arena->head = kept;
+    ASAN_UNPOISON_MEMORY_REGION(kept->data, kept->cap);
+    memset(kept->data, 0, kept->used); /* what arena_alloc hands out is zero */
     arena->used_bytes = kept->used = 0;
     ASAN_POISON_MEMORY_REGION(kept->data, kept->cap);
 }

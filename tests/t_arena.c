@@ -26,6 +26,24 @@ static void test_alignment_and_zeroing(void)
     arena_fini(&arena);
 }
 
+static void test_emptied(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    char *before = arena_alloc(&arena, 1000);
+    if (before)
+        memset(before, 0xff, 1000);
+    arena_empty(&arena);
+    int zeroed = 1;
+    for (int i = 0; i < 3; i++) {
+        const char *after = arena_alloc(&arena, 300);
+        for (size_t k = 0; k < 300; k++)
+            zeroed &= after && after[k] == 0;
+    }
+    tap_ok(zeroed, "memory of an emptied arena is zeroed when it serves again");
+    arena_fini(&arena);
+}
+
 static void test_pointers_stay(void)
 {
     struct arena arena;
@@ -140,6 +158,7 @@ static void test_grow_at_the_cap(void)
 int main(void)
 {
     test_alignment_and_zeroing();
+    test_emptied();
     test_pointers_stay();
     test_distinct();
     test_cap();
