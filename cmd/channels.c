@@ -7,7 +7,7 @@
 #include "plan/keywords.h"
 #include "plan/units.h"
 
-/* What the plan does under one channel. */
+/* The verdict and the figures of the plan under one channel. */
 struct channel_row {
     enum fifo_rule fifo;
     bool batch;

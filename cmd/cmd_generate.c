@@ -74,7 +74,7 @@ static enum status fill_costs(struct app *app, struct generate_request *request,
                           : STATUS_OK;
 }
 
-/* What was found, for people; NULL: out of memory. */
+/* The figures of a found schedule, for people; NULL: out of memory. */
 static const char *describe_found(const struct generate_figures *figures, struct arena *arena)
 {
     char span[UNITS_TEXT], bound[UNITS_TEXT], makespan[UNITS_TEXT];

@@ -31,7 +31,7 @@ static bool is_open(const struct host_maker *maker, size_t deed)
            !maker->waited[deed];
 }
 
-/* What a wait of a thread waits for: of the operations that were asked for before and not waited for yet the one that ends
+/* The operation that a thread's wait awaits: of those asked for before and not waited for yet the one that ends
    last within it, else the oldest one that has ended; -1. */
 static int awaited(struct host_maker *maker, const struct job_deed *wait)
 {

@@ -11,7 +11,7 @@
  *                           trace has stacks (with_stack); behind an operator that says it is not asynchronous (record_shapes);
  *                           else where the thread goes on just after an operation has ended
  *
- * What threads do between is CPU time, by its innermost annotation. The threads of gloo are no threads of the plan.
+ * Time of a thread between these is CPU time, named by its innermost annotation. Gloo's threads are no threads of the plan.
  */
 #ifndef SWSIM_HOST_WORK_H
 #define SWSIM_HOST_WORK_H

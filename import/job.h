@@ -62,7 +62,7 @@ struct job_range {
     int64_t start_ns, end_ns;
 };
 
-/* What a trace without a device tells of operations between ranks (host_work.h). */
+/* An event of an operation between ranks, in a trace without a device (host_work.h). */
 enum deed_kind {
     DEED_ASKED, /* an operator: c10d::allreduce_ */
     DEED_DONE,  /* gloo:all_reduce; of a message until a thread has waited for it */

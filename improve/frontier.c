@@ -62,7 +62,7 @@ bool axis_has_words(enum axis axis)
 
 /* ---- the given plan -------------------------------------------------------------------------- */
 
-/* What lists of actions are about. */
+/* The extent of lists of actions. */
 struct shape {
     int stages, microbatches;
     bool backward;
@@ -127,7 +127,7 @@ static void add_words(struct axis_values *values, enum axis axis)
             add_value(values, value);
 }
 
-/* What is tried unless the user says something else. */
+/* The default values of an axis; the user's own go before. */
 static void fill_axis(const struct frontier *f, enum axis axis, int given,
                       struct axis_values *values)
 {

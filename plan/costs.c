@@ -36,7 +36,7 @@ static int links_of(const struct links *links, int from, int to, bool forward,
     return count;
 }
 
-/* What the narrowest link that says it says; 0: none does. */
+/* The value of the narrowest link that gives one; 0: none does. */
 #define FIRST_GIVEN(links, count, what)                                                            \
     for (int i_ = 0; i_ < (count); i_++)                                                           \
         if ((links)[i_]->what.given) {                                                             \
@@ -231,7 +231,7 @@ static enum status add_layers(const struct plan *plan, const struct layers *laye
     return status;
 }
 
-/* What `stages:` says of a stage goes before its layers. A list is of all stages, or of those of one copy of the
+/* A value of `stages:` goes before those of the stage's layers. A list is of all stages, or of those of one copy of the
    model. */
 static enum status put_stages(const struct plan *plan, int stages, int length,
                               struct stage_cost *rows, struct diag *diag)

@@ -144,7 +144,7 @@ struct stage_spec {
     enum release release;
 };
 
-/* What a stage costs. */
+/* The costs of a stage. */
 struct stage_cost {
     bool given[COST_COUNT];
     int64_t of[COST_COUNT];

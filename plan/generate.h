@@ -16,7 +16,7 @@ const char *generate_name(size_t index);
 /* One line about it for people. */
 const char *generate_about(size_t index);
 
-/* What a schedule that was found comes to; spans and bounds are those of bubble.h. */
+/* The figures of a schedule that was found; spans and bounds are those of bubble.h. */
 struct generate_figures {
     bool found; /* else the schedule is one that rules make, and the rest is 0 */
     int64_t span_ns, makespan_ns;

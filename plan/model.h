@@ -15,7 +15,7 @@
 /* The bytes of the output of a layer on a rank: of a message between stages. */
 int64_t model_message_bytes(const struct model_spec *model);
 
-/* What each layer, embedding and head cost in a model of so many stages, where `out` says nothing yet; items from the
+/* The costs of each layer, embedding and head in a model of so many stages, where `out` says nothing yet; items from the
    arena. False: no memory. */
 bool model_fill(const struct model_spec *model, int stages, struct arena *arena,
                 struct layers *out);

@@ -696,7 +696,7 @@ static void write_lists(struct program_writer *writer)
     }
 }
 
-/* What the search of a schedule goes by: what passes leave, and how much a rank may hold. */
+/* The inputs of a schedule's search: the bytes that passes leave, and the most that a rank may hold. */
 static void write_found(struct random *random, bool vee)
 {
     if (below(random, 2))
