@@ -63,7 +63,7 @@ int lower_stream(struct lowering *lowering, int rank, int plan_stream);
 enum status lower_comms(struct lowering *lowering);
 int lower_channel(struct lowering *lowering, int comm, int from, int to);
 int lower_name(struct lowering *lowering, const char *name);
-/* Copies the operands of a host operation into the program's memory. */
+/* The operation takes over jitter, shares and work of a host operation, in memory that lives as long as the program. */
 void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from);
 int lower_flag(struct lowering *lowering, const char *name);
 void lower_accesses(struct lowering *lowering, struct op *op, int rank,

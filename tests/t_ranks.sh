@@ -130,7 +130,8 @@ start --timeout 5s --db "$dir/killed.db"
 kill -s KILL $rank0
 await
 check "rank 0 is none but one of them" ended 1
-check "and named" said 'rank 0 is gone\|rank 0: its process was killed'
+check "the launcher names it" said 'rank 0: its process was killed by signal 9'
+check "so does a peer" said 'rank 0 is gone'
 
 start --timeout 500ms
 kill -s STOP $rank1
