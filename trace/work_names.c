@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plan/hash.h"
+#include "plan/keyed_hash.h"
 #include "plan/parse.h"
 #include "plan/rank_programs.h"
 
@@ -24,7 +24,7 @@ static size_t bare_length(const char *name)
 
 static struct named_work *place_of(const struct work_names *names, const char *name, size_t length)
 {
-    size_t at = hash_bytes(name, length) & (names->cap - 1);
+    size_t at = keyed_hash(name, length) & (names->cap - 1);
     while (names->places[at].name && (strncmp(names->places[at].name, name, length) != 0 ||
                                       names->places[at].name[length] != 0))
         at = (at + 1) & (names->cap - 1);
