@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "plan/coverage.h"
 #include "plan/json.h"
 #include "plan/keywords.h"
 #include "plan/units.h"
@@ -168,6 +169,7 @@ enum status channels_compare(struct app *app, const struct plan *plan,
     }
     if (status != STATUS_OK || app->silent)
         return status;
+    coverage_warn(plan, &app->diag);
     if (!app->json)
         print_table(plan, rows);
     else

@@ -18,6 +18,7 @@
 #include "mpi_workers.h"
 #include "warned.h"
 
+#include "plan/coverage.h"
 #include "plan/hash.h"
 #include "plan/parse.h"
 #include "plan/print.h"
@@ -413,6 +414,7 @@ static enum status predict_plan(struct app *app, const struct predict_request *r
         agreed = refuse_unexplained(app, plan, request->opaque);
     if (agreed != STATUS_OK)
         return agreed;
+    coverage_warn(plan, &app->diag);
     if (plan->form != FORM_PIPELINE) {
         if (request->driver == CLOCK_ONLY || request->driver == DATAFLOW_ONLY)
             return diag_error(&app->diag, STATUS_USAGE,

@@ -12,6 +12,7 @@
 #include "improve/tune.h"
 
 #include "improve/diff.h"
+#include "plan/coverage.h"
 #include "plan/json.h"
 #include "plan/parse.h"
 #include "plan/units.h"
@@ -204,6 +205,7 @@ static void warn(struct app *app, const struct tune *tune)
     if (tune->verdict != VERDICT_PROVED)
         diag_warn(&app->diag, "%s is %s as given: only proved plans are kept", name,
                   verdict_key(tune->verdict));
+    coverage_warn(&tune->given, &app->diag);
     if (tune->options->memory_bytes >= 0 && tune->iteration_bytes + tune->shared_bytes == 0)
         diag_warn(&app->diag, "%s gives no buffer a size: --memory limits nothing", name);
 }

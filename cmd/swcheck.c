@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/coverage.h"
 #include "plan/parse.h"
 #include "proof/proof.h"
 
@@ -41,6 +42,7 @@ static const char *const holds[PROPERTY_COUNT] = {
 static void print_yes(const struct plan *plan, const struct proof_result *result)
 {
     const char *comma = "";
+    char text[COVERAGE_TEXT];
     printf("yes: ");
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (result->proves & 1u << p) {
@@ -55,8 +57,11 @@ static void print_yes(const struct plan *plan, const struct proof_result *result
         printf(", driver %s", driver_key(result->options.driver));
     if (result->options.max_depth > 0)
         printf(", max_depth %d", result->options.max_depth);
-    printf(", %d rank%s; by %s\n", result->ranks, result->ranks == 1 ? "" : "s",
+    printf(", %d rank%s; by %s", result->ranks, result->ranks == 1 ? "" : "s",
            proof_key(result->kind));
+    for (size_t i = 0; i < plan->unrecorded_count; i++)
+        printf("%s %s", i ? "," : "; but for", coverage_unrecorded(&plan->unrecorded[i], text));
+    putchar('\n');
 }
 
 /* Every certificate of the file. */

@@ -15,6 +15,7 @@
 
 #include "trace/draw.h"
 
+#include "plan/coverage.h"
 #include "plan/hash.h"
 #include "plan/json.h"
 #include "plan/nearest.h"
@@ -275,6 +276,7 @@ static enum status report(struct app *app, const struct frontier_request *reques
     if (!f->has_times)
         diag_warn(&app->diag, "%s gives no times: F, I and W are taken to last 1 ms each",
                   f->plan->name);
+    coverage_warn(f->plan, &app->diag);
     if (app->json && !only_plan)
         status = write_frontier(app, f);
     else if (!only_plan)

@@ -9,6 +9,7 @@
 #include "two_runs_text.h"
 #include "unexplained.h"
 
+#include "plan/coverage.h"
 #include "plan/parse.h"
 #include "plan/strip_device_rules.h"
 #include "sim/predict/explained.h"
@@ -80,6 +81,7 @@ static enum status predict_second(struct app *app, struct plan *plan, void *cont
     enum status status = refuse_unexplained(app, plan, comparer->request->opaque);
     if (status != STATUS_OK)
         return status;
+    coverage_warn(plan, &app->diag);
     if (like->info.kind == RUN_MEASURED && like->info.driver != RUN_DRIVER_NONE &&
         !plan_strip_device_rules(&device, &app->arena, cuda, NULL))
         return diag_no_memory(&app->diag);

@@ -51,22 +51,48 @@ static bool is_race_of_nothing(const struct verdict_view *view)
 
 bool verdict_is_plain(const struct verdict_view *view)
 {
-    return view->report->verdict == VERDICT_PROVED && !is_race_of_nothing(view) &&
-           view->warnings->count == 0;
+    return view->report->verdict == VERDICT_PROVED && view->coverage->unrecorded_count == 0 &&
+           !is_race_of_nothing(view) && view->warnings->count == 0;
+}
+
+/* The reasons for which a proof is not plain, one after the other. */
+static void tell_reasons(const struct verdict_view *view, void (*tell)(void *, const char *),
+                         void *arg)
+{
+    char text[COVERAGE_TEXT];
+    size_t warnings = view->warnings->count;
+    for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
+        tell(arg, coverage_unrecorded(&view->coverage->unrecorded[i], text));
+    if (is_race_of_nothing(view))
+        tell(arg, RACE_OF_NOTHING);
+    snprintf(text, sizeof text, "%zu warning%s", warnings, warnings == 1 ? "" : "s");
+    if (warnings)
+        tell(arg, text);
+}
+
+/* A list in a line. */
+struct listing {
+    FILE *out;
+    const char *comma;
+};
+
+static void print_reason(void *arg, const char *reason)
+{
+    struct listing *listing = arg;
+    fprintf(listing->out, "%s%s", listing->comma, reason);
+    listing->comma = ", ";
 }
 
 /* "proved", "proved but for race: nothing declared, 2 warnings" */
 static void print_verdict(const struct verdict_view *view, FILE *out)
 {
-    size_t warnings = view->warnings->count;
+    struct listing listing = {out, ""};
     if (view->report->verdict != VERDICT_PROVED || verdict_is_plain(view)) {
         fprintf(out, "%-9s", verdict_key(view->report->verdict));
         return;
     }
-    fprintf(out, "proved but for %s", is_race_of_nothing(view) ? RACE_OF_NOTHING : "");
-    if (warnings)
-        fprintf(out, "%s%zu warning%s", is_race_of_nothing(view) ? ", " : "", warnings,
-                warnings == 1 ? "" : "s");
+    fputs("proved but for ", out);
+    tell_reasons(view, print_reason, &listing);
 }
 
 static void print_line(const struct verdict_view *view, bool color, FILE *out)
@@ -311,17 +337,15 @@ static void write_properties(const struct verify_report *report, struct json *js
     json_end_object(json);
 }
 
-/* The reasons for which a proof is not plain. */
+static void write_reason(void *json, const char *reason)
+{
+    json_string(json, reason);
+}
+
 static void write_but_for(const struct verdict_view *view, struct json *json)
 {
-    char text[32];
     json_begin_array_at(json, "but_for");
-    if (is_race_of_nothing(view))
-        json_string(json, RACE_OF_NOTHING);
-    snprintf(text, sizeof text, "%zu warning%s", view->warnings->count,
-             view->warnings->count == 1 ? "" : "s");
-    if (view->warnings->count)
-        json_string(json, text);
+    tell_reasons(view, write_reason, json);
     json_end_array(json);
 }
 

@@ -238,20 +238,31 @@ static const char *say_missing(struct flight *flight, struct diag *diag)
               "no dump of %s: if a rank hangs for its own reasons, or calls other things than "
               "the others, that cannot be seen",
               names);
+    if (!plan_add_unrecorded(flight->plan, names, "no dump"))
+        return NULL;
     return arena_printf(arena, "; %s without a dump %s called what the others called", names,
                         count == 1 ? "has" : "have");
 }
 
 /* Sends and receives that a backend does not record. */
-static const char *say_unrecorded(const struct flight_job *job, struct diag *diag)
+static const char *say_unrecorded(struct flight *flight, struct diag *diag)
 {
+    const struct flight_job *job = flight->job;
     size_t r = 0;
     while (r < job->rank_count && !flight_lacks_messages(&job->ranks[r]))
         r++;
     if (r == job->rank_count)
         return "";
     diag_warn(diag, "gloo records no sends and receives: a hang in one of them cannot be seen");
+    if (!plan_add_unrecorded(flight->plan, "messages", "gloo records no sends and receives"))
+        return NULL;
     return "; sends and receives, which gloo does not record, end";
+}
+
+static bool add_guessed(struct plan *plan, const char *comm)
+{
+    return plan_add_unrecorded(plan, arena_printf(&plan->arena, "members of %s", comm),
+                               "no dump tells them");
 }
 
 /* Groups whose members no dump tells. */
@@ -261,15 +272,18 @@ static const char *say_guessed(struct flight *flight)
     const char *text = "";
     for (size_t g = 0; text && g < job->group_count; g++)
         if (job->groups[g].is_guessed)
-            text = arena_printf(&flight->plan->arena, "%s%s%s", text,
-                                *text ? ", " : "; all ranks are members of ",
-                                flight->plan->comms[g].name);
+            text = add_guessed(flight->plan, flight->plan->comms[g].name)
+                       ? arena_printf(&flight->plan->arena, "%s%s%s", text,
+                                      *text ? ", " : "; all ranks are members of ",
+                                      flight->plan->comms[g].name)
+                       : NULL;
     return text;
 }
 
 /* A call that is not over, and that another rank has passed so long ago that its ring has lost its own. */
-static void warn_of_lost(const struct flight_job *job, struct diag *diag)
+static bool warn_of_lost(struct flight *flight, struct diag *diag)
 {
+    const struct flight_job *job = flight->job;
     for (size_t r = 0; r < job->rank_count; r++)
         for (size_t i = 0; i < job->ranks[r].call_count; i++) {
             const struct flight_call *call = &job->ranks[r].calls[i];
@@ -283,15 +297,19 @@ static void warn_of_lost(const struct flight_job *job, struct diag *diag)
                       "they differ there cannot be told (a larger TORCH_NCCL_TRACE_BUFFER_SIZE "
                       "keeps more)",
                       job->ranks[r].rank, call->parts[0].name, call->number, group->name);
-            return;
+            const char *calls =
+                arena_printf(&flight->plan->arena, "calls before number %" PRId64 " of group %s",
+                             group->first_number, group->name);
+            return plan_add_unrecorded(flight->plan, calls, "a ring has lost them");
         }
+    return true;
 }
 
 static const char *hypotheses(struct flight *flight, struct diag *diag)
 {
     const struct flight_options *options = flight->options;
     const char *missing = say_missing(flight, diag), *guessed = say_guessed(flight);
-    const char *unrecorded = say_unrecorded(flight->job, diag);
+    const char *unrecorded = say_unrecorded(flight, diag);
     if (!missing || !guessed || !unrecorded)
         return NULL;
     return arena_printf(
@@ -350,8 +368,7 @@ enum status flight_plan(const struct flight_job *job, const struct flight_option
     struct plan plan;
     plan_init(&plan);
     struct flight flight = {.job = job, .options = options, .plan = &plan};
-    if (write_plan(&flight, diag)) {
-        warn_of_lost(job, diag);
+    if (write_plan(&flight, diag) && warn_of_lost(&flight, diag)) {
         *out = plan;
         return STATUS_OK;
     }

@@ -271,16 +271,16 @@ static enum status add_work(struct host_maker *maker, int deed)
 static enum status add_works(struct host_maker *maker)
 {
     enum status status = STATUS_OK;
-    size_t unasked = 0;
+    size_t *unasked = &maker->rank->unasked_count;
     for (size_t i = 0; status == STATUS_OK && i < maker->rank->deed_count; i++) {
         if (maker->rank->deeds[i].kind == DEED_DONE && maker->asked[i] >= 0)
             status = add_work(maker, (int)i);
-        unasked += maker->rank->deeds[i].kind == DEED_DONE && maker->asked[i] < 0;
+        *unasked += maker->rank->deeds[i].kind == DEED_DONE && maker->asked[i] < 0;
     }
-    if (status == STATUS_OK && unasked > 0)
+    if (status == STATUS_OK && *unasked > 0)
         diag_warn(maker->diag,
                   "%s: %zu operations of gloo that no operator of the trace asks for are left out",
-                  maker->rank->file, unasked);
+                  maker->rank->file, *unasked);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* import.c - see import.h. */
 #include "import.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "files.h"
@@ -136,6 +137,27 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
     return status;
 }
 
+/* What verdicts about the plan do not cover: ranks without a trace, operations that were left out. */
+static bool mark_unrecorded(const struct job *job, struct plan *plan)
+{
+    size_t unasked = 0;
+    for (size_t r = 0; r < job->rank_count; r++)
+        unasked += job->ranks[r].unasked_count;
+    int64_t world = -1;
+    for (size_t r = 0; r < job->rank_count; r++)
+        world = job->ranks[r].world > world ? job->ranks[r].world : world;
+    const int64_t missing = world - (int64_t)job->rank_count;
+    bool ok =
+        missing <= 0 ||
+        plan_add_unrecorded(
+            plan, arena_printf(&plan->arena, "%" PRId64 " of %" PRId64 " ranks", missing, world),
+            "no trace of them");
+    return ok &&
+           (unasked == 0 ||
+            plan_add_unrecorded(plan, arena_printf(&plan->arena, "%zu operations of gloo", unasked),
+                                "no operator of the trace asks for them"));
+}
+
 static enum status import_traces(const struct import_files *files,
                                  const struct import_options *options, struct imported *imported,
                                  struct diag *diag)
@@ -145,11 +167,14 @@ static enum status import_traces(const struct import_files *files,
         status = find_evidence(imported, diag);
     if (status != STATUS_OK)
         return status;
-    return options->kind == IMPORT_PIPELINE
-               ? pipeline_form(&imported->job, imported->evidence, &options->pipeline,
-                               &imported->plan, diag)
-               : host_form(&imported->job, imported->evidence, &options->form, &imported->plan,
-                           diag);
+    status =
+        options->kind == IMPORT_PIPELINE
+            ? pipeline_form(&imported->job, imported->evidence, &options->pipeline, &imported->plan,
+                            diag)
+            : host_form(&imported->job, imported->evidence, &options->form, &imported->plan, diag);
+    return status == STATUS_OK && !mark_unrecorded(&imported->job, &imported->plan)
+               ? diag_no_memory(diag)
+               : status;
 }
 
 /* ---- dumps ----------------------------------------------------------------------------------- */

@@ -98,8 +98,9 @@ struct job_stream {
 struct job_rank {
     const char *file; /* for messages: with the process, where the file has several */
     const char *path;
-    int64_t number;         /* as the file says; -1: it does not */
-    int64_t world;          /* the ranks of its job; -1: not told */
+    int64_t number;       /* as the file says; -1: it does not */
+    int64_t world;        /* the ranks of its job; -1: not told */
+    size_t unasked_count; /* operations of gloo left out: no operator of the trace asks for them */
     struct job_call *calls; /* by thread, then by start */
     struct job_work *works; /* by start */
     struct job_range *ranges;

@@ -1,6 +1,7 @@
 /* coverage.c - see coverage.h. */
 #include "coverage.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "outside.h"
@@ -80,7 +81,10 @@ static enum status find_unwritten(const struct plan *plan, bool *any, struct dia
 enum status coverage_find(const struct plan *plan, struct coverage *out, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    *out = (struct coverage){.unit = "tasks", .buffers = (int64_t)plan->buffer_count};
+    *out = (struct coverage){.unit = "tasks",
+                             .buffers = (int64_t)plan->buffer_count,
+                             .unrecorded = plan->unrecorded,
+                             .unrecorded_count = plan->unrecorded_count};
     switch (plan->form) {
     case FORM_PIPELINE:
         for (size_t t = 0; t < plan->pipeline.task_count; t++) {
@@ -102,6 +106,20 @@ enum status coverage_find(const struct plan *plan, struct coverage *out, struct 
         break;
     }
     return status;
+}
+
+const char *coverage_unrecorded(const struct unrecorded *entry, char text[COVERAGE_TEXT])
+{
+    snprintf(text, COVERAGE_TEXT, "%s: %s", entry->what, entry->why);
+    return text;
+}
+
+void coverage_warn(const struct plan *plan, struct diag *diag)
+{
+    char text[COVERAGE_TEXT];
+    for (size_t i = 0; i < plan->unrecorded_count; i++)
+        diag_warn(diag, "%s: this covers all but %s", plan->name,
+                  coverage_unrecorded(&plan->unrecorded[i], text));
 }
 
 bool coverage_is_nothing(const struct coverage *coverage)

@@ -2,6 +2,7 @@
  * coverage.h - what a verdict about a plan covers: which work declares what it reads and writes, and what is assumed.
  *
  * Races are found between accesses that the plan declares. Where none is declared, race freedom is proved of nothing.
+ * Of an imported plan no verdict covers what was not recorded of its job (`unrecorded:`).
  */
 #ifndef SWSIM_COVERAGE_H
 #define SWSIM_COVERAGE_H
@@ -10,12 +11,20 @@
 #include "plan.h"
 
 struct coverage {
-    const char *unit;       /* what is counted: "tasks", "operations", "actions" */
-    int64_t all, declared;  /* with `reads` or `writes`; actions: by their meaning */
-    int64_t buffers;        /* that are read or written */
-    bool assumes_shared;    /* shared buffers hold values before the first iteration */
-    bool assumes_unwritten; /* host programs: so do buffers that no operation writes */
+    const char *unit;                    /* what is counted: "tasks", "operations", "actions" */
+    int64_t all, declared;               /* with `reads` or `writes`; actions: by their meaning */
+    int64_t buffers;                     /* that are read or written */
+    bool assumes_shared;                 /* shared buffers hold values before the first iteration */
+    bool assumes_unwritten;              /* host programs: so do buffers that no operation writes */
+    const struct unrecorded *unrecorded; /* the plan's */
+    size_t unrecorded_count;
 };
+
+enum { COVERAGE_TEXT = 2 * PLAN_MAX_NAME + 4 };
+/* "messages: the dump has none", written to `text`. */
+const char *coverage_unrecorded(const struct unrecorded *entry, char text[COVERAGE_TEXT]);
+/* Say in diag of each of them that the verdicts and predictions to come do not cover it. */
+void coverage_warn(const struct plan *plan, struct diag *diag);
 
 enum status coverage_find(const struct plan *plan, struct coverage *out, struct diag *diag);
 

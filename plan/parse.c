@@ -328,6 +328,21 @@ static void parse_inputs(struct parser *parser, const struct node *value)
     }
 }
 
+static void parse_unrecorded(struct parser *parser, const struct node *value)
+{
+    if (!value ||
+        !parse_want_map(parser, value, "a mapping from what is not recorded to the reason"))
+        return;
+    READ_MAP (parser, value, key, reason) {
+        if (!parse_name(parser, key, "what is not recorded") ||
+            !parse_name(parser, reason, "a reason"))
+            continue;
+        if (!plan_add_unrecorded(parser->plan, parse_keep(parser, key->text),
+                                 parse_keep(parser, reason->text)))
+            parse_no_memory(parser);
+    }
+}
+
 static void parse_staleness(struct parser *parser, const struct node *value)
 {
     static const struct field field = {.min = 1, .max = PLAN_MAX_DEPTH};
@@ -535,6 +550,7 @@ static const struct section {
     {IN_PIPELINE, parse_staleness, {.key = "staleness"}},
     {IN_ALL, parse_machine, {.key = "machine"}},
     {IN_ALL, NULL, FIELD("unexplained", struct plan, unexplained, field_share)},
+    {IN_ALL, parse_unrecorded, {.key = "unrecorded"}},
     {IN_ALL, parse_on_failure, {.key = "on_failure"}},
     {IN_ALL, parse_expect, {.key = "expect"}},
 };

@@ -19,6 +19,16 @@ void plan_fini(struct plan *plan)
     *plan = (struct plan){0};
 }
 
+bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why)
+{
+    if (!what || !why ||
+        !arena_grow(&plan->arena, (void **)&plan->unrecorded, plan->unrecorded_count,
+                    &plan->unrecorded_cap, sizeof *plan->unrecorded))
+        return false;
+    plan->unrecorded[plan->unrecorded_count++] = (struct unrecorded){what, why};
+    return true;
+}
+
 int plan_rank_count(const struct plan *plan)
 {
     int replicas = plan->form == FORM_PROGRAMS ? plan->programs.fsdp_replicas : 1;

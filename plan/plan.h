@@ -581,6 +581,11 @@ struct stream_spec {
     struct mark mark;
 };
 
+/* An entry of `unrecorded:`: what the job that the plan was imported from did, and the plan does not have. */
+struct unrecorded {
+    const char *what, *why;
+};
+
 struct plan {
     struct arena arena;
     const char *file; /* as given by the user, "-" for standard input */
@@ -598,7 +603,9 @@ struct plan {
     struct buffer *buffers;
     size_t buffer_count;
     struct share
-        unexplained;      /* `unexplained:`, the idle time of the measured job without a cause */
+        unexplained; /* `unexplained:`, the idle time of the measured job without a cause */
+    struct unrecorded *unrecorded; /* no verdict covers it */
+    size_t unrecorded_count, unrecorded_cap;
     bool inputs_given;    /* `inputs:` is present: no other buffer holds values at the start */
     struct names streams; /* per rank: a stream of this name on every rank that uses it */
     struct stream_spec *stream_specs;
@@ -623,6 +630,9 @@ struct plan {
 
 void plan_init(struct plan *plan);
 void plan_fini(struct plan *plan);
+
+/* Add an entry of `unrecorded:`. False: no memory, also where a text is NULL. */
+bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why);
 
 /* The tasks as rank `rank` sees them; one of them. */
 const struct task *plan_tasks(const struct plan *plan, int rank);

@@ -301,6 +301,20 @@ static void print_expect(struct printer *printer)
     close_map(printer);
 }
 
+static void print_unrecorded(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    if (plan->unrecorded_count == 0)
+        return;
+    put_word(printer, "unrecorded");
+    open_map(printer, BLOCK);
+    for (size_t i = 0; i < plan->unrecorded_count; i++) {
+        put_text(printer, plan->unrecorded[i].what);
+        put_text(printer, plan->unrecorded[i].why);
+    }
+    close_map(printer);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static void print_plan(struct printer *printer)
@@ -312,6 +326,7 @@ static void print_plan(struct printer *printer)
     put_pair_text(printer, "about", plan->about);
     put_pair_text(printer, "source", plan->source);
     put_pair_share(printer, "unexplained", &plan->unexplained);
+    print_unrecorded(printer);
     switch (plan->form) {
     case FORM_PIPELINE: print_pipeline(printer); break;
     case FORM_PROGRAMS: print_programs(printer); break;

@@ -66,6 +66,22 @@ imports "$dir"/nccl_trace_rank_? >/dev/null
 check "a ring that has lost what another rank is still in" found \
     "rank 0 has not completed all_reduce, number 2 of process group 0, and the ring of another rank has lost it" "$dir/err"
 
+# A rank without a dump: the verdict says so as well.
+rm "$dir"/nccl_trace_rank_?
+dump 0 "[0, 1]" "$(entry 1 completed)"
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "a rank without a dump is in the verdict" says "proved but for rank 1: no dump" "$SWSIM" verify "$dir/plan.yaml"
+rm "$dir"/nccl_trace_rank_?
+
+# Does `export` print what is not recorded, and what it prints again?
+prints_again()
+{
+    "$SWSIM" export "$1" >"$dir/again.yaml" && "$SWSIM" export --json "$dir/again.yaml" >"$dir/again.json" &&
+        grep -q '^  messages: gloo' "$dir/again.yaml" &&
+        grep -q '"unrecorded":{"messages":"gloo' "$dir/again.json" && "$SWSIM" verify "$dir/again.json" |
+        grep -F "but for messages: gloo"
+}
+
 # ---- dumps of gloo, as PyTorch 2.9.1 wrote them (tests/partners/hangs.py) ------------------------------------------
 
 # They do not name the members of a group, `retired` tells the end of a call, and sends and receives have no entries.
@@ -75,5 +91,20 @@ check "gloo: the members of a group are the ranks that called it" \
 check "... and verify names the rank that did not come" says "pg2, waits for rank 3" "$SWSIM" verify --no-fix "$dir/plan.yaml"
 imports "$srcdir"/tests/dumps/gloo_sends/rank_?.json >/dev/null
 check "gloo: that messages have no entry is said" found "gloo records no sends and receives" "$dir/err"
+check "... in the plan" found "messages: gloo records no sends and receives" "$dir/plan.yaml"
+check "... and in the verdict, which is not plain" \
+    says "proved but for messages: gloo records no sends and receives" "$SWSIM" verify "$dir/plan.yaml"
+check "... as JSON" says '"but_for":."messages: gloo records no sends and receives"' "$SWSIM" verify --json "$dir/plan.yaml"
+! "$SWSIM" verify -q --werror "$dir/plan.yaml"
+check "... for --werror an error" test $? -eq 0
+certified()
+{
+    "$SWSIM" verify -q --certificate="$dir/cert" "$dir/plan.yaml" && "$SWCHECK" "$dir/plan.yaml" "$dir/cert"
+}
+check "... in what swcheck says" says "by run; but for messages: gloo records no sends and receives" certified
+check "... in a copy, YAML and JSON" prints_again "$dir/plan.yaml"
+check "... for a prediction a warning" says "this covers all but messages" "$SWSIM" predict "$dir/plan.yaml"
+check "... in a model for SPIN" says "Not recorded of the job, and not in the model: messages" \
+    "$SWSIM" export --as=promela "$dir/plan.yaml"
 check "... in the hypotheses, too" found "sends and receives, which gloo does not record, end" "$dir/plan.yaml"
 done_testing

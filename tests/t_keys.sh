@@ -16,6 +16,7 @@ observe()
     schedule) "$SWSIM" schedule "$2" ;;
     export) "$SWSIM" export "$2" ;;
     verdict) "$SWSIM" verify --json --no-fix "$2" | grep -oE '"(driver|properties|in_flight)":("[a-z]*"|\{[^}]*\})' ;;
+    covers) "$SWSIM" verify --json --no-fix "$2" | grep -oE '"but_for":\[[^]]*\]' ;;
     faults) "$SWSIM" verify --json --no-fix --faults "$2" | grep -oE '"properties":\{[^}]*\}' ;;
     expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" && echo as expected || echo otherwise ;;
     predict) "$SWSIM" predict --json -n 20 "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
@@ -76,6 +77,7 @@ row sections.comms verdict 'ranks: 3
 schedule: {A: {work: {collective: barrier, comm: c}}}
 rank_overrides: {2: {schedule: {A: {work: {spin: 1us}}}}}' '' 'comms: {c: [0, 1]}'
 row sections.unexplained export "$two" '' 'unexplained: 0.5'
+row sections.unrecorded covers "$two" '' 'unrecorded: {messages: the dump has none}'
 row sections.on_failure faults 'ranks: 2
 @
 schedule: {A: {work: {collective: barrier, comm: c}}}' '' 'on_failure: none'

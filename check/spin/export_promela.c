@@ -300,6 +300,15 @@ static void put_comm(const struct model *m, int index)
 
 /* ---- declarations ---------------------------------------------------------------------------- */
 
+static void put_unrecorded(const struct model *m)
+{
+    for (size_t i = 0; i < m->p->plan->unrecorded_count; i++) {
+        promela_put(m, " * Not recorded of the job, and not in the model: ");
+        promela_put_name(m, m->p->plan->unrecorded[i].what);
+        promela_put(m, "\n");
+    }
+}
+
 static void put_preamble(const struct model *m)
 {
     promela_put(m, "/*\n * ");
@@ -314,11 +323,12 @@ static void put_preamble(const struct model *m)
         " * A deadlock is an invalid end state, a mismatch of collectives or messages a violated\n"
         " * assertion. Left out: buffers and with them order and lifetime races, slot hazards, "
         "the\n"
-        " * bound on iterations in flight, time.\n"
-        " *\n"
-        " *     spin -a model.pml && cc -O2 -DSAFETY -DVECTORSZ=65536 -o pan pan.c\n"
-        " *     ./pan -m1000000\n"
-        " */\n");
+        " * bound on iterations in flight, time.\n");
+    put_unrecorded(m);
+    promela_put(m, " *\n"
+                   " *     spin -a model.pml && cc -O2 -DSAFETY -DVECTORSZ=65536 -o pan pan.c\n"
+                   " *     ./pan -m1000000\n"
+                   " */\n");
 }
 
 static void put_array(const struct model *m, const char *type, const char *name, int64_t count)
