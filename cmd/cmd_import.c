@@ -174,6 +174,10 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          OPTION_CHOICE, .value = &request.form},
         {"detail", 0, "N", "pipelines: parts above N% of a step are tasks of their own (default 2)",
          OPTION_INTEGER, .value = &request.detail, .max = 100},
+        {"repeat", 0, "same|like|never",
+         "host programs: steps that do the same are one that is repeated (the default); like: also "
+         "where streams wait otherwise",
+         OPTION_CHOICE, .value = &request.options.form.repeat},
         {"steps", 0, "A..B", "only these steps of the profiler (default: the whole trace)",
          OPTION_TEXT, .value = &request.steps},
         {"ranks", 0, "LIST", "only these ranks, as in 0..3,7 (default: all)", OPTION_TEXT,

@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 
+#include "fold.h"
 #include "handoffs.h"
 #include "innermost.h"
 #include "meetings.h"
+#include "steps.h"
 
 struct writer {
     const struct job *job;
@@ -27,7 +29,10 @@ struct writer {
     int *follower;   /* per work: the one without a launch behind it on its stream, or -1 */
     struct innermost innermost; /* of a job on CPUs; else empty */
     int stretch, last_stretch;  /* of the thread: the next one, and the end */
-    bool failed;                /* no memory */
+    struct step_search steps;
+    struct fold_thread *folds; /* those of the rank that are written */
+    size_t fold_count;
+    bool failed; /* no memory */
 };
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -329,6 +334,26 @@ static void end_thread(struct writer *writer)
     writer->plan->thread_count += writer->thread->op_count > 0;
 }
 
+/* The steps begin where the thread's first call in them does; returns the one that begins behind `time_ns`. */
+static size_t mark_steps(struct writer *writer, size_t step, int64_t time_ns)
+{
+    const struct step_search *search = &writer->steps;
+    size_t *marks = writer->folds[writer->fold_count].marks;
+    while (step < search->step_count && search->steps[step].begin_ns <= time_ns)
+        marks[step++] = writer->thread->op_count;
+    if (step > 0 && step == search->step_count && search->steps[step - 1].end_ns <= time_ns)
+        marks[step++] = writer->thread->op_count;
+    return step;
+}
+
+static bool begin_marks(struct writer *writer)
+{
+    struct fold_thread *fold = &writer->folds[writer->fold_count];
+    *fold = (struct fold_thread){
+        writer->thread, ARENA_ARRAY(writer->steps.arena, writer->steps.step_count + 1, size_t)};
+    return fold->marks != NULL;
+}
+
 /* The thread of the first work of a stream that has a launch; -1: none has. */
 static int first_launcher(const struct job_rank *rank, int stream)
 {
@@ -365,11 +390,17 @@ static bool write_thread(struct writer *writer, int thread)
         writer->last_stretch = writer->innermost.first[thread + 1];
     }
     int64_t last_ns = rank->stepped && rank->stepper == thread ? rank->steps_end_ns : 0;
+    if (!begin_marks(writer))
+        return false;
+    size_t step = 0;
     for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
+        step = mark_steps(writer, step, rank->calls[i].start_ns);
         add_call(writer, i);
         last_ns = rank->calls[i].end_ns > last_ns ? rank->calls[i].end_ns : last_ns;
     }
+    mark_steps(writer, step, INT64_MAX);
     add_host(writer, last_ns);
+    writer->fold_count += writer->thread->op_count > 0;
     end_thread(writer);
     return !writer->failed;
 }
@@ -439,16 +470,32 @@ static int *filled(size_t count, int value)
     return items;
 }
 
+static bool prepare_steps(struct writer *writer, struct arena *arena)
+{
+    writer->steps = (struct step_search){.job = writer->job, .rank = writer->rank, .arena = arena};
+    writer->folds = ARENA_ARRAY(arena, writer->rank->threads.count + 1, struct fold_thread);
+    return writer->folds && (writer->options->repeat == REPEAT_NEVER || steps_find(&writer->steps));
+}
+
+static bool fold(struct writer *writer)
+{
+    return fold_steps(writer->plan, writer->folds, writer->fold_count, writer->steps.step_count,
+                      writer->options->repeat == REPEAT_LIKE);
+}
+
 static bool write_rank(struct writer *writer)
 {
     const struct job_rank *rank = writer->rank;
+    struct arena arena;
+    arena_init(&arena, 0);
     writer->event = filled(rank->work_count, -1);
     writer->first_edge = filled(rank->work_count, 0);
     writer->push_flag = filled(rank->call_count, -1);
     writer->end_flag = filled(rank->call_count, -1);
     writer->follower = filled(rank->work_count, -1);
     bool ok = writer->event && writer->first_edge && writer->push_flag && writer->end_flag &&
-              writer->follower && handoffs_find(rank, writer->evidence, &writer->handoffs) &&
+              writer->follower && prepare_steps(writer, &arena) &&
+              handoffs_find(rank, writer->evidence, &writer->handoffs) &&
               (!rank->is_host || innermost_find(writer->job, rank, &writer->innermost));
     if (ok) {
         prepare_followers(writer);
@@ -459,6 +506,8 @@ static bool write_rank(struct writer *writer)
         ok = write_thread(writer, thread);
     for (int stream = 0; ok && stream < (int)rank->stream_count; stream++)
         ok = write_unlaunched(writer, stream);
+    ok = ok && fold(writer);
+    arena_fini(&arena);
     free(writer->follower);
     free(writer->event);
     free(writer->first_edge);

@@ -16,10 +16,14 @@
 #include "evidence.h"
 #include "job.h"
 
+/* Are steps that do the same written as one that is repeated (fold.h)? LIKE: also those in which streams wait otherwise. */
+enum host_form_repeat { REPEAT_SAME, REPEAT_LIKE, REPEAT_NEVER };
+
 struct host_form_options {
     const char *name; /* of the plan */
     int64_t launch_queue;
     bool opaque;
+    int repeat; /* enum host_form_repeat */
 };
 
 /* `evidence`: one a rank. The caller ends *out with plan_fini; set on success only. STATUS_INPUT where the

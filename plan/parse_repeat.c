@@ -3,7 +3,8 @@
  *
  *     repeat := {repeat: times, body: [operation, ...]}
  *
- * The operations of the body are read once for each iteration, so that what follows sees a program without repeats.
+ * What follows sees a program without repeats: the operations of the body are read once and copied for each iteration,
+ * with its times; those with flags are read again.
  * The iterations of a thread are counted from 0, over all its repeats. A flag is set for good, so each iteration has
  * its own: `ready` is ready(0), ready(1) and so on, those of the iteration of the thread that names it.
  */
@@ -50,7 +51,7 @@ static bool read_piece(struct parser *parser, const struct node *item, struct pi
            parse_error(parser, out->body->mark, "found no operation to repeat, expected one");
 }
 
-/* The cost of reading the node once: the keys, values and items in it. */
+/* The keys, values and items in it: the cost of reading it once. */
 static size_t node_count(const struct node *node)
 {
     size_t count = 1;
@@ -60,10 +61,31 @@ static size_t node_count(const struct node *node)
     return count;
 }
 
+/* Is the operation read again in each iteration? */
+static bool is_read_again(const struct node *item)
+{
+    if (item->kind != NODE_MAP || item->length == 0)
+        return true;
+    if (strcmp(item->first->text, "signal") == 0 || strcmp(item->first->text, "await") == 0)
+        return true;
+    for (const struct node *key = item->first; key; key = key->next->next)
+        if (strcmp(key->text, "body") == 0)
+            return true;
+    return false;
+}
+
+static size_t cost_of_body(const struct node *body)
+{
+    size_t count = 1;
+    for (const struct node *item = body->first; item; item = item->next)
+        count += is_read_again(item) ? node_count(item) : 1;
+    return count;
+}
+
 /* A short text must not become a program that fills the memory. */
 static bool fits(struct parser *parser, const struct node *item, const struct piece *piece)
 {
-    return !piece->body || node_count(piece->body) <= MOST_READ / (size_t)piece->times ||
+    return !piece->body || cost_of_body(piece->body) <= MOST_READ / (size_t)piece->times ||
            parse_error(
                parser, item->mark,
                "found more than %d keys, values and items in all iterations, expected fewer",
@@ -114,13 +136,39 @@ static bool check_repeated(struct parser *parser, const struct host_op *op)
                        turn ? "each number has one turn" : "memory of one name is allocated once");
 }
 
+static bool has_flags(const struct host_op *op)
+{
+    return op_operand(op->kind) == OPERAND_FLAG || op->body_count > 0;
+}
+
+static int64_t time_of_round(const struct time_list *list, int64_t time_ns, int round)
+{
+    return list ? list->items[(size_t)round % list->count] : time_ns;
+}
+
+/* The operation as a later iteration has it. */
+static struct host_op copy_for(const struct parser *parser, const struct host_op *first)
+{
+    struct host_op op = *first;
+    op.iteration = parser->iteration;
+    op.time_ns = time_of_round(op.times, op.time_ns, parser->round);
+    op.host_time_ns = time_of_round(op.host_times, op.host_time_ns, parser->round);
+    return op;
+}
+
 static bool read_iteration(struct parser *parser, const struct node *body,
                            struct host_thread *thread)
 {
     bool ok = true;
     READ_LIST (parser, body, item) {
-        struct host_op *op = &thread->ops[thread->op_count++];
-        ok &= parse_op(parser, item, NULL, op) && check_repeated(parser, op);
+        struct host_op *op = &thread->ops[thread->op_count];
+        const struct host_op *first =
+            parser->round > 0 ? op - (size_t)parser->round * body->length : NULL;
+        thread->op_count++;
+        if (first && !has_flags(first))
+            *op = copy_for(parser, first);
+        else
+            ok &= parse_op(parser, item, NULL, op) && check_repeated(parser, op);
     }
     return ok;
 }

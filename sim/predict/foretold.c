@@ -49,7 +49,7 @@ static bool add_span(void *context, const struct simulate_span *span)
     struct trace_span row = {
         .agent = teller->agents[p->agents[span->agent].index],
         .kind = SPAN_DEVICE,
-        .iteration = span->iteration,
+        .iteration = span_iteration(p, span),
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
     };

@@ -81,7 +81,7 @@ static bool record_span(void *context, const struct simulate_span *span)
     const struct trace_span row = {
         .kind = kinds[span->kind],
         .task = span_task(p, span, name, sizeof name),
-        .iteration = span->iteration,
+        .iteration = span_iteration(p, span),
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .cause = span_cause(p, span, cause),
